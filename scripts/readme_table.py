@@ -24,7 +24,6 @@ from matplotlib.figure import Figure
 from runner.disk.atomic import write_text
 from runner.report.results import layout_table
 from runner.report.scores.cells import Cell, TableLayout, mark_failures
-from runner.study.table_specs import Row
 from scripts.pages import render
 from scripts.prose.scores import FOLDER, load_scores
 
@@ -72,24 +71,19 @@ def load_tables(study: str) -> list[TableLayout]:
 
 def find_cell(entry: Entry) -> Cell:
     """The cell that an entry shows."""
-    cells = {(row.name, cell.column): cell for row, cell in list_cells(entry.study, entry.table)}
-    return cells[entry.row, entry.column]
+    cells = list_cells(entry.study, entry.table)
+    return next(c for c in cells if (c.row.name, c.column) == (entry.row, entry.column))
 
 
-def list_cells(study: str, table: str | None = None) -> list[tuple[Row, Cell]]:
-    """Cells of a study, or of one of its tables, with their rows."""
-    return [
-        (row, cell)
-        for layout in load_tables(study)
-        if table in (None, layout.spec.name)
-        for row, cells in layout.rows
-        for cell in cells
-    ]
+def list_cells(study: str, table: str | None = None) -> list[Cell]:
+    """Cells of a study, or of one of its tables."""
+    layouts = (each for each in load_tables(study) if table in (None, each.spec.name))
+    return [cell for layout in layouts for cell in layout.cells]
 
 
 def count_verdicts(study: str) -> Counter[str]:
     """Verdicts on the numbers of a study that can be compared with published ones."""
-    words = (cell.verdict.word for _, cell in list_cells(study) if cell.verdict is not None)
+    words = (cell.verdict.word for cell in list_cells(study))
     return Counter(word for word in words if word in COUNTED)
 
 
@@ -108,7 +102,7 @@ def table_row(entry: Entry) -> tuple[str, ...]:
     cell = find_cell(entry)
     number = cell.number
     summary = cell.summary
-    if number is None or summary is None or cell.verdict is None:
+    if number is None or summary is None:
         raise ValueError(f"{entry.study}: {entry.row}, {entry.column} has no pair of numbers")
     counts = count_verdicts(entry.study)
     return (
@@ -117,7 +111,7 @@ def table_row(entry: Entry) -> tuple[str, ...]:
         _format(number.mean, number.se, number.text),
         _format(summary.mean, summary.se, number.text) + mark_failures(cell.failed),
         str(summary.n),
-        str(cell.verdict.word),
+        cell.verdict.word,
         ", ".join(f"{counts[word]} {COUNTED[word]}" for word in COUNTED if counts[word]),
     )
 
@@ -130,8 +124,8 @@ def table() -> str:
 def panel_cells(entry: Entry) -> list[tuple[str, Cell]]:
     """Label and cell of each line of a panel."""
     lines = []
-    for row, cell in list_cells(entry.study, entry.table):
-        match = re.match(entry.panel_rows, row.name)
+    for cell in list_cells(entry.study, entry.table):
+        match = re.match(entry.panel_rows, cell.row.name)
         is_shown = entry.by_column or cell.column == entry.column
         if match and is_shown and cell.number is not None and cell.summary is not None:
             names = [*match.groups(), cell.column]

@@ -4,7 +4,6 @@ opponent and the frontier of two scores."""
 from __future__ import annotations
 
 import base64
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from runner.arena.standing.problem_results import average, list_costs, mean_resu
 from runner.arena.standing.solved import performance_ratios, place_rows
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import Suite
-from runner.report.figures.costs import pareto_front
+from runner.report.figures.costs import mark_front
 from runner.report.figures.picture import Picture
 from runner.report.figures.ranks import MIN_BLOCKS, MIN_ROWS, rank
 from runner.study.table_specs import TableSpec
@@ -111,11 +110,8 @@ def _draw_costs(
     curves = points.rename(columns={"row": "method"})
     curves = curves.assign(panel="", low=points["mean"], high=points["mean"])
     curves = curves.sort_values("method", key=lambda names: names.map(rows.index), kind="stable")
-    finals = curves.drop_duplicates("method", keep="last").copy()
     direction = suite.direction(table)
-    finals["front"] = pareto_front(
-        list(zip(finals["cost"], finals["mean"], strict=True)), direction
-    )
+    finals = mark_front(curves.drop_duplicates("method", keep="last"), "cost", "mean", direction)
     label = kind.replace("_", " ")
     caption = (
         f"{table.title} against {label}: medians over problems; points: final score, filled on the "
@@ -206,11 +202,9 @@ def draw_frontier(
     if points.empty:
         return None
     directions = {str(table.metric): suite.direction(table) for table in suite.tables}
-    sign = 1.0 if directions[x] == "lower" else -1.0
-    fronts = [
-        pareto_front([*zip(sign * each["x"], each["y"], strict=True)], directions[y])
-        for _, each in points.groupby("panel", sort=False)
-    ]
-    points = points.assign(front=[*itertools.chain(*fronts)]).reset_index()
+    losses = points["x"] * (1.0 if directions[x] == "lower" else -1.0)
+    points = mark_front(
+        points.reset_index().assign(loss=losses.to_numpy()), "loss", "y", directions[y]
+    )
     caption = f"{y} against {x}, means of replicates; filled: on the Pareto front of the problem"
     return trade_off_figure(points, x, y), caption

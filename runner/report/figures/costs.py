@@ -62,10 +62,7 @@ def draw_cost(spec: CostSpec, source: FigureSource) -> Picture | None:
         caption += f"; no count of {cost}: {', '.join(missing['method'].unique())}"
     curves = _summarise(table, ["panel", "method", "steps"])
     finals = _summarise(table, ["panel", "method"])
-    finals["front"] = False
-    for _, group in finals.groupby("panel"):
-        ends = list(zip(group["cost"], group["mean"], strict=True))
-        finals.loc[group.index, "front"] = pareto_front(ends, direction)
+    finals = mark_front(finals, "cost", "mean", direction)
     return Picture(cost_figure(curves, finals, direction, cost, score), caption)
 
 
@@ -94,6 +91,17 @@ def _summarise(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         .assign(low=values.quantile(0.05), high=values.quantile(0.95))
         .reset_index()
     )
+
+
+def mark_front(
+    points: pd.DataFrame, cost: str, score: str, direction: ScoreDirection | None
+) -> pd.DataFrame:
+    """Points with a column ``front``: True for those on the Pareto front of their panel."""
+    points = points.assign(front=False)
+    for _, group in points.groupby("panel"):
+        ends = list(zip(group[cost], group[score], strict=True))
+        points.loc[group.index, "front"] = pareto_front(ends, direction)
+    return points
 
 
 def pareto_front(points: list[tuple[float, float]], direction: ScoreDirection | None) -> list[bool]:
