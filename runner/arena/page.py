@@ -13,7 +13,7 @@ import pandas as pd
 
 from runner.arena.figures import list_figures
 from runner.arena.rows import find_snapshots, quote_words, read_lines
-from runner.arena.scores import final_lines
+from runner.arena.scores import CHECKS, JOIN, final_lines
 from runner.arena.standing.boards import costs_by_tolerance, rank_table, solved_rows
 from runner.arena.standing.problem_results import list_costs
 from runner.arena.standing.standings import LEVEL
@@ -21,7 +21,7 @@ from runner.arena.suite import Suite
 from runner.arena.summary import tabulate_board
 from runner.record.checks import Failures
 from runner.report.details import details
-from runner.report.origin import CellFacts, Kept, Origin
+from runner.report.origin import UNNAMED, CellFacts, Kept, Origin
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
 from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK
@@ -41,11 +41,8 @@ STATES = {
     "not applicable": "n/a",
 }
 
-# failed checks of a line, whose names are in the records
-FAILED_OF_STATE: dict[str, Failures] = {
-    "short": {"checks that more steps would pass": True},
-    "doubted": {"checks of its own": False},
-}
+# failed checks of a line whose names were not kept
+FAILED_OF_STATE = {"short": "checks that more steps would pass", "doubted": UNNAMED}
 
 
 def write_suite(
@@ -108,6 +105,7 @@ def write(
         "costs": list_costs(lines),
         "states": STATES,
         "mark": FAILED_CHECK_MARK,
+        "checks": list_checks(lines),
         "short": SHORT_MARK,
         "interval": f"{LEVEL:.0%} interval",
         "own": names,
@@ -145,18 +143,31 @@ def to_kept(suite: Suite, lines: pd.DataFrame) -> Kept:
     # a replicate that lacks a score that others have is not finite
     has_score = scores.groupby(PLACE)["score"].transform("count") > 0
     scores["replicate"] = scores["replicate"].where(has_score, WHOLE)
-    places = scores.drop_duplicates(PLACE)[[*PLACE, "state", "replicate"]].to_numpy()
+    places = scores.drop_duplicates(PLACE)[[*PLACE, "state", "replicate", CHECKS]].to_numpy()
     cells = [
         CellFacts(
             table,
             row,
             problem,
             why=STATES.get(state, "") if replicate == WHOLE else "",
-            failed=FAILED_OF_STATE.get(state, {}),
+            failed=to_failures(state, checks),
         )
-        for table, row, problem, state, replicate in places
+        for table, row, problem, state, replicate, checks in places
     ]
     return Kept(scores, Origin(cells=cells))
+
+
+def to_failures(state: str, checks: str) -> Failures:
+    """Failed checks of a line, by name."""
+    names = (checks or FAILED_OF_STATE[state]).split(JOIN) if state in FAILED_OF_STATE else []
+    return dict.fromkeys(names, state == "short")
+
+
+def list_checks(lines: pd.DataFrame) -> dict[str, str]:
+    """Names of the checks that each row failed on some problem."""
+    names = lines[["row", CHECKS]].assign(**{CHECKS: lines[CHECKS].str.split(JOIN)}).explode(CHECKS)
+    names = names[names[CHECKS] != ""].drop_duplicates().sort_values(CHECKS)
+    return dict(names.groupby("row")[CHECKS].agg(JOIN.join))
 
 
 def command_of(suite: Suite, budget: str, row: Row, problem: str) -> str:

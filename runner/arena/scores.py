@@ -33,7 +33,9 @@ State = Literal["done", "short", "doubted", "failed", "over budget", "not applic
 SCORED = ("done", "short", "doubted")  # states of runs whose scores count
 NUMBERED = ("seed", "replicate", "step")
 ORDER = ["budget", "row", "problem", *NUMBERED]  # of kept lines
-FIXED = [*ORDER, "state", "data", "commit"]
+CHECKS = "checks"  # names of failed ones; empty in lines kept without them
+FIXED = [*ORDER, "state", "data", "commit", CHECKS]
+JOIN = "; "
 TYPES = {name: int if name in NUMBERED else str for name in FIXED}
 STATE_OF_MARK: dict[str, State] = {"": "done", SHORT_MARK: "short", FAILED_CHECK_MARK: "doubted"}
 TOLERANCE = 1.1  # a budget ends with the step that reaches it; a cost of more is over budget
@@ -46,7 +48,8 @@ def to_frame(lines: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Lines with values of ``FIXED`` and of metrics as a frame."""
     listed = list(lines)
     metrics = {name for line in listed for name in line}.difference(FIXED)
-    return pd.DataFrame(listed, columns=[*FIXED, *sorted(metrics)]).astype(TYPES)
+    frame = pd.DataFrame(listed, columns=[*FIXED, *sorted(metrics)])
+    return frame.fillna({CHECKS: ""}).astype(TYPES)
 
 
 def final_lines(lines: pd.DataFrame) -> pd.DataFrame:
@@ -75,6 +78,7 @@ def _read_run(
         "state": state,
         "data": facts.get("data", run.data),
         "commit": describe_commit(facts.get("git", {})),
+        CHECKS: JOIN.join(failed_checks(facts)),
     }
     if state not in (*SCORED, "over budget"):
         yield common | {"replicate": 0, "step": -1}
@@ -163,7 +167,7 @@ def read_kept(path: Path | None) -> pd.DataFrame:
             keep_default_na=False,
             float_precision="round_trip",
         )
-        lines[texts] = lines[texts].fillna("")
+        lines[texts] = lines.assign(**{CHECKS: lines.get(CHECKS)})[texts].fillna("")
         if unknown := set(lines["state"]).difference(get_args(State)):
             raise ValueError(f"state {', '.join(unknown)}")
         return lines.astype(dict.fromkeys(lines.columns.difference(FIXED), float))

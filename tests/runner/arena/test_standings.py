@@ -136,7 +136,7 @@ def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch):
     ]
     lines += [
         make_line("walk", "normal", None, "failed"),
-        make_line("walk", "mixture", 1.0, "doubted", ess=3.0),
+        make_line("walk", "mixture", 1.0, "doubted", ess=3.0, checks="bias; rhat"),
     ]
     text = page.write(suite, "small", to_frame(lines), [own], tmp_path / "page.html").read_text()
     assert "http:" not in text.split("<main>")[1].split("</main>")[0]
@@ -147,4 +147,5 @@ def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch):
     assert "<h3>mine, normal</h3>" in cell
     assert "runner arena run toy inference=walk 'plugins=[walk]' --as 'mine'" in cell
     assert "code: abc" in cell
+    assert text.count('title="failed: bias; rhat"') == 2 * len(suite.tables)  # board and cell
     assert "failed" in text
