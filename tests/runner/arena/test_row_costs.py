@@ -27,23 +27,28 @@ STEPS = 12
 ROWS = load_suite("posteriors").rows
 
 
-class CountedDensity:
-    """A density that counts rows evaluated, and rows whose gradient is taken."""
+class CountedRows:
+    """A counter of rows through a model, and of rows of gradients."""
 
-    def __init__(self, log_density):
-        self.log_density = log_density
-        self.densities = self.gradients = 0
+    def __init__(self):
+        self.rows = self.slopes = 0
 
-    def __call__(self, theta):
-        value = self.log_density(theta)
-        self.densities += len(theta)
-        if value.requires_grad:
-            value.register_hook(self.count_gradient)
+    def watch(self, value):
+        """A tensor with an entry for each row."""
+        inside = value
+        while torch._C._functorch.is_functorch_wrapped_tensor(inside):
+            inside = torch._C._functorch.get_unwrapped(inside)
+        n = inside.numel()
+        self.rows += n
+        if inside is not value:  # mapped over, where no hook is called
+            self.slopes += n
+        elif value.requires_grad:
+            # a graph of the gradient is built for a second backward pass, which costs as much
+            value.register_hook(lambda _: self.add(2 * n if torch.is_grad_enabled() else n))
         return value
 
-    def count_gradient(self, slope):
-        # a graph of the gradient is built for a second backward pass, which costs as much
-        self.gradients += len(slope) * (2 if torch.is_grad_enabled() else 1)
+    def add(self, n):
+        self.slopes += n
 
 
 def train(job, rng, problem, model):
@@ -75,34 +80,12 @@ def prepare_row(folder, words, **short):
 def test_counted_costs_equal_an_independent_counter(row, tmp_path):
     words = ["dataset=funnel", "dataset.dim=3", "model=target_density", *row.overrides]
     job, rng, problem = prepare_row(tmp_path, [*words, f"steps={STEPS}"])
-    counter = CountedDensity(problem.log_density)
-    problem.log_density = metered_density(counter)
+    counter = CountedRows()
+    plain = problem.log_density
+    problem.log_density = metered_density(lambda theta: counter.watch(plain(theta)))
     costs, _ = train(job, rng, problem, metered(job.model.build(problem, rng)))
-    assert costs.densities == counter.densities
-    assert costs.gradients == counter.gradients
-
-
-class CountedRows:
-    """A counter of rows through a model, and of rows of gradients."""
-
-    def __init__(self):
-        self.rows = self.slopes = 0
-
-    def watch(self, value):
-        """A tensor with an entry for each row."""
-        inside = value
-        while torch._C._functorch.is_functorch_wrapped_tensor(inside):
-            inside = torch._C._functorch.get_unwrapped(inside)
-        n = inside.numel()
-        self.rows += n
-        if inside is not value:  # mapped over, where no hook is called
-            self.slopes += n
-        elif value.requires_grad:
-            value.register_hook(lambda _: self.add(2 * n if torch.is_grad_enabled() else n))
-        return value
-
-    def add(self, n):
-        self.slopes += n
+    assert costs.densities == counter.rows
+    assert costs.gradients == counter.slopes
 
 
 class CountedActivation(CountedRows):
