@@ -95,8 +95,7 @@ def to_container(cfg: DictConfig) -> Values:
         parts = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
         raise ConfigError(f"{error.full_key or 'config'}: {parts[2] or parts[0]}") from None
     assert isinstance(config, dict)
-    resolved: Values = config
-    return resolved
+    return config
 
 
 def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:
@@ -215,21 +214,15 @@ def apply_smoke_overrides(config: Values, explicit: Collection[str]) -> Values:
         out = dict(base)
         for key, value in over.items():
             here = f"{path}.{key}" if path else key
+            is_mapping = isinstance(value, dict)
             # model=smdgp chooses a model, not its keys
-            if here in explicit and not isinstance(value, dict):
+            if here in explicit and not is_mapping:
                 continue
-            if (
-                here in CHOSEN
-                and base.get(key) is None
-                and isinstance(value, dict)
-                and "name" not in value
-            ):
-                continue  # left out, by the user
-            out[key] = (
-                merge(out[key], value, here)
-                if isinstance(value, dict) and isinstance(out.get(key), dict)
-                else value
-            )
+            is_left_out = here in CHOSEN and base.get(key) is None
+            if is_left_out and is_mapping and "name" not in value:
+                continue
+            is_merged = is_mapping and isinstance(out.get(key), dict)
+            out[key] = merge(out[key], value, here) if is_merged else value
         return out
 
     return merge(config, config.get("smoke_overrides") or {}, "")

@@ -38,21 +38,14 @@ def find_absent_roles(overrides: list[Override], is_sweep: bool) -> dict[str, st
     for override in overrides:
         key = override.key_or_group
         word = str(override.input_line)
-        if override.is_sweep_override():
-            if not is_sweep:
-                listed = "" if key in SINGLE_CHOICE_GROUPS else f"; a list is written '{key}=[…]'"
-                raise ConfigError(
-                    f"{word}: several values are a sweep; add -m to run one after the other{listed}"
-                )
+        if override.is_sweep_override() and is_sweep:
             continue
+        _refuse_several(override)
         if key in ROLES and key not in CHOSEN:
             raise ConfigError(explain_misplaced(key, override.value()))
         if key not in SINGLE_CHOICE_GROUPS:
             continue
         value = override.value()
-        if isinstance(value, list):
-            swept = f"{key}={word.partition('=')[2].strip('[]')}"
-            raise ConfigError(f"{word}: a run has one {key}; -m {swept} runs one after the other")
         if key == "experiment":
             experiments.append(str(value))
         elif override.is_delete() or value in NONE:
@@ -72,6 +65,20 @@ def find_absent_roles(overrides: list[Override], is_sweep: bool) -> dict[str, st
                 f"{override.input_line}: the {role} is left out by {absent[role]}; give one of the two"
             )
     return absent
+
+
+def _refuse_several(override: Override) -> None:
+    """Raises ConfigError if there are several values where a run has one."""
+    key = override.key_or_group
+    word = str(override.input_line)
+    if override.is_sweep_override():
+        listed = "" if key in SINGLE_CHOICE_GROUPS else f"; a list is written '{key}=[…]'"
+        raise ConfigError(
+            f"{word}: several values are a sweep; add -m to run one after the other{listed}"
+        )
+    if key in SINGLE_CHOICE_GROUPS and isinstance(override.value(), list):
+        swept = f"{key}={word.partition('=')[2].strip('[]')}"
+        raise ConfigError(f"{word}: a run has one {key}; -m {swept} runs one after the other")
 
 
 def apply_overrides(overrides: Iterable[Override], cfg: DictConfig) -> None:
@@ -218,12 +225,9 @@ def _unknown_key(path: list[str], node: Any, cfg: DictConfig) -> str:
     """The complaint about the last word of a dotted key that its mapping lacks."""
     *above, word = path
     prefix = "".join(f"{part}." for part in above)
-    if prefix in ("hydra.launcher.", "hydra.sweeper."):
+    if prefix in ("hydra.launcher.", "hydra.sweeper.") and ".Basic" in str(node.get("_target_")):
         kind = above[1]
-        if ".Basic" in str(node.get("_target_")):
-            return (
-                f"{prefix}{word}: the basic {kind} has no such key; choose one with hydra/{kind}=…"
-            )
+        return f"{prefix}{word}: the basic {kind} has no such key; choose one with hydra/{kind}=…"
     keys = [str(key) for key in node] if isinstance(node, DictConfig) else []
     if not above:
         # the config holds only the groups that were chosen

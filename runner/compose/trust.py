@@ -44,6 +44,9 @@ REGISTER_RESOLVER: Callable[..., None] = (
     else OmegaConf.register_resolver
 )
 GAMES_MODULE = "runner.python.games"  # the one module of ours that a dataset may name
+NO_TARGETS = (
+    "nothing is built from a _target_; choose a component by name, register yours with plugins=[…]"
+)
 _ABSENT = object()
 
 
@@ -91,11 +94,8 @@ def _refusal(path: str, value: Any, given: set[str]) -> str:
     key = path.rpartition(".")[2]
     section = ".".join(path.split(".")[:2])
     is_target = key == "_target_"
-    if not path.startswith("hydra.") and is_target:
-        return (
-            "nothing is built from a _target_; choose a component by name, register yours "
-            "with plugins=[…]"
-        )
+    if not path.startswith("hydra."):
+        return NO_TARGETS if is_target else ""
     if section in ("hydra.launcher", "hydra.sweeper"):
         if is_target and not str(value).startswith(LAUNCHERS_AND_SWEEPERS):
             return f"no known launcher or sweeper; choose one with {section.replace('.', '/')}=…"
@@ -108,7 +108,7 @@ def _refusal(path: str, value: Any, given: set[str]) -> str:
         return "runs are recorded under output_dir; set output_dir=…"
     elif path.startswith(VARIABLES) and not given & {path, f"{VARIABLES}set"}:
         return "a config sets no variable of the environment; set it where you start runner"
-    elif path in HYDRA_PLACES and value != HYDRA_PLACES[path] and path not in given:
+    elif path not in given and value != HYDRA_PLACES.get(path, value):
         return "a config says nothing of Hydra's own files; set output_dir=…"
     return ""
 
