@@ -22,7 +22,7 @@ def read(page: str) -> str:
 
 
 EXAMPLES = read("examples.md")
-COMMAND = re.compile(r"^    PYTHONPATH=\. (runner .*)$", re.M)
+RUN_COMMAND = re.compile(r"^    PYTHONPATH=\. (runner (?!test |arena ).*)$", re.M)
 
 
 def blocks(text: str) -> dict[str, str]:
@@ -64,7 +64,7 @@ def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def run_as_printed(text: str, folder: Path) -> str:
-    (command,) = (one for one in COMMAND.findall(text) if " +experiment=" in one)
+    (command,) = RUN_COMMAND.findall(text)
     done = call(["-m", "runner.commands.cli", *shlex.split(command)[1:], "tracking=false"], folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "record" in done.stdout
@@ -111,7 +111,7 @@ def test_example_of_a_sequence(tmp_path):
     (name,) = re.findall(r"^`(\w+\.csv)`", text, re.M)
     (table,) = re.findall(r"```csv\n(.*?)```", text, re.S)
     (tmp_path / name).write_text(table, encoding="utf-8")
-    commands = COMMAND.findall(text)
+    commands = RUN_COMMAND.findall(text)
     assert len(commands) == 2
     for command in commands:
         told = run_as_printed(f"    PYTHONPATH=. {command}", tmp_path)
