@@ -49,30 +49,6 @@ def test_a_label_that_yaml_reads_as_another_kind_is_a_label(written, label):
     assert component("attacker", "pgd", target=written).target == label
 
 
-@pytest.mark.parametrize(
-    ("overrides", "key"),
-    [
-        (["attacker=pgd", "attacker.target=10"], "attacker.target=10"),
-        (["attacker=cw", "attacker.target=10"], "attacker.target=10"),
-        (["attacker=square", "attacker.target=ten"], "attacker.target=ten"),
-        (["attacker=apgd", "attacker.target=-1"], "attacker.target=-1"),
-        (
-            ["attacker=worst_case", "attacker.members=[fgsm,{name: square, target: 10}]"],
-            "attacker.members.1.target=10",
-        ),
-        (
-            ["attacker=transfer", "attacker.attack={name: pgd, target: 12}"],
-            "attacker.attack.target=12",
-        ),
-    ],
-)
-def test_a_target_that_is_no_class_is_refused_before_the_training(make_job, overrides, key):
-    job = make_job("+experiment=digits_fgsm", "smoke=true", *overrides)
-    with pytest.raises(ConfigMismatchError) as error:
-        load_problem(job, Streams(0))
-    assert str(error.value).startswith(f"{key}: digits has classes 0 to 9;")
-
-
 def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
     g = generator()
     lines = ["a,b,kind"]

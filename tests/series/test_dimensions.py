@@ -6,21 +6,6 @@ from support.series.small_sequences import sequence, system
 
 from components.errors import ConfigMismatchError
 from components.series.dimensions import check_sizes, model_dims
-from runner.execution.assembly import build_model, load_problem
-from runner.execution.rng import Streams
-
-
-def test_fewer_states_than_the_truth_are_refused(make_job):
-    job = make_job(
-        "dataset=lgssm", "dataset.n_steps=5", "model=nonlinear_growth", "inference=bootstrap_filter"
-    )
-    rng = Streams(0)
-    problem = load_problem(job, rng)
-    with pytest.raises(
-        ConfigMismatchError,
-        match=r"^model: has 1 state, and dataset=lgssm.* knows the truth of 2 \(x1, x2\)",
-    ):
-        build_model(job, problem, rng)
 
 
 def test_sizes_are_those_of_the_model():

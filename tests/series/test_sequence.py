@@ -75,18 +75,6 @@ def test_steps_beyond_the_series_are_sweeps_and_beyond_the_observations_a_mistak
         total_steps(job, load_problem(job, Streams(0)))
 
 
-@pytest.mark.parametrize(
-    ("model", "dataset"),
-    [("linear_gaussian_ssm", "stochastic_volatility"), ("stochastic_volatility", "local_level")],
-)
-def test_a_model_of_another_system_is_refused_before_data_are_read(make_job, model, dataset):
-    with pytest.raises(
-        ConfigError,
-        match=f"model={model} assumes .*which dataset={dataset} is not; models that fit: ",
-    ):
-        make_job(f"dataset={dataset}", f"model={model}", "inference=bootstrap_filter")
-
-
 def test_a_model_that_is_told_its_parameters_assumes_nothing(make_job):
     keys = ["model.mu=0.0", "model.phi=0.5", "model.sigma=0.3"]
     job = make_job(

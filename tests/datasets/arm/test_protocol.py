@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from support.runs.configured import component, double, make_setting, normal
 from support.runs.real_files import FOLDER, find_or_skip
 from torch.testing import assert_close
@@ -91,20 +90,3 @@ def test_a_linear_model_on_the_real_test_file():
     weights = torch.linalg.lstsq(design[0], problem.train.y).solution
     rmse = ((design[1] @ weights - problem.test.y) ** 2).mean(0).sqrt().mean()
     assert 0.31 < float(rmse) < 0.38
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"split": "test_file", "n_train": 5000}, r"n_train=5000: split=test_file leaves 3449 of its 4449 rows for training; "
-         r"set dataset\.n_train to at most 3449"),
-        ({"split": "test_file", "n_train": 450, "n_test": 4000}, r"leaves 449 of its 4449 rows.*dataset\.n_test"),
-        ({"n_train": 44_485}, "n_train"), ({"split": "train"}, "split"), ({"offline": "ask"}, "offline"),
-        ({"labels_per_row": 0}, "labels_per_row"), ({"labels_per_row": 8}, "labels_per_row"), ({"n_train": 0}, "n_train"),
-        ({"n_test": 0}, "n_test"), ({"batch_size": 0}, "batch_size"), ({"n_trian": 5}, "n_trian"),
-        ({"n_train": 10.0}, "n_train"),
-    ],
-)  # fmt: skip
-def test_refused_values(wrong, message):
-    with pytest.raises(ValidationError, match=message):
-        component("dataset", "sarcos", **wrong)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from support.runs.configured import F64, component, double, draw_normal, load
+from support.runs.configured import F64, double, draw_normal, load
 from support.targets.known_targets import z_score
 from torch import distributions as d
 from torch.autograd import gradcheck
@@ -102,8 +102,3 @@ def test_plane_of_a_target_of_more_dimensions(name):
     assert said[1::2] == [50, 90, 99]
     assert said[0::2] == pytest.approx([50, 90, 99], abs=1.5)
     assert problem.sample_prior(7, rng.init).shape == (7, 5)
-
-
-def test_a_plane_has_two_dimensions():
-    with pytest.raises(ValueError, match="dim"):
-        component("dataset", "funnel", dim=1)

@@ -2,7 +2,6 @@ import math
 
 import pytest
 import torch
-from pydantic import ValidationError
 from support.runs.configured import component, double, draw_normal, load
 from support.targets.known_targets import F64, sampled
 from torch.distributions import MultivariateNormal
@@ -74,25 +73,6 @@ def test_samplers_start_where_the_gaussian_says():
     start = problem.sample_prior(20_000, rng.init)
     assert_close(start.mean(0), double([3.0, -1.0]), atol=0.02, rtol=0)
     assert_close(start.std(0), torch.full((2,), 0.5, dtype=F64), atol=0.01, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("name", "keys", "said"),
-    [
-        ("gaussian", {"mean": [1.0]}, "mean: 1 numbers for dim=2; give 2, or one number for all"),
-        (
-            "gaussian",
-            {"dim": 3, "correlation": -0.5},
-            r"correlation: -0.5 has no covariance; use a value in \(-0.5, 1\)",
-        ),
-        ("gaussian", {"sd": [1.0, -1.0]}, "sd"),
-        ("mixture_of_exponentials", {"weights": [1.0]}, "weights: 1 numbers for 2 rates"),
-        ("mixture_of_exponentials", {"rates": [1.0, 0.0]}, "rates"),
-    ],
-)
-def test_mistakes_name_the_key_and_the_mend(name, keys, said):
-    with pytest.raises(ValidationError, match=said):
-        component("dataset", name, **keys)
 
 
 def test_a_gaussian_in_the_plane_shows_the_paths_of_few_particles():

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from pydantic import ValidationError
 from support.runs.configured import F64, component, double, generator, load, normal
 from support.targets.exact_moments import school_moments
 from support.targets.gradients import value_and_gradient
@@ -138,18 +137,6 @@ def test_bad_keys_are_named(program, tmp_path, keys, said):
     with pytest.raises((ConfigMismatchError, DataUnavailableError), match=said) as error:
         load("stan", **{"program": str(program), **given})
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"program": "model.so"}, "is no program of Stan; name a file .stan"),
-        ({"program": "a.stan", "mean": [0.0]}, "one of the two is not given"),
-    ],
-)
-def test_keys_that_do_not_fit(keys, said):
-    with pytest.raises(ValidationError, match=said):
-        component("dataset", "stan", **keys)
 
 
 @pytest.mark.parametrize("name", ["stan", "numpyro", "pymc"])

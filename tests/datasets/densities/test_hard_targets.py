@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from support.runs.configured import load
 from support.targets.known_targets import F64
 from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal, Normal
@@ -37,11 +36,6 @@ def test_rosenbrock_moments_are_those_of_its_draws():
     z = torch.randn(N, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
     u = 1 + z[:, :1]
     check_moments(problem, torch.cat([u, u**2 + 0.1 * z[:, 1:]], 1))
-
-
-def test_rosenbrock_needs_pairs():
-    with pytest.raises(ValidationError, match="multiple of 2"):
-        load("rosenbrock", dim=3)
 
 
 def test_ill_conditioned_gaussian_is_that_of_torch():

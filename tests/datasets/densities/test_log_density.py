@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from pydantic import ValidationError
 from support.runs.configured import F64, component, double, load, made_job
 from support.small.small_problems import advance
 from support.targets.sampler_gate import sampled
@@ -101,22 +100,6 @@ def test_what_it_may_not_be(function, said):
     with pytest.raises(ConfigMismatchError, match=said) as error:
         problem(function)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"names": ["a"]}, "names: 1 of them for dim=2"),
-        ({"support": ["real"] * 3}, "support: 3 of them for dim=2"),
-        ({"mean": [0.0, 0.0]}, "one of the two is not given"),
-        ({"names": ["a", "a"]}, "two parameters have the same"),
-        ({"function": "own_things.log_density"}, "write it as own_things:log_density"),
-    ],
-)
-def test_keys_that_do_not_fit(keys, said):
-    given = {"function": "own_things:log_density", "dim": 2} | keys
-    with pytest.raises(ValidationError, match=said):
-        component("dataset", "log_density", **given)
 
 
 @pytest.mark.parametrize(

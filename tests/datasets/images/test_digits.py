@@ -2,12 +2,9 @@
 
 from functools import partial
 
-import pytest
 import torch
-from pydantic import ValidationError
 from sklearn.datasets import load_digits
 from support.runs.configured import load_problem
-from support.small.small_problems import component
 
 load = partial(load_problem, "digits")
 
@@ -43,8 +40,3 @@ def test_smaller_training_sets_are_nested_and_share_their_test_images():
     small, large = load(n_train=50), load(n_train=200)
     assert torch.equal(small.train.x, large.train.x[:50])
     assert torch.equal(small.test.x, large.test.x)
-
-
-def test_more_images_than_there_are_is_refused_before_loading():
-    with pytest.raises(ValidationError, match="only 1297 of the 1797 images are not test images"):
-        component("dataset", "digits", n_train=1298, n_test=500)

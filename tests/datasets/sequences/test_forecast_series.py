@@ -21,14 +21,6 @@ def test_alternating():
     assert problem.system.n_classes == 5
 
 
-def test_nothing_is_left_to_learn_from():
-    with pytest.raises(
-        ConfigMismatchError,
-        match=r"dataset\.n_ahead=12: there are 12 observations; leave some to learn from",
-    ):
-        load("alternating", n_steps=12, n_ahead=12)
-
-
 def test_dlm_sim_has_the_moments_of_its_stationary_law():
     """z: mean 2, variance σ²_tr/(1 − ¼); x = 3z + ½ + noise, cov(x_t, x_{t+1}) = 9 · ½ var z."""
     problem, _ = load("dlm_sim", n_steps=20_000, n_ahead=1, observation_sd=0.5, transition_sd=0.8)
@@ -74,14 +66,6 @@ def test_co2_in_units_of_what_it_is_standardised_by(standardise):
         assert torch.equal(seen, record[:144])
     else:
         assert_close(seen * about.std(correction=0) + about.mean(), record[:144])
-
-
-def test_co2_has_no_more_months():
-    with pytest.raises(
-        ConfigMismatchError,
-        match=r"dataset\.n_train=630: with dataset.n_ahead=24 that is 654 months, the record has 637",
-    ):
-        load("co2", simulated=True, n_train=630)
 
 
 def test_co2_is_the_record():

@@ -8,7 +8,6 @@ import pytest
 import torch
 import yaml
 from numpy.testing import assert_allclose
-from pydantic import ValidationError
 from support.runs.configured import component, double, load, make_setting
 from torch.testing import assert_close
 
@@ -150,20 +149,6 @@ def test_what_is_wrong_is_named_with_its_mend(load_table, case):
     error = getattr(errors, case.get("error", "ConfigMismatchError"))
     with pytest.raises(error, match=case["said"]):
         load_table(case["content"], **case.get("keys", {}))
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"classes": 2}, r"dataset\.labels=real has at most 0; set it to"),
-        ({"labels": "binary", "classes": 3}, "binary has at most 2"),
-        ({"labels": "classes", "classes": ["a", "a"]}, "list of different names"),
-        ({"labels": "classes", "classes": "a"}, "list of different names"),
-    ],
-)
-def test_classes_that_do_not_fit_are_refused(keys, said):
-    with pytest.raises(ValidationError, match=said):
-        component("dataset", "csv", path="mine.csv", **keys)
 
 
 @pytest.mark.parametrize("content", [",x,y\n0,4,2\n1,2,3\n2,3,5\n", "x,y,\n4,2,\n2,3,\n3,5,\n"])

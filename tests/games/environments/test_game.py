@@ -18,7 +18,6 @@ from support.small.small_games import (
 from torch import Tensor
 
 from components.contracts.opponents import Opponent
-from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 
@@ -64,21 +63,6 @@ def test_exploration_decays_by_the_episode():
     random, sure = posterior.rewards[:, :20], posterior.rewards[:, 25:]
     assert abs(float(random.mean())) < 4 * 50 / (2000 * 20) ** 0.5
     assert (sure == 50).all()
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "message"),
-    [
-        (
-            "={start: 2.0, factor: 0.9, every: 10}",
-            r"^inference.epsilon.start=2.0: out of range, must be ≤ 1$",
-        ),
-        ("=1.5", r"^inference.epsilon=1.5: out of range, must be ≤ 1$"),
-    ],
-)
-def test_a_bad_exploration_is_refused(make_job, epsilon, message):
-    with pytest.raises(ConfigError, match=message):
-        make_job("+experiment=friend_or_foe_grid", f"inference.epsilon{epsilon}")
 
 
 def test_the_agent_draws_one_uniform_a_move_from_the_noise():

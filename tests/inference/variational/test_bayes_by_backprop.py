@@ -9,7 +9,6 @@ from torch import distributions
 from torch.testing import assert_close
 
 from components.inference.variational.bayes_by_backprop import EVERY
-from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 PROBLEM = classes(n=12, n_inputs=2, n_classes=2)
@@ -117,15 +116,3 @@ def test_it_learns(changes):
     state, info = advance(inference, state, problem, rng, 0, 250)
     assert set(info) == {"elbo", "log_likelihood", "kl"}
     assert problem.score(inference.posterior(state), rng)["accuracy"] > 0.8
-
-
-def test_a_scale_mixture_has_no_closed_form(make_job):
-    asked = [
-        "+experiment=bayes_by_backprop",
-        "inference.prior=scale_mixture",
-        "inference.divergence=closed",
-    ]
-    with pytest.raises(
-        ConfigError, match="a scale mixture has no KL in closed form; use sampled, entropy or path"
-    ):
-        make_job(*asked)

@@ -17,7 +17,6 @@ from torch.testing import assert_close
 from components.inference.log_joint import log_joint as whole
 from components.inference.variational.flexible_guide import FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
-from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 bbvi = partial(composed, "inference", "bbvi")
@@ -163,17 +162,6 @@ def test_rows_without_labels_and_the_exact_evidence():
     assert evidence - 0.3 < -scores["nelbo"] < evidence
     assert scores["mean/mu"] == pytest.approx(m, abs=0.1)
     assert scores["mean/tau"] == pytest.approx(a / b, rel=0.15)
-
-
-def test_what_does_not_fit(make_job):
-    probit = ["dataset=binary_simulation", "model=probit_regression", "inference=bbvi", "steps=2"]
-    with pytest.raises(ConfigError, match="rao_blackwell needs factored_guide, which the q"):
-        make_job(*probit, "inference.family=full_rank")
-    with pytest.raises(
-        ConfigError,
-        match=r"takes a draw's coefficient from the others; set inference.n_samples to 2 or more",
-    ):
-        make_job(*probit, "inference.n_samples=1")
 
 
 def test_the_control_is_unbiased_with_two_draws():

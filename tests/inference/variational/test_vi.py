@@ -4,7 +4,6 @@ its gradient as a part."""
 from __future__ import annotations
 
 import math
-import re
 from functools import partial
 from typing import ClassVar
 
@@ -56,69 +55,6 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
     assert (own.inference.n_samples, own.inference.gradient.n_samples) == (3, 2)
     assert own.signature != made.signature
     assert "pathwise" in made.inference.required_capabilities("unlabelled")
-
-
-VAE_DIGITS, DGP = "+experiment=vae_digits", "+experiment=cv_dgp"
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (
-            [VAE_DIGITS, "inference.gradient=reparm"],
-            "inference.gradient=reparm: no such gradient, did you mean reparam?",
-        ),
-        (
-            [VAE_DIGITS, "inference.gradient={name: reparam, sample: 2}"],
-            "inference.gradient.sample: unknown key",
-        ),
-        (
-            [VAE_DIGITS, "inference.gradient={name: reparam, n_samples: 0}"],
-            "inference.gradient.n_samples=0: out of range, must be > 0",
-        ),
-        (
-            [VAE_DIGITS, "dataset.binarised=treshold"],
-            "dataset.binarised=treshold: not one of static | dynamic | threshold | none, did you mean threshold?",
-        ),
-        (
-            [VAE_DIGITS, "dataset.n_test=1700"],
-            "n_train: 97 of the 1797 digits are not held out",
-        ),
-        (
-            [VAE_DIGITS, "inference=sgld"],
-            "inference=sgld does not fit dataset=images (an unlabelled problem); inference that fits: fixed, hmc_dlgm, "
-            "iwae, sivi, uivi, vcd_dlgm, vi, vis",
-        ),
-        (
-            [VAE_DIGITS, "attacker=fgsm"],
-            "attacker=fgsm does not fit dataset=images (an unlabelled problem)",
-        ),
-        (
-            [DGP, "model=smdgp"],
-            "inference.gradient=reparam needs pathwise, which model=smdgp lacks",
-        ),
-        (
-            [DGP, "inference.gradient=vargrad", "inference.n_samples=2"],
-            "inference.gradient=vargrad needs log_ratio, which model=dgp lacks",
-        ),
-        (
-            [DGP, "dataset=titanic", "dataset.batch_size=10"],
-            "model=dgp needs real labels, those of dataset=titanic are binary",
-        ),
-        (
-            [DGP, "model=logistic_regression", "dataset=titanic"],
-            "needs pathwise, which model=logistic_regression lacks",
-        ),
-        (
-            [DGP, "inference.bound_samples=0"],
-            "inference.bound_samples=0: out of range, must be > 0",
-        ),
-        ([DGP, "model.top=closed"], "model.top=closed: not one of sampled | integrated"),
-    ],
-)
-def test_mistakes_are_named(overrides, message, make_job):
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        make_job("smoke=true", *overrides)
 
 
 class OfCounts(Dataset):

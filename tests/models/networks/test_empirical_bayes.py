@@ -4,14 +4,11 @@ import math
 
 import pytest
 import torch
-from support.runs.checked_pairs import check_pairs
 from support.runs.configured import generator, normal
 from support.small.small_problems import component, real
 from torch.distributions import Normal
 from torch.testing import assert_close
 
-from components.errors import ConfigMismatchError
-from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 SMALL = {"widths": [4, 3], "activation": "leaky_relu"}
@@ -85,21 +82,3 @@ def test_variational_posteriors_move_what_has_no_posterior(inference):
     for name in ["log_prior_variance", "biases.0", "biases.2", "network.log_noise"]:
         assert not torch.equal(after[name], before[name]), name
     assert torch.equal(after["network.theta"], before["network.theta"])  # only where θ began
-
-
-@pytest.mark.parametrize(
-    ("inference", "keys", "told"),
-    [
-        ("hmc", {"biases": "point"}, "set model.biases=random model.prior_std=1.0"),
-        ("map", {"prior_std": "learned"}, "set model.prior_std=1.0"),
-        ("mean_field_vi", {"biases": "point"}, "inference.estimator=local needs affine_layers, which model=mlp lacks as"),
-    ],
-)  # fmt: skip
-def test_refused_before_data_are_read(inference, keys, told):
-    method = component(
-        "inference", inference, **({"estimator": "local"} if inference == "mean_field_vi" else {})
-    )
-    with pytest.raises((ConfigError, ConfigMismatchError), match=told.replace(".", r"\.")):
-        check_pairs(
-            component("dataset", "airfoil"), component("model", "mlp", **keys), method, None
-        )

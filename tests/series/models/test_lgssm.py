@@ -10,7 +10,6 @@ from torch.testing import assert_close
 from components.errors import ConfigMismatchError
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem
-from runner.errors import ConfigError
 from runner.execution.rng import Streams
 
 SCALES = {
@@ -61,35 +60,6 @@ def test_matrices_of_ones_own_take_the_place_of_the_simulated_ones():
     assert torch.equal(same.log_normaliser, written.log_normaliser)
     with pytest.raises(ConfigMismatchError, match="names none"):
         built(problem)
-
-
-@pytest.mark.parametrize(
-    ("override", "told"),
-    [
-        (
-            "dataset.Q=[[1,0],[0,-1]]",
-            "dataset.Q: not positive definite; a covariance has eigenvalues > 0",
-        ),
-        ("dataset.P0=[[1,0.5],[0,1]]", "dataset.P0: not symmetric, a covariance is"),
-        (
-            "dataset.H=[[1,0,0]]",
-            "dataset.H: is 1 × 3, must be dy × dx = 1 × 2, for dx = 2 (columns of A) and dy = 1",
-        ),
-        ("dataset.m0=[0]", "dataset.m0: is 1, must be dx = 2, for dx = 2 (columns of A)"),
-        (
-            "dataset.A=[[1,0],[1]]",
-            "dataset.A: rows of different lengths; give each as many numbers as the others",
-        ),
-        ("dataset.A=[1]", "dataset.A.0=1: must be a list"),
-        ("model.unknown.state_sd={law: normal, mean: 0, sd: 1}", "model.unknown.state_sd"),
-        ("model.unknown.state_sd={law: half_normal, scale: -1.0}", "must be > 0"),
-    ],
-)
-def test_mistakes_are_told_in_a_line_that_names_the_key(make_job, override, told):
-    with pytest.raises(ConfigError) as wrong:
-        make_job("dataset=lgssm", "model=lgssm", "inference=kalman", override)
-    assert told in str(wrong.value)
-    assert len(str(wrong.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,7 @@ from components.evaluation.checks.filters import inner_filter_checks
 from components.posteriors.draws import Draws
 from components.series.parameters.particle_mcmc import ParticleMCMC
 from components.series.parameters.passes import passing, trajectories
-from runner.errors import ConfigError
 from runner.execution.rng import Streams
-
-PRIOR = "model.unknown.observation_sd={law: half_normal, scale: 1.0}"
 
 
 def method(particles, chains, warmup, kind=ParticleMCMC, beta=None, **keys):
@@ -160,26 +157,3 @@ def test_draws_are_kept_after_warm_up_and_scored():
     assert {*names.split()} <= set(scores)
     assert all(value.shape == (3,) for value in scores.values())
     assert_close(scores["error/state_sd"], (scores["mean/state_sd"] - 0.4).abs())
-
-
-@pytest.mark.parametrize(
-    ("overrides", "told"),
-    [
-        ([PRIOR, "inference.filter=kalman"], "inference.filter: kalman is no particle filter; choose bootstrap_filter"),
-        ([PRIOR, "model.unknown.observation_sd=null"],
-         "needs parameterised, which model=lgssm lacks as configured; set model.unknown"),
-        (["inference.filter=beta_bootstrap_filter", "dataset=nonlinear_growth", "model=contaminated_ssm"],
-         "model=contaminated_ssm assumes linear_gaussian"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_told_before_data_are_read(make_job, overrides, told):
-    words = [
-        "dataset=lgssm",
-        "model=lgssm",
-        "inference=particle_mcmc",
-        "steps=5",
-        "inference.warmup=2",
-    ]
-    with pytest.raises(ConfigError) as wrong:
-        make_job(*words, *overrides)
-    assert told in str(wrong.value)

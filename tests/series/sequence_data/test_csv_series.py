@@ -8,7 +8,7 @@ import torch
 from support.runs.configured import F64, component, defaults, double, load
 
 from components.contracts.roles import Setting
-from components.errors import ConfigMismatchError, DamagedFileError, DataUnavailableError
+from components.errors import ConfigMismatchError, DamagedFileError
 
 FILE = str(Path(__file__).parent.parent.parent / "fixtures" / "series.csv")
 
@@ -112,13 +112,6 @@ def test_an_unusable_file_is_one_line(tmp_path, error, content, keys, message):
     with pytest.raises(error, match=message) as raised:
         load("csv_series", path=str(path), **keys)
     assert "\n" not in str(raised.value)
-
-
-def test_no_file():
-    with pytest.raises(DataUnavailableError, match=r"dataset.path=gone.csv: no such file"):
-        load("csv_series", path="gone.csv")
-    with pytest.raises(DataUnavailableError, match=r"dataset.path: not given; name a file"):
-        load("csv_series")
 
 
 def load_text(tmp_path, text, **keys):

@@ -10,7 +10,6 @@ from support.series.small_sequences import run
 from torch.testing import assert_close
 
 from components.errors import (
-    ConfigMismatchError,
     DamagedFileError,
 )
 from components.series.sequence_data.air_network import (
@@ -108,27 +107,6 @@ def test_the_interval_is_of_new_observations_and_not_of_the_signal():
     filter_ = component("inference", "bootstrap_filter", particles=400)
     found = run(component("inference", "ffbs", filter=filter_), model, problem, Streams(0)).signal
     assert abs(float((found.upper - found.lower).mean()) - 2 * 1.645) < 0.05
-
-
-def test_what_a_user_can_get_wrong():
-    load_ = {"simulated": True, "hours": 20}
-    with pytest.raises(
-        ConfigMismatchError,
-        match=r"dataset.sensor=XX: not a sensor of this species; there are S00, S01",
-    ):
-        load("london_air", sensor="XX", start=0, **load_)
-    with pytest.raises(
-        ConfigMismatchError, match=r"dataset.start=8750: 20 hours from there are not in the data"
-    ):
-        load("london_air", sensor="S01", start=8750, **load_)
-    with pytest.raises(
-        ConfigMismatchError, match=r"dataset.start=June: neither the number of an hour nor a date"
-    ):
-        load("london_air", sensor="S01", start="June", **load_)
-    with pytest.raises(ConfigMismatchError, match=r"dataset.pick=99: the rule finds 24 windows"):
-        load("london_air", pick=99, **load_)
-    with pytest.raises(ValueError, match="give both sensor and start, or neither"):
-        component("dataset", "london_air", sensor="S01")
 
 
 def test_another_file_is_no_network(tmp_path):

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from pydantic import ValidationError
 from support.runs.configured import load
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -56,12 +55,6 @@ def test_shared_states_stay_the_default_and_one_sequence(name):
     shared = load(name, replicates=3, n_steps=20)[0]
     assert shared.states.shape[0] == 1
     assert torch.equal(shared.states, load(name, replicates=9, n_steps=20)[0].states)
-
-
-@pytest.mark.parametrize("name", ["wiener_velocity", "tan"])
-def test_released_states_are_one_sequence(name):
-    with pytest.raises(ValidationError, match="states: own"):
-        load(name, n_steps=20, realisation="released", states="own")
 
 
 def test_log_variances_of_each_replicate_follow_their_autoregression():

@@ -6,7 +6,6 @@ import itertools
 import pandas as pd
 import pytest
 import torch
-from support.runs.checked_pairs import check_pairs
 from support.runs.configured import component, composed, normal
 from support.small.small_bernoulli import binary_rows, every_z, small_dvae
 from support.small.small_problems import advance, assert_same_state, real, resumed, tensors, train
@@ -205,24 +204,6 @@ def test_kl_divergence_is_that_of_two_normals():
 def test_mistakes_are_named(changes, message):
     with pytest.raises(ConfigError, match=message):
         laboratory(**changes)
-
-
-@pytest.mark.parametrize(
-    ("dataset", "model", "gradients", "message"),
-    [
-        (
-            "titanic",
-            "logistic_regression",
-            ["reparam", "arm"],
-            r"inference\.gradients\.1=arm needs bernoulli_layers, which the q",
-        ),
-        ("images", "dvae", ["reparam"], "needs log_joint"),
-    ],
-)
-def test_pairs_that_do_not_fit_are_refused(dataset, model, gradients, message):
-    parts = component("dataset", dataset), component("model", model)
-    with pytest.raises(ConfigError, match=message):
-        check_pairs(*parts, laboratory(gradients=gradients), None)
 
 
 # the estimator of the key ``gradient``
