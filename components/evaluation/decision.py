@@ -8,11 +8,11 @@ from functools import partial
 from typing import Annotated, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive, is_finite
-from components.contracts.roles import BetweenZeroAndOne
+from components.contracts.roles import BetweenZeroAndOne, StrictKeys
 from components.errors import ConfigMismatchError
 from components.metrics.regression import mean_over_rows, name_by_task
 from components.posteriors.decisions import (
@@ -27,7 +27,7 @@ from components.problems.supervised import Supervised
 LossName = Literal["costs", "squared", "absolute", "pinball", "tolerance"]
 
 
-class DecisionKeys(BaseModel):
+class DecisionKeys(StrictKeys, allow_inf_nan=False):
     """The run-level keys ``decision``: the loss that predictions of held-out labels must minimise.
 
     ``costs`` [A, C] is for class labels: cost[a][c] of action a when the class is c, actions in the
@@ -38,7 +38,6 @@ class DecisionKeys(BaseModel):
         ValueError: the cost matrix has rows of different lengths, or fewer actions than classes.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
     loss: LossName
     costs: Annotated[list[list[float]], Field(min_length=2)]
     level: BetweenZeroAndOne

@@ -25,6 +25,7 @@ from components.contracts.roles.component import (
     Info,
     NonEmptyList,
     Setting,
+    StrictKeys,
     ZeroToBelowOne,
     ZeroToOne,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "Problem",
     "SeriesProblem",
     "Setting",
+    "StrictKeys",
     "TabulatingProblem",
     "ZeroToBelowOne",
     "ZeroToOne",

@@ -57,12 +57,16 @@ class Setting:
         return torch.tensor(values, dtype=self.dtype, device=self.device)
 
 
-class Component(BaseModel):
-    """One registered class; ``extra="forbid"`` makes an unknown key an error that names it."""
+class StrictKeys(BaseModel):
+    """Keys of a mapping in a YAML: an unknown one is an error that names it, and no value is
+    converted to another type."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, protected_namespaces=(), allow_inf_nan=False
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Component(StrictKeys, protected_namespaces=(), allow_inf_nan=False):
+    """One registered class."""
+
     # requirements on the other components of a run
     requires: ClassVar[Requirements] = Requirements()
     # keys that the components inside it inherit

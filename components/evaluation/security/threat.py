@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeFloat
+from pydantic import AfterValidator, NonNegativeFloat
 
 from components.attackers.input_space import input_space
 from components.contracts.attackers import Evasion, Injection
-from components.contracts.roles import Problem
+from components.contracts.roles import Problem, StrictKeys
 from components.contracts.victim import Measure
 from components.problems.supervised import Supervised
 
@@ -37,10 +37,9 @@ def _whole(eps: list[float]) -> list[float]:
 Sizes = Annotated[list[NonNegativeFloat], AfterValidator(_check_increasing_eps)]
 
 
-class Grid(BaseModel):
+class Grid(StrictKeys, allow_inf_nan=False):
     """The keys of an attacker's YAML that are the evaluation's."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     eps: Sizes
 
 

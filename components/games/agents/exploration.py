@@ -5,24 +5,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, PositiveInt, Tag
+from pydantic import Discriminator, PositiveInt, Tag
 
-from components.contracts.roles import AboveZeroToOne, ZeroToOne
+from components.contracts.roles import AboveZeroToOne, StrictKeys, ZeroToOne
 
 
-class Decay(BaseModel):
+class Decay(StrictKeys):
     """ε = start · factor^⌊e / every⌋ in episode e = 0, 1, ….
 
     Source: Gallego (2021), section 4.4.1 (spatial variant)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     start: ZeroToOne
     factor: AboveZeroToOne
     every: PositiveInt  # episodes
 
 
-class ModelledPlayerExploration(BaseModel):
+class ModelledPlayerExploration(StrictKeys):
     """Uncertain ε of modelled players, with mean min(1, mean + (j − 1) rise) at level j.
 
     The distribution is p_k(ε) of the source.  An ε-greedy policy is linear in ε, so
@@ -30,8 +28,6 @@ class ModelledPlayerExploration(BaseModel):
 
     Source: Gallego (2021), section 4.3.2.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     mean: ZeroToOne
     rise: ZeroToOne

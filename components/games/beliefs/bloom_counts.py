@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.games import Seat
+from components.contracts.roles import StrictKeys
 from components.contracts.streams import Rng
 from components.games.agents.fictitious_play import Prior, marks, pseudo_counts
 from components.games.environments.transition import Transition
@@ -35,7 +36,7 @@ def largest_primes(n: int, below: int) -> list[int]:
     return primes
 
 
-class BloomCounts(BaseModel):
+class BloomCounts(StrictKeys):
     """p_A(b|s) ∝ p(s|b) p(b), p(s|b) = n_b(s)/n_b from a counting Bloom filter for each b, p(b) =
     n_b/Σ_b n_b.
 
@@ -46,8 +47,6 @@ class BloomCounts(BaseModel):
     collisions count too much, never too little (λ = 1).
 
     Source: Gallego (2021), section 4.3.1; Tang et al. (2017)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: Literal["bloom"]
     cells: Annotated[int, Field(ge=11)]

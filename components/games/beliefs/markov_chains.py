@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat
+from pydantic import Field, NonNegativeFloat
 from torch import Tensor
 
 from components.contracts.games import Seat
+from components.contracts.roles import StrictKeys
 from components.contracts.streams import Rng
 from components.games.agents.fictitious_play import (
     Prior,
@@ -36,7 +37,7 @@ class ChainCounts:
     b: Tensor  # [R, M]
 
 
-class MarkovChains(BaseModel):
+class MarkovChains(StrictKeys):
     """p_A(b_t | a_{t−1}, b_{t−1}, s_t) = w_1 p_A(b_t | a_{t−1}) + w_2 p_A(b_t | b_{t−1}) + w_3
     p_A(b_t | s_t).
 
@@ -45,8 +46,6 @@ class MarkovChains(BaseModel):
     b_t, w_i p_i(b_t)/Σ_j w_j p_j(b_t).  Before the first move only the third is there.
 
     Source: Gallego (2021), section 4.3.1; Raftery (1985)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: Literal["markov_chains"]
     weights: Annotated[list[NonNegativeFloat], Field(min_length=3, max_length=3)]

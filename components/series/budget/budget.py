@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from components.contracts.roles import AtLeastTwo
+from components.contracts.roles import AtLeastTwo, StrictKeys
 from components.errors import ConfigMismatchError, IncompleteResultWarning, NumericalError
 from components.series.budget.choices import Choice, judge
 from components.series.budget.plan import Plan, best_plan, safest_plan
@@ -50,23 +50,20 @@ NO_SPEND_LABEL = "nothing"
 ACTUAL_SPEND_LABEL = "as it was"
 
 
-class Limit(BaseModel):
+class Limit(StrictKeys):
     """Σ_i w_i × spend of channel i ≤ most, over all weeks."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     weights: Annotated[dict[str, float], Field(min_length=1)]
     most: float
 
 
-class Budget(BaseModel):
+class Budget(StrictKeys):
     """Budget for the highest expected sales of y_{t+1} + … + y_{t+k}, ``maths.budget.plan``.
 
     At most b is spent from t to t + k − 1. Spends are in the units of the inputs, u ≥ 0.
     Week j of a plan is week t + j, so that its first week is the last observed one: the
     sales of that week are known, and its spend affects the sales that follow.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     total: NonNegativeFloat | None
     weeks: PositiveInt

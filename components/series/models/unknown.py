@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
+from components.contracts.roles import StrictKeys
 from components.maths.bijectors import POSITIVE, Interval, LowerBounded
 from components.maths.cholesky import LOG_2PI
 
 
-class Law(BaseModel):
+class Law(StrictKeys):
     """Prior of one parameter x = x(θ), θ any number; its keys are the keys of the YAML."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     bijector: ClassVar[LowerBounded | Interval | None] = None  # from θ to x; None: x is θ
 
     @property
@@ -177,10 +177,8 @@ class UnknownParameters:
         return dict(zip(self._laws, self.constrain(theta).unbind(1), strict=True))
 
 
-class Priors(BaseModel):
+class Priors(StrictKeys):
     """Priors of the parameters of a model by name; None: it is known."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     @property
     def given_priors(self) -> dict[str, Law]:
