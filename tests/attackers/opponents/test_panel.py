@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from pydantic import ValidationError
 from support.runs.configured import F64, component, double, generator
 from support.small.small_games import play
 from torch.testing import assert_close
@@ -89,12 +88,3 @@ def test_fewer_replicates_than_members_seat_the_first():
         "attacker", "panel", members=[component("attacker", "fixed_policy") for _ in range(R + 1)]
     )
     assert len(panel.reset(matrix_game(panel).seat(0, None, 2), Streams(0))) == R
-
-
-@pytest.mark.parametrize(
-    ("name", "keys"), [("together", {"members": ["fixed_policy"]}), ("regulator", {})]
-)
-def test_a_member_has_a_seat_of_its_own(name, keys):
-    parts = {k: [component("attacker", n) for n in names] for k, names in keys.items()}
-    with pytest.raises(ValidationError, match=f"{name} takes no seat of its own; use learner"):
-        component("attacker", "panel", members=[component("attacker", name, **parts)])

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from pydantic import ValidationError
 from scipy.optimize import linprog
 from support.runs.configured import F64, component, double, generator, uniform
 from support.small.literal_games import greedy, invert
@@ -55,15 +54,6 @@ def test_a_fixed_policy_is_what_it_says(plays, own, share):
     state = player.reset(seat(own, replicates=20_000), rng)
     found = torch.bincount(player.act(state, turn(), rng), minlength=own) / 20_000
     assert found.tolist() == pytest.approx(share, abs=0.015)
-
-
-def test_probabilities_of_a_fixed_policy_fit():
-    with pytest.raises(ValidationError, match="sum to 1"):
-        component("attacker", "fixed_policy", plays=[0.5, 0.6])
-    with pytest.raises(
-        ConfigMismatchError, match=r"attacker\.plays: 2 probabilities for 3 actions"
-    ):
-        component("attacker", "fixed_policy", plays=[0.5, 0.5]).reset(seat(3), Streams(0))
 
 
 def test_tit_for_tat_does_what_she_did():

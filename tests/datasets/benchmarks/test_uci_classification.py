@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
-from pydantic import ValidationError
 from support.runs.configured import F64, load_problem
 from support.runs.real_files import FOLDER, find_or_skip
-from support.small.small_problems import component
 from torch.testing import assert_close
 
 from components.datasets.benchmarks.uci_classification import SOURCES, _read, simulated_labels
@@ -99,7 +97,5 @@ def test_replicates_take_their_splits_whatever_the_seed():
 
 
 def test_refusals():
-    with pytest.raises(ValidationError, match="splits 0 to 19"):
-        component("dataset", "uci_classification", split=20)
     with pytest.raises(ConfigMismatchError, match="replicates: crabs has 20 splits"):
         loaded(replicate=20)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from pydantic import ValidationError
 from support.runs.configured import component, double, load
 from support.series.small_sequences import run
 from support.targets.known_targets import z_score
@@ -109,10 +108,6 @@ def test_the_prior_mean_of_a_filter_moves_no_state():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(
-        ValidationError, match="scored_on: first is a sequence of realisation: released"
-    ):
-        component("dataset", "tan", scored_on="first")
     with pytest.raises(ConfigMismatchError, match=r"set dataset\.n_steps=2001"):
         released(n_steps=2002)
 

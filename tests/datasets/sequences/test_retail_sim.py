@@ -103,10 +103,8 @@ def test_campaigns_fill_their_share_of_the_weeks():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"channels": ["TVs"]}, "dataset.channels: TVs is not among OOH, RADIO, TV"),
         ({"q": {"tv": 1.0}}, "dataset.q: tv is not among OOH"),
         ({"effects": {"Rain": 1.0}}, "dataset.effects: Rain is not among Hols, Sport_EV"),
-        ({"n_train": 234}, "dataset.n_train=234: of 234 weeks some must be left to forecast"),
     ],
 )
 def test_what_is_refused(keys, said):

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from pydantic import ValidationError
 from support.runs.configured import F64, double, load_problem
 from support.runs.real_files import FOLDER, find_or_skip
-from support.small.small_problems import component
 from torch.distributions import Normal
 from torch.testing import assert_close
 
@@ -158,7 +156,5 @@ def test_files_of_both_forms_are_read_and_verified(tmp_path, monkeypatch, form):
 
 
 def test_refusals():
-    with pytest.raises(ValidationError, match="splits 0 to 4"):
-        component("dataset", "uci_regression", set="protein", split=5)
     with pytest.raises(ConfigMismatchError, match="replicates: protein has 5 splits"):
         loaded(set="protein", replicate=5)

@@ -5,13 +5,10 @@ import gzip
 import numpy as np
 import pytest
 import torch
-from support.runs.checked_pairs import check_pairs
 from support.runs.configured import load_problem
 from support.runs.real_files import FOLDER, find_or_skip
-from support.small.small_problems import component
 
 from components.datasets.text.spambase import Spambase, simulated_mails
-from runner.errors import ConfigError
 
 
 def load(seed=0, **changes):
@@ -48,16 +45,3 @@ def test_the_real_mails_are_the_file_s_words():
     assert (len(rows), len(spam), int(y.sum())) == (4601, 1813, 1813)
     x = torch.cat([problem.train.x, problem.test.x])
     assert x.sum(0).tolist() == [sum(row[j] > 0 for row in rows) for j in range(54)]
-
-
-def test_gradient_attacks_on_words_are_refused_in_one_line():
-    parts = (
-        component("dataset", "spambase"),
-        component("model", "mlp"),
-        component("inference", "map"),
-    )
-    with pytest.raises(
-        ConfigError, match="needs continuous inputs, those of dataset=spambase are binary"
-    ) as refusal:
-        check_pairs(*parts, component("attacker", "fgsm"))
-    assert "\n" not in str(refusal.value)

@@ -119,10 +119,6 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path):
         component("dataset", "reviews", simulated=True, tokenizer=str(tmp_path)).identity(
             tmp_path, True
         )
-    with pytest.raises(
-        ValueError, match=r"length: 2 leaves no room between a tokenizer's two marks"
-    ):
-        component("dataset", "reviews", tokenizer="there", length=2)
 
 
 def test_pieces_of_words_of_a_tokenizer(tmp_path):

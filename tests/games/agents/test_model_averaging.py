@@ -67,13 +67,6 @@ def test_beliefs_are_counts_of_correct_models(counted, prior):
         assert belief == pytest.approx(counts[0] / counts.sum())
 
 
-def test_priors_of_another_length_are_refused():
-    with pytest.raises(ValueError, match="3 numbers for 2 levels"):
-        averaging(prior_of_models=[1.0, 1.0, 1.0])
-    with pytest.raises(ConfigMismatchError, match="gives 2 pseudo-counts"):
-        play(three_states(1, 1), component("inference", "fpq_learning", prior=[1.0, 1.0]))
-
-
 def test_predictions_are_draws_from_each_model():
     state, _ = play(three_states(2000, 3), averaging())
     s = state.standing.s

@@ -6,7 +6,6 @@ from support.runs.configured import component, double, draw_normal
 from support.small.literal_games import literal_moves
 from support.small.small_games import (
     assert_near,
-    game_of,
     matrix_game,
     play,
     programme,
@@ -14,7 +13,6 @@ from support.small.small_games import (
 )
 from torch.testing import assert_close
 
-from components.errors import ConfigMismatchError
 from components.games.equilibria.matrix_games import equilibria
 
 COORDINATION = ([[1.0, 0.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 3.0]])
@@ -96,15 +94,3 @@ def test_of_zero_sum_games_it_finds_the_value():
     assert method.mixture(state.mind, state.standing.s)[0].tolist() == pytest.approx(
         x.tolist(), abs=1e-2
     )
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({}, "plays one opponent, here there are 2; use minimax_q"),
-        ({"attackers": 1, "resources": 4}, r"a game of 15 × 3 actions has .* pairs of mixtures"),
-    ],
-)
-def test_larger_games_are_refused(changes, message):
-    with pytest.raises(ConfigMismatchError, match=message):
-        play(game_of("blotto", 2, **changes), component("inference", "nash_q"))

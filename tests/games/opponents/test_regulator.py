@@ -5,10 +5,9 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, component
-from support.small.small_games import game_of, move_of, seat_of
+from support.small.small_games import move_of, seat_of
 
 from components.contracts.games import Turn
-from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
 R = 4000
@@ -115,22 +114,3 @@ def test_the_best_rate_for_all_is_found():
 
     _, thetas = regulated(2000, welfare, 3, 50, policy="discrete", every=10, lr=1.0)
     assert (thetas[-1].softmax(-1)[:, 2] > 0.8).double().mean() > 0.9
-
-
-@pytest.mark.parametrize(
-    ("name", "members", "message"),
-    [
-        ("friend_or_foe", ["tit_for_tat", "regulator"], "room for no third party"),
-        (
-            "data_sharing",
-            ["tit_for_tat", "regulator", "regulator"],
-            "room for one third party alone",
-        ),
-        ("data_sharing", ["regulator"], "0 players for the 1 seats"),
-    ],
-)
-def test_a_market_has_room_for_one(name, members, message):
-    players = [component("attacker", member) for member in members]
-    game = game_of(name, 3, component("attacker", "together", members=players))
-    with pytest.raises(ConfigMismatchError, match=message):
-        game.opponents()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.runs.configured import build_model, generator
 from support.small.small_nets import SMALL_VGG, images
-from support.small.small_problems import classes, component
+from support.small.small_problems import classes
 from torch import nn
 from torch.distributions import Normal
 from torch.testing import assert_close
@@ -104,10 +104,3 @@ def test_what_it_cannot_read_is_refused_in_one_line():
         ConfigMismatchError, match=r"the inputs of small are no images; choose a dataset of images"
     ):
         SMALL_VGG.build(classes(), Streams(0))
-    with pytest.raises(
-        ConfigMismatchError,
-        match=r"model\.depth=19: 5 poolings leave nothing of 8 × 8 pixels; use model\.depth=7",
-    ):
-        build_model("vgg", images())
-    with pytest.raises(ValueError, match="depth"):
-        component("model", "vgg", depth=8)

@@ -34,16 +34,25 @@ COMPONENTS = [
 ]
 
 
-def test_list_names_everything(capsys):
-    assert main(["list", "--all"]) == 0
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+@pytest.fixture
+def list_lines(capsys):
+    """Function that lists by some words and gives the printed lines."""
+
+    def list_by(*words):
+        assert main(["list", *words]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return list_by
+
+
+def test_list_names_everything(list_lines):
+    lines = [line.split("\t") for line in list_lines("--all")]
     assert {(line[0], line[1]) for line in lines} >= {*COMPONENTS, ("experiment", "friend_or_foe")}
     assert all(len(line) == 4 for line in lines)
 
 
-def test_list_begins_with_families_and_counts(capsys):
-    assert main(["list"]) == 0
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+def test_list_begins_with_families_and_counts(list_lines):
+    lines = [line.split("\t") for line in list_lines()]
     members = {(group, family): names.split(", ") for group, family, _, names in lines}
     assert all(int(count) == len(names.split(", ")) for _, _, count, names in lines)
     assert members["inference", "mcmc"] == sorted(members["inference", "mcmc"])
@@ -75,17 +84,13 @@ def test_families_fit_on_a_screen_and_name_the_next_command(width, height):
         ("attackers/words", families("attacker")["words"]),
     ],
 )
-def test_a_family_is_listed_as_a_role_is(word, names, capsys):
-    assert main(["list", word]) == 0
-    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == names
-    assert main(["list", word, "--json"]) == 0
-    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [one["name"] for one in objects] == names
+def test_a_family_is_listed_as_a_role_is(word, names, list_lines):
+    assert [line.split("\t")[0] for line in list_lines(word)] == names
+    assert [json.loads(line)["name"] for line in list_lines(word, "--json")] == names
 
 
-def test_json_of_everything_has_its_form_of_before(capsys):
-    assert main(["list", "--json"]) == 0
-    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def test_json_of_everything_has_its_form_of_before(list_lines):
+    objects = map(json.loads, list_lines("--json"))
     keys = {(one["group"], *one) for one in objects}
     papers = (*registry.ROLES, "published")
     assert keys == {
@@ -106,9 +111,8 @@ def test_texts_name_files_that_exist():
 
 
 @pytest.mark.parametrize("role", registry.ROLES)
-def test_list_of_a_role_gives_name_sentence_and_paper(role, capsys):
-    assert main(["list", role]) == 0
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+def test_list_of_a_role_gives_name_sentence_and_paper(role, list_lines):
+    lines = [line.split("\t") for line in list_lines(role)]
     assert [line[0] for line in lines] == registry.names(role)
     assert all(len(line) == 3 and line[1] and not line[1].endswith(".") for line in lines)
 
@@ -122,7 +126,7 @@ def test_a_source_keeps_the_number_of_its_equation():
     )
 
 
-def test_a_plugin_is_listed_too(tmp_path, monkeypatch, capsys):
+def test_a_plugin_is_listed_too(tmp_path, monkeypatch, list_lines):
     (tmp_path / "my_method.py").write_text(
         "from components.contracts.roles import Inference\n"
         "from components.registry import register\n"
@@ -132,5 +136,5 @@ def test_a_plugin_is_listed_too(tmp_path, monkeypatch, capsys):
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    assert main(["list", "inference", "--plugin", "my_method"]) == 0
-    assert "my_method\tA method of mine\tMe (2024), eq. (1)" in capsys.readouterr().out
+    lines = list_lines("inference", "--plugin", "my_method")
+    assert "my_method\tA method of mine\tMe (2024), eq. (1)" in lines
