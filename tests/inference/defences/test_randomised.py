@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from support.small.small_problems import check_resumed, component
+from support.small.small_problems import component
 from support.small.small_spam import words
 
 from components.attackers.attacked import Attacked
@@ -97,9 +97,3 @@ def test_members_are_drawn_by_their_weights():
     shares = [(drawn == own).all(1).double().mean() for own in each]
     assert [float(s) for s in shares] == pytest.approx([1 / 3] * 3, abs=4 * (2 / 9 / 3000) ** 0.5)
     assert torch.equal(state.fitted["masks"].sum(1), torch.full((3,), 3.0).double())
-
-
-def test_a_resumed_run_is_bit_identical(tmp_path):
-    problem = words(n=40)
-    method, *_ = randomised(problem)
-    check_resumed(method, component("model", "naive_bayes"), problem, tmp_path, 2, 1)

@@ -3,7 +3,7 @@
 import torch
 from smoothed_networks import MLP, rest, smoothing, trained
 from support.runs.configured import normal
-from support.small.small_problems import check_resumed, classes, component, train
+from support.small.small_problems import classes, component, train
 from torch.testing import assert_close
 
 from components.evaluation.security.certificate import certify
@@ -36,10 +36,6 @@ def test_little_noise_is_map():
     plain = train(component("inference", "map", **keys), MLP, problem, 20)[0].network.theta
     noisy = train(smoothing(**keys, sigma=1e-9), MLP, problem, 20)[0].network.theta
     assert_close(noisy, plain, rtol=1e-5, atol=1e-6)
-
-
-def test_killed_and_resumed(tmp_path):
-    check_resumed(smoothing(), MLP, classes(batch_size=10), tmp_path)
 
 
 def test_noise_in_training_certifies_more():

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import generator
-from support.small.small_problems import check_resumed, classes, component, train
+from support.small.small_problems import classes, component, train
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -115,8 +115,3 @@ def test_lengthscale_follows_the_units_of_the_inputs():
     ).exp()
     assert_close(ratio.detach(), torch.full_like(ratio, 255.0))
     assert find_median_distance(torch.ones(3, 2)) == find_median_distance(torch.ones(1, 2)) == 1.0
-
-
-def test_resumed_run_is_bit_identical(tmp_path):
-    problem = classes(batch_size=8, dtype=torch.float32)
-    check_resumed(DSVI, gp(), problem, tmp_path, 12, 5)
