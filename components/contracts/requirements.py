@@ -95,6 +95,13 @@ class Requirements:
         return self.capabilities | self.capabilities_by_kind.get(kind, frozenset())
 
 
+ONE_REAL_LABEL = Requirements(
+    kinds={"supervised"},
+    targets={"real"},
+    refused_traits={"several_tasks": "has one output"},
+)
+
+
 def misfit(data: DataFacts, needs: Requirements) -> str:
     """Reason why a component cannot use a dataset, in words that follow its name; "" if it can."""
     if needs.kinds and data.kind not in needs.kinds:

@@ -68,8 +68,11 @@ def _run(argv: list[str]) -> int:
 
 def _tune(argv: list[str]) -> int:
     parser = _parser("tune", "Chooses settings of a row on the suite's validation problems.")
-    values = "the row, with several values: inference.scale=0.1,1"
-    _add_row(parser, values, "measure and freeze all anew")
+    _add_row(
+        parser,
+        "the row, with several values: inference.scale=0.1,1",
+        "measure and freeze all anew",
+    )
     given = parser.parse_intermixed_args(argv)
     suite, budget = _suite(given)
     modules, words = _plugins_of(given)
@@ -77,8 +80,10 @@ def _tune(argv: list[str]) -> int:
     output_dir = Path(given.output_dir).resolve()
     row, code = tune(suite, budget, words, given.name, modules, output_dir, jobs, given.fresh)
     if code == 0:
-        words_of_row = f"{quote_words(row.overrides)} --as {row.name}{_repeat(given, budget)}"
-        out.print(f"run it   runner arena run {suite.name} {words_of_row}")
+        out.print(
+            f"run it   runner arena run {suite.name} {quote_words(row.overrides)} --as {row.name}"
+            f"{_repeat(given, budget)}"
+        )
     return code
 
 
@@ -86,8 +91,13 @@ def _score(argv: list[str]) -> int:
     parser = _parser("score", "Scores draws that another program has made, as a row.")
     parser.add_argument("files", nargs="+", help="funnel.nc, problem=draws.npy, or a folder")
     parser.add_argument("--as", dest="name", required=True, help="name of the row")
-    cost = "stated cost of a replicate on each problem: gradients=200000"
-    parser.add_argument("--cost", action="append", default=[], metavar="KIND=NUMBER", help=cost)
+    parser.add_argument(
+        "--cost",
+        action="append",
+        default=[],
+        metavar="KIND=NUMBER",
+        help="stated cost of a replicate on each problem: gradients=200000",
+    )
     given = parser.parse_intermixed_args(argv)
     suite, budget = _suite(given)
     from runner.arena.given import make_given_row
@@ -128,8 +138,7 @@ def _plugins_of(given: argparse.Namespace) -> tuple[list[str], list[str]]:
 def _show(argv: list[str]) -> int:
     parser = _parser("show", "Writes the page of a suite: your rows next to all kept rows.")
     parser.add_argument("--to", type=Path, help="file to write (default: in the output folder)")
-    names = "print the names of each problem's parameters, and end"
-    parser.add_argument("--problems", action="store_true", help=names)
+    parser.add_argument("--problems", action="store_true", help="print names of parameters and end")
     given = parser.parse_args(argv)
     suite, budget = _suite(given)
     if given.problems:
@@ -138,10 +147,13 @@ def _show(argv: list[str]) -> int:
         print_parameters(suite)
         return 0
     from runner.arena.page import write_suite
+    from runner.arena.publish import choose_budget
 
     output_dir = Path(given.output_dir).resolve()
-    name = f"{budget}.html" if budget else "arena.html"
-    path = given.to or inside(output_dir / GROUP, suite.name, "suite") / name
+    if given.budget is None:
+        budget = choose_budget(suite, output_dir) or budget
+    folder = inside(output_dir / GROUP, suite.name, "suite")
+    path = given.to or folder / f"{budget or 'arena'}.html"
     lines, own = write_suite(suite, budget, output_dir, path)
     print_board(suite, budget, lines, own)
     out.print(f"written  {path}")
@@ -149,8 +161,10 @@ def _show(argv: list[str]) -> int:
 
 
 def _publish(argv: list[str]) -> int:
-    about = "Writes the pages of suites as static files, for any web host."
-    parser = Parser(prog="runner arena publish", description=about)
+    parser = Parser(
+        prog="runner arena publish",
+        description="Writes the pages of suites as static files, for any web host.",
+    )
     parser.add_argument("folder", type=Path, help="folder to write: index.html and a page a suite")
     parser.add_argument("suites", nargs="*", help="names (default: all with scores)")
     add_output_dir(parser, must_exist=True)
@@ -160,8 +174,7 @@ def _publish(argv: list[str]) -> int:
     from runner.arena.publish import publish
 
     suites = [load_suite(name) for name in given.suites or conf_folders.names(GROUP)]
-    index = publish(suites, given.output_dir.resolve(), given.folder)
-    out.print(f"written  {index}")
+    out.print(f"written  {publish(suites, given.output_dir.resolve(), given.folder)}")
     return 0
 
 
@@ -175,7 +188,10 @@ def _suite(given: argparse.Namespace) -> tuple[Suite, str]:
 def _parser(command: str, description: str) -> Parser:
     parser = Parser(prog=f"runner arena {command}", description=description)
     parser.add_argument("suite", help="name of a file in conf/arena (runner arena lists them)")
-    parser.add_argument("--budget", help="small, medium or large (default: the suite's first)")
+    parser.add_argument(
+        "--budget",
+        help="small, medium or large (default: the suite's first; show: the longest with scores)",
+    )
     add_output_dir(parser)
     conf_folders.add_option(parser)
     return parser
@@ -193,10 +209,10 @@ def _pack(argv: list[str]) -> int:
     name = snapshot_name(suite, budget, make_row(words, given.name).name)
     snapshot = snapshots.load(name, Path(given.output_dir).resolve())
     if snapshot is None:
-        near = nearest(
-            name, [s.name for s in find_snapshots(suite, budget, Path(given.output_dir))]
+        names = [s.name for s in find_snapshots(suite, budget, Path(given.output_dir))]
+        raise ConfigError(
+            f"arena pack: {name} was not run here{nearest(name, names)}; runner arena run does"
         )
-        raise ConfigError(f"arena pack: {name} was not run here{near}; runner arena run does")
     row = snapshot.study.rows[0].name
     path = given.to or Path(f"{row.replace(' ', '_')}{SUFFIX}")
     if path.suffix != SUFFIX:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import ONE_REAL_LABEL
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.exponential.standard_draws import standard_normal
@@ -134,11 +134,7 @@ class DGP(Model[Supervised, TwoLayers]):
     Source: Boustati (2021), eq. (B.7) and appendix B.2.2; Salimbeni and Deisenroth (2017).
     """
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"real"},
-        refused_traits={"several_tasks": "has one output"},
-    )
+    requires = ONE_REAL_LABEL
     offers = {"elbo", "given_function", "pathwise", "normal_noise", "row_context"}
 
     inner_dim: PositiveInt

@@ -8,7 +8,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import ONE_REAL_LABEL
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import jittered_cholesky
@@ -85,11 +85,7 @@ class MaternRegression(Model[Supervised, MaternRegressionModule]):
     Zanten (2011), on Matérn kernels.
     """
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"real"},
-        refused_traits={"several_tasks": "has one output"},
-    )
+    requires = ONE_REAL_LABEL
     offers = {"linear_smoother"}
     shape: Literal["matern12", "matern32", "matern52"]
     lengthscale: PositiveFloat

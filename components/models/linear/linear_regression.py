@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import ONE_REAL_LABEL
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -209,11 +209,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
 
     Source: Murphy (2012), sections 7.6.1 and 7.6.3; Bardenet (2021), section 1.3."""
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"real"},
-        refused_traits={"several_tasks": "has one output"},
-    )
+    requires = ONE_REAL_LABEL
     offers = {"log_joint", "theta_predictive", "conditionals", "conjugate", "gaussian_prior"}
     offers_where = {
         "coordinate_ascent": "noise=learned",

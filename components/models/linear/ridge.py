@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import ONE_REAL_LABEL
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.conjugate_regression import coefficients
@@ -110,11 +110,7 @@ class Ridge(Model[Supervised, RidgeModule]):
 
     Source: Hoerl & Kennard (1970), eq. (2.3); Bardenet (2021), section 1.4."""
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"real"},
-        refused_traits={"several_tasks": "has one output"},
-    )
+    requires = ONE_REAL_LABEL
     offers = {"estimator"}
 
     penalty: Literal["gcv"] | PositiveFloat

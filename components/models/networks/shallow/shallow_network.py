@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import ONE_REAL_LABEL
 from components.contracts.roles import BetweenZeroAndOne, Model, NonEmptyList
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -188,11 +188,7 @@ class ShallowNetwork(Model[Supervised, ShallowModule]):
     Source: Gallego (2021), section 1.3.2; Müller and Rios Insua (1998); Green (1995); van Dyk
     and Park (2008), on the order."""
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"real"},
-        refused_traits={"several_tasks": "has one output"},
-    )
+    requires = ONE_REAL_LABEL
     offers = {"log_joint", "theta_predictive", "conditionals"}
 
     units: PositiveInt
