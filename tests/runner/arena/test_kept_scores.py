@@ -16,7 +16,7 @@ NEW = (
     "NumPyro NUTS (peer); BlackJAX NUTS (peer); BlackJAX MCLMC (peer); nutpie (peer); Pathfinder (peer); emcee (peer)"
 )
 MISSING = {
-    "gradients": "joint CV; combined CV; SVRG; SARAH; RELAX + REBAR",
+    "gradients": "RELAX + REBAR",
     "posteriors": "NUTS diagonal; HMC; MALA; random walk; SGLD decaying; pSGLD; SGHMC; "
     "thermostat; thermostats; relativistic HMC; Adam with noise; momentum resampled; SVGD with AdaGrad; SGLD+R; "
     "SGDm+R; Adam+NR; Gaussian VI diagonal; Gaussian VI; BBVI VarGrad; importance sampling; "
