@@ -173,12 +173,9 @@ def list_checks(lines: pd.DataFrame) -> dict[str, str]:
 def command_of(suite: Suite, budget: str, row: Row, problem: str) -> str:
     """Command line that runs one cell."""
     cells = row.cells.get("problem", {}).get(problem, [])
-    words = [*row.overrides, *cells]
-    quoted = quote_words(words)
-    label = f" --as '{row.name}'"
+    words = quote_words([*row.overrides, *cells])
     chosen = f" --budget {budget}" if budget else ""
-    only = f" --only 'problem={problem}'"
-    return f"runner arena run {suite.name} {quoted}{label}{chosen}{only}"
+    return f"runner arena run {suite.name} {words} --as '{row.name}'{chosen} --only 'problem={problem}'"
 
 
 def _notes(suite: Suite, budget: str, lines: pd.DataFrame) -> list[str]:

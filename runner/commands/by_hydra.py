@@ -88,7 +88,6 @@ def _sweep(hydra: Hydra, cfg: DictConfig) -> int:
         task_function=run_job,
         config=cfg,
     )
-    failed = 0
     with announce_sweep(folder, swept):
         try:
             sweeper.sweep(words)
