@@ -27,7 +27,8 @@ from scripts.pages import render
 from scripts.prose.scores import FOLDER
 
 PAGES = "calibration.yaml"
-DRAWS, BINS = 99, 10
+DRAWS = 99
+BINS = 10
 COLUMNS = ("row", "quantity", "commit", "failed", "ranks")
 LIKELIHOODS = ("log joint", "log likelihood")  # the quantity that sees a posterior without data
 

@@ -31,7 +31,8 @@ def terminal(target: Path) -> None:
     from runner.commands.app import run_once
     from runner.terminal import printer
 
-    printer.out.record, printer.out.width = True, WIDTH
+    printer.out.record = True
+    printer.out.width = WIDTH
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         code = run_once(COMMAND)
     if code:

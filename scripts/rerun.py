@@ -37,7 +37,8 @@ class Pair(NamedTuple):
     @property
     def apart(self) -> float:
         """Difference in its standard error."""
-        kept, again = self.kept, self.again
+        kept = self.kept
+        again = self.again
         is_equal = math.isclose(again.mean, kept.mean, rel_tol=ROUNDING)
         difference = 0.0 if is_equal else again.mean - kept.mean
         se = math.hypot(kept.se or 0.0, again.se or 0.0)

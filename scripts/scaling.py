@@ -25,7 +25,9 @@ from scripts.device_steps import Step, make_step
 
 TABLE = Path(__file__).with_suffix(".yaml")
 WARM = 2  # steps before the first that is timed
-LEAST, MOST = 5, 40  # steps that are timed, as many as fit into SECONDS
+# steps that are timed, as many as fit into SECONDS
+LEAST = 5
+MOST = 40
 SECONDS = 4.0
 
 
@@ -70,7 +72,8 @@ def time_step(make: Callable[[], Step], afresh: bool) -> float:
 
 def floor(line: Line, times: list[float]) -> float | None:
     """Size at which fixed work is half of a step: (a/b)^(1/p); None: it is not seen."""
-    low, high = line.sizes[0] ** line.power, line.sizes[-1] ** line.power
+    low = line.sizes[0] ** line.power
+    high = line.sizes[-1] ** line.power
     b = (times[-1] - times[0]) / (high - low)
     a = times[0] - b * low
     at = (a / b) ** (1 / line.power) if a > 0 and b > 0 else 0.0

@@ -142,7 +142,8 @@ class PoissonMixture:
         while bool((high - low > 1).any()):
             middle = ((low + high) / 2).floor()
             enough = self.cdf(middle) >= level
-            low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+            low = torch.where(enough, low, middle)
+            high = torch.where(enough, middle, high)
         return high
 
 
@@ -210,7 +211,8 @@ def join(parts: list[Predictive], dim: int) -> Predictive:
     first = parts[0]
     if isinstance(first, GaussianMixture):
         normal = [p for p in parts if isinstance(p, GaussianMixture)]
-        mu, v = torch.cat([p.mu for p in normal], dim), torch.cat([p.v for p in normal], dim)
+        mu = torch.cat([p.mu for p in normal], dim)
+        v = torch.cat([p.v for p in normal], dim)
         return GaussianMixture(mu, v)
     if isinstance(first, PoissonMixture):
         counts = [p for p in parts if isinstance(p, PoissonMixture)]

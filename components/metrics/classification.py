@@ -45,7 +45,9 @@ def scores(
         finite = confidence.isfinite()
         correct = (guess == label) & finite
         by_task["accuracy"].append(float(correct.double().mean()))
-        p, label, correct = p[finite], label[finite], correct[finite]
+        p = p[finite]
+        label = label[finite]
+        correct = correct[finite]
         by_task["nlpp"].append(float(-log_prob[is_observed, t][finite].mean()))
         by_task["ece"].append(float(expected_calibration_error(confidence[finite], correct)))
         if binary:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-BETA, C = (
-    -0.5,
-    1.0,
-)  # inverse multiquadric k(x, y) = (c² + ‖x − y‖²)^β, as recommended: it sees a sample that does not converge
+# inverse multiquadric k(x, y) = (c² + ‖x − y‖²)^β, as recommended: it sees a sample that does not converge
+BETA = -0.5
+C = 1.0
 ROWS = 1000  # rows of the n × n matrix held in memory together
 
 

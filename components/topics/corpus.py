@@ -120,7 +120,8 @@ class Corpus(RowProblem[Counts]):
     def without_truth(self) -> Corpus:
         """The corpus as a method is shown it: no topics, and no document but those to learn from."""
         shown = copy(self)  # making one anew would draw halves
-        shown.truth, shown.test = None, self.train
+        shown.truth = None
+        shown.test = self.train
         shown.held = shown.seen
         return shown
 

@@ -193,7 +193,8 @@ def draw_frontier(
         return None
     from components.figures.samples.trade_off import trade_off_figure
 
-    x, y = suite.frontier.x, suite.frontier.y
+    x = suite.frontier.x
+    y = suite.frontier.y
     scores = pd.DataFrame(
         {"x": mean_results(lines, x)["score"], "y": mean_results(lines, y)["score"]}
     )

@@ -115,7 +115,8 @@ def _find_runs(component: CheckedComponent, overrides: list[str]) -> tuple[Small
         if not registry.exists(partner, chosen):
             near = nearest(chosen, registry.names(partner))
             raise ConfigError(f"{partner}={chosen}: no such {partner}{near}")
-    role, name = component.role, component.name
+    role = component.role
+    name = component.name
     own_keys = [
         word.removeprefix(f"{role}.")
         for word in overrides

@@ -64,7 +64,9 @@ def check_docstring(component: CheckedComponent) -> str:
 
 def check_keys(component: CheckedComponent) -> str:
     """YAML and class have the same keys, each with a comment and a type; defaults build."""
-    role, name, cls = component.role, component.name, component.cls
+    role = component.role
+    name = component.name
+    cls = component.cls
     path = find_file(role, name)
     if not path.is_file():
         raise NonConformanceError(
@@ -170,7 +172,8 @@ def _reads_every_key(call: ast.Call) -> bool:
 
 def check_refusals(component: CheckedComponent) -> str:
     """Refusals of an unknown key and of wrong values name the key."""
-    role, cls = component.role, component.cls
+    role = component.role
+    cls = component.cls
     defaults = component_defaults(role, component.name)
     if open_keys := [key for key, value in defaults.items() if value == NOT_GIVEN]:
         return f"not tried: {', '.join(open_keys)} has no default"

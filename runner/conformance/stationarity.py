@@ -72,7 +72,9 @@ def _check_target(method: Inference[Any, Any, Any, Any], title: str, where: str)
     smaller ones, and so has a divergence.  Between a step that is too small and one that is too
     large their geometric mean is next.
     """
-    lower, factor, upper = 0.0, 1.0, math.inf
+    lower = 0.0
+    factor = 1.0
+    upper = math.inf
     failure = ""
     last = math.inf  # the deviation at the last step size
     for _ in range(TRIALS):

@@ -151,7 +151,10 @@ def keep_freed_memory() -> None:
         return
     libc = ctypes.CDLL(None)
     try:
-        mallopt, malloc, free, madvise = libc.mallopt, libc.malloc, libc.free, libc.madvise
+        mallopt = libc.mallopt
+        malloc = libc.malloc
+        free = libc.free
+        madvise = libc.madvise
     except AttributeError:
         return
     mallopt(M_TRIM_THRESHOLD, MALLOPT_DISABLED)

@@ -42,7 +42,8 @@ def entries(path: Path = BIBLIOGRAPHY) -> tuple[BibEntry, ...]:
         key = re.match(r"@\w+\{([^,]+),", body.strip())
         fields = dict(re.findall(r"^\s*(\w+)\s*=\s*\{(.*)\},?\s*$", body, re.MULTILINE))
         if key:
-            cited, year = fields.get("cited", ""), fields.get("year", "")
+            cited = fields.get("cited", "")
+            year = fields.get("year", "")
             bib_entries.append(BibEntry(key[1], body.strip(), cited, year))
     return tuple(bib_entries)
 

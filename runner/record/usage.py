@@ -40,7 +40,8 @@ def cpu_now() -> float:
 def _take_start() -> float:
     """CPU seconds that belong to a run before it began: of the first of a process of its own."""
     global _started_for_one_run
-    is_first, _started_for_one_run = _started_for_one_run, False
+    is_first = _started_for_one_run
+    _started_for_one_run = False
     return cpu_now() if is_first else 0.0
 
 

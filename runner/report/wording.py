@@ -40,7 +40,8 @@ def format_range(counts: Sequence[int], noun: str) -> str:
     """``5 to 20 replicates``, ``1 replicate``; empty: there are no counts."""
     if not counts:
         return ""
-    low, high = min(counts), max(counts)
+    low = min(counts)
+    high = max(counts)
     return format_count(high, noun) if low == high else f"{low} to {format_count(high, noun)}"
 
 

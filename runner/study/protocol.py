@@ -39,12 +39,14 @@ class Protocol:
 
         Empty if the other's parts are not known.
         """
-        ours, theirs = _to_parts(self.parts), _to_parts(other)
+        ours = _to_parts(self.parts)
+        theirs = _to_parts(other)
         if not theirs:
             return ""
         changes = []
         for key in [*theirs, *(key for key in ours if key not in theirs)]:
-            mine, its = ours.get(key, "none"), theirs.get(key, "none")
+            mine = ours.get(key, "none")
+            its = theirs.get(key, "none")
             if mine == its:
                 continue
             name, _, digest = mine.partition(":")

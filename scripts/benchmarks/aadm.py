@@ -22,7 +22,9 @@ from scripts.benchmarks.harness import Report, repeated
 from scripts.benchmarks.workloads import component, regression
 
 PEERS = ("loop over draws", "rows: own")
-INPUTS, ROWS = 13, 455  # of Boston
+# of Boston
+INPUTS = 13
+ROWS = 455
 NETWORK = {"widths": [50, 50], "activation": "leaky_relu", "noise_init": 1.0, "noise_spread": None}
 METHOD = {"alpha": 0.5, "lr": 1e-3, "discriminator_lr": 2e-3, "n_samples": 10}
 
@@ -32,11 +34,14 @@ def step_by_loop(
 ) -> Tensor:
     """The objective by a loop over draws, each a network of its own; gradients and both steps are
     taken as ever."""
-    q, T, network = state.q, state.discriminator, state.q.network
+    q = state.q
+    T = state.discriminator
+    network = state.q.network
     assert T is not None
     K = method.n_samples
     noise = torch.randn(K, len(q.noise_mean), generator=rng.noise)
-    draws, fits = [], []
+    draws = []
+    fits = []
     for k in range(K):
         theta = q.body(q.noise_mean + (0.5 * q.noise_log_variance).exp() * noise[k])
         h = batch.x
@@ -73,7 +78,8 @@ class Steps:
         g = torch.Generator().manual_seed(0)
         x = torch.randn(ROWS, INPUTS, generator=g)
         y = x @ torch.randn(INPUTS, 1, generator=g) + torch.randn(ROWS, 1, generator=g)
-        problem, self.rng = regression(x, y, B), Streams(0)
+        problem = regression(x, y, B)
+        self.rng = Streams(0)
         self.batch = problem.train.part(torch.arange(B), ROWS / B)
         self.method = component("inference", "aadm", rows=rows, **METHOD)
         model = component("model", "mlp", **NETWORK).build(problem, self.rng)
@@ -90,7 +96,8 @@ class Steps:
 
 def assert_equal() -> None:
     """Five steps by the loop; own draws of rows against shared ones of one row."""
-    ours, loop = Steps(50, "shared"), Steps(50, "shared", by_loop=True)
+    ours = Steps(50, "shared")
+    loop = Steps(50, "shared", by_loop=True)
     values = [[step() for _ in range(5)][-1] for step in (ours, loop)]
     torch.testing.assert_close(*values, rtol=1e-4, atol=1e-2)
     states = [step.state.q.body.state_dict() for step in (ours, loop)]

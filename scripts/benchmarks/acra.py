@@ -34,7 +34,8 @@ class MessageLoops:
 
     def __init__(self, method: ACRA, posterior: AdversaryAwareClassifier, seed: int):
         f = posterior.undefended.fitted
-        present, absent = f["log_present"].tolist(), f["log_absent"].tolist()
+        present = f["log_present"].tolist()
+        absent = f["log_absent"].tolist()
         self.log_word = [
             list(zip(absent[c], present[c], strict=True)) for c in (0, 1)
         ]  # log p(x_i|c) by class, word, x_i
@@ -105,7 +106,8 @@ def generate_changes(x: Words, value: int, most: int) -> Iterator[Words]:
 
 def learn(problem: Supervised, **keys: Any) -> tuple[Any, Any]:
     """ACRA and its posterior."""
-    method, rng = component("inference", "acra", **keys), Streams(0)
+    method = component("inference", "acra", **keys)
+    rng = Streams(0)
     state = method.init(component("model", "naive_bayes").build(problem, rng), problem, rng)
     state, _ = method.step(state, problem.train, rng)
     return method, method.posterior(state)
@@ -157,7 +159,8 @@ def measure(options: Namespace, report: Report) -> None:
     rows = [tuple(int(v) for v in row) for row in x.tolist()]
     assert_equal(problem, x, rows, report)
     method, posterior = learn(problem)
-    seeds, loop_seeds = count(), count()
+    seeds = count()
+    loop_seeds = count()
 
     def run_loops() -> list[Any]:
         loops = MessageLoops(method, posterior, next(loop_seeds))

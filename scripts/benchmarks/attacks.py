@@ -28,7 +28,8 @@ from scripts.peers.attacked_networks import (
 from scripts.peers.installed import AbsentPeer
 
 PEERS = ("torchattacks", "foolbox", "ART")
-WHOLE, ROUNDED = ", all steps", ", all steps, bfloat16 against full precision"
+WHOLE = ", all steps"
+ROUNDED = ", all steps, bfloat16 against full precision"
 
 
 def build_attack(

@@ -22,7 +22,9 @@ from scripts.peers.gpflux_exchange import build_inputs, differences, open_peer
 from scripts.peers.installed import own_interpreter
 
 STEPS = 3  # in a round
-B, T = 500, 7  # rows, tasks
+# rows, tasks
+B = 500
+T = 7
 # The jitter is relative to σ² in our layers and to 1 in GPflux: equal values, different gradients.
 JITTERS = {"float64": 1e-8, "float32": 1e-6}
 # relative differences of bounds and of gradients
@@ -62,7 +64,8 @@ def compare(S: int, dtype: str, rounds: int, interpreter: Path, report: Report) 
         optimizer.step()
 
     with tempfile.TemporaryDirectory() as folder:
-        inputs, gradients_path = Path(folder, "model.npz"), Path(folder, "gradients.npz")
+        inputs = Path(folder, "model.npz")
+        gradients_path = Path(folder, "gradients.npz")
         np.savez(inputs, **build_inputs(ours, batch, noise))
         with open_peer(interpreter, inputs) as ask:
             ask(f"differentiate {gradients_path}")

@@ -56,7 +56,8 @@ def build_statsmodels(
         return float(filter.loglike())
 
     def run() -> ValueAndGradient:
-        values, gradients = [], []
+        values = []
+        gradients = []
         for point in theta.numpy():
             here = value(point)
             values.append(here)

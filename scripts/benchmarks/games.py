@@ -52,7 +52,8 @@ def learn(
     inference = component("inference", method, **keys)
     init = Player.init if engine == "tensors" else type(inference).init
     state = init(inference, component("model", model).build(problem, rng), problem, rng)
-    seconds, rounds = 0.0, 0
+    seconds = 0.0
+    rounds = 0
     for _, episode in problem.batches("episode", rng, 0, episodes):
         start = time.process_time()
         state, _ = inference.step(state, episode, rng)

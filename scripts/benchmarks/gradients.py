@@ -22,7 +22,9 @@ from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component, noise_regression
 
-ROWS, INPUTS = 1503, 5  # airfoil; Boustati B.2.2
+# airfoil; Boustati B.2.2
+ROWS = 1503
+INPUTS = 5
 Gradients = tuple[Tensor, Tensor]  # ĝ_b [B, P] and the gradient of the bound [P]
 
 

@@ -27,7 +27,9 @@ from scripts.benchmarks.workloads import component
 from scripts.peers.installed import AbsentPeer
 
 WARMUP = 1000
-N, INPUTS = 1000, 24  # and an intercept: d = 25
+# and an intercept: d = 25
+N = 1000
+INPUTS = 24
 PRIOR = {"prior_scale": 1.0, "intercept_scale": 1.0}
 PAIRS = (("HMC", "HMC"), ("HMC", "NUTS"), ("ChEES", "HMC"), ("NUTS", "NUTS"))
 

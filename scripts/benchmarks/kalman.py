@@ -63,7 +63,8 @@ def build_dynamax(model: LinearGaussianModule, problem: Sequence) -> Callable[[]
 
 def build_steps(model: LinearGaussianModule, problem: Sequence) -> Way:
     """Run of inference=kalman without its record."""
-    kalman, rng = component("inference", "kalman"), Streams(0)
+    kalman = component("inference", "kalman")
+    rng = Streams(0)
 
     def run() -> Filtered:
         times = problem.observations.shape[1]

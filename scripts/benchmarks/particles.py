@@ -22,9 +22,12 @@ from scripts.benchmarks.harness import Report, Seconds, Way
 from scripts.benchmarks.workloads import component, load, train
 from scripts.peers.installed import AbsentPeer, peer_imports
 
-MU, PHI, SIGMA = -1.0, 0.95, 0.3
+MU = -1.0
+PHI = 0.95
+SIGMA = 0.3
 AT_ONCE = "100 replicates at once"
-FLIGHTS, PARTICLES = 50, 3000
+FLIGHTS = 50
+PARTICLES = 3000
 CASE = "terrain, 50 replicates at once"
 
 
@@ -80,8 +83,10 @@ def build_peer_terrain(module: TerrainModule, y: list[Any], particles: int) -> C
             return laws.IndepProd(*[laws.Normal(loc=mean[:, d], scale=motion[d]) for d in range(6)])
 
         def PY(self, t: int, before: np.ndarray, x: np.ndarray) -> Any:
-            c, d = PER_METRE * x[:, 0], PER_METRE * x[:, 1]
-            near, middle = np.exp(-c * c - (d + 1) ** 2), np.exp(-c * c - d * d)
+            c = PER_METRE * x[:, 0]
+            d = PER_METRE * x[:, 1]
+            near = np.exp(-c * c - (d + 1) ** 2)
+            middle = np.exp(-c * c - d * d)
             third = np.exp(-((c + 1) ** 2) + d * d)
             height = (
                 x[:, 2] - peaks(c, d, near, middle, third) - hills(*multiples(np.sin(c), np.cos(c)))

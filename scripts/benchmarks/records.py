@@ -29,10 +29,12 @@ from runner.execution.storage import blocks
 from runner.tracking import sync
 from scripts.benchmarks.harness import Report
 
-WARMUP, EVERY = 500, 500
+WARMUP = 500
+EVERY = 500
 MODULES = (atomic, blocks, checkpoint)  # with ``write_bytes``
 PARTS = 10
-TIME, SHARE = "time left to the sampler", "draws among the bytes written"
+TIME = "time left to the sampler"
+SHARE = "draws among the bytes written"
 LOOP_CASE = "time left to steps of 1 ms"
 STEP = 1e-3  # seconds
 

@@ -14,7 +14,9 @@ from torch import Tensor
 from components.inference.sgmcmc.repulsion import Interaction, kernel
 from scripts.benchmarks.harness import Report
 
-K, P = 100, 10_000  # particles, parameters
+# particles, parameters
+K = 100
+P = 10_000
 
 
 def compute_direction(theta: Tensor, gradient: Tensor, h: float) -> Tensor:

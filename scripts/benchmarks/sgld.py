@@ -23,7 +23,12 @@ from scripts.benchmarks.workloads import component, noise_regression
 from scripts.peers.installed import AbsentPeer, peer_imports
 
 # Boston housing; Gallego 2.3.3
-INPUTS, UNITS, ROWS, BATCH, NOISE, STEP_SIZE = 13, 50, 455, 100, 1.0, 1e-6
+INPUTS = 13
+UNITS = 50
+ROWS = 455
+BATCH = 100
+NOISE = 1.0
+STEP_SIZE = 1e-6
 LOOP = "loop over modules"
 
 
@@ -105,7 +110,8 @@ def build_loop(
     network: FeedForward, theta: Tensor, batch: Batch
 ) -> tuple[Callable[[], None], Tensor]:
     """A Python loop over K modules, each with its own backward pass and in-place update."""
-    all_modules, scale = build_modules(network, theta), batch.scale
+    all_modules = build_modules(network, theta)
+    scale = batch.scale
 
     def step(noise_scale: float = (2 * STEP_SIZE) ** 0.5) -> None:
         for module in all_modules:

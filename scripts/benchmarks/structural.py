@@ -20,12 +20,16 @@ from scripts.peers.installed import AbsentPeer, peer_imports
 
 Array = np.ndarray[Any, np.dtype[Any]]
 TIMES = 104
-DF, GUESS = 32.0, 0.1  # of the level's σ: the Rust sampler's prior
-CHANNELS, REGRESSORS = 5, 7
+# of the level's σ: the Rust sampler's prior
+DF = 32.0
+GUESS = 0.1
+CHANNELS = 5
+REGRESSORS = 7
 BLOCK = 100  # sweeps of a compiled call, whose numbers a core's cache holds
 ONE = "draws of one chain against bsts-causalimpact"
 MANY = "draws of 32 chains against bsts-causalimpact"
-EFFECTIVE, DRAWS = "ESS of level σ against NUTS", "draws against NUTS"
+EFFECTIVE = "ESS of level σ against NUTS"
+DRAWS = "draws against NUTS"
 FIT = "4,000 draws with channels in 3 s"
 
 
@@ -180,7 +184,8 @@ def compare_with_rust(n: int, repeats: int, report: Report) -> None:
     level = build_rust(*bare, 1)
     level(1000)
     assert_equal("bsts-causalimpact", draw_level(5 * n), level(5 * n)[500:])
-    ours, theirs = build_ours(*few, 1, None)(2 * n), build_rust(*few, 1, 3.0)(2 * n)
+    ours = build_ours(*few, 1, None)(2 * n)
+    theirs = build_rust(*few, 1, 3.0)(2 * n)
     assert_equal("bsts-causalimpact, columns", ours[500:, 0, 1:], theirs[500:, 1:])
     for case, chains in ((ONE, 1), (MANY, 32)):
         draws = n if chains == 1 else max(BLOCK, n // 32 // BLOCK * BLOCK)
@@ -193,7 +198,8 @@ def compare_with_rust(n: int, repeats: int, report: Report) -> None:
 
 
 def compare_with_nuts(n: int, repeats: int, report: Report) -> None:
-    ours, nuts = build_ours(*draw_series(0), 1), build_nuts(draw_series(0)[0])
+    ours = build_ours(*draw_series(0), 1)
+    nuts = build_nuts(draw_series(0)[0])
     ours(1000)
     theirs = np.concatenate([nuts(1000) for _ in range(4)])
     assert_equal("NUTS", draw_level(5 * n), theirs)

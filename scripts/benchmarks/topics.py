@@ -22,7 +22,9 @@ from scripts.benchmarks.harness import Measured, Report
 from scripts.benchmarks.workloads import component, load, train
 from scripts.peers.installed import AbsentPeer, peer_imports
 
-PASSES, SWEEPS, PRIOR = 50, 200, 0.1
+PASSES = 50
+SWEEPS = 200
+PRIOR = 0.1
 K = 10  # topics
 ALIKE = 0.05  # difference of perplexities of equal results
 PAIRS = (

@@ -22,7 +22,9 @@ WAYS = {
     "fast": {"differentiate": "fast"},
     "full": {"differentiate": "full"},
 }
-PIXELS, ROWS, BATCH = 784, 1000, 100
+PIXELS = 784
+ROWS = 1000
+BATCH = 100
 
 
 def draw_images() -> tuple[Any, Any, Rows]:

@@ -60,17 +60,21 @@ def play(problem: Any, episodes: int, checkout: str | None) -> Measured:
     after = rules.transition.numpy()
     is_terminal = np.zeros(len(r_a), bool) if rules.ends is None else rules.ends.numpy()
     touches = rules.touches.numpy()
-    learner, p, rounds = build_agent(checkout, r_a.shape[1], len(r_a)), np.full(2, 0.5), 0
+    learner = build_agent(checkout, r_a.shape[1], len(r_a))
+    p = np.full(2, 0.5)
+    rounds = 0
     start = time.process_time()
     for _ in range(episodes):
         s = rules.start
         for _ in range(rules.horizon):
-            a, b = learner.act(s), int(np.argmin(p))
+            a = learner.act(s)
+            b = int(np.argmin(p))
             s_next = int(after[s, a, b])
             learner.update(s, (a, b), (r_a[s, a, b], r_b[s, a, b]), s_next)
             if touches[s, a].any():
                 p = 0.75 * p + 0.25 * touches[s, a]
-            s, rounds = s_next, rounds + 1
+            s = s_next
+            rounds = rounds + 1
             if is_terminal[s]:
                 break
     return Measured((time.process_time() - start) / rounds)

@@ -17,10 +17,14 @@ from runner.execution.rng import Streams
 from scripts.benchmarks.workloads import component
 from scripts.peers.installed import peer_imports
 
-STEPS, ALPHA = 40, 2.5 / 40  # α / ε
+# α / ε
+STEPS = 40
+ALPHA = 2.5 / 40
 
 
-CHANNELS, KERNEL = (16, 32), 5  # of the convolutional network
+# of the convolutional network
+CHANNELS = (16, 32)
+KERNEL = 5
 
 
 Attack = Callable[[Tensor, Tensor], Tensor]

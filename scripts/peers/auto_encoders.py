@@ -17,7 +17,8 @@ from runner.execution.rng import Streams
 from scripts.benchmarks.workloads import component
 from scripts.peers.installed import peer_imports
 
-BINARY_ROWS, ROWS = 32, 100
+BINARY_ROWS = 32
+ROWS = 100
 S = 4  # draws of the binary layers
 LR = 1e-6  # small: all ways share the parameters
 PYRO = "Pyro TraceMeanField_ELBO"
@@ -35,7 +36,8 @@ class Way:
 
 def build_ours(module: Any, problem: Unlabelled, gradient: Any, n_samples: int = 1) -> Way:
     """Steps of ``inference=vi`` with an estimator of the gradient."""
-    batch, rng = Rows(problem.train.x, 1.0), Streams(1)
+    batch = Rows(problem.train.x, 1.0)
+    rng = Streams(1)
     vi = component("inference", "vi", gradient=gradient, n_samples=n_samples, lr=LR)
     state = vi.init(module, problem, rng)
 

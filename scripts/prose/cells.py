@@ -61,7 +61,8 @@ def estimate_ratio(first: Found, second: Found) -> Estimate:
     """First over second; SE by the delta method: that of the mean of a − ratio · b, over the mean
     of b."""
     difference = estimate_difference(first, second)
-    a, b = first.cell.values, second.cell.values
+    a = first.cell.values
+    b = second.cell.values
     keys = [key for key in a if key in b]
     base = statistics.fmean(b[key] for key in keys)
     ratio = statistics.fmean(a[key] for key in keys) / base
@@ -73,7 +74,8 @@ def estimate_ratio(first: Found, second: Found) -> Estimate:
 def count_wins(first: Found, second: Found) -> str:
     """Replicates in which the first cell is better, of those that both have."""
     sign = 1 if read_direction(first) == "higher" else -1
-    a, b = first.cell.values, second.cell.values
+    a = first.cell.values
+    b = second.cell.values
     gains = [sign * (a[key] - b[key]) for key in a if key in b]
     return f"{sum(gain > 0 for gain in gains)} of {len(gains)}"
 

@@ -33,7 +33,8 @@ def count_agreeing(scores: Scores) -> str:
 def format_range(scores: Scores) -> str:
     """``0.88 to 0.92 (SE ≤ 0.01)``."""
     estimates = sorted(scores.estimates, key=lambda each: each.value)
-    low, high = estimates[0], estimates[-1]
+    low = estimates[0]
+    high = estimates[-1]
     n = min(low.places, high.places)
     failure = max(each.failure for each in estimates)  # † before ¶
     few = any(each.few for each in estimates)

@@ -157,7 +157,8 @@ def _list_scored(
     rows = {row.name: row for row in study.rows}
     tables = {spec.name: spec for spec in study.tables}
     for table, row_name, column in kept.by_place:
-        spec, row = tables[table], rows[row_name]
+        spec = tables[table]
+        row = rows[row_name]
         print_column = spec.published_column or column
         numbers = published.get(spec.published or "")
         if numbers and print_column in numbers.values.get(row.published_label, {}):

@@ -84,7 +84,8 @@ def component_pages() -> dict[str, str]:
     index = render("components", roles=roles, titles=ROLE_TITLES, sentences=ROLE_SENTENCES)
     pages = {"components/index.md": index}
     for role, groups in roles.items():
-        title, sentence = ROLE_TITLES[role], ROLE_SENTENCES[role]
+        title = ROLE_TITLES[role]
+        sentence = ROLE_SENTENCES[role]
         list_page = render("role", role=role, title=title, sentence=sentence, families=groups)
         pages[f"components/{role}/index.md"] = list_page
         for entry in catalogue(role):

@@ -68,7 +68,8 @@ def _is_balanced(text: str) -> bool:
 
 
 def _script(match: re.Match[str]) -> str:
-    mark, text = match[1], match[2]
+    mark = match[1]
+    text = match[2]
     is_word = len(text) >= 3 and text.isascii() and text.isalpha()
     return f"{mark}{{\\mathrm{{{text}}}}}" if is_word else f"{mark}{{{text}}}"
 

@@ -25,7 +25,8 @@ def test_the_largest_size_of_a_box_is_the_distance_of_opposite_corners(norm):
 
 
 def test_the_domain_of_a_problem_chooses():
-    spam, pictures = words(n_words=5), classes(n_inputs=4)
+    spam = words(n_words=5)
+    pictures = classes(n_inputs=4)
     assert input_space(spam) == WordSpace(5)
     assert input_space(pictures) == BoxSpace((0.0, 1.0), 4)
     assert require_norm("l1") == "l1"
@@ -36,7 +37,9 @@ def test_the_domain_of_a_problem_chooses():
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
 def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(direction):
     problem = words(n=200, n_words=6, seed=5)
-    space, x, y = input_space(problem), problem.test.x, problem.test.y
+    space = input_space(problem)
+    x = problem.test.x
+    y = problem.test.y
     moved = space.perturb_at_random(x, y, 2.0, direction, generator(0))
     size = space.size(x, moved, direction)
     assert (size[y[:, 0] == 0] == 0).all()

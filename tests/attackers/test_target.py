@@ -87,7 +87,8 @@ def test_a_target_is_reached_or_not_by_counting(name):
     attacker = component("attacker", name, **keys)
     curve = security_curve(problem, model, attacker, threat(attacker, [0.2]), Streams(0))
     assert curve.verdict, curve.checks
-    row, y = curve.rows.iloc[1], problem.test.y
+    row = curve.rows.iloc[1]
+    y = problem.test.y
     rng = Streams(0)
     rng.attack.set_state(rng.at("attack", 0).get_state())
     moved = attacker.with_problem(problem, rng).perturb(

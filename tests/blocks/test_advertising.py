@@ -50,7 +50,9 @@ def test_koyck_has_them_a_week_later():
 def test_advertising_wears_in_and_out():
     """On, on, off, on: 1 − ρ^k of the k-th week in a row; (1 − ω) after a week on, back by r after
     one off."""
-    rho, omega, r = 0.4, 0.3, 0.5
+    rho = 0.4
+    omega = 0.3
+    r = 0.5
     worn = [1.0, 0.7, 0.49, 0.49 + 0.5 * 0.51]
     expected = [(1 - rho) * worn[0], (1 - rho**2) * worn[1], 0.0, (1 - rho) * worn[3]]
     found = effectiveness(U[:, :1], rho, omega, r)[:, 0]
@@ -128,7 +130,8 @@ def test_simulated_channels_saturate():
         half={"TV": 2.0}, effects={}, goodwill_sd=0.0, level_sd=0.0, observation_sd=1e-6, level=0.0,
     )  # fmt: skip
     data = dataset.load(Streams(0), make_setting())
-    y, u = data.observations[0, :, 0], data.inputs[:20, 0]
+    y = data.observations[0, :, 0]
+    u = data.inputs[:20, 0]
     assert torch.allclose(y[1:] - 0.5 * y[:-1], 4 * u[:-1] / (2 + u[:-1]), atol=1e-4)
 
 

@@ -36,7 +36,10 @@ def test_trends():
 
 def test_semilocal_slope_returns_to_its_mean():
     made = terms("semilocal_trend")
-    mu, slope, D, phi = 5.0, 2.0, 0.5, 0.25
+    mu = 5.0
+    slope = 2.0
+    D = 0.5
+    phi = 0.25
 
     assert moved(made, [mu, slope, D], [phi]).tolist() == [mu + slope, D + phi * (slope - D), D]
     assert made.transitions[0].within == (-1.0, 1.0)

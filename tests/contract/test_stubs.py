@@ -41,7 +41,9 @@ def test_an_inference_asks_for_nothing_else(run: Run, make_job):
 
 def test_a_stub_has_no_more():
     class Rich:
-        dim, names, secret = 1, ["x"], 2
+        dim = 1
+        names = ["x"]
+        secret = 2
 
     stub = only(Rich(), CAPABILITIES["own_inputs"])
     assert not hasattr(stub, "secret")

@@ -24,7 +24,8 @@ def test_it_is_what_a_list_was(begun, shape):
 
 
 def test_memory_is_of_the_order_of_the_rows():
-    trace, largest = Trace(), 0.0
+    trace = Trace()
+    largest = 0.0
     for n in range(1, 1000):
         trace.append(torch.zeros(10))
         largest = max(largest, trace.rows.untyped_storage().nbytes() / (n * 40))

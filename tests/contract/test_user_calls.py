@@ -23,8 +23,10 @@ def made(role: str, cls: type, **keys):
     return watch_class(role, cls).model_construct(name="mine", **keys)
 
 
-X, Y = torch.zeros(3, 2), Clean(torch.zeros(1, 4, 1))
-ONE, OTHER = State(X), Turn(torch.zeros(5, 1), 0, None)
+X = torch.zeros(3, 2)
+Y = Clean(torch.zeros(1, 4, 1))
+ONE = State(X)
+OTHER = Turn(torch.zeros(5, 1), 0, None)
 
 
 STEP = r"must return \(state, info\): a state of the class and the dtypes that it is given"

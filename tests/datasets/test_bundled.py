@@ -8,7 +8,8 @@ from components.datasets.bundled import read_digits, read_photographs, read_tabl
 
 
 def test_digits_are_scikit_learns():
-    ours, theirs = read_digits(), load_digits()
+    ours = read_digits()
+    theirs = load_digits()
     assert_array_equal(ours[0], theirs.data)
     assert_array_equal(ours[1], theirs.target)
 

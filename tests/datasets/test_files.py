@@ -248,7 +248,8 @@ def test_processes_that_download_at_once_do_not_harm_each_other(tmp_path, server
 
 
 def test_parts_that_a_kill_has_left_are_removed(tmp_path):
-    left, growing = tmp_path / ".file.bin.4321.part", tmp_path / ".other.bin.4322.part"
+    left = tmp_path / ".file.bin.4321.part"
+    growing = tmp_path / ".other.bin.4322.part"
     left.write_bytes(b"half")
     growing.write_bytes(b"growing")
     os.utime(left, (0, 0))

@@ -12,7 +12,8 @@ from runner.execution.rng import Streams
 
 def load_from_seed(dataset, seed):
     """Digest of the data, and names of the streams that they are drawn from."""
-    rng, untouched = Streams(seed), Streams(seed).state()
+    rng = Streams(seed)
+    untouched = Streams(seed).state()
     problem = dataset.load(rng, make_setting())
     drawn = [name for name, s in rng.state().items() if not torch.equal(s, untouched[name])]
     return data_digest(problem, {}), drawn

@@ -48,7 +48,8 @@ def find_unprinted(page):
     found = [(match.start(), match[0]) for match in WORDS.finditer(text)]
     for match in RESULT.finditer(text):
         number, percent = match.groups()
-        value, decimals = float(number.replace(",", "")), len(number.partition(".")[2])
+        value = float(number.replace(",", ""))
+        decimals = len(number.partition(".")[2])
         scales = (1.0, 100.0) if percent else (1.0,)
         if not any(round(scale * each, decimals) == value for each in printed for scale in scales):
             found.append((match.start(), match[0]))

@@ -16,7 +16,9 @@ import yaml
 from support.runs.configured import repeatable
 
 ROOT = Path(__file__).parents[2]
-SHORT, LONG = 1000, 12000  # steps: seconds, and half a minute on a quiet machine
+# steps: seconds, and half a minute on a quiet machine
+SHORT = 1000
+LONG = 12000
 NEVER = 10**9  # checkpoint_every: only a stopped run and the last step leave a checkpoint
 
 

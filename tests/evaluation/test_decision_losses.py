@@ -41,7 +41,9 @@ def reals(n=12):
 
 def test_costs_of_classes_are_sums_over_the_labelled_rows():
     predictive, y, mask = classes()
-    costs, p, labels = double(COSTS), predictive.probs[mask], y[mask]
+    costs = double(COSTS)
+    p = predictive.probs[mask]
+    labels = y[mask]
     expected, action = (p @ costs.T).min(1)
     literal = {
         "decision_loss": costs[action, labels],

@@ -13,7 +13,8 @@ from components.contracts.problems import Batch
 from components.evaluation.security.curves import security_curve
 from runner.execution.rng import Streams
 
-F32, F64 = torch.float32, torch.float64
+F32 = torch.float32
+F64 = torch.float64
 SIZES = {"linf": [0.05, 0.1], "l2": [0.4, 0.8], "l1": [1.5, 3.0]}
 SCALES = [1.0, 10.0, 100.0, 1e4, 1e6]
 

@@ -224,7 +224,8 @@ def test_what_has_no_draws_says_so(posterior):
 class Mean:
     """x ~ N(θ, 1)."""
 
-    dim, names = 1, ["mean"]
+    dim = 1
+    names = ["mean"]
 
     def constrain(self, theta):
         return theta

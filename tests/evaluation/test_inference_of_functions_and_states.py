@@ -47,7 +47,8 @@ def test_leave_one_out_of_an_exact_gaussian_process():
     tree = inference_groups(data, VariationalPosterior(gp, n_predict=5), Streams(0))
     K, noise, r = (part.detach()[0] for part in gp._system(gp.labels))
     P = torch.linalg.inv(K + torch.diag(noise + gp.jitter))
-    alpha, v = P @ r, 1 / P.diagonal()
+    alpha = P @ r
+    v = 1 / P.diagonal()
     left_out = -0.5 * (math.log(2 * math.pi) + v.log() + (alpha * v).square() / v)
     found = arviz_stats.loo(tree, pointwise=True)
     assert float(found.elpd) == pytest.approx(float(left_out.sum()), abs=0.5)
@@ -92,7 +93,8 @@ def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
 
 def test_what_is_given_of_classes():
     # [1, T, B, C]
-    mean, variance = double([[[[0.4]]]]), double([[[[0.3]]]])
+    mean = double([[[[0.4]]]])
+    variance = double([[[[0.3]]]])
     binary = BernoulliLabels("probit", 20, mean)
     given = predictive_at_draws(binary, mean, variance, 20_000, generator())
     assert isinstance(given, Categorical)
@@ -117,7 +119,8 @@ def test_states_are_drawn_with_their_means_and_variances(monkeypatch):
     y = torch.arange(50, dtype=F64).view(1, 50, 1).clone()
     y[0, 7] = math.nan
     data = Sequence("walk", None, y, None, ["level"])
-    mean, variance = y.nan_to_num().sqrt(), 1 + y.nan_to_num()
+    mean = y.nan_to_num().sqrt()
+    variance = 1 + y.nan_to_num()
     states = SmoothedSeries(mean, variance, mean, mean)
     tree = inference_groups(data, states, Streams(0))
     assert set(tree.children) == {"posterior", "observed_data"}
@@ -137,7 +140,8 @@ def test_states_are_drawn_with_their_means_and_variances(monkeypatch):
 # ---- densities
 # --------------------------------------------------------------------------------------------------------
 class Normal:
-    dim, names = 2, ["x[0]", "x[1]"]
+    dim = 2
+    names = ["x[0]", "x[1]"]
 
     def constrain(self, theta):
         return theta

@@ -12,7 +12,8 @@ from runner.execution.rng import Streams
 
 def scores(folder, steps, *overrides):
     find_or_skip(CO2.path)
-    job, rng = made_job(folder, f"data_dir={FOLDER}", *overrides), Streams(0)
+    job = made_job(folder, f"data_dir={FOLDER}", *overrides)
+    rng = Streams(0)
     problem = job.dataset.load(rng, make_setting(FOLDER))
     state = job.inference.init(job.model.build(problem, rng), problem, rng)
     state, _ = advance(job.inference, state, problem, rng, 0, steps)

@@ -33,7 +33,8 @@ def test_levels_and_spreads_of_a_gaussian():
 
 
 def test_of_rows_and_of_a_density():
-    problem, rng = rows(n=10), Streams(0)
+    problem = rows(n=10)
+    rng = Streams(0)
     inference = component("inference", "cavi", draws=200)
     state = inference.init(made("normal_gamma", problem), problem, rng)
     for _, batch in problem.batches("whole", rng, 0, 5):

@@ -49,7 +49,8 @@ def test_more_methods_than_colours_have_a_panel_each_before_the_others():
 
 
 def test_a_band_holds_the_central_part_of_the_replicates_around_their_mean():
-    steps, values = (10, 20), np.linspace(-3, 7, 101)
+    steps = (10, 20)
+    values = np.linspace(-3, 7, 101)
     many = pd.DataFrame(
         [
             {"method": m, "replicate": r, "step": t, "metric": "reward", "value": v * t + i}

@@ -31,7 +31,8 @@ class Constant:
     """The same normal at every input."""
 
     def __init__(self, mean, sd):
-        self.mean, self.sd = double(mean), sd
+        self.mean = double(mean)
+        self.sd = sd
 
     def predict(self, x, generator):
         mu = self.mean.expand(1, x.shape[0], -1)
@@ -42,7 +43,8 @@ class Scores:
     """Logits of class 1 given by the first input's position in a table."""
 
     def __init__(self, x, logits):
-        self.x, self.logits = x, logits
+        self.x = x
+        self.logits = logits
 
     def predict(self, x, generator):
         rows = torch.cdist(x, self.x).argmin(1)
@@ -69,7 +71,8 @@ def test_toy_fit_is_drawn_in_the_units_of_the_labels():
         lines = {line.get_label(): line for line in ax.lines}
         x, drawn = lines["truth"].get_data()
         assert np.allclose(drawn, truth(torch.tensor(np.asarray(x)))[:, t])
-        mean, std = float(problem.y_mean[t]), float(problem.y_std[t])
+        mean = float(problem.y_mean[t])
+        std = float(problem.y_std[t])
         assert np.allclose(lines["predictive mean"].get_ydata(), mean + std * t)
         band = ax.collections[0].get_paths()[0].vertices[:, 1]
         assert band.min() == pytest.approx(mean + std * (t - 1.6448536 * 0.5))

@@ -63,7 +63,8 @@ def test_weights_that_are_all_zero_are_drawn_as_nothing():
     ("model", "letters"), [("mmdgp", "gggh"), ("smdgp", "ggg"), ("cmdgp", "λλλ"), ("idgp", "hhh")]
 )
 def test_of_every_deep_gp(model, letters):
-    problem, rng = real(), Streams(0)
+    problem = real()
+    rng = Streams(0)
     module = component("model", model, inner_dim=3, n_inducing=8).build(problem, rng)
     figure = hinton(problem, SimpleNamespace(module=module), rng)["hinton"]
     assert len(squares(figure)) == problem.n_tasks * len(letters)
@@ -76,7 +77,8 @@ def test_of_every_deep_gp(model, letters):
 
 
 def test_many_inputs_passed_on_share_one_column():
-    problem, rng = real(n_inputs=50), Streams(0)
+    problem = real(n_inputs=50)
+    rng = Streams(0)
     module = component("model", "smdgp", inner_dim=2, n_inducing=8, pass_inputs=True).build(
         problem, rng
     )

@@ -46,7 +46,8 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
         module.top.layer.log_lengthscale[1, 4] = -1.0  # h2 of task two
     titles, pictures, _ = shown(problem, module)
     assert titles == ["before", "shared", "own: one", "own: two"]
-    start, now = module.initial_inducing_inputs(), module.inducing_inputs()
+    start = module.initial_inducing_inputs()
+    now = module.inducing_inputs()
     # untied specific groups: task one h1, h2, task two h1, h2
     groups = (0, 0, 1) if tied else (1, 0, 3)
     after = [now["shared 1"][groups[0]], now["specific 1"][groups[1]], now["specific 1"][groups[2]]]

@@ -60,7 +60,8 @@ def test_rank_histogram_literally():
 def test_ranks_of_independent_chains_stay_in_the_bands_and_a_shifted_one_leaves():
     draws = sample(chains=4, n=400, size=1)
     values = draws.draws[..., 0].numpy().copy()
-    n, bins = 400, 20
+    n = 400
+    bins = 20
     sd = np.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / 4))
     assert np.mean(np.abs(rank_histogram(values, bins) - n / bins) > 1.96 * sd) < 0.12
     values[0] += 1

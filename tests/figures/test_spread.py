@@ -37,7 +37,8 @@ def test_quartiles_median_level_and_mark():
 
 def test_a_violin_is_as_wide_as_its_density_on_the_axis_it_has():
     shape = spread(table(), "violin", {}).axes[0].collections[0].get_paths()[0].vertices
-    y, x = shape[:, 1], shape[:, 0]
+    y = shape[:, 1]
+    x = shape[:, 0]
     assert y.min() < 2e-5
     assert y.max() > 5e-2
     assert x.max() == pytest.approx(0.42)

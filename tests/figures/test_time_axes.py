@@ -30,7 +30,8 @@ def test_forecasts_have_dates_and_units(name, keys):
     zero = torch.zeros(1, 4, 1, dtype=F64)
     label = problem.value_label
     found = GaussianMixture(zero, zero + 1)
-    seen, future = problem.observations[0, :, 0], problem.future[0, :, 0]
+    seen = problem.observations[0, :, 0]
+    future = problem.future[0, :, 0]
     (axis,) = forecast(seen, future, found, problem.dates, label)["forecast"].axes
     assert axis.get_ylabel() == label
     assert re.fullmatch(UNITS[name, keys], label)

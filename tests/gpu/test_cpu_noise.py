@@ -7,7 +7,8 @@ from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
 def test_draws_are_those_of_the_cpu_on_any_device():
     """On ``meta``, which has shapes alone: what the CPU's generators have given afterwards is the
     same."""
-    one, two = CpuStreams(0, 0, "meta"), CpuStreams(0, 0, "cpu")
+    one = CpuStreams(0, 0, "meta")
+    two = CpuStreams(0, 0, "cpu")
 
     def draw(rng, device):
         x = torch.zeros(2, 3, device=device)
@@ -21,7 +22,8 @@ def test_draws_are_those_of_the_cpu_on_any_device():
         ]
 
     with CpuNoise():
-        there, here = draw(one, "meta"), draw(two, "cpu")
+        there = draw(one, "meta")
+        here = draw(two, "cpu")
     assert [(t.shape, t.dtype) for t in there] == [(t.shape, t.dtype) for t in here]
     assert {t.device.type for t in there} == {"meta"}
     for name, state in one.state().items():

@@ -41,8 +41,10 @@ def estimator_of(name, n_samples):
 
 def of_bernoulli(name, draws, groups):
     """z-scores [P]; rows are repeated, so that a group's estimate is a mean of many."""
-    estimator, x = estimator_of(name, SAMPLES), binary_rows(n=2).train.x
-    module, batch = small_dvae(binary_rows(n=2)), Rows(x, 3.0)
+    estimator = estimator_of(name, SAMPLES)
+    x = binary_rows(n=2).train.x
+    module = small_dvae(binary_rows(n=2))
+    batch = Rows(x, 3.0)
     if estimator.bound == "elbo":
         exact = enumerated_gradient(module, batch)
     else:
@@ -57,14 +59,18 @@ def of_gaussian(name, full, draws, groups, noise="rows"):
     """z-scores [P] of q(θ) = N(m, L Lᵀ), every estimate of a minibatch and of draws/groups draws
     for each row."""
     estimator = estimator_of(name, draws // groups)
-    module, data, rng = line_gaussian(full, noise), line_rows(), Streams(7)
-    state, found = estimator.init(module, rng), []
+    module = line_gaussian(full, noise)
+    data = line_rows()
+    rng = Streams(7)
+    state = estimator.init(module, rng)
+    found = []
     for _ in range(groups):
         batch = data.part(torch.randperm(6, generator=rng.batches)[:3], 2.0)
         gradients, _, state = estimator.estimate(module, batch, rng, state)
         found.append(flat(gradients))
     drawn = torch.stack(found)
-    off, error = drawn.mean(0) - line_gradient(module, data), drawn.std(0) / groups**0.5
+    off = drawn.mean(0) - line_gradient(module, data)
+    error = drawn.std(0) / groups**0.5
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
 
 

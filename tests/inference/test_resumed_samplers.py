@@ -57,9 +57,11 @@ def test_resumed_is_bit_identical(tmp_path, monkeypatch, what, inference, option
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)  # bytes: what is kept fills several
     problem, rng, method, state = setup(*what, inference, options)
-    held, done = blocks.RowBlocks(), 0
+    held = blocks.RowBlocks()
+    done = 0
     for step in (stopped // 2, stopped - 1, stopped):
-        state, done = go(problem, rng, method, state, done, step), step
+        state = go(problem, rng, method, state, done, step)
+        done = step
         facts = {"step": step, "replicate": 0, "signature": "s"}
         checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, rng.state(), facts), held)
 

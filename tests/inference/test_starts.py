@@ -15,7 +15,9 @@ class Truncated(GaussianTarget):
 
     def __init__(self, lower, outside=-torch.inf):
         super().__init__(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64))
-        self.lower, self.outside, self.draws = lower, outside, 0
+        self.lower = lower
+        self.outside = outside
+        self.draws = 0
 
     def sample_prior(self, n, generator):
         self.draws += 1

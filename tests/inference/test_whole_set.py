@@ -15,10 +15,8 @@ def test_draws_do_not_depend_on_the_size_of_batches(name):
     keys = {"gibbs": {"burn_in": 3}, "importance_sampling": {}}.get(name, {"warmup": 3})
 
     def drawn(batch_size):
-        problem, rng = (
-            real(n=12, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size),
-            Streams(0),
-        )
+        problem = real(n=12, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size)
+        rng = Streams(0)
         sampler = component("inference", name, chains=2, **keys)
         state = sampler.init(
             component("model", "linear_regression").build(problem, rng), problem, rng

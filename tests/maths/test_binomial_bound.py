@@ -13,7 +13,8 @@ from components.maths.divergences.binomial_bound import lower_bound, upper_bound
 def test_tails_have_the_error_as_their_probability(n, error):
     """P(K ≥ k | p̲) = error = P(K ≤ k | p̄), by the binomial law itself."""
     k = np.arange(n + 1)
-    low, high = lower_bound(k, n, error), upper_bound(k, n, error)
+    low = lower_bound(k, n, error)
+    high = upper_bound(k, n, error)
     assert_allclose(stats.binom.sf(k - 1, n, low)[1:], error, rtol=1e-9)
     assert_allclose(stats.binom.cdf(k, n, high)[:-1], error, rtol=1e-9)
     assert (low[0], high[-1]) == (0, 1)
@@ -23,7 +24,8 @@ def test_tails_have_the_error_as_their_probability(n, error):
 @pytest.mark.parametrize("p", [0.03, 0.5, 0.8, 0.999])
 def test_the_lower_bound_exceeds_the_truth_in_no_more_than_its_share(p):
     """The share of counts with p̲ > p, exactly by the binomial law and in a simulation."""
-    n, error = 200, 0.05
+    n = 200
+    error = 0.05
     k = np.arange(n + 1)
     too_high = lower_bound(k, n, error) > p
     assert stats.binom.pmf(k, n, p)[too_high].sum() <= error

@@ -34,7 +34,8 @@ def within(values, expected, z=4.5):
 
 
 def test_density_moments_and_divergence_of_a_normal_wishart():
-    q, p = normal_wishart(), normal_wishart(seed=1, nu=4.5, beta=0.6)
+    q = normal_wishart()
+    p = normal_wishart(seed=1, nu=4.5, beta=0.6)
     mu, L = many(q, 20_000).draw(generator(0))
     precision = L @ L.mT
     within(precision.flatten(1), (q.nu * torch.linalg.inv(q.V)).flatten())
@@ -64,11 +65,10 @@ def test_density_moments_and_divergence_of_a_normal_wishart():
 def test_rows_one_by_one_or_together_give_one_posterior():
     q = normal_wishart()
     x = draw_normal(4, 2, seed=3)
-    together, turned = (
-        q.posterior(torch.ones(4, dtype=F64), x),
-        q.posterior(torch.ones(4, dtype=F64), x.flip(0)),
-    )
-    by_one, evidence = q, []
+    together = q.posterior(torch.ones(4, dtype=F64), x)
+    turned = q.posterior(torch.ones(4, dtype=F64), x.flip(0))
+    by_one = q
+    evidence = []
     for row in x:
         evidence.append(by_one.log_predictive(row[None])[0])
         by_one = by_one.posterior(torch.ones(1, dtype=F64), row[None])
@@ -84,10 +84,8 @@ def test_rows_one_by_one_or_together_give_one_posterior():
 
 
 def test_dirichlet():
-    alpha, prior = (
-        double([0.3, 2.0, 1.2]),
-        double([1.0, 0.5, 3.0]),
-    )
+    alpha = double([0.3, 2.0, 1.2])
+    prior = double([1.0, 0.5, 3.0])
     log_pi = draw_log_dirichlet(alpha.expand(20_000, 3), generator(0))
     within(log_pi, expected_log(alpha))
     within(log_pi.exp(), alpha / alpha.sum())

@@ -39,7 +39,9 @@ def literal(x, Z, lengthscale, m, C, shape, jitter=JITTER):
     Kzx = kernel(Z, x, lengthscale, one, shape)
     alpha = torch.linalg.inv(Kzz) @ Kzx  # eq. (3.9)
     L = torch.linalg.cholesky(Kzz)
-    mu_u, S_u = L @ m, L @ C @ C.T @ L.T  # the whitened q(v) as a q(u)
+    # the whitened q(v) as a q(u)
+    mu_u = L @ m
+    S_u = L @ C @ C.T @ L.T
     mean = alpha.T @ mu_u  # eq. (3.7), averaged over q(u)
     prior = kernel(x, x, lengthscale, one, shape)
     bar = prior - alpha.T @ Kzz @ alpha  # eq. (3.8)

@@ -35,7 +35,8 @@ def test_general_and_diagonal_kl():
         MultivariateNormal(m, scale_tril=C), MultivariateNormal(m0, scale_tril=C0)
     )
     assert torch.allclose(kl_gaussian(m, C, m0, C0), exact)
-    v, v0 = C.diagonal(dim1=-2, dim2=-1) ** 2, C0.diagonal(dim1=-2, dim2=-1) ** 2
+    v = C.diagonal(dim1=-2, dim2=-1) ** 2
+    v0 = C0.diagonal(dim1=-2, dim2=-1) ** 2
     assert torch.allclose(
         kl_diagonal(m, v, m0, v0), kl_divergence(Normal(m, v.sqrt()), Normal(m0, v0.sqrt())).sum()
     )
@@ -54,12 +55,11 @@ def conjugate(m, C, A, y, s2):
 def test_one_full_step_reaches_a_conjugate_posterior():
     m, C = drawn()
     g = generator(2)
-    A, y, s2 = (
-        normal(g, 7, 4),
-        normal(g, 7),
-        0.3,
-    )
-    m, C = torch.nn.Parameter(m), torch.nn.Parameter(C)
+    A = normal(g, 7, 4)
+    y = normal(g, 7)
+    s2 = 0.3
+    m = torch.nn.Parameter(m)
+    C = torch.nn.Parameter(C)
     conjugate(m, C, A, y, s2).backward()
     C.grad.tril_()
     natural_step(m, C, 1.0)
@@ -75,14 +75,16 @@ def test_one_full_step_reaches_a_conjugate_posterior():
 def test_a_step_that_would_leave_the_cone_is_halved():
     """∂ELBO/∂S = +1.2 I makes the precision I − 2.4 γ I: negative at γ = 1, positive from γ = 1/4
     down."""
-    m, C = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.eye(2))
+    m = torch.nn.Parameter(torch.zeros(2))
+    C = torch.nn.Parameter(torch.eye(2))
     m.grad, C.grad = torch.zeros(2), -2 * 1.2 * torch.eye(2)
     natural_step(m, C, 1.0)
     assert torch.allclose(C @ C.T, torch.eye(2) / (1 - 2.4 * 0.25))
 
 
 def test_a_hopeless_step_names_the_key():
-    m, C = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.eye(2))
+    m = torch.nn.Parameter(torch.zeros(2))
+    C = torch.nn.Parameter(torch.eye(2))
     m.grad, C.grad = torch.zeros(2), torch.full((2, 2), torch.nan)
     with pytest.raises(NumericalError, match="natural_gamma"):
         natural_step(m, C, 1.0)

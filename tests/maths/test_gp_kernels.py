@@ -81,7 +81,8 @@ def test_products_are_equation_2_20(shape, ard):
     x, z, lengthscale, variance = drawn(ard)
     k = kernel(x, z, lengthscale, variance, shape)
     for g, n, m in itertools.product(range(2), range(4), range(3)):
-        xi, other = x[g, n] / lengthscale[g], z[g, m] / lengthscale[g]
+        xi = x[g, n] / lengthscale[g]
+        other = z[g, m] / lengthscale[g]
         literal = xi @ other if shape == "linear" else literal_arc_cosine(xi, other, int(shape[-1]))
         assert k[g, n, m] == pytest.approx(float(variance[g] * literal), rel=1e-5)
 

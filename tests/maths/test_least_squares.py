@@ -15,7 +15,9 @@ from components.errors import NumericalError
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import james_stein, least_squares, ridge, ridge_risk
 
-N, D, NOISE = 12, 4, 0.7
+N = 12
+D = 4
+NOISE = 0.7
 
 
 def regression(seed=0, rows=N):

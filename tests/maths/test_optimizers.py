@@ -49,7 +49,8 @@ def test_steps_and_states_are_torchs(name, dtype):
     move(own, ours, range(20))
     move(other, theirs, range(20))
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
-    kept, expected = own.state_dict()["state"], other.state_dict()["state"]
+    kept = own.state_dict()["state"]
+    expected = other.state_dict()["state"]
     assert kept.keys() == expected.keys()
     for i, memory in kept.items():
         assert all(torch.equal(value, expected[i][key]) for key, value in memory.items())

@@ -55,7 +55,8 @@ def test_terms_are_literal():
 
 def fitted(problem, seed, steps, widths=(8,), **keys):
     settings = {"draws": 60, "n_predict": 2, "prior_steps": 60, "lr": 0.03} | keys
-    inference, rng = component("inference", "pac_bayes", **settings), Streams(seed)
+    inference = component("inference", "pac_bayes", **settings)
+    rng = Streams(seed)
     model = component("model", "mlp", widths=list(widths)).build(problem, rng)
     state = inference.init(model, problem, rng)
     for _, batch in problem.batches("whole", rng, 0, steps):
@@ -66,7 +67,8 @@ def fitted(problem, seed, steps, widths=(8,), **keys):
 def test_divergence_and_objective_are_literal():
     problem = classes(n=20, n_inputs=2, n_classes=2)
     inference, state, _ = fitted(problem, 0, 80)
-    q, centre = state.q, state.centre
+    q = state.q
+    centre = state.centre
     sd = q.log_std.detach().exp()
     normal = torch.distributions.Normal
     kl = torch.distributions.kl_divergence(

@@ -32,7 +32,9 @@ def lower(n):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_products_by_blocks_are_whole_products(n):
-    L, X, wide = lower(n), normal(3, n, n), normal(3, n, n + 9)
+    L = lower(n)
+    X = normal(3, n, n)
+    wide = normal(3, n, n + 9)
     assert is_cut(L) == (n >= 64)
     assert_close(block_product(L, wide, L_X), L @ wide)
     assert_close(block_product(L.mT, wide, U_X), L.mT @ wide)
@@ -57,7 +59,9 @@ def test_blocks_that_are_not_needed_are_not_read(n):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_symmetric_products_are_whole_products(n):
-    L, X, weight = lower(n), normal(3, n, n + 5), normal(3, 1, n + 5)
+    L = lower(n)
+    X = normal(3, n, n + 5)
+    weight = normal(3, 1, n + 5)
     assert_close(symmetric_product(L, L.mT, HALF_OF_L_U), L @ L.mT)
     assert_close(symmetric_product(X * weight, X.mT), (X * weight) @ X.mT)
 

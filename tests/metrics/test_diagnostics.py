@@ -34,7 +34,8 @@ def autoregression(rho, chains, draws, dims, seed=0):
     """Stationary Gaussian AR(1) chains of unit variance, [C, N, P]."""
     g = generator(seed)
     noise = normal(g, draws, chains, dims)
-    x, out = noise[0], []
+    x = noise[0]
+    out = []
     for z in noise:
         x = rho * x + (1 - rho**2) ** 0.5 * z
         out.append(x)

@@ -41,7 +41,8 @@ def test_entropy_of_equal_components_is_that_of_one():
 @pytest.mark.parametrize(("y", "expected"), [(0.5, 2.0), (1.5, 2 + 40 * 0.5), (-3.0, 2 + 40 * 2.0)])
 def test_interval_score(y, expected):
     """Gneiting and Raftery (2007), eq. (43), of (−1, 1) at α = 0.05."""
-    low, high = torch.tensor([-1.0]), torch.tensor([1.0])
+    low = torch.tensor([-1.0])
+    high = torch.tensor([1.0])
     assert float(interval_score(low, high, torch.tensor([y]), 0.05)) == pytest.approx(expected)
 
 
@@ -49,7 +50,8 @@ def test_scores_of_numbers_by_hand():
     """Three times of N(0, 1): observed 1, 3, and not at all."""
     said = GaussianMixture(torch.zeros(1, 3, 1, dtype=F64), torch.ones(1, 3, 1, dtype=F64))
     y = double([[1.0], [3.0], [math.nan]])
-    found, z = of_numbers(said, y), 1.959963984540054
+    found = of_numbers(said, y)
+    z = 1.959963984540054
     assert found["mae"] == pytest.approx(2.0)
     assert found["predictive_entropy"] == pytest.approx(0.5 * math.log(2 * math.pi * math.e))
     assert found["interval_score"] == pytest.approx(2 * z + 20 * (3 - z), rel=1e-6)

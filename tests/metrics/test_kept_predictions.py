@@ -14,7 +14,8 @@ class Posterior:
     asked."""
 
     def __init__(self):
-        self.asked, self.scale = 0, 1.0
+        self.asked = 0
+        self.scale = 1.0
 
     def predict(self, x, generator):
         self.asked += 1
@@ -24,7 +25,8 @@ class Posterior:
 
 
 def test_scores_and_figures_share_one_prediction():
-    problem, posterior = classes(n_classes=2), Posterior()
+    problem = classes(n_classes=2)
+    posterior = Posterior()
     rng = Streams(0, 0, torch.device("cpu"))
     first = problem.score(posterior, rng)
     calibration(problem, posterior, rng)
@@ -43,7 +45,8 @@ def test_scores_and_figures_share_one_prediction():
 
 
 def test_another_posterior_another_stream_and_gradients_are_not_served():
-    problem, posterior = classes(n_classes=2), Posterior()
+    problem = classes(n_classes=2)
+    posterior = Posterior()
     rng = Streams(0, 0, torch.device("cpu"))
     problem.score(posterior, rng)
     other = Posterior()

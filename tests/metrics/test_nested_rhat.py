@@ -12,7 +12,9 @@ from components.inference.chains import init_chains
 from components.metrics import diagnostics
 from components.posteriors.draws import Draws
 
-CHAINS, GROUPS, N = 256, 8, 4
+CHAINS = 256
+GROUPS = 8
+N = 4
 
 
 def draws(shift, grouped=True):
@@ -56,7 +58,8 @@ def test_chains_of_a_superchain_share_a_start_and_null_changes_none():
     assert torch.equal(pairs[:, 0], pairs[:, 1])
     assert len(pairs[:, 0].unique(dim=0)) == 4
     assert diagnostics.count_superchains(state.start) == 4
-    first, second = load("mixture_of_gaussians_2d"), load("mixture_of_gaussians_2d")
+    first = load("mixture_of_gaussians_2d")
+    second = load("mixture_of_gaussians_2d")
     plain = init_chains(model, first[0], "whole", 8, first[1])
     null = component("inference", "random_walk_mh", chains=8).init(model, second[0], second[1])
     assert torch.equal(plain.start, null.start)

@@ -16,10 +16,8 @@ TASKS = ["a", "b"]
 
 def test_scores_of_real_labels_are_over_those_that_are_there():
     g = generator(0)
-    mu, v = (
-        normal(g, 3, 40, 2),
-        0.2 + uniform(g, 3, 40, 2),
-    )
+    mu = normal(g, 3, 40, 2)
+    v = 0.2 + uniform(g, 3, 40, 2)
     y = 1.5 * normal(g, 40, 2)
     mask = torch.rand(40, 2, generator=g) < 0.6
     found = regression.scores(GaussianMixture(mu, v), torch.where(mask, y, torch.nan), mask, TASKS)
@@ -54,7 +52,8 @@ def test_scores_of_classes_are_over_those_that_are_there_and_the_area_is_that_of
     found = classification.scores(Categorical(logits), seen, mask, TASKS)
     for t in range(2):
         own = mask[:, t]
-        p, label = logits.softmax(-1).mean(0)[own, t, 1], y[own, t]
+        p = logits.softmax(-1).mean(0)[own, t, 1]
+        label = y[own, t]
         assert sklearn_metrics.roc_auc_score(label, p) > 0.7
         exact = {
             "auc": sklearn_metrics.roc_auc_score(label, p),

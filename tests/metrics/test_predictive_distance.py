@@ -8,7 +8,9 @@ from scipy.stats import norm
 
 from components.metrics.predictive_distance import predictive_distances, total_variation
 
-MEAN, SD = np.array([1.0, 4.0]), np.array([2.0, 0.5])  # of gold
+# of gold
+MEAN = np.array([1.0, 4.0])
+SD = np.array([2.0, 0.5])
 
 
 def test_root_mean_squares_in_deviations_of_gold():
@@ -31,7 +33,8 @@ def test_total_variation_is_the_integral(shift, ratio):
 
 
 def test_total_variation_is_a_mean_over_inputs_and_symmetric():
-    mean, sd = MEAN + np.array([0.3, -0.1]), SD * np.array([1.5, 0.9])
+    mean = MEAN + np.array([0.3, -0.1])
+    sd = SD * np.array([1.5, 0.9])
     found = predictive_distances(mean, sd, MEAN, SD)["distance_tv"]
     each = [predictive_distances(mean[[i]], sd[[i]], MEAN[[i]], SD[[i]]) for i in (0, 1)]
     assert found == pytest.approx(sum(one["distance_tv"] for one in each) / 2)
@@ -40,7 +43,8 @@ def test_total_variation_is_a_mean_over_inputs_and_symmetric():
 
 def test_gold_itself_is_at_distance_0_and_units_cancel():
     assert set(predictive_distances(MEAN, SD, MEAN, SD).values()) == {0.0}
-    mean, sd = MEAN + np.array([0.3, -0.1]), SD * np.array([1.5, 0.9])
+    mean = MEAN + np.array([0.3, -0.1])
+    sd = SD * np.array([1.5, 0.9])
     scaled = predictive_distances(7 + 3 * mean, 3 * sd, 7 + 3 * MEAN, 3 * SD)
     assert scaled == pytest.approx(predictive_distances(mean, sd, MEAN, SD))
 

@@ -12,7 +12,8 @@ from components.series.scores.sales import mape, score_intervention, score_sales
 
 
 def test_mape_as_printed():
-    y, predicted = [100.0, 200.0, 50.0], [110.0, 190.0, 50.0]
+    y = [100.0, 200.0, 50.0]
+    predicted = [110.0, 190.0, 50.0]
     expected = 100 / 3 * sum(abs(a - b) / a for a, b in zip(y, predicted, strict=True))
 
     assert mape(double([*predicted, 7.0]), double([*y, math.nan])) == pytest.approx(expected)

@@ -16,7 +16,8 @@ def score(x):
 
 def literal(x, y):
     """⟨𝒯_p^x, 𝒯_p^y⟩ k(x, y) for two points, each derivative taken by autograd."""
-    x, y = x.clone().requires_grad_(), y.clone().requires_grad_()
+    x = x.clone().requires_grad_()
+    y = y.clone().requires_grad_()
     k = (1.0 + ((x - y) ** 2).sum()) ** -0.5
     (dx,) = torch.autograd.grad(k, x, create_graph=True)
     (dy,) = torch.autograd.grad(k, y, create_graph=True)

@@ -109,7 +109,8 @@ def test_false_negatives_that_cost_more_move_the_threshold():
 
 
 def test_model_choice_by_posterior_odds():
-    log_evidence, log_prior = torch.tensor([-101.0, -100.0]), torch.tensor([0.9, 0.1]).log()
+    log_evidence = torch.tensor([-101.0, -100.0])
+    log_prior = torch.tensor([0.9, 0.1]).log()
     p = d.model_probabilities(log_evidence, log_prior)
     odds = torch.exp(log_evidence[0] - log_evidence[1]) * 9
     assert torch.allclose(p[0] / p[1], odds)

@@ -108,7 +108,8 @@ def test_one_point_has_a_mean_and_no_deviation():
 def table_of_rows(tmp_path, labels, standardise):
     """40 rows: 500, 40 more on holidays, 2 less for each unit of price; or classes a, b, c."""
     rng = np.random.default_rng(0)
-    holiday, price = rng.integers(0, 2, 40), rng.normal(900, 70, 40)
+    holiday = rng.integers(0, 2, 40)
+    price = rng.normal(900, 70, 40)
     y = (500 + 40 * holiday - 2 * price).tolist() if labels == "real" else list("abca" * 10)
     table = pd.DataFrame({"holiday": holiday, "price": price, "y": y})
     table.to_csv(tmp_path / "rows.csv", index=False)

@@ -124,7 +124,8 @@ def test_the_file_is_the_tree_that_arviz_makes(tmp_path):
         "gradient": chains_draws.unsqueeze(2).expand(3, 20, 2),
     }
     sample = draws(["mu", "theta[1]", "theta[2]", "w[0,0]", "w[0,1]"], stats=stats)
-    expected, file = inference_data.inference_data(sample), opened(sample, tmp_path)
+    expected = inference_data.inference_data(sample)
+    file = opened(sample, tmp_path)
     assert set(file.children) == set(expected.children)
     for name, group in expected.children.items():
         xarray.testing.assert_equal(file[name].to_dataset(), group.to_dataset())

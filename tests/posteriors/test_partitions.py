@@ -19,7 +19,8 @@ EVERY = np.array(list(partitions(6)))
 
 def variation(a, z):
     """H(a | z) + H(z | a) from its definition."""
-    total, n = 0.0, len(a)
+    total = 0.0
+    n = len(a)
     for k in set(a):
         for c in set(z):
             both, one, other = (np.mean(v) for v in ((a == k) & (z == c), a == k, z == c))
@@ -43,7 +44,8 @@ def test_losses_literally(loss, literal):
         a, z = EVERY[rng.integers(len(EVERY), size=2)]
         assert loss.over(z[None]).cost(a) == pytest.approx(literal(a, z), abs=1e-12)
         assert loss.over(a[None]).cost(a) == pytest.approx(0, abs=1e-12)
-    draws, a = EVERY[rng.integers(len(EVERY), size=30)], EVERY[17]
+    draws = EVERY[rng.integers(len(EVERY), size=30)]
+    a = EVERY[17]
     assert loss.over(draws).cost(a) == pytest.approx(np.mean([literal(a, z) for z in draws]))
 
 

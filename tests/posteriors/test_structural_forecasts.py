@@ -57,7 +57,9 @@ def condition(built, theta, data, c, first=TIMES):
     """Mean and covariance of y from a time on given what is seen of y, of the dense Gaussian."""
     design = built.design(data.series, AHEAD)
     both, _, _ = joint(built.system(theta, design), c)
-    seen, m, C = design.seen, both.loc, both.covariance_matrix
+    seen = design.seen
+    m = both.loc
+    C = both.covariance_matrix
     lift = torch.linalg.solve(C[seen][:, seen], C[seen][:, first:]).T
     mean = m[first:] + lift @ (design.y[seen] - m[seen])
     return mean, C[first:, first:] - lift @ C[seen][:, first:]
@@ -83,7 +85,8 @@ def test_koyck_forecasts_feed_on_themselves(missing):
     """y_h = w_h + κ (y_{h−1} − c), each mean and covariance written out."""
     data, built, theta, draws = posterior("koyck", missing=missing)
     kappa = theta[:, built.structure.names.index("y_lag")]
-    centre, late = float(data.observations[0, 0, 0]), len(missing)
+    centre = float(data.observations[0, 0, 0])
+    late = len(missing)
 
     found = draws.joint_forecast(data.series, AHEAD, generator(0))
 
@@ -100,7 +103,8 @@ def test_koyck_forecasts_feed_on_themselves(missing):
 @pytest.mark.parametrize("name", SUMS)
 def test_one_ahead_is_a_forecast_of_one(name):
     data, _, _, draws = posterior(name, missing=(5,))
-    grown, g = whole(data), generator(0)
+    grown = whole(data)
+    g = generator(0)
 
     found = draws.one_ahead(grown, AHEAD, g)
 
@@ -151,8 +155,10 @@ def test_coefficients_of_a_point_estimate_are_integrated_out():
     design = built.design(data.series, AHEAD)
     system = built.system(theta, design)
     both, _, _ = joint(system._replace(offset=0 * system.offset), 0)
-    X, seen = built.columns(theta, design)[0], design.seen
-    C, left = both.covariance_matrix, design.y[seen] - both.loc[seen]
+    X = built.columns(theta, design)[0]
+    seen = design.seen
+    C = both.covariance_matrix
+    left = design.y[seen] - both.loc[seen]
     K = torch.linalg.solve(C[seen][:, seen], C[seen][:, TIMES:]).T
     precision = X[seen].T @ torch.linalg.solve(C[seen][:, seen], X[seen])
     beta = torch.linalg.solve(precision, X[seen].T @ torch.linalg.solve(C[seen][:, seen], left))
@@ -170,7 +176,8 @@ def test_heavy_tails_weigh_what_came():
     went before."""
     data, built, theta, draws = posterior("states", errors="student_t", nu=4.0)
     lam = 0.5 + draw_uniform(1, 2, TIMES)
-    drawn, design = replace(draws, precisions=lam), built.design(data.series, 1)
+    drawn = replace(draws, precisions=lam)
+    design = built.design(data.series, 1)
     system = built.system(theta, design)
     # without an error of its own at T + 1
     seen = torch.cat([lam[0], torch.full((2, 1), torch.inf, dtype=F64)], 1)
@@ -213,9 +220,11 @@ def test_long_run_effects_are_all_that_follows_of_one_unit(name):
         for channel in found:
             q = float(theta[c, at(channel if name == "goodwill" else f"{channel}_lag")])
             kept = float(theta[c, at("goodwill_kept" if name == "goodwill" else "y_lag")])
-            added, total = q, 0.0
+            added = q
+            total = 0.0
             for _ in range(400):
-                total, added = total + added, kept * added
+                total = total + added
+                added = kept * added
             expected = total if kept < 1 else math.copysign(math.inf, q)
             assert float(found[channel][c]) == pytest.approx(expected, rel=1e-9)
 

@@ -23,7 +23,8 @@ class Linear:
     """f(x) = θ_1 x_1 + … in two tasks, whatever the rest of θ; its parameters may have names."""
 
     def __init__(self, names, target="real"):
-        self.names, self.target = names, target
+        self.names = names
+        self.target = target
 
     def constrain(self, theta):
         return theta

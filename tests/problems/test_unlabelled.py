@@ -16,7 +16,8 @@ from runner.execution.rng import Streams
 
 @pytest.mark.parametrize("batch_kind", ["minibatch", "whole"])
 def test_batches_are_those_of_supervised_problems(batch_kind):
-    rows, labelled = real_rows(n=40, values=3, batch_size=7), real(n=40, n_inputs=3, batch_size=7)
+    rows = real_rows(n=40, values=3, batch_size=7)
+    labelled = real(n=40, n_inputs=3, batch_size=7)
     rows = dataclasses.replace(rows, train=Rows(labelled.train.x, 1.0))
     ours, theirs = (
         list(problem.batches(batch_kind, Streams(3), 0, 12)) for problem in (rows, labelled)

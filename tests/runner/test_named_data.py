@@ -4,7 +4,8 @@ from runner.statistics.published import Published, load_published
 
 
 def test_data_of_a_published_table():
-    one, several = load_published("gallego_table_2_4"), load_published("rodriguez_santana_table_1")
+    one = load_published("gallego_table_2_4")
+    several = load_published("rodriguez_santana_table_1")
     assert (one.is_comparable_on("uci"), one.is_comparable_on("uci-sim"), one.data_label) == (
         True,
         False,

@@ -28,7 +28,8 @@ def test_options_of_the_command_line_go_before_those_of_smoke():
 
 
 def test_ways_are_timed_in_turn_after_a_warm_up():
-    calls, clock = [], count()
+    calls = []
+    clock = count()
     ways = {name: lambda name=name: calls.append(name) for name in ("ours", "slow", "other")}
     seconds = Report({}).time(ways, 3, clock=lambda: float(next(clock)), at_most={"slow": 1})
     assert calls[:5] == ["ours", "other", "ours", "slow", "other"]

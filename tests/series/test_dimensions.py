@@ -9,7 +9,8 @@ from components.series.dimensions import check_sizes, model_dims
 
 
 def test_sizes_are_those_of_the_model():
-    s, cpu = system(), torch.device("cpu")
+    s = system()
+    cpu = torch.device("cpu")
     assert model_dims(s, cpu) == (3, 2)
     assert model_dims(object(), cpu) == (None, None)
     problem = sequence(s, 5, 2)

@@ -9,7 +9,8 @@ from torch.testing import assert_close
 from components.errors import ConfigMismatchError
 from components.series.scoring import PredictionScore
 
-R, T = 3, 9
+R = 3
+T = 9
 
 
 @pytest.fixture

@@ -27,7 +27,9 @@ def test_documents_are_drawn_from_their_law():
     # Var n_v of a Dirichlet-multinomial with a pixel's mass on two topics: both are of 5 pixels,
     # (2/5) Σ π of the two.
     share = table / 100
-    K, a, n = 10, 0.1, 100
+    K = 10
+    a = 0.1
+    n = 100
     m = 1 / K
     v = m * (1 - m) / (K * a + 1)  # of π_k
     c = -m * m / (K * a + 1)

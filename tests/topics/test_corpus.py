@@ -68,17 +68,21 @@ def test_halves_of_documents():
 
 
 def test_perplexity_is_literal_and_an_unseen_document_has_the_prior_s():
-    problem, topics, alpha = corpus(), even(), double([0.3, 0.9])
+    problem = corpus()
+    topics = even()
+    alpha = double([0.3, 0.9])
     posterior = Topics(topics[None], alpha)
     assert isinstance(posterior, HoldsTopics)
     shares = proportions(problem.seen, topics, alpha)
     assert_close(shares[1], alpha / alpha.sum())  # an empty document
     # one of one word, which is held back
     assert_close(shares[3], alpha / alpha.sum())
-    total, n = 0.0, 0
+    total = 0.0
+    n = 0
     for row, share in zip(as_lists(problem.held), shares, strict=True):
         for word in row:
-            total, n = total + math.log(float(share @ topics[:, word])), n + 1
+            total = total + math.log(float(share @ topics[:, word]))
+            n = n + 1
     assert_close(problem.score(posterior, Streams(0))["perplexity"], math.exp(-total / n))
     for share, row in zip(shares, as_lists(problem.seen), strict=True):  # at rest: E log π by hand
         gamma = share * (alpha.sum() + len(row))
@@ -101,7 +105,8 @@ def test_numbers_of_topics_do_not_matter():
 
 
 def test_a_mixture_of_draws_is_the_mean_of_what_each_foretells():
-    problem, alpha = corpus(), double([0.5, 0.5])
+    problem = corpus()
+    alpha = double([0.5, 0.5])
     sets = [even(seed=s) for s in (0, 1)]
     each = [
         completion(Topics(topics[None], alpha), problem.seen, problem.held).exp() for topics in sets

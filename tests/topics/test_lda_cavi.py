@@ -24,7 +24,8 @@ from components.topics.maths.document_factors import fit_documents
 from components.topics.starts import evenly, log_weights, topic_elbo
 from runner.execution.rng import Streams
 
-K, V = 2, 3
+K = 2
+V = 3
 
 
 @pytest.fixture
@@ -69,7 +70,8 @@ def test_the_bound_is_the_literal_one(factors):
 
 
 def run(problem, model, steps, seed=0, **changes):
-    inference, rng = component("inference", "lda_cavi", **changes), Streams(seed)
+    inference = component("inference", "lda_cavi", **changes)
+    rng = Streams(seed)
     state = inference.init(model, problem, rng)
     for _, batch in problem.batches("whole", rng, 0, steps):
         state, _ = inference.step(state, batch, rng)

@@ -47,7 +47,8 @@ def test_it_agrees_with_the_exact_posterior(model):
     p = log_p.double().softmax(0)
     exact = torch.einsum("a,aij->ij", p, together(every))
     g = generator(0)
-    z, chain = torch.randint(K, (len(words),), generator=g), []
+    z = torch.randint(K, (len(words),), generator=g)
+    chain = []
     for u in uniform(g, 6_000, len(words)):
         z = sweep(words, TOTALS, z, u, model.alpha, model.eta)
         chain.append(z)
@@ -62,7 +63,8 @@ def test_it_agrees_with_the_exact_posterior(model):
 
 
 def run(problem, model, steps, seed=0, **keys):
-    inference, rng = component("inference", "lda_collapsed_gibbs", **keys), Streams(seed)
+    inference = component("inference", "lda_collapsed_gibbs", **keys)
+    rng = Streams(seed)
     state = inference.init(model, problem, rng)
     for _, batch in problem.batches("whole", rng, 0, steps):
         state, _ = inference.step(state, batch, rng)

@@ -45,7 +45,8 @@ def literally(pairs, phi, alpha, eta, second_order):
 
 @pytest.mark.parametrize("second_order", [False, True])
 def test_updates_are_literal(second_order):
-    train, model = documents(TINY), lda(corpus(), K)
+    train = documents(TINY)
+    model = lda(corpus(), K)
     g = generator(0)
     phi = torch.rand(len(train.words), K, generator=g).double().softmax(1)
     expected = literally(train.pairs, phi, model.alpha, model.eta, second_order)
@@ -56,7 +57,8 @@ def test_updates_are_literal(second_order):
 @pytest.mark.parametrize("order", [0, 2])
 def test_it_learns_and_its_topics_are_expected_counts(order):
     problem = small_bars()
-    inference, rng = component("inference", "lda_collapsed_vb", order=order), Streams(1)
+    inference = component("inference", "lda_collapsed_vb", order=order)
+    rng = Streams(1)
     state = inference.init(lda(problem, 6, 0.1, 0.1), problem, rng)
     begun = problem.score(inference.posterior(state), rng)["perplexity"]
     for _, batch in problem.batches("whole", rng, 0, 40):

@@ -14,7 +14,8 @@ from runner.execution.rng import Streams
 
 
 def run(problem, model, **keys):
-    inference, rng = component("inference", "lda_sklearn", **keys), Streams(0)
+    inference = component("inference", "lda_sklearn", **keys)
+    rng = Streams(0)
     state, _ = inference.step(inference.init(model, problem, rng), problem.train, rng)
     assert inference.step(state, problem.train, rng)[0] is state, "a further step changes nothing"
     return inference, state

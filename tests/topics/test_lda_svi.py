@@ -48,10 +48,8 @@ def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
     """F ∇̃ = ∇_λ ELBO with F_k the Fisher information diag ψ'(λ_k) − ψ'(Σ λ_k) of Dir(λ_k), γ at
     rest."""
     problem = small_bars()
-    model, inference = (
-        lda(problem, 6),
-        component("inference", "lda_svi", kappa=0.0, tau=0.0, tolerance=1e-12, updates=3000),
-    )
+    model = lda(problem, 6)
+    inference = component("inference", "lda_svi", kappa=0.0, tau=0.0, tolerance=1e-12, updates=3000)
     lam = inference.init(model, problem, Streams(0)).lam
     found = inference.factors(model, lam, problem.train)
     natural = model.eta[:, None] + found.stats - lam
@@ -68,7 +66,8 @@ def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
 
 def test_steps_are_those_of_robbins_and_monro():
     problem = small_bars(batch_size=20)
-    model, inference = lda(problem, 6), component("inference", "lda_svi", kappa=0.6, tau=3.0)
+    model = lda(problem, 6)
+    inference = component("inference", "lda_svi", kappa=0.6, tau=3.0)
     batches = [batch for _, batch in problem.batches("minibatch", Streams(0), 0, 3)]
     before, _ = stepped(inference, model, problem, batches[:2])
     after, info = inference.step(before, batches[2], Streams(0))

@@ -23,7 +23,8 @@ def test_lines_of_a_file_and_files_of_a_folder_are_the_same_documents(tmp_path):
             line + "\n"
         )
     (folder / "notes.md").write_text("no document")
-    of_lines, of_files = build_corpus(tmp_path / "lines.txt"), build_corpus(folder)
+    of_lines = build_corpus(tmp_path / "lines.txt")
+    of_files = build_corpus(folder)
     for corpus in (of_lines, of_files):
         assert (corpus.n, corpus.test.n_rows) == (15, 5)
         assert sorted(corpus.vocabulary) == ["burn", "cats", "engines", "fuel", "purr", "sleep"]

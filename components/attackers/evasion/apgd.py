@@ -217,7 +217,8 @@ def _halve(p: ApgdState, enough: float, going: Tensor) -> None:
 
     Source: Croce and Hein (2020), conditions 1 and 2 of section 3."""
     stuck = going & ((p.gains < enough) | ((p.eta == p.eta_before) & (p.peak == p.peak_before)))
-    p.eta_before, p.peak_before = p.eta, p.peak
+    p.eta_before = p.eta
+    p.peak_before = p.peak
     p.eta = torch.where(stuck, p.eta / 2, p.eta)
     p.here = torch.where(stuck[:, None], p.best, p.here)
     p.gradient = torch.where(stuck[:, None], p.best_gradient, p.gradient)

@@ -12,7 +12,9 @@ from components.datasets.inference_gym_densities.brownian_motion import log_norm
 from components.datasets.named_target import NamedTarget, Variable, joint_target
 from components.maths.bijectors import POSITIVE
 
-SIGMA, RHO, BETA = 10.0, 28.0, 8 / 3
+SIGMA = 10.0
+RHO = 28.0
+BETA = 8 / 3
 
 
 def drift(u: Tensor) -> Tensor:

@@ -11,8 +11,12 @@ from torch.nn.functional import softplus
 from components.datasets.named_target import NamedTarget, Variable, joint_target
 from components.maths.bijectors import POSITIVE, Interval
 
-ALPHA, BETA = 20.0, 1.5  # (φ + 1)/2 ~ Beta
-LEVEL, NOISE = 5.0, 2.0  # widths of the Cauchy priors of μ and of σ
+# (φ + 1)/2 ~ Beta
+ALPHA = 20.0
+BETA = 1.5
+# widths of the Cauchy priors of μ and of σ
+LEVEL = 5.0
+NOISE = 2.0
 
 
 def _autoregress(phi: Tensor, noise: Tensor) -> Tensor:

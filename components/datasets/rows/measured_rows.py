@@ -98,10 +98,12 @@ class MeasuredRows(Dataset[Unlabelled]):
         if n_test is None:
             order = torch.randperm(len(x), generator=rng.data)
             n_test = max(1, round(self.test_share * len(x)))
-            test, train = order[:n_test], order[n_test:]
+            test = order[:n_test]
+            train = order[n_test:]
         else:
             rows = torch.arange(len(x))
-            test, train = rows[-n_test:], rows[:-n_test]
+            test = rows[-n_test:]
+            train = rows[:-n_test]
             if self.n_train is not None:
                 train = train[torch.randperm(len(train), generator=rng.data)]
         train = train[: self.n_train]

@@ -47,7 +47,8 @@ def cost_figure(
     methods = list(dict.fromkeys(curves["method"]))
     figure, axes = new_figure(len(panels), 2, width=4.2, height=3.1)
     for i, panel in enumerate(panels):
-        left, right = axes[2 * i], axes[2 * i + 1]
+        left = axes[2 * i]
+        right = axes[2 * i + 1]
         _draw_curves(left, curves[curves["panel"] == panel], methods)
         _draw_finals(right, finals[finals["panel"] == panel], methods, better)
         left.set(xlabel=cost_label, ylabel=score_label)

@@ -42,7 +42,8 @@ def learning_curve(
 
     def draw(ax: Axes, rows: pd.DataFrame, look: dict[str, Any], marker: str | None) -> None:
         rows = rows.sort_values("n_train")
-        x, mean = rows["x"].to_numpy(float), rows["mean"].to_numpy(float)
+        x = rows["x"].to_numpy(float)
+        mean = rows["mean"].to_numpy(float)
         if marker is None:
             ax.plot(x, mean, linewidth=0.8, zorder=1, **look)
             return

@@ -22,7 +22,8 @@ class BatchSlopes(NamedTuple):
 def linear_coefficients(noise: Array, gradient: Array) -> BatchSlopes:
     """c_B of each minibatch and c̄ = Σ_B Cov(g_B, ε)/Σ_B Var ε; noise, gradient [B, S]."""
     off = noise - noise.mean(1, keepdims=True)
-    cross, square = (off * gradient).sum(1), (off**2).sum(1)
+    cross = (off * gradient).sum(1)
+    square = (off**2).sum(1)
     return BatchSlopes(cross / square, float(cross.sum() / square.sum()))
 
 
@@ -35,7 +36,8 @@ def minibatch_dependence(findings: dict[str, dict[str, list[list[float]]]]) -> F
     if not findings:
         return {}
     t, found = list(findings.items())[-1]
-    noise, gradient = np.array(found["noise"]), np.array(found["gradient"])
+    noise = np.array(found["noise"])
+    gradient = np.array(found["gradient"])
     c = linear_coefficients(noise, gradient)
     share = np.full(noise.shape[1], 1 / noise.shape[1])
     figure, (left, right) = new_figure(1, 2, 3.8, 3.2)

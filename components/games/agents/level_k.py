@@ -108,7 +108,9 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
         epsilon = self.epsilon_opponent
         temperature = self.temperature_opponent or self.temperature
         if level == self.level:
-            name, epsilon, temperature = self.policy, self.epsilon, self.temperature
+            name = self.policy
+            epsilon = self.epsilon
+            temperature = self.temperature
         rate = exploration_rate(epsilon, episode, level)
         if not self._is_sampling_level(level):
             psi = expected_values(q, believed)

@@ -127,7 +127,8 @@ class Game:
         """
         environment = self.environment
         threats = self.environment.n_threats
-        own, others = self.n_actions, threats
+        own = self.n_actions
+        others = threats
         if player is not None:
             is_third_party = player == len(threats)
             own = 0 if is_third_party else threats[player]

@@ -86,7 +86,8 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw, terms = whole_gradient(module, batch, noise)
         gradient = flat(raw, module.parameters())
-        estimates, states = [], []
+        estimates = []
+        states = []
         for member, own in zip(self.members, state.members, strict=True):
             rng.noise.set_state(before)  # every member draws the noise of ĝ
             found, _, own = member.estimate(module, batch, rng, own)

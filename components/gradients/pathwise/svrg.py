@@ -70,7 +70,8 @@ class SVRG(Gradient[Pathwise[RowBatch], RowBatch, SvrgState]):
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw, terms = whole_gradient(module, batch, noise)
         snapshot = state.snapshot
-        cross, square = state.cross, state.square
+        cross = state.cross
+        square = state.square
         gradients = raw
         if snapshot.known:
             gradient = flat(raw, module.parameters())

@@ -67,14 +67,16 @@ def propagate(
     last (Hernández-Lobato and Adams 2015, eqs. 12 to 15).
     """
     layers = list(zip(network.layers(mean), network.layers(variance), strict=True))
-    z, spread = x, torch.zeros_like(x)
+    z = x
+    spread = torch.zeros_like(x)
     for index, ((W, b), (W_var, b_var)) in enumerate(layers):
         if index:
             z, spread = relu_moments(z, spread)
         n = W.shape[-1] + 1
         centre = (z @ W.T + b) / math.sqrt(n)
         square = spread @ W.square().T + z.square() @ W_var.T + spread @ W_var.T + b_var
-        z, spread = centre, square / n
+        z = centre
+        spread = square / n
     return z, spread
 
 

@@ -117,7 +117,8 @@ class Randomised(Fit):
     def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
         if state.fitted is not None:
             return state, {}
-        K, D = self.members, batch.x.shape[1]
+        K = self.members
+        D = batch.x.shape[1]
         masks = torch.rand(K, D, generator=rng.init).argsort(1).argsort(1) < self.share * D
         masks = masks.to(batch.x)
         seed = seed_from(rng.init)

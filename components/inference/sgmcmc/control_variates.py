@@ -234,6 +234,7 @@ class ControlledSteps(GradientSteps[S], GradientEstimates, Generic[S]):
         return ControlledChains(**vars(chains), control=control)
 
     def find_gradient(self, state: S, batch: ModelBatch) -> tuple[S, Tensor, Tensor]:
-        model, theta = state.model, state.theta
+        model = state.model
+        theta = state.theta
         control = self.refresh_reference(state.control, model, theta, state.t)
         return replace(state, control=control), *self.estimate(control, model, theta, batch)

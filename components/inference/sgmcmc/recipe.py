@@ -140,7 +140,9 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         return hamiltonian(metric, gradient, rest, self.friction, self._kinetics)
 
     def step(self, state: RecipeState, batch: ModelBatch, rng: Rng) -> tuple[RecipeState, Info]:
-        model, rest, t = state.model, state.rest, state.t
+        model = state.model
+        rest = state.rest
+        t = state.t
         P = state.theta.shape[1]
         eps = self.step_size_at(t)
         control = self.refresh_reference(state.control, model, state.theta, t)

@@ -99,7 +99,8 @@ def hamiltonian(
         rows[1] = force - v * (rest[:, P:] - friction)
         heat = v.square()
         if rest.shape[1] == P + 1:
-            heat, curvature = heat.mean(1, keepdim=True), curvature.mean(1, keepdim=True)
+            heat = heat.mean(1, keepdim=True)
+            curvature = curvature.mean(1, keepdim=True)
         rows.append(heat - curvature)
     return RecipeTerms(
         torch.cat(rows, 1),

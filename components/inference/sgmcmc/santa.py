@@ -85,7 +85,10 @@ class Santa(Superchains, ControlledSteps[SantaState], Preconditioning):
     def move(
         self, state: SantaState, gradient: Tensor, eta: float, batch: ModelBatch, rng: Rng
     ) -> tuple[SantaState, Info]:
-        theta, u, alpha, t = state.theta, state.u, state.alpha, state.t
+        theta = state.theta
+        u = state.u
+        alpha = state.alpha
+        t = state.t
         v, v_hat = self.update_squares(state.v, gradient, self.averaging, t)
         G = self._scale(v_hat)
         xi = normal_like(theta, rng.noise)

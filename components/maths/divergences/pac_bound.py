@@ -16,7 +16,8 @@ def binary_kl(q: float, p: float) -> float:
 
 def invert_kl(q: float, nats: float) -> float:
     """The largest p with kl(q ‖ p) ≤ ``nats``, rounded upwards."""
-    low, high = q, 1.0
+    low = q
+    high = 1.0
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if binary_kl(q, middle) <= nats else (low, middle)

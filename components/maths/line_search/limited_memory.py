@@ -42,7 +42,8 @@ class LBFGSRun:
 
     def forget(self) -> None:
         """Drops the curvature pairs: the next step is along −∇f."""
-        self.S, self.Y = self.S[:0], self.Y[:0]
+        self.S = self.S[:0]
+        self.Y = self.Y[:0]
 
 
 def init_lbfgs(theta: Tensor) -> LBFGSRun:

@@ -25,7 +25,8 @@ def fit_q(
     """m and s [B, D] of the q that maximises each row's bound, by Adam from a guide's m and s.
 
     Source: Cremer, Li and Duvenaud (2018), section 5.1 (a q optimised for each row)."""
-    m, log_s = m.clone().requires_grad_(), s.log().requires_grad_()
+    m = m.clone().requires_grad_()
+    log_s = s.log().requires_grad_()
     optimizer = torch.optim.Adam([m, log_s])
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = RATE * (1 - step / steps) ** 2

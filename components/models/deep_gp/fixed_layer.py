@@ -103,7 +103,8 @@ class FixedLayer(nn.Module):
     @torch.no_grad()
     def sample_prior(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """One draw of every process from its prior, jointly at x [N, D]: [N, Q]."""
-        length, variance = x.new_tensor([(0.5 / self.rate) ** 0.5]), x.new_tensor(self.variance)
+        length = x.new_tensor([(0.5 / self.rate) ** 0.5])
+        variance = x.new_tensor(self.variance)
         K = kernel(x, x, length, variance, "squared_exponential")
         L, _ = jittered_cholesky(K, 1e-8 * self.variance, "the prior of a layer")
         f = L @ standard_normal((len(x), len(self.q_mean)), generator, x)

@@ -41,12 +41,17 @@ class GeneralisedModule(nn.Module):
 
     def __init__(self, base: PredictiveLogJoint, loss: SupervisedLoss, rate: float):
         super().__init__()
-        self.base, self.loss, self.rate = base, loss, rate
+        self.base = base
+        self.loss = loss
+        self.rate = rate
         self.adjustment: tuple[Tensor, Tensor] | None = None  # θ̂ [P], C [P, P]
         self.start: tuple[Tensor, Tensor] | None = None  # θ̂ [P], a root of its covariance [P, P]
-        self.dim, self.names = base.dim, base.names
-        self.constrain, self.sample_prior = base.constrain, base.sample_prior
-        self.log_prior, self.predictive = base.log_prior, base.predictive
+        self.dim = base.dim
+        self.names = base.names
+        self.constrain = base.constrain
+        self.sample_prior = base.sample_prior
+        self.log_prior = base.log_prior
+        self.predictive = base.predictive
         if isinstance(base, GaussianPrior):
             self.gaussian_prior = base.gaussian_prior
         if isinstance(base, TrainingStart):

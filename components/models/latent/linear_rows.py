@@ -99,7 +99,8 @@ def fit_factors(
         further, value = em_step(x, factors, weight_sd, points)
         if value - before < tolerance * len(x):
             break
-        factors, before = further, value
+        factors = further
+        before = value
     directions, lengths, _ = torch.linalg.svd(factors.weights.cpu(), full_matrices=False)
     return factors._replace(weights=(directions * lengths).to(x.device))
 
@@ -115,7 +116,8 @@ class LinearRows(AutoEncoder):
         up = Perceptron([W.shape[1], len(W)], "identity", rng)
         generative = GaussianModel(up, center[None].cpu(), "learned")
         super().__init__(generative, nn.Identity(), W.shape[1], like)
-        self.affine, self.log_noise = up.layers[-1], generative.log_noise
+        self.affine = up.layers[-1]
+        self.log_noise = generative.log_noise
         for parameter, value in zip(self.parameters(), (noise.log(), W, center), strict=True):
             parameter.data.copy_(value)
 

@@ -124,10 +124,9 @@ class FlatNetwork(nn.Module):
         is_observed = batch.mask.mT  # [T, B]
         if self.target == "real":
             residual = torch.where(is_observed, batch.y.mT - f[:, :, 0], 0.0)  # [K, T, B]
-            precision, n = (
-                batch.scale * (-log_noise).exp(),
-                batch.scale * is_observed.sum(-1, dtype=f.dtype),
-            )  # [K or 1, T], [T]
+            # [K or 1, T], [T]
+            precision = batch.scale * (-log_noise).exp()
+            n = batch.scale * is_observed.sum(-1, dtype=f.dtype)
             squares = precision * residual.square().sum(-1)  # [K, T]
             by_f = residual.mul_(precision.unsqueeze(-1)).unsqueeze(2)
             by_noise = 0.5 * (squares - n)

@@ -151,7 +151,8 @@ class GPStateSpace(UnknownParameters, nn.Module):
         moments = []
         for y in [*further.tolist(), *[math.nan] * horizon]:
             f = self.transition(theta, m.unsqueeze(1) + v.sqrt().unsqueeze(1) * z)
-            mu, var = f.mu[..., 0], f.v[..., 0]
+            mu = f.mu[..., 0]
+            var = f.v[..., 0]
             m = mu @ w
             v = (mu - m.unsqueeze(1)).square() @ w + var @ w + q
             moments.append(torch.stack([m, v + r], 1))

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 NODES = 64  # of Gauss–Legendre between two breaks
-STEP, ENDS = (
-    0.04,
-    4.5,
-)  # of the trapezoidal rule in the tails, which converges exponentially for smooth g, heavy-tailed too
+# of the trapezoidal rule in the tails, which converges exponentially for smooth g, heavy-tailed too
+STEP = 0.04
+ENDS = 4.5
 
 
 def log_power_integral(

@@ -23,7 +23,8 @@ def costs_by_tolerance(
     Empty: problems of the suite cannot be solved."""
     if suite.solve is None or lines.empty:
         return {}
-    metric, replicates = suite.solve.metric, suite.replicates or 1
+    metric = suite.solve.metric
+    replicates = suite.replicates or 1
     return {t: costs_to_solve(lines, metric, t, replicates) for t in suite.solve.tolerances[:most]}
 
 

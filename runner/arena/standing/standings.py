@@ -85,7 +85,8 @@ def rank_rows(
     groups = results.groupby("row")
     costs = _by_row(groups[list(results.columns.drop(["score", "state"]))].median())
     ends = groups["state"].agg(Counter)
-    ranks_by_row, scores_by_row = _by_row(ranks), _by_row(scores)
+    ranks_by_row = _by_row(ranks)
+    scores_by_row = _by_row(scores)
     against = _compare(_by_row(counted), reference or order.index[0])
     return [
         Standing(

@@ -25,7 +25,9 @@ def expect_protocols(
     configs: dict[str, dict[str, object] | None] = {}  # by name of the run
     expected: ExpectedProtocols = {}
     for place in places:
-        table, row, column = tables[place[0]], rows[place[1]], place[2]
+        table = tables[place[0]]
+        row = rows[place[1]]
+        column = place[2]
         run = next((run for run in planned if belongs(run, table, row.name, column)), None)
         if run is None:
             continue

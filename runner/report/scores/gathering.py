@@ -125,7 +125,8 @@ def _add_earlier_scores(cell: Cell, earlier: list[Any], facts: CellFacts, origin
     Scores on other data belong to another one.  Scores of another protocol are left out if
     there are records here, and marked otherwise.
     """
-    data, protocol = earlier[0].data, earlier[0].protocol
+    data = earlier[0].data
+    protocol = earlier[0].protocol
     if cell.data not in ("", data):
         return
     difference = ""

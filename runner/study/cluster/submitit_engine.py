@@ -38,7 +38,9 @@ SLURM_ENDED = set(CAUSES)
 SQUEUE_FORMAT = "%i|%T"
 INVALID = "Invalid job id"  # squeue's answer where the one job that it is asked for is forgotten
 SECONDS_OF_ONE_CALL = 60
-SHORTEST_INTERVAL, LONGEST_INTERVAL = 2.0, 30.0  # seconds between calls
+# seconds between calls
+SHORTEST_INTERVAL = 2.0
+LONGEST_INTERVAL = 30.0
 
 
 def describe_end(state: str) -> str:

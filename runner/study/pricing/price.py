@@ -123,7 +123,8 @@ def extrapolate(points: Sequence[tuple[float, float]], x: float, growth: float =
 def price_run(config: Mapping[str, Any], runs: Sequence[MeasuredRun], **facts: Any) -> Price:
     """Price of a run by an equal one, or by its miniatures, the smallest first; ``facts``: more of
     the price.  What the first took beyond the lines of the others comes once in a process."""
-    first, last = runs[0], runs[-1]
+    first = runs[0]
+    last = runs[-1]
     size = last.units(config)
 
     def at(phase: str, x: float) -> float:

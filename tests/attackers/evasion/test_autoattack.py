@@ -42,7 +42,9 @@ def test_checkpoints_are_those_of_a_hundred_steps():
 @pytest.mark.parametrize(("norm", "rho"), [("linf", 0.75), ("l2", 0.75), ("l2", 0.3)])
 def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
     """Algorithm 1 row by row on log p, with its two conditions, from the same random start."""
-    eps, steps, alpha = {"linf": 0.15, "l2": 0.4}[norm], 30, 0.75
+    eps = {"linf": 0.15, "l2": 0.4}[norm]
+    steps = 30
+    alpha = 0.75
     model, x, y = make_victim(12)
     keys = {"norm": norm, "steps": steps, "rho": rho, "stop_when_broken": False}
     ours = perturb("apgd", model, x, y, eps, seed=3, **keys)
@@ -68,21 +70,34 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
 
         here = hold(x[b] + start[b])
         last, eta, value, best = here, 2 * eps, *f(here, y[b])[:1], here
-        peak, eta_before, peak_before, gains, before = value, eta, value, 0, 0
+        peak = value
+        eta_before = eta
+        peak_before = value
+        gains = 0
+        before = 0
         for k in range(1, steps + 1):
             slope = f(here, y[b])[1]
             z = hold(here + eta * (slope.sign() if norm == "linf" else slope / slope.norm()))
             moved = z if k == 1 else hold(here + alpha * (z - here) + (1 - alpha) * (here - last))
-            last, here, gained = here, moved, f(moved, y[b])[0]
+            last = here
+            here = moved
+            gained = f(moved, y[b])[0]
             gains += gained > value
             value = gained
             if value > peak:
-                peak, best = value, here
+                peak = value
+                best = here
             if k in _checkpoints(steps):
                 stuck = gains < rho * (k - before) or (eta == eta_before and peak == peak_before)
-                eta_before, peak_before, gains, before = eta, peak, 0, k
+                eta_before = eta
+                peak_before = peak
+                gains = 0
+                before = k
                 if stuck:
-                    eta, here, value, halvings = eta / 2, best, peak, halvings + 1
+                    eta = eta / 2
+                    here = best
+                    value = peak
+                    halvings = halvings + 1
         assert_close(ours[b], best)
     assert halvings > 0
 
@@ -125,7 +140,9 @@ def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
         return
     assert 0 <= z.min() <= z.max() <= 1
     for i in range(len(x)):
-        at, normal, offset = x[i].numpy(), w[i].numpy(), float(b[i])
+        at = x[i].numpy()
+        normal = w[i].numpy()
+        offset = float(b[i])
         if norm == "l2":
             plane = {"type": "eq", "fun": lambda v, n=normal, o=offset: n @ v + o}
             found = minimize(

@@ -70,9 +70,14 @@ def test_price_search_of_carlini_and_wagner_written_out():
     keys = {"searches": 5, "steps": 15, "lr": 0.05, "c": 0.6}
     attacker = component("attacker", "cw", **keys)
     eps = 1e-3  # below every length: no row ends early, and only the direction remains
-    ours, failed = perturb("cw", model, x, y, eps, bounds=None, **keys), 0
+    ours = perturb("cw", model, x, y, eps, bounds=None, **keys)
+    failed = 0
     for b in range(len(x)):
-        low, high, c, shortest, best = 0.0, math.inf, 0.6, math.inf, x[b]
+        low = 0.0
+        high = math.inf
+        c = 0.6
+        shortest = math.inf
+        best = x[b]
         row = slice(b, b + 1)
         for _ in range(5):
             nearest, length, last = descend(attacker, model, x[row], y[row], c, eps=eps)
@@ -100,7 +105,9 @@ def test_price_search_comes_near_the_shortest_perturbation():
     keys = {"searches": 12, "steps": 300, "lr": 0.01}
     attacker = component("attacker", "cw", **keys)
     c = torch.ones(20, dtype=F64)
-    low, length, high = 0 * c, torch.inf * c, torch.inf * c
+    low = 0 * c
+    length = torch.inf * c
+    high = torch.inf * c
     for _ in range(12):  # the search itself, with no ball in which to stop
         now = descend(attacker, model, x, y, c)[1]
         high = torch.where(now.isfinite(), torch.minimum(high, c), high)

@@ -18,16 +18,19 @@ def test_deepfool_is_its_algorithm_written_out(norm):
         return model.predict(z[None], generator()).logits[0, 0, 0]
 
     for b in range(len(x)):
-        total, label = torch.zeros_like(x[b]), int(y[b])
+        total = torch.zeros_like(x[b])
+        label = int(y[b])
         for _ in range(20):
             if int(logits(x[b] + 1.02 * total).argmax()) != label:
                 break
             at = x[b] + total
-            f, jacobian = logits(at), torch.autograd.functional.jacobian(logits, at)
+            f = logits(at)
+            jacobian = torch.autograd.functional.jacobian(logits, at)
             steps = []
             for k in range(3):
                 if k != label:
-                    w, gap = jacobian[k] - jacobian[label], abs(float(f[k] - f[label]))
+                    w = jacobian[k] - jacobian[label]
+                    gap = abs(float(f[k] - f[label]))
                     length = gap / float(w.norm(p=dual))
                     direction = w / w.norm() if norm == "l2" else w.sign()
                     steps.append((length, length * direction))

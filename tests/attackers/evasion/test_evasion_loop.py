@@ -30,7 +30,8 @@ def test_starts_fill_the_ball_and_stay_inside(norm):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_projection_is_the_nearest_point_of_the_ball(norm):
-    hooks, eps = NORMS[norm], 0.5
+    hooks = NORMS[norm]
+    eps = 0.5
     delta = draw_normal(12, 4, seed=3)
     inside = 0.1 * delta / delta.abs().sum(1, keepdim=True)
     assert_close(hooks.project(inside, eps), inside)
@@ -54,8 +55,10 @@ def test_projection_is_the_nearest_point_of_the_ball(norm):
 @pytest.mark.parametrize("bounds", [None, UNIT])
 def test_the_box_is_the_ball_of_linf_inside_the_bounds(bounds):
     origin, moved = draw_uniform(2, 6, 4, seed=3)
-    rows, moved = torch.tensor([0, 2, 5]), 3 * moved - 1
-    box, ball = room("linf", origin, 0.2, bounds), Ball(NORMS["linf"], origin, 0.2, bounds)
+    rows = torch.tensor([0, 2, 5])
+    moved = 3 * moved - 1
+    box = room("linf", origin, 0.2, bounds)
+    ball = Ball(NORMS["linf"], origin, 0.2, bounds)
     assert_close(box.hold(moved.clone()), ball.hold(moved.clone()))
     assert_close(box.of(rows).hold(moved[rows]), ball.of(rows).hold(moved[rows]))
     literal = origin + (moved - origin).clamp(-0.2, 0.2)
@@ -75,7 +78,9 @@ def test_the_steepest_direction_of_l2_and_linf_gains_most():
 
 def test_pgd_is_its_equation_written_out():
     victim_model, x, y = make_victim()
-    victim, eps, alpha = Attacked(victim_model, UNIT), 0.2, 0.05
+    victim = Attacked(victim_model, UNIT)
+    eps = 0.2
+    alpha = 0.05
     ours = ascend(
         victim, x, y, generator(5), eps, Ascent("linf", 4, alpha / eps, stop_when_broken=False)
     )
@@ -92,11 +97,14 @@ def test_pgd_is_its_equation_written_out():
 
 def test_momentum_is_its_equation_written_out():
     victim_model, x, y = make_victim(5)
-    victim, eps, mu = Attacked(victim_model), 0.3, 0.9
+    victim = Attacked(victim_model)
+    eps = 0.3
+    mu = 0.9
     ours = ascend(
         victim, x, y, generator(), eps, Ascent("l2", 3, 0.4, momentum=mu, stop_when_broken=False)
     )
-    literal, m = x.clone(), torch.zeros_like(x)
+    literal = x.clone()
+    m = torch.zeros_like(x)
     for _ in range(3):
         gradient = -victim.input_gradient(literal, y, generator())
         m = mu * m + gradient / gradient.abs().sum(1, keepdim=True)
@@ -114,7 +122,8 @@ def test_fgsm_is_one_step_of_bim():
 def test_stopping_early_breaks_the_same_images_for_less():
     model, x, y = make_victim(60)
     victim = Attacked(model, UNIT)
-    outcome, calls = [], []
+    outcome = []
+    calls = []
     for stop in (True, False):
         model.calls = 0
         moved = ascend(

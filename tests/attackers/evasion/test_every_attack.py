@@ -37,7 +37,8 @@ EVERY = [
 def test_attacks_stay_in_ball_and_bounds_and_repeat(name, keys):
     model, x, y = make_victim(80, draws=2)
     x[0], x[1] = 0.0, 1.0  # at the bounds
-    attacker, victim = component("attacker", name, **keys), Attacked(model, UNIT)
+    attacker = component("attacker", name, **keys)
+    victim = Attacked(model, UNIT)
     eps = SIZES[attacker.measure()]
     first, again = (attacker.perturb(victim, x, y, make_rng(), eps) for _ in range(2))
     assert first.isfinite().all()
@@ -75,7 +76,8 @@ def test_attacks_that_know_more_break_more():
         return float(find_broken(model, moved, y).double().mean())
 
     noise, more = (share_broken("random_noise", 0.1, repeats=n) for n in (1, 20))
-    squares, pgd = share_broken("square", 0.1, queries=300), share_broken("pgd", 0.1)
+    squares = share_broken("square", 0.1, queries=300)
+    pgd = share_broken("pgd", 0.1)
     assert noise < more < squares <= pgd
     assert noise < share_broken("sgld_attack", 0.1) <= pgd
     assert pgd - 0.1 < share_broken("deepfool", 0.1, steps=10) <= pgd

@@ -59,7 +59,8 @@ def test_more_draws_make_the_gradient_steadier(victim):
 
 def test_whether_a_row_is_broken_is_judged_by_all_draws(victim):
     problem, posterior = victim
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     attacked = Attacked(posterior, problem.bounds, "single_draw")
     expected = posterior.predict(x, generator(3)).probs.argmax(-1) != y
     assert torch.equal(attacked.broken(x, y, generator(3)), expected[:, 0])

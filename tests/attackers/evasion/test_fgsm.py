@@ -24,12 +24,11 @@ def test_one_literal_step():
     """x' = x − ε sign ∇_x log p(y|x), clipped to the bounds; the derivative by central differences,
     input by input."""
     problem = classes(n=8)
-    victim, x, y = (
-        mlp_victim(problem, widths=[6], activation="tanh"),
-        problem.test.x,
-        problem.test.y,
-    )
-    attacked, h = FGSM.perturb(victim, x, y, Streams(0), 0.2), 1e-6
+    victim = mlp_victim(problem, widths=[6], activation="tanh")
+    x = problem.test.x
+    y = problem.test.y
+    attacked = FGSM.perturb(victim, x, y, Streams(0), 0.2)
+    h = 1e-6
 
     def log_p(row, label):
         return float(victim.posterior.predict(row[None], None).log_prob(label[None]).sum())
@@ -48,7 +47,8 @@ def test_linear_classifier_loses_epsilon_times_the_l1_norm():
     that any δ with ‖δ‖∞ ≤ ε can do (Goodfellow et al. 2015, section 3)."""
     problem = classes(n_classes=2, bounds=None)
     victim = mlp_victim(problem, widths=[])
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     attacked = FGSM.perturb(victim, x, y, Streams(0), 0.1)
 
     def margin(inputs):
@@ -68,7 +68,8 @@ def test_bayesian_gradient_is_that_of_the_mean_probability():
     is given."""
     problem = classes(n=5)
     victim = mlp_victim(problem, "mean_field_vi", widths=[6])
-    x, y = problem.test.x.clone().requires_grad_(), problem.test.y
+    x = problem.test.x.clone().requires_grad_()
+    y = problem.test.y
     logits = victim.posterior.predict(x, generator(1)).logits
     probability = logits.softmax(-1).mean(0).gather(-1, y[..., None])[..., 0]
     (expected,) = torch.autograd.grad(probability.log().sum(), x)
@@ -77,7 +78,8 @@ def test_bayesian_gradient_is_that_of_the_mean_probability():
 
 def test_only_the_input_gets_a_gradient_and_missing_labels_do_not_count():
     problem = classes(n=6, n_tasks=2)
-    victim, y = mlp_victim(problem), problem.test.y.clone()
+    victim = mlp_victim(problem)
+    y = problem.test.y.clone()
     y[0] = -1
     with torch.no_grad():
         attacked = FGSM.perturb(victim, problem.test.x, y, Streams(0), 0.1)

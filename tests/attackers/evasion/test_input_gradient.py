@@ -30,7 +30,8 @@ def check_against_graph(posterior, x, y, criterion):
     leaf = x.clone().requires_grad_()
     objective = CRITERIA[criterion](posterior.predict(leaf, generator()), y)
     (literal,) = torch.autograd.grad(objective.sum(), leaf)
-    before, victim = x.clone(), Attacked(posterior)
+    before = x.clone()
+    victim = Attacked(posterior)
     ours = victim.answer(x, y, generator(), criterion)
     assert_close(ours.gradient, literal, rtol=1e-10, atol=1e-10)
     assert_close(ours.objective, objective.detach(), rtol=1e-10, atol=1e-10)
@@ -47,7 +48,8 @@ def test_the_gradient_written_out_is_that_of_a_graph(activation, criterion):
     problem = classes(n=40, n_inputs=7, n_classes=4)
     for widths in ((), (6,), (6, 1, 5)):
         for posterior, blocks in build_network_victims(problem, activation, widths):
-            x, y = problem.test.x.repeat(blocks, 1), problem.test.y.repeat(blocks, 1)
+            x = problem.test.x.repeat(blocks, 1)
+            y = problem.test.y.repeat(blocks, 1)
             check_against_graph(posterior, x, y, criterion)
 
 
@@ -67,7 +69,8 @@ def test_a_whole_attack_is_the_same_with_a_graph():
     the same order."""
 
     problem = classes(n=60, n_inputs=7, n_classes=4, dtype=torch.float32)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     for activation in ACTIVATIONS:
         posterior = PointEstimate(build_network(problem, widths=[16, 8], activation=activation))
         for how in (
@@ -86,7 +89,8 @@ def test_a_whole_attack_is_the_same_with_a_graph():
 def test_strided_convolutions_written_out_are_those_of_a_graph(activation, image):
     problem = classes(n=30, n_inputs=math.prod(image), n_classes=3)
     problem.image_shape = image
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     for kernel, widths in ((3, []), (5, [4])):
         settings = {"channels": [2, 3], "kernel": kernel, "widths": widths}
         model = component(

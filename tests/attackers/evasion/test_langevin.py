@@ -41,11 +41,13 @@ def test_uncertain_numbers_have_the_moments_of_their_laws():
     attacker = component(
         "attacker", "sgld_attack", steps=6.0, step_size=0.4, beta_a=2.0, beta_b=3.0, margin=0.3
     )
-    n, eps = 20_000, 0.5
+    n = 20_000
+    eps = 0.5
     number, alpha, margin = attacker.draw(torch.zeros(n, 1, dtype=F64), generator(), eps)
     beta = alpha / (0.4 * eps)
     assert beta.max() <= 1
-    a, b = 2.0, 3.0
+    a = 2.0
+    b = 3.0
     variance = a * b / ((a + b) ** 2 * (a + b + 1))
     for values, mean, var in [
         (number, 6.0, 6.0),

@@ -12,7 +12,9 @@ from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical
 
 pytestmark = pytest.mark.slow
-EPS, STEPS, ROWS = 8 / 255 * 2, 40, 600
+EPS = 8 / 255 * 2
+STEPS = 40
+ROWS = 600
 ALPHA = 2.5 / STEPS
 
 
@@ -37,7 +39,8 @@ class Digits:
             torch.nn.functional.cross_entropy(self.network(self.x[ROWS:]), self.y[ROWS:]).backward()
             adam.step()
         self.network.requires_grad_(False).eval()
-        self.x, self.y = self.x[:ROWS], self.y[:ROWS]
+        self.x = self.x[:ROWS]
+        self.y = self.y[:ROWS]
 
     def predict(self, x, g):
         return Categorical(self.network(x)[None, :, None])

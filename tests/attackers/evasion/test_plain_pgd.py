@@ -12,7 +12,10 @@ from components.attackers.attacked import Attacked
 from components.attackers.norms import NORMS
 from components.contracts.predictive import Categorical
 
-STEPS, ALPHA, TRAINING_ROWS, ROWS = 40, 0.0625, 1397, 200
+STEPS = 40
+ALPHA = 0.0625
+TRAINING_ROWS = 1397
+ROWS = 200
 
 
 def convolutions(*channels):
@@ -49,7 +52,8 @@ def trained(name, steps=400):
     from sklearn.datasets import load_digits
 
     data = load_digits()
-    x, y = torch.tensor(data.data / 16, dtype=torch.float32), torch.tensor(data.target)
+    x = torch.tensor(data.data / 16, dtype=torch.float32)
+    y = torch.tensor(data.target)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         network = NETWORKS[name]()

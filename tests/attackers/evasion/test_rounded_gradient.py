@@ -29,7 +29,8 @@ def trained():
 
 def test_rounded_gradients_are_those_of_a_copy_in_that_format(trained):
     problem, posterior = trained
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     exact, rounded = (Attacked(posterior).round_gradient(p) for p in ("full", "bfloat16"))
     one, other = (v.input_gradient(x, y, generator()) for v in (exact, rounded))
     assert other.dtype == x.dtype
@@ -46,7 +47,8 @@ def test_a_rounded_gradient_never_decides_success(trained, target):
     """A copy that lies about every row stops none that the victim itself does not give up, and none
     is stopped unseen."""
     problem, posterior = trained
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     aim = target is None
 
     class Liar:
@@ -67,7 +69,8 @@ def test_a_rounded_gradient_never_decides_success(trained, target):
 
 def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(trained):
     problem, posterior = trained
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     victim = Attacked(posterior)
     left = {}
     for precision in ("full", "bfloat16"):
@@ -87,7 +90,8 @@ def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(trained
 
 def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused():
     problem = classes(n=40, n_inputs=7, n_classes=4, dtype=torch.float32)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     for posterior, blocks in build_network_victims(classes(n=40, n_inputs=7, n_classes=4)):
         exact, ours = (
             Attacked(posterior)

@@ -25,7 +25,8 @@ class Recording(Softmax):
 @pytest.mark.parametrize("shape", [None, (4, 4), (2, 4, 2)])
 @torch.no_grad()
 def test_squares_change_one_window_and_keep_what_helps(shape):
-    model, eps = Recording(inputs=16, seed=2), 0.02
+    model = Recording(inputs=16, seed=2)
+    eps = 0.02
     x, y = images(model, 1, seed=5)
     model.queries.clear()
     moved = perturb("square", model, x, y, eps, shape=shape, seed=1, queries=40, p=0.5)

@@ -56,7 +56,9 @@ def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
         )
 
     class Own:
-        replicate, data, init = 0, stream("data", -1), stream("init", -1)
+        replicate = 0
+        data = stream("data", -1)
+        init = stream("init", -1)
 
         def at(self, name, index):
             return stream(name, index)
@@ -71,7 +73,8 @@ def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
     state = method.init(MLP.build(known, rng), known, rng)
     for _, batch in known.batches("minibatch", rng, 0, 120):
         state, _ = method.step(state, batch, rng)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     seen = Attacked(method.posterior(state), problem.bounds)
     literal = component("attacker", "pgd", steps=8, stop_when_broken=False).perturb(
         seen, x, y, Streams(0), 0.1
@@ -88,7 +91,9 @@ def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim
     first, second = (transfer().with_problem(problem, rng) for _ in range(2))
     assert all(torch.equal(before[name], state) for name, state in rng.state().items())
     assert first.with_problem(problem, rng) is first
-    x, y, seen = problem.test.x, problem.test.y, Attacked(posterior, problem.bounds)
+    x = problem.test.x
+    y = problem.test.y
+    seen = Attacked(posterior, problem.bounds)
     assert torch.equal(
         first.perturb(seen, x, y, Streams(0), 0.1), second.perturb(seen, x, y, Streams(0), 0.1)
     )

@@ -38,7 +38,8 @@ def test_each_row_keeps_the_strongest_by_counting():
     model = Softmax()
     x, y = images(model, 40)
     victim = Attacked(model, (0.0, 1.0))
-    attack, rng = several(*MEMBERS), Streams(0)
+    attack = several(*MEMBERS)
+    rng = Streams(0)
     ours = attack.perturb(victim, x, y, rng, 0.1)
     rng = Streams(0)
     found = [m.perturb(victim, x, y, rng, 0.1) for m in MEMBERS]
@@ -147,7 +148,9 @@ def test_figure_and_scores():
     model, problem = honest()
     attacker = several(*MEMBERS)
     found = assess_security(problem, model, attacker, threat(attacker, EPS), Streams(0))
-    scores, figures, tables = found.scores, found.figures, found.tables
+    scores = found.scores
+    figures = found.figures
+    tables = found.tables
     assert scores["robust_accuracy"] == tables["security_curve"]["accuracy"].iloc[-1]
     eps = EPS[-1]
     assert (

@@ -60,14 +60,17 @@ def test_members_learn_from_their_replicates_only(agent):
     panel = component("attacker", "panel", members=[fixed, alone])
     game = matrix_game(panel)
     seat = game.seat(0, values_of(game), 2)
-    one, both = alone.reset(seat, Streams(0)), panel.reset(seat, Streams(0))
+    one = alone.reset(seat, Streams(0))
+    both = panel.reset(seat, Streams(0))
     before = alone.policy_in(alone.reset(seat, Streams(0)), torch.zeros(R).long(), 0)
     for move in random_moves(30, generator(2)):
-        one, both = alone.observe(one, move), panel.observe(both, move)
+        one = alone.observe(one, move)
+        both = panel.observe(both, move)
     own = torch.arange(R) % 2 == 1
     for s in range(5):
         states = torch.full((R,), s)
-        inside, outside = alone.policy_in(both[1], states, 0), alone.policy_in(one, states, 0)
+        inside = alone.policy_in(both[1], states, 0)
+        outside = alone.policy_in(one, states, 0)
         assert_close(inside[own], outside[own], rtol=0, atol=0)
         assert_close(inside[~own], before[~own], rtol=0, atol=0)
     moved = alone.policy_in(one, torch.zeros(R).long(), 0)

@@ -50,14 +50,16 @@ def game(name, attacker, **keys):
     ],
 )
 def test_a_fixed_policy_is_what_it_says(plays, own, share):
-    player, rng = component("attacker", "fixed_policy", plays=plays), Streams(0)
+    player = component("attacker", "fixed_policy", plays=plays)
+    rng = Streams(0)
     state = player.reset(seat(own, replicates=20_000), rng)
     found = torch.bincount(player.act(state, turn(), rng), minlength=own) / 20_000
     assert found.tolist() == pytest.approx(share, abs=0.015)
 
 
 def test_tit_for_tat_does_what_she_did():
-    player, rng = component("attacker", "tit_for_tat"), Streams(0)
+    player = component("attacker", "tit_for_tat")
+    rng = Streams(0)
     state = player.reset(seat(), rng)
     assert player.act(state, turn(), rng).tolist() == [0] * 5
     for a in ([1, 0, 1, 0, 1], [0, 0, 1, 1, 0]):
@@ -74,7 +76,8 @@ def test_tit_for_tat_does_what_she_did():
 def test_forgiving_and_erring_have_their_rates(forgives, errs):
     """After a defection he cooperates with probability p(1 − q) + (1 − p)q."""
     player = component("attacker", "tit_for_tat", forgives=forgives, errs=errs)
-    rng, n = Streams(1), 40_000
+    rng = Streams(1)
+    n = 40_000
     state = player.observe(player.reset(seat(replicates=n), rng), move_of(torch.ones(n).long()))
     found = 1 - player.act(state, turn(n), rng).double().mean()
     exact = forgives * (1 - errs) + (1 - forgives) * errs
@@ -84,8 +87,10 @@ def test_forgiving_and_erring_have_their_rates(forgives, errs):
 def test_replayed_actions_come_from_the_file(tmp_path):
     file = tmp_path / "actions.txt"
     file.write_text("0\n2\n1\n\n")
-    player, rng = component("attacker", "replayed", file=str(file)), Streams(0)
-    state, seen = player.reset(seat(3), rng), []
+    player = component("attacker", "replayed", file=str(file))
+    rng = Streams(0)
+    state = player.reset(seat(3), rng)
+    seen = []
     for _ in range(3):
         seen.append(player.act(state, turn(), rng).tolist())
         state = player.observe(state, move_of(torch.zeros(5).long()))
@@ -126,7 +131,8 @@ def test_the_oracle_answers_best_on_matrix_games():
 def test_the_oracle_looks_ahead():
     """Q = r + γ P max Q at his fixed point, against many plain sweeps; and blind to the future it
     is another."""
-    world, gamma = three_states(2, 1).environment, 0.9
+    world = three_states(2, 1).environment
+    gamma = 0.9
     policy = torch.full((2, 3, 2), 0.5, dtype=F64)
     q = best_response(world, policy, gamma)
     v = torch.zeros(3, dtype=F64)
@@ -165,7 +171,8 @@ def test_a_learner_is_the_decision_maker_on_the_other_side():
     for i in range(3):
         q = [0.0, 0.0]
         for t in range(40):
-            a, b = invert([0.5, 0.5], mine_u[t][i]), invert(greedy(q, 0.2), his[t][i])
+            a = invert([0.5, 0.5], mine_u[t][i])
+            b = invert(greedy(q, 0.2), his[t][i])
             r = -50.0 if a == b else 50.0
             q[b] = 0.9 * q[b] + 0.1 * (r + 0.8 * max(q))
         assert state.standing.adversary.mind.q.values[i, 0, :, 0].tolist() == pytest.approx(q)

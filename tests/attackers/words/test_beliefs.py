@@ -30,7 +30,8 @@ def test_beta_has_the_mean_and_the_variance_asked_for(share):
 
 
 def test_beliefs_are_beta_draws():
-    r, n = 0.3, 40_000
+    r = 0.3
+    n = 40_000
     odds = double([math.log(r / (1 - r))])
     p = torch.sigmoid(random_beliefs(odds, 0.5, n, generator()))
     variance = 0.5 * r**2 * (1 - r) / (1 + r)
@@ -76,7 +77,8 @@ def test_frequencies_count_3_12_literally_and_converge():
 def test_the_frequency_of_one_candidate_has_the_law_of_all():
     """Of twenty candidates, some of them none: against the frequencies that draw them all, in
     standard errors."""
-    g, n = generator(), 20_000
+    g = generator()
+    n = 20_000
     odds = normal(g, 4, 20)
     odds[1, 5:] = torch.inf
     odds[2, 1:] = torch.inf  # nothing else to send

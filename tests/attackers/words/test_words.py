@@ -35,8 +35,10 @@ def test_sets_lead_to_every_neighbour_once(direction, most):
 def test_the_attack_is_the_least_of_3_11_by_trying_all(model, direction):
     problem = words(n_words=6)
     posterior = fitted(problem, model, **({"trees": 20} if model == "irf" else {}))
-    attack, victim = component("attacker", f"word_{direction}"), Attacked(posterior, (0.0, 1.0))
-    x, y = problem.test.x[:30], problem.test.y[:30]
+    attack = component("attacker", f"word_{direction}")
+    victim = Attacked(posterior, (0.0, 1.0))
+    x = problem.test.x[:30]
+    y = problem.test.y[:30]
     for eps in (0, 1, 2):
         attacked = attack.perturb(victim, x, y, Streams(0), eps)
         for row, sent, label in zip(rows(x), rows(attacked), y[:, 0].tolist(), strict=True):
@@ -55,7 +57,8 @@ def test_greedy_changes_of_naive_bayes_are_the_exact_ones_and_never_worse_than_f
     together."""
     problem = words(n_words=7)
     victim = Attacked(fitted(problem), (0.0, 1.0))
-    x, y = problem.test.x[:30], problem.test.y[:30]
+    x = problem.test.x[:30]
+    y = problem.test.y[:30]
     exact, greedy = (component("attacker", f"word_{direction}", exact=n) for n in (4, 0))
     for eps in (2, 4):
         assert torch.equal(*(a.perturb(victim, x, y, Streams(0), eps) for a in (exact, greedy)))
@@ -65,7 +68,8 @@ def test_a_confident_victim_is_attacked_where_probabilities_are_rounded_to_one()
     problem = words(n_words=8)
     posterior = fitted(problem)
     posterior.fitted["log_class"] = double([-60.0, 0.0])
-    x, y = problem.test.x[:10], torch.ones(10, 1, dtype=torch.long)
+    x = problem.test.x[:10]
+    y = torch.ones(10, 1, dtype=torch.long)
     attacked = component("attacker", "word_flip").perturb(Attacked(posterior), x, y, Streams(0), 1)
     for row, sent in zip(rows(x), rows(attacked), strict=True):
         least = min(log_odds(posterior, z) for z in neighbours(row, 1, "flip"))
@@ -77,8 +81,10 @@ def test_dalvi_solves_3_4_by_trying_all(removal):
     problem = words(n_words=7, seed=2)
     posterior = fitted(problem)
     attack = component("attacker", "dalvi", insertion_cost=1.3, removal_cost=removal)
-    x, y = problem.test.x[:40], torch.ones(40, 1, dtype=torch.long)
-    attacked, moved = attack.perturb(Attacked(posterior), x, y, Streams(0), 3), 0
+    x = problem.test.x[:40]
+    y = torch.ones(40, 1, dtype=torch.long)
+    attacked = attack.perturb(Attacked(posterior), x, y, Streams(0), 3)
+    moved = 0
 
     def cost(a, b):
         return sum(0 if u == v else 1.3 if v else removal for u, v in zip(a, b, strict=True))
@@ -96,7 +102,8 @@ def test_dalvi_solves_3_4_by_trying_all(removal):
 
 
 def test_the_integer_programme_of_a_known_answer():
-    gain, cost = np.array([3.0, 2.0, 2.0, 9.0]), np.array([2.5, 1.0, 1.0, np.inf])
+    gain = np.array([3.0, 2.0, 2.0, 9.0])
+    cost = np.array([2.5, 1.0, 1.0, np.inf])
     assert cheapest(gain, 3.5, cost, 4).tolist() == [0, 1, 1, 0]
     assert cheapest(gain, 3.5, cost, 1) is None
     assert cheapest(gain, 3.0, np.array([2.5, 1.5, 1.5, np.inf]), 4).tolist() == [1, 0, 0, 0]
@@ -118,13 +125,15 @@ def test_ara_without_uncertainty_is_the_deterministic_attack(direction):
     ara = component("attacker", "ara", direction=direction, variance=0.0)
     sure = component("attacker", f"word_{direction}")
     for eps in (0, 1, 2):
-        x, y = problem.test.x, problem.test.y
+        x = problem.test.x
+        y = problem.test.y
         assert torch.equal(*(a.perturb(victim, x, y, Streams(0), eps) for a in (ara, sure)))
 
 
 def test_ara_draws_with_the_frequencies_of_3_12():
     problem = words(n_words=5)
-    victim, ara = Attacked(fitted(problem)), component("attacker", "ara", variance=1.0)
+    victim = Attacked(fitted(problem))
+    ara = component("attacker", "ara", variance=1.0)
     x = problem.test.x[:1].expand(4000, -1)
     sent = rows(ara.perturb(victim, x, torch.ones(4000, 1, dtype=torch.long), Streams(0), 2))
     sets = change_sets(5, 2)
@@ -174,7 +183,8 @@ def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_und
     problem = words(n=300, n_words=8, seed=3)
     base = fitted(problem)
     attack = component("attacker", "word_insertion", against="undefended")
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     attacked = attack.perturb(Attacked(base), x, y, Streams(0), 2)
     posterior = Awaiting(base, attacked[y[:, 0] == 1])
     curve = security_curve(problem, posterior, attack, threat(attack, [0, 2]), Streams(0))

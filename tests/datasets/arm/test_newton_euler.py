@@ -26,7 +26,9 @@ def states(n, joints=7, seed=0):
 def link_poses(arm, q):
     """Rotations [J, 3, 3] and centres of mass [J, 3] in the base frame: Craig (2005), eq. (3.6), by
     exponentials of a screw along x and a screw along z for each joint."""
-    pose, rotations, centres = torch.eye(4, dtype=F64), [], []
+    pose = torch.eye(4, dtype=F64)
+    rotations = []
+    centres = []
     for i, (twist, length) in enumerate(zip(arm.twist, arm.length, strict=True)):
         along_x = double([[0, 0, 0, length], [0, 0, -twist, 0], [0, twist, 0, 0], [0] * 4])
         along_z = (q[i] + arm.zero[i]) * TURN + arm.offset[i] * LIFT
@@ -61,24 +63,35 @@ def lagrangian_torque(arm, q, qd, qdd):
 
 def literal_newton_euler(arm, q, qd, qdd):
     """Craig (2005), eqs (6.45)–(6.53), as printed, for one state [J]."""
-    joints, z = len(q), np.array([0.0, 0.0, 1.0])
-    R, P = [], []  # of frame i+1 in frame i
+    joints = len(q)
+    z = np.array([0.0, 0.0, 1.0])
+    # of frame i+1 in frame i
+    R = []
+    P = []
     for i in range(joints):
-        c, s = np.cos(q[i] + arm.zero[i]), np.sin(q[i] + arm.zero[i])
-        ca, sa = np.cos(arm.twist[i]), np.sin(arm.twist[i])
+        c = np.cos(q[i] + arm.zero[i])
+        s = np.sin(q[i] + arm.zero[i])
+        ca = np.cos(arm.twist[i])
+        sa = np.sin(arm.twist[i])
         R.append(np.array([[c, -s, 0], [s * ca, c * ca, -sa], [s * sa, c * sa, ca]]))  # (3.6)
         P.append(np.array([arm.length[i], -sa * arm.offset[i], ca * arm.offset[i]]))
-    w, wd, vd = np.zeros(3), np.zeros(3), -arm.gravity
-    F, N = [], []
+    w = np.zeros(3)
+    wd = np.zeros(3)
+    vd = -arm.gravity
+    F = []
+    N = []
     for i in range(joints):
         w_next = R[i].T @ w + qd[i] * z  # (6.45)
         wd_next = R[i].T @ wd + np.cross(R[i].T @ w, qd[i] * z) + qdd[i] * z  # (6.46)
         vd = R[i].T @ (np.cross(wd, P[i]) + np.cross(w, np.cross(w, P[i])) + vd)  # (6.47)
-        w, wd = w_next, wd_next
+        w = w_next
+        wd = wd_next
         vdc = np.cross(wd, arm.centre[i]) + np.cross(w, np.cross(w, arm.centre[i])) + vd  # (6.48)
         F.append(arm.mass[i] * vdc)  # (6.49)
         N.append(arm.inertia[i] @ wd + np.cross(w, arm.inertia[i] @ w))  # (6.50)
-    f, n, tau = np.zeros(3), np.zeros(3), np.zeros(joints)
+    f = np.zeros(3)
+    n = np.zeros(3)
+    tau = np.zeros(joints)
     for i in reversed(range(joints)):
         Rf = R[i + 1] @ f if i + 1 < joints else f
         Rn = R[i + 1] @ n if i + 1 < joints else n
@@ -125,7 +138,8 @@ def test_the_arm_could_exist():
     assert_allclose(np.linalg.norm(arm.gravity), 9.81)
     # At rest and hanging straight, the shoulder and elbow hold next to nothing; with the arm raised
     # forward they hold it.
-    straight, raised = np.zeros((1, 7)), np.zeros((1, 7))
+    straight = np.zeros((1, 7))
+    raised = np.zeros((1, 7))
     raised[0, 0] = np.pi / 2
     rest = np.zeros((1, 7))
     reach = [abs(inverse_dynamics(arm, q, rest, rest)[0, 0]) for q in (straight, raised)]

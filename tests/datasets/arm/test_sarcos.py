@@ -32,7 +32,8 @@ def forget():
 
 @pytest.fixture(autouse=True)
 def _small_world(own_cache, monkeypatch):
-    generate, small = simulation.simulate, {"train": 4_000, "test": 1_500}
+    generate = simulation.simulate
+    small = {"train": 4_000, "test": 1_500}
     monkeypatch.setattr(simulation, "simulate", lambda world: generate(replace(world, rows=small)))
     forget()
     yield
@@ -101,7 +102,9 @@ def put_test_file(source, folder):
 
 def test_everything_is_standardised_by_what_is_observed_in_training(genuine):
     problem = load(genuine, n_train=500)
-    x, y, mask = problem.train.x, problem.train.y, problem.train.mask
+    x = problem.train.x
+    y = problem.train.y
+    mask = problem.train.mask
     assert_close(x.mean(0), torch.zeros(21, dtype=x.dtype), atol=1e-10, rtol=0)
     assert_close(x.std(0, correction=0), torch.ones(21, dtype=x.dtype))
     seen = np.ma.array(y, mask=~mask)
@@ -135,7 +138,8 @@ def test_a_smaller_training_set_is_part_of_a_larger_one(genuine, split):
 
 
 def test_labels_do_not_depend_on_how_many_rows_are_tested(genuine):
-    a, b = load(genuine, n_train=100), load(genuine, n_train=100, n_test=10)
+    a = load(genuine, n_train=100)
+    b = load(genuine, n_train=100, n_test=10)
     assert torch.equal(a.train.x, b.train.x)
     assert b.test.x.shape == (10, 21)
 

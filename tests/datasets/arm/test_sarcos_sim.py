@@ -16,7 +16,8 @@ from components.datasets.arm.simulation import SensorNoise, read_world, simulate
 from runner.execution.rng import Streams
 
 WORLD = read_world()
-FIRST_POSITIONS, LAST_TORQUES = [0.106044, -0.509008, -0.168937], [27.576567, -4.121285, 19.148432]
+FIRST_POSITIONS = [0.106044, -0.509008, -0.168937]
+LAST_TORQUES = [27.576567, -4.121285, 19.148432]
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,8 @@ def check_moments(problem, draws):
 def test_rosenbrock_is_a_chain_of_gaussians():
     problem, _ = load("rosenbrock", dim=4)
     theta = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), dtype=F64)
-    u, v = theta[:, ::2], theta[:, 1::2]
+    u = theta[:, ::2]
+    v = theta[:, 1::2]
     literal = Normal(1.0, math.sqrt(10)).log_prob(u) + Normal(u**2, math.sqrt(0.1)).log_prob(v)
     assert_close(problem.log_density(theta), literal.sum(1))
 

@@ -69,7 +69,8 @@ def test_stochastic_volatility_is_its_formula():
     literal = []
     states = target.constrain(theta)
     for z, (mu, u, v), reported in zip(theta[:, :T], theta[:, T:], states, strict=True):
-        phi, sigma = 2 * u.sigmoid() - 1, v.exp()
+        phi = 2 * u.sigmoid() - 1
+        sigma = v.exp()
         x = [mu + sigma * z[0] / (1 - phi**2).sqrt()]
         for t in range(1, T):
             x.append(mu + phi * (x[-1] - mu) + sigma * z[t])
@@ -95,7 +96,9 @@ def test_log_gaussian_cox_process_is_its_formula():
     mean = (counts.log() - extents.log()).mean()
     literal = []
     for row in target.constrain(theta):
-        a, length, f = row[0], row[1], row[2:]
+        a = row[0]
+        length = row[1]
+        f = row[2:]
         d = math.sqrt(3) * torch.cdist(x, x) / (length + 1e-3)
         K = (a + 1e-3) ** 2 * (1 + d) * (-d).exp() + 1e-6 * torch.eye(3, dtype=F64)
         value = MultivariateNormal(mean.expand(3), K).log_prob(f)

@@ -44,9 +44,11 @@ def draws(target, chains=2, steps=100):
 
 
 def test_what_is_known_is_scored_and_what_is_not_is_left_out():
-    known, unknown = problem(mean=[0.0, 0.0], sd=[1.0, 1.0]), problem()
+    known = problem(mean=[0.0, 0.0], sd=[1.0, 1.0])
+    unknown = problem()
     posterior = draws(known)
-    scores, fewer = known.score(posterior, Streams(0)), unknown.score(posterior, Streams(0))
+    scores = known.score(posterior, Streams(0))
+    fewer = unknown.score(posterior, Streams(0))
     assert scores["z_max"] < 4
     assert {"error_mean", "error_mean/x1", "z_max"} <= scores.keys()
     assert fewer == {name: value for name, value in scores.items() if name in fewer}
@@ -108,6 +110,7 @@ def test_what_it_may_not_be(function, said):
 def test_samplers_and_fits_take_it(inference, tmp_path):
     job = made_job(tmp_path, "dataset=log_density", "dataset.function=own_things:log_density", "dataset.dim=2",
                    "plugins=[own_things]", "model=target_density", f"inference={inference}", "steps=9000")  # fmt: skip
-    target, rng = load_problem(job, Streams(0)), Streams(0)
+    target = load_problem(job, Streams(0))
+    rng = Streams(0)
     state = job.inference.init(job.model.build(target, rng), target, rng)
     assert advance(job.inference, state, target, rng, 0, 2)[1]

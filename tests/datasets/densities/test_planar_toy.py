@@ -35,7 +35,8 @@ def test_density_and_moments(shape):
     for x, y in [(0.3, 0.8), (-1.7, 2.0), (2.5, -1.0)]:
         found = problem.log_density(double([[x, y]]))
         assert float(found) == pytest.approx(float(literally(shape, x, y)), rel=1e-12)
-    x, y = torch.linspace(-9, 9, 901, dtype=F64), torch.linspace(-12, 50, 3101, dtype=F64)
+    x = torch.linspace(-9, 9, 901, dtype=F64)
+    y = torch.linspace(-12, 50, 3101, dtype=F64)
     grid = torch.cartesian_prod(x, y)
     weight = problem.log_density(grid).exp() * (0.02 * 0.02)
     assert weight.sum() == pytest.approx(1.0, abs=1e-4)

@@ -60,7 +60,8 @@ def test_the_stand_in_is_the_same_regression_for_all_seeds():
 def test_z_scores_count_both_errors_and_weights():
     problem = load_problem("posteriordb", posterior=SIMULATED)
     g = generator(0)
-    n, sd = 400, (problem.second_moment - problem.mean**2).sqrt()
+    n = 400
+    sd = (problem.second_moment - problem.mean**2).sqrt()
     values = problem.mean + sd * normal(g, 4, n, problem.dim)
     draws = Draws(values, values[:, 0])  # without a model θ are the parameters
     exact = problem.score(draws, Streams(0))
@@ -68,7 +69,8 @@ def test_z_scores_count_both_errors_and_weights():
     assert exact["error_sd"] == pytest.approx(exact["z_max"] / (4 * n) ** 0.5, rel=0.3), (
         "draws are independent"
     )
-    problem.mean_error, problem.second_moment_error = 10 * sd, 10 * sd
+    problem.mean_error = 10 * sd
+    problem.second_moment_error = 10 * sd
     assert problem.score(draws, Streams(0))["z_max"] < 0.01 * exact["z_max"]
     problem.mean_error = problem.second_moment_error = None
     # weights that undo a proposal twice as wide

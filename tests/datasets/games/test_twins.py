@@ -42,7 +42,8 @@ class Rounds:
     """A bimatrix game remembered for a round."""
 
     def __init__(self, pays):
-        self.pays, self.last = pays, None
+        self.pays = pays
+        self.last = None
 
     def move(self, a, b):
         self.last = (a, b[0])
@@ -76,7 +77,8 @@ class Positions:
         self.ways = [[places.count(i) for i in range(positions)] for places in chosen]
 
     def move(self, a, b):
-        mine, theirs = 0.0, [0.0] * len(b)
+        mine = 0.0
+        theirs = [0.0] * len(b)
         for place, hers in enumerate(self.ways[a]):
             there = [m for m, n in enumerate(b) if n == place]
             if not there or hers == len(there):
@@ -100,9 +102,11 @@ class Grid:
     """The coin game, cell by cell."""
 
     def __init__(self, n, shared, start):
-        self.n, self.shared = n, shared
+        self.n = n
+        self.shared = shared
         cells = [divmod(c, n) for c in start]
-        self.players, self.coins = cells[:2], cells[2:]
+        self.players = cells[:2]
+        self.coins = cells[2:]
 
     def move(self, a, b):
         for who, action in enumerate((a, b[0])):
@@ -150,12 +154,15 @@ class Sharing(Rounds):
 
     def __init__(self, rate, payers, incentive):
         super().__init__(DILEMMA)
-        self.rate, self.payers, self.incentive = rate, payers, incentive
+        self.rate = rate
+        self.payers = payers
+        self.incentive = incentive
 
     def move(self, a, b):
         mine, (his,) = super().move(a, b)
         if (a, b[0]) == (0, 0):
-            mine, his = mine + self.incentive, his + self.incentive
+            mine = mine + self.incentive
+            his = his + self.incentive
         pays = [self.payers == "all" or act == 1 for act in (a, b[0])]
         tax = [self.rate * r if p else 0.0 for r, p in zip((mine, his), pays, strict=True)]
         return mine - tax[0] + sum(tax) / 2, [his - tax[1] + sum(tax) / 2]
@@ -165,8 +172,11 @@ class AfterTax:
     """A market at one rate, as an environment without a third party."""
 
     def __init__(self, market, rate):
-        self.market, self.rate = market, rate
-        self.n_actions, self.n_threats, self.reset = 2, (2,), market.reset
+        self.market = market
+        self.rate = rate
+        self.n_actions = 2
+        self.n_threats = (2,)
+        self.reset = market.reset
 
     def step(self, s, a, b, g):
         rate = torch.full((len(a),), self.rate, dtype=F64)

@@ -26,7 +26,8 @@ def test_sizes_bounds_and_shape():
 
 
 def test_training_and_test_images_are_a_permutation_of_all():
-    problem, data = load(), load_digits()
+    problem = load()
+    data = load_digits()
     rows = torch.cat(
         [torch.cat([p.x * 16, p.y.double()], 1) for p in (problem.train, problem.test)]
     )
@@ -37,6 +38,7 @@ def test_training_and_test_images_are_a_permutation_of_all():
 
 
 def test_smaller_training_sets_are_nested_and_share_their_test_images():
-    small, large = load(n_train=50), load(n_train=200)
+    small = load(n_train=50)
+    large = load(n_train=200)
     assert torch.equal(small.train.x, large.train.x[:50])
     assert torch.equal(small.test.x, large.test.x)

@@ -96,7 +96,8 @@ def test_training_digits_of_the_tasks_differ_and_test_digits_are_the_same():
     """Recovers the digits where the background is hidden: ink of opacity 1 shows as 1 in every
     task."""
     problem = load(n_train=400)
-    test, labels = problem.test.x.reshape(3, 60, 784), problem.test.y.reshape(3, 60, 3)
+    test = problem.test.x.reshape(3, 60, 784)
+    labels = problem.test.y.reshape(3, 60, 3)
     ink = test[0] == 1
     assert (test[1][ink] == 1).all()
     assert (test[2][ink] == 1).all()

@@ -71,9 +71,11 @@ def test_far_out_a_density_is_a_number_or_zero(posterior):
 
 def test_exact_moments_of_a_regression_are_those_of_a_fine_grid():
     g = generator(4)
-    X, y = normal(g, 6, 1), normal(g, 6)
+    X = normal(g, 6, 1)
+    y = normal(g, 6)
     density = GaussianRegression((Variable("beta"),), X, y, half_normal(1.0), ([0.5], [0.7]))
-    beta, log_scale = torch.linspace(-6, 6, 801, dtype=F64), torch.linspace(-4, 2, 801, dtype=F64)
+    beta = torch.linspace(-6, 6, 801, dtype=F64)
+    log_scale = torch.linspace(-4, 2, 801, dtype=F64)
     theta = torch.cartesian_prod(beta, log_scale)
     weight = density.log_density(theta).softmax(0)
     values = density.constrain(theta)
@@ -85,9 +87,11 @@ def test_exact_moments_of_a_regression_are_those_of_a_fine_grid():
 def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
     data = {"y": [3.0], "sigma": [2.0]}
     density = eight_schools(data, EMPTY)
-    eta, mu = torch.linspace(-6, 6, 81, dtype=F64), torch.linspace(-25, 25, 161, dtype=F64)
+    eta = torch.linspace(-6, 6, 81, dtype=F64)
+    mu = torch.linspace(-25, 25, 161, dtype=F64)
     theta = torch.cartesian_prod(eta, mu, torch.linspace(-8, 9, 241, dtype=F64))
-    values, weight = density.constrain(theta), density.log_density(theta).softmax(0)
+    values = density.constrain(theta)
+    weight = density.log_density(theta).softmax(0)
     mean, _ = school_moments(data)
     # E τ is infinite: one school says nothing of τ
     assert_close(mean[:2], (weight @ values)[:2], rtol=1e-2, atol=0)
@@ -108,7 +112,8 @@ def stein_z(density, values, lost=0.0, power=1.0):
     times ``power``."""
     theta = density.unconstrain(values.flatten(0, 1)).requires_grad_()
     (gradient,) = grad(density.log_density(theta).sum(), theta)
-    theta, gradient = theta.detach(), power * (gradient - lost)
+    theta = theta.detach()
+    gradient = power * (gradient - lost)
     second = (theta - theta.mean(0)).unsqueeze(2) * gradient.unsqueeze(1) + torch.eye(
         density.dim, dtype=F64
     )

@@ -87,7 +87,9 @@ def test_wiener_released_is_the_literal_simulation():
     )
     random = np.random.RandomState(1400)
     system = problem.system
-    A, L, H = system.A.numpy(), np.linalg.cholesky(system.Q.numpy()), system.H.numpy()
+    A = system.A.numpy()
+    L = np.linalg.cholesky(system.Q.numpy())
+    H = system.H.numpy()
     X = [np.array([[140.0], [140.0], [50.0], [0.0]]) + random.randn(4, 1)]
     Y = [H @ X[0] + random.randn(2, 1)]
     for _ in range(999):

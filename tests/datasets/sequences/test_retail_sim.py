@@ -86,7 +86,8 @@ def test_what_a_spend_does_is_what_the_recursion_makes_of_it():
     effect = problem.system.effect(4)
     for j in range(4):
         for i, name in enumerate(problem.input_names):
-            A, path = 0.0, []
+            A = 0.0
+            path = []
             for t in range(4):  # A_{t+1} from u_t
                 A = (1 - 0.4) * A + (problem.system.coefficients[name] if t == j else 0.0)
                 path.append(A)

@@ -48,7 +48,8 @@ class Says:
     """A posterior that always predicts the same mixture, in standardised units."""
 
     def __init__(self, law, problem):
-        self.law, self.problem = law, problem
+        self.law = law
+        self.problem = problem
 
     def predict(self, x, generator):
         at = self.law(x)

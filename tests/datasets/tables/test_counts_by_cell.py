@@ -16,7 +16,8 @@ def test_coal_has_its_191_disasters():
     x = torch.cat([problem.train.x, problem.test.x])[:, 0]
     in_order = y[x.argsort(), 0]
     assert in_order[:6].tolist() == [4, 5, 4, 1, 0, 4]
-    early, late = in_order[:40].mean(), in_order[-40:].mean()
+    early = in_order[:40].mean()
+    late = in_order[-40:].mean()
     assert_close(float(early), 3.125)
     assert float(late) < 1
 

@@ -27,7 +27,8 @@ WHO = {"path": FILE, "inputs": ["age", "city", "owner"]}
 def test_two_tasks_with_missing_labels_standardised_by_their_training_rows():
     problem, _ = load("csv", **WHO, targets=["height", "weight"], split="part")
     frame = pd.read_csv(FILE)
-    train, test = frame[frame.part == "train"], frame[frame.part == "test"]
+    train = frame[frame.part == "train"]
+    test = frame[frame.part == "test"]
     assert (problem.n, len(problem.test.x)) == (len(train), len(test))
     assert (problem.n_inputs, problem.n_tasks) == (4, 2)
     age = (train.age - train.age.mean()) / train.age.std(ddof=0)
@@ -42,7 +43,8 @@ def test_two_tasks_with_missing_labels_standardised_by_their_training_rows():
 
 
 def test_folds_are_the_replicates():
-    frame, setting = pd.read_csv(FILE), make_setting(replicates=3)
+    frame = pd.read_csv(FILE)
+    setting = make_setting(replicates=3)
     keys = WHO | {"targets": ["kind"], "labels": "binary"}
     dataset = component("dataset", "csv", **keys, fold="week")
     assert dataset.folds(Path()) == 3

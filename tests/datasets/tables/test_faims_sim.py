@@ -36,13 +36,17 @@ def test_shape_of_the_study():
 
 def test_plumes_follow_their_drift_and_fade():
     """exp(−loss s²) exp(−(v − α₂ s³ − α₄ s⁵)² / 2w²), w = 0.25 + 0.2 s, cell by cell."""
-    alpha2, alpha4, loss = np.array([2.0, -1.0]), np.array([0.5, 0.3]), np.array([1.0, 2.0])
+    alpha2 = np.array([2.0, -1.0])
+    alpha4 = np.array([0.5, 0.3])
+    loss = np.array([1.0, 2.0])
     found = plumes(alpha2, alpha4, loss, 5, 9)
     for k in range(2):
         for i in range(5):
             for j in range(9):
-                s, v = i / 4, -6 + 12 * j / 8
-                drift, width = alpha2[k] * s**3 + alpha4[k] * s**5, 0.25 + 0.2 * s
+                s = i / 4
+                v = -6 + 12 * j / 8
+                drift = alpha2[k] * s**3 + alpha4[k] * s**5
+                width = 0.25 + 0.2 * s
                 expected = np.exp(-loss[k] * s**2) * np.exp(-((v - drift) ** 2) / (2 * width**2))
                 assert_close(found[k, i, j], expected)
 
@@ -86,14 +90,16 @@ def test_signals_of_the_runs_are_alike_and_not_the_same():
     rates = loss.mean((0, 1))
     assert rates.max() > 5 * rates.min()
     noisy = np.log(dataset().study().concentration)
-    first, last = noisy[:, 0], noisy[:, 2]
+    first = noisy[:, 0]
+    last = noisy[:, 2]
     r = [np.corrcoef(first[:, k], last[:, k])[0, 1] for k in range(noisy.shape[2])]
     assert 0.3 < np.mean(r) < 0.95
 
 
 def test_the_disease_raises_its_markers_alone():
     with_effect, without = (dataset(effect=e).study() for e in (1.0, 0.0))
-    case, markers = with_effect.case, with_effect.markers
+    case = with_effect.case
+    markers = with_effect.markers
     raised = np.log(with_effect.concentration / without.concentration)
     assert (raised[case][..., markers] > 0).all()
     assert np.allclose(raised[~case], 0)
@@ -131,7 +137,8 @@ def test_difficulty_for_a_random_forest():
     for r in range(10):
         problem = config.load(Streams(0, r), SETTING)
         for t in range(3):
-            m, m_test = problem.train.mask[:, t], problem.test.mask[:, t]
+            m = problem.train.mask[:, t]
+            m_test = problem.test.mask[:, t]
             forest = RandomForestClassifier(200, random_state=r).fit(
                 problem.train.x[m], problem.train.y[m, t]
             )

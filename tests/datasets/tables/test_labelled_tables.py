@@ -82,7 +82,8 @@ def test_the_real_rows():
 
 def test_labels_follow_the_true_weights():
     problem = load_problem("logistic_synthetic", n_train=40000, n_inputs=4, weight_std=1.0)
-    x, y = problem.train.x, problem.train.y[:, 0].double()
+    x = problem.train.x
+    y = problem.train.y[:, 0].double()
     assert x.abs().max() <= 1
     assert torch.allclose(x.var(0), torch.full((4,), 1 / 3, dtype=F64), atol=0.01)
     p = torch.sigmoid(x @ problem.truth["weights"] + problem.truth["bias"])

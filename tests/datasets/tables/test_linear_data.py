@@ -14,7 +14,8 @@ def test_simulation_is_what_it_says():
         correlation=0.8,
         noise=4.0,
     )
-    x, y = problem.train.x, problem.train.y[:, 0]
+    x = problem.train.x
+    y = problem.train.y[:, 0]
     expected = torch.tensor(
         [[0.8 ** abs(i - j) for j in range(3)] for i in range(3)], dtype=x.dtype
     )

@@ -18,7 +18,8 @@ def test_equations():
     for i in range(101):
         x = i / 100
         g = -math.sin(8 * math.pi * (x + 1)) / (2 * x + 1) - x**4
-        h1, h2 = math.sin(3 * x), 3 * x
+        h1 = math.sin(3 * x)
+        h2 = 3 * x
         f1 = math.cos(g) ** 2 + h1
         f2 = math.sin(10 * x) * g**2 + h2
         assert truth(double([x]))[0].tolist() == pytest.approx([f1, f2], abs=1e-12)
@@ -62,7 +63,8 @@ def test_noise_has_its_standard_deviation():
 
 
 def test_noisy_test_labels_scatter_around_the_functions():
-    quiet, noisy = load(noise=0.2, n_test=2_000), load(noise=0.2, n_test=2_000, noisy_test=True)
+    quiet = load(noise=0.2, n_test=2_000)
+    noisy = load(noise=0.2, n_test=2_000, noisy_test=True)
     difference = (noisy.test.y - quiet.test.y) * quiet.y_std
     assert difference.std() == pytest.approx(0.2, abs=4 * 0.2 / math.sqrt(2 * 4_000))
     assert torch.equal(noisy.train.y, quiet.train.y)

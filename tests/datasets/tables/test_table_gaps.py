@@ -117,12 +117,14 @@ def test_gaps_of_rows_without_labels_are_imputed_in_their_units(load_table):
     assert len(table) == np.isnan(x).sum()
     up = module.generative.network.layers[0]
     scale = torch.tensor(np.nanstd(learnt, 0))
-    W, v = up.weight.detach() * scale[:, None], module.generative.log_noise.exp().detach()
+    W = up.weight.detach() * scale[:, None]
+    v = module.generative.log_noise.exp().detach()
     law = MultivariateNormal(
         up.bias.detach() * scale + np.nanmean(learnt, 0), W @ W.T + v * torch.diag(scale**2)
     )
     for line, column, mean, sd in table.itertuples(index=False):
-        row, j = torch.tensor(x[line - 2]), "abcd".index(column)
+        row = torch.tensor(x[line - 2])
+        j = "abcd".index(column)
         seen = ~row.isnan()
         gain = law.covariance_matrix[j, seen] @ torch.linalg.inv(
             law.covariance_matrix[seen][:, seen]

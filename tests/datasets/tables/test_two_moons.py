@@ -14,7 +14,8 @@ load = partial(load_problem, "two_moons")
 def test_without_noise_points_lie_on_the_half_circles():
     batch = load(noise=0.0, n_train=400).train
     y = batch.y[:, 0]
-    upper, lower = batch.x[y == 0], batch.x[y == 1]
+    upper = batch.x[y == 0]
+    lower = batch.x[y == 1]
     assert_close(upper.norm(dim=1), torch.ones(len(upper), dtype=upper.dtype))
     assert (upper[:, 1] >= 0).all()
     centre = torch.tensor([1.0, 0.5], dtype=lower.dtype)
@@ -28,7 +29,8 @@ def test_without_noise_points_lie_on_the_half_circles():
 
 
 def test_noise_has_the_standard_deviation_asked_for():
-    n, s = 20_000, 0.3
+    n = 20_000
+    s = 0.3
     clean, noisy = (load(noise=noise, n_train=n, n_test=1).train for noise in (0.0, s))
     assert torch.equal(clean.y, noisy.y)
     e = noisy.x - clean.x  # the same angles: noise comes last
@@ -37,7 +39,9 @@ def test_noise_has_the_standard_deviation_asked_for():
 
 
 def test_classes_are_balanced_test_points_shared_and_inputs_unbounded():
-    small, large, other = load(n_train=10), load(n_train=2000), load(seed=1)
+    small = load(n_train=10)
+    large = load(n_train=2000)
+    other = load(seed=1)
     assert torch.equal(small.test.x, large.test.x)
     assert not torch.equal(small.test.x, other.test.x)
     assert large.train.y.double().mean() == pytest.approx(0.5, abs=4 * 0.5 / 2000**0.5)

@@ -73,9 +73,11 @@ def test_splits_are_those_published_with_the_data(name):
 def test_real_rows_are_verified_and_standardised():
     published = np.load(*find_or_skip("uci_bnn/naval.npz"))
     problem, _ = loaded(set="naval", simulated=False, data_dir=FOLDER, replicate=3)
-    data, rows = published["data"], published["index_train_3"]
+    data = published["data"]
+    rows = published["index_train_3"]
     assert problem.name == "uci"
-    x, y = data[:, :16], data[:, 16]
+    x = data[:, :16]
+    y = data[:, 16]
     deviation = x[rows].std(0)
     constant = np.ptp(x, axis=0) == 0
     assert constant.sum() == 2
@@ -112,9 +114,11 @@ def test_a_constant_input_is_only_centred(monkeypatch):
 def test_scores_are_in_the_units_of_the_target():
     problem, rng = loaded()
     scores = problem.score(Known(), rng)
-    scale, mean = float(problem.y_std), float(problem.y_mean)
+    scale = float(problem.y_std)
+    mean = float(problem.y_mean)
     y = (problem.test.y[:, 0] * scale + mean).tolist()
-    guess, variance = mean + 0.25 * scale, 0.5 * scale**2
+    guess = mean + 0.25 * scale
+    variance = 0.5 * scale**2
     error = sum((v - guess) ** 2 for v in y) / len(y)
     log_density = sum(
         -0.5 * math.log(2 * math.pi * variance) - (v - guess) ** 2 / (2 * variance) for v in y

@@ -27,7 +27,8 @@ def test_the_simulated_corpus_has_the_shape_of_the_real_one_and_its_own_name():
 
 
 def test_replicates_hold_out_other_mails_and_training_sets_are_nested():
-    first, second = load(0), load(1)
+    first = load(0)
+    second = load(1)
     assert not torch.equal(first.test.x, second.test.x)
     assert torch.equal(load(0, n_train=100).train.x, first.train.x[:100])
     rows = torch.cat([first.train.x, first.test.x]).sum(0)

@@ -18,7 +18,9 @@ from components.metrics.rank_uniformity import summarise, worst_p
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
-DRAWS, BINS, DATA_SETS = 19, 10, 200
+DRAWS = 19
+BINS = 10
+DATA_SETS = 200
 
 
 @pytest.fixture(scope="module")

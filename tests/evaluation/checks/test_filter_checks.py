@@ -41,7 +41,8 @@ def test_weights_are_judged_at_times_that_were_not_recorded(least, passed, detai
 
 def test_a_filter_that_follows_no_observation_says_so():
     problem = sequence(system(), 5, 2)
-    equal, uneven = torch.full((2, 5), 100.0), torch.full((2, 5), 100.0)
+    equal = torch.full((2, 5), 100.0)
+    uneven = torch.full((2, 5), 100.0)
     uneven[:, 3] = 60.0
     for posterior, passed in (
         (filtered(equal), False),

@@ -47,13 +47,15 @@ def test_a_bound_of_few_recorded_values_is_not_checked():
 
 def labelled(*has, target="real"):
     """A problem whose tasks a, b, … have test labels, or none."""
-    x, mask = torch.zeros(4, 1, dtype=F64), torch.tensor([has] * 4)
+    x = torch.zeros(4, 1, dtype=F64)
+    mask = torch.tensor([has] * 4)
     y = torch.zeros(4, len(has), dtype=F64 if target == "real" else torch.long)
     batch = Batch(x, y, mask, 1.0)
     return Supervised("test", target, batch, batch, None, task_names=list("abc")[: len(has)])
 
 
-HALF, NONE = labelled(True, False), labelled(False, False)
+HALF = labelled(True, False)
+NONE = labelled(False, False)
 BY_TASK = {"nlpp": math.nan, "nlpp/a": math.nan, "rmse/a": math.nan, "nlpp/b": math.nan}
 
 
@@ -86,7 +88,8 @@ def test_scores_that_are_not_finite_are_named(scores, problem, passed, detail):
 
 @pytest.mark.parametrize(("step", "passed"), [(0.1, True), (1.9, True), (2.1, False)])
 def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
-    method, rng = component("inference", "sgld", step_size=step, chains=3, burn_in=0), Streams(0)
+    method = component("inference", "sgld", step_size=step, chains=3, burn_in=0)
+    rng = Streams(0)
     target = white(2)
     problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
     state = method.init(target, None, rng)

@@ -38,7 +38,8 @@ def walked(name, steps, **keys):
     settings = (
         {"chains": 4, "burn_in": 0, "thinning": 1, "schedule": "constant"} | METHODS[name][0] | keys
     )
-    method, rng = component("inference", name, **settings), Streams(0)
+    method = component("inference", name, **settings)
+    rng = Streams(0)
     state = method.init(target(), None, rng)
     for _ in range(steps):
         state, _ = method.step(state, None, rng)

@@ -16,7 +16,8 @@ from components.posteriors.noisy_votes import count_votes, vote_logits
 from runner.execution.rng import Streams
 from runner.python.export.answer_frames import frame_of_clusters, frame_of_predictive
 
-NAN, INF = torch.nan, torch.inf
+NAN = torch.nan
+INF = torch.inf
 LOGITS = torch.tensor(
     [
         [5.0, 1.0, 0.0],

@@ -19,7 +19,9 @@ class Tallied:
     input."""
 
     def __init__(self, posterior):
-        self.posterior, self.forwards, self.gradients = posterior, 0, 0
+        self.posterior = posterior
+        self.forwards = 0
+        self.gradients = 0
 
     def predict(self, x, generator):
         self.forwards += len(x)
@@ -57,7 +59,8 @@ def trained():
 )
 def test_counts_are_those_of_the_classifier(trained, name, keys):
     problem, posterior, _ = trained
-    tallied, queries = Tallied(posterior), Queries()
+    tallied = Tallied(posterior)
+    queries = Queries()
     attacker = component("attacker", name, **keys)
     victim = Attacked(tallied, problem.bounds, image_shape=problem.image_shape)
     with counting_queries(queries), torch.no_grad():

@@ -15,7 +15,8 @@ from components.metrics.classification import expected_calibration_error
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 
-PGD, SIZES = {"steps": 10, "step_size": 0.25}, [0.05, 0.15]
+PGD = {"steps": 10, "step_size": 0.25}
+SIZES = [0.05, 0.15]
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +33,14 @@ def test_entropy_and_ece_are_scored_at_every_size(ensemble):
     problem, posterior = ensemble
     pgd = component("attacker", "pgd", **PGD)
     found = assess_security(problem, posterior, pgd, threat(pgd, SIZES), Streams(0), figures=False)
-    scores, rows = found.scores, found.tables["security_curve"].set_index("eps")
+    scores = found.scores
+    rows = found.tables["security_curve"].set_index("eps")
     for eps in (0.05, 0.15):
         assert scores[f"robust_entropy/eps={eps:.2f}"] == rows["entropy"][eps]
         assert scores[f"robust_ece/eps={eps:.2f}"] == rows["ece"][eps]
     assert scores["robust_ece"] == rows["ece"][0.15]
-    probs, y = (
-        posterior.predict(problem.test.x, torch.Generator()).probs[:, 0],
-        problem.test.y[:, 0],
-    )
+    probs = posterior.predict(problem.test.x, torch.Generator()).probs[:, 0]
+    y = problem.test.y[:, 0]
     assert scores["entropy"] == pytest.approx(float(-(probs * probs.log()).sum(1).mean()))
     clean = expected_calibration_error(probs.amax(1), probs.argmax(1) == y)
     assert rows["ece"][0.0] == pytest.approx(float(clean))

@@ -54,7 +54,8 @@ NETWORKS = [{"widths": [7, 6], "activation": name} for name in ACTIVATIONS] + [
 @pytest.mark.parametrize("keys", NETWORKS, ids=lambda keys: "-".join(map(str, keys.values())))
 def test_no_sampled_margin_is_below_its_bound(keys, measure):
     problem = images() if "model" in keys else classes(n=8, n_inputs=5, n_tasks=2)
-    net, y = random_network(problem, **keys), problem.test.y
+    net = random_network(problem, **keys)
+    y = problem.test.y
     inputs = perturbations(problem, y, measure, 0.1 if "model" in keys else 0.2)
     bound = net.margin_bounds(None, y, inputs)
     f = net(points(inputs).flatten(0, 1)).unflatten(0, (300, -1))
@@ -94,7 +95,8 @@ def test_signs_split_literally():
     net = random_network(problem, widths=[3])
     inputs = perturbations(problem, y, "linf", 0.1)
     (W, b), (V, c) = [(w.double(), b.double()) for w, b in net.layers(net.theta)]
-    low, high = inputs.x + inputs.low, inputs.x + inputs.high
+    low = inputs.x + inputs.low
+    high = inputs.x + inputs.high
     ends = torch.stack([W * low[:, None], W * high[:, None]])  # [2, B, H, D]
     h_low, h_high = ((z.sum(2) + b).relu() for z in (ends.amin(0), ends.amax(0)))
     D = V[y] - V  # [B, C, H]
@@ -172,7 +174,8 @@ def test_mixtures_literally():
     centre = 3 * normal(g, 4, 200, 1, 3)
     centre[..., 0] += 1.5
     radius = 0.7 * u(4, 200, 1, 3)
-    low, high = centre - radius, centre + radius
+    low = centre - radius
+    high = centre + radius
     m = low[..., :1] - high + 0.2
     m[..., 0] = torch.inf
     bounds = MarginBounds(m, low, high, 0.0)

@@ -110,7 +110,8 @@ def test_a_run_says_so(make_job, last, passed):
 class OfProbabilities:
     """A log joint of a plug-in whose predictive holds probabilities."""
 
-    dim, names = 3, []
+    dim = 3
+    names = []
 
     def constrain(self, theta):
         return theta

@@ -22,7 +22,8 @@ THREAT = Threat("l2", (0.0, 1.0, 3.0, 9.0))
 
 def assessed(attacker, p=None, threat=THREAT, inference="kalman", figures=False, **keys):
     p = problem(25, 8) if p is None else p
-    made_by, rng = victim(p, inference, **keys).made_by, Streams(3)
+    made_by = victim(p, inference, **keys).made_by
+    rng = Streams(3)
     posterior = run(made_by.inference, made_by.model, p, rng)
     return assess_filter(p, posterior, made_by, attacker, threat, rng, figures)
 
@@ -117,7 +118,8 @@ def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
 
 
 def test_another_filter_than_the_runs_own_is_found():
-    p, attacker = problem(25, 8), spoofer(steps=1, queries=2)
+    p = problem(25, 8)
+    attacker = spoofer(steps=1, queries=2)
     mine = victim(p).made_by
     other = victim(p, "beta_bootstrap_filter", beta=0.9, particles=50).made_by
     posterior = run(mine.inference, mine.model, p, Streams(3))
@@ -131,10 +133,12 @@ def test_one_replicate_has_numbers_for_scores():
 
 
 def test_what_is_not_known_is_said_in_a_line():
-    p, attacker = problem(6, 2), spoofer(steps=1)
+    p = problem(6, 2)
+    attacker = spoofer(steps=1)
     made_by = victim(p).made_by
     posterior = run(made_by.inference, made_by.model, p, Streams(3))
-    nowhere, unknown = dataclasses.replace(p, states=None), dataclasses.replace(p, system=None)
+    nowhere = dataclasses.replace(p, states=None)
+    unknown = dataclasses.replace(p, system=None)
     for data, maker, message in (
         (nowhere, made_by, "knows the true states, and those of dataset=test nobody does"),
         (unknown, made_by._replace(model=object()), r"give attacker\.unit, its standard deviation"),
@@ -155,7 +159,8 @@ def test_the_gradient_of_a_particle_filter_goes_past_resampling():
     """That of the exact filter, in the mean over replicates that differ in their particles alone.
     Of the first observation, most of it comes from the errors of later times, which resampling
     would cut off."""
-    p, particles = problem(3, 1), 2000
+    p = problem(3, 1)
+    particles = 2000
     exact = victim(p).gradient(torch.zeros_like(p.observations))[1][0, 0]
     cut = victim(p, window=1).gradient(torch.zeros_like(p.observations))[1][0, 0]
     many = dataclasses.replace(p, observations=p.observations.expand(60, -1, -1).clone())

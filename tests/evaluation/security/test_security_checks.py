@@ -30,7 +30,8 @@ def test_an_honest_victim_passes_every_check(norm, eps):
     assert len(found) == (9 if norm == "linf" else 8)
 
 
-WEAK, CHANCE = "a white box is no weaker than a black box", "an unbounded attack reaches chance"
+WEAK = "a white box is no weaker than a black box"
+CHANCE = "an unbounded attack reaches chance"
 
 
 @pytest.mark.parametrize(
@@ -79,10 +80,13 @@ def test_the_worst_case_by_counting(rough):
     attacker = component("attacker", "fgsm")
     sizes = threat(attacker, [0.05, 0.1, 0.4])
     rows = security_curve(problem, model, attacker, sizes, Streams(0)).rows
-    rng, x, y = Streams(0), problem.test.x, problem.test.y
+    rng = Streams(0)
+    x = problem.test.x
+    y = problem.test.y
     right = torch.ones(len(x), dtype=torch.bool)
     for row in rows.to_dict("records"):
-        box, g = BoxSpace((0.0, 1.0), 9), rng.at("attack", 1)
+        box = BoxSpace((0.0, 1.0), 9)
+        g = rng.at("attack", 1)
         noise = box.perturb_at_random(x, y, row["eps"], "linf", g)
         attacked = attacker.perturb(Attacked(model, problem.bounds), x, y, rng, row["eps"])
         for z in (noise, attacked):
@@ -97,7 +101,8 @@ def test_calibration_under_attack_by_counting():
     model, problem = honest()
     attacker = component("attacker", "fgsm")
     row = security_curve(problem, model, attacker, threat(attacker, [0.1]), Streams(0)).rows.iloc[1]
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     attacked = attacker.perturb(Attacked(model, problem.bounds), x, y, Streams(0), 0.1)
     confidence, guess = model.predict(attacked, generator()).probs[:, 0].max(1)
     gap = (guess == y[:, 0]).double() - confidence
@@ -115,7 +120,8 @@ def test_the_telling_size_is_where_half_is_left():
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_control_is_as_long_as_the_attack_may_be(norm):
     x = torch.zeros(50, 7, dtype=F64)
-    box, y = BoxSpace(None, 7), torch.zeros(50, 1, dtype=torch.long)
+    box = BoxSpace(None, 7)
+    y = torch.zeros(50, 1, dtype=torch.long)
     size = box.size(x, box.perturb_at_random(x, y, 0.3, norm, generator()), norm)
     torch.testing.assert_close(size, torch.full_like(size, 0.3))
 

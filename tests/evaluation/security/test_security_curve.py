@@ -76,7 +76,9 @@ def test_evaluating_does_not_disturb_training_and_repeats_itself(victim):
 def test_what_the_runner_is_given(victim):
     problem, posterior, rng = victim
     found = assess(problem, posterior, FGSM, THREAT, rng, figures=True)
-    scores, figures, tables = found.scores, found.figures, found.tables
+    scores = found.scores
+    figures = found.figures
+    tables = found.tables
     names = ("robust_accuracy", "robust_nlpp", "attack_success")
     assert {f"{name}/eps=0.10" for name in names} <= set(scores)
     assert scores["robust_accuracy"] == scores["robust_accuracy/eps=0.25"]
@@ -94,7 +96,8 @@ def test_half_of_the_images_shown_change_their_class(victim, monkeypatch):
     figures = assess_security(problem, posterior, FGSM, THREAT, rng).figures
     assert torch.equal(rng.attack.get_state(), state)
     titles = [axis.get_title().split(" → ") for axis in figures["attacked_examples"].axes]
-    clean, attacked = titles[:6], titles[12:]
+    clean = titles[:6]
+    attacked = titles[12:]
     assert [truth for truth, _ in clean] == [truth for truth, _ in attacked]
     changed = [before != after for before, after in zip(clean, attacked, strict=True)]
     assert changed == [True] * 3 + [False] * 3

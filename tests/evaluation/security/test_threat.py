@@ -9,10 +9,8 @@ from runner.compose.compose import compose
 from runner.compose.job import prepare
 from runner.errors import ConfigError
 
-DIGITS, SPAM = (
-    ["+experiment=digits_fgsm", "smoke=true"],
-    ["+experiment=spam_attacked", "smoke=true"],
-)
+DIGITS = ["+experiment=digits_fgsm", "smoke=true"]
+SPAM = ["+experiment=spam_attacked", "smoke=true"]
 
 
 def job(*overrides):

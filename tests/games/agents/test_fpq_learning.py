@@ -42,7 +42,8 @@ def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
 def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior():
     """Dirichlet(2, 3) prior and 7 observed threats against ∫ p · p^h (1 − p)^(n − h) Dir(p) dp, by
     quadrature."""
-    counts, s = double([[[2.0, 3.0]]]), torch.zeros(1, dtype=torch.long)
+    counts = double([[[2.0, 3.0]]])
+    s = torch.zeros(1, dtype=torch.long)
     seen = [0, 1, 1, 0, 0, 0, 1]
     for b in seen:
         count(counts, s, one_hot(torch.tensor([b]), 2).double(), forget=1.0)

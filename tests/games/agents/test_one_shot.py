@@ -35,7 +35,8 @@ def by_deviation(r_a, r_b):
             found.append((1.0 - a, 1.0 - b))
     his = r_b[0, 0] - r_b[0, 1] - r_b[1, 0] + r_b[1, 1]
     hers = r_a[0, 0] - r_a[0, 1] - r_a[1, 0] + r_a[1, 1]
-    x, y = (r_b[1, 1] - r_b[1, 0]) / his, (r_a[1, 1] - r_a[0, 1]) / hers
+    x = (r_b[1, 1] - r_b[1, 0]) / his
+    y = (r_a[1, 1] - r_a[0, 1]) / hers
     return [*found, (x, y)] if 0 < x < 1 and 0 < y < 1 else found
 
 

@@ -13,8 +13,12 @@ from torch.testing import assert_close
 
 from components.games.equilibria.matrix_games import equilibria
 
-C, D = 0, 1
-CC, CD, DC, DD = ("C", "C"), ("C", "D"), ("D", "C"), ("D", "D")
+C = 0
+D = 1
+CC = ("C", "C")
+CD = ("C", "D")
+DC = ("D", "C")
+DD = ("D", "D")
 
 
 def market(replicates=4, **keys):
@@ -26,7 +30,8 @@ def taxed(rate, players=2, **keys):
     environment."""
     environment = market(players=players, **keys).environment
     actions = torch.cartesian_prod(*[torch.arange(2)] * players)
-    a, b = actions[:, 0], actions[:, 1:]
+    a = actions[:, 0]
+    b = actions[:, 1:]
     outcome = environment.step(torch.zeros_like(a), a, b, torch.Generator())
     rates = torch.full((len(a),), rate, dtype=F64)
     outcome = environment.after_tax(outcome, a, b, rates)
@@ -48,10 +53,9 @@ def solved(rate, **keys):
 
 def by_section_4b(x, T, R, P, S):
     """Defectors alone pay x: the printed intervals, and the one that the section leaves out."""
-    temptation, fear = (
-        2 * (1 - R / T),
-        2 * (P - S) / T,
-    )  # where D loses its edge over one who cooperates, over one who defects
+    # where D loses its edge over one who cooperates, over one who defects
+    temptation = 2 * (1 - R / T)
+    fear = 2 * (P - S) / T
     if x < min(temptation, fear):
         return {DD}, 0
     if x > max(temptation, fear):
@@ -70,9 +74,11 @@ def payoffs(rng):
 
 @pytest.mark.filterwarnings("error")
 def test_one_shot_equilibria_under_a_tax_on_defectors():
-    rng, seen = np.random.default_rng(0), set()
+    rng = np.random.default_rng(0)
+    seen = set()
     for _ in range(150):
-        pays, x = payoffs(rng), float(rng.uniform(0, 1))
+        pays = payoffs(rng)
+        x = float(rng.uniform(0, 1))
         expected = by_section_4b(x, **pays)
         assert solved(x, tax_on="defectors", **pays) == expected, (pays, x)
         seen.add(frozenset(expected[0]))
@@ -87,9 +93,12 @@ def test_one_shot_equilibria_under_a_tax_on_defectors():
 def test_one_shot_equilibria_under_a_tax_on_all_with_incentives():
     """Both cooperate in an equilibrium iff I > T − R − x(T − S)/2, whether or not the first
     condition of 4.C holds."""
-    rng, without_the_first = np.random.default_rng(1), 0
+    rng = np.random.default_rng(1)
+    without_the_first = 0
     for _ in range(150):
-        pays, x, given = payoffs(rng), float(rng.uniform(0, 1)), float(rng.uniform(0, 2))
+        pays = payoffs(rng)
+        x = float(rng.uniform(0, 1))
+        given = float(rng.uniform(0, 2))
         pure, _ = solved(x, tax_on="all", incentive=given, incentive_until=1, **pays)
         T, R, P, S = (pays[name] for name in "TRPS")
         assert (CC in pure) == (given > T - R - x * (T - S) / 2)

@@ -21,7 +21,9 @@ class Room:
         self.reset()
 
     def reset(self):
-        self.row, self.column, self.moves = 3, 1, 0
+        self.row = 3
+        self.column = 1
+        self.moves = 0
 
     def move(self, a, hidden):
         """The agent's reward, the opponent's, and the target that the agent stepped on."""
@@ -112,7 +114,8 @@ def test_replicates_that_have_arrived_are_left_alone():
     """Replicate 0 walks straight to a target, replicate 1 dawdles: 0 learns and earns nothing more,
     and he sees nothing."""
     game = grid(episodes=1, replicates=2)
-    rng, seen = Streams(0), []
+    rng = Streams(0)
+    seen = []
     standing = game.opening(rng)
 
     def choose(s):
@@ -167,7 +170,8 @@ def test_level_k_is_value_iteration_against_a_fixed_known_policy(episodes, horiz
     no end: how many there are does not matter; a target is one, and what the table holds there is
     never asked."""
     game, state, posterior = explored("level_k", 0.5, episodes, horizon, epsilon_opponent=1.0)
-    walked, exact = ~game.environment.ends, values(game.environment, 0.5, 0.5)
+    walked = ~game.environment.ends
+    exact = values(game.environment, 0.5, 0.5)
     torch.testing.assert_close(state.mind.q[-1].values[0, walked], exact[walked], atol=1e-4, rtol=0)
     assert (exact - values(game.environment, 0.5, 0.5, through_ends=True))[walked].abs().max() > 0.3
     assert torch.equal(posterior.forecast, torch.full((1, 2), 0.5, dtype=F64))

@@ -60,7 +60,8 @@ def test_exploration_decays_by_the_episode():
     game = friend_or_foe(2000, 40)
     game.attacker = Stationary(p=[1.0, 0.0])
     _, posterior = play(game, component("inference", "q_learning", epsilon=decay, alpha=0.5))
-    random, sure = posterior.rewards[:, :20], posterior.rewards[:, 25:]
+    random = posterior.rewards[:, :20]
+    sure = posterior.rewards[:, 25:]
     assert abs(float(random.mean())) < 4 * 50 / (2000 * 20) ** 0.5
     assert (sure == 50).all()
 

@@ -151,10 +151,12 @@ def test_what_is_unusual_and_clear_is_played(odd):
         env="parallel_envs:Odd", kwargs={"odd": odd, "players": [1, 0]}, agent=1
     ).environment
     g = generator(0)
-    s, paid = world.reset(4, g), 0
+    s = world.reset(4, g)
+    paid = 0
     for made in range(1, 4):
         outcome = world.step(s, *moves(world, g), g)
-        s, paid = outcome.s_next, paid + outcome.r_a
+        s = outcome.s_next
+        paid = paid + outcome.r_a
         assert outcome.done.tolist() == [made == 3] * 4
         assert not outcome.truncated.any()
     assert paid.tolist() == [3.0] * 4

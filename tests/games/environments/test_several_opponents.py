@@ -71,7 +71,8 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
             a = invert(greedy(psi(s), 0.1), uniforms[t][i])
             x, y = (actions[i] for actions in threats[t])
             cell = s, a, 2 * x + y
-            r, s_next = float(table.reward_a[cell]), int(table.transition[cell])
+            r = float(table.reward_a[cell])
+            s_next = int(table.transition[cell])
             for n, b in zip(counts, (x, y), strict=True):
                 n[s] *= 0.9
                 n[s, b] += 1

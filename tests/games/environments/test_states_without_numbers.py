@@ -51,7 +51,9 @@ class Linear:
     module."""
 
     def __init__(self, environment, replicates, own, other):
-        self.environment, self.replicates, self.other = environment, replicates, other
+        self.environment = environment
+        self.replicates = replicates
+        self.other = other
         self.w = torch.zeros(replicates, 3, own * other, dtype=F64)
 
     def fresh(self, own, other):
@@ -65,7 +67,8 @@ class Linear:
         )
 
     def learn(self, s, a, b, target, rate):
-        rows, column = torch.arange(self.replicates), a * self.other + b
+        rows = torch.arange(self.replicates)
+        column = a * self.other + b
         error = rate * (target - self.q(s).flatten(1)[rows, column])
         self.w[rows, :, column] += error.unsqueeze(1) * self.environment.features(s)
 

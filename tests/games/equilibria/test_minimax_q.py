@@ -112,7 +112,8 @@ def test_only_what_has_changed_is_solved():
         return games.sum(1, keepdim=True)
 
     solved = StageGameSolutions(torch.full((3, 2, 2), torch.nan), torch.zeros(3, 2, 1))
-    rows, games = torch.tensor([0, 1, 0]), torch.arange(6.0).view(3, 2)
+    rows = torch.tensor([0, 1, 0])
+    games = torch.arange(6.0).view(3, 2)
     for _ in range(2):
         assert solved.at(rows, games, solve).tolist() == [[1], [5], [9]]
     games[1] += 1

@@ -46,7 +46,8 @@ def test_update_is_hu_and_wellmans():
 
         for s, a, b, r_a, r_b, s_next in literal_moves(game, i, policy):
             x, y = best(q_a[s_next], q_b[s_next])
-            v_a, v_b = x @ q_a[s_next] @ y, x @ q_b[s_next] @ y
+            v_a = x @ q_a[s_next] @ y
+            v_b = x @ q_b[s_next] @ y
             q_a[s, a, b] = 0.9 * q_a[s, a, b] + 0.1 * (r_a + 0.8 * v_a)
             q_b[s, a, b] = 0.9 * q_b[s, a, b] + 0.1 * (r_b + 0.8 * v_b)
         assert_near(state.mind.hers.values[i], q_a)

@@ -89,7 +89,8 @@ def test_it_earns_the_most_that_its_exploitability_allows(seed):
     for p in TRUSTS:
         solved = maximin(torch.tensor(restricted(r, y, p)))
         x = solved.strategy.numpy()
-        earned, least = x @ r @ y, (x @ r).min()
+        earned = x @ r @ y
+        least = (x @ r).min()
         assert earned == pytest.approx(best_within(r, y, least), abs=1e-6)
         each = p * (vertices @ r @ y) + (1 - p) * (vertices @ r).min(1)
         assert float(solved.value) == pytest.approx(each.max(), abs=1e-9)

@@ -51,7 +51,8 @@ def test_the_first_of_equal_estimates_is_taken_on_request():
 
 
 def test_he_draws_from_the_attack_stream_alone():
-    rng, untouched = Streams(0), Streams(0)
+    rng = Streams(0)
+    untouched = Streams(0)
     smoother().act(torch.full((4, 2), 0.5), None, rng)
     assert torch.equal(rng.noise.get_state(), untouched.noise.get_state())
     assert not torch.equal(rng.attack.get_state(), untouched.attack.get_state())

@@ -27,9 +27,11 @@ TURN = Turn(torch.zeros(R).long(), 0, None)
 def regulated(turns, welfare, seed, replicates=R, **keys):
     """Rates [t, R] where they lead to a welfare, ``welfare(rates so far)``, and θ before each turn
     and after the last."""
-    player, rng = regulator(**keys), Streams(seed)
+    player = regulator(**keys)
+    rng = Streams(seed)
     state = player.reset(seat(replicates), rng)
-    rates, thetas = [], [state.theta]
+    rates = []
+    thetas = [state.theta]
     for _ in range(turns):
         rates.append(player.act(state, TURN, rng))
         nobody = torch.zeros(replicates).long()

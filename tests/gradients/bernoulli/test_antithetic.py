@@ -48,7 +48,8 @@ def test_disarm_is_the_mean_of_arm_given_the_pair():
     u = (torch.arange(200_000, dtype=F64) + 0.5) / 200_000
     for alpha in (-1.7, -0.2, 0.4, 2.5):
         a = torch.full_like(u, alpha)
-        z, other = (u < a.sigmoid()).double(), (1 - u < a.sigmoid()).double()
+        z = (u < a.sigmoid()).double()
+        other = (1 - u < a.sigmoid()).double()
         for first, second in ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)):
             here = (z == first) & (other == second)
             if here.any():
@@ -59,10 +60,8 @@ def test_disarm_is_the_mean_of_arm_given_the_pair():
 def test_arms_of_two_draws_is_disarm():
     """The same draws and log ratios into both: d_2 = 1 − d_1, so that u_2 = 1 − u_1, and 1 − ρ = 1
     / max(σ(α), σ(−α))."""
-    arms, disarm = (
-        component("gradient", "arms", n_samples=2),
-        component("gradient", "disarm", n_samples=1),
-    )
+    arms = component("gradient", "arms", n_samples=2)
+    disarm = component("gradient", "disarm", n_samples=1)
     alpha = torch.linspace(-3, 3, 12, dtype=F64).reshape(1, 4, 3)
     u, z = arms.draw_coupled(alpha, Streams(0))
     assert_close(u.sum(0), torch.ones_like(alpha))
@@ -73,11 +72,13 @@ def test_arms_of_two_draws_is_disarm():
 @pytest.mark.parametrize("copula", ["dirichlet", "gaussian"])
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_uniform_numbers_of_arms_are_uniform_and_any_two_as_it_counts_them(copula, n):
-    like, shape = torch.zeros((), dtype=F64), torch.Size([n, 100_000])
+    like = torch.zeros((), dtype=F64)
+    shape = torch.Size([n, 100_000])
     u = {"dirichlet": dirichlet, "gaussian": gaussian}[copula](shape, like, Streams(0))
     for m in (0.05, 0.2, 0.4, 0.5):
         below = (u < m).double()
-        rate, both = below.mean(1), (below[0] * below[-1]).mean()
+        rate = below.mean(1)
+        both = (below[0] * below[-1]).mean()
         assert (rate - m).abs().max() < 4 * (m * (1 - m) / 1e5) ** 0.5
         expected = float(joint_lower_probability(copula, double(m), n))
         assert float(both) == pytest.approx(
@@ -88,7 +89,8 @@ def test_uniform_numbers_of_arms_are_uniform_and_any_two_as_it_counts_them(copul
 
 def test_probabilities_of_two_correlated_normals_by_scipy():
     for n, m in ((3, 0.5), (3, 0.1), (4, 0.02), (8, 0.3)):
-        h, r = norm.ppf(m), -1 / (n - 1)
+        h = norm.ppf(m)
+        r = -1 / (n - 1)
         exact = multivariate_normal.cdf([h, h], mean=[0, 0], cov=[[1, r], [r, 1]])
         assert float(joint_lower_probability("gaussian", double(m), n)) == pytest.approx(
             exact, abs=1e-7

@@ -18,7 +18,8 @@ BOUNDS = [
 @pytest.mark.parametrize(("name", "n_samples", "within"), BOUNDS)
 def test_the_bound_is_among_its_terms(name, n_samples, within):
     """Of a module that offers no more than the gradient asks for."""
-    problem, rng = binary_rows(n=2), Streams(0)
+    problem = binary_rows(n=2)
+    rng = Streams(0)
     module = small_dvae(problem)
     stub = only(module, BernoulliLayers, *([RowGuide] if name.startswith("relax") else []))
     estimator = component("gradient", name, n_samples=n_samples)

@@ -57,7 +57,8 @@ def draws_of(module, batch, S, seed=0):
 
 def to_parameters(module, batch, draws, by_alpha):
     """Σ_l ∂ℒ/∂α_l ∂α_l/∂φ + ∂ E log p, of draws of all layers."""
-    S, z = len(draws.f), tuple(draws.z)
+    S = len(draws.f)
+    z = tuple(draws.z)
     total = module.log_joint(batch, z).mean(0).sum()
     for at, g in enumerate(by_alpha):
         total = total + (g * module.logits(batch, z[:at])).sum() / S
@@ -71,8 +72,11 @@ def mean_of_others(x):
 
 def test_double_control_variates_by_hand():
     """The displayed equation, layer by layer."""
-    problem, S, a = binary_rows(n=2), 3, (0.7, -0.4)
-    module, batch = small_dvae(problem), Rows(problem.train.x, 2.5)
+    problem = binary_rows(n=2)
+    S = 3
+    a = (0.7, -0.4)
+    module = small_dvae(problem)
+    batch = Rows(problem.train.x, 2.5)
     estimator = component("gradient", "double_cv", n_samples=S)
     state = estimator.init(module, Streams(0))
     state.control.coefficient.data.copy_(torch.tensor(a))
@@ -87,8 +91,10 @@ def test_double_control_variates_by_hand():
 
 def test_rodeo_by_hand():
     """The displayed equation: operators as sums over flips, H one pair of draws at a time."""
-    problem, S = binary_rows(n=2), 3
-    module, batch = small_dvae(problem), Rows(problem.train.x, 2.5)
+    problem = binary_rows(n=2)
+    S = 3
+    module = small_dvae(problem)
+    batch = Rows(problem.train.x, 2.5)
     estimator = component("gradient", "rodeo", n_samples=S, widths=[4], coefficient=0.6)
     state = estimator.init(module, Streams(0))
     g = generator(3)
@@ -113,12 +119,14 @@ def test_rodeo_by_hand():
     baseline = d.f.clone()
     vectors = [torch.zeros(S, 2, 3, dtype=F64) for _ in range(2)]
     for s, b, at in itertools.product(range(S), range(2), range(2)):
-        z, mu = d.z[at][s, b], d.probability[at][s, b]
+        z = d.z[at][s, b]
+        mu = d.probability[at][s, b]
         for i in range(3):
             flipped = z.clone()
             flipped[i] = 1 - z[i]
             rate = mu[i] if flipped[i] > 0 else 1 - mu[i]
-            there, here = surrogate(at, s, b, flipped), surrogate(at, s, b, z)
+            there = surrogate(at, s, b, flipped)
+            here = surrogate(at, s, b, z)
             baseline[s, b] += (rate * (there[0] - here[0])).item()
             vectors[at][s, b] += (rate * (there[1] * (flipped - mu) - here[1] * (z - mu))).detach()
     signal = (d.f - mean_of_others(baseline))[..., None]
@@ -133,20 +141,25 @@ def test_the_stein_operator_has_mean_0():
     """E_q A h = 0 over all values of a layer, of any surrogate; here of a draw compared with one
     that stands still."""
     estimator = component("gradient", "rodeo", n_samples=2, widths=[4])
-    module, g = small_dvae(binary_rows(n=1), 1), generator(0)
+    module = small_dvae(binary_rows(n=1), 1)
+    g = generator(0)
     control = estimator.init(module, Streams(0)).control
     for parameter in control.parameters():
         parameter.data.copy_(normal(g, parameter.shape))
     (values,) = every_z(1)  # [8, 1, 3]
-    mu, still = uniform(g, 1, 1, 3), double([[1.0, 0.0, 1.0]])
-    slope, f = normal(g, 2, 1, 3), normal(g, 2, 1)
-    total, size = torch.zeros(4, dtype=F64), 0.0
+    mu = uniform(g, 1, 1, 3)
+    still = double([[1.0, 0.0, 1.0]])
+    slope = normal(g, 2, 1, 3)
+    f = normal(g, 2, 1)
+    total = torch.zeros(4, dtype=F64)
+    size = 0.0
     for z in values:
         draws = DrawsWithSlope([torch.stack([z, still])], [mu.expand(2, 1, 3)], [slope], f)
         scalar, vector = estimator._stein(control, draws, 0)
         found = torch.cat([scalar[0], vector[0, 0]]).detach()
         weight = float(torch.where(z > 0, mu[0], 1 - mu[0]).prod())
-        total, size = total + weight * found, size + weight * float(found.abs().max())
+        total = total + weight * found
+        size = size + weight * float(found.abs().max())
     assert size > 0.1
     assert_close(total, torch.zeros(4, dtype=F64), rtol=0, atol=1e-12)
 
@@ -167,7 +180,8 @@ def test_without_control_variates_it_is_leave_one_out(name, keys):
 
 @LEARN
 def test_what_is_learnt_varies_less_than_leave_one_out(name, keys):
-    problem, rng = binary_rows(n=6), Streams(0)
+    problem = binary_rows(n=6)
+    rng = Streams(0)
     module = small_dvae(problem)
     estimator = component("gradient", name, n_samples=3, lr=0.03, **keys)
     state = estimator.init(module, rng)

@@ -53,7 +53,8 @@ def test_the_formula_by_hand():
     """RELAX on REBAR, layer by layer: (f − c(ζ̃)) (z − σ(α)) + ∂/∂α (c(ζ) − c(ζ̃)), c by loops of
     its own."""
     problem = binary_rows(n=3)
-    module, x = small_dvae(problem), problem.train.x
+    module = small_dvae(problem)
+    x = problem.train.x
     estimator = component("gradient", "relax_rebar", widths=[4], temperature=0.7, coefficient=0.8)
     state = estimator.init(module, Streams(1))
     g = generator(2)
@@ -88,7 +89,8 @@ def test_the_formula_by_hand():
     for alpha, u, v, z, c in ((a1, u1, v1, z1, first), (a2, u2, v2, z2, second)):
         a = alpha.detach().requires_grad_()
         off = (-a).sigmoid()
-        free, tied = a + u.logit(), a + torch.where(z > 0, off + v * (1 - off), v * off).logit()
+        free = a + u.logit()
+        tied = a + torch.where(z > 0, off + v * (1 - off), v * off).logit()
         assert torch.equal(tied > 0, z > 0)
         assert_close(tied, conditional(z, a, v))
         (slope,) = grad((c(free) - c(tied)).sum(), a)
@@ -122,7 +124,8 @@ def test_networks_that_have_learnt_nothing_change_nothing():
     ],
 )
 def test_what_is_learnt_reduces_the_variance(name, keys, steps, ratio):
-    problem, rng = binary_rows(n=6), Streams(0)
+    problem = binary_rows(n=6)
+    rng = Streams(0)
     module = small_dvae(problem)
     estimator = component("gradient", name, lr=0.05, **keys)
     state = estimator.init(module, rng)

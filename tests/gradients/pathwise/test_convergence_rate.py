@@ -9,14 +9,17 @@ from support.small.line_model import line_gaussian, line_rows
 from runner.execution.rng import Streams
 
 A = torch.diag(double([0.5, 1.0, 2.0]))  # f(ε, θ) = ½ (θ + ε)ᵀ A (θ + ε), θ* = 0
-H, L, D = 0.5, 2.0, 3
+H = 0.5
+L = 2.0
+D = 3
 START = double([1.0, -2.0, 0.5])
 
 
 def squares(eta, s, steps, control):
     """E‖θ_t‖² of (B.4) for t = 0 … steps, by its second moments: ∇f − c = Aθ − s‖θ‖ε, or Aθ + Aε
     without a control variate."""
-    S, keep = torch.outer(START, START), torch.eye(D, dtype=F64) - eta * A
+    S = torch.outer(START, START)
+    keep = torch.eye(D, dtype=F64) - eta * A
     out = [S.trace()]
     for _ in range(steps):
         noise = s**2 * S.trace() * torch.eye(D, dtype=F64) if control else A @ A
@@ -62,9 +65,12 @@ def test_rate_of_estimators(name, linear):
     eigenvalues = torch.linalg.eigvalsh(curvature)
     eta = 0.25 / float(eigenvalues[-1])
     c = 1 - eta * float(eigenvalues[0]) * (1 - 2 * eta * float(eigenvalues[-1]))
-    module, estimator, rng = line_gaussian(False, "shared"), component("gradient", name), Streams(0)
+    module = line_gaussian(False, "shared")
+    estimator = component("gradient", name)
+    rng = Streams(0)
     first = float((module.mean.detach() - best).square().sum())
-    state, within = estimator.init(module, rng), []
+    state = estimator.init(module, rng)
+    within = []
     for t in range(1, 61):
         gradients, _, state = estimator.estimate(module, data, rng, state)
         module.mean.data.add_(eta * gradients[0])

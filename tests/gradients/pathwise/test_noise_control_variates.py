@@ -86,7 +86,8 @@ def test_radial_functions_that_keep_their_mean_are_found(monkeypatch, excess):
 @pytest.mark.parametrize(("n_samples", "centred"), [(1, False), (3, False), (2, True)])
 def test_the_estimate_is_the_one_printed(n_samples, centred):
     """(4.5) and (4.7), with N/B and the KL that rows share, before any update."""
-    module, batch = Location(0.05), rows(scale=3.0)
+    module = Location(0.05)
+    batch = rows(scale=3.0)
     for unit, factor in (("scale", 3.0), ("one", 1.0)):
         estimator = gradient(
             "amortised_cv", order=2, n_samples=n_samples, unit=unit, centred=centred
@@ -106,7 +107,9 @@ def test_the_estimate_is_the_one_printed(n_samples, centred):
 def test_objectives_as_printed():
     """(4.10), (4.14), (4.15)."""
     g = generator(0)
-    G, each, H = normal(g, 3), normal(g, 4, 3), normal(g, 4, 3)
+    G = normal(g, 3)
+    each = normal(g, 4, 3)
+    H = normal(g, 4, 3)
     expected = {
         "squared_difference": (G - H.sum(0)).square().sum(),
         "gradient_sum": (H**2 - 2 * G * H).sum(),
@@ -119,8 +122,10 @@ def test_objectives_as_printed():
 def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
     """Ṽ of h_b = d_b + c_bᵀ w in print, its slope in c at d = E ĝ_b: the same mean as at d = 0, of
     less variance."""
-    module, batch = Location(), rows()
-    a, scale = module.a.detach(), module.s.detach().exp()
+    module = Location()
+    batch = rows()
+    a = module.a.detach()
+    scale = module.s.detach().exp()
     noise = module.draw_noise(batch, 600, generator(2))
     each = module.row_gradients(batch.x, noise)
     level = torch.cat([batch.x - a, -scale.square().expand(5, -1)], -1)  # E ĝ_b
@@ -142,7 +147,8 @@ def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
 def test_centred_coefficients_are_learnt_of_what_is_left():
     """The network's slope is that of Ṽ(d_b + c_bᵀ w), by hand, and moves the outputs of d as
     well."""
-    module, batch = Location(0.05), rows(scale=3.0)
+    module = Location(0.05)
+    batch = rows(scale=3.0)
     estimator = gradient("amortised_cv", objective="partial_gradients", centred=True, lr=1e-3)
     state = estimator.init(module, Streams(0))
     noise = module.draw_noise(batch, 1, Streams(0).noise)
@@ -157,12 +163,15 @@ def test_centred_coefficients_are_learnt_of_what_is_left():
 def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
     """E Ṽ^SD − E‖Ĝ‖² = E Ṽ^GS = E Ṽ: gradients of rows by hand, which vectorised passes are
     compared with below."""
-    module, batch, c = Location(), rows(), draw_normal(5, 4, 4, seed=1)
+    module = Location()
+    batch = rows()
+    c = draw_normal(5, 4, 4, seed=1)
     noise = module.draw_noise(batch, 4000, generator(2))  # [S, B, D]
     each = module.row_gradients(batch.x, noise)
     differences = []
     for e, g in zip(noise, each, strict=True):
-        G, H = g.sum(0), torch.einsum("bpk,bk->bp", c, control_variates(e[None], 2))
+        G = g.sum(0)
+        H = torch.einsum("bpk,bk->bp", c, control_variates(e[None], 2))
         squared, by_sum, partial = (spread(name, G, g, H) for name in OBJECTIVES)
         differences.append(torch.stack([squared - G.square().sum() - partial, by_sum - partial]))
     assert z_score(torch.stack(differences)) < 3.5

@@ -63,7 +63,9 @@ def test_unbiased_while_it_learns(which, number, steps, draws):
 def test_no_coefficient_knows_the_noise_that_it_corrects(name):
     """Always the first step, where Adam moves every coefficient by its whole rate: what it learns
     from itself would show."""
-    module, batch, rng = Location(), rows(), Streams(0)
+    module = Location()
+    batch = rows()
+    rng = Streams(0)
     estimator = gradient(name, lr=1.0, **({"widths": []} if name == "amortised_cv" else {}))
     state = estimator.init(module, rng)
     draws = torch.stack(
@@ -75,12 +77,15 @@ def test_no_coefficient_knows_the_noise_that_it_corrects(name):
 def best_possible(module, batch, draws=4000):
     """Tr Cov of the gradient, and of what the best linear coefficients of each row leave, by least
     squares."""
-    g, found, noises = generator(5), [], []
+    g = generator(5)
+    found = []
+    noises = []
     for _ in range(draws):
         noise = module.draw_noise(batch, 1, g)
         found.append(flat(whole_gradient(module, batch, noise)[0]))
         noises.append(noise.flatten())
-    G, W = torch.stack(found), torch.stack(noises)
+    G = torch.stack(found)
+    W = torch.stack(noises)
     G = G - G.mean(0)
     left = G - W @ torch.linalg.lstsq(W, G).solution
     return float(G.var(0).sum()), float(left.var(0).sum())
@@ -89,7 +94,8 @@ def best_possible(module, batch, draws=4000):
 def left_of_linear(name, changes, objective, steps, lr=0.03):
     """Variance of the gradient in a, linear in the noise, over its own without a control variate:
     (N/B)² B e^{2s}, exact."""
-    module, batch = Location(), rows(scale=2.0)
+    module = Location()
+    batch = rows(scale=2.0)
     estimator = gradient(name, objective=objective, lr=lr, **changes)
     draws = trained(estimator, module, batch, steps)[2]
     return float((draws[-100:, :2].var(0) / (4 * 5 * (2 * module.s).exp().detach())).max())
@@ -109,14 +115,16 @@ def test_order_one_removes_it_by_every_objective(name, changes, objective):
 
 @pytest.mark.slow
 def test_order_two_removes_what_is_quadratic():
-    module, batch = Location(), rows()
+    module = Location()
+    batch = rows()
     estimator = gradient("amortised_cv", order=2, widths=[], objective="partial_gradients", lr=0.01)
     draws = trained(estimator, module, batch, 2500)[2]
     assert (draws[-400:].var(0) / draws[:50].var(0)).max() < 0.05
 
 
 def test_the_moving_average_finds_the_best_coefficient():
-    module, batch = Location(), rows(scale=2.0)
+    module = Location()
+    batch = rows(scale=2.0)
     for samples in (1, 2):
         estimator = gradient(
             "context_free_cv", solver="moving_average", decay=0.998, n_samples=samples
@@ -134,10 +142,12 @@ def test_the_moving_average_finds_the_best_coefficient():
 def test_moments_row_by_row_have_the_same_mean_and_vary_less():
     """B⁻¹ Σ_b (ĝ_b − ḡ/B) w_bᵀ against (Ĝ − ḡ) Wᵀ/B by 2,000 noises, within their Monte-Carlo
     errors; order 2, S = 2."""
-    module, batch = Location(0.02), rows(scale=2.0)
+    module = Location(0.02)
+    batch = rows(scale=2.0)
     by_row, by_sum = (gradient("context_free_cv", solver="moving_average", order=2, n_samples=2, objective=objective)
                       for objective in ("partial_gradients", "squared_difference"))  # fmt: skip
-    rng, found = Streams(4), {"rows": [], "sum": []}
+    rng = Streams(4)
+    found = {"rows": [], "sum": []}
     mean = whole_gradient(module, batch, torch.zeros(1, 5, 2, dtype=F64))[0]
     mean = flat(mean) + 1.0  # not the mean of Ĝ, which need not be known
     for _ in range(2000):
@@ -154,7 +164,8 @@ def test_moments_row_by_row_have_the_same_mean_and_vary_less():
 
 @pytest.mark.slow
 def test_an_amortised_coefficient_beats_one_for_all_rows():
-    module, batch = Location(), rows()
+    module = Location()
+    batch = rows()
     plain, least = best_possible(module, batch, 2000)
     keys = {"objective": "partial_gradients", "lr": 0.005}
     amortised = trained(gradient("amortised_cv", widths=[], **keys), module, batch, 2000)[2]
@@ -166,7 +177,8 @@ def test_an_amortised_coefficient_beats_one_for_all_rows():
 
 
 def test_shared_noise_has_the_covariance_of_its_sum():
-    module, batch = share_noise(Location()), rows()
+    module = share_noise(Location())
+    batch = rows()
     trained(gradient("amortised_cv"), module, batch, 1)
     draws = trained(
         gradient("context_free_cv", solver="moving_average", decay=0.998), module, batch, 800

@@ -35,7 +35,8 @@ def test_what_a_path_has_in_the_mean(full):
     _, q = logistic(full=full)
     at, weight = nodes(2, 4)
     g = generator(2)
-    a, C = normal(g, 1, 2), normal(g, 1, 2, 2)
+    a = normal(g, 1, 2)
+    C = normal(g, 1, 2, 2)
     ends = q.location_scale(Rows(torch.zeros(1, 0), 1.0))
     parameters = list(q.parameters())
     expected = torch.zeros(sum(p.numel() for p in parameters), dtype=F64)
@@ -103,7 +104,8 @@ def test_the_taylor_estimate_is_the_one_printed(noise, full):
 def test_the_local_estimate_holds_the_slope_for_the_scale():
     """In m that of first order; in L the slope at m times ε, of mean 0."""
     problem, q = logistic()
-    batch, D = some(problem), 2
+    batch = some(problem)
+    D = 2
     first, _, _ = component("gradient", "taylor_cv").estimate(q, batch, Streams(0), None)
     local, _, _ = component("gradient", "taylor_cv", scale="local").estimate(
         q, batch, Streams(0), None
@@ -121,11 +123,13 @@ def test_the_local_estimate_holds_the_slope_for_the_scale():
 @pytest.mark.parametrize("curvature", ["full", "diagonal"])
 def test_the_learnt_estimate_is_the_one_printed(curvature):
     problem, q = logistic()
-    batch, L = some(problem), q.scale_tril.detach()
+    batch = some(problem)
+    L = q.scale_tril.detach()
     estimator = component("gradient", "quadratic_cv", n_samples=2, curvature=curvature)
     state = estimator.init(q, Streams(0))
     spread_out(state.control)
-    b, A = state.control.b.detach().clone(), state.control.curvature.detach().clone()
+    b = state.control.b.detach().clone()
+    A = state.control.curvature.detach().clone()
     assert torch.equal(A, A.T)
     epsilon = q.draw_noise(batch, 2, Streams(0).noise)
     plain, _ = whole_gradient(q, batch, epsilon)
@@ -158,7 +162,8 @@ def test_the_surrogate_descends_the_squared_difference():
 def test_the_joint_estimate_is_the_one_printed():
     """Tables as a pass left them, half of the rows without entry, and q moved on since."""
     problem, q = logistic("rows")
-    estimator, rng = component("gradient", "joint_cv", n_samples=2), Streams(0)
+    estimator = component("gradient", "joint_cv", n_samples=2)
+    rng = Streams(0)
     state = estimator.init(q, rng)
     for rows in ((0, 3), (5, 1)):
         _, _, state = estimator.estimate(q, some(problem, rows), rng, state)
@@ -167,7 +172,9 @@ def test_the_joint_estimate_is_the_one_printed():
     state.h, state.H = state.filled.h.sum(0), state.filled.H.sum(0)
     then = q.mean.detach().clone()
     spread_out(q, 3)
-    m, L, batch = q.mean.detach(), q.scale_tril.detach(), some(problem, (3, 4, 0))
+    m = q.mean.detach()
+    L = q.scale_tril.detach()
+    batch = some(problem, (3, 4, 0))
 
     def expansion(n, around):
         slope, H = expand_row(q, problem.train, n, around)
@@ -208,7 +215,8 @@ def test_of_a_quadratic_log_joint_one_pass_leaves_neither_noise(noise):
     """Whatever the draws and the rows, the gradient of all rows: of q as it is now, and not where
     the rows were seen."""
     problem, q = regression(noise)
-    estimator, rng = component("gradient", "joint_cv"), Streams(0)
+    estimator = component("gradient", "joint_cv")
+    rng = Streams(0)
     state = estimator.init(q, rng)
     for rows in ((0, 5), (3, 1), (7, 6), (2, 4)):
         _, _, state = estimator.estimate(q, some(problem, rows), rng, state)

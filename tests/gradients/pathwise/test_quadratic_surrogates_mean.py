@@ -34,10 +34,12 @@ COMPARED = [("taylor_cv", {}), ("taylor_cv", {"scale": "local"}), ("quadratic_cv
 def test_unbiased(which, name, changes, n_samples, steps):
     if which == "posterior":
         problem, module = logistic()
-        batch, expected = problem.train, exact(module, problem.train)
+        batch = problem.train
+        expected = exact(module, problem.train)
     else:
         problem = real_rows(n=12)
-        module, batch = ppca(problem, exact_guide=False), problem.train
+        module = ppca(problem, exact_guide=False)
+        batch = problem.train
         expected = flat(grad(exact_elbo(module, batch.x), list(module.parameters())))
     estimator = component("gradient", name, n_samples=n_samples, **changes)
     assert z_score(estimates(estimator, module, batch, steps), expected) < 4.2
@@ -47,11 +49,16 @@ def shuffled_z_scores(repeats, steps):
     """Largest z-score of the estimates at each of the first steps, over fresh tables and fresh
     orders of 6 rows, two a step."""
     problem, q = logistic("shared")
-    estimator, rng, g = component("gradient", "joint_cv"), Streams(0), generator(0)
-    start, found, means = copy.deepcopy(q.state_dict()), [], []
+    estimator = component("gradient", "joint_cv")
+    rng = Streams(0)
+    g = generator(0)
+    start = copy.deepcopy(q.state_dict())
+    found = []
+    means = []
     for _ in range(repeats):
         q.load_state_dict(start)
-        state, found_here = estimator.init(q, rng), []
+        state = estimator.init(q, rng)
+        found_here = []
         order = torch.cat([torch.randperm(6, generator=g) for _ in range(3)])
         for step in range(steps):
             rows = tuple(order[2 * step : 2 * step + 2].tolist())
@@ -77,7 +84,8 @@ def test_no_surrogate_knows_the_noise_that_it_corrects():
     """Always the first step, from which Adam moves v by its whole rate: what it learns from itself
     would show."""
     problem, q = logistic()
-    estimator, rng = component("gradient", "quadratic_cv", lr=1.0), Streams(0)
+    estimator = component("gradient", "quadratic_cv", lr=1.0)
+    rng = Streams(0)
     state = estimator.init(q, rng)
     draws = [
         flat(estimator.estimate(q, problem.train, rng, copy.deepcopy(state))[0]) for _ in range(300)

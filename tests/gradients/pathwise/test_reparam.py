@@ -22,7 +22,8 @@ def largest_z(spoil=None, scaled=True):
     exact = grad(exact_elbo(module, problem.train.x), list(module.parameters()))
     if spoil:
         module.elbo_rows = lambda batch, noise: spoil(module, batch, noise)
-    estimator, rng = Reparam(name="reparam", n_samples=2), Streams(0)
+    estimator = Reparam(name="reparam", n_samples=2)
+    rng = Streams(0)
     found = []
     for _ in range(DRAWS):
         rows = torch.randperm(20, generator=rng.batches)[:10]
@@ -73,7 +74,8 @@ def test_more_samples_less_variance():
     module = ppca(problem, exact_guide=False)
 
     def variance(n_samples):
-        estimator, rng = Reparam(name="reparam", n_samples=n_samples), Streams(1)
+        estimator = Reparam(name="reparam", n_samples=n_samples)
+        rng = Streams(1)
         draws = [estimator.estimate(module, problem.train, rng, None)[0] for _ in range(300)]
         return float(torch.stack([torch.cat([g.flatten() for g in d]) for d in draws]).var(0).sum())
 

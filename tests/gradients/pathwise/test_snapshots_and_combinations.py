@@ -38,7 +38,8 @@ def snapshot_of(module):
 
 
 def test_svrg_literally():
-    module, data = line_gaussian(True, "rows"), line_rows()
+    module = line_gaussian(True, "rows")
+    data = line_rows()
     batch = data.part(torch.tensor([0, 2, 5]), 2.0)
     svrg = estimator("svrg", coefficient="one")
     state = svrg.init(module, Streams(0))
@@ -59,8 +60,10 @@ def test_svrg_literally():
 
 
 def test_a_pass_gathers_the_gradient_of_all_rows_where_it_began():
-    module, data = line_gaussian(True, "rows"), line_rows()
-    state, rng = init_snapshot(module), Streams(0)
+    module = line_gaussian(True, "rows")
+    data = line_rows()
+    state = init_snapshot(module)
+    rng = Streams(0)
     exact = line_gradient(module, data)
     parts = [data.part(torch.tensor(rows), 2.0) for rows in ([0, 3, 4], [1, 2, 5])]
     state = gather(state, module, parts[0], 20_000, rng.noise)
@@ -75,12 +78,15 @@ def test_a_pass_gathers_the_gradient_of_all_rows_where_it_began():
 
 
 def test_sarah_literally_and_svrg_where_it_restarts():
-    module, data = line_gaussian(False, "rows"), line_rows()
+    module = line_gaussian(False, "rows")
+    data = line_rows()
     batch = data.part(torch.tensor([0, 2, 5]), 2.0)
     sarah = estimator("sarah", restart=5)
     state = sarah.init(module, Streams(0))
-    state.snapshot, state.steps = snapshot_of(module), 2
-    state.phi, state.gradient = state.snapshot.phi + 0.2, state.snapshot.mean + 1
+    state.snapshot = snapshot_of(module)
+    state.steps = 2
+    state.phi = state.snapshot.phi + 0.2
+    state.gradient = state.snapshot.mean + 1
     found, _, later = sarah.estimate(module, batch, Streams(3), state)
     expected = by_hand(module, batch, 3) - by_hand(module, batch, 3, state.phi) + state.gradient
     assert_close(flat(found), expected)
@@ -101,14 +107,17 @@ def members(*names, **keys):
 
 
 def test_combination_literally():
-    module, data = line_gaussian(True, "rows"), line_rows()
+    module = line_gaussian(True, "rows")
+    data = line_rows()
     batch = data.part(torch.tensor([0, 2, 5]), 2.0)
     parts = members("sticking_the_landing", "taylor_cv")
     combined = estimator("combined_cv", members=parts, ridge=0.1, decay=0.9)
     state = combined.init(module, Streams(0))
     assert torch.equal(combined.weights(state), torch.zeros(2, dtype=F64))
-    A, b = double([[2.0, 0.5], [0.5, 1.0]]), double([0.3, -0.7])
-    state.products, state.cross = A, b
+    A = double([[2.0, 0.5], [0.5, 1.0]])
+    b = double([0.3, -0.7])
+    state.products = A
+    state.cross = b
     a = -torch.linalg.inv(A + 0.1 * 1.5 * torch.eye(2, dtype=F64)) @ b
     found, _, later = combined.estimate(module, batch, Streams(3), state)
     g = by_hand(module, batch, 3)
@@ -120,10 +129,13 @@ def test_combination_literally():
 
 def traces(names_and_estimators, steps=80, learn=80):
     """Trace of the covariance of each estimator over minibatches and draws, after it has learnt."""
-    module, data = line_gaussian(True, "shared"), line_rows()
+    module = line_gaussian(True, "shared")
+    data = line_rows()
     out = {}
     for name, one in names_and_estimators.items():
-        rng, state, found = Streams(5), one.init(module, Streams(0)), []
+        rng = Streams(5)
+        state = one.init(module, Streams(0))
+        found = []
         order = torch.arange(6)
         for t in range(learn + steps):
             if t % 2 == 0:
@@ -164,11 +176,14 @@ class WithoutMean(SVRG):
 
 
 def test_a_snapshot_without_its_mean_is_found():
-    module, data = line_gaussian(False, "rows"), line_rows()
+    module = line_gaussian(False, "rows")
+    data = line_rows()
     exact = line_gradient(module, data)
     for cls, wrong in ((SVRG, False), (WithoutMean, True)):
         one = estimator("svrg", cls, coefficient="one", n_samples=30)
-        state, rng, found = one.init(module, Streams(0)), Streams(1), []
+        state = one.init(module, Streams(0))
+        rng = Streams(1)
+        found = []
         for _ in range(60):
             batch = data.part(torch.randperm(6, generator=rng.batches)[:3], 2.0)
             gradients, _, state = one.estimate(module, batch, rng, state)

@@ -57,7 +57,9 @@ def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate
     estimator = component("gradient", "vargrad", n_samples=S)
     gradients, terms, _ = estimator.estimate(module, batch, Streams(0), None)
     draws = sample_guide(module, batch, S, Streams(0).noise)
-    f, h = draws.f[:, 0], scores(module, draws.log_q[:, 0])  # [S], [S, P]
+    # [S], [S, P]
+    f = draws.f[:, 0]
+    h = scores(module, draws.log_q[:, 0])
     printed = ((f[:, None] * h).sum(0) - f.mean() * h.sum(0)) / (S - 1)  # (5.3), (5.10): of KL
     assert_close(guide_part(module, gradients), -printed, **EXACT)
     left_out = ((f - (f.sum() - f) / (S - 1))[:, None] * h).mean(0)
@@ -85,7 +87,9 @@ def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name
     estimator = component("gradient", name, n_samples=S, product="batch_sum")
     gradients, _, _ = estimator.estimate(module, batch, Streams(0), None)
     draws = sample_guide(module, batch, S, Streams(0).noise)
-    f, h = draws.f.sum(1), sum(scores(module, draws.log_q[:, b]) for b in range(3))  # [S], [S, P]
+    # [S], [S, P]
+    f = draws.f.sum(1)
+    h = sum(scores(module, draws.log_q[:, b]) for b in range(3))
     printed = (
         (f[:, None] * h).mean(0)
         if name == "reinforce"
@@ -108,7 +112,9 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
     """Lemma 5.4.1: (5.12), (5.13) and (5.14) over all states; and extra draws find it."""
     batch = rows()
     log_q, f = log_ratio(module, batch)
-    q, h = log_q.exp().detach(), scores(module, log_q[:, 0])  # [64, 1], [64, P]
+    # [64, 1], [64, P]
+    q = log_q.exp().detach()
+    h = scores(module, log_q[:, 0])
     f = f.detach()
 
     def mean(v):
@@ -139,8 +145,10 @@ def test_a_sampled_coefficient_is_of_the_other_draws(module):
     assert state is None
     draws = sample_guide(module, batch, S, Streams(0).noise)
     h = torch.stack([scores(module, draws.log_q[:, b]) for b in range(2)], 1)  # [S, B, P]
-    X, H = (draws.f[..., None] * h).sum(1), h.sum(1)
-    product, square = X * H, H.square()
+    X = (draws.f[..., None] * h).sum(1)
+    H = h.sum(1)
+    product = X * H
+    square = H.square()
     a = coefficient(product.sum(0) - product, square.sum(0) - square)
     assert_close(guide_part(module, gradients), -3.0 * (X - a * H).mean(0), **EXACT)
 
@@ -180,14 +188,17 @@ def test_variances_are_in_the_order_of_the_chapter(module):
     batch = rows(copies=1)
 
     def variance(name, **keys):
-        estimator, rng = component("gradient", name, n_samples=S, **keys), Streams(0)
-        state, found = estimator.init(module, rng), []
+        estimator = component("gradient", name, n_samples=S, **keys)
+        rng = Streams(0)
+        state = estimator.init(module, rng)
+        found = []
         for _ in range(150):
             gradients, _, state = estimator.estimate(module, batch, rng, state)
             found.append(guide_part(module, gradients))
         return float(torch.stack(found).var(0).sum())
 
-    plain, loo = variance("reinforce"), variance("vargrad")
+    plain = variance("reinforce")
+    loo = variance("vargrad")
     oracle = variance("reinforce_cv", coefficient="oracle", extra_samples=50)
     assert plain > 2 * loo
     assert oracle < loo

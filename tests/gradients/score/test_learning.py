@@ -11,7 +11,8 @@ from runner.execution.rng import Streams
 
 
 def test_nvil_corrects_with_what_it_knew_before():
-    module, batch = SmallBernoulli(), rows(n=3)
+    module = SmallBernoulli()
+    batch = rows(n=3)
     estimator = component("gradient", "nvil", n_samples=2)
     rng = Streams(0)
     state = estimator.init(module, rng)
@@ -23,14 +24,16 @@ def test_nvil_corrects_with_what_it_knew_before():
         gradients, _, state = estimator.estimate(module, batch, rng, state)
         rng.noise.set_state(before)
         z = module.sample(batch, 2, rng.noise)
-        log_q, log_joint = module.log_q(batch, z), module.log_joint(batch, z)
+        log_q = module.log_q(batch, z)
+        log_joint = module.log_joint(batch, z)
         signal = ((log_joint - log_q).detach() - known) / scale
         literal = grad((signal * log_q + log_joint).mean(0).sum(), list(module.parameters()))
         assert_close(flat(gradients), flat(literal), rtol=1e-10, atol=1e-10)
 
 
 def test_nvil_learns_what_each_row_is_worth():
-    module, batch = SmallBernoulli(), rows(n=6, copies=20)
+    module = SmallBernoulli()
+    batch = rows(n=6, copies=20)
     estimator = component("gradient", "nvil", n_samples=4, lr=0.02)
     rng = Streams(0)
     state = estimator.init(module, rng)
@@ -47,7 +50,8 @@ def test_nvil_learns_what_each_row_is_worth():
 
 
 def test_nvil_scales_the_guide_and_not_the_model():
-    module, batch = SmallBernoulli(), rows(copies=400, scale=0.005)
+    module = SmallBernoulli()
+    batch = rows(copies=400, scale=0.005)
     estimator = component("gradient", "nvil", n_samples=1)
     rng = Streams(0)
     state = estimator.init(module, rng)
@@ -60,12 +64,14 @@ def test_nvil_scales_the_guide_and_not_the_model():
         torch.full((p.numel(),), 1 / 3 if name in module.guide else 1.0, dtype=F64)
         for name, p in module.named_parameters()
     ])  # fmt: skip
-    draws, exact = torch.stack(found), exact_gradient(module, batch) * factor
+    draws = torch.stack(found)
+    exact = exact_gradient(module, batch) * factor
     assert ((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max() < 4.2
 
 
 def test_a_reference_stands_still_until_it_is_made_anew():
-    module, batch = SmallBernoulli(), rows(n=2)
+    module = SmallBernoulli()
+    batch = rows(n=2)
     start = module.inward.detach().clone()
     estimator = component("gradient", "vargrad_reference", n_samples=3, refresh=2)
     rng = Streams(0)
@@ -80,7 +86,8 @@ def test_a_reference_stands_still_until_it_is_made_anew():
 
 
 def test_a_reference_made_anew_at_every_estimate_is_vargrad():
-    module, batch = SmallBernoulli(), rows(n=2)
+    module = SmallBernoulli()
+    batch = rows(n=2)
     estimator = component("gradient", "vargrad_reference", n_samples=3, refresh=1)
     state = estimator.init(SmallBernoulli(seed=5), Streams(0))
     own, _, _ = estimator.estimate(module, batch, Streams(1), state)
@@ -92,7 +99,9 @@ def test_a_reference_made_anew_at_every_estimate_is_vargrad():
 
 def test_a_fixed_reference_gives_the_gradient_of_the_log_variance_loss():
     """∇ ½ Var_r f enumerated, with r the guide of another seed."""
-    module, other, batch = SmallBernoulli(), SmallBernoulli(seed=5), rows(copies=400, scale=0.005)
+    module = SmallBernoulli()
+    other = SmallBernoulli(seed=5)
+    batch = rows(copies=400, scale=0.005)
     estimator = component("gradient", "vargrad_reference", n_samples=3, refresh=None)
     rng = Streams(0)
     state = estimator.init(other, rng)

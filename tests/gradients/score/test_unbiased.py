@@ -16,7 +16,9 @@ from torch.testing import assert_close
 from components.registry import get
 from runner.execution.rng import Streams
 
-ESTIMATES, COPIES = 250, 400  # 10⁵ draws: every row stands in a batch many times
+# 10⁵ draws: every row stands in a batch many times
+ESTIMATES = 250
+COPIES = 400
 GRADIENTS = {
     "reinforce": {},
     "vargrad": {},
@@ -36,7 +38,8 @@ def largest_z(estimator, module, batch, exact, estimates=ESTIMATES):
     """Largest |mean − exact| in standard errors over all parameters; the estimator learns as it
     goes."""
     rng = Streams(0)
-    state, found = estimator.init(module, rng), []
+    state = estimator.init(module, rng)
+    found = []
     for _ in range(estimates):
         gradients, _, state = estimator.estimate(module, batch, rng, state)
         found.append(flat(gradients))
@@ -48,7 +51,8 @@ def largest_z(estimator, module, batch, exact, estimates=ESTIMATES):
 
 @pytest.mark.parametrize("key", GRADIENTS)
 def test_of_the_enumerated_bernoulli_model(key):
-    module, batch = SmallBernoulli(), rows(copies=COPIES, scale=0.005)
+    module = SmallBernoulli()
+    batch = rows(copies=COPIES, scale=0.005)
     # of 57 parameters
     assert largest_z(gradient(key), module, batch, exact_gradient(module, batch)) < 4.2
 
@@ -56,7 +60,8 @@ def test_of_the_enumerated_bernoulli_model(key):
 @pytest.mark.parametrize("name", ["reinforce", "vargrad"])
 def test_f_summed_over_the_batch_is_unbiased_and_varies_the_more(name):
     """Scores of other rows have mean 0; their products with a row's f are noise."""
-    module, batch = SmallBernoulli(), rows(n=8, copies=1, scale=0.5)
+    module = SmallBernoulli()
+    batch = rows(n=8, copies=1, scale=0.5)
     exact = exact_gradient(module, batch)
     assert (
         largest_z(
@@ -70,7 +75,8 @@ def test_f_summed_over_the_batch_is_unbiased_and_varies_the_more(name):
     )
     spread = []
     for product in ("per_row", "batch_sum"):
-        estimator, rng = component("gradient", name, n_samples=4, product=product), Streams(1)
+        estimator = component("gradient", name, n_samples=4, product=product)
+        rng = Streams(1)
         found = torch.stack(
             [flat(estimator.estimate(module, batch, rng, None)[0]) for _ in range(150)]
         )
@@ -79,7 +85,8 @@ def test_f_summed_over_the_batch_is_unbiased_and_varies_the_more(name):
 
 
 def test_one_draw_is_enough_where_draws_are_not_compared():
-    module, batch = SmallBernoulli(), rows(copies=COPIES, scale=0.005)
+    module = SmallBernoulli()
+    batch = rows(copies=COPIES, scale=0.005)
     for key in ("reinforce", "running", "oracle", "nvil"):
         estimator = gradient(key, n_samples=1)
         assert largest_z(estimator, module, batch, exact_gradient(module, batch), 120) < 4.2
@@ -97,7 +104,8 @@ def test_of_a_gaussian_model_in_closed_form(key):
 
 @pytest.mark.parametrize("key", [key for key in GRADIENTS if key != "nvil"])
 def test_of_a_gaussian_posterior_that_all_rows_share(key):
-    module, batch = line_gaussian(full=False, noise="shared"), line_rows(scale=2.0)
+    module = line_gaussian(full=False, noise="shared")
+    batch = line_rows(scale=2.0)
     # of 4 parameters
     assert largest_z(gradient(key), module, batch, line_gradient(module, batch), 800) < 4.0
 
@@ -114,7 +122,8 @@ def test_marks():
 
 def test_vimco_is_of_the_multi_sample_bound_and_of_no_other():
     """E[L²] enumerated: a sum over all 64² pairs of states."""
-    module, batch = SmallBernoulli(), rows(copies=COPIES, scale=0.005)
+    module = SmallBernoulli()
+    batch = rows(copies=COPIES, scale=0.005)
     estimator = component("gradient", "vimco", n_samples=2)
     one = rows()
     log_q, f = log_ratio(module, one)
@@ -141,7 +150,8 @@ def test_vimco_takes_the_geometric_mean_of_the_others():
 
 
 def test_the_terms_are_the_bound():
-    module, batch = SmallBernoulli(), rows(n=3, copies=COPIES, scale=2.0)
+    module = SmallBernoulli()
+    batch = rows(n=3, copies=COPIES, scale=2.0)
     _, terms, _ = gradient("reinforce", n_samples=200).estimate(module, batch, Streams(0), None)
     log_q, f = log_ratio(module, batch)
     assert float(terms["elbo"]) == pytest.approx(float(-2.0 * (log_q.exp() * f).sum()), rel=0.01)

@@ -29,14 +29,19 @@ class Moments:
 
     def gain(self, S):
         """(C.19a) and (C.19b) as printed: Var Reinforce − Var VarGrad [P]."""
-        A, B, mean = self.A, self.B, self.mean
-        a, b = A - mean(A), B - mean(B)
+        A = self.A
+        B = self.B
+        mean = self.mean
+        a = A - mean(A)
+        b = B - mean(B)
         first = self.var(A * B) / S + (S - 2) / (S * (S - 1)) * mean(a * b).square()
         return first - self.var(A) * self.var(B) / (S * (S - 1)) - mean(a.square() * b.square()) / S
 
     def enumerated_gain(self):
         """The same at S = 2, by all 64² pairs of states: (5.2) and (5.10)."""
-        A, B, S = self.A[:, 0], self.B, 2
+        A = self.A[:, 0]
+        B = self.B
+        S = 2
         first, second = torch.cartesian_prod(torch.arange(64), torch.arange(64)).T
         weight = (self.q[first] * self.q[second]).squeeze(1)
         reinforce = (A[first, None] * B[first] + A[second, None] * B[second]) / S
@@ -54,7 +59,8 @@ def test_what_vargrad_gains_on_reinforce(module):
     that."""
     m = Moments(module)
     assert_close(m.gain(2), m.enumerated_gain(), **EXACT)
-    E, B2 = m.mean(m.A), m.mean(m.B.square())
+    E = m.mean(m.A)
+    B2 = m.mean(m.B.square())
     delta = (m.mean(m.A * m.B.square()) - E * B2) / B2  # Cov(A, B²) / Var B, (5.14)
     leading = E * B2 * (2 * delta + E)
     for S in (10**3, 10**6):

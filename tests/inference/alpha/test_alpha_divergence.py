@@ -47,7 +47,8 @@ def normalised(log_p, log_q, dx, alpha):
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.2, 0.5, 0.9, 1.7])
 def test_the_divergence_is_equation_17_and_its_closed_form_for_gaussians(alpha):
-    one, two = Normal(0.3, 0.9), Normal(1.0, 1.1)
+    one = Normal(0.3, 0.9)
+    two = Normal(1.0, 1.1)
     grid = grid_of(torch.ones(1, dtype=F64), double([0.3]), double([0.9]))  # fmt: skip
     log_q = gaussian(grid, 1.0, 1.1)
     found = float(divergence(grid, log_q, alpha))

@@ -32,7 +32,9 @@ def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3)
     found = inference.terms(q, 0, batch, generator(5))["objective"]
     theta = q.draw(3, generator(5))
-    mu, v, s2 = q.network.theta, (2 * q.log_std).exp(), q.network.prior_std**2
+    mu = q.network.theta
+    v = (2 * q.log_std).exp()
+    s2 = q.network.prior_std**2
     log_z_q = (0.5 * (2 * math.pi * v).log() + mu**2 / (2 * v)).sum()
     log_z_p = (0.5 * (2 * math.pi * s2).log()).sum()
     # of q = f̃^N p / Z
@@ -85,10 +87,8 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
     q.network.theta.copy_(linear_posterior(problem, 0.09, 0.64)[0][:, 0])
 
     def bound(n_samples):
-        inference, g = (
-            component("inference", "renyi_vi", alpha=0.0, n_samples=n_samples),
-            generator(3),
-        )
+        inference = component("inference", "renyi_vi", alpha=0.0, n_samples=n_samples)
+        g = generator(3)
         values = [inference.terms(q, 0, problem.train, g)["objective"] for _ in range(200)]
         return float(torch.stack(values).mean())
 
@@ -109,7 +109,8 @@ def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
         for alpha in (1e-4, 1.0)
     )
     precision = linear_posterior(problem, 0.09, 0.64)[1]
-    narrow, marginal = precision.diagonal() ** -0.5, torch.linalg.inv(precision).diagonal().sqrt()
+    narrow = precision.diagonal() ** -0.5
+    marginal = torch.linalg.inv(precision).diagonal().sqrt()
     assert_close(small, narrow, rtol=0.25, atol=0)
     correlated = marginal > 1.5 * narrow
     assert correlated.any()
@@ -117,7 +118,8 @@ def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
 
 
 def test_dropout_with_one_pass_is_mc_dropout_bit_for_bit():
-    problem, model = classes(batch_size=16), component("model", "mlp", **PLAIN)
+    problem = classes(batch_size=16)
+    model = component("model", "mlp", **PLAIN)
     plain, _ = train(component("inference", "mc_dropout", lr=0.01), model, problem, 12)
     alpha, _ = train(
         component("inference", "mc_dropout_alpha", lr=0.01, n_samples=1), model, problem, 12
@@ -126,7 +128,8 @@ def test_dropout_with_one_pass_is_mc_dropout_bit_for_bit():
 
 
 def test_the_loss_of_dropout_is_equation_27_written_out():
-    problem, model = real(batch_size=10), component("model", "mlp", **PLAIN)
+    problem = real(batch_size=10)
+    model = component("model", "mlp", **PLAIN)
     rng = Streams(0)
     inference = component("inference", "mc_dropout_alpha", alpha=0.5, n_samples=4)
     state = inference.init(model.build(problem, rng), problem, rng)
@@ -143,7 +146,8 @@ def test_the_loss_of_dropout_is_equation_27_written_out():
 
 @pytest.mark.parametrize("name", ["bb_alpha", "renyi_vi", "mc_dropout_alpha"])
 def test_predictions_are_of_n_predict_draws(name):
-    problem, model = real(), component("model", "mlp", **PLAIN)
+    problem = real()
+    model = component("model", "mlp", **PLAIN)
     inference = component("inference", name, n_samples=3, n_predict=6)
     posterior = inference.posterior(train(inference, model, problem, 1)[0])
     assert posterior.predict(problem.test.x, generator(0)).mu.shape == (6, 40, 2)

@@ -20,7 +20,8 @@ CAVITY = {"draws_from": "cavity", "n_predict": 5}
 @pytest.mark.parametrize("alpha", [1e-3, 0.5, 1.0])
 def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
     """q̃ ∝ q/f̃^α with f̃ = (q/p)^{1/N}, and q is recovered from it by equation (24)."""
-    q, n = some_q(real()), 7.0
+    q = some_q(real())
+    n = 7.0
     mean, std, _ = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
     theta = draw_normal(4, len(mean))
     log_q = Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
@@ -34,7 +35,8 @@ def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0])
 def test_the_divergence_is_equation_26_by_quadrature(alpha):
-    q, n = some_q(real()), 3.0
+    q = some_q(real())
+    n = 3.0
     mean, std, renyi = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
     beta = n / (n - alpha)
     x = torch.linspace(-12, 12, 6001, dtype=F64)[:, None]
@@ -72,10 +74,14 @@ def test_both_draws_estimate_one_objective(alpha):
     problem = real(n=12, missing=0.0)
     q = some_q(problem, 0.3, LINEAR)
     x = torch.cat([problem.train.x, torch.ones(12, 1, dtype=F64)], 1)
-    W, b, N = 3, 2, 12  # θ: W [T, D], b [T] of two tasks
+    # θ: W [T, D], b [T] of two tasks
+    W = 3
+    b = 2
+    N = 12
 
     def moments(m, v):  # of f [N, T]
-        f_mean, f_var = [], []
+        f_mean = []
+        f_var = []
         for t in range(b):
             pick = [*range(t * W, t * W + W), b * W + t]
             f_mean.append(x @ m[pick])
@@ -94,7 +100,8 @@ def test_both_draws_estimate_one_objective(alpha):
         - 0.5 * math.log(alpha)
     )
     exact = float(log_each.sum() / alpha - renyi + q.network.hyperprior())
-    K, spread = 4000, {}
+    K = 4000
+    spread = {}
     for draws in ("cavity", "posterior"):
         one = component("inference", "bb_alpha", alpha=alpha, n_samples=K, draws_from=draws, n_predict=5)  # fmt: skip
         values = torch.tensor([
@@ -109,7 +116,9 @@ def test_both_draws_estimate_one_objective(alpha):
 @pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0])
 def test_equal_rows_make_the_tied_factor_exact(alpha):
     """N labels 0.7 at one input: q ∝ p f̃^N holds the posterior, and L is log p(y) for every α."""
-    n, s2, noise = 4, 0.64, 0.25
+    n = 4
+    s2 = 0.64
+    noise = 0.25
     y = torch.full((n,), 0.7, dtype=F64)
     covariance = s2 * torch.ones(n, n, dtype=F64) + noise * torch.eye(n, dtype=F64)
     evidence = float(MultivariateNormal(torch.zeros(n, dtype=F64), covariance).log_prob(y))

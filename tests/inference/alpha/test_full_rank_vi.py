@@ -78,7 +78,9 @@ def family(P=5, prior=None):
 
 def test_factor_draws_density_and_divergence_are_of_one_gaussian():
     q, std = family()
-    L, s, P = q.scale_tril.detach(), q.log_std.detach().exp(), 5
+    L = q.scale_tril.detach()
+    s = q.log_std.detach().exp()
+    P = 5
     unit = torch.eye(P, dtype=F64)
     # L = diag(s) (I + N/√P), N strictly lower triangular
     assert_close(L, s[:, None] * (unit + q.lower.detach().tril(-1) / P**0.5))
@@ -92,7 +94,8 @@ def test_factor_draws_density_and_divergence_are_of_one_gaussian():
 
 
 def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
-    P, lr = 400, 0.01
+    P = 400
+    lr = 0.01
     q, _ = family(P, torch.ones(P, dtype=F64))
     with torch.no_grad():
         q.lower.zero_()

@@ -59,7 +59,8 @@ def test_moments_that_pass_through_a_network_are_those_of_draws():
 def test_a_row_of_a_linear_model_is_bayes_rule():
     """Without hidden units the update has the exact posterior's means and variances."""
     method, state, problem, _ = begun(widths=[])
-    x, y = problem.train.x[:1], float(problem.train.y[0, 0])
+    x = problem.train.x[:1]
+    y = float(problem.train.y[0, 0])
     a = torch.cat([x[0], torch.ones(1, dtype=F64)]) / math.sqrt(x.shape[1] + 1)
     noise = state.noise.b / (state.noise.a - 1)
     precision = (1 / state.variance).diag() + torch.outer(a, a) / noise

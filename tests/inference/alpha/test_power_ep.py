@@ -46,7 +46,8 @@ def test_a_linear_regression_is_exact_for_every_alpha(alpha):
         alpha=alpha, damping=1.0,
     )  # fmt: skip
     X = torch.cat([torch.ones(15, 1, dtype=F64), problem.train.x], 1)
-    y, s2 = problem.train.y[:, 0], model.gaussian_prior().square()
+    y = problem.train.y[:, 0]
+    s2 = model.gaussian_prior().square()
     precision = X.T @ X / 4.0 + (1 / s2).diag()
     mean, covariance = moments(inference, state)
     assert_close(mean, torch.linalg.solve(precision, X.T @ y / 4.0))
@@ -105,7 +106,8 @@ def test_no_site_changes_the_objective_at_the_end(alpha):
         q = inference.gaussians(moved)
         return inference.objective(moved, q, inference.tilted(moved, q))
 
-    tau, nu = state.tau.clone().requires_grad_(), state.nu.clone().requires_grad_()
+    tau = state.tau.clone().requires_grad_()
+    nu = state.nu.clone().requires_grad_()
     gradients = torch.autograd.grad(value(tau, nu), [tau, nu])
     early = probit(1, alpha=alpha, nodes=64)[1]
     start = early.tau.clone().requires_grad_(), early.nu.clone().requires_grad_()
@@ -134,7 +136,8 @@ def test_alpha_0_is_the_best_gaussian_of_variational_inference():
 def test_expectation_propagation_is_nearer_to_the_evidence_and_the_spread():
     """Errors against sums over the plane fall from α = 0 to 1; each row is a small part of all, so
     that they fall little (below eq. 25: α/N → 0)."""
-    evidences, spreads = [], []
+    evidences = []
+    spreads = []
     for alpha in (0.0, 0.5, 1.0):
         inference, state, info, problem, model = probit(60, alpha=alpha)
         theta, area = plane()

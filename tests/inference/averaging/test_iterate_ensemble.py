@@ -30,9 +30,11 @@ def ensemble(**changes):
 
 def iterates(model, problem, steps, chosen):
     """Networks as they predict after the steps chosen of a descent of the same rates."""
-    rng, method = Streams(0), ensemble()
+    rng = Streams(0)
+    method = ensemble()
     network = model.build(problem, rng)
-    optimizer, out = SGD(network.parameters(), 1.0, 0.9), []
+    optimizer = SGD(network.parameters(), 1.0, 0.9)
+    out = []
     for t, batch in problem.batches("minibatch", rng, 0, steps):
         optimizer.settings["lr"] = method.rate_at(t - 1)
         descend(network, optimizer, batch, rng.noise)

@@ -76,7 +76,8 @@ def test_the_rate_is_constant_where_no_schedule_is_asked_for():
 def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
     problem = texts()
     state, rng = train(swa(), SMALL_LSTM, problem, 12)
-    posterior, x = swa().posterior(state), problem.test.x
+    posterior = swa().posterior(state)
+    x = problem.test.x
     said = posterior.predict(x, rng.evaluation)
     assert said.logits.shape[0] == 1
     assert torch.equal(said.logits, posterior.predict(x, rng.evaluation).logits)
@@ -93,7 +94,8 @@ def test_batch_normalisation_is_gathered_anew_at_the_mean():
     state, _ = train(swa(), SMALL_VGG, problem, 16)
     network = swa().posterior(state).network
     # the last four rows fill no batch
-    kernel, shown = network.kernels[0], problem.train.x[:16].view(2, 8, 1, 8, 8)
+    kernel = network.kernels[0]
+    shown = problem.train.x[:16].view(2, 8, 1, 8, 8)
     h = [
         F.conv2d((x - network.mean) / network.std, kernel, padding=1).transpose(0, 1).flatten(1)
         for x in shown

@@ -142,11 +142,13 @@ def test_after_the_choice_one_filter_goes_on():
 
 def test_online_choice_looks_back_over_the_window_alone():
     problem, model, rng = contaminated(replicates=3, n_steps=30)
-    inference, window = online(window=8, first_beta=0.01), 8
+    inference = online(window=8, first_beta=0.01)
+    window = 8
     state = inference.init(model, problem, rng)
     state, _ = advance(inference, state, problem, rng, 0, 30)
     found = inference.posterior(state)
-    every, y = [f.filtered.current_posterior() for f in state.filters], problem.observations
+    every = [f.filtered.current_posterior() for f in state.filters]
+    y = problem.observations
     for t in range(30):
         best = torch.full((3,), 1)
         if t >= window:

@@ -50,7 +50,8 @@ def brute(base, seen, p, most, direction, u=((1, 0), (0, 1))):
     for x in every:
         if seen in neighbours(x, most, direction):
             total += p(x, seen) * math.exp(log_joint(base, x, 1))
-    spam, ham = total, math.exp(log_joint(base, seen, 0))
+    spam = total
+    ham = math.exp(log_joint(base, seen, 0))
     return u[1][1] * spam + u[1][0] * ham, u[0][1] * spam + u[0][0] * ham
 
 
@@ -78,7 +79,8 @@ def test_known_attacks_are_undone_as_3_5_says(direction, u):
 @pytest.mark.parametrize("name", ["dalvi", "acra"])
 def test_an_attacker_who_is_idle_now_and_then_leaves_some_spam_as_it_is(name):
     """p_C(x'|x) = (1 − q) 1[a(x) = x'] + q 1[x = x'] in the sum over origins."""
-    problem, q = words(n_words=5, seed=3), 0.3
+    problem = words(n_words=5, seed=3)
+    q = 0.3
     known = (
         {"attack": "least_malicious"} if name == "dalvi" else {"variance": 0.0, "candidates": 32}
     )
@@ -122,14 +124,16 @@ def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direct
 
 def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
     """Σ_x p̂(x'|x, y_1) p(x|y_1) with p̂ from other draws agrees within the error of the draws."""
-    problem, n = words(n_words=5, seed=4), 4000
+    problem = words(n_words=5, seed=4)
+    n = 4000
     aware = posterior("acra", problem, variance=1.0, draws=n, candidates=1000)
     ara = component("attacker", "ara", variance=1.0)
     base = aware.undefended
     every = neighbours((0,) * 5, 5, "insertion")
     from components.attackers.words.changes import change_sets, flip_words
 
-    sets, table = change_sets(5, 2), {}
+    sets = change_sets(5, 2)
+    table = {}
     x = double(every)
     p = ara.frequencies(Attacked(base), x, 2, n, generator(5))
     for b, row in enumerate(every):
@@ -143,7 +147,8 @@ def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
 
 def test_attacked_spam_is_recognised_again():
     problem = words(n=300, n_words=10, seed=1)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     aware = posterior("acra", problem, draws=30, candidates=16)
     attack = component("attacker", "word_insertion", against="undefended")
     tainted = attack.perturb(Attacked(aware), x, y, Streams(0), 2)

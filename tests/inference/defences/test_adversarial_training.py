@@ -65,7 +65,8 @@ def test_two_steps_literally(mixture, clean_share):
 def test_attack_gives_parameters_no_gradient():
     problem = threatened("pgd", steps=3)
     network = MLP.build(problem, Streams(0))
-    threat, rng = TrainingThreat(problem, 0.2), Streams(1)
+    threat = TrainingThreat(problem, 0.2)
+    rng = Streams(1)
     x = threat.attack(PointEstimate(network), problem.train, rng)
     assert all(p.grad is None and p.requires_grad for p in network.parameters())
     assert not x.requires_grad

@@ -68,12 +68,15 @@ def log_p(model, beta, x, y):
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_algorithm_3_2_literally(momentum):
     """x_i ~ p_C(x'|x) by (3.14), then β_i by (3.15), particle by particle; η = lr/N."""
-    inference, problem = ara(momentum=momentum, attack_steps=3.0, temperature=0.7), threatened()
+    inference = ara(momentum=momentum, attack_steps=3.0, temperature=0.7)
+    problem = threatened()
     state, rng = train(inference, MLP, problem, 0)
-    model, twin = state.model, Streams(0)
+    model = state.model
+    twin = Streams(0)
     twin.attack.set_state(rng.attack.get_state())
     twin.noise.set_state(rng.noise.get_state())
-    theta, v = state.theta.clone(), torch.zeros_like(state.theta)
+    theta = state.theta.clone()
+    v = torch.zeros_like(state.theta)
     eta = 0.1 / problem.n
     for _, batch in problem.batches("minibatch", rng, 0, 2):
         x = literal_attack(inference, model, theta, batch, twin.attack)
@@ -136,7 +139,8 @@ def test_without_an_attack_it_is_sgld(defender):
 
 
 def test_predictive_is_the_mean_over_Particles():
-    inference, problem = ara(), threatened()
+    inference = ara()
+    problem = threatened()
     state, rng = train(inference, MLP, problem, 3)
     posterior = inference.posterior(state)
     assert posterior.theta.shape == (3, state.model.dim)
@@ -151,13 +155,15 @@ def test_predictive_is_the_mean_over_Particles():
 )
 def test_particles_with_inputs_of_their_own(model):
     """All at once, where a model can, and one by one: p(y|x_k, β_k), ∇_x and ∇_β of the same."""
-    problem, rng = threatened(), Streams(0)
+    problem = threatened()
+    rng = Streams(0)
     built = model.build(problem, rng)
     theta = built.sample_prior(3, rng.init)
     x = uniform(rng.data, 3, 7, 4)
     batch = Batch(x, problem.train.y[:7], problem.train.mask[:7], 2.0)
     value, gradient = per_particle_gradient(built, theta, batch)
-    victim, y = Attacked(BlockwiseParticles(built, theta)), problem.train.y[:7]
+    victim = Attacked(BlockwiseParticles(built, theta))
+    y = problem.train.y[:7]
     slopes = victim.input_gradient(x.flatten(0, 1), y.repeat(3, 1), rng.attack).unflatten(0, (3, 7))
     for k in range(3):
         own = Batch(x[k], batch.y, batch.mask, 2.0)
@@ -169,7 +175,8 @@ def test_particles_with_inputs_of_their_own(model):
 
 
 def test_each_particle_is_attacked_for_what_it_says_itself():
-    problem, rng = threatened(), Streams(3)
+    problem = threatened()
+    rng = Streams(3)
     inference = ara(chains=3, train_eps=0.2, defender_uncertainty=False)
     state = inference.init(MLP.build(problem, rng), problem, rng)
     found = inference.attack(state, problem.train, Streams(4))
@@ -182,7 +189,8 @@ def test_each_particle_is_attacked_for_what_it_says_itself():
 def test_attack_draws():
     """ε of mean half the largest, T of mean and variance λ; a row without label stays, and so does
     one with T = 0."""
-    g, rows = generator(0), torch.zeros(20_000, 1, dtype=F64)
+    g = generator(0)
+    rows = torch.zeros(20_000, 1, dtype=F64)
     eps = beta_sizes(rows, 0.4, [2.0, 2.0], g)[:, 0]
     T = poisson_steps(rows, 5.0, g).double()
     assert abs(z_score(eps, 0.2)) < 4
@@ -193,7 +201,8 @@ def test_attack_draws():
     ]
     problem = classes(n=6)
     victim = Attacked(Particles(MLP.build(problem, Streams(0)), normal(g, 1, 43)), (0.0, 1.0))
-    y, steps = problem.test.y.clone(), torch.tensor([3, 3, 0, 1, 1, 1])
+    y = problem.test.y.clone()
+    steps = torch.tensor([3, 3, 0, 1, 1, 1])
     y[1] = -1
     size = torch.full((6, 1), 0.1, dtype=F64)
     keys = {"step_size": size, "steps": steps, "temperature": 0.1, "radius": 0.15}
@@ -206,7 +215,8 @@ def test_attack_draws():
 
 @pytest.mark.parametrize("defender", [True, False])
 def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defender):
-    inference, problem = ara(defender_uncertainty=defender), threatened(dtype=torch.float32)
+    inference = ara(defender_uncertainty=defender)
+    problem = threatened(dtype=torch.float32)
     state = check_resumed(inference, MLP, problem, tmp_path, 14, 5)
     assert not state.theta.requires_grad
     assert all(p.grad is None for p in state.model.parameters())

@@ -51,7 +51,8 @@ def test_blocks_of_draws_change_no_vote(monkeypatch):
 def test_the_derivative_without_a_graph_is_that_of_autograd(criterion):
     problem = classes(n=20, n_tasks=2)
     posterior, _ = trained(problem, 30)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     by_graph = SmoothedNetwork(Plain(posterior.network), **rest(posterior))
     slopes = [
         Attacked(each, (0, 1)).input_gradient(x, y, Streams(0).attack, criterion)
@@ -76,7 +77,8 @@ def test_where_all_votes_agree_an_attack_follows_the_mean_probability():
     """∇ log p(y) of unanimous votes is ∇ log p̄_y / (S + 1) times p̄-free constants: parallel."""
     problem = classes(n=40, n_classes=2)
     posterior, w, _ = linear(problem, sigma=0.01)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     logits = posterior.predict(x, Streams(0).attack)
     unanimous = (logits.probs[..., 0, :].amax(-1) * 51 > 50) & (logits.guess == y)[:, 0]
     assert unanimous.sum() > 10

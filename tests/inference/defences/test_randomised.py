@@ -68,7 +68,8 @@ def test_the_best_reply_in_the_record_is_the_attack_of_the_product():
     """Each mixture's error under word_insertion of the mixture's votes, over the training mails."""
     problem = words(n=150, n_words=8, seed=2)
     attack = component("attacker", "word_insertion", against="undefended", exact=1)
-    x, y = problem.train.x, problem.train.y
+    x = problem.train.x
+    y = problem.train.y
     errors = {}
     for mixture in ("optimal", "uniform", "single"):
         method, state, info = randomised(problem, mixture=mixture, changes=1)

@@ -42,7 +42,8 @@ def test_a_certificate_literally():
     problem = classes(n=30, n_inputs=3)
     posterior, _ = trained(problem)
     x = problem.test.x
-    found, g = posterior.certify(x, Streams(5).evaluation), Streams(5).evaluation
+    found = posterior.certify(x, Streams(5).evaluation)
+    g = Streams(5).evaluation
     chosen, counted = (
         sum(
             one_hot(posterior.network(x + posterior.sigma * eta)[:, 0].argmax(-1), 3)
@@ -115,7 +116,8 @@ def test_radii_hold_in_every_norm(measure):
     smoothed linear network is right at the worst point of every certified ball."""
     problem = classes(n=60, n_inputs=6, n_classes=2)
     posterior, w, b = linear(problem, certificate_draws=4000)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     first = certify(problem, posterior, y, measure, 0.0, Streams(0))
     assert first.method == "votes under noise"
     assert 0 < first.rows.sum() < len(y)
@@ -123,7 +125,8 @@ def test_radii_hold_in_every_norm(measure):
         found = certify(problem, posterior, y, measure, eps, Streams(0), first)
         again = certify(problem, posterior, y, measure, eps, Streams(0))
         assert torch.equal(found.rows, again.rows)
-        low, high = (x - eps).clamp_min(0) - x, (x + eps).clamp_max(1) - x
+        low = (x - eps).clamp_min(0) - x
+        high = (x + eps).clamp_max(1) - x
         longest = torch.maximum(-low, high).norm(dim=1)
         if measure != "linf":
             longest = longest.clamp_max(eps)

@@ -60,16 +60,22 @@ def least(theta, x, label, most):
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_both_halves_literally(momentum):
-    method, problem = robustified(momentum=momentum), spam()
+    method = robustified(momentum=momentum)
+    problem = spam()
     state, rng = train(method, LOGISTIC, problem, 0)
     twin = Streams(0)
     twin.noise.set_state(rng.noise.get_state())
-    N, K, eta = problem.n, 2, method.lr / problem.n
-    theta, v = [t.clone() for t in state.theta], [torch.zeros(7, dtype=F64) for _ in range(5)]
-    x, y = problem.train.x, problem.train.y[:, 0].tolist()
+    N = problem.n
+    K = 2
+    eta = method.lr / problem.n
+    theta = [t.clone() for t in state.theta]
+    v = [torch.zeros(7, dtype=F64) for _ in range(5)]
+    x = problem.train.x
+    y = problem.train.y[:, 0].tolist()
     attacked = None
     for t, batch in problem.batches("minibatch", rng, 0, 6):
-        labels, scale = batch.y[:, 0].tolist(), batch.scale
+        labels = batch.y[:, 0].tolist()
+        scale = batch.scale
         if t <= 3:
             noise = torch.cat([torch.zeros(1, 7, dtype=F64), normal(twin.noise, K, 7)])
             moving = {i: (slope(theta[i], batch.x, labels, scale), noise[i]) for i in range(1 + K)}
@@ -79,7 +85,8 @@ def test_both_halves_literally(momentum):
                     [least(theta[1 + i], x[n], y[n], 1) for n in range(N)] for i in range(K)
                 ]
             rows = torch.randint(N, (20,), generator=twin.noise).tolist()
-            noise, moving = normal(twin.noise, K, 7), {}
+            noise = normal(twin.noise, K, 7)
+            moving = {}
             for i in range(K):
                 both = [*batch.x, *(attacked[i][n] for n in rows)]
                 gradient = slope(theta[1 + K + i], both, labels + [y[n] for n in rows], scale / 2)
@@ -126,7 +133,8 @@ def accuracy(posterior, x, y):
 
 def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks_it_does_not():
     problem = spam(n_words=12, batch_size=None)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     settings = {"lr": 2.0, "temperature": 0.01, "undefended_steps": 300, "train_eps": 2}
     for train_eps, holds in ((2, True), (0, False)):
         method = robustified(**{**settings, "train_eps": train_eps})
@@ -146,7 +154,8 @@ def test_a_resumed_run_is_bit_identical(tmp_path, stop):
 
 
 def test_a_run_that_ends_before_the_defence_says_so():
-    method, problem = robustified(undefended_steps=5), spam()
+    method = robustified(undefended_steps=5)
+    problem = spam()
     with pytest.warns(
         IncompleteResultWarning,
         match=r"there is no defence yet.*lower inference\.undefended_steps or raise steps",

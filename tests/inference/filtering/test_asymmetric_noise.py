@@ -8,7 +8,9 @@ from support.series.small_sequences import run
 
 from runner.execution.rng import Streams
 
-RUNS, TIMES, PARTICLES = 60, 300, 500
+RUNS = 60
+TIMES = 300
+PARTICLES = 500
 
 
 def scores(problem, inference, **keys):

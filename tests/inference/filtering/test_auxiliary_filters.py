@@ -29,11 +29,16 @@ def g_beta(g, beta, integral):
 @pytest.mark.parametrize("predictions", ["honest", "selected"])
 @pytest.mark.parametrize(("beta", "stabiliser"), [(0.0, 0.0), (0.0, 0.05), (0.3, 0.0), (0.3, 0.05)])
 def test_steps_are_algorithm_8(beta, stabiliser, predictions):
-    problem, r, n, T = sequence(system(), 3, replicates=2), 2, 25, 3
-    model, s = LinearGaussianModule(problem.system), problem.system
+    problem = sequence(system(), 3, replicates=2)
+    r = 2
+    n = 25
+    T = 3
+    model = LinearGaussianModule(problem.system)
+    s = problem.system
     keys = {"particles": n, "stabiliser": stabiliser, "predictions": predictions}
     name, own = ("beta_auxiliary_filter", {"beta": beta}) if beta else ("auxiliary_filter", {})
-    inference, rng = component("inference", name, **keys, **own), Streams(3)
+    inference = component("inference", name, **keys, **own)
+    rng = Streams(3)
     zero = torch.zeros(2, dtype=F64)
     law = torch.distributions.MultivariateNormal(zero, s.Sigma)
     top = law.log_prob(zero).exp()  # sup g
@@ -44,9 +49,11 @@ def test_steps_are_algorithm_8(beta, stabiliser, predictions):
         return g_beta(law.log_prob(y.unsqueeze(1) - x @ s.H.T).exp(), beta, integral)  # [R, N]
 
     c = stabiliser * g_beta(top, beta, integral)
-    state, total = inference.init(model, problem, rng), torch.zeros(r)
+    state = inference.init(model, problem, rng)
+    total = torch.zeros(r)
     for t, batch in problem.batches("observation", rng, 0, T):
-        before, w = state.particles, state.log_w.exp()
+        before = state.particles
+        w = state.log_w.exp()
         drawn = rng.noise.get_state()  # the same numbers, in the order in which they are asked for
         ahead = model.transition(before, t, rng.noise) if predictions == "honest" else None
         G_mu = G(before @ s.A.T, batch.y) + c
@@ -75,7 +82,8 @@ def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
     )  # without a stabiliser weights have a variance where Q is small beside Σ
     problem = sequence(calm, 4, replicates=3000)
     problem.observations[::2, 2] = NAN  # half of the replicates miss one
-    model, keys = LinearGaussianModule(calm), {"stabiliser": stabiliser}
+    model = LinearGaussianModule(calm)
+    keys = {"stabiliser": stabiliser}
     got = run_filter("auxiliary_filter", problem, model, seed=2, particles=60, **keys)
     exact = run_filter("kalman", problem, model)
     for half in (slice(0, None, 2), slice(1, None, 2)):

@@ -21,7 +21,8 @@ def means_by_quadrature(y, beta):
     [T]."""
     x = torch.linspace(-9, 9, 1801, dtype=torch.float64)
     moves = torch.exp(-0.5 * (x[:, None] - 0.9 * x) ** 2 / 0.5)  # f(x_t | x_{t−1}) up to a constant
-    density, means = torch.exp(-0.5 * x**2), []
+    density = torch.exp(-0.5 * x**2)
+    means = []
     for now in y:
         g = torch.exp(-0.5 * (now - x) ** 2 / 0.6) / math.sqrt(2 * math.pi * 0.6)
         density = (moves @ density) * (g if beta == 0 else torch.exp(g**beta / beta))

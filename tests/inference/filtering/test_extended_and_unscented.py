@@ -24,7 +24,12 @@ class Opaque:
     asked."""
 
     def __init__(self, s):
-        self._A, self._H, self.Q, self.Sigma, self.m0, self.P0 = s.A, s.H, s.Q, s.Sigma, s.m0, s.P0
+        self._A = s.A
+        self._H = s.H
+        self.Q = s.Q
+        self.Sigma = s.Sigma
+        self.m0 = s.m0
+        self.P0 = s.P0
 
     def transition_mean(self, x, t):
         return x @ self._A.T
@@ -71,9 +76,11 @@ def test_on_a_linear_model_it_is_the_kalman_filter(name, keys, apart, opaque):
 
 def nonlinear(times=25):
     """Two series of the sine model, some observations missing."""
-    g, model = generator(5), Sine()
+    g = generator(5)
+    model = Sine()
     x = model.m0 + model.P0[0].sqrt() * normal(g, 2, 1)
-    states, seen = [], []
+    states = []
+    seen = []
     for t in range(times):
         x = model.transition_mean(x, t) + model.Q[0].sqrt() * normal(g, 2, 1)
         noise = model.Sigma[0].sqrt() * normal(g, 2, 1)
@@ -100,16 +107,20 @@ def test_jacobian_is_that_of_differences():
 
 
 def test_extended_step_is_algorithm_5_4():
-    problem, model = nonlinear(), Sine()
+    problem = nonlinear()
+    model = Sine()
     got = run_filter("extended_kalman", problem, model)
-    m, P = model.m0[0], model.P0[0, 0]
+    m = model.m0[0]
+    P = model.P0[0, 0]
     for t in range(4):
         F = 1 + 0.4 * torch.cos(m)
-        m, P = m + 0.4 * torch.sin(m), F * P * F + model.Q[0, 0]
+        m = m + 0.4 * torch.sin(m)
+        P = F * P * F + model.Q[0, 0]
         H = torch.cos(m) + 0.5
         S = H * P * H + model.Sigma[0, 0]
         K = P * H / S
-        m, P = m + K * (problem.observations[0, t, 0] - torch.sin(m) - 0.5 * m), P - K * S * K
+        m = m + K * (problem.observations[0, t, 0] - torch.sin(m) - 0.5 * m)
+        P = P - K * S * K
         assert_close(got.mean[0, t, 0], m)
         assert_close(got.variance[0, t, 0], P)
 
@@ -123,7 +134,8 @@ def test_unscented_step_is_algorithm_5_14():
     wm = double([lam / (n + lam), 1 / (2 * (n + lam)), 1 / (2 * (n + lam))])
     wc = wm + double([1 - alpha**2 + beta, 0, 0])
     sign = double([0.0, 1.0, -1.0])
-    m, P = model.m0[0], model.P0[0, 0]
+    m = model.m0[0]
+    P = model.P0[0, 0]
     for t in range(4):
         moved = model.transition_mean(m + math.sqrt(n + lam) * P.sqrt() * sign, t)
         m = (wm * moved).sum()
@@ -133,7 +145,8 @@ def test_unscented_step_is_algorithm_5_14():
         expected = (wm * seen).sum()
         S = (wc * (seen - expected).square()).sum() + model.Sigma[0, 0]
         C = (wc * (points - m) * (seen - expected)).sum()
-        m, P = m + C / S * (problem.observations[0, t, 0] - expected), P - C / S * S * C / S
+        m = m + C / S * (problem.observations[0, t, 0] - expected)
+        P = P - C / S * S * C / S
         assert_close(got.mean[0, t, 0], m)
         assert_close(got.variance[0, t, 0], P)
 
@@ -151,7 +164,8 @@ def test_covariances_stay_positive_definite(name):
 
 @pytest.mark.parametrize("name", [*NAMES, "wolf_filter", "kalman"])
 def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
-    problem, linear = sequence(system(), 3, 2), LinearGaussianModule(system())
+    problem = sequence(system(), 3, 2)
+    linear = LinearGaussianModule(system())
     inference = component("inference", name)
 
     def last_mean(y):
@@ -177,7 +191,8 @@ def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
 
 
 def test_bad_settings_are_named():
-    problem, model = gappy(5, 1, False), Opaque(system())
+    problem = gappy(5, 1, False)
+    model = Opaque(system())
     with pytest.raises(ConfigMismatchError, match=r"inference\.kappa = -3"):
         run_filter("unscented_kalman", problem, model, kappa=-3.0)
     model.Sigma = -model.Sigma

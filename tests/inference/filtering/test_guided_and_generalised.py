@@ -96,12 +96,14 @@ def test_evidence_is_unbiased_with_every_resampling(name, scheme):
 
 def test_linearised_proposals_of_a_curved_observation_are_unbiased_and_better_than_the_transition():
     calm = replace(system(), Sigma=0.1 * system().Sigma)
-    problem, model = sequence(calm, 3, replicates=400), Curved(calm)
+    problem = sequence(calm, 3, replicates=400)
+    model = Curved(calm)
     keys = {"particles": 100}
     boot = run_filter("bootstrap_filter", problem, model, seed=1, **keys)
     led = run_filter("guided_filter", problem, model, seed=2, proposal="linearised", **keys)
     shift = boot.log_normaliser.mean()
-    a, b = (boot.log_normaliser - shift).exp(), (led.log_normaliser - shift).exp()
+    a = (boot.log_normaliser - shift).exp()
+    b = (led.log_normaliser - shift).exp()
     gap = (a.mean() - b.mean()) / (a.var() / len(a) + b.var() / len(b)).sqrt()
     assert abs(gap) < 4
     assert led.log_normaliser.std() < 0.8 * boot.log_normaliser.std()
@@ -118,7 +120,8 @@ def test_losses_are_their_equations_term_by_term():
     grid = torch.linspace(-60, 60, 240_001, dtype=F64)
     for n in range(3):
         law = torch.distributions.Normal(0.0, (0.5 * x[0, n, 0]).exp())
-        g, everywhere = law.log_prob(batch.y[0, 0]).exp(), law.log_prob(grid).exp()
+        g = law.log_prob(batch.y[0, 0]).exp()
+        everywhere = law.log_prob(grid).exp()
         assert_close(log_likelihood(model, batch, x)[0, n], g.log())
         for power in (0.05, 0.4, 1.0):
             integral = (everywhere ** (1 + power)).sum() * (grid[1] - grid[0])
@@ -197,7 +200,8 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal)
     integral = (2 * math.pi) ** -0.25 / math.sqrt(1.5)  # ∫ g^{3/2}
 
     def log_g(x):  # (6.4)
-        g, r = torch.exp(-0.5 * (2.0 - x) ** 2) / math.sqrt(2 * math.pi), (2.0 - x).abs()
+        g = torch.exp(-0.5 * (2.0 - x) ** 2) / math.sqrt(2 * math.pi)
+        r = (2.0 - x).abs()
         return {
             "beta": g**0.5 / 0.5,
             "gamma": g**0.5 / integral ** (0.5 / 1.5) / 0.5,

@@ -33,7 +33,13 @@ def errors(problem, **keys):
 
 
 def test_proposal_is_f_psi_over_its_integral():
-    A, b, m, k, c, mu, q = 1.7, 0.6, 0.3, 0.2, 0.4, -0.5, 0.8
+    A = 1.7
+    b = 0.6
+    m = 0.3
+    k = 0.2
+    c = 0.4
+    mu = -0.5
+    q = 0.8
     M = double([[[-2 * k, -b], [-b, A]]])
     twist = Twist(M, M.new_full((1, 1, 1), m), M.new_tensor(c))
     n = 2_000
@@ -99,7 +105,8 @@ def test_a_robust_loss_has_its_own_normaliser_with_less_noise(n, keys):
         problem.observations[:, 2] += 8.0
     exact = filtered(few, particles=10_000, **keys).log_normaliser
     found = filtered(many, proposal="iterated", particles=n, **keys).log_normaliser
-    ratios, ones = (found - exact.mean()).exp(), (exact - exact.mean()).exp()
+    ratios = (found - exact.mean()).exp()
+    ones = (exact - exact.mean()).exp()
     noise = (ratios.var() / len(ratios) + ones.var() / len(ones)).sqrt()
     assert (ratios.mean() - ones.mean()).abs() < 4 * noise
     assert found.var() < 0.5 * filtered(many, particles=n, **keys).log_normaliser.var()

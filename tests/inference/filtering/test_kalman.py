@@ -10,14 +10,18 @@ from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 
 def assert_literal(model, problem):
     """Each step is the recursion by explicit inverses, missing observations passed over."""
-    got, s = run_filter("kalman", problem, model), problem.system
+    got = run_filter("kalman", problem, model)
+    s = problem.system
     for r, y in enumerate(problem.observations):
-        m, P = s.m0, s.P0
+        m = s.m0
+        P = s.P0
         for t, value in enumerate(y):
-            m, P = s.A @ m, s.A @ P @ s.A.T + s.Q
+            m = s.A @ m
+            P = s.A @ P @ s.A.T + s.Q
             if not value.isnan().any():
                 K = P @ s.H.T @ torch.linalg.inv(s.H @ P @ s.H.T + s.Sigma)
-                m, P = m + K @ (value - s.H @ m), P - K @ s.H @ P
+                m = m + K @ (value - s.H @ m)
+                P = P - K @ s.H @ P
             assert_close(got.mean[r, t], m, rtol=1e-10, atol=1e-9)
             assert_close(got.variance[r, t], P.diagonal(), rtol=1e-10, atol=1e-12)
     return got
@@ -50,8 +54,10 @@ def test_a_covariance_that_never_settles_grows_as_it_should():
 
 
 def test_errors_on_clean_data_have_the_variance_the_filter_says():
-    kalman, model = component("inference", "kalman"), component("model", "linear_gaussian_ssm")
-    squares, covered = [], []
+    kalman = component("inference", "kalman")
+    model = component("model", "linear_gaussian_ssm")
+    squares = []
+    covered = []
     for seed in range(150):
         # The simulator starts at x_0 itself, so only a prior that says so is calibrated.
         problem, rng = load("wiener_velocity", seed, n_steps=15, prior_sd=1e-3)

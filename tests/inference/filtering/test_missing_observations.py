@@ -29,7 +29,9 @@ def gappy(apart):
 def conditioned(problem, r):
     """E and Var of each x_t given the y_s, s ≤ t, that replicate r has seen, E y_t given s < t, and
     log p of these, from the joint Gaussian: x_t = Aᵗ x_0 + Σ_v A^{t−v} w_v."""
-    s, dx, dy = problem.system, 3, 2
+    s = problem.system
+    dx = 3
+    dy = 2
     powers = [torch.linalg.matrix_power(s.A, t) for t in range(T + 1)]
     zero = torch.zeros_like(s.A)
     F = torch.cat(
@@ -39,13 +41,17 @@ def conditioned(problem, r):
         ]
     )
     spread = F @ torch.block_diag(s.P0, *[s.Q] * T) @ F.T
-    mean, H = F[:, :dx] @ s.m0, torch.block_diag(*[s.H] * T)
-    cov_y, cross = H @ spread @ H.T + torch.block_diag(*[s.Sigma] * T), spread @ H.T
-    y, there = problem.observations[r].flatten(), (~problem.missing[r]).repeat_interleave(dy)
+    mean = F[:, :dx] @ s.m0
+    H = torch.block_diag(*[s.H] * T)
+    cov_y = H @ spread @ H.T + torch.block_diag(*[s.Sigma] * T)
+    cross = spread @ H.T
+    y = problem.observations[r].flatten()
+    there = (~problem.missing[r]).repeat_interleave(dy)
 
     def given(t, n):
         """Mean and variance of x_t, given the first n observations."""
-        rows, seen = slice(t * dx, (t + 1) * dx), there & (torch.arange(T * dy) < n * dy)
+        rows = slice(t * dx, (t + 1) * dx)
+        seen = there & (torch.arange(T * dy) < n * dy)
         gain = torch.linalg.solve(cov_y[seen][:, seen], cross[rows][:, seen].T).T
         variance = spread[rows, rows] - gain @ cross[rows][:, seen].T
         return mean[rows] + gain @ (y - H @ mean)[seen], variance.diagonal()

@@ -44,8 +44,10 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
     attacked = problem.attack(component("attacker", "student_t_outliers", **law), rng)
     model = linear(attacked, rng)
     state = component("inference", "oracle", particles=10).init(model, attacked, rng)
-    x, y = state.particles, attacked.observations[:, 0]
-    gap, zero = y[:, None] - x @ model.H.T, torch.zeros(2, dtype=F64)
+    x = state.particles
+    y = attacked.observations[:, 0]
+    gap = y[:, None] - x @ model.H.T
+    zero = torch.zeros(2, dtype=F64)
     clean = torch.distributions.MultivariateNormal(zero, model.Sigma).log_prob(gap)
     t = torch.distributions.StudentT(1.0, 0.0, 20.0).log_prob(gap).sum(-1)
     assert_close(state.model.log_observation(y, x, 1), (0.7 * clean.exp() + 0.3 * t.exp()).log())
@@ -81,7 +83,8 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
     x = problem.states[:, 4:5] + normal(g, 3, 7, 4)
 
     def weighed(k):
-        model, some = built.at(theta[k]), x[k]
+        model = built.at(theta[k])
+        some = x[k]
         batch = Observation(5, problem.observations[:, 4].expand(len(some), -1))
         if name == "huber":
             return log_huber_likelihood(model, batch, some, 1.3)

@@ -43,12 +43,17 @@ def test_update_is_the_weighted_one_in_its_precision_form(weight):
     c = 1.7
     wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=c)
     got = run(wolf, LinearGaussianModule(s), problem, Streams(0))
-    m, P, inverse, log_normaliser = s.m0, s.P0, torch.linalg.inv(s.Sigma), 0.0
+    m = s.m0
+    P = s.P0
+    inverse = torch.linalg.inv(s.Sigma)
+    log_normaliser = 0.0
     for t in range(6):
-        m, P = s.A @ m, s.A @ P @ s.A.T + s.Q
+        m = s.A @ m
+        P = s.A @ P @ s.A.T + s.Q
         v = problem.observations[0, t] - s.H @ m
         w2 = weight_of(weight, v, s.Sigma, c) ** 2
-        before, P_before = m, P
+        before = m
+        P_before = P
         P = torch.linalg.inv(torch.linalg.inv(P) + w2 * s.H.T @ inverse @ s.H)
         m = m + w2 * P @ s.H.T @ inverse @ v
         assert_close(got.mean[0, t], m, rtol=1e-10, atol=1e-10)

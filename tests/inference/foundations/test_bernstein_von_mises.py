@@ -14,8 +14,10 @@ from runner.execution.rng import Streams
 
 @pytest.mark.parametrize(("a", "b"), [(4.0, 9.0), (1.0, 5.0), (130.0, 300.0)])
 def test_distances_of_beta_and_normal_by_quadrature(a, b):
-    mean, sd = a / (a + b) + 0.02, 1.1 * stats.beta(a, b).std()
-    p, q = stats.beta(a, b).pdf, stats.norm(mean, sd).pdf
+    mean = a / (a + b) + 0.02
+    sd = 1.1 * stats.beta(a, b).std()
+    p = stats.beta(a, b).pdf
+    q = stats.norm(mean, sd).pdf
     ends = (mean - 9 * sd, mean + 9 * sd)
     breaks = sorted({0.0, 1.0} & {x for x in (0.0, 1.0) if ends[0] < x < ends[1]})
     total, _ = integrate.quad(lambda x: abs(p(x) - q(x)), *ends, points=breaks or None, limit=500)
@@ -27,9 +29,12 @@ def test_distances_of_beta_and_normal_by_quadrature(a, b):
 
 
 def test_hellinger_distance_of_gaussians_by_quadrature():
-    m, n = double([0.3]), double([-0.2])
-    V, W = double([[0.5]]), double([[1.4]])
-    p, q = stats.norm(0.3, 0.5**0.5).pdf, stats.norm(-0.2, 1.4**0.5).pdf
+    m = double([0.3])
+    n = double([-0.2])
+    V = double([[0.5]])
+    W = double([[1.4]])
+    p = stats.norm(0.3, 0.5**0.5).pdf
+    q = stats.norm(-0.2, 1.4**0.5).pdf
     affinity, _ = integrate.quad(lambda x: math.sqrt(p(x) * q(x)), -15, 15)
     assert float(gaussian_hellinger(m, V, n, W)) == pytest.approx(math.sqrt(1 - affinity))
     block = torch.block_diag(V, V)
@@ -41,7 +46,8 @@ def measured(theta, prior=1.0, numbers=(100, 1600)):
     problem, _ = load("tosses")
     model = component("model", "beta_bernoulli", a=prior, b=prior).build(problem, Streams(0))
     keys = {"numbers": list(numbers), "theta": theta, "simulations": 40}
-    inference, rng = component("inference", "bernstein_von_mises", **keys), Streams(0)
+    inference = component("inference", "bernstein_von_mises", **keys)
+    rng = Streams(0)
     state = inference.init(model, problem, rng)
     state, _ = inference.step(state, problem.train, rng)
     posterior = inference.posterior(state)
@@ -59,11 +65,13 @@ def test_it_comes_to_its_normal_limit_at_the_rate_of_its_skewness():
     assert skewed["slope/hellinger"] == pytest.approx(-0.5, abs=0.08)
     assert measured(0.5).scores()["slope/total_variation"] < -0.8
     literal = 0.0
-    n, theta = 100, 0.2
+    n = 100
+    theta = 0.2
     for k, mass in ((k, stats.binom.pmf(k, n, theta)) for k in range(3, 45)):
         estimate = k / n
         sd = math.sqrt(estimate * (1 - estimate) / n)
-        p, q = stats.beta(0.5 + k, 0.5 + n - k), stats.norm(estimate, sd)
+        p = stats.beta(0.5 + k, 0.5 + n - k)
+        q = stats.norm(estimate, sd)
         crossings = [
             optimize.brentq(lambda x, p=p, q=q: p.logpdf(x) - q.logpdf(x), *ends)
             for ends in ((estimate - 3 * sd, estimate - sd), (estimate - sd, estimate + sd),
@@ -95,7 +103,8 @@ def test_a_regression_comes_to_its_limit_and_a_process_has_none():
     state, _ = inference.step(state, problem.train, rng)
     scores = inference.posterior(state).scores()
     x = (torch.arange(32, dtype=F64)[:, None] + 0.5) / 32
-    X, y = torch.cat([torch.ones(32, 1, dtype=F64), x], 1), problem.f0(x)
+    X = torch.cat([torch.ones(32, 1, dtype=F64), x], 1)
+    y = problem.f0(x)
     gram = X.T @ X
     precision = gram + 0.01 * torch.eye(2, dtype=F64)
     mean = torch.linalg.solve(precision, X.T @ y)

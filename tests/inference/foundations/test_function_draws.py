@@ -63,7 +63,8 @@ def test_conditional_literally():
     data = one_input()
     keys = {"kernel": "squared_exponential", "lengthscale": 1.0, "variance": 2.0}
     module = component("model", "igp", noise_variance=0.3, **keys).build(data, streams())
-    x, X = double([[-0.4], [0.9], [3.0]]), data.train.x
+    x = double([[-0.4], [0.9], [3.0]])
+    X = data.train.x
 
     def k(a, b):
         return 2.0 * torch.exp(-0.5 * (a - b.T).square())

@@ -30,7 +30,8 @@ def measured(data, name, steps=2, numbers=NUMBERS, **model):
 def test_smoothers_are_posteriors(name, keys):
     problem, rng = load("smooth_function", n_train=12, n_test=5)
     built = component("model", name, **keys).build(problem, rng)
-    x, y = problem.train.x, problem.train.y[:, 0]
+    x = problem.train.x
+    y = problem.train.y[:, 0]
     S = built.smoother(x)
     mean, variance = built.condition(x, y, x)
     assert_close(S @ y, mean)
@@ -45,7 +46,8 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
     found, problem, built = measured({"smoothness": 1.0}, "matern_regression", numbers=[8, 16])
     n = 16
     x = (torch.arange(n, dtype=F64)[:, None] + 0.5) / n
-    S, f0 = built.smoother(x), problem.f0(x)
+    S = built.smoother(x)
+    f0 = problem.f0(x)
     assert_close(found.smoothed[1].f0, f0)
     g = generator(0)
     y = f0 + 0.1 * normal(g, 4000, n)

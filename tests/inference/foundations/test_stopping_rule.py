@@ -31,7 +31,8 @@ def binomial_tail(n, k, theta):
 
 def test_p_values_and_intervals_literally():
     for n, k in [(1, 0), (5, 5), (12, 9), (12, 3), (20, 10)]:
-        above, below = binomial_tail(n, k, 0.4), 1 - binomial_tail(n, k + 1, 0.4)
+        above = binomial_tail(n, k, 0.4)
+        below = 1 - binomial_tail(n, k + 1, 0.4)
         at = np.array(n), np.array(k)
         assert float(rules.tail_probability(*at, 0.4, "greater")) == pytest.approx(above)
         assert float(rules.tail_probability(*at, 0.4, "two_sided")) == pytest.approx(

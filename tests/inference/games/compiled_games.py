@@ -109,7 +109,8 @@ def tensors_of(state):
 def difference(one, other):
     """The largest difference of two states' numbers, relative where numbers are large; NaN counts
     as infinite."""
-    first, second = tensors_of(one)[1], tensors_of(other)[1]
+    first = tensors_of(one)[1]
+    second = tensors_of(other)[1]
     assert first.keys() == second.keys()
     pairs = [(first[name].double(), second[name].double()) for name in first if first[name].numel()]
     gaps = [((x - y).abs() / (1 + x.abs())).max() for x, y in pairs]
@@ -127,7 +128,8 @@ def replicates_first(name, rows, replicates):
 def largest_z(one, other, replicates):
     """The largest difference of means over replicates of two states' numbers, in standard
     errors."""
-    first, second = tensors_of(one)[1], tensors_of(other)[1]
+    first = tensors_of(one)[1]
+    second = tensors_of(other)[1]
     largest = 0.0
     for name in first:
         if not first[name].numel() or first[name].numel() % replicates:

@@ -131,7 +131,9 @@ def weighs_nothing(mind, i, marks, share, scratch):
 
 
 ADD = averaging.add_values
-COLLECT, LEARN, RESPOND = rules.collect_coins, thinkers.learn, thinkers.respond
+COLLECT = rules.collect_coins
+LEARN = thinkers.learn
+RESPOND = thinkers.respond
 BROKEN = {
     "forgets nothing": (thinkers, "count_action", without_forgetting, ("friend_or_foe", "first", "level 3")),
     "models opponents by own rewards": (thinkers, "turn", own_rewards, ("chicken", "defects", "level 2")),

@@ -16,11 +16,9 @@ from runner.execution.rng import Streams
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_numbers_are_uniform_and_those_of_replicates_independent():
-    seed, stream, u = (
-        np.array([2**63 + 12345], np.uint64),
-        np.zeros(1, np.uint64),
-        np.empty((200, 200)),
-    )
+    seed = np.array([2**63 + 12345], np.uint64)
+    stream = np.zeros(1, np.uint64)
+    u = np.empty((200, 200))
     for i in range(200):
         streams.init_stream(seed, i, stream)
         u[i] = [streams.draw_uniform(stream) for _ in range(200)]
@@ -32,7 +30,8 @@ def test_numbers_are_uniform_and_those_of_replicates_independent():
 
 
 def test_equal_estimates_are_drawn_alike():
-    p, u = np.array([0.5, 0.2, 0.2, 0.7, 0.2]), np.linspace(0, 1, 300, endpoint=False)
+    p = np.array([0.5, 0.2, 0.2, 0.7, 0.2])
+    u = np.linspace(0, 1, 300, endpoint=False)
     chosen = np.bincount([episodes.choose_target(p, 5, False, x) for x in u], minlength=5)
     assert chosen.tolist() == [0, 100, 100, 0, 100]
     assert episodes.choose_target(p, 5, True, 0.9) == 1

@@ -19,7 +19,8 @@ CHAINS = {"name": "markov_chains", "weights": [1.0, 2.0, 0.5], "learn": True}
 
 @pytest.mark.parametrize("learn", [True, False])
 def test_the_mixture_is_that_of_section_4_3_1(learn):
-    game, moves = three_states(replicates=3, episodes=40), []
+    game = three_states(replicates=3, episodes=40)
+    moves = []
     method = component("inference", "fpq_learning", forget=0.9, belief=CHAINS | {"learn": learn})
 
     class Noted(type(method)):
@@ -37,7 +38,8 @@ def test_the_mixture_is_that_of_section_4_3_1(learn):
     state, _ = play(game, Noted(**dict(method)))
     for i in range(3):
         hers, his, where = (np.ones((n, 3)) for n in (2, 3, 3))
-        w, last = np.array(CHAINS["weights"]), None
+        w = np.array(CHAINS["weights"])
+        last = None
         for s, a, b, found in moves:
             rows = [hers[last[0]], his[last[1]], where[s[i]]] if last else [where[s[i]]] * 3
             each = np.stack([row / row.sum() for row in rows])
@@ -80,12 +82,14 @@ def test_without_collisions_filters_are_one_dirichlet_a_state(forget):
 
 def test_collisions_count_too_much_and_never_too_little():
     """The least of two cells, numbers modulo 11 and modulo 7, counted in dictionaries beside."""
-    belief, prior = BloomCounts(name="bloom", cells=11, hashes=2, bits=8), 0.5
+    belief = BloomCounts(name="bloom", cells=11, hashes=2, bits=8)
+    prior = 0.5
     assert largest_primes(3, 30) == [29, 23, 19]
     game = game_of("iterated_matrix", 1, memory=0)
     seat = replace(game.seat(None, None), n_states=60)
     filters = belief.open(seat, prior, Streams(0))
-    cells, exact = {}, torch.full((60, 2), prior, dtype=F64)
+    cells = {}
+    exact = torch.full((60, 2), prior, dtype=F64)
     for s in torch.randint(0, 60, (300,), generator=generator(0)).tolist():
         b = s % 2
         seen = SimpleNamespace(s=torch.tensor([s]), each=torch.tensor([[b]]), live=None)

@@ -71,7 +71,8 @@ def test_both_look_before_either_learns():
     """From equal logits in a game that is the same from both sides: whoever saw the other's step
     first would be ahead."""
     state, _ = in_self_play(2, 6, init_sd=0.0)
-    hers, his = state.mind.theta, state.standing.adversary.mind.theta
+    hers = state.mind.theta
+    his = state.standing.adversary.mind.theta
     assert (hers - 0.0).abs().max() > 0.1
     assert_close(hers, his[:, SWAPPED])
 
@@ -79,7 +80,8 @@ def test_both_look_before_either_learns():
 def test_he_sees_the_game_from_the_other_side():
     rewards = [[[1.0, -2.0], [0.5, 3.0], [2.0, 0.0]], [[-1.0, 4.0], [0.0, 1.0], [3.0, -3.0]]]
     state, posterior = in_self_play(3, 4, {"bimatrix": rewards})
-    hers, his = state.mind, state.standing.adversary.mind
+    hers = state.mind
+    his = state.standing.adversary.mind
     assert his.theta.shape == (3, 7, 3)
     assert_close(his.game.own[0], torch.tensor(rewards)[..., 1].double().mT)
     for mine, theirs in zip(

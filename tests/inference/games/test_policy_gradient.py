@@ -28,7 +28,8 @@ def exact(game, theta, gamma, rounds):
     moves = torch.zeros(5, 5, dtype=F64).scatter_add(
         1, rules.transition.flatten(1), pair.flatten(1)
     )
-    at, total = torch.eye(5, dtype=F64)[rules.start], torch.zeros((), dtype=F64)
+    at = torch.eye(5, dtype=F64)[rules.start]
+    total = torch.zeros((), dtype=F64)
     for t in range(rounds):
         total = total + gamma**t * (at @ reward)
         at = at @ moves
@@ -39,12 +40,15 @@ def exact(game, theta, gamma, rounds):
 def test_the_estimate_is_unbiased(baseline):
     """z of each component over 40,000 episodes of three rounds; the gradient of the undiscounted
     reward is told apart."""
-    R, rounds, gamma = 40_000, 3, 0.7
+    R = 40_000
+    rounds = 3
+    gamma = 0.7
     game = game_of(
         "iterated_matrix", R, component("attacker", "fixed_policy", plays=HIS), episodes=rounds
     )
     theta = 0.7 * draw_normal(5, 2, seed=1)
-    her, rng = gradient(lr=1.0, gamma=gamma, rounds=rounds, baseline=baseline), Streams(4)
+    her = gradient(lr=1.0, gamma=gamma, rounds=rounds, baseline=baseline)
+    rng = Streams(4)
     state = her.init(component("model", "q_table").build(game, rng), game, rng)
     state.mind.theta += theta
     if baseline == "mean":
@@ -75,9 +79,11 @@ NOTED: list = []
 def literal(game, her, replicate):
     """θ [F, A] of one replicate from the moves that were noted: episode after episode, the sum of
     every later reward."""
-    rules, A = game.environment, game.n_actions
+    rules = game.environment
+    A = game.n_actions
     features = game.n_states if game.numbered else rules.features(NOTED[0][1].s).shape[1]
-    theta, mean = torch.zeros(features, A, dtype=F64), 0.0
+    theta = torch.zeros(features, A, dtype=F64)
+    mean = 0.0
     episodes = {}
     for number, (episode, seen) in enumerate(NOTED):
         if seen.live is None or seen.live[replicate]:
@@ -85,7 +91,8 @@ def literal(game, her, replicate):
                 seen
             )
     for moves in episodes.values():
-        step, scores = torch.zeros_like(theta), []
+        step = torch.zeros_like(theta)
+        scores = []
         for seen in moves:
             phi = rules.features(seen.s)[replicate]
             p = (phi @ theta).softmax(-1)
@@ -135,7 +142,9 @@ def test_rounds_without_end_literally(rounds):
     if rounds == 1:
         theta = torch.zeros(5, 2, dtype=F64)
         for _, seen in NOTED:
-            s, a, p = int(seen.s[0]), int(seen.a[0]), theta[int(seen.s[0])].softmax(-1)
+            s = int(seen.s[0])
+            a = int(seen.a[0])
+            p = theta[int(seen.s[0])].softmax(-1)
             for other in range(2):
                 theta[s, other] += 0.1 * float(seen.r_a[0]) * ((other == a) - float(p[other]))
         assert_close(found[0], theta)

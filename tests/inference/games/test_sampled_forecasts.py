@@ -56,8 +56,10 @@ def test_level_3_answers_draws_of_level_2_which_answers_draws(at):
         s = 0
         for t in range(50):
             u = [draw[t][k][i] for k in range(3)]
-            a, b = invert(mixed(q3[s], policy_2(s), 0.1), u[0]), threats[t][i]
-            r_a, r_b = float(rules.reward_a[s, a, b]), float(rules.reward_b[s, a, b, 0])
+            a = invert(mixed(q3[s], policy_2(s), 0.1), u[0])
+            b = threats[t][i]
+            r_a = float(rules.reward_a[s, a, b])
+            r_b = float(rules.reward_b[s, a, b, 0])
             s_next = int(rules.transition[s, a, b])
             where = s_next if at == "next" else s
             counts[s, b] += 1
@@ -101,7 +103,8 @@ def test_averaging_answers_draws_of_every_model():
     bⁱ)."""
     method = component("inference", "model_averaging", forecast="sampled")
     state, _ = play(three_states(5, 40), method)
-    s, mind = state.standing.s, state.mind
+    s = state.standing.s
+    mind = state.mind
     found = method.policy_at(mind, s, 39)
     types = list(zip(method._build_thinkers(), mind.types, strict=True))
     for r in range(5):

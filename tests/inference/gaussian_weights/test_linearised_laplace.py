@@ -23,7 +23,8 @@ def laplace(**changes):
 
 def at(problem, model, theta=None, **changes):
     """The posterior with θ̂ where it is put."""
-    inference, rng = laplace(**changes), Streams(0)
+    inference = laplace(**changes)
+    rng = Streams(0)
     state = inference.init(model.build(problem, rng), problem, rng)
     if theta is not None:
         with torch.no_grad():
@@ -105,7 +106,8 @@ def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
     assert_close(last.root @ last.root.T, H[-m:, -m:])
     diagonal = at(problem, TANH, structure="diagonal")
     assert_close(diagonal.root.square(), H.diagonal())
-    x, none = problem.test.x, torch.Generator()
+    x = problem.test.x
+    none = torch.Generator()
     _, J = jacobian(diagonal.network, x, len(H))
     expected = (J[..., 0, :].square() / H.diagonal()).sum(-1) + 0.09
     assert_close(diagonal.predict(x, none).variance, expected)
@@ -147,7 +149,8 @@ def test_evidence_is_stationary_in_both_factors(problem):
     G = gauss_newton(state.network, problem.train, len(s), False)
     evidence = laplace().evidence(state.network, problem.train, G, s)
     c, kappa = evidence.maximum()
-    step, is_real = 1e-4, problem.target == "real"
+    step = 1e-4
+    is_real = problem.target == "real"
     for a, b in [(math.exp(step), 1.0)] + is_real * [(1.0, math.exp(step))]:
         gain = evidence.value(c * a, kappa * b) - evidence.value(c / a, kappa / b)
         assert gain / (2 * step) == pytest.approx(0.0, abs=1e-3)
@@ -160,7 +163,8 @@ def test_evidence_is_the_literal_one_at_any_factors():
     problem = real()
     state, _ = train(laplace(), TANH, problem, 30)
     network = state.network.requires_grad_(False)
-    s, P = network.prior_std, len(network.theta)
+    s = network.prior_std
+    P = len(network.theta)
     G = gauss_newton(network, problem.train, P, False)
     found = laplace().evidence(network, problem.train, G, s).value(2.5, 0.7)
     mu = network(problem.train.x)[..., 0]

@@ -26,7 +26,8 @@ def points(problem, steps, lr=0.01, collect_lr=0.03, burn_in=5):
     """The way of plain gradient descent, [steps, P]."""
     rng = Streams(0)
     model = MLP.build(problem, rng)
-    theta, out = model.initial(1, rng.init), []
+    theta = model.initial(1, rng.init)
+    out = []
     for t, batch in problem.batches("minibatch", rng, 0, steps):
         gradient = value_and_gradient(model, theta, batch)[1]
         theta = theta + (lr if t <= burn_in else collect_lr) * gradient / problem.n
@@ -68,7 +69,8 @@ def test_draws_have_the_covariance_of_equation_1():
 def test_before_a_point_is_collected_it_is_the_network_as_it_stands():
     problem = classes()
     state, rng = train(swag(burn_in=50), MLP, problem, 4)
-    posterior, x = swag(n_predict=3).posterior(state), problem.test.x
+    posterior = swag(n_predict=3).posterior(state)
+    x = problem.test.x
     expected = state.model.predictive(state.network["theta"].detach(), x).probs
     assert_close(posterior.predict(x, rng.evaluation).probs, expected)
 
@@ -76,7 +78,8 @@ def test_before_a_point_is_collected_it_is_the_network_as_it_stands():
 def test_predictions_are_mixtures_of_draws_of_the_noise_too():
     problem = real()
     state, rng = train(swag(), MLP, problem, 30)
-    posterior, x = swag(n_predict=7).posterior(state), problem.test.x
+    posterior = swag(n_predict=7).posterior(state)
+    x = problem.test.x
     said = posterior.predict(x, rng.at("evaluation", 0))
     theta = posterior.draw(7, rng.at("evaluation", 0))
     assert_close(said.mu, state.model.predictive(theta, x).mu)
@@ -91,7 +94,8 @@ def annealed(**changes):
 def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
     """Moments are those of ``swa`` on the same way; every draw has statistics of its own, and stays
     what it is."""
-    problem, method = images(), annealed()
+    problem = images()
+    method = annealed()
     state, rng = train(method, SMALL_VGG, problem, 16)
     path = component("inference", "swa", lr=0.1, momentum=0.9, collect_lr=0.01, burn_in=5, every=3)
     assert_close(state.mean, train(path, SMALL_VGG, problem, 16)[0].mean)

@@ -40,7 +40,8 @@ def what_is_asked(problem, draws):
     """Means over the draws of each chain [C, Q]: f and f² at test inputs, log σ² and its square,
     |w|² of the last layer."""
     f = draws.predictive(draws.flat, problem.test.x[:4]).mu[..., 0]
-    noise, w = draws.flat[:, -1:], draws.flat[:, 6:10]
+    noise = draws.flat[:, -1:]
+    w = draws.flat[:, 6:10]
     asked = torch.cat(
         [f, f**2, noise, noise**2, (w**2).sum(1, keepdim=True), (w**4).sum(1, keepdim=True)], 1
     )
@@ -49,7 +50,8 @@ def what_is_asked(problem, draws):
 
 def largest_z(problem, draws, others):
     """Of the differences of means between two sets of chains, each chain a replicate."""
-    a, b = what_is_asked(problem, draws), what_is_asked(problem, others)
+    a = what_is_asked(problem, draws)
+    b = what_is_asked(problem, others)
     error = (a.var(0) / len(a) + b.var(0) / len(b)).sqrt()
     return float(((a.mean(0) - b.mean(0)) / error).abs().max())
 

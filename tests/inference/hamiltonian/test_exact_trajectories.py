@@ -122,7 +122,8 @@ class Joint(PriorAlone):
         return Rows(theta.new_zeros(len(theta), 0))
 
     def log_prior(self, theta):
-        own, rows = theta[:, :2], Rows(theta[:, 2:])
+        own = theta[:, :2]
+        rows = Rows(theta[:, 2:])
         return self.model.log_prior(own) + self.model.log_likelihood(own, rows).sum(1)
 
 

@@ -47,7 +47,9 @@ def test_windows_are_stans():
 
 def test_dual_averaging_is_equation_6():
     rates = [0.3, 0.9, 0.55, 1.0, 0.0, 0.7]
-    state, mu, log_average = DualAveraging.around(0.2), math.log(2.0), None
+    state = DualAveraging.around(0.2)
+    mu = math.log(2.0)
+    log_average = None
     for m in range(1, len(rates) + 1):
         state = state.learnt(rates[m - 1], 0.8)
         log_step = mu - math.sqrt(m) / 0.05 / (m + 10) * sum(0.8 - a for a in rates[:m])
@@ -71,7 +73,8 @@ def test_scatter_is_the_covariance_of_all_states_together(dense):
 
 
 def test_reasonable_step_crosses_a_half():
-    target, mass = correlated(), Mass.of(torch.ones(2, dtype=F64))
+    target = correlated()
+    mass = Mass.of(torch.ones(2, dtype=F64))
     theta = target.sample_prior(50, generator(0))
     z = Phase(theta, theta, *value_and_gradient(target, theta, None))
     found = {e: find_reasonable_step(target, None, mass, e, z, generator(1)) for e in (1e-4, 30.0)}
@@ -96,7 +99,8 @@ def test_a_density_that_no_step_size_suits_is_named():
 
 @pytest.mark.parametrize("name", ["hmc", "nuts"])
 def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
-    target, keys = correlated(0.9), {"mass": "dense", "target_acceptance": 0.85}
+    target = correlated(0.9)
+    keys = {"mass": "dense", "target_acceptance": 0.85}
     sampler = component("inference", name, chains=30, warmup=220, **keys)
     path = list(walk(sampler, target, 260))
     seen = [(state.tuning, state.length) for state, _ in path]
@@ -127,7 +131,8 @@ def ends(t, eps, C, seed):
     """Starts and ends of trajectories of N(0, I₃) of length t, with a mass that is not the
     identity."""
     target = white(3)
-    mass, g = Mass.of(torch.ones(3, dtype=F64)), generator(seed)
+    mass = Mass.of(torch.ones(3, dtype=F64))
+    g = generator(seed)
     theta = normal(g, C, 3)
     z = Phase(theta, mass.momentum(theta, g), *value_and_gradient(target, theta, None))
     return z, leapfrog(target, None, mass, eps, z, round(t / eps)), mass
@@ -138,8 +143,10 @@ def test_slope_of_chees_is_its_formula():
     mass = Mass.of(double([[0.7, 0.5, 0.0], [0.5, 1.8, 0.1], [0.0, 0.1, 0.4]]))
     rate = double([1.0, 0.2, 0.0, 0.7, 0.4])
     M = torch.linalg.inv(mass.inverse)
-    a, b = after.theta - rate @ after.theta / rate.sum(), z.theta - z.theta.mean(0)
-    ahead, behind = (a @ M * a).sum(1), (b @ M * b).sum(1)
+    a = after.theta - rate @ after.theta / rate.sum()
+    b = z.theta - z.theta.mean(0)
+    ahead = (a @ M * a).sum(1)
+    behind = (b @ M * b).sum(1)
     velocity = (a @ M * (after.r @ mass.inverse)).sum(1)
     literal = (rate * 1.0 * (ahead - behind) * velocity).mean() / behind.mean() ** 2
     assert chees.slope(z, after, rate, mass, 1.0) == pytest.approx(float(literal))
@@ -170,7 +177,9 @@ def test_length_climbs_and_does_not_pass_its_most():
 
 def test_length_is_adam_with_clipped_gradients():
     gradients = [0.3, -0.1, 1e6, 0.2, -1e9, 0.4]
-    length, log_length, squares = chees.Length.of(1.0), 0.0, []
+    length = chees.Length.of(1.0)
+    log_length = 0.0
+    squares = []
     for m, g in enumerate(gradients, start=1):
         if m > 1:
             rms = math.sqrt(

@@ -15,7 +15,8 @@ def literal(model, steps, eps, L, seed):
     """One chain of scalar HMC with unit masses, written out, on the random numbers that a batch of
     one takes."""
     rng = Streams(seed)
-    theta, kept = model.sample_prior(1, rng.init)[0].tolist(), []
+    theta = model.sample_prior(1, rng.init)[0].tolist()
+    kept = []
 
     def log_density(x):
         return float(model.log_prior(double([x])))
@@ -26,7 +27,8 @@ def literal(model, steps, eps, L, seed):
 
     for _ in range(steps):
         r = normal(rng.noise, 1, model.dim)[0].tolist()
-        q, p = list(theta), list(r)
+        q = list(theta)
+        p = list(r)
         for _ in range(L):
             p = [b + eps / 2 * g for b, g in zip(p, gradient(q), strict=True)]
             q = [a + eps * b for a, b in zip(q, p, strict=True)]

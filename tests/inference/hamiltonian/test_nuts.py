@@ -17,7 +17,8 @@ def turning(momenta):
     n = len(momenta)
     if n == 1:
         return False
-    left, right = momenta[: n // 2], momenta[n // 2 :]
+    left = momenta[: n // 2]
+    right = momenta[n // 2 :]
 
     def turns(a, b, rho):
         return float(a @ rho) <= 0 or float(b @ rho) <= 0
@@ -39,12 +40,19 @@ def literal(model, theta, r, u, eps, max_depth):
     def energy(q, p):
         return float(-model.log_prior(q[None])) + float(p @ p) / 2
 
-    H0, states, chosen = energy(theta, r), [(theta, r)], theta  # states in the order of time
-    weight, n_steps, depth = 1.0, 0, 0
+    # states in the order of time
+    H0 = energy(theta, r)
+    states = [(theta, r)]
+    chosen = theta
+    weight = 1.0
+    n_steps = 0
+    depth = 0
     for j in range(max_depth):
         sign = 1 if u[j][0] < 0.5 else -1
         q, p = states[-1] if sign == 1 else states[0]
-        new, new_weight, proposal = [], 0.0, None
+        new = []
+        new_weight = 0.0
+        proposal = None
         for n in range(2**j):
             p = p + sign * eps / 2 * gradient(q)
             q = q + sign * eps * p
@@ -63,7 +71,8 @@ def literal(model, theta, r, u, eps, max_depth):
         if u[j][1] < new_weight / weight:
             chosen = proposal
         states = states + new if sign == 1 else new[::-1] + states
-        weight, depth = weight + new_weight, depth + 1
+        weight = weight + new_weight
+        depth = depth + 1
         if turning([s[1] for s in states]):
             break
     return chosen, n_steps, depth
@@ -73,7 +82,8 @@ def literal(model, theta, r, u, eps, max_depth):
     ("eps", "target"), [(0.15, correlated(0.9)), (0.5, correlated(0.5)), (0.25, Funnel())]
 )
 def test_every_chain_is_the_literal_recursion(eps, target):
-    C, rng = 7, Streams(5)
+    C = 7
+    rng = Streams(5)
     nuts = component("inference", "nuts", chains=C, step_size=eps, max_depth=6, **FIXED)
     state = nuts.init(target, None, rng)
     depths = set()
@@ -111,7 +121,8 @@ def test_chains_that_are_done_are_not_evaluated():
 
     base = correlated(0.95)
     target = Counting(base.mean, base.covariance)
-    nuts, rng = component("inference", "nuts", chains=40, step_size=0.1, **FIXED), Streams(0)
+    nuts = component("inference", "nuts", chains=40, step_size=0.1, **FIXED)
+    rng = Streams(0)
     state = nuts.init(target, None, rng)
     target.rows = 0
     state, _ = nuts.step(state, None, rng)

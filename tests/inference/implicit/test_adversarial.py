@@ -39,7 +39,9 @@ def test_the_objective_is_equation_28(alpha, rows):
     state = type(state)(**(vars(state) | {"t": 3}))  # β = 3/4
     batch = problem.train.part(slice(0, 5), 4.0)
     terms, found = inference.objective(state, batch, generator(1))
-    K, B, network = 6, 5, state.q.network
+    K = 6
+    B = 5
+    network = state.q.network
     theta = found.mean + found.centred
     assert theta.shape[0] == (K if rows == "shared" else K * B)
     fit = 0.0
@@ -95,10 +97,8 @@ def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
     rho = 0.6 if d == 2 else 0.3
     # unit variances: all that adaptive contrast leaves is correlation
     covariance = (1 - rho) * torch.eye(d) + rho
-    law, noise = (
-        MultivariateNormal(torch.zeros(d), covariance),
-        MultivariateNormal(torch.zeros(d), torch.eye(d)),
-    )
+    law = MultivariateNormal(torch.zeros(d), covariance)
+    noise = MultivariateNormal(torch.zeros(d), torch.eye(d))
     factor = torch.linalg.cholesky(covariance)
     T = leaky_perceptron([d, 50, 50, 1], 0.1, Streams(d), torch.zeros(1))
     optimizer = Adam(T.parameters(), 1e-3)

@@ -103,7 +103,8 @@ def test_the_expected_discriminator_is_the_kl_to_the_prior():
 
 def test_a_learned_prior_follows_the_derivative_of_the_kl():
     """E_q[∂_s T(θ/s)] with T fixed at the log ratio is ∂_s KL(N(m, v) ‖ N(0, s²))."""
-    m, sd = 0.8, 0.5
+    m = 0.8
+    sd = 0.5
     s = torch.tensor(1.3, dtype=F64, requires_grad=True)
     u = draw_normal(400_000)
     q = Normal(double(m / 1.3), sd / 1.3)  # of θ/s, fixed at this s

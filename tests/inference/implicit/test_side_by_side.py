@@ -34,7 +34,8 @@ def splits(made=real, dtype=F64, rows=20):
 
 def apart(name, network, problems, **keys):
     """State and rate of information of each replicate, one after the other."""
-    inference, ended = component("inference", name, **(KEYS | keys)), []
+    inference = component("inference", name, **(KEYS | keys))
+    ended = []
     for r, problem in enumerate(problems):
         rng = Streams(5, r)
         state = inference.init(network.build(problem, rng), problem, rng)
@@ -44,7 +45,8 @@ def apart(name, network, problems, **keys):
 
 
 def begun(name, network, problems, **keys):
-    rng, problem = Streams(5), SupervisedReplicates(problems)
+    rng = Streams(5)
+    problem = SupervisedReplicates(problems)
     method = component("inference", name, **(KEYS | keys)).side_by_side()
     models = [network.build(split, rng.of(r)) for r, split in enumerate(problems)]
     return method, method.init(models, problem, rng), problem, rng
@@ -70,7 +72,8 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "net", "made", "dtype", "keys"), CASES)
 def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
-    network, problems = component("model", "mlp", **net), splits(made, dtype)
+    network = component("model", "mlp", **net)
+    problems = splits(made, dtype)
     close = 1e-12 if dtype == F64 else 1e-6
     method, state, info, problem, rng = together(name, network, problems, **keys)
     first = begun(name, network, problems, **keys)[1].q.trainable_parameters()
@@ -98,7 +101,9 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
 
 @pytest.mark.parametrize("keys", [{}, {"discriminator": "none", "rows": "own"}])
 def test_several_alphas_are_those_of_runs_of_their_own(keys):
-    network, problems, alphas = component("model", "mlp", **LEARNED), splits(), [0.01, 0.5, 1.0]
+    network = component("model", "mlp", **LEARNED)
+    problems = splits()
+    alphas = [0.01, 0.5, 1.0]
     method, state, info, problem, rng = together("aadm", network, problems, alphas=alphas, **keys)
     posteriors = method.posterior(state)
     scores = problem.score(posteriors, rng)
@@ -124,7 +129,8 @@ def test_several_alphas_are_those_of_runs_of_their_own(keys):
 
 
 def test_each_split_has_its_own_batches():
-    problems, rng = splits(), Streams(5)
+    problems = splits()
+    rng = Streams(5)
     shown = list(SupervisedReplicates(problems).batches("minibatch", rng, 1, 4))
     for r, problem in enumerate(problems):
         for (step, each), (other, batch) in zip(
@@ -137,7 +143,8 @@ def test_each_split_has_its_own_batches():
 
 
 def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
-    network, problems = component("model", "mlp", **LEARNED), splits()
+    network = component("model", "mlp", **LEARNED)
+    problems = splits()
     method = component("inference", "aadm", **KEYS).side_by_side()
 
     def build(problem, rng):

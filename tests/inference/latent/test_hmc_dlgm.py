@@ -34,7 +34,8 @@ def parts(found, module):
 
 
 def test_fields_are_the_log_joint_and_its_slope(problem):
-    module, z = ppca(problem, exact_guide=False), torch.randn(3, N, 2, dtype=F64)
+    module = ppca(problem, exact_guide=False)
+    z = torch.randn(3, N, 2, dtype=F64)
     goes, value, slope = joint_field(module, problem.train, z)
     assert torch.equal(goes, value)
     assert_close(value, module.log_joint(problem.train, z).detach())
@@ -52,8 +53,10 @@ def test_draws_of_the_posterior_stay_so(problem):
     module = ppca(problem, exact_guide=True)
     with torch.no_grad():
         m, s = module.encode(problem.train)
-    g, S = Streams(0).noise, 20_000
-    z, rates = m + s * normal(g, S, N, 2), []
+    g = Streams(0).noise
+    S = 20_000
+    z = m + s * normal(g, S, N, 2)
+    rates = []
     for _ in range(2):
         z, _, rate = transition(lambda at: joint_field(module, problem.train, at), z, 1.2 * s, 2, g)
         rates.append(rate.mean())
@@ -64,7 +67,8 @@ def test_draws_of_the_posterior_stay_so(problem):
 
 def test_the_decoder_follows_the_likelihood_where_draws_are_of_the_posterior(problem):
     """Fisher's identity, for any number of iterations and steps that are refused now and then."""
-    module, rng = ppca(problem, exact_guide=True), Streams(0)
+    module = ppca(problem, exact_guide=True)
+    rng = Streams(0)
     inference = hmc(improve_steps=2, leapfrog_steps=2)
     draws = [
         parts(inference.gradient(module, problem.train, 1.2, rng.noise)[0], module)[0]
@@ -74,7 +78,8 @@ def test_the_decoder_follows_the_likelihood_where_draws_are_of_the_posterior(pro
 
 
 def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
-    module, rng = ppca(problem, exact_guide=False), Streams(0)
+    module = ppca(problem, exact_guide=False)
+    rng = Streams(0)
     expected = fisher(module, problem.train.x)
     inference = hmc(improve_steps=12, n_samples=100)
     refined = [

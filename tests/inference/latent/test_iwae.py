@@ -34,7 +34,8 @@ def gradients(module, batch, K, way, generator):
 
 
 def test_weights_are_a_literal_ratio_of_densities(problem):
-    module, batch = ppca(problem, exact_guide=False), problem.train
+    module = ppca(problem, exact_guide=False)
+    batch = problem.train
     for way in ("reparam", "dreg"):
         log_w, objective = weighed(module, batch, 3, way, Streams(2).noise)
         with torch.no_grad():
@@ -101,7 +102,8 @@ def z_scores(draws, mean):
 
 @pytest.mark.parametrize("way", ["reparam", "dreg"])
 def test_the_model_follows_the_likelihood_where_the_guide_is_the_posterior(problem, way):
-    module, rng = ppca(problem, exact_guide=True), Streams(0)
+    module = ppca(problem, exact_guide=True)
+    rng = Streams(0)
     n = sum(p.numel() for p in module.generative.parameters())
     draws = [gradients(module, problem.train, 3, way, rng.noise)[:n] for _ in range(300)]
     assert z_scores(draws, fisher(module, problem.train.x)).abs().max() < 4
@@ -113,7 +115,8 @@ def test_the_two_gradients_have_one_mean(problem):
     module = ppca(problem, exact_guide=False)
     n = sum(p.numel() for p in module.generative.parameters())
     both = [Streams(1), Streams(1)]
-    differences, spread = [], []
+    differences = []
+    spread = []
     for _ in range(600):
         pair = [
             gradients(module, problem.train, 5, w, r.noise)
@@ -129,7 +132,9 @@ def test_the_two_gradients_have_one_mean(problem):
 
 
 def test_the_gradient_of_the_guide_is_literally_doubly_reparameterised(problem):
-    module, batch, K = ppca(problem, exact_guide=False), problem.train, 4
+    module = ppca(problem, exact_guide=False)
+    batch = problem.train
+    K = 4
     guide = list(module.guide.parameters())
     found = torch.autograd.grad(weighed(module, batch, K, "dreg", Streams(5).noise)[1], guide)
     noise = normal(Streams(5).noise, K, N, 2)
@@ -146,10 +151,8 @@ def test_the_gradient_of_the_guide_is_literally_doubly_reparameterised(problem):
 
 @pytest.mark.parametrize("way", ["reparam", "dreg"])
 def test_a_step_reports_its_bound_by_the_number_of_its_samples(problem, way):
-    inference, module = (
-        component("inference", "iwae", n_samples=7, gradient=way),
-        ppca(problem, exact_guide=False),
-    )
+    inference = component("inference", "iwae", n_samples=7, gradient=way)
+    module = ppca(problem, exact_guide=False)
     state = inference.init(module, problem, Streams(0))
     exact = float(log_evidence(module, problem.train.x).sum())
     _, info = inference.step(state, problem.train, Streams(3))

@@ -46,8 +46,10 @@ def guide_bias(module, gradients):
 @pytest.mark.parametrize("control", [0.0, 2.0])
 def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(control):
     module, batch = on_the_line()
-    inference, rng = vcd(improve_steps=1, leapfrog_steps=1, n_samples=1500), Streams(0)
-    found, values = [], []
+    inference = vcd(improve_steps=1, leapfrog_steps=1, n_samples=1500)
+    rng = Streams(0)
+    found = []
+    values = []
     for _ in range(40):
         gradients, info, _ = inference.contrast(module, batch, 0.7, control, rng.noise)
         found.append(-guide_bias(module, gradients))  # of what is climbed: −L_VCD
@@ -64,7 +66,8 @@ def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(contr
 
 def test_the_value_literally():
     problem = real_rows(n=5)
-    module, batch = ppca(problem, exact_guide=False), problem.train.part(slice(0, 3), 5 / 3)
+    module = ppca(problem, exact_guide=False)
+    batch = problem.train.part(slice(0, 3), 5 / 3)
     inference = vcd(improve_steps=2, leapfrog_steps=3, n_samples=2)
     _, info, found_gain = inference.contrast(module, batch, 0.3, 0.5, Streams(1).noise)
     again = Streams(1).noise
@@ -85,10 +88,13 @@ def test_the_value_literally():
 
 def test_at_the_posterior_it_is_zero_and_the_decoder_follows_the_likelihood():
     problem = real_rows(n=6)
-    module, rng = ppca(problem, exact_guide=True), Streams(0)
+    module = ppca(problem, exact_guide=True)
+    rng = Streams(0)
     inference = vcd(improve_steps=2, leapfrog_steps=2, n_samples=20)
     split = len(list(module.generative.parameters()))
-    of_model, of_guide, values = [], [], []
+    of_model = []
+    of_guide = []
+    values = []
     for _ in range(100):
         gradients, info, _ = inference.contrast(module, problem.train, 0.4, 0.0, rng.noise)
         of_model.append(flat(gradients[:split]))

@@ -55,7 +55,8 @@ def test_confidence_regions_cover(noise):
 
 def literal_risk(rule, beta, X, errors, penalty):
     """(1.2) as an average over data sets of L(θ, θ̂(y)) = ‖θ − θ̂(y)‖², one data set at a time."""
-    eye, losses = torch.eye(len(beta), dtype=F64), []
+    eye = torch.eye(len(beta), dtype=F64)
+    losses = []
     for e in errors:
         fit = least_squares(X, (X @ beta + e)[None], NOISE)
         estimate = statistical_risk.estimates(fit, eye, penalty)[rule, 0]
@@ -153,7 +154,9 @@ def log_evidence(covariance, y):
 
 def test_models_are_chosen_by_their_evidence():
     found, *_ = analysed("conjugate_bayes", steps=1)
-    X, y, eye = found.data.X, found.data.y, torch.eye(15, dtype=F64)
+    X = found.data.X
+    y = found.data.y
+    eye = torch.eye(15, dtype=F64)
     inputs = {f"without x{j + 1}": [k for k in range(4) if k != j] for j in range(4)}
     inputs |= {"all inputs": [0, 1, 2, 3], "no input": []}
     for name, value in zip(found.candidates, found.log_evidence, strict=True):
@@ -164,7 +167,9 @@ def test_models_are_chosen_by_their_evidence():
 
 def test_ridge_path_criteria_literally():
     found, _, _ = analysed("ridge_path", steps=1, number=5)
-    X, y, eye = found.data.X, found.data.y, torch.eye(4, dtype=F64)
+    X = found.data.X
+    y = found.data.y
+    eye = torch.eye(4, dtype=F64)
 
     def ridge(X, y, penalty):
         return torch.linalg.solve(X.T @ X + penalty * eye, X.T @ y)

@@ -20,7 +20,9 @@ class Coordinates(GaussianTarget):
     def __init__(self, correlation=0.8, precision_factor=1.0):
         other = correlated(correlation)
         super().__init__(other.mean, other.covariance)
-        self.blocks, self.factor, self.asked = ["x0", "x1"], precision_factor, []
+        self.blocks = ["x0", "x1"]
+        self.factor = precision_factor
+        self.asked = []
 
     def draw_block(self, block, theta, batch, generator):
         self.asked.append(block)
@@ -116,7 +118,8 @@ def test_a_systematic_sweep_draws_blocks_in_the_models_order():
 
 def test_a_random_scan_gives_each_chain_its_own_blocks():
     model = Coordinates()
-    method, rng = component("inference", "gibbs", chains=4000, burn_in=0, scan="random"), Streams(0)
+    method = component("inference", "gibbs", chains=4000, burn_in=0, scan="random")
+    rng = Streams(0)
     state = method.init(model, None, rng)
     before = state.theta
     state, _ = method.step(state, None, rng)

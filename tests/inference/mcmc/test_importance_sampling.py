@@ -19,7 +19,8 @@ from runner.execution.rng import Streams
 
 def ran(model, steps, seed=0, problem=None, **settings):
     """Draws and the last Info."""
-    method, rng = component("inference", "importance_sampling", **settings), Streams(seed)
+    method = component("inference", "importance_sampling", **settings)
+    rng = Streams(seed)
     state = method.init(model, problem, rng)
     batch = None if problem is None else problem.train
     for _ in range(steps):
@@ -30,7 +31,9 @@ def ran(model, steps, seed=0, problem=None, **settings):
 def weighted_moment_z(draws, model):
     """Largest |z| of the moments; errors from the estimates of single chains, each
     self-normalised."""
-    weights, worst = draws.log_weights.softmax(1)[..., None], []  # [C, N, 1]
+    # [C, N, 1]
+    weights = draws.log_weights.softmax(1)[..., None]
+    worst = []
     moments = (draws.mean, model.first), (draws.second_moment, model.second)
     for power, (pooled, exact) in enumerate(moments, start=1):
         per_chain = (weights * draws.values**power).sum(1)  # [C, P']
@@ -121,7 +124,8 @@ def test_wrong_weights_are_seen(mutant):
 def test_errors_obey_the_central_limit_theorem():
     """Proposition 4.1.1 with σ²_NIS(f) = E_q[(w/E_q w)² (f − πf)²], which the notes leave open; f =
     x, π and q Gaussian."""
-    c, T = 1.5, 400
+    c = 1.5
+    T = 400
     draws, _ = ran(white(1), T, chains=3000, proposal="gaussian", inflation=c)
     estimates = (draws.log_weights.softmax(1) * draws.draws[..., 0]).sum(1)  # [C], each of T draws
     exact = c**2 / math.sqrt(2 * c**2 - 1) * c**2 / (2 * c**2 - 1)

@@ -42,11 +42,14 @@ def gradient(theta):
 @pytest.mark.parametrize("shape", ["identity", "diagonal", "dense"])
 def test_a_step_is_the_literal_proposal_and_ratio(shape):
     method, state, rng = warmed(shape)
-    Sigma, eps = scale_matrix(method, state), state.proposal.log_step.exp()[:, None]
+    Sigma = scale_matrix(method, state)
+    eps = state.proposal.log_step.exp()[:, None]
     L = torch.linalg.cholesky(Sigma)
     literal = Streams(0)
     literal.restore(rng.state())
-    theta, pi, accepted = state.theta.clone(), Curved().log_prior, 0
+    theta = state.theta.clone()
+    pi = Curved().log_prior
+    accepted = 0
 
     def law(theta):
         slope = value_and_gradient(Curved(), theta, None)[1]

@@ -37,12 +37,15 @@ def test_accept_step_is_the_literal_ratio():
 
 
 def test_a_step_is_the_literal_random_walk():
-    target, C, rng = correlated(), 6, Streams(3)
+    target = correlated()
+    C = 6
+    rng = Streams(3)
     method = component("inference", "random_walk_mh", chains=C, warmup=30)
     state, _ = run_chains(method, target, 30, rng)
     unit = torch.eye(2, dtype=F64)
     covariance = state.proposal.moments["covariance"] + method.regularisation * unit
-    L, s = torch.linalg.cholesky(covariance), state.proposal.log_step.exp()[:, None]
+    L = torch.linalg.cholesky(covariance)
+    s = state.proposal.log_step.exp()[:, None]
     literal = Streams(0)
     literal.restore(rng.state())
     theta = state.theta.clone()

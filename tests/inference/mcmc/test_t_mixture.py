@@ -66,7 +66,10 @@ def test_draws_have_the_moments_of_the_mixture(dof):
 
 
 def test_a_round_is_the_literal_update():
-    q, n, P, nu = mixture(), 40, 2, 4.0
+    q = mixture()
+    n = 40
+    P = 2
+    nu = 4.0
     theta = q.draw(n, generator())
     weights = draw_uniform(n, seed=2)
     weights /= weights.sum()
@@ -83,7 +86,8 @@ def test_a_round_is_the_literal_update():
         gap = theta - m
         u = (nu + P) / (nu + (gap @ torch.linalg.inv(L @ L.T) * gap).sum(1))
         own = weights * terms[d] / terms.sum(0)  # w ρ
-        alpha, centre = own.sum(), own * u @ theta / (own @ u)
+        alpha = own.sum()
+        centre = own * u @ theta / (own @ u)
         around = theta - centre
         covariance = around.T @ ((own * u)[:, None] * around) / alpha
         share = P / (P + alpha**2 / own.square().sum())
@@ -95,7 +99,8 @@ def test_a_round_is_the_literal_update():
 
 def test_both_modes_are_found_from_one():
     """Components scatter around one mode; rounds take them to where the target is."""
-    target, theta = TwoModes(), torch.linspace(-6, 6, 24_001, dtype=F64)[:, None]
+    target = TwoModes()
+    theta = torch.linspace(-6, 6, 24_001, dtype=F64)[:, None]
     below = float(target.log_prior(theta).softmax(0) @ (theta[:, 0] < 0).double())
     q = fit_mixture(target, None, single([2.0]), 6, 8, 2000, generator())
     share = (q.draw(20_000, generator())[:, 0] < 0).double().mean()

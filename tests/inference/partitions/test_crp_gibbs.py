@@ -26,7 +26,8 @@ X, PRIOR = small_rows()
 class Process:
     """A Dirichlet process, and nothing more."""
 
-    concentration, prior = ALPHA, PRIOR
+    concentration = ALPHA
+    prior = PRIOR
 
 
 def numbers(x=X, prior=PRIOR):
@@ -47,7 +48,8 @@ def frequencies(moves, scans, chains=200, sweeps=80, burn_in=20):
     """How often each chain was at each partition [C, partitions]."""
     places, p, _ = exact()
     rng = np.random.default_rng(0)
-    known, z = numbers(), np.zeros((chains, len(X)), np.int64)
+    known = numbers()
+    z = np.zeros((chains, len(X)), np.int64)
     found = np.zeros((chains, len(p)))
     for t in range(sweeps):
         u = rng.random((chains, count_uniforms(len(X), moves, scans)))
@@ -148,7 +150,8 @@ def test_before_anything_is_kept_and_one_row_alone():
     assert found.z.shape == (2, 1, 5)
     assert math.isfinite(problem.score(found, Streams(0))["nlpp"])
     alone = Unlabelled("alone", "real", Rows(X[:1], 1.0), Rows(X[1:2], 1.0), None)
-    inference, rng = component("inference", "crp_gibbs", burn_in=0), Streams(0)
+    inference = component("inference", "crp_gibbs", burn_in=0)
+    rng = Streams(0)
     state = inference.init(Process(), alone, rng)
     state, _ = inference.step(state, alone.train, rng)
     assert inference.posterior(state).sizes.eq(1).all()

@@ -16,15 +16,14 @@ from runner.execution.rng import Streams
 def test_it_is_the_library_and_its_density_a_mixture_of_normals(prior):
     problem, _ = load("mixture_sim", n_train=60, n_test=20)
     model = component("model", "dp_mixture", concentration=0.7).build(problem, Streams(0))
-    inference, rng = (
-        component("inference", "dp_sklearn", prior=prior, truncation=6, starts=2, cycles=50),
-        Streams(0),
-    )
+    inference = component("inference", "dp_sklearn", prior=prior, truncation=6, starts=2, cycles=50)
+    rng = Streams(0)
     state, info = inference.step(inference.init(model, problem, rng), problem.train, rng)
     assert inference.step(state, problem.train, rng) == (state, {}), (
         "a further step changes nothing"
     )
-    m, keys = model.prior, {}
+    m = model.prior
+    keys = {}
     if prior == "model":
         keys = {"mean_prior": m.m, "mean_precision_prior": float(m.beta), "degrees_of_freedom_prior": float(m.nu),
                 "covariance_prior": m.V.numpy()}  # fmt: skip
@@ -42,7 +41,8 @@ def test_it_is_the_library_and_its_density_a_mixture_of_normals(prior):
     posterior = inference.posterior(state)
     rows = problem.test
     assert isinstance(rows, Rows)
-    means, covariances = torch.from_numpy(theirs.means_), torch.from_numpy(theirs.covariances_)
+    means = torch.from_numpy(theirs.means_)
+    covariances = torch.from_numpy(theirs.covariances_)
     each = MultivariateNormal(means, covariances).log_prob(rows.x.flatten(1).double()[:, None])
     literal = each + torch.from_numpy(theirs.weights_).log()
     assert_close(posterior.log_predictive(rows).double(), literal.logsumexp(1))

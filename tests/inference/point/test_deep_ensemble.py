@@ -27,7 +27,8 @@ def test_every_member_is_map_from_its_own_start(problem, descent):
     assert len({tuple(row.tolist()) for row in starts}) == 3
     ends = train(ensemble(**descent), MLP, problem, 12)[0].weights["theta"].detach()
     for start, end in zip(starts, ends, strict=True):
-        rng, single = Streams(0), component("inference", "map", lr=0.05, **descent)
+        rng = Streams(0)
+        single = component("inference", "map", lr=0.05, **descent)
         state = single.init(MLP.build(problem, rng), problem, rng)
         network = state.network
         n = len(network.theta)
@@ -44,7 +45,9 @@ def test_starts_are_glorot_networks_with_the_initial_noise():
     problem = real()
     state, _ = train(ensemble(members=400), MLP, problem, 0)
     theta = state.weights["theta"].detach()
-    w, log_noise = theta[:, :15], theta[:, -2:]  # 3 inputs, 5 units
+    # 3 inputs, 5 units
+    w = theta[:, :15]
+    log_noise = theta[:, -2:]
     assert torch.equal(log_noise, torch.full_like(log_noise, math.log(0.1)))
     assert 0.99 * math.sqrt(6 / 8) < w.abs().max() <= math.sqrt(6 / 8)
 
@@ -53,7 +56,8 @@ def test_predictive_is_the_mean_of_the_members():
     problem = classes()
     inference = ensemble()
     state, rng = train(inference, MLP, problem, 30)
-    posterior, x = inference.posterior(state), problem.test.x
+    posterior = inference.posterior(state)
+    x = problem.test.x
     members = [
         posterior.model.predictive(theta[None], x).probs
         for theta in state.weights["theta"].detach()
@@ -72,7 +76,8 @@ def test_what_an_attack_without_expectation_follows():
     problem = classes()
     state, _ = train(ensemble(), MLP, problem, 30)
     posterior = ensemble().posterior(state)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
 
     def gradient(expectation, seed=0):
         victim = Attacked(posterior, problem.bounds, expectation)

@@ -9,7 +9,8 @@ from runner.execution.rng import Streams
 
 
 def test_the_network_predicts_as_it_was_built():
-    problem, rng = classes(), Streams(0)
+    problem = classes()
+    rng = Streams(0)
     network = component("model", "mlp", widths=[5]).build(problem, rng)
     before = network(problem.test.x).detach()
     fixed = component("inference", "fixed")

@@ -23,7 +23,8 @@ def loss_of(network, batch):
 
 def by_torch(optimizer, problem, model, steps, falling=0):
     """Parameters after steps of an optimizer of ``torch.optim``, and its rates."""
-    rng, rates = Streams(0), []
+    rng = Streams(0)
+    rates = []
     network = model.build(problem, rng)
     descent = optimizer(network.parameters())
     schedule = CosineAnnealingLR(descent, T_max=9, eta_min=0.02)
@@ -123,7 +124,8 @@ def test_dropout_acts_in_training_alone_and_only_where_asked_for():
     )[0]
     assert torch.equal(plain[0].network.theta, without.network.theta)
     posterior = component("inference", "map", dropout="training").posterior(dropped[0])
-    x, rng = problem.test.x, dropped[1]
+    x = problem.test.x
+    rng = dropped[1]
     assert torch.equal(
         posterior.predict(x, rng.evaluation).logits, posterior.predict(x, rng.evaluation).logits
     )

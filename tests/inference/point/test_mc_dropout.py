@@ -18,12 +18,14 @@ def test_predictive_moments_are_those_over_all_masks():
     network = posterior.network
     (w1, b1), (w2, b2) = network.layers(network.theta)
     hidden = torch.relu(problem.test.x @ w1.T + b1)  # [B, 4]
-    values, weights = [], []
+    values = []
+    weights = []
     for mask in itertools.product([0.0, 1.0], repeat=4):
         kept = double(mask)
         values.append((hidden * kept / 0.7) @ w2.T + b2)
         weights.append(0.7 ** sum(mask) * 0.3 ** (4 - sum(mask)))
-    f, p = torch.stack(values), double(weights)[:, None, None]
+    f = torch.stack(values)
+    p = double(weights)[:, None, None]
     mean = (p * f).sum(0)
     variance = (p * (f - mean) ** 2).sum(0)
     fourth = (p * (f - mean) ** 4).sum(0)

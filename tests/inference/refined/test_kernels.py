@@ -52,8 +52,10 @@ def test_steins_direction_is_the_double_sum():
 
 def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
     """Δz − drift is N(0, (2η/S) K ⊗ I), each posterior's its own."""
-    z, g = particles(3, 2), generator(0)
-    move, still = KernelStep("sgld_r", H, 1, 1e-9), KernelStep("svgd", H, 1, 1e-9)
+    z = particles(3, 2)
+    g = generator(0)
+    move = KernelStep("sgld_r", H, 1, 1e-9)
+    still = KernelStep("svgd", H, 1, 1e-9)
     drift = still.delta(field, z, ETA, g)
     draws = torch.stack([move.delta(field, z, ETA, g) - drift for _ in range(1500)])  # [n, S, B, D]
     for b in range(2):

@@ -54,7 +54,8 @@ def test_sgd_is_the_recursion_as_printed(steps, full):
 def test_sgld_is_an_autoregression_with_known_moments():
     """z_T = A^T z_0 + …, A = I − ηΛ: mean μ + A^T (z_0 − μ), variance Σ_k A^k 2η A^k (a z-test of
     both)."""
-    S, steps = 40000, 4
+    S = 40000
+    steps = 4
     start = double([1.0, 2.0]).expand(S, 1, 2)
     at = Begun(start, torch.zeros(1, dtype=F64), gaussian, 1.0)
     z, _ = refinement("sgld", full=False)(at, ETA, steps, generator(0))
@@ -70,7 +71,8 @@ def test_sgld_is_an_autoregression_with_known_moments():
 
 def test_full_and_fast_agree_in_value_and_differ_by_the_hessian_on_a_quadratic():
     """∂/∂m of log p(z_T) is (I − ηΛ)^T ∇log p(z_T) in full, ∇log p(z_T) where Δz is held still."""
-    steps, found = 2, {}
+    steps = 2
+    found = {}
     for full in (True, False):
         m, s = guide()
         at = begun(m, s, noise(1))
@@ -157,7 +159,8 @@ def test_the_jacobian_changes_the_variables_of_a_bent_density():
 def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
     """The target is normalised, so that no bound is above 0: what VIS-P takes for the entropy of
     z_T is too much."""
-    m, s = torch.zeros(2, dtype=F64), double([1.0, 1.0])
+    m = torch.zeros(2, dtype=F64)
+    s = double([1.0, 1.0])
     found = {}
     for entropy in ("initial", "jacobian"):
         z, H = refinement("sgd", entropy, full=False)(

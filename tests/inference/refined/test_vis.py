@@ -42,7 +42,8 @@ def again(problem, draws):
 @pytest.mark.parametrize("batch_size", [None, 16])
 def test_of_labels_it_is_the_same_with_minibatches_and_scores(batch_size):
     problem = classes(n_classes=2, batch_size=batch_size)
-    other, this = gaussian_vi(n_samples=2, draws=40), vis(refine_steps=0, n_samples=2, draws=40)
+    other = gaussian_vi(n_samples=2, draws=40)
+    this = vis(refine_steps=0, n_samples=2, draws=40)
     (known, rng), (state, _) = (
         train_labels(inference, LOGISTIC, problem, 15) for inference in (other, this)
     )

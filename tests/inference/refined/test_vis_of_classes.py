@@ -26,7 +26,8 @@ def shares():
 
 def after(inference, module, steps):
     """State and last info of an inference of this module."""
-    rng, info = Streams(0), {}
+    rng = Streams(0)
+    info = {}
     state = inference.init(module, problem(), rng)
     state, info = advance(inference, state, problem(), rng, 0, steps)
     return state, info
@@ -47,7 +48,9 @@ def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
 
 
 def test_the_objective_of_refined_draws_is_a_literal_sum():
-    module, batch, S = built(2), problem().train, 4
+    module = built(2)
+    batch = problem().train
+    S = 4
     _, info = after(vis(**KEYS, n_samples=S, lr=1e-30, optimizer="sgd"), module, 1)
     y = torch.nn.functional.one_hot(batch.y[:, 0], C).double()
 
@@ -71,7 +74,8 @@ def test_the_objective_of_refined_draws_is_a_literal_sum():
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])
 def test_classes_follow_from_evidence_however_far_the_guide_was_refined(proposal):
     """T changes where draws are made, never what they are weighed for."""
-    module, x = built(), problem().test.x
+    module = built()
+    x = problem().test.x
     joint = by_quadrature(module).exp() * shares()
     for infer_steps in (0, 3):
         inference = vis(**KEYS, infer_steps=infer_steps, draws=4_000, proposal=proposal)
@@ -110,7 +114,8 @@ def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
         "class_conditional"
     }
     assert inference.required_capabilities("supervised") == {"log_joint", "theta_predictive"}
-    of_many, rng = problem(120), Streams(0)
+    of_many = problem(120)
+    rng = Streams(0)
     stub = only(model.build(of_many, rng), CAPABILITIES["class_conditional"])
     state = inference.init(stub, of_many, rng)
     state, _ = advance(inference, state, of_many, rng, 0, 150)

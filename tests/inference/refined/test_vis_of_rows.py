@@ -20,7 +20,8 @@ I2 = torch.eye(D, dtype=F64)
 def after(inference, problem, module, steps):
     """State and last info of an inference of this module."""
     rng = Streams(0)
-    state, info = inference.init(module, problem, rng), {}
+    state = inference.init(module, problem, rng)
+    info = {}
     state, info = advance(inference, state, problem, rng, 0, steps)
     return state, info
 
@@ -97,7 +98,8 @@ def test_a_minibatch_stands_for_all_rows():
         "lr": 1e-30,
         "optimizer": "sgd",
     }
-    inference, found = vis(**keys), []
+    inference = vis(**keys)
+    found = []
     for rows in (slice(0, 20), slice(20, 40), slice(0, 40)):
         state = inference.init(module, problem, Streams(0))
         batch = problem.train.part(rows, 40 / (rows.stop - rows.start))
@@ -149,7 +151,8 @@ def test_from_the_prior_it_is_the_kernel_on_its_own():
         kernel="sgd", q0="prior", refine_steps=1, infer_steps=2, eta=ETA, n_samples=3, lr=0.01
     )
     rng = Streams(0)
-    state, expected = inference.init(module, problem, rng), Streams(0)
+    state = inference.init(module, problem, rng)
+    expected = Streams(0)
     expected.restore(rng.state())
     z = normal(expected.noise, 3, 4, D)
     z = z + ETA * ((exact_mean(module, problem.train.x) - z) @ precision(module))
@@ -160,6 +163,7 @@ def test_from_the_prior_it_is_the_kernel_on_its_own():
     after_step = module.guide.parameters()
     assert all(torch.equal(a, b) for a, b in zip(before, after_step, strict=True))
     m, s = inference.posterior(state).module.encode(problem.train)
-    centre, bend = exact_mean(module, problem.train.x), I2 - ETA * precision(module)
+    centre = exact_mean(module, problem.train.x)
+    bend = I2 - ETA * precision(module)
     assert_close(m, centre - centre @ bend @ bend)
     assert torch.equal(s, torch.ones_like(m))

@@ -68,7 +68,8 @@ def test_without_steps_it_is_variational_inference(name):
     inference = vis(refine_steps=0, n_samples=2, draws=6)
     (known, _, _), (state, _, _) = (trained(i, model, problem, 4) for i in (plain, inference))
     assert torch.equal(state.module.mean, known.module.mean)
-    found, expected = inference.posterior(state), plain.posterior(known)
+    found = inference.posterior(state)
+    expected = plain.posterior(known)
     assert found.scores()["nelbo"] == pytest.approx(expected.scores()["nelbo"])
 
 

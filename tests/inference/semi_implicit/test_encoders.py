@@ -43,9 +43,11 @@ def means(module, x):
 def exact_elbo(module, x):
     """Σ_b E_q[log p(x_b|z)] − KL(q ‖ p) of the marginal q, differentiable in all parameters."""
     (layer,), (up,) = module.network.layers, module.model.generative.network.layers
-    mixing, m = layer.weight[:, x.shape[1] :], means(module, x)
+    mixing = layer.weight[:, x.shape[1] :]
+    m = means(module, x)
     C = mixing @ mixing.T + (2 * module.log_std).exp().diag()
-    W, log_noise = up.weight, module.model.generative.log_noise
+    W = up.weight
+    log_noise = module.model.generative.log_noise
     square = (x - m @ W.T - up.bias).square().sum(1) + (W @ C @ W.T).trace()
     fit = -0.5 * (square / log_noise.exp() + x.shape[1] * (log_noise + math.log(2 * math.pi)))
     divergence = 0.5 * (C.trace() + m.square().sum(1) - 2 - torch.logdet(C))
@@ -98,7 +100,8 @@ def test_the_bound_literally():
 def test_the_mean_of_its_weights_is_the_likelihood_and_that_of_their_logarithms_below(K):
     problem = real_rows(n=2)
     inference, state, rng = affine("sivi", problem, bound_samples=K)
-    posterior, n = inference.posterior(state), 150
+    posterior = inference.posterior(state)
+    n = 150
     w = torch.stack([posterior.log_weights(problem.train, 50, rng.noise) for _ in range(n)])
     ratio = (w - log_evidence(state.q.model, problem.train.x)).exp().mean(1)  # [n, B]
     assert z_score(ratio, torch.ones(2, dtype=F64)).abs().max() < 4
@@ -110,7 +113,8 @@ def test_the_mean_of_its_weights_is_the_likelihood_and_that_of_their_logarithms_
 def test_weights_without_the_draws_own_conditional_would_have_another_mean():
     problem = real_rows(n=2)
     _, state, rng = affine("sivi", problem)
-    q, K = state.q.given(problem.train), 3
+    q = state.q.given(problem.train)
+    K = 3
     ratios = []
     with torch.no_grad():
         for _ in range(120):

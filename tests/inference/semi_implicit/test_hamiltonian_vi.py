@@ -55,7 +55,9 @@ def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
 def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal():
     """z_1 and v_1 are jointly Gaussian: with r = q(v_1 | z_1), L = −KL(q(z_1) ‖ p)."""
     inference, state, *_ = begun(data={"dim": 1, "mean": 0.5, "sd": 2.0}, step_size=0.5, initial_std=0.8)  # fmt: skip
-    q, eps, precision = state.q, 0.5, 1 / 4.0
+    q = state.q
+    eps = 0.5
+    precision = 1 / 4.0
     # z = z0 + ε v', v' = start + ½ε g(z0), v = v' + ½ε g(z), g(z) = −Λ (z − μ)
     a = 1 - 0.5 * eps**2 * precision
     scale = double([[0.8 * a, eps]])  # of (noise, start), z centred

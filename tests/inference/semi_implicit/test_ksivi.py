@@ -44,7 +44,8 @@ def test_pairs_literally(pairs, kernel):
 @pytest.mark.parametrize("pairs", ["u_statistic", "two_batches"])
 def test_value_and_gradient_are_unbiased_for_the_closed_form(pairs):
     inference, state, rng = affine("ksivi", n_samples=60, pairs=pairs, kernel="rbf", bandwidth=H)
-    rows, values = [], []
+    rows = []
+    values = []
     for _ in range(400):
         rows.append(-gradients(inference, state, rng, 1)[0])
     for _ in range(400):

@@ -31,7 +31,8 @@ def still(model, mean, std, **changes):
     """An inference whose q stands still at N(m, s²), its state and streams."""
     keys = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "step_size": EPS}
     keys |= {"improve_steps": 1, "leapfrog_steps": 1}
-    inference, rng = component("inference", "vcd", **keys | changes), Streams(0)
+    inference = component("inference", "vcd", **keys | changes)
+    rng = Streams(0)
     state = inference.init(model, None, rng)
     with torch.no_grad():
         state.q.mean.fill_(mean)
@@ -42,7 +43,8 @@ def still(model, mean, std, **changes):
 def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
     model = Quartic()
     inference, state, rng = still(model, 0.4, 0.7, n_samples=2000)
-    found, values = [], []
+    found = []
+    values = []
     for t in range(80):
         state, info = inference.step(state, None, rng)
         state.step_size = EPS

@@ -26,7 +26,10 @@ from components.errors import ConfigMismatchError
 from components.inference.sgmcmc import recipe_terms
 from runner.execution.rng import Streams
 
-K, P, A, EPS = 3, 2, 1.3, 0.1
+K = 3
+P = 2
+A = 1.3
+EPS = 0.1
 SIZES = {"langevin": P, "hamiltonian": 2 * P, "thermostat": 2 * P + 1, "thermostats": 3 * P}
 NEWTON: dict[str, Any] = {"mass": 1.0, "speed": None}
 EINSTEIN: dict[str, Any] = {"mass": 0.7, "speed": 0.9}
@@ -156,10 +159,12 @@ def test_special_cases_step_by_step(dynamics, other, noise):
     settings = {"chains": K, "step_size": 0.01, "burn_in": 0, "thinning": 1} | noise
     if other == "sghmc":
         settings["friction"] = A
-    two, again = component("inference", other, **settings), Streams(0)
+    two = component("inference", other, **settings)
+    again = Streams(0)
     special = two.init(model, problem, again)
     for _, batch in problem.batches("minibatch", Streams(1), 0, 8):
-        state, special = one.step(state, batch, rng)[0], two.step(special, batch, again)[0]
+        state = one.step(state, batch, rng)[0]
+        special = two.step(special, batch, again)[0]
         assert_close(state.theta, special.theta)
 
 
@@ -167,7 +172,11 @@ def test_special_cases_step_by_step(dynamics, other, noise):
 
 
 def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not():
-    D, Q = (lambda z: twisted(z)[0]), (lambda z: twisted(z)[1])
+    def D(z):
+        return twisted(z)[0]
+
+    def Q(z):
+        return twisted(z)[1]
 
     def drift(share):
         def mu(z):

@@ -115,7 +115,8 @@ def test_the_gradient_of_all_rows_may_come_in_parts(monkeypatch, model_name, row
 
 @pytest.mark.parametrize("gradient", GRADIENTS)
 def test_noise_estimate_is_unbiased(gradient):
-    problem, keys = noisy_sines(6), {"noise_estimate": True}
+    problem = noisy_sines(6)
+    keys = {"noise_estimate": True}
     sghmc, model, state = started(problem, "linear_regression", gradient, "sghmc", **keys)
     theta = state.theta + 0.3
 
@@ -131,7 +132,8 @@ def test_noise_estimate_is_unbiased(gradient):
 
 
 def test_a_batch_of_one_row_has_no_noise_to_estimate():
-    problem, keys = noisy_sines(6), {"noise_estimate": True}
+    problem = noisy_sines(6)
+    keys = {"noise_estimate": True}
     sghmc, _, state = started(problem, "linear_regression", "plain", "sghmc", **keys)
     with pytest.raises(ConfigMismatchError, match="batch of 1 row"):
         sghmc.step(state, picked(problem, [0]), Streams(0))
@@ -156,7 +158,8 @@ def test_a_batch_of_one_row_has_no_noise_to_estimate():
 )
 @pytest.mark.parametrize("stop", [3, 10])
 def test_resumed_is_bit_identical(tmp_path, name, keys, stop):
-    problem, model = noisy_sines(24, batch_size=6), component("model", "linear_regression")
+    problem = noisy_sines(24, batch_size=6)
+    model = component("model", "linear_regression")
     small = {"chains": 3, "burn_in": 6, "thinning": 2, "step_size": 0.001}
     inference = component("inference", name, **keys | small)
     state = check_resumed(inference, model, problem, tmp_path, 15, stop)

@@ -13,7 +13,8 @@ from support.targets.known_targets import correlated
 from components.inference.sgmcmc import repulsion, svgd
 from runner.execution.rng import Streams
 
-STEPS, R = 25, 3
+STEPS = 25
+R = 3
 METHODS = {
     "sgld": [{"schedule": "polynomial"}],
     "sgld_r": [{"bandwidth": "median"}, {"bandwidth": 1.5, "repulsion_until": 12}],
@@ -65,7 +66,8 @@ def drawn_of_each(draw):
 
 def together(n):
     """The streams of n seeds at once."""
-    rng, alone = Streams(0), [Streams(seed) for seed in range(n)]
+    rng = Streams(0)
+    alone = [Streams(seed) for seed in range(n)]
     for name in ("init", "noise"):
         generator = SideBySide()
         generator.parts = [getattr(streams, name) for streams in alone]
@@ -92,7 +94,8 @@ def largest_difference(name, keys):
     assert folded.draws.shape == (4 * R, STEPS - 5, 2)
     worst = 0.0
     for r in range(R):
-        alone, mine = sampled(name, 1, Streams(r), keys), folded.select_replicate(r)
+        alone = sampled(name, 1, Streams(r), keys)
+        mine = folded.select_replicate(r)
         assert torch.equal(mine.start, alone.start)
         assert mine.replicates == 1
         worst = max(worst, float((mine.draws - alone.draws).abs().max()))
@@ -155,7 +158,8 @@ def test_scores_figures_and_files(tmp_path):
             assert scores[name].shape == (3,)
             assert float(scores[name][r]) == value, name
     assert len({float(v) for v in scores["error_mean"]}) == 3
-    drawn, first = problem.draw(posterior, rng), problem.draw(posterior.select_replicate(0), rng)
+    drawn = problem.draw(posterior, rng)
+    first = problem.draw(posterior.select_replicate(0), rng)
     assert drawn.keys() == first.keys()
     lines = [figure["trace"].axes[0].get_lines() for figure in (drawn, first)]
     assert [len(some) for some in lines] == [4, 4]

@@ -13,7 +13,10 @@ from torch.testing import assert_close
 from components.inference.sgmcmc.repulsion import BlockInteraction, among, within_blocks
 from runner.execution.rng import Streams
 
-L, P, H, M = 4, 3, 1.7, 2
+L = 4
+P = 3
+H = 1.7
+M = 2
 
 
 @pytest.fixture
@@ -64,7 +67,8 @@ def test_the_noise_has_the_blocks_kernel_for_covariance(theta):
 
 def test_one_block_of_all_is_the_full_kernel(theta):
     gradient = torch.ones_like(theta)
-    of_all, blocks = among(theta, 1, H), within_blocks(theta, 1, H, L, Streams(0).noise)
+    of_all = among(theta, 1, H)
+    blocks = within_blocks(theta, 1, H, L, Streams(0).noise)
     assert_close(blocks.average(gradient), of_all.average(gradient))
     assert_close(blocks.correction(), of_all.correction())
     assert {key: float(v) for key, v in blocks.facts().items()} == pytest.approx(

@@ -32,7 +32,10 @@ class RowsOfChains(PriorOfTwo):
 def chains_on_minibatches(name, gradient, eps, steps, n_chains=4000, **keys):
     """Where chains are that see two rows at a time, each its own; (θ [C, P], the problem, the
     method's state)."""
-    problem, model, rng, size = noisy_sines(8), RowsOfChains(), Streams(0), 4
+    problem = noisy_sines(8)
+    model = RowsOfChains()
+    rng = Streams(0)
+    size = 4
     inference = component(
         "inference", name, chains=n_chains, gradient=gradient, step_size=eps, thinning=10**6, **keys
     )
@@ -61,12 +64,16 @@ def moments(problem, eps, gradient):
     every minibatch.
 
     ĝ(θ) = b − A θ for each batch, so that Σ = E[(I − εA) Σ (I − εA)ᵀ] + ε² Cov(b − A m) + 2εI."""
-    X, y, eye = problem.train.x, problem.train.y[:, 0], torch.eye(2, dtype=F64)
+    X = problem.train.x
+    y = problem.train.y[:, 0]
+    eye = torch.eye(2, dtype=F64)
     precision = eye + X.T @ X / RowsOfChains.sigma2
     m = torch.linalg.solve(precision, X.T @ y / RowsOfChains.sigma2)
     spread = []
     for rows in combinations(range(problem.n), 4):
-        x, label, scale = X[list(rows)], y[list(rows)], problem.n / 4 / RowsOfChains.sigma2
+        x = X[list(rows)]
+        label = y[list(rows)]
+        scale = problem.n / 4 / RowsOfChains.sigma2
         A = eye + scale * x.T @ x
         # 0 with control variates, as θ̂ = m
         off = (gradient == "plain") * (scale * x.T @ label - A @ m)

@@ -17,7 +17,9 @@ from components.inference.sgmcmc.repulsion import (
     square_distances,
 )
 
-L, P, H = 4, 3, 1.7
+L = 4
+P = 3
+H = 1.7
 REPULSIVE = ["sgld_r", "sgdm_r", "adam_nr"]
 
 
@@ -51,7 +53,8 @@ def test_kernel_is_the_rbf_kernel_and_its_heuristic_that_of_liu_and_wang():
 
 
 def test_drift_and_correction_are_those_of_the_recipe_for_D_K():
-    theta, gradient = particles(), particles(1)
+    theta = particles()
+    gradient = particles(1)
     fast = interaction(theta)
     D = D_K(theta.flatten())
     assert_close(fast.average(gradient).flatten(), D @ gradient.flatten())
@@ -61,7 +64,8 @@ def test_drift_and_correction_are_those_of_the_recipe_for_D_K():
 
 
 def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
-    theta, m = particles(), particles(2)
+    theta = particles()
+    m = particles(2)
 
     def Q(state):
         D = D_K(state[: L * P])
@@ -76,7 +80,8 @@ def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
 
 
 def test_noise_has_the_covariance_of_D_K():
-    theta, g = 0.7 * particles(), generator(3)
+    theta = 0.7 * particles()
+    g = generator(3)
     fast = interaction(theta)
     draws = torch.stack([fast.noise(g, 1e-10)[0].flatten() for _ in range(15_000)])
     exact = D_K(theta.flatten())
@@ -89,12 +94,14 @@ def test_noise_has_the_covariance_of_D_K():
 def generator_z(bandwidth, systems=1500, sign=1.0, diffusion="K"):
     """Largest |z| of E_π[b·∇f + tr(D ∇²f)], f = Σ_l ‖z_l‖² and ‖Σ_l z_l‖², over systems of 4
     particles of N(0, I₂)."""
-    g, values = generator(0), []
+    g = generator(0)
+    values = []
     for z in normal(g, systems, L, 2):
         fast = Interaction(z, *kernel(z, bandwidth))
         unit = torch.eye(L, dtype=F64)
         D = {"K": fast.K, "I": unit, "2K": 2 * fast.K, "0": 0 * unit}[diffusion] / L
-        drift, total = fast.average(-z) + sign * fast.correction(), z.sum(0)
+        drift = fast.average(-z) + sign * fast.correction()
+        total = z.sum(0)
         own = (2 * z * drift).sum() + 4 * D.trace()
         values.append([float(own), float((2 * total * drift).sum() + 4 * D.sum())])
     return float(z_score(double(values), 0.0).abs().max())
@@ -140,7 +147,8 @@ def test_distances_of_particles_far_from_the_origin_keep_their_digits():
 
 
 def test_without_repulsion_particles_do_not_see_each_other():
-    theta, gradient = particles(), particles(1)
+    theta = particles()
+    gradient = particles(1)
     alone = Interaction(theta, None, None)
     assert_close(alone.average(gradient), gradient / L)
     assert alone.correction() == 0.0

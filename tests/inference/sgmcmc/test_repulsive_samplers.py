@@ -14,7 +14,9 @@ from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Interaction
 from runner.execution.rng import Streams
 
-S, L, BANDWIDTH = 40, 5, 0.9
+S = 40
+L = 5
+BANDWIDTH = 0.9
 
 
 def gradient(target, z):
@@ -48,7 +50,8 @@ def sgdm_r(target, steps, rng, step_size, friction):
 def adam_nr(target, steps, rng, step_size, beta1, beta2, damping, adapt):
     """The three lines of the docstring."""
     z = target.sample_prior(4, rng.init)
-    m, v = torch.zeros_like(z), torch.zeros_like(z)
+    m = torch.zeros_like(z)
+    v = torch.zeros_like(z)
     for t in range(1, steps + 1):
         slope = gradient(target, z)
         v = beta2 * v + (1 - beta2) * slope**2
@@ -69,7 +72,8 @@ def svgd(target, steps, rng, step_size):
 
 def svgd_adagrad(target, steps, rng, step_size, scaling, beta2):
     """Each coordinate scaled by the root of its averaged squares."""
-    z, squares = target.sample_prior(4, rng.init), None
+    z = target.sample_prior(4, rng.init)
+    squares = None
     for _ in range(steps):
         phi = force(z, gradient(target, z), BANDWIDTH) / 4
         squares = phi**2 if squares is None else beta2 * squares + (1 - beta2) * phi**2
@@ -124,7 +128,9 @@ def test_stationary_moments_are_those_of_the_target(name):
     assert systems_z(name) < 4
 
 
-CORRECTION, NOISE, AVERAGE = Interaction.correction, Interaction.noise, Interaction.average
+CORRECTION = Interaction.correction
+NOISE = Interaction.noise
+AVERAGE = Interaction.average
 MUTANTS = {
     "attraction": {"correction": lambda self: -CORRECTION(self)},
     "uncorrelated": {"noise": lambda self, g, j: NOISE(Interaction(self.theta, None, None), g, j)},

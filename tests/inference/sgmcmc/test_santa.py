@@ -42,12 +42,17 @@ class Quartic(PriorOfTwo):
 @pytest.mark.parametrize("correction", [True, False])
 def test_a_step_is_the_algorithm_in_print(correction, refine):
     """Coordinate by coordinate, with the temperature of A tᵞ."""
-    A, annealing, sigma, eta, explored = 2.0, 0.5, 0.7, 0.02, 4
+    A = 2.0
+    annealing = 0.5
+    sigma = 0.7
+    eta = 0.02
+    explored = 4
     keys = KEYS | {"coldness": A, "annealing": annealing, "burn_in": explored, "thinning": 1}
     method = component(
         "inference", "santa", **keys, refine=refine, correction=correction, adapt="always"
     )
-    rng, draws = Streams(0), Streams(0).noise
+    rng = Streams(0)
+    draws = Streams(0).noise
     state = method.init(Quartic(), None, rng)
     assert_close(state.alpha, torch.full((3, 2), eta**0.5 * 1.2, dtype=F64))
     for t in range(1, 8):
@@ -64,7 +69,8 @@ def test_a_step_is_the_algorithm_in_print(correction, refine):
                 old = g if t == 1 else 1 / math.sqrt(
                     0.3 + math.sqrt(float(state.v[k, j]) / (1 - sigma ** (t - 1)))
                 )  # fmt: skip
-                u, alpha = float(state.u[k, j]), float(state.alpha[k, j])
+                u = float(state.u[k, j])
+                alpha = float(state.alpha[k, j])
                 new = 0.0
                 if explores:
                     alpha += u * u - eta / beta
@@ -149,7 +155,8 @@ def test_refinement_descends_to_the_mode():
 class TwoModes(PriorOfTwo):
     """0.8 N(0, 0.8²) + 0.2 N(3, 0.8²)."""
 
-    dim, names = 1, ["x"]
+    dim = 1
+    names = ["x"]
 
     def sample_prior(self, n, generator):
         return 0.6 + 2 * normal(generator, n, 1)

@@ -22,8 +22,11 @@ from torch.testing import assert_close
 from components.inference.sgmcmc.psgld import curvature
 from runner.execution.rng import Streams
 
-K, P, STEPS = 3, 2, 6
-THETA, REST = slice(0, P), slice(P, 2 * P)
+K = 3
+P = 2
+STEPS = 6
+THETA = slice(0, P)
+REST = slice(P, 2 * P)
 
 
 class Skewed(PriorOfTwo):
@@ -31,7 +34,8 @@ class Skewed(PriorOfTwo):
     = 0."""
 
     def __init__(self, c=0.0):
-        self.a, self.c = double([3.0, 0.8]), c
+        self.a = double([3.0, 0.8])
+        self.c = c
 
     def log_prior(self, theta):
         return (self.a * theta - theta.exp()).sum(1) - 0.5 * self.c * (
@@ -41,7 +45,8 @@ class Skewed(PriorOfTwo):
 
 def path(name, model, **keys):
     """A method's state before and after each step."""
-    inference, rng = component("inference", name, chains=K, **keys), Streams(0)
+    inference = component("inference", name, chains=K, **keys)
+    rng = Streams(0)
     first = inference.init(model, None, rng)
     return list(pairwise([first, *(state for state, _ in walk(inference, model, STEPS))]))
 
@@ -72,9 +77,12 @@ def test_sgld():
 
 
 def test_sghmc():
-    model, C, eps = Skewed(0.7), 1.7, 0.1
+    model = Skewed(0.7)
+    C = 1.7
+    eps = 0.1
     states = path("sghmc", model, step_size=eps, friction=C)
-    D, H = constant(double([0.0, 0.0, C, C])), with_momentum(model.U, P)
+    D = constant(double([0.0, 0.0, C, C]))
+    H = with_momentum(model.U, P)
     for (before, after), drew in zip(states, noises("xi"), strict=True):
         for k in range(K):
             z = torch.cat([before.theta[k], before.r[k]])
@@ -84,15 +92,21 @@ def test_sghmc():
 
 
 def test_sgd_momentum():
-    model, eps, every = Skewed(0.7), 0.1, 3
+    model = Skewed(0.7)
+    eps = 0.1
+    every = 3
     states = path("sgd_momentum", model, step_size=eps, resample_every=every)
-    H, resampled = with_momentum(model.U, P), 0
+    H = with_momentum(model.U, P)
+    resampled = 0
     for (before, after), drew in zip(states, noises("xi", "anew"), strict=True):
         for k in range(K):
-            theta, m, kick = before.theta[k], before.m[k], eps
+            theta = before.theta[k]
+            m = before.m[k]
+            kick = eps
             # a fresh momentum at time t, and half a step from there
             if drew["anew"][k, 0] < 1 / every:
-                m, kick = drew["xi"][k], eps / 2
+                m = drew["xi"][k]
+                kick = eps / 2
                 resampled += 1
             m = flow(torch.cat([theta, m]), H, kick)[REST]
             theta = flow(torch.cat([theta, m]), H, eps)[THETA]
@@ -121,14 +135,19 @@ def test_psgld(alpha, correction):
     drew = noises("probe", "xi") if correction else noises("xi")
     for t, (before, after) in enumerate(states):
         for k in range(K):
-            theta, D = before.theta[k], scales(model, before.v[k], t, alpha, 0.5)
+            theta = before.theta[k]
+            D = scales(model, before.v[k], t, alpha, 0.5)
             D0 = D if correction else constant(D(theta).detach().diagonal())  # as if constant: no Γ
             expected = euler(theta, model.U, D0, zero(P), 0.05, drew[t]["xi"][k])
             assert_close(after.theta[k], expected.detach())
 
 
 def test_adam_noise():
-    model, eps, beta1, beta2, damping = Skewed(0.7), 0.05, 0.8, 0.9, 0.1
+    model = Skewed(0.7)
+    eps = 0.05
+    beta1 = 0.8
+    beta2 = 0.9
+    damping = 0.1
     keys = {"step_size": eps, "beta1": beta1, "beta2": beta2, "damping": damping}
     states = path("adam_noise", model, adapt="always", **keys)
     h = (eps * (1 - beta1)) ** 0.5
@@ -137,7 +156,8 @@ def test_adam_noise():
         for k in range(K):
             theta = before.theta[k]
             M = 1 / scales(model, before.v[k], t, beta2, damping)(theta).detach().diagonal()
-            D, H = constant(torch.cat([0 * M, gamma * M])), with_momentum(model.U, P, M)
+            D = constant(torch.cat([0 * M, gamma * M]))
+            H = with_momentum(model.U, P, M)
             z = torch.cat([theta, before.m[k] / gamma])
             xi = torch.cat([0 * M, drew["xi"][k]])
             z = in_turn(z, H, D, lambda z: curl(P), h, xi, REST, THETA)
@@ -152,7 +172,8 @@ def test_adam_noise_without_momentum_is_psgld_without_correction():
 
 
 def test_sgd_momentum_with_a_momentum_for_each_step_is_sgld():
-    eps, model = 0.2, Skewed(0.7)
+    eps = 0.2
+    model = Skewed(0.7)
     momentum = path("sgd_momentum", model, step_size=eps, resample_every=1)
     D = constant(torch.ones(P, dtype=F64))
     for (before, after), drew in zip(momentum, noises("xi", "anew"), strict=True):
@@ -166,8 +187,10 @@ def test_curvature_is_an_unbiased_diagonal():
         hessians = [torch.autograd.functional.hessian(model.U, row) for row in theta]
         return -torch.stack(hessians).diagonal(dim1=1, dim2=2)
 
-    model, separate = Skewed(0.7), Skewed()
-    theta, g = model.sample_prior(4, generator(0)), generator(1)
+    model = Skewed(0.7)
+    separate = Skewed()
+    theta = model.sample_prior(4, generator(0))
+    g = generator(1)
     probes = torch.stack([curvature(model, theta, None, g) for _ in range(2000)])
     assert z_score(probes, diagonal(model)).abs().max() < 4
     assert probes.std(0).min() > 0.1  # off-diagonal entries are there

@@ -35,9 +35,14 @@ from torch.testing import assert_close
 from components.inference.sgmcmc import adam_noise, psgld, sgd_momentum, sghmc
 from runner.execution.rng import Streams
 
-TARGET, P = correlated(), 2
-THETA, REST = slice(0, P), slice(P, 2 * P)
-C, M, BETA1, EVERY = 1.5, double([2.0, 0.7]), 0.8, 5
+TARGET = correlated()
+P = 2
+THETA = slice(0, P)
+REST = slice(P, 2 * P)
+C = 1.5
+M = double([2.0, 0.7])
+BETA1 = 0.8
+EVERY = 5
 ROOT = M - 0.1  # √v̂, where λ = 0.1
 KEYS: dict[str, dict[str, Any]] = {
     "sgld": {},
@@ -54,7 +59,8 @@ def U(theta):
 
 def covariance(name, eps):
     """Stationary covariance of θ, from the recipe written out."""
-    unit, eye = torch.ones(P, dtype=F64), torch.eye(2 * P, dtype=F64)
+    unit = torch.ones(P, dtype=F64)
+    eye = torch.eye(2 * P, dtype=F64)
     if name in ("sgld", "psgld"):
         D = torch.diag(unit if name == "sgld" else 1 / M)
         return stationary(lambda z, xi: euler(z, U, lambda z: D, zero(P), eps, xi), P)
@@ -68,11 +74,17 @@ def covariance(name, eps):
             return (1 - 1 / EVERY) * on @ S @ on.T + anew @ fresh @ anew.T / EVERY
 
         return fixed_point(f, 2 * P)[THETA, THETA]
-    h, mass, rate, order = eps, unit, C * unit, (THETA, REST)
+    h = eps
+    mass = unit
+    rate = C * unit
+    order = (THETA, REST)
     if name == "adam_noise":
-        h, mass, order = (eps * (1 - BETA1)) ** 0.5, M, (REST, THETA)
+        h = (eps * (1 - BETA1)) ** 0.5
+        mass = M
+        order = (REST, THETA)
         rate = (1 - BETA1) / h * M
-    D, H = torch.block_diag(torch.zeros(P, P, dtype=F64), rate.diag()), with_momentum(U, P, mass)
+    D = torch.block_diag(torch.zeros(P, P, dtype=F64), rate.diag())
+    H = with_momentum(U, P, mass)
 
     def step(z, xi):
         return in_turn(z, H, lambda z: D, lambda z: curl(P), h, xi, *order)
@@ -146,7 +158,8 @@ def test_a_mutant_rests_elsewhere(mutant):
 
 def test_variances_of_docstrings():
     along, across = torch.linalg.eigh(TARGET.covariance)
-    sgld, momentum = along / (1 - 0.1 / (2 * along)), along / (1 - 0.3**2 / (4 * along))
+    sgld = along / (1 - 0.1 / (2 * along))
+    momentum = along / (1 - 0.3**2 / (4 * along))
     assert_close(covariance("sgld", 0.1), across @ sgld.diag() @ across.T)
     assert_close(covariance("sgd_momentum", 0.3), across @ momentum.diag() @ across.T)
 
@@ -158,7 +171,8 @@ def skewed(cls=psgld.PSGLD, eps=0.02, chains=600, **keys):
     values = defaults("inference", "psgld") | {
         "chains": chains, "step_size": eps, "burn_in": int(8 / eps), "thinning": int(0.5 / eps), "damping": 1.0,
     }  # fmt: skip
-    inference, target = cls.model_validate(values | keys), GammaTarget()
+    inference = cls.model_validate(values | keys)
+    target = GammaTarget()
     draws = inference.posterior(run_chains(inference, target, int(24 / eps))[0])
     return moment_z(draws, target), float((draws.second_moment / target.second - 1).abs().max())
 

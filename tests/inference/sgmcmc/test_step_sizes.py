@@ -20,7 +20,9 @@ def test_polynomial():
 
 
 def test_cyclical_is_zhang_eq_1():
-    K, M = 12, 3  # their k counts from 1, and ⌈K/M⌉ steps are a cycle
+    # their k counts from 1, and ⌈K/M⌉ steps are a cycle
+    K = 12
+    M = 3
     cycle = math.ceil(K / M)
     expected = [
         0.2 / 2 * (math.cos(math.pi * ((k - 1) % cycle) / cycle) + 1) for k in range(1, K + 1)

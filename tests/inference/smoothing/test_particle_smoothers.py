@@ -20,7 +20,9 @@ from components.series.smoothing.transitions import pairs
 from runner.execution.rng import Streams
 
 SMOOTHERS = ["ffbs", "ffbsi", "two_filter"]
-T, R, N = 6, 60, 600
+T = 6
+R = 60
+N = 600
 
 
 def matrix(*rows):
@@ -66,10 +68,8 @@ def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
         # quantiles of finitely many particles are biased
         assert (found.mean(0) - true).abs().max() < 0.08
     s = problem.system
-    expected, spread = (
-        exact.mean @ s.H.T,
-        (s.H @ exact.covariance @ s.H.T + s.Sigma).diagonal(dim1=1, dim2=2),
-    )
+    expected = exact.mean @ s.H.T
+    spread = (s.H @ exact.covariance @ s.H.T + s.Sigma).diagonal(dim1=1, dim2=2)
     assert z_score(got.signal.mean, expected).abs().max() < 4.5
     assert (
         got.signal.upper.mean(0) - expected - 1.6448536269514722 * spread.sqrt()
@@ -120,8 +120,11 @@ def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, blo
 
 def test_ffbs_weights_are_the_printed_ones():
     """w_{t|T}^i = Σ_j w_{t+1|T}^j w_t^i f(x_{t+1}^j | x_t^i) / Σ_l w_t^l f(x_{t+1}^j | x_t^l)."""
-    problem, model, n = sequence(GENTLE, 4, 2), LinearGaussianModule(GENTLE), 9
-    inference, rng = smoother("ffbs", n), Streams(1)
+    problem = sequence(GENTLE, 4, 2)
+    model = LinearGaussianModule(GENTLE)
+    n = 9
+    inference = smoother("ffbs", n)
+    rng = Streams(1)
     state = inference.init(model, problem, rng)
     clouds = []
     for _, batch in problem.batches("observation", rng, 0, 4):
@@ -129,9 +132,11 @@ def test_ffbs_weights_are_the_printed_ones():
         clouds.append((state.filter.weighted.x.clone(), state.filter.weighted.log_w.exp()))
     got = inference.posterior(state)
     for r in range(2):
-        x, w = clouds[-1][0][r], clouds[-1][1][r]
+        x = clouds[-1][0][r]
+        w = clouds[-1][1][r]
         for t in range(2, -1, -1):
-            before, own = clouds[t][0][r], clouds[t][1][r]
+            before = clouds[t][0][r]
+            own = clouds[t][1][r]
             law = torch.distributions.MultivariateNormal((before @ GENTLE.A.T)[:, None], GENTLE.Q)
             f = law.log_prob(x).exp()  # [i, j]
             w = own * (f / (own @ f) @ w)
@@ -142,7 +147,8 @@ def test_ffbs_weights_are_the_printed_ones():
 
 @pytest.mark.parametrize("name", SMOOTHERS)
 def test_beta_to_zero_is_the_smoother_of_the_bootstrap_filter(name):
-    problem, model = gappy(True), LinearGaussianModule(GENTLE)
+    problem = gappy(True)
+    model = LinearGaussianModule(GENTLE)
     exact = run(smoother(name, 50), model, problem, Streams(3))
     zero = run(smoother(name, 50, beta=0.0), model, problem, Streams(3))
     for what in ("mean", "variance", "lower", "upper"):
@@ -153,7 +159,8 @@ def test_beta_to_zero_is_the_smoother_of_the_bootstrap_filter(name):
 
 @pytest.mark.parametrize("name", SMOOTHERS)
 def test_the_way_back_is_the_same_whenever_it_is_asked_for(name):
-    problem, model = gappy(False), LinearGaussianModule(GENTLE)
+    problem = gappy(False)
+    model = LinearGaussianModule(GENTLE)
     inference = smoother(name, 40)
     quiet = run(inference, model, problem, Streams(2))
     rng = Streams(2)

@@ -32,14 +32,18 @@ class OfUnknownPrior:
     """The same log joint, which does not say that its prior is Gaussian."""
 
     def __init__(self, model: LinearRegressionModule):
-        self.dim, self.names, self.constrain = model.dim, model.names, model.constrain
-        self.sample_prior, self.log_prior = model.sample_prior, model.log_prior
+        self.dim = model.dim
+        self.names = model.names
+        self.constrain = model.constrain
+        self.sample_prior = model.sample_prior
+        self.log_prior = model.log_prior
         self.log_likelihood = model.log_likelihood
 
 
 def some_q(model, full=True, noise="shared"):
     g = generator(1)
-    target, mean = RowwiseLogJoint(model), 0.3 * normal(g, model.dim)
+    target = RowwiseLogJoint(model)
+    mean = 0.3 * normal(g, model.dim)
     q = GlobalGaussian(target, mean, 0.4, full, noise)
     with torch.no_grad():
         q.log_std += 0.2 * normal(g, model.dim)

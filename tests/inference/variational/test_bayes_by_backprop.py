@@ -25,7 +25,8 @@ def state_of(**changes):
 def gradients(inference, state, how, n):
     """∇ of the bound by μ and log σ, end to end [n, 2P], always on the same noise."""
     generator = torch.Generator().manual_seed(4)
-    parameters, found = [state.q.network.theta, state.q.log_std], []
+    parameters = [state.q.network.theta, state.q.log_std]
+    found = []
     for _ in range(n):
         value = inference.bound(state.q, PROBLEM.train, generator, how)["elbo"]
         found.append(torch.cat(torch.autograd.grad(value, parameters)))
@@ -35,7 +36,8 @@ def gradients(inference, state, how, n):
 def test_terms_literally():
     inference, state = state_of(n_samples=2)
     q = state.q
-    mu, sd = q.network.theta.detach(), q.log_std.detach().exp()
+    mu = q.network.theta.detach()
+    sd = q.log_std.detach().exp()
     theta = q.draw(2, generator(4))
     f = q.network.outputs(theta, PROBLEM.train.x).detach()
     log_likelihood = sum(

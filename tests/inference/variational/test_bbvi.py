@@ -44,10 +44,8 @@ def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
     mass = q.log_density(points).exp() * (side[1] - side[0]) ** 2
     assert mass.detach().sum() == pytest.approx(1, abs=1e-4)
     g = generator(1)
-    noise, u = (
-        normal(g, 30_000, 2),
-        uniform(g, 30_000),
-    )
+    noise = normal(g, 30_000, 2)
+    u = uniform(g, 30_000)
     drawn = q.draw(noise, u).detach()
     mean = (mass[:, None] * points).sum(0).detach()
     assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 30_000**0.5).all()
@@ -75,7 +73,9 @@ def test_gradients_of_flexible_families_are_those_of_the_bound_on_a_grid(kind, g
     bound = (log_q.exp() * (target - log_q)).sum() * (side[1] - side[0]) ** 2
     parameters = list(q.parameters())
     exact = parameters_to_vector([bound[None], *torch.autograd.grad(bound, parameters)])
-    estimator, rng, drawn = component("gradient", gradient, n_samples=40), Streams(3), []
+    estimator = component("gradient", gradient, n_samples=40)
+    rng = Streams(3)
+    drawn = []
     state = estimator.init(q, rng)
     for _ in range(40):
         gradients, terms, state = estimator.estimate(q, problem.train, rng, state)
@@ -111,18 +111,17 @@ def test_rao_blackwell_literally_and_its_variance():
     assert float(terms["elbo"]) == pytest.approx(float(elbo.mean()), rel=1e-9)
 
     def trace(name, **changes):
-        estimator, rng = component("gradient", name, n_samples=6, **changes), Streams(5)
+        estimator = component("gradient", name, n_samples=6, **changes)
+        rng = Streams(5)
         drawn = [
             torch.cat([g.detach() for g in estimator.estimate(q, problem.train, rng, None)[0]])
             for _ in range(400)
         ]
         return float(torch.stack(drawn).var(0).sum())
 
-    with_control, without, reinforce = (
-        trace("rao_blackwell"),
-        trace("rao_blackwell", control=False),
-        trace("reinforce"),
-    )
+    with_control = trace("rao_blackwell")
+    without = trace("rao_blackwell", control=False)
+    reinforce = trace("reinforce")
     assert with_control < 0.5 * without
     assert without < reinforce
 
@@ -166,7 +165,9 @@ def test_rows_without_labels_and_the_exact_evidence():
 
 def test_the_control_is_unbiased_with_two_draws():
     """Where the bias of a coefficient from the same draws would be largest."""
-    module, data, rng = line_gaussian(False, "shared"), line_rows(), Streams(7)
+    module = line_gaussian(False, "shared")
+    data = line_rows()
+    rng = Streams(7)
     estimator = component("gradient", "rao_blackwell", n_samples=2)
     drawn = [torch.cat(estimator.estimate(module, data, rng, None)[0]) for _ in range(2500)]
     z = z_score(torch.stack(drawn).detach(), line_gradient(module, data))

@@ -60,8 +60,10 @@ def test_no_cycle_falls_and_a_fall_ends_the_run(name):
         problem, _ = load("mixture_sim", n_train=40, n_test=5)
         model = component("model", name)
     else:
-        problem, model = MODELS[name][1], None
-    inference, rng = component("inference", "cavi", starts=3, draws=20), Streams(0)
+        problem = MODELS[name][1]
+        model = None
+    inference = component("inference", "cavi", starts=3, draws=20)
+    rng = Streams(0)
     built = MODELS[name][0] if model is None else model.build(problem, rng)
     state = inference.init(built, problem, rng)
     values = [state.objective]
@@ -82,7 +84,8 @@ def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
     model, problem = MODELS["normal_gamma"]
     factors = fitted(model.mean_field(), problem.train)
     m, kappa, a_n, b_n = model.exact(problem.train)
-    a, b = factors["a"][0], factors["b"][0]
+    a = factors["a"][0]
+    b = factors["b"][0]
     assert float(a) == model.a + 0.5 * 6
     assert float(b) * (1 - 1 / (2 * float(a))) == pytest.approx(b_n, rel=1e-10)
     assert float(factors["m"]) == m
@@ -113,11 +116,13 @@ def test_the_mean_of_a_probit_is_its_mode_and_its_bound_is_literal():
     model = made("probit_regression", problem, intercept_scale=None, prior_scale=1.5)
     ascent = model.mean_field()
     factors = fitted(ascent, problem.train, 3)
-    m, V = factors["m"][0], factors["V"][0]
+    m = factors["m"][0]
+    V = factors["V"][0]
     X, y = model.select(problem.train)
     literal = 0.0
     for x, label in zip(X, y.tolist(), strict=True):
-        f, spread = float(x @ m), float(x @ V @ x)
+        f = float(x @ m)
+        spread = float(x @ V @ x)
         ends = (-f, 20.0) if label else (-20.0, -f)  # scipy has no entropy of a half line
         cut = stats.truncnorm(*ends, loc=f)
         square = cut.var() + cut.mean() ** 2 - 2 * cut.mean() * f + f**2 + spread  # E(z − xᵀβ)²
@@ -143,7 +148,8 @@ def test_a_logistic_cycle_is_jaakkola_and_jordans():
     model = made("logistic_regression", problem, intercept_scale=None, prior_scale=1.5)
     ascent = model.mean_field()
     factors = fitted(ascent, problem.train, 2)
-    m, V = factors["m"][0], factors["V"][0]
+    m = factors["m"][0]
+    V = factors["V"][0]
     X, y = model.select(problem.train)
     xi = torch.stack([(x @ (V + torch.outer(m, m)) @ x).sqrt() for x in X])
     curve = [(torch.sigmoid(e) - 0.5) / (2 * e) for e in xi]
@@ -173,7 +179,8 @@ def test_a_linear_regression_reaches_its_fixed_point():
     factors = fitted(model.mean_field(), problem.train)
     known = model.coefficients(problem.train)
     b_n = known.noise_posterior(*model.noise)[1]
-    a, b = float(factors["a"]), float(factors["b"])
+    a = float(factors["a"])
+    b = float(factors["b"])
     assert b * (1 - 1 / (2 * a)) == pytest.approx(float(b_n), rel=1e-9)  # D = 1
     assert_close(factors["V"][0], b / a * known.covariance)
     assert model.mean_field().objective(factors, problem.train) < model.log_evidence(problem.train)

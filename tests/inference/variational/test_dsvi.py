@@ -27,13 +27,15 @@ dsvi = partial(component, "inference", "dsvi")
     "options", [{}, {"natural_layers": "all", "noise_warmup": 4, "schedule": "cosine"}]
 )
 def test_resumed_run_is_bit_identical(name, options, tmp_path):
-    problem, model = real(batch_size=16), component("model", name, **MODEL)
+    problem = real(batch_size=16)
+    model = component("model", name, **MODEL)
     assert len(tensors(check_resumed(dsvi(**options), model, problem, tmp_path, 7, 3))) > 10
 
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "idgp"])
 def test_it_learns(name):
-    problem, model = real(n=80, missing=0.3), component("model", name, n_inducing=20, inner_dim=3)
+    problem = real(n=80, missing=0.3)
+    model = component("model", name, n_inducing=20, inner_dim=3)
     inference = dsvi(lr=0.03)
     start, _ = train(inference, model, problem, 0)
     end, rng = train(inference, model, problem, 300)
@@ -62,7 +64,8 @@ def test_schedules():
 
 
 def test_noise_warmup_holds_the_noise_and_nothing_else():
-    problem, model = real(), component("model", "smdgp", **MODEL)
+    problem = real()
+    model = component("model", "smdgp", **MODEL)
     inference = dsvi(noise_warmup=3)
     start, _ = train(inference, model, problem, 0)
     held, _ = train(inference, model, problem, 3)
@@ -85,7 +88,8 @@ SHALLOW = {
 def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
     """Conjugate and without inner layers: after one step with γ = 1 the gradient in q(u)
     vanishes."""
-    problem, model = real(), component("model", name, n_inducing=10, **SHALLOW[name])
+    problem = real()
+    model = component("model", name, n_inducing=10, **SHALLOW[name])
 
     def bound_after(gamma):
         inference = dsvi(natural_layers="top", natural_gamma=gamma, lr=1e-12)
@@ -103,7 +107,8 @@ def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
 
 
 def test_natural_parameters_are_not_adams():
-    problem, model = real(), component("model", "mmdgp", **MODEL)
+    problem = real()
+    model = component("model", "mmdgp", **MODEL)
     for layers, expected in (("none", 0), ("top", 2), ("all", 6)):
         state, _ = train(dsvi(natural_layers=layers), model, problem, 0)
         held = len(state.optimizer.parameters)
@@ -111,7 +116,8 @@ def test_natural_parameters_are_not_adams():
 
 
 def test_clipping_bounds_what_adam_sees():
-    problem, model = real(), component("model", "smdgp", **MODEL)
+    problem = real()
+    model = component("model", "smdgp", **MODEL)
     inference = dsvi(clip_norm=1e-3)
     state, rng = train(inference, model, problem, 0)
     state, info = inference.step(state, problem.train, rng)

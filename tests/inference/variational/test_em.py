@@ -73,7 +73,8 @@ def test_objectives_rise_and_the_best_start_is_handed_back():
 
 def test_labels_are_predicted_at_the_point():
     problem = labels(n=30, D=2)
-    inference, rng = component("inference", "em"), Streams(0)
+    inference = component("inference", "em")
+    rng = Streams(0)
     state = inference.init(made("probit_regression", problem), problem, rng)
     state, _ = advance(inference, state, problem, rng, 0, 20)
     posterior = inference.posterior(state)

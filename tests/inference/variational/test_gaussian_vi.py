@@ -111,7 +111,8 @@ class WithThem(Model):
 
 
 def test_a_gradient_that_q_does_not_serve_is_refused_whatever_the_model_offers():
-    data, inference = component("dataset", "two_moons"), gaussian_vi()
+    data = component("dataset", "two_moons")
+    inference = gaussian_vi()
     check_pairs(data, component("model", "logistic_regression"), inference, None)
     wrong = inference.model_copy(update={"gradient": OfLayers(name="of_layers")})
     with pytest.raises(

@@ -25,7 +25,8 @@ from runner.execution.rng import Streams
 # the bound
 def at_posterior(model, problem, noise="shared"):
     m, S = posterior(model, problem)
-    q, L = GlobalGaussian(RowwiseLogJoint(model), m, 1.0, True, noise), torch.linalg.cholesky(S)
+    q = GlobalGaussian(RowwiseLogJoint(model), m, 1.0, True, noise)
+    L = torch.linalg.cholesky(S)
     with torch.no_grad():
         q.log_std.copy_(L.diagonal().log())
         q.lower.copy_(L[tuple(torch.tril_indices(*L.shape, -1))])
@@ -35,7 +36,8 @@ def at_posterior(model, problem, noise="shared"):
 
 def test_at_the_posterior_rows_sum_to_the_evidence_at_every_draw():
     problem, model = regression()
-    evidence, q = model.log_evidence(problem.train), at_posterior(model, problem)
+    evidence = model.log_evidence(problem.train)
+    q = at_posterior(model, problem)
     z = q.sample(problem.train, 6, Streams(0).noise)
     whole = (q.log_joint(problem.train, z) - q.log_q(problem.train, z)).sum(1)
     assert torch.allclose(whole, evidence.expand(6), atol=1e-9)
@@ -46,7 +48,8 @@ def test_at_the_posterior_vargrad_is_zero_at_every_draw():
     """f is the evidence at every θ, so that its variance over draws has no gradient (Boustati 2021,
     eq. 5.10)."""
     problem, model = regression()
-    q, rng = at_posterior(model, problem), Streams(0)
+    q = at_posterior(model, problem)
+    rng = Streams(0)
     vargrad = component("gradient", "vargrad", n_samples=3)
     for _ in range(5):
         gradients, terms, _ = vargrad.estimate(q, problem.train, rng, vargrad.init(q, rng))
@@ -92,7 +95,9 @@ def test_the_bound_that_is_scored_is_that_of_all_rows_by_the_draws_of_the_poster
 
 def test_a_shared_draw_is_one_for_all_rows_and_rows_have_their_own():
     problem, model = regression()
-    rows, shared, own = problem.train, some_q(model), some_q(model, noise="rows")
+    rows = problem.train
+    shared = some_q(model)
+    own = some_q(model, noise="rows")
     noise = shared.draw_noise(rows, 3, Streams(0).noise)
     assert noise.shape == (3, 24, 4)
     assert noise.stride(1) == 0
@@ -162,7 +167,8 @@ def test_rows_with_draws_of_their_own_vary_less():
     problem, model = regression()
 
     def variance(noise):
-        q, rng = some_q(model, noise=noise), Streams(2)
+        q = some_q(model, noise=noise)
+        rng = Streams(2)
         draws = [parameters_to_vector(pathwise(q, problem.train, rng)) for _ in range(200)]
         return float(torch.stack(draws).var(0).sum())
 

@@ -28,7 +28,8 @@ class Function(nn.Module):
 
     def __init__(self, f, start):
         super().__init__()
-        self.theta, self.f = nn.Parameter(double(start)), f
+        self.theta = nn.Parameter(double(start))
+        self.f = f
 
     def draw_noise(self, batch, n_samples, generator):
         return normal(generator, 3)
@@ -46,8 +47,11 @@ def rosenbrock(theta):
 
 
 def run(module, p=None, steps=300, seed=0, **changes):
-    p, inference, rng = p or problem(), component("inference", "lbfgs", **changes), streams(seed)
-    state, infos = inference.init(module, p, rng), []
+    p = p or problem()
+    inference = component("inference", "lbfgs", **changes)
+    rng = streams(seed)
+    state = inference.init(module, p, rng)
+    infos = []
     for _, batch in p.batches(inference.requires.batch_kind, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
         infos.append(info)

@@ -109,8 +109,10 @@ def test_local_and_weight_sampling_agree_in_distribution():
     """For one row, sampling pre-activations or weights gives f of the same mean and variance,
     through a ReLU layer."""
     q, rng = some_q(real(n=3))
-    x, n = real(n=3).train.x, 40_000
-    by_weights, by_units = q.network.outputs(q.draw(n, rng.noise), x), q.local(x, n, rng.noise)
+    x = real(n=3).train.x
+    n = 40_000
+    by_weights = q.network.outputs(q.draw(n, rng.noise), x)
+    by_units = q.local(x, n, rng.noise)
     for power in (1, 2):
         a, b = (f**power for f in (by_weights, by_units))
         z = (a.mean(0) - b.mean(0)) / ((a.var(0) + b.var(0)) / n).sqrt()
@@ -160,7 +162,9 @@ def test_kl_scale_and_noise_prior_enter_the_bound():
 def test_warmup_climbs_with_the_weight_t_of_warmup(t):
     """6.2 of Rodríguez Santana and Hernández-Lobato: β = t/warmup, then 1; what is recorded is the
     bound itself."""
-    problem, rng, again = real(), Streams(0), Streams(0)
+    problem = real()
+    rng = Streams(0)
+    again = Streams(0)
     inference = component("inference", "mean_field_vi", kl_scale=0.5, warmup=10)
     state = replace(
         inference.init(component("model", "mlp").build(problem, rng), problem, rng), t=t

@@ -107,7 +107,8 @@ def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_othe
 def test_the_key_chooses_the_family_and_a_coarser_one_has_the_higher_bound():
     bounds = {}
     for joint in (["x1"], ["x1", "x2"], [], ["all"]):
-        inference, rng = component("inference", "cavi", starts=2, draws=20, joint=joint), Streams(0)
+        inference = component("inference", "cavi", starts=2, draws=20, joint=joint)
+        rng = Streams(0)
         state = inference.init(regression(), PROBLEM, rng)
         state, info = advance(inference, state, PROBLEM, rng, 0, 30)
         bounds[tuple(joint)] = float(info["elbo"])

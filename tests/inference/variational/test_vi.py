@@ -68,7 +68,8 @@ class WithoutNoise(Model):
 
 
 def test_pairs_that_do_not_fit_are_refused():
-    images, vae = component("dataset", "images"), component("model", "vae")
+    images = component("dataset", "images")
+    vae = component("model", "vae")
     with pytest.raises(
         ConfigError,
         match="model=vae needs binary or real values, those of dataset=counts are count",

@@ -32,7 +32,8 @@ def started(inference, problem):
 
 
 def test_it_learns_a_curve_and_its_bound_rises():
-    problem, inference = curve(), vi(lr=0.02, n_samples=2)
+    problem = curve()
+    inference = vi(lr=0.02, n_samples=2)
     state, rng = started(inference, problem)
     before = problem.score(inference.posterior(state), rng)
     state, info = advance(inference, state, problem, rng, 0, 400)
@@ -47,7 +48,8 @@ def test_the_score_is_minus_the_bound_on_all_rows_at_noise_that_stays(monkeypatc
     """-Σ_n S⁻¹ Σ_s log p(y_n | ε_ns) + KL, with KL once however many parts the rows are taken
     in."""
     monkeypatch.setattr(module_of_vi, "CHUNK", 25)
-    problem, inference = curve(), vi(bound_samples=3)
+    problem = curve()
+    inference = vi(bound_samples=3)
     state, _ = started(inference, problem)
     assert [tuple(noise.shape) for noise in state.noise] == [(3, 25, 2), (3, 25, 2), (3, 10, 2)]
     with torch.no_grad():

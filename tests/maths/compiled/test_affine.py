@@ -11,7 +11,9 @@ from torch.testing import assert_close
 from components.maths.compiled import affine as module
 from components.maths.compiled.affine import affine
 
-B, D, H = 60, 40, 30
+B = 60
+D = 40
+H = 30
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +37,8 @@ LAYOUTS = {
 
 @pytest.mark.parametrize(("of_x", "of_weight"), product(LAYOUTS, LAYOUTS))
 def test_matrices_of_any_strides_are_multiplied(of_x, of_weight):
-    x, weight = LAYOUTS[of_x](B, D), LAYOUTS[of_weight](H, D)
+    x = LAYOUTS[of_x](B, D)
+    weight = LAYOUTS[of_weight](H, D)
     for bias in (None, draw(H), draw(1).expand(H), draw(2 * H)[::2]):
         exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
         assert_close(affine(x, weight, bias).double(), exact, atol=3e-5, rtol=0)
@@ -43,7 +46,9 @@ def test_matrices_of_any_strides_are_multiplied(of_x, of_weight):
 
 @pytest.mark.parametrize("shape", [(D,), (1, D), (0, D), (2, 3, B, D)])
 def test_inputs_have_any_number_of_rows_and_of_dimensions(shape):
-    x, weight, bias = draw(*shape), draw(H, D), draw(H)
+    x = draw(*shape)
+    weight = draw(H, D)
+    bias = draw(H)
     assert_close(affine(x, weight, bias), F.linear(x, weight, bias))
 
 
@@ -68,7 +73,8 @@ def test_first_and_second_derivatives_are_those_of_torch(shape):
 def test_a_derivative_that_nobody_asks_for_is_not_taken(monkeypatch):
     x, weight, bias = (t.requires_grad_() for t in (draw(B, D), draw(H, D), draw(H)))
     given = {"x": x, "weight": weight, "bias": bias}
-    multiply, products = module._multiply, []
+    multiply = module._multiply
+    products = []
     monkeypatch.setattr(module, "_multiply", lambda *of: (products.append(of), multiply(*of))[1])
     for names, number in [("x", 1), ("weight", 1), ("bias", 0), ("x weight", 2)]:
         for through in (lambda t: t, torch.square):  # leaves, and what is computed from them
@@ -81,7 +87,8 @@ def test_a_derivative_that_nobody_asks_for_is_not_taken(monkeypatch):
 
 
 def test_maps_and_forward_derivatives_of_functions_go_through():
-    x, weight = draw(B, D), draw(H, D)
+    x = draw(B, D)
+    weight = draw(H, D)
     expected = F.linear(x, weight)
     assert_close(torch.func.vmap(lambda row: affine(row, weight))(x), expected)
     slope = torch.func.jvp(lambda x: affine(x, weight), (x,), (x,))[1]
@@ -89,7 +96,8 @@ def test_maps_and_forward_derivatives_of_functions_go_through():
 
 
 def test_other_types_are_torchs():
-    x, weight = draw(B, D).double(), draw(H, D).double()
+    x = draw(B, D).double()
+    weight = draw(H, D).double()
     assert torch.equal(affine(x, weight), F.linear(x, weight))
 
 

@@ -17,12 +17,11 @@ MAPS = ("as_released", "as_printed", "matlab")
 def literal(a, b, dem):
     """DEM(a, b) of D.3.4, with the slips of print and of the released code."""
     q = 3 / 2.96e4
-    alpha, omega, psi = (
-        (300, 80, 60, 40, 20, 10),
-        (5, 10, 20, 30, 80, 150),
-        (4, 10, 20, 40, 90, 150),
-    )
-    c, d = q * a, q * b
+    alpha = (300, 80, 60, 40, 20, 10)
+    omega = (5, 10, 20, 30, 80, 150)
+    psi = (4, 10, 20, 40, 90, 150)
+    c = q * a
+    d = q * b
     third = -((c + 1) ** 2) - d**2 if dem == "matlab" else -((c + 1) ** 2) + d**2
     peaks = 200 * (
         3 * (1 - c) ** 2 * math.exp(-(c**2) - (d + 1) ** 2)

@@ -35,16 +35,19 @@ def test_numbers_are_box_and_mullers_of_the_hashed_counter(n):
     generator = torch.Generator().manual_seed(3)
     seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
     z = standard_normals((n,), generator.manual_seed(3), F64)
-    half, expected = (n + 1) // 2, np.empty(n + 1)
+    half = (n + 1) // 2
+    expected = np.empty(n + 1)
     for i in range(half):
         u, v = (split_mix((seed + (2 * i + k) * 0x9E3779B97F4A7C15) & MASK) >> 11 for k in (0, 1))
-        radius, angle = math.sqrt(-2 * math.log((u + 1) / 2**53)), 2 * math.pi * (v / 2**53 - 0.5)
+        radius = math.sqrt(-2 * math.log((u + 1) / 2**53))
+        angle = 2 * math.pi * (v / 2**53 - 0.5)
         expected[i], expected[half + i] = radius * math.cos(angle), radius * math.sin(angle)
     assert np.allclose(z.numpy(), expected[:n], rtol=0, atol=1e-11)
 
 
 def test_law_is_standard_normal_and_calls_are_independent():
-    generator, n = torch.Generator().manual_seed(0), 400_000
+    generator = torch.Generator().manual_seed(0)
+    n = 400_000
     z, later = (standard_normals((n,), generator, F64).numpy() for _ in range(2))
     assert stats.kstest(z, "norm").pvalue > 1e-3
     for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):

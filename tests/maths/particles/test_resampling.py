@@ -86,10 +86,12 @@ def test_offspring_of_every_scheme_are_drawn_without_bias(scheme, n):
 def test_counts_have_the_covariances_of_their_schemes():
     """Multinomial: N w (1 − w) and −N w w'; residual: those of its rest; SSP: never positive."""
     w = weights(1, 6, spread=0.7)
-    many, expected = w.expand(10 * DRAWS, -1), 6 * w[0]
+    many = w.expand(10 * DRAWS, -1)
+    expected = 6 * w[0]
     seen = {s: offspring(s, many, generator(2)).double() for s in SCHEMES}
     rest = expected - expected.floor()
-    k, q = rest.sum(), rest / rest.sum()
+    k = rest.sum()
+    q = rest / rest.sum()
     for scheme, points, p in (("multinomial", 6, w[0]), ("residual", k, q)):
         exact = points * (torch.diag(p) - torch.outer(p, p))
         assert_close(torch.cov(seen[scheme].T), exact, rtol=0, atol=0.03)
@@ -105,7 +107,8 @@ def test_counts_have_the_covariances_of_their_schemes():
 
 
 def test_stratified_counts_are_those_of_the_literal_strata():
-    w, u = weights(4, 11), draw_uniform(4, 11, seed=3)
+    w = weights(4, 11)
+    u = draw_uniform(4, 11, seed=3)
     fast = stratified_counts(w, u)
     for r in range(4):
         assert fast[r].tolist() == literal_counts(w[r], u[r])

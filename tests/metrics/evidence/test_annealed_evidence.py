@@ -53,7 +53,8 @@ def test_step_sizes_of_the_run_that_counts_were_learnt_before_it(problem):
     run of fixed steps."""
     target = target_rows(ppca(problem, exact_guide=True), problem.test)
     like = torch.zeros(N, 2, dtype=F64)
-    g, betas = Streams(0).noise, annealed.schedule(5)
+    g = Streams(0).noise
+    betas = annealed.schedule(5)
     _, sizes, rates = annealed.anneal(target, like, 2, betas, None, g)
     for t in range(4):
         up = torch.where(rates[t] > 0.65, 1.05, 1 / 1.05)
@@ -66,7 +67,8 @@ def test_step_sizes_of_the_run_that_counts_were_learnt_before_it(problem):
 def test_many_temperatures_find_the_likelihood(problem):
     module = ppca(problem, exact_guide=False)
     exact = log_evidence(module, problem.test.x)
-    target, like = target_rows(module, problem.test), torch.zeros(N, 2, dtype=F64)
+    target = target_rows(module, problem.test)
+    like = torch.zeros(N, 2, dtype=F64)
     w, rate = annealed.annealed_log_weights(target, like, 60, 200, Streams(0).noise)
     assert_close(log_mean_exp(w), exact, rtol=0, atol=0.15)
     assert (log_mean_exp(w) - exact).mean().abs() < 0.04
@@ -76,7 +78,8 @@ def test_many_temperatures_find_the_likelihood(problem):
 def test_a_transition_leaves_its_target_in_place():
     """Draws of N(0, (β/v + 1 − β)⁻¹) stay draws of it, with steps so coarse that a third is
     refused."""
-    v, beta = 0.2, 0.4
+    v = 0.2
+    beta = 0.4
 
     def target(z):
         return -0.5 * (z.square().sum(-1) / v)

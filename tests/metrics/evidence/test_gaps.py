@@ -18,7 +18,8 @@ def skewed(problem):
     (up,) = module.generative.network.layers
     with torch.no_grad():
         up.weight.copy_(up.weight @ torch.tensor([[1.0, 0.6], [0.0, 0.8]]).double())
-        W, noise = up.weight, module.generative.log_noise.exp()
+        W = up.weight
+        noise = module.generative.log_noise.exp()
         precision = torch.eye(2).double() + W.T @ W / noise
     return module, precision
 
@@ -33,7 +34,8 @@ def test_gaps_of_a_linear_auto_encoder_are_exact():
     x = problem.test.x
     # the best diagonal q has precisions Λ_dd: KL = ½ (Σ log Λ_dd − log|Λ|)
     approximation = 0.5 * float(precision.diagonal().log().sum() - torch.logdet(precision))
-    evidence, learnt = log_evidence(module, x).mean(), exact_elbo(module, x) / 20
+    evidence = log_evidence(module, x).mean()
+    learnt = exact_elbo(module, x) / 20
     amortisation = float((evidence - learnt).detach()) - approximation
     assert found["approximation_gap"] == pytest.approx(approximation, abs=0.08)
     assert found["amortisation_gap"] == pytest.approx(amortisation, abs=0.08)

@@ -47,7 +47,8 @@ def test_curvatures_are_no_less_than_those_of_the_prior():
 
 def test_a_fit_climbs_a_target_that_is_not_normal():
     module = component("model", "vae", latent_dim=3, widths=[8]).build(binary(), Streams(1))
-    rows, start = binary().test, torch.zeros(N, 3, dtype=F64)
+    rows = binary().test
+    start = torch.zeros(N, 3, dtype=F64)
     target = target_rows(module, rows)
     with torch.no_grad():
         for p in module.generative.network.parameters():
@@ -66,7 +67,8 @@ def binary():
 def test_row_gaussians_are_those_of_torch():
     g = generator()
     factor = normal(g, 5, 3, 3) + 2 * torch.eye(3)
-    mean, z = torch.randn(5, 3, generator=g).double(), torch.randn(7, 5, 3, generator=g).double()
+    mean = torch.randn(5, 3, generator=g).double()
+    z = torch.randn(7, 5, 3, generator=g).double()
     law = torch.distributions.MultivariateNormal(mean, factor @ factor.mT)
     assert_close(proposal.RowGaussians(mean, factor).log_prob(z), law.log_prob(z))
     noise = normal(g, 100_000, 1, 3)
@@ -77,10 +79,12 @@ def test_row_gaussians_are_those_of_torch():
 @pytest.mark.parametrize("samples", [1, 7])
 def test_importance_weights_are_unbiased_for_few_samples_of_a_wrong_guide(problem, samples):
     module = ppca(problem, exact_guide=False)
-    exact, rng = log_evidence(module, problem.test.x), Streams(0)
+    exact = log_evidence(module, problem.test.x)
+    rng = Streams(0)
     with torch.no_grad():
         m, s = module.encode(problem.test)
-    m, s = m + 0.5, 0.6 * s
+    m = m + 0.5
+    s = 0.6 * s
     many = Rows(problem.test.x.repeat(400, 1), 1.0)
     w = proposal.log_weights(
         target_rows(module, many), m.repeat(400, 1), s.repeat(400, 1), samples, rng.noise
@@ -96,7 +100,8 @@ def test_log_weights_are_a_literal_sum(problem):
         m, s = module.encode(problem.test)
     w = proposal.log_weights(target, m, s, 40, Streams(3).noise)
     normal = torch.distributions.MultivariateNormal
-    counts, parts = [28, 10, 2], proposal.components(target, m, s)
+    counts = [28, 10, 2]
+    parts = proposal.components(target, m, s)
     laws = [normal(part.mean, part.factor @ part.factor.mT) for part in parts]
     assert_close(laws[1].covariance_matrix, (1.44 * s.square()).diag_embed())
     assert_close(
@@ -112,14 +117,16 @@ def test_log_weights_are_a_literal_sum(problem):
 def scored(problem, module, **keys):
     defaults = {"proposal": "laplace", "ais_temperatures": 0, "ais_chains": 16, "ais_rows": 7}
     problem.evidence = LatentEvidence(importance_samples=200, **(defaults | keys))
-    problem.importance_samples, problem.evaluation_chunk = 200, 10
+    problem.importance_samples = 200
+    problem.evaluation_chunk = 10
     return problem.score(LatentPosterior(module), Streams(0))
 
 
 def test_scores_do_not_depend_on_the_guide(problem):
     exact_guide, wrong_guide = (ppca(problem, exact_guide=kind) for kind in (True, False))
     exact = -float(log_evidence(exact_guide, problem.test.x).mean())
-    good, bad = scored(problem, exact_guide), scored(problem, wrong_guide)
+    good = scored(problem, exact_guide)
+    bad = scored(problem, wrong_guide)
     assert good["nelbo"] == pytest.approx(exact, abs=1e-8)
     assert bad["nelbo"] > exact + 0.05
     for found in (good, bad):

@@ -13,7 +13,9 @@ from torch.testing import assert_close
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
 
-T, N, D = 3, 24, 2
+T = 3
+N = 24
+D = 2
 
 
 @pytest.fixture
@@ -40,7 +42,8 @@ def matern52(a, b, lengthscale):
 def literal_features(module, x, eps):
     """g_i(x) = x_i + σ Σ_m A_m(x) v_im, A(x) = L⁻¹ κ(Z, x)."""
     inner = module.inner
-    Z, ell = inner.inducing, inner.log_lengthscale.exp()
+    Z = inner.inducing
+    ell = inner.log_lengthscale.exp()
     L = torch.linalg.cholesky(matern52(Z, Z, ell) + inner.jitter * torch.eye(len(Z), dtype=F64))
     A = torch.linalg.solve(L, matern52(Z, x, ell))
     v = inner.q_mean + inner.log_q_scale.exp() * eps
@@ -55,7 +58,8 @@ def test_bound_is_its_equation(problem, top):
     )
     noise = module.draw_noise(problem.train, 2, generator(1))
     terms = module.elbo(problem.train, noise)
-    covariance, total = module.top.covariance, 0.0
+    covariance = module.top.covariance
+    total = 0.0
     task = torch.arange(N) % T
     ell = covariance.log_lengthscale.exp().expand(T, -1)[task]
     same = task[:, None] == task
@@ -69,7 +73,8 @@ def test_bound_is_its_equation(problem, top):
         K = K + torch.diag(module.top.likelihood.noise_variance[task] + module.top.jitter)
         y = problem.train.y[torch.arange(N), task]
         total = total + MultivariateNormal(torch.zeros_like(y), K).log_prob(y)
-    mean, sd = module.inner.q_mean, module.inner.log_q_scale.exp()
+    mean = module.inner.q_mean
+    sd = module.inner.log_q_scale.exp()
     kl = kl_divergence(Normal(mean, sd), Normal(0.0, 1.0)).sum()
     assert_close(
         (terms["kl"], terms["log_likelihood"], terms["elbo"]), (kl, total / 2, total / 2 - kl)
@@ -99,10 +104,8 @@ def test_without_a_warp_it_is_the_shallow_gp(problem, top, shallow):
         expected["log_likelihood"].item(), abs=1e-5
     )
     x = normal(generator(2), 7, D)
-    ours, theirs = (
-        deep.sample_predictive(x, 3, torch.Generator()),
-        predict(flat, x),
-    )
+    ours = deep.sample_predictive(x, 3, torch.Generator())
+    theirs = predict(flat, x)
     assert torch.allclose(ours.mean, theirs.mean, atol=1e-5)
     assert torch.allclose(ours.variance, theirs.variance, atol=1e-5)
 

@@ -53,9 +53,12 @@ def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6
         K = k(Z, Z) + variance * jitter * torch.eye(len(Z), dtype=F64)
         L = torch.linalg.cholesky(K)
         kfu = k(at[None], Z)
-        mean, spread = [], []
+        mean = []
+        spread = []
         for m, C in zip(layer.q_mean, layer.q_tril, strict=True):
-            u, S = L @ m, L @ C @ C.T @ L.T  # q(u) of u = L v, in units of the prior
+            # q(u) of u = L v, in units of the prior
+            u = L @ m
+            S = L @ C @ C.T @ L.T
             w = torch.linalg.solve(K, kfu.T).T
             mean.append((w @ u)[0])
             spread.append((k(at[None], at[None]) - w @ kfu.T + w @ S @ w.T)[0, 0])
@@ -163,7 +166,8 @@ def test_the_kl_is_that_of_every_process_of_both_layers():
 
 def test_the_bound_of_a_batch_is_that_of_its_rows():
     data = problem()
-    module, batch = built(data), data.train.part(slice(0, 10), 4.0)
+    module = built(data)
+    batch = data.train.part(slice(0, 10), 4.0)
     noise = noise_of(module, batch, 3)
     terms = module.elbo(batch, noise)
     assert_close(terms["log_likelihood"], 4.0 * module.elbo_rows(batch, noise).sum() / 3)
@@ -185,7 +189,8 @@ def test_a_missing_label_leaves_no_trace():
 @pytest.mark.parametrize("top", ["sampled", "integrated"])
 def test_gradients_row_by_row_are_those_of_single_backward_passes(top):
     data = problem()
-    module, batch = built(data, top=top), data.train.part(slice(3, 10), 5.0)
+    module = built(data, top=top)
+    batch = data.train.part(slice(3, 10), 5.0)
     noise = noise_of(module, batch, 2)
     rows, gradients, terms = row_gradients(module, batch, noise)
     parameters = list(module.parameters())
@@ -201,7 +206,8 @@ def test_curvature_in_the_noise_can_be_had():
     """Twice differentiable, as a Taylor expansion of the gradient asks: against central
     differences."""
     data = problem()
-    module, batch = built(data), data.train.part(slice(0, 2), 1.0)
+    module = built(data)
+    batch = data.train.part(slice(0, 2), 1.0)
     parameters = list(module.parameters())
 
     def gradient(noise):

@@ -36,11 +36,13 @@ def perturbed(name, problem, **changes):
 def dense_process(layer, group, q, x):
     """Mean and variance [n] at inputs x [n, D] of one process, by the unwhitened equations with
     explicit inverses, and KL[q(u) ‖ p(u)]: a term of the last three sums of eq. (3.12)."""
-    Z, length = layer.inducing[group], layer.log_lengthscale[group].exp()
+    Z = layer.inducing[group]
+    length = layer.log_lengthscale[group].exp()
     s2 = layer.log_variance[group].exp()
     K = kernel(Z, Z, length, s2, layer.shape) + s2 * layer.jitter * torch.eye(len(Z), dtype=F64)
     L = torch.linalg.cholesky(K)
-    m, C = L @ layer.q_mean[group, q], L @ layer.q_tril[group, q]
+    m = L @ layer.q_mean[group, q]
+    C = L @ layer.q_tril[group, q]
     S = C @ C.T
     alpha = torch.linalg.inv(K) @ kernel(Z, x, length, s2, layer.shape)  # eq. (3.9)
     mean = alpha.T @ m  # eq. (3.7) under q(u), zero prior mean
@@ -55,10 +57,12 @@ def dense_process(layer, group, q, x):
 def literal_bound(module, batch, noise):
     """Eq. (3.14), one task, one sample and one process at a time."""
     layers, ((g_noise, h_noise),) = module.layers(), noise.levels
-    S, J = len(g_noise), 0 if h_noise is None else h_noise.shape[-1]
+    S = len(g_noise)
+    J = 0 if h_noise is None else h_noise.shape[-1]
     total = 0.0
     for t, s in itertools.product(range(module.n_tasks), range(S)):
-        rows, s2 = batch.mask[:, t], module.likelihood.noise_variance[t]
+        rows = batch.mask[:, t]
+        s2 = module.likelihood.noise_variance[t]
         x = batch.x[rows]
 
         def draw(layer, group, noise, x=x):
@@ -167,7 +171,8 @@ def test_minibatch_bounds_average_to_the_whole(name):
     module = perturbed(name, problem)
     noise = module.draw_noise(problem.train, 2, generator(1))
     whole = module.elbo(problem.train, noise)["elbo"]
-    bounds, unscaled = [], []
+    bounds = []
+    unscaled = []
     for rows, part in parts_of(problem.train, 4):
         own = noise_of_rows(noise, part, rows)
         bounds.append(module.elbo(part, own)["elbo"])

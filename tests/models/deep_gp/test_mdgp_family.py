@@ -72,7 +72,8 @@ def test_tied_processes_with_equal_kernels_are_untied_ones():
     problem = real()
     keys = {"inner_mean": "linear", "n_inducing": 8, "inner_dim": 3}
     tied, untied = (build_model("smdgp", problem, tied=tied, **keys) for tied in (True, False))
-    a, b = tied.layers()["shared 1"], untied.layers()["shared 1"]
+    a = tied.layers()["shared 1"]
+    b = untied.layers()["shared 1"]
     assert (a.q_mean.shape, b.q_mean.shape) == ((1, 3, 8), (3, 1, 8))
     b.q_mean.data.copy_(a.q_mean.transpose(0, 1))
     untied.layers()["top"].inducing.data.copy_(tied.layers()["top"].inducing)
@@ -132,8 +133,10 @@ def climbed(module, batch):
 def test_inducing_at_the_data_and_one_natural_step_is_the_exact_gp():
     problem = real(n=15, n_tasks=1, missing=0.0)
     module = build_model("smdgp", problem, depth=0, n_inducing=15, jitter=1e-10)
-    batch, layer = problem.train, module.layers()["top"]
-    length, s2 = layer.log_lengthscale[0].detach().exp(), module.likelihood.noise_variance.detach()
+    batch = problem.train
+    layer = module.layers()["top"]
+    length = layer.log_lengthscale[0].detach().exp()
+    s2 = module.likelihood.noise_variance.detach()
     exact = correlated(batch.x, batch.x, length) + s2 * torch.eye(15, dtype=F64)
     evidence = float(MultivariateNormal(torch.zeros(15, dtype=F64), exact).log_prob(batch.y[:, 0]))
     # before the step it is a bound, and a loose one
@@ -155,7 +158,8 @@ def test_coregionalised_top_of_rank_one_is_the_exact_icm():
         "model", "cmdgp", depth=0, n_inducing=14, inducing_by_task=False, rank=1, jitter=1e-10
     )
     module = module.build(problem, Streams(0))
-    batch, layer = problem.train, module.layers()["top"]
+    batch = problem.train
+    layer = module.layers()["top"]
     t, n = batch.mask.T.nonzero(as_tuple=True)
     a = module.top.mixing.detach()[:, 0, 0]
     K = correlated(batch.x, batch.x, layer.log_lengthscale[0].detach().exp())

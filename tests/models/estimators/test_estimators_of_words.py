@@ -51,7 +51,8 @@ def test_tf_idf_regression_is_scikit_learns(sublinear):
 
 @pytest.mark.parametrize("presence", [True, False])
 def test_naive_bayes_by_its_formula(presence):
-    problem, keys = texts(n=60), {"smoothing": 0.5, "presence": presence}
+    problem = texts(n=60)
+    keys = {"smoothing": 0.5, "presence": presence}
     n, m = (by_hand(x, 9) for x in (problem.train.x, problem.test.x))
     n, m = ((n > 0) * 1, (m > 0) * 1) if presence else (n, m)
     y = problem.train.y[:, 0].numpy()

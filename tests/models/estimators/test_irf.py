@@ -40,7 +40,8 @@ def test_walking_the_tensors_is_what_scikit_learn_predicts(dtype):
 
 def test_class_probabilities_are_smoothed_votes_even_where_a_task_lacks_a_class():
     problem = classes(n=120, n_tasks=2)
-    train_, lacking = problem.train, problem.train.y.clone()
+    train_ = problem.train
+    lacking = problem.train.y.clone()
     lacking[lacking[:, 1] == 1, 1] = 2  # task 1 never shows class 1
     problem.train = replace(train_, y=lacking, scale=1.0)
     forests = build_model("irf", problem, trees=30, max_features=0.5, smoothing=2.0)
@@ -72,7 +73,8 @@ def test_residual_variance_literally():
     forests = build_model("irf", problem, trees=30, max_features=1.0)
     noise = float(forests.fit(problem.train, 7)["noise"])
     (peer,) = peers(problem, RandomForestRegressor, 7, max_features=3)
-    x, y = problem.train.x.numpy(), problem.train.y[:, 0].numpy()
+    x = problem.train.x.numpy()
+    y = problem.train.y[:, 0].numpy()
     out = np.array([tree.predict(x) for tree in peer.estimators_])
     for column, rows in zip(out, peer.estimators_samples_, strict=True):
         column[rows] = np.nan
@@ -101,7 +103,8 @@ def test_few_labels_and_none():
 
 def test_fit_sees_the_whole_data_whatever_the_batch_size():
     pieces = FIT, component("model", "irf", trees=5)
-    whole, part = train(*pieces, real(), 1)[0], train(*pieces, real(batch_size=8), 1)[0]
+    whole = train(*pieces, real(), 1)[0]
+    part = train(*pieces, real(batch_size=8), 1)[0]
     assert all(torch.equal(whole.fitted[name], part.fitted[name]) for name in whole.fitted)
 
 
@@ -125,10 +128,8 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
     problem = noisy(n_classes, n_tasks)
     settings = {"trees": 30, "max_features": 1.0, "smoothing": 0.7}
     forests = build_model("irf", problem, **settings, calibrated=method)
-    fitted, plain = (
-        forests.fit(problem.train, 7),
-        build_model("irf", problem, **settings),
-    )
+    fitted = forests.fit(problem.train, 7)
+    plain = build_model("irf", problem, **settings)
     # the trees are the same
     assert torch.equal(fitted["threshold"], plain.fit(problem.train, 7)["threshold"])
     probs = forests.predict_fitted(fitted, problem.test.x).probs.numpy()

@@ -15,10 +15,13 @@ from components.errors import ConfigMismatchError
 
 
 def test_naive_bayes_literally_and_as_scikit_learn_has_it():
-    problem, alpha = words(), 0.7
+    problem = words()
+    alpha = 0.7
     model = build_model("naive_bayes", problem, smoothing=alpha)
     fitted = model.fit(problem.train, 0)
-    x, y, mails = problem.train.x, problem.train.y[:, 0], problem.test.x
+    x = problem.train.x
+    y = problem.train.y[:, 0]
+    mails = problem.test.x
     n = y.bincount().double()
     of_class = torch.nn.functional.one_hot(y).double().T
     theta = (of_class @ x + alpha) / (n[:, None] + 2 * alpha)  # [2, D]
@@ -40,10 +43,13 @@ def test_naive_bayes_wants_binary_inputs():
 
 def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
     """|∂ log-likelihood/∂β_j| ≤ 1/s, with equality and the sign of β_j where it is not zero."""
-    problem, s, s0 = words(), 0.1, 2.0
+    problem = words()
+    s = 0.1
+    s0 = 2.0
     model = build_model("logistic_lasso", problem, prior_scale=s, intercept_scale=s0)
     fitted = model.fit(problem.train, 0)
-    x, y = problem.train.x, problem.train.y[:, 0]
+    x = problem.train.x
+    y = problem.train.y[:, 0]
     miss = y - model.predict_fitted(fitted, x).probs[:, 0, 1]
     beta = fitted["coefficients"]
     assert 0 < (beta == 0).sum() < len(beta)

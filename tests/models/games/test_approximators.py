@@ -20,7 +20,8 @@ def coins(**keys):
 
 def moved(values, world, rate=0.1):
     s = world.reset(4, generator(1))
-    a, b = torch.tensor([0, 1, 2, 3]), torch.tensor([3, 3, 0, 1])
+    a = torch.tensor([0, 1, 2, 3])
+    b = torch.tensor([3, 3, 0, 1])
     target = double([1.0, -2.0, 0.5, 3.0])
     before = values.q(s).clone()
     values.learn(s, a, b, target, rate)
@@ -37,7 +38,8 @@ def test_a_table_that_does_not_fit_names_the_approximator_that_does():
 
 
 def test_one_hot_features_make_a_table():
-    game, inference = three_states(3, 60), component("inference", "level_k")
+    game = three_states(3, 60)
+    inference = component("inference", "level_k")
     table, _ = play(game, inference)
     linear, _ = play(game, inference, model=build_model("q_linear", game))
     for cells, weights in zip(table.mind.q, linear.mind.q, strict=True):
@@ -56,7 +58,9 @@ def test_a_step_is_the_printed_one(name):
         error = float(target[r] - before[r, a[r], b[r]])
         for key, start in held.items():
             steps = (after[key][r] - start[r]).reshape(-1)
-            place, h, found = int(steps.abs().argmax()), 1e-6, []
+            place = int(steps.abs().argmax())
+            h = 1e-6
+            found = []
             for sign in (1, -1):
                 values.load_state_dict(held)
                 with torch.no_grad():
@@ -84,18 +88,22 @@ def test_weights_at_marks_are_the_product_with_the_features():
     """The same as a dense product, of states with coins and without, before and after a step."""
     problem, _ = load("coin_game", replicates=40, size=4, start="random")
     problem.attacker = component("attacker", "fixed_policy", plays="random")
-    environment, g = problem.environment, generator(0)
+    environment = problem.environment
+    g = generator(0)
     values = build_model("q_linear", problem)
     values.weights.normal_(generator=g)
     s = environment.reset(40, g)
     s[:20, 2] = s[:10, 3] = environment.size**2
     phi = environment.features(s)
     assert phi.sum() == 4 * 40 - 30
-    a, b = torch.arange(40) % 4, torch.arange(40) // 4 % 4
-    dense, cell = values.weights.clone(), a * 4 + b
+    a = torch.arange(40) % 4
+    b = torch.arange(40) // 4 % 4
+    dense = values.weights.clone()
+    cell = a * 4 + b
     product = (dense @ phi.unsqueeze(2)).view(40, 4, 4)
     assert_close(values.q(s), product)
-    target, rows = normal(g, 40), torch.arange(40)
+    target = normal(g, 40)
+    rows = torch.arange(40)
     dense[rows, cell] += 0.1 * (target - product[rows, a, b]).unsqueeze(1) * phi
     values.learn(s, a, b, target, 0.1)
     assert_close(values.weights, dense)

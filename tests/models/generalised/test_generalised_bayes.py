@@ -111,7 +111,8 @@ def test_information_of_a_linear_model_by_hand():
         loss="likelihood",
         rate="information",
     )
-    X, y = data.train.x.double(), data.train.y[:, 0].double()
+    X = data.train.x.double()
+    y = data.train.y[:, 0].double()
     beta = model.start[0]
     G = -(y - X @ beta)[:, None] * X / 0.5
     J = X.T @ X / 0.5 / len(X)
@@ -157,7 +158,8 @@ def test_coverage_of_a_model_with_a_third_of_the_noise(rate, least, most):
             loss="likelihood",
             rate=rate,
         )
-        centre, precision = model.start[0], model.rate * (x.T @ x)
+        centre = model.start[0]
+        precision = model.rate * (x.T @ x)
         if model.adjustment is not None:
             C = model.adjustment[1]
             precision = C.T @ precision @ C
@@ -184,7 +186,8 @@ def test_smoothed_kinks_tend_to_the_loss(loss):
         if loss == "absolute"
         else Categorical(torch.tensor([0.9, 0.0]).view(1, 1, 1, 2))
     )
-    rule, y = SupervisedLoss(loss, 0.0), torch.zeros(1, 1, dtype=torch.long)
+    rule = SupervisedLoss(loss, 0.0)
+    y = torch.zeros(1, 1, dtype=torch.long)
     errors = [float(rule.potential(law, y, w) - rule.potential(law, y)) for w in (0.4, 0.2, 0.05)]
     assert abs(errors[0]) > abs(errors[1]) > abs(errors[2])
     assert abs(errors[2]) < 0.03

@@ -26,7 +26,8 @@ def test_importance_samples_find_the_evidence_of_every_class(proposal):
 
 @pytest.mark.parametrize("samples", [1, 3])
 def test_few_samples_are_unbiased(samples):
-    module, rng = built(), Streams(0)
+    module = built()
+    rng = Streams(0)
     exact = by_quadrature(module)
     with torch.no_grad():
         runs = [
@@ -38,10 +39,8 @@ def test_few_samples_are_unbiased(samples):
 
 def test_predictions_are_bayes_rule():
     module = built()
-    x, shares = (
-        problem().train.x,
-        (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C),
-    )
+    x = problem().train.x
+    shares = (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C)
     with torch.no_grad():
         probs = module.sample_predictive(x, 4_000, Streams(0).noise).probs[:, 0]
     joint = by_quadrature(module).exp() * shares
@@ -49,7 +48,8 @@ def test_predictions_are_bayes_rule():
 
 
 def test_the_bound_is_a_literal_sum():
-    module, batch = built(2), problem().train
+    module = built(2)
+    batch = problem().train
     noise = module.draw_noise(batch, 5, Streams(3).noise)
     found = module.elbo(batch, noise)
     y = torch.nn.functional.one_hot(batch.y[:, 0], C).double()

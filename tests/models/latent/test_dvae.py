@@ -33,7 +33,8 @@ def test_the_factors_are_those_of_the_formula():
     """log p(z_2) + log p(z_1|z_2) + log p(x|z_1) and log q(z_1|x) + log q(z_2|z_1), by torch's
     distributions."""
     problem = binary_rows(n=5)
-    module, x = small_dvae(problem), problem.train.x
+    module = small_dvae(problem)
+    x = problem.train.x
     z1, z2 = module.sample(problem.train, 7, Streams(0).noise)
 
     def coin(logits, value):
@@ -73,10 +74,8 @@ def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
 @pytest.mark.parametrize("n_samples", [1, 5])
 def test_the_derivative_that_it_knows_is_that_of_autograd(layers, architecture, prior, n_samples):
     """Σ_sb u_sb ∇log q + v_sb ∇log p at the draws of ``sample``; the densities to the bit."""
-    problem, u_v = (
-        binary_rows(n=4),
-        torch.randn(2, n_samples, 4, generator=generator(0)).double(),
-    )
+    problem = binary_rows(n=4)
+    u_v = torch.randn(2, n_samples, 4, generator=generator(0)).double()
     module = small_dvae(problem, layers, architecture=architecture, prior=prior)
     log_q, log_joint, pull_back = module.draw_with_derivative(
         problem.train, n_samples, Streams(0).noise
@@ -96,7 +95,8 @@ def test_the_derivative_that_it_knows_is_that_of_autograd(layers, architecture, 
 def test_the_two_scores_are_those_of_the_enumerated_model_in_nats_a_row():
     """−E_q log w, and of S = 2 weights −E log ½ (w_1 + w_2) over all pairs of states, means over
     the rows."""
-    problem, copies = binary_rows(n=4), 6000
+    problem = binary_rows(n=4)
+    copies = 6000
     module = small_dvae(problem)
     with torch.no_grad():
         z = tuple(layer.expand(-1, 4, -1) for layer in every_z())
@@ -106,7 +106,8 @@ def test_the_two_scores_are_those_of_the_enumerated_model_in_nats_a_row():
         bound = -(pairs.sum((0, 1)) - double(2.0).log()).mean()
         elbo = float(enumerated_elbo(module, problem.train))
     problem.test = Rows(problem.train.x.repeat(copies, 1), 1.0)
-    problem.importance_samples, problem.evaluation_chunk = 2, 1000
+    problem.importance_samples = 2
+    problem.evaluation_chunk = 1000
     weights = problem.log_weights(LatentPosterior(module), Streams(0))  # [2, 4 copies]
     found = problem.score(LatentPosterior(module), Streams(0))
     error = float(weights.std()) / copies**0.5

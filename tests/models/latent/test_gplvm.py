@@ -24,7 +24,8 @@ def module(**keys):
 
 
 def se(built, a, b):
-    length, variance = built.log_lengthscale.exp(), built.log_variance.exp()
+    length = built.log_lengthscale.exp()
+    variance = built.log_variance.exp()
     return kernel(a, b, length, variance, "squared_exponential")
 
 
@@ -58,8 +59,10 @@ def test_bound_of_points_literally():
     built, train = module(latents="points")
     terms = built.elbo(train, None)
     with torch.no_grad():
-        z, Z = built.q_mean, built.inducing
-        noise, variance = built.log_noise.exp(), built.log_variance.exp()
+        z = built.q_mean
+        Z = built.inducing
+        noise = built.log_noise.exp()
+        variance = built.log_variance.exp()
         cross = se(built, z, Z)
         jitter = built.settings.jitter * variance * torch.eye(len(Z), dtype=z.dtype)
         Q = cross @ torch.linalg.solve(se(built, Z, Z) + jitter, cross.T)
@@ -98,7 +101,8 @@ def test_guide_of_a_held_out_row_has_the_largest_bound():
     with torch.enable_grad():
         for _ in range(5):
             state, _ = inference.step(state, problem.train, Streams(0))
-    fitted, batch = state.module, problem.test
+    fitted = state.module
+    batch = problem.test
     m, s = fitted.encode(batch)
     eps = torch.randn(4000, *m.shape, generator=generator(1), dtype=m.dtype)
 

@@ -104,7 +104,8 @@ def test_draws_have_the_moments_of_the_posterior():
     z = module.sample(problem.test, 20000, Streams(0).noise)
     m, scale = (part.detach() for part in module.location_scale(problem.test))
     W, center, noise = factors_of(module)
-    row, seen = problem.test.x[3], ~problem.test.x[3].isnan()
+    row = problem.test.x[3]
+    seen = ~problem.test.x[3].isnan()
     M = torch.linalg.inv(torch.eye(2).double() + W[seen].T @ W[seen] / noise)
     assert_close((scale @ scale.mT)[3], M)
     assert_close(m[3], M @ W[seen].T @ (row - center)[seen] / noise)
@@ -127,9 +128,12 @@ def test_em_never_descends(weight_sd, points):
 
 def test_one_step_of_em_literally():
     """With inverses: the sums over the rows in which a value is observed."""
-    x, factors, tau = with_gaps(n=20).train.x, some_factors(), 0.7
+    x = with_gaps(n=20).train.x
+    factors = some_factors()
+    tau = 0.7
     W, center, noise = factors
-    seen, filled = (~x.isnan()).double(), x.nan_to_num()
+    seen = (~x.isnan()).double()
+    filled = x.nan_to_num()
     C = torch.linalg.inv(torch.eye(2).double() + torch.einsum("ni,ij,ik->njk", seen, W, W) / noise)
     m = torch.einsum("njk,ni,ik->nj", C, seen * (filled - center), W) / noise
     second = torch.ones(20, 3, 3).double()
@@ -175,7 +179,8 @@ def test_gaps_are_imputed_by_conditional_gaussians():
     law = dense(factors_of(module))
     filled = module.sample_predictive(problem.test.x, 1, Streams(0).noise)
     for row, mean, v in zip(problem.test.x, filled.mean, filled.variance, strict=True):
-        seen, gap = ~row.isnan(), row.isnan()
+        seen = ~row.isnan()
+        gap = row.isnan()
         C = law.covariance_matrix
         gain = C[gap][:, seen] @ torch.linalg.inv(C[seen][:, seen])
         expected = law.mean[gap] + gain @ (row - law.mean)[seen]
@@ -197,7 +202,8 @@ def test_gaps_are_imputed_by_conditional_gaussians():
 
 def test_points_minimise_the_regularised_squares():
     """Salakhutdinov and Mnih (2008), eq. (4): no slope in z, W, with λ = σ² and σ²/τ²."""
-    x, tau = with_gaps().train.x, 0.8
+    x = with_gaps().train.x
+    tau = 0.8
     found = fit_factors(x, some_factors(), tau, True, 1e-6)
     z = infer_codes(x, found).mean.requires_grad_()
     W = found.weights.clone().requires_grad_()

@@ -101,7 +101,8 @@ def test_separate_networks_and_a_softplus_variance(problem):
         "model", "vae", latent_dim=3, widths=[6, 5], guide="separate", scale="softplus"
     )
     module = model.build(problem, Streams(0))
-    means, variances = module.guide.network, module.guide.second
+    means = module.guide.network
+    variances = module.guide.second
     assert (
         [len(layer.bias) for layer in means.layers]
         == [len(layer.bias) for layer in variances.layers]

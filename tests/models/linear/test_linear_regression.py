@@ -75,7 +75,8 @@ def test_evidence_and_moments_by_quadrature():
     """One coefficient and σ² on a grid of the very log joint that samplers see."""
     data = problem(n=7, n_inputs=1)
     model = built(data, intercept_scale=None)
-    beta, log_noise = torch.linspace(-4, 4, 801, dtype=F64), torch.linspace(-5, 7, 1201, dtype=F64)
+    beta = torch.linspace(-4, 4, 801, dtype=F64)
+    log_noise = torch.linspace(-5, 7, 1201, dtype=F64)
     theta = torch.cartesian_prod(beta, log_noise)
     cell = float((beta[1] - beta[0]) * (log_noise[1] - log_noise[0]))
     value = log_joint(model, theta, data.train)
@@ -126,14 +127,16 @@ def test_conditionals_are_those_of_the_joint(block):
     The density q is read off draws: a Gaussian by their moments being exact, an inverse Gamma
     likewise."""
     data = problem()
-    model, batch = built(data), data.train
+    model = built(data)
+    batch = data.train
     X = design(data)
     rest = thetas(model, 1).expand(40_000, -1)
     drawn = model.draw_block(block, rest, batch, generator(3))
     few = drawn[:6]
     if block == "beta":
         assert torch.equal(drawn[:, -1], rest[:, -1])
-        known, noise = model.coefficients(batch), float(rest[0, -1].exp())
+        known = model.coefficients(batch)
+        noise = float(rest[0, -1].exp())
         covariance = noise * torch.linalg.inv(X.T @ X + torch.diag(1 / VARIANCE))
         q = MultivariateNormal(known.m, covariance).log_prob(few[:, :-1])
         centred = drawn[:, :-1] - known.m
@@ -143,7 +146,8 @@ def test_conditionals_are_those_of_the_joint(block):
         assert torch.equal(drawn[:, :-1], rest[:, :-1])
         residual = batch.y[:, 0] - X @ rest[0, :-1]
         scaled = rest[0, :-1] / VARIANCE.sqrt()
-        a, b = 2.5 + (12 + 3) / 2, 0.7 + 0.5 * float(residual @ residual + scaled @ scaled)
+        a = 2.5 + (12 + 3) / 2
+        b = 0.7 + 0.5 * float(residual @ residual + scaled @ scaled)
         sigma2 = drawn[:, -1].exp()
         # density of log σ²
         q = torch.from_numpy(stats.invgamma.logpdf(sigma2[:6].numpy(), a, scale=b)) + few[:, -1]

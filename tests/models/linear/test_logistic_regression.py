@@ -27,7 +27,8 @@ def thetas(model, n=4, seed=1):
 def test_likelihood_literally(n_classes, intercept_scale):
     data = classes(n=9, n_inputs=3, n_classes=n_classes)
     model = built(data, intercept_scale=intercept_scale)
-    theta, per_class = thetas(model), 3 + (intercept_scale is not None)
+    theta = thetas(model)
+    per_class = 3 + (intercept_scale is not None)
     assert model.dim == len(model.names) == per_class * (1 if n_classes == 2 else n_classes)
     x = data.train.x
     X = x if intercept_scale is None else torch.cat([torch.ones(9, 1, dtype=F64), x], 1)

@@ -57,7 +57,8 @@ def test_it_is_the_bayes_rule_of_linear_regression():
         assert_close(found["beta"], mean)
         assert_close(noise * found["covariance"].diagonal(), second - mean**2)
     # The predictive is N(x β̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)) with σ̂² = RSS/(N − df).
-    X, y = data.train.x, data.train.y[:, 0]
+    X = data.train.x
+    y = data.train.y[:, 0]
     hat = X @ torch.linalg.inv(X.T @ X + 0.8 * torch.eye(3, dtype=F64)) @ X.T
     assert_close(effective_parameters(X, torch.full((3,), 0.8, dtype=F64)), float(hat.trace()))
     noise = (y - hat @ y).square().sum() / (len(y) - hat.trace())
@@ -69,7 +70,9 @@ def test_it_is_the_bayes_rule_of_linear_regression():
 
 def test_generalised_cross_validation_literally_and_against_leaving_one_out():
     data = problem()
-    X, y, penalty = data.train.x, data.train.y[:, 0], torch.full((3,), 2.0, dtype=F64)
+    X = data.train.x
+    y = data.train.y[:, 0]
+    penalty = torch.full((3,), 2.0, dtype=F64)
     hat = X @ torch.linalg.inv(X.T @ X + 2.0 * torch.eye(3, dtype=F64)) @ X.T
     literal = (
         len(y) * ((y - hat @ y) ** 2).sum() / (torch.eye(len(y), dtype=F64) - hat).trace() ** 2
@@ -80,7 +83,8 @@ def test_generalised_cross_validation_literally_and_against_leaving_one_out():
     noisy = problem(n=40)
     noisy.train.y.add_(2 * normal(generator(3), 40, 1))
     _, found = fitted(noisy, penalty="gcv")
-    X, y = noisy.train.x.numpy(), noisy.train.y[:, 0].numpy()
+    X = noisy.train.x.numpy()
+    y = noisy.train.y[:, 0].numpy()
     grid = RidgeCV(
         alphas=[float(found["penalty"]), *(10.0 ** torch.arange(-4, 5)).tolist()],
         store_cv_results=True,

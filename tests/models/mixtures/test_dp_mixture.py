@@ -17,7 +17,8 @@ from components.models.mixtures.dp_mixture import DpMixtureModule
 from components.models.mixtures.gaussian_mixture import GaussianMixtureModule
 from components.models.mixtures.stick_ascent import log_shares
 
-ALPHA, T = 1.7, 3
+ALPHA = 1.7
+T = 3
 X, PRIOR = small_rows(4)
 ROWS = Rows(X, 1.0)
 MODULE = DpMixtureModule(1.0, PRIOR, T, ALPHA)
@@ -97,7 +98,8 @@ def log_q(factors, theta):
     """log density of q at θ in its free coordinates."""
     log_pi, mu, L = MODULE.split(theta)
     log_s = log_pi.flip(1).logcumsumexp(1).flip(1)
-    log_v, log_left = log_pi[:, :-1] - log_s[:, :-1], log_s[:, 1:] - log_s[:, :-1]
+    log_v = log_pi[:, :-1] - log_s[:, :-1]
+    log_left = log_s[:, 1:] - log_s[:, :-1]
     a, b = factors["sticks"][0].unbind(1)
     sticks = (a + b).lgamma() - a.lgamma() - b.lgamma() + (a - 1) * log_v + (b - 1) * log_left
     value = (sticks - log_s[:, :-1]).sum(1) + log_pi.sum(1)

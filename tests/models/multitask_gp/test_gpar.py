@@ -55,7 +55,8 @@ def test_likelihood_is_the_product_of_conditionals(outputs):
     module = build(p, outputs=outputs)
     with torch.enable_grad():
         fitted = module.fit(p.train, 0)
-    x, y = p.train.x, p.train.y
+    x = p.train.x
+    y = p.train.y
     for t, gp in enumerate(module.conditionals(fitted)):
         rows = p.train.mask[:, t]
         features = torch.cat([x[rows], y[rows, :t]], 1)  # observed labels, nothing imputed

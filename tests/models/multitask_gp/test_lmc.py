@@ -42,7 +42,8 @@ def test_slfm_is_equation_3_16():
     p = problem(n=8, keep=1.0)
     module = build(p, kernels=2, **SLFM)
     scatter_parameters(module)
-    task, x = torch.arange(3).repeat_interleave(8)[None], p.train.x.repeat(3, 1)[None]
+    task = torch.arange(3).repeat_interleave(8)[None]
+    x = p.train.x.repeat(3, 1)[None]
     expected = torch.zeros(24, 24, dtype=F64)
     for part in module.covariance.parts:
         assert part.log_kappa is None
@@ -76,7 +77,8 @@ def test_sparse_prediction_at_all_labels_is_exact():
     module.load_state_dict(full.state_dict())
     assert module.labels.total == 7
     assert module.evidence.total == full.labels.total == module.inducing.total
-    ours, theirs = predict(module, p.test.x), predict(full, p.test.x)
+    ours = predict(module, p.test.x)
+    theirs = predict(full, p.test.x)
     assert_close((ours.mean, ours.variance), (theirs.mean, theirs.variance))
 
 
@@ -84,15 +86,18 @@ def test_sparse_prediction_at_all_labels_is_exact():
 def sparse_literally(module, p, noise_power=1.0):
     """Titsias (2009), eq. (6) with the optimal q(u) of (10): Σ = K_zz + K_zx D⁻¹ K_xz,
     mean K_*z Σ⁻¹ K_zx D⁻¹ y, variance k − K_*z K_zz⁻¹ K_z* + K_*z Σ⁻¹ K_z*."""
-    z, n = module.inducing, module.evidence
+    z = module.inducing
+    n = module.evidence
     D = module.likelihood.noise_variance[n.task[0]] ** noise_power
 
     def to_pairs(task, x):
         return covariance_literally(module, z.task[0], z.x[0], task, x)
 
-    Kzz, Kzx = to_pairs(z.task[0], z.x[0]), to_pairs(n.task[0], n.x[0])
+    Kzz = to_pairs(z.task[0], z.x[0])
+    Kzx = to_pairs(n.task[0], n.x[0])
     sigma = torch.linalg.inv(Kzz + Kzx @ torch.diag(1 / D) @ Kzx.T)
-    mean, variance = torch.zeros_like(p.test.y), torch.zeros_like(p.test.y)
+    mean = torch.zeros_like(p.test.y)
+    variance = torch.zeros_like(p.test.y)
     for t in range(p.n_tasks):
         task = torch.full((len(p.test.x),), t)
         k = to_pairs(task, p.test.x)

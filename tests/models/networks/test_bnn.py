@@ -44,8 +44,11 @@ def test_log_joint_literally(scaling, precision, noise):
     for out, fan in shapes:
         scales += [0.8 / math.sqrt(fan if scaling == "fan_in" else 1)] * (out * fan) + [0.8] * out
     for row, value in zip(model.constrain(theta), log_joint(model, theta, data.train), strict=True):
-        w, rest, expected = row[:n], row[n:], 0.0
-        lam, gammas = double(1.0), double([1 / 0.3] * 2)
+        w = row[:n]
+        rest = row[n:]
+        expected = 0.0
+        lam = double(1.0)
+        gammas = double([1 / 0.3] * 2)
         if precision == "learned":
             lam = rest[0]
             expected += (
@@ -65,7 +68,8 @@ def test_prior_draws_have_the_prior():
     model = built(real(n=5), precision_shape=0.7)
     parameters = model.constrain(thetas(model, 20_000))
     n = model.n_weights
-    lam, gammas = parameters[:, n], parameters[:, n + 1 :]
+    lam = parameters[:, n]
+    gammas = parameters[:, n + 1 :]
     assert stats.kstest(lam.numpy(), stats.gamma(0.7, scale=2.0).cdf).pvalue > 1e-3
     for gamma in gammas.T:
         assert stats.kstest(gamma.numpy(), stats.gamma(3.0, scale=5.0).cdf).pvalue > 1e-3
@@ -110,7 +114,8 @@ def test_predictive_has_each_networks_own_noise():
 
 @pytest.mark.parametrize("start", ["network", "prior"])
 def test_chains_start_where_the_model_says(start):
-    data, rng = real(n=8, n_inputs=30, n_tasks=1, missing=0.0), Streams(0)
+    data = real(n=8, n_inputs=30, n_tasks=1, missing=0.0)
+    rng = Streams(0)
     model = built(data, widths=[200], start=start)
     theta = init_chains(model, data, "minibatch", 5, rng).theta
     if start == "prior":

@@ -20,7 +20,8 @@ def images(n=20, shape=(6, 5), n_classes=3, dtype=F64, unit=1.0):
     problem = classes(
         n=n, n_inputs=math.prod(shape), n_classes=n_classes, batch_size=8, dtype=dtype
     )
-    problem.image_shape, problem.bounds = shape, (0.0, unit)
+    problem.image_shape = shape
+    problem.bounds = (0.0, unit)
     for name in ("train", "test"):
         batch = getattr(problem, name)
         setattr(problem, name, replace(batch, x=unit * batch.x))
@@ -47,7 +48,8 @@ def literally(theta, x, shape, channels, k, widths, stride, flip=False):
     std, mean = torch.std_mean(pixels, (0, 2, 3), correction=0, keepdim=True)
     h = (x.view(len(x), -1, *shape[-2:]) - mean) / std
     for out in channels:
-        w, b = take(out, h.shape[1], k, k), take(out)
+        w = take(out, h.shape[1], k, k)
+        b = take(out)
         h = F.conv2d(h, w.flip(2, 3) if flip else w, b, padding=k // 2).tanh()
         h = h[..., ::2, ::2] if stride else F.max_pool2d(h, 2)
     h = h.flatten(1)
@@ -90,7 +92,8 @@ def test_forward_and_particles_literally(shape, channels, kernel, widths, downsa
 def test_normalisation_is_inside_the_model():
     """Grey levels in [0, 255] and in [0, 1] give the same network, and gradients in the units of
     the inputs."""
-    gradients, answers = [], []
+    gradients = []
+    answers = []
     for unit in (1.0, 255.0):
         problem = images(unit=unit)
         network = cnn().build(problem, Streams(0))
@@ -125,7 +128,8 @@ def test_a_strided_convolution_is_the_librarys():
         kernels = normal(g, 4, shape[1], k, k)
         bias = normal(g, 4)
         inputs = tuple(z.requires_grad_() for z in (x, kernels, bias))
-        ours, theirs = convolve(*inputs, stride), F.conv2d(*inputs, stride=stride, padding=k // 2)
+        ours = convolve(*inputs, stride)
+        theirs = F.conv2d(*inputs, stride=stride, padding=k // 2)
         assert_close(ours, theirs)
         along = normal(g, ours.shape)
         assert_close(grad(ours, inputs, along), grad(theirs, inputs, along))
@@ -145,7 +149,9 @@ def test_glorot_limits_count_the_window():
 def test_dropout_acts_on_features_and_hidden_units():
     """Without hidden layers f is linear in the features: over masks its mean is f and its variance
     p/(1−p) Σ (w h)²."""
-    problem, p, S = images(n=2), 0.3, 20000
+    problem = images(n=2)
+    p = 0.3
+    S = 20000
     network = cnn(widths=[], dropout=p).build(problem, Streams(0))
     x = problem.test.x
     f = network(x, generator(0), S).detach()
@@ -179,7 +185,8 @@ def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path)
     again, _ = resumed(*pieces, problem, 3, 2, tmp_path)
     assert_close(tensors(state), tensors(again), rtol=0, atol=0)
     victim = Attacked(pieces[0].posterior(state), problem.bounds)
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     before = victim.answer(x, y, rng.at("evaluation", 0)).objective.mean()
     attacked = component("attacker", "pgd", steps=5, step_size=0.5, stop_when_broken=False).perturb(
         victim, x, y, rng, 0.2

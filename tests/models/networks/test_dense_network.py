@@ -137,7 +137,8 @@ def test_no_rows_leave_the_prior(name):
 def test_missing_labels_may_hold_anything():
     problem = PROBLEMS["classes, two tasks"]
     model = build_model("mlp", problem, **MLP)
-    theta, batch = model.sample_prior(3, generator(1)), problem.train
+    theta = model.sample_prior(3, generator(1))
+    batch = problem.train
     other = replace(batch, y=torch.where(batch.mask, batch.y, -1))
     ours, theirs = (value_and_gradient(model, theta, b) for b in (other, batch))
     assert_close(ours, theirs, rtol=0, atol=0)
@@ -146,7 +147,8 @@ def test_missing_labels_may_hold_anything():
 def test_nothing_that_was_given_is_written_to():
     problem = PROBLEMS["real, one task"]
     model = build_model("mlp", problem, **MLP)
-    theta, batch = model.sample_prior(3, generator(1)), problem.train
+    theta = model.sample_prior(3, generator(1))
+    batch = problem.train
     before = theta.clone(), batch.x.clone(), batch.y.clone()
     value_and_gradient(model, theta, batch)
     assert_close(before, (theta, batch.x, batch.y), rtol=0, atol=0)

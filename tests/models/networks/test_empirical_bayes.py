@@ -57,7 +57,8 @@ def test_the_prior_follows_its_learned_variance():
     theta = network.theta.detach() + 1
     log_p = Normal(0, network.prior_std).log_prob(theta).sum()
     log_p.backward()
-    n, v = len(theta), 0.25**2
+    n = len(theta)
+    v = 0.25**2
     # ∂/∂log σ₀² of −n/2 log σ₀² − ½ Σθ²/σ₀²
     expected = -0.5 * n + 0.5 * float(theta.square().sum()) / v
     assert float(network.log_prior_variance.grad) == pytest.approx(expected, rel=1e-9)

@@ -24,7 +24,8 @@ def build(problem, seed=0, **options):
 @pytest.mark.parametrize("problem", [real(n=4), classes(n=4, n_tasks=2)])
 def test_forward_and_particles_literally(problem):
     network = build(problem)
-    x, shape = problem.train.x, (4, problem.n_tasks, problem.n_classes)
+    x = problem.train.x
+    shape = (4, problem.n_tasks, problem.n_classes)
     assert_close(network(x), tanh_layers(network.theta, x, network.shapes).view(shape))
     theta = network.sample_prior(3, generator(1))
     expected = torch.stack([tanh_layers(k, x, network.shapes).view(shape) for k in theta])
@@ -35,7 +36,8 @@ def test_forward_and_particles_literally(problem):
 
 def test_real_likelihood_literally_with_missing_labels():
     problem = real(n=6)
-    network, batch = build(problem), problem.train
+    network = build(problem)
+    batch = problem.train
     f = network(batch.x)
     variance = network.log_noise.exp()
     square = (batch.y.nan_to_num() - f[..., 0]).square()
@@ -49,7 +51,8 @@ def test_real_likelihood_literally_with_missing_labels():
 
 def test_class_likelihood_is_equation_3_13():
     problem = classes(n=6, n_tasks=2)
-    network, batch = build(problem), problem.train
+    network = build(problem)
+    batch = problem.train
     f = network(batch.x)
     own = f.gather(2, batch.y[..., None])[..., 0]
     each = (own.exp() / f.exp().sum(2)).log()  # eq. (3.13)
@@ -63,7 +66,8 @@ def test_class_likelihood_is_equation_3_13():
 @pytest.mark.parametrize("options", [{}, {"noise": 0.2}])
 def test_log_joint_agrees_with_the_module(options):
     problem = real()
-    network, batch = build(problem, **options), problem.train
+    network = build(problem, **options)
+    batch = problem.train
     own = network.theta if options else torch.cat([network.theta, network.log_noise])
     theta = torch.stack([own.detach(), 2 * own.detach()])
     assert_close(network.log_likelihood(theta, batch)[0], network.log_prob(network(batch.x), batch))
@@ -136,11 +140,13 @@ def test_l2_is_a_gaussian_prior():
 def test_without_hidden_units_it_is_multinomial_regression():
     """Gallego (2021), 1.3.4, "linear multinomial regression": the softmax form of
     logistic_regression, θ in another order."""
-    problem, rng = classes(n_classes=3), Streams(0)
+    problem = classes(n_classes=3)
+    rng = Streams(0)
     network = component("model", "mlp", widths=[]).build(problem, rng)
     regression = build_model("logistic_regression", problem, prior_scale=1.0, intercept_scale=1.0)
     theta = network.initial(4, rng.init) + 0.1
-    W, b = theta[:, :12].view(4, 3, 4), theta[:, 12:].view(4, 3, 1)
+    W = theta[:, :12].view(4, 3, 4)
+    b = theta[:, 12:].view(4, 3, 1)
     same = torch.cat([b, W], 2).flatten(1)
     assert_close(
         network.log_likelihood(theta, problem.train), regression.log_likelihood(same, problem.train)

@@ -33,12 +33,15 @@ def small(missing=0.2):
 def dense(model, rest, problem):
     """Φ [n, m] and y [n] of rows that have a label, σ², and the weights below: of one particle, by
     hand."""
-    network, seen = model.network, problem.train.mask[:, 0]
-    h, at = problem.train.x[seen], 0
+    network = model.network
+    seen = problem.train.mask[:, 0]
+    h = problem.train.x[seen]
+    at = 0
     for out, inside in network.shapes[:-1]:
         w = rest[at : at + out * inside].reshape(out, inside)
         b = rest[at + out * inside : at + out * inside + out]
-        h, at = network.activation(h @ w.T + b), at + out * inside + out
+        h = network.activation(h @ w.T + b)
+        at = at + out * inside + out
     phi = torch.cat([h, torch.ones(len(h), 1, dtype=h.dtype)], 1)
     log_noise = rest[at] if network.learns_noise else network.log_noise[0]
     return phi, problem.train.y[seen, 0], log_noise.exp(), rest[:at]
@@ -89,7 +92,8 @@ def test_gradient_holds_in_single_precision_where_the_noise_is_small():
 
 
 def test_completed_draws_have_the_mean_and_covariance_of_the_conditional():
-    problem, n = small(), 40_000
+    problem = small()
+    n = 40_000
     model = collapsed(problem, widths=[4, 3])
     rest = model.sample_prior(1, generator(4))
     phi, y, noise, _ = dense(model, rest[0], problem)

@@ -184,7 +184,8 @@ def test_printed_order_is_seen():
     def printed(block, theta, batch, generator):
         after = whole(block, theta, batch, generator)
         if block == "weights":  # γ moves, (a, β) keeps what it had
-            old, new = model.prior.unpack(theta), model.prior.unpack(after)
+            old = model.prior.unpack(theta)
+            new = model.prior.unpack(after)
             after = model.prior.pack(new._replace(a=old.a, beta=old.beta))
         return after
 

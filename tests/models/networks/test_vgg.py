@@ -22,17 +22,17 @@ def by_torch(network):
     layers = []
     for at, kernel in enumerate(network.kernels):
         out, inside = kernel.shape[:2]
-        convolution, norm = nn.Conv2d(inside, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)
-        convolution.weight.data, norm.weight.data, norm.bias.data = (
-            kernel.data,
-            network.gains[at].data,
-            network.shifts[at].data,
-        )
+        convolution = nn.Conv2d(inside, out, 3, padding=1, bias=False)
+        norm = nn.BatchNorm2d(out)
+        convolution.weight.data = kernel.data
+        norm.weight.data = network.gains[at].data
+        norm.bias.data = network.shifts[at].data
         layers += [convolution, norm, nn.ReLU()]
         if at in network.ends:
             layers.append(nn.MaxPool2d(2))
     head = nn.Linear(network.head[0].shape[1], network.head[0].shape[0])
-    head.weight.data, head.bias.data = network.head[0].data, network.head[1].data
+    head.weight.data = network.head[0].data
+    head.bias.data = network.head[1].data
     return nn.Sequential(*layers, nn.Flatten(), head).double()
 
 
@@ -44,7 +44,9 @@ def test_it_is_the_net_of_torch_as_it_learns_and_as_it_predicts():
             parameter += 0.1 * torch.randn(
                 parameter.shape, generator=generator(1), dtype=parameter.dtype
             )
-    other, mean, std = by_torch(network), problem.train.x.mean(), problem.train.x.std(correction=0)
+    other = by_torch(network)
+    mean = problem.train.x.mean()
+    std = problem.train.x.std(correction=0)
     for x in problem.train.x.split(8):
         assert_close(network(x)[:, 0], other(((x - mean) / std).view(-1, 1, 8, 8)))
     norms = [layer for layer in other if isinstance(layer, nn.BatchNorm2d)]

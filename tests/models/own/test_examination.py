@@ -24,7 +24,8 @@ def built(problem, name="Victim", outputs=None, **arguments):
     return model(name, outputs, **arguments).build(problem, Streams(0))
 
 
-SUM_TO_ONE, IN_UNIT = "every row of its outputs sums to one", r"every output lies in \[0, 1\], .*"
+SUM_TO_ONE = "every row of its outputs sums to one"
+IN_UNIT = r"every output lies in \[0, 1\], .*"
 BY_OTHERS = "answers a row by the other rows of its batch"
 
 
@@ -109,7 +110,8 @@ def test_real_labels_have_no_such_outputs():
     ("outputs", "last"), [("probabilities", "softmax"), ("log_probabilities", "log_softmax")]
 )
 def test_of_several_classes_it_is_the_network_of_the_logits(outputs, last):
-    ours, theirs = built(classes(), outputs=outputs, last=last), built(classes())
+    ours = built(classes(), outputs=outputs, last=last)
+    theirs = built(classes())
     same(ours, theirs, classes())
 
 
@@ -124,7 +126,8 @@ def test_of_one_output_it_is_the_network_of_the_log_odds(outputs, last):
 
 def same(ours, theirs, problem):
     """Log-probabilities, and the gradients of the log-likelihood in weights and inputs."""
-    x, y = problem.test.x, problem.test
+    x = problem.test.x
+    y = problem.test
     found = []
     for network in (ours, theirs):
         seen = x.clone().requires_grad_()
@@ -150,7 +153,9 @@ def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(d
 
 @pytest.mark.parametrize("name", ["Single", "KeepsFeatures", "Recurrent"])
 def test_it_is_trained_copied_and_attacked_in_the_format_of_the_run(name):
-    problem, fgsm, method = classes(), component("attacker", "fgsm"), component("inference", "map")
+    problem = classes()
+    fgsm = component("attacker", "fgsm")
+    method = component("inference", "map")
     problem.attacker = fgsm
     state, rng = train(method, model(name), problem, 2)
     victim = Attacked(method.posterior(state))
@@ -173,7 +178,8 @@ def test_dimensions_that_are_squeezed_out_of_one_row_are_put_back(n_outputs):
 
 def test_an_impossible_class_has_the_least_logit_and_no_part_in_the_others():
     problem = classes()
-    ours, theirs = built(problem, "Impossible"), built(problem)
+    ours = built(problem, "Impossible")
+    theirs = built(problem)
     x = problem.test.x
     assert torch.isfinite(ours(x)).all()
     assert_close(ours(x).softmax(-1)[..., :2], theirs(x)[..., :2].softmax(-1))

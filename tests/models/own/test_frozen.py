@@ -53,7 +53,9 @@ def network(kind, folder, freeze=("0",), **arguments):
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("kind", ["module", "state_dict"])
 def test_frozen_numbers_stay_and_runs_resume(tmp_path, kind, name):
-    model, problem, inference = network(kind, tmp_path), classes(batch_size=20), method(name)
+    model = network(kind, tmp_path)
+    problem = classes(batch_size=20)
+    inference = method(name)
     before = model.build(problem, Streams(0))
     assert len(before.theta) == len(before.prior_std) == N_HEAD
     state, rng = train(inference, model, problem, 4)
@@ -69,7 +71,8 @@ def test_frozen_numbers_stay_and_runs_resume(tmp_path, kind, name):
 
 
 def test_frozen_networks_learn_as_plain_ones_do(tmp_path):
-    problem, net = classes(), Transfer().double()
+    problem = classes()
+    net = Transfer().double()
     model = network("module", tmp_path)
     ours = model.build(problem, Streams(0))
     assert ours.facts == {"model": "3 of 5 parameters frozen, 34 of 55 numbers"}
@@ -101,7 +104,8 @@ def test_what_is_not_learnt_is_refused(tmp_path, name, frozen, message):
     refuse where a method follows none."""
     if frozen == "detached" and name in ("random_walk_mh", "importance_sampling"):
         return
-    model, problem = network("module", tmp_path, frozen=frozen), classes()
+    model = network("module", tmp_path, frozen=frozen)
+    problem = classes()
     with pytest.raises(ConfigMismatchError, match=message):
         train(method(name), model, problem, 1)
     train(component("inference", "fixed"), model, problem, 1)

@@ -173,7 +173,8 @@ def test_a_recurrent_module_reads_what_it_is_given():
     """What nn.LSTM keeps beside its parameters must not stand in for them."""
     torch.manual_seed(0)
     problem = classes(n_inputs=2, n_classes=2)
-    network, net = model("own_things:Recurrent").build(problem, Streams(0)), Recurrent().double()
+    network = model("own_things:Recurrent").build(problem, Streams(0))
+    net = Recurrent().double()
     theta = torch.cat([p.detach().flatten() for p in net.parameters()])
     found = network.outputs(theta[None], problem.test.x)[0, :, 0]
     assert torch.allclose(found, net(problem.test.x), rtol=1e-12, atol=1e-12)
@@ -190,7 +191,8 @@ def test_a_module_that_keeps_copies_of_its_parameters_is_refused():
 @pytest.mark.parametrize("wrapped", ["", "module.", "_orig_mod.", "module.model."])
 def test_weights_of_a_wrapped_module_are_its_own(tmp_path, wrapped):
     problem = classes()
-    keys, net = {"arguments": sizes(problem)}, Net(**sizes(problem)).double()
+    keys = {"arguments": sizes(problem)}
+    net = Net(**sizes(problem)).double()
     torch.save(
         {"net": {f"{wrapped}{name}": value for name, value in net.state_dict().items()}},
         tmp_path / "w.pt",

@@ -39,7 +39,8 @@ def test_a_cnn_is_the_plain_one(tmp_path, pixels):
     given = {"name": "cnn", "channels": [3], "widths": [5]}
     network = built(problem, saved(tmp_path, net), given, pixels=pixels)
     x = problem.test.x
-    mean, sd = problem.train.x.mean(), problem.train.x.std(correction=0)
+    mean = problem.train.x.mean()
+    sd = problem.train.x.std(correction=0)
     seen = x if pixels == "raw" else (x - mean) / sd
     assert torch.allclose(
         network(x)[:, 0], net(seen.unflatten(1, (1, 8, 8))), rtol=1e-12, atol=1e-12
@@ -52,8 +53,10 @@ def test_layers_of_other_names_are_told_apart_by_their_shapes(tmp_path):
 
 
 def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
-    net, names = mlp(4, 4, 4, 3), {"first": 0, "second": 2, "head": 4}
-    path, given = saved(tmp_path, renamed(net, names)), {"name": "mlp", "widths": [4, 4]}
+    net = mlp(4, 4, 4, 3)
+    names = {"first": 0, "second": 2, "head": 4}
+    path = saved(tmp_path, renamed(net, names))
+    given = {"name": "mlp", "widths": [4, 4]}
     with pytest.raises(
         ConfigMismatchError, match=r"first and second have one shape.*model\.layers=\[…\]"
     ):
@@ -142,10 +145,12 @@ def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
 def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
     """softmax(0, f)_1 = σ(f), task by task, and the gradient in the inputs that an attack follows
     is the same."""
-    net, problem = mlp(4, 7, 5, tasks), classes(n_classes=2, n_tasks=tasks)
+    net = mlp(4, 7, 5, tasks)
+    problem = classes(n_classes=2, n_tasks=tasks)
     network = built(problem, saved(tmp_path, net), SMALL | {"widths": [7, 5]})
     x = problem.test.x.clone().requires_grad_()
-    f, odds = network(x), net(x)
+    f = network(x)
+    odds = net(x)
     assert f.shape == (len(x), tasks, 2)
     assert torch.equal(f[..., 0], torch.zeros_like(f[..., 0]))
     assert torch.allclose(f.softmax(-1)[..., 1], odds.sigmoid(), rtol=1e-13, atol=1e-13)

@@ -48,7 +48,8 @@ def test_chains_and_ensembles_begin_about_the_file(tmp_path, spread):
     "name", ["map", "mean_field_vi", "swag", "bayes_by_backprop", "adversarial_training"]
 )
 def test_methods_of_networks_begin_at_the_file(tmp_path, name):
-    net, problem = mlp(4, 7, 3), classes()
+    net = mlp(4, 7, 3)
+    problem = classes()
     start = model(saved(tmp_path, net))
     keys = {"initial_std": 1e-9} if name in ("mean_field_vi", "bayes_by_backprop") else {}
     if name == "adversarial_training":

@@ -55,9 +55,12 @@ def test_is_the_variational_bound_at_the_optimal_q(name):
 def test_bound_literally():
     """ln N(y | m, Q + D) − ½ tr D⁻¹(K − Q), task by task: Titsias (2009), eq. (9)."""
     data, collapsed, _ = modules("igp")
-    labels, total, evidence = group_by_task(data.train), 0.0, 0.0
+    labels = group_by_task(data.train)
+    total = 0.0
+    evidence = 0.0
     with torch.no_grad():
-        Z, z_task = collapsed.inducing, collapsed.inducing_task
+        Z = collapsed.inducing
+        z_task = collapsed.inducing_task
         Kzz = collapsed.covariance.matrix(Z, z_task, Z, z_task)
         Kzx = collapsed.covariance.matrix(Z, z_task, labels.x, labels.task)
         Kxx = collapsed.covariance.matrix(labels.x, labels.task, labels.x, labels.task)

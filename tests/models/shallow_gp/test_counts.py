@@ -48,7 +48,8 @@ def test_poisson_expectation_literally():
 
 
 def test_poisson_predictive_literally():
-    mean, variance = torch.full((1, 1, 1, 1), 0.4, dtype=F64), torch.full((1, 1, 1, 1), 0.3)
+    mean = torch.full((1, 1, 1, 1), 0.4, dtype=F64)
+    variance = torch.full((1, 1, 1, 1), 0.3)
     p = PoissonLabels(30, LIKE).predictive(mean, variance.double(), None)
     assert isinstance(p, PoissonMixture)
     rate = double([[0.4 + 0.15]]).exp()

@@ -36,7 +36,8 @@ def room(monkeypatch, gib):
 def test_all_of_sarcos_does_not_fit_in_24_gib(monkeypatch):
     """11 matrices of 44,484² float64 numbers are 162 GiB; nothing of them is made."""
     room(monkeypatch, 24)
-    one, seven = labels(1, 44_484), labels(7, 6_355)
+    one = labels(1, 44_484)
+    seven = labels(7, 6_355)
     with pytest.raises(ConfigMismatchError) as refused:
         exact_cost.raise_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
     assert round(11 * 44_484**2 * 8 / GIB, 1) == 162.2

@@ -31,11 +31,11 @@ def literal_moments(module, x, variance_matters=True):
         r = math.sqrt(5) * (a[:, None] - b[None]).square().sum(-1).add(1e-300).sqrt() / ell
         return sigma2 * (1 + r + r**2 / 3) * torch.exp(-r)
 
-    ell, sigma2 = (
-        module.covariance.log_lengthscale.exp()[0, 0],
-        module.covariance.log_variance.exp()[0],
-    )
-    Z, m, C = module.inducing[0], module.q_mean[0, 0], module.q_tril[0, 0].tril()
+    ell = module.covariance.log_lengthscale.exp()[0, 0]
+    sigma2 = module.covariance.log_variance.exp()[0]
+    Z = module.inducing[0]
+    m = module.q_mean[0, 0]
+    C = module.q_tril[0, 0].tril()
     L = torch.linalg.cholesky(k(Z, Z) + module.jitter * torch.eye(len(Z), dtype=Z.dtype))
     a = torch.linalg.solve_triangular(L, k(Z, x[None]), upper=False)[:, 0]
     v = sigma2 - a @ a + (C.T @ a).square().sum()
@@ -48,7 +48,8 @@ def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
     ∂v/∂x it is another."""
     problem = classes(n=20, n_classes=2)
     posterior = trained(problem, gp(quadrature_nodes=60))
-    x, y = problem.test.x, problem.test.y
+    x = problem.test.x
+    y = problem.test.y
     answer = Attacked(posterior).answer(x, y, torch.Generator())
     error = 0.0
     for b in range(len(x)):
@@ -77,7 +78,9 @@ def test_gradient_in_x_is_that_of_finite_differences(name, settings, n_classes):
     """The samples of f held, so that log p(y|x) is one function of x."""
     problem = classes(n=20, n_classes=n_classes)
     posterior = trained(problem, component("model", name, **settings))
-    x, y, h = problem.test.x[:5], problem.test.y[:5], 1e-5
+    x = problem.test.x[:5]
+    y = problem.test.y[:5]
+    h = 1e-5
     gradient = Attacked(posterior).input_gradient(x, y, generator(4))
     for j in range(x.shape[1]):
         step = torch.zeros_like(x)

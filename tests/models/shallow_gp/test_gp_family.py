@@ -87,7 +87,8 @@ def test_hyperprior_literally(name, changes, share):
     start = {"hyperprior": 0.5, "lengthscale": 2.0, "variance": 3.0, "noise_variance": 0.2}
     module = build(name, p, **start | changes).requires_grad_(False)
     scatter_parameters(module)
-    logs, normals = [(module.likelihood.noise_variance.log(), 0.2)], []
+    logs = [(module.likelihood.noise_variance.log(), 0.2)]
+    normals = []
     for part in kernel_parts(module):
         if hasattr(part, "W"):
             normals.append((part.W, share / part.W.shape[1]))
@@ -126,7 +127,8 @@ def test_sparse_at_all_labels_is_exact(name, changes, shape):
     set_optimal_q(module, p.train)
     if stable:
         assert_close(bound(module, p.train), bound(full, p.train), rtol=0, atol=1e-5)
-    ours, theirs = predict(module, p.test.x), predict(full, p.test.x)
+    ours = predict(module, p.test.x)
+    theirs = predict(full, p.test.x)
     assert_close((ours.mu, ours.v), (theirs.mu, theirs.v), rtol=0, atol=1e-6 if stable else 1e-4)
 
 

@@ -37,7 +37,8 @@ def test_the_exact_bound_and_predictive_are_gpytorch_s():
     module = built("Exact", problem)
     for _ in range(2):  # also after its hyper-parameters have moved
         terms = module.elbo(problem.train, None)
-        gp, n = module.gp, problem.n
+        gp = module.gp
+        n = problem.n
         asked = n * ExactMarginalLogLikelihood(gp.likelihood, gp)(
             gp(*gp.train_inputs), gp.train_targets
         )

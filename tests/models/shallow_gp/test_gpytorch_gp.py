@@ -100,10 +100,8 @@ def test_kernels_of_users_are_found_by_name():
             return 2 * super().forward(x1, x2, diag=diag, **params)
 
     x = torch.randn(4, 2)
-    doubled, plain = (
-        parse_kernel("Doubled()", 2)(x).to_dense(),
-        parse_kernel("RBFKernel", 2)(x).to_dense(),
-    )
+    doubled = parse_kernel("Doubled()", 2)(x).to_dense()
+    plain = parse_kernel("RBFKernel", 2)(x).to_dense()
     assert_close(doubled, 2 * plain)
 
 

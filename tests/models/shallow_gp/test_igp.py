@@ -81,7 +81,8 @@ def test_log_gaussian_gradcheck():
 
 def test_shared_ard_is_own_ard_with_equal_lengthscales():
     p = problem()
-    shared, own = exact(p, ard="shared"), exact(p, ard="own")
+    shared = exact(p, ard="shared")
+    own = exact(p, ard="own")
     scatter_parameters(shared)
     state = shared.state_dict()
     state["covariance.log_lengthscale"] = state["covariance.log_lengthscale"].expand(3, -1)

@@ -44,7 +44,8 @@ def test_two_classes_by_sampling_agree_with_quadrature():
         mean, variance, _ = module.marginals(labels.x, labels.task)
     nodes, weights = np.polynomial.hermite.hermgauss(50)
     sign = 2 * labels.y.to(F64) - 1
-    gap_mean, gap_sd = sign * (mean[0, ..., 1] - mean[0, ..., 0]), variance[0].sum(-1).sqrt()
+    gap_mean = sign * (mean[0, ..., 1] - mean[0, ..., 0])
+    gap_sd = variance[0].sum(-1).sqrt()
     f = gap_mean[..., None] + gap_sd[..., None] * torch.as_tensor(nodes * math.sqrt(2))
     by_row = torch.nn.functional.logsigmoid(f) @ torch.as_tensor(weights / math.sqrt(math.pi))
     exactly = float((by_row * labels.mask).sum())

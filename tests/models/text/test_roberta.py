@@ -28,9 +28,11 @@ def test_a_folder_without_weights_is_named(tmp_path):
 
 def test_it_reads_what_is_there(tmp_path):
     pytest.importorskip("transformers", reason="transformers is not installed")
-    problem, model = texts(n=6), component("model", "roberta", folder=FOLDER, dropout=0.3)
+    problem = texts(n=6)
+    model = component("model", "roberta", folder=FOLDER, dropout=0.3)
     state = torch.random.get_rng_state()
-    network, x = model.build(problem, Streams(0)), problem.test.x
+    network = model.build(problem, Streams(0))
+    x = problem.test.x
     assert_close(network(F.pad(x, (0, 5))), network(x))
     assert_close(torch.cat([network(row[None]) for row in x]), network(x))
     one, same, other = (network(x, generator(s)) for s in (1, 1, 2))
@@ -40,7 +42,8 @@ def test_it_reads_what_is_there(tmp_path):
     assert torch.equal(network(x), network(x))
     swa = component("inference", "swa", burn_in=3, every=2)
     short = texts(dtype=torch.float32)
-    whole, parts = train(swa, model, short, 8)[0], resumed(swa, model, short, 8, 5, tmp_path)[0]
+    whole = train(swa, model, short, 8)[0]
+    parts = resumed(swa, model, short, 8, 5, tmp_path)[0]
     assert_close(tensors(whole), tensors(parts), rtol=0, atol=0)
 
 

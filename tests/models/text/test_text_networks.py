@@ -73,7 +73,8 @@ def test_places_are_those_of_the_paper():
 @BOTH
 def test_places_without_a_word_have_no_say(model):
     problem = texts(n=6)
-    network, x = model.build(problem, Streams(0)), problem.test.x
+    network = model.build(problem, Streams(0))
+    x = problem.test.x
     longer = F.pad(x, (0, 5))
     assert_close(network(longer), network(x))
     alone = torch.cat([network(row[None]) for row in x])
@@ -87,10 +88,8 @@ def test_places_without_a_word_have_no_say(model):
 @BOTH
 def test_order_has_a_say_and_dropout_is_of_the_stream_that_is_given(model):
     problem = texts(n=6)
-    network, x = (
-        model.build(problem, Streams(0)),
-        double([[2.0, 3, 4], [4.0, 3, 2]]),
-    )
+    network = model.build(problem, Streams(0))
+    x = double([[2.0, 3, 4], [4.0, 3, 2]])
     f = network(x)
     assert not torch.allclose(f[0], f[1])
     state = torch.random.get_rng_state()

@@ -49,7 +49,8 @@ def test_an_array_has_the_parameters_in_their_order(tmp_path):
     problem, rng, model, posterior = sample(*SCALED, chains=3, warmup=30)
     np.save(tmp_path / "draws.npy", posterior.values.numpy())
     draws = read_draws(tmp_path / "draws.npy", model, posterior.start[:1])
-    before, after = problem.score(posterior, rng), problem.score(draws, rng)
+    before = problem.score(posterior, rng)
+    after = problem.score(draws, rng)
     assert after["b2_max"] == pytest.approx(before["b2_max"], rel=1e-9)
     assert before.keys() - after.keys() >= {"ksd"}, "θ is not known"
 

@@ -108,7 +108,8 @@ def test_show_of_every_file(name, capsys):
 def test_partners_are_those_the_runner_accepts(role):
     """The rules read from the text against those of the classes."""
     for name in registry.names(role):
-        cls, own = registry.get(role, name), describe(role, name)
+        cls = registry.get(role, name)
+        own = describe(role, name)
         for other, names in partners(role, own):
             for partner in registry.names(other):
                 pair = {role: cls, other: registry.get(other, partner)}

@@ -9,7 +9,8 @@ from runner.compose.compose import compose
 from runner.compose.job import build
 from runner.compose.validate import ResolvedConfig, resolve
 
-DIGITS, CO2 = "+experiment=digits_fgsm", "+experiment=structural_co2"
+DIGITS = "+experiment=digits_fgsm"
+CO2 = "+experiment=structural_co2"
 
 
 def resolved(*words: str) -> ResolvedConfig:

@@ -15,7 +15,9 @@ def check(n, seed, folder):
     """Runs n compositions and one offer of each refusal; (commands that were broken, offers, those
     refused again for what was offered)."""
     rng = random.Random(seed)
-    broken, offers, refused = [], 0, []
+    broken = []
+    offers = 0
+    refused = []
     for i in range(n):
         argv = composition(rng)
         outcome = run(argv, folder / str(i))
@@ -50,7 +52,8 @@ def test_a_thousand_compositions(batch, tmp_path):
 
 
 def test_the_same_seed_makes_the_same_commands():
-    first, second = random.Random(5), random.Random(5)
+    first = random.Random(5)
+    second = random.Random(5)
     assert [composition(first) for _ in range(5)] == [composition(second) for _ in range(5)]
 
 

@@ -22,10 +22,8 @@ def _rows(batch):
 
 @pytest.mark.parametrize("experiment", [TOY, DIGITS])
 def test_held_out_rows_are_training_rows(make_job, experiment):
-    whole, part = (
-        _problem(make_job(*experiment)),
-        _problem(make_job(*experiment, "validation=0.25")),
-    )
+    whole = _problem(make_job(*experiment))
+    part = _problem(make_job(*experiment, "validation=0.25"))
     held = round(0.25 * whole.n)
     assert (part.n, len(part.test.x)) == (whole.n - held, held)
     assert _rows(part.train) | _rows(part.test) == _rows(whole.train)

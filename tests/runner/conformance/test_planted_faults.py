@@ -22,7 +22,8 @@ FILES = {
     re.match(r"# (\S+)\n", text).group(1): text
     for text in re.findall(r"```(?:python|yaml)\n(# \S+\.\w+\n.*?)```", PAGE, re.S)
 }
-CLASS, YAML = FILES["walk.py"], FILES["conf/inference/walk.yaml"]
+CLASS = FILES["walk.py"]
+YAML = FILES["conf/inference/walk.yaml"]
 FAULTS = yaml.safe_load(Path(__file__).with_name("planted_faults.yaml").read_text("utf-8"))
 
 

@@ -68,7 +68,8 @@ def same(found, chain):
 
 @pytest.mark.parametrize("steps", [0, 7, 20, 60, 103])
 def test_what_comes_back_is_what_was_kept_and_goes_on(tmp_path, small, steps):
-    chain, held = fresh(), RowBlocks()
+    chain = fresh()
+    held = RowBlocks()
     for step in range(10, steps + 1, 10):
         chain.go(10)
         save(tmp_path, chain, step, held)
@@ -98,7 +99,9 @@ def test_every_row_is_written_to_one_block(tmp_path, small, monkeypatch):
         "write_bytes",
         lambda path, content: (written.append(len(content)), path.write_bytes(content)),
     )
-    chain, held, largest = fresh(), RowBlocks(), 0
+    chain = fresh()
+    held = RowBlocks()
+    largest = 0
     for step in range(10, 610, 10):
         chain.go(10)
         largest = max(largest, save(tmp_path, chain, step, held).stat().st_size)
@@ -110,7 +113,8 @@ def test_every_row_is_written_to_one_block(tmp_path, small, monkeypatch):
 
 
 def test_checkpoints_share_blocks_and_a_damaged_one_falls_back(tmp_path, small):
-    chain, held = fresh(), RowBlocks()
+    chain = fresh()
+    held = RowBlocks()
     for step in (20, 40):
         chain.go(20)
         save(tmp_path, chain, step, held)
@@ -133,7 +137,8 @@ def test_checkpoints_share_blocks_and_a_damaged_one_falls_back(tmp_path, small):
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "swapped"])
 def test_an_early_block_that_is_lost_is_never_passed_over(tmp_path, small, damage):
-    chain, held = fresh(), RowBlocks()
+    chain = fresh()
+    held = RowBlocks()
     for step in (20, 40, 60):
         chain.go(20)
         save(tmp_path, chain, step, held)
@@ -151,7 +156,8 @@ def test_an_early_block_that_is_lost_is_never_passed_over(tmp_path, small, damag
 
 
 def test_a_block_without_a_checkpoint_is_ignored_and_swept(tmp_path, small, monkeypatch):
-    chain, held = fresh(), RowBlocks()
+    chain = fresh()
+    held = RowBlocks()
     chain.go(20)
     save(tmp_path, chain, 20, held)
     chain.go(20)
@@ -170,7 +176,8 @@ def test_a_block_without_a_checkpoint_is_ignored_and_swept(tmp_path, small, monk
 
 def test_blocks_of_a_replicate_go_with_its_last_checkpoint(tmp_path, small):
     for replicate in (0, 1):
-        chain, held = fresh(), RowBlocks()
+        chain = fresh()
+        held = RowBlocks()
         for step in (20, 40):
             chain.go(20)
             save(tmp_path, chain, step, held, replicate)

@@ -65,7 +65,8 @@ def test_round_trip_is_exact(tmp_path):
         got["module"].state_dict().values(), state["module"].state_dict().values(), strict=True
     ):
         assert torch.equal(a, b)
-    a, b = got["optimizer"].state_dict(), state["optimizer"].state_dict()
+    a = got["optimizer"].state_dict()
+    b = state["optimizer"].state_dict()
     assert a["param_groups"] == b["param_groups"]
     assert all(
         torch.equal(a["state"][i][k], v) for i, s in b["state"].items() for k, v in s.items()

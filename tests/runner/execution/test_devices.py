@@ -50,7 +50,10 @@ def of_a_gpu(streams: Streams) -> dict[str, torch.Tensor]:
 def test_a_stream_of_another_device_begins_anew_from_seed_and_step():
     before = Streams(1)
     before.data.seed()
-    one, two, later, fresh = Streams(1), Streams(1), Streams(1), Streams(1)
+    one = Streams(1)
+    two = Streams(1)
+    later = Streams(1)
+    fresh = Streams(1)
     assert one.restore(of_a_gpu(before), 7)
     two.restore(of_a_gpu(before), 7)
     later.restore(of_a_gpu(before), 8)

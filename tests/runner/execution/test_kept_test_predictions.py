@@ -27,7 +27,8 @@ def test_mean_and_sd_of_every_test_row_in_units_of_the_labels(make_job):
 
 
 def test_nothing_is_kept_unless_asked_and_the_signature_is_the_same(make_job):
-    plain, asked = make_job(*UCI), make_job(*UCI, "keep_predictions=true")
+    plain = make_job(*UCI)
+    asked = make_job(*UCI, "keep_predictions=true")
     assert plain.signature == asked.signature
     going, _ = run(plain)
     assert not (going.job.folder / "predictions").exists()

@@ -76,7 +76,8 @@ def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys)
         slowly.setattr(printer.out, "_width", printer.WIDEST)
         capsys.readouterr()
         assert app.attempt(compose(argv)).code == 0
-    before, stamp = capsys.readouterr().out, (folder / "run.json").stat().st_mtime_ns
+    before = capsys.readouterr().out
+    stamp = (folder / "run.json").stat().st_mtime_ns
     assert "done already" in before
     code = "import sys; from runner.commands import cli\ntry: cli.main()\nfinally: assert 'torch' not in sys.modules"
     quick = subprocess.run(

@@ -120,7 +120,9 @@ def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluati
     """On the way the step is checkpointed before the run stops; the last evaluation, which may be
     long, is left at once."""
     whole, result = run(make_job(*TOY, f"output_dir={tmp_path / 'whole'}"))
-    score, asked, left = Supervised.score, [], []
+    score = Supervised.score
+    asked = []
+    left = []
 
     def interrupted(self, posterior, rng):
         asked.append(1)
@@ -168,7 +170,8 @@ def test_two_processes_do_not_run_the_same_job(make_job):
 
 def test_full_disk_is_one_line_and_loses_nothing(make_job, monkeypatch):
     job = make_job(*GAME)
-    real, calls = checkpoint.write_bytes, []
+    real = checkpoint.write_bytes
+    calls = []
 
     def full(path, content):
         calls.append(path)

@@ -8,7 +8,8 @@ from runner.execution.rng import Streams, derive_seed
 
 
 def test_streams_do_not_touch_each_other():
-    a, b = Streams(3), Streams(3)
+    a = Streams(3)
+    b = Streams(3)
     torch.randn(100, generator=a.evaluation)
     torch.randn(100, generator=a.attack)
     assert torch.equal(torch.randn(5, generator=a.noise), torch.randn(5, generator=b.noise))
@@ -34,7 +35,8 @@ def test_at_depends_on_its_index_alone():
 
 
 def test_streams_beside_a_replicate_are_its_own_and_are_restored():
-    a, b = Streams(1), Streams(1)
+    a = Streams(1)
+    b = Streams(1)
     assert a.of(0) is a
     torch.randn(3, generator=a.of(2).noise)
     alone = Streams(1, 2)
@@ -47,7 +49,8 @@ def test_streams_beside_a_replicate_are_its_own_and_are_restored():
 
 
 def test_restore():
-    a, b = Streams(1), Streams(2)
+    a = Streams(1)
+    b = Streams(2)
     torch.randn(3, generator=a.noise)
     b.restore(a.state())
     assert torch.equal(torch.randn(3, generator=a.noise), torch.randn(3, generator=b.noise))

@@ -42,7 +42,8 @@ for file in sorted(Path(".").glob("*.zip")):
 
 def expected_of(result, documents):
     """Predictions of the record, by its own problem and posterior."""
-    problem, posterior = result.problem, result.posterior
+    problem = result.problem
+    posterior = result.posterior
     if hasattr(problem, "target"):
         predictive = result.predict(problem.test.x)
     elif hasattr(problem, "vocabulary"):
@@ -70,7 +71,8 @@ def numbers(frame):
 
 
 def test_every_family_predicts_the_same_in_a_process_without_the_data(tmp_path):
-    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home = tmp_path / "home"
+    elsewhere = tmp_path / "elsewhere"
     home.mkdir()
     elsewhere.mkdir()
     expected = {}

@@ -100,11 +100,9 @@ def of_scores(folder, signature, values, **facts):
     )
 
 
-A, B, C = (
-    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
-    [1.5, 2.7, 3.1, 4.9, 5.2, 6.3],
-    [0.0, 4.0, 1.0, 6.0, 2.0, 8.5],
-)
+A = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+B = [1.5, 2.7, 3.1, 4.9, 5.2, 6.3]
+C = [0.0, 4.0, 1.0, 6.0, 2.0, 8.5]
 
 
 def test_scores_stand_beside_each_other_and_pairs_are_tested(tmp_path):
@@ -134,7 +132,8 @@ def test_scores_stand_beside_each_other_and_pairs_are_tested(tmp_path):
 
 
 def test_four_pairs_have_a_difference_and_no_p(tmp_path):
-    a, b = of_scores(tmp_path, "aaaa", A[:4]), of_scores(tmp_path, "bbbb", B[:4])
+    a = of_scores(tmp_path, "aaaa", A[:4])
+    b = of_scores(tmp_path, "bbbb", B[:4])
     pair = compare(a, b).tests.iloc[0]
     assert pair["n"] == 4
     assert pair["difference"] == pytest.approx(statistics.mean(B[:4]) - statistics.mean(A[:4]))
@@ -143,7 +142,8 @@ def test_four_pairs_have_a_difference_and_no_p(tmp_path):
 
 
 def test_what_cannot_be_compared_is_said(tmp_path):
-    a, b = of_scores(tmp_path, "aaaa", A), of_scores(tmp_path, "bbbb", B, data="others", smoke=True)
+    a = of_scores(tmp_path, "aaaa", A)
+    b = of_scores(tmp_path, "bbbb", B, data="others", smoke=True)
     found = compare(a, b)
     assert len(found.tests) == 0
     assert [note.split(" (")[0] for note in found.notes] == [

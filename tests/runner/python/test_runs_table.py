@@ -31,7 +31,8 @@ def test_a_file_holds_the_frame_in_full_precision(outputs, tmp_path, suffix, rea
         _answer(["runs", "--to", str(path), "--setting", "model.width", "--output-dir", outputs])
         == 0
     )
-    frame, expected = read(path), runs(outputs, settings=["model.width"])
+    frame = read(path)
+    expected = runs(outputs, settings=["model.width"])
     assert list(frame) == list(expected)
     assert frame["rmse"].tolist() == expected["rmse"].tolist()
     assert frame["id"].tolist() == expected["id"].tolist()

@@ -23,11 +23,13 @@ def labels(n: int = 103, seed: int = 0, share: float = 0.7) -> np.ndarray:
 def test_the_exact_test_is_that_of_statsmodels_and_of_its_sum_written_out():
     contingency = pytest.importorskip("statsmodels.stats.contingency_tables")
     for seed in range(6):
-        one, other = labels(40, seed), labels(40, seed + 100, 0.4 + 0.1 * seed)
+        one = labels(40, seed)
+        other = labels(40, seed + 100, 0.4 + 0.1 * seed)
         ours = mcnemar(one, other)
         table = [[int((one & other).sum()), ours.first], [ours.second, int((~one & ~other).sum())]]
         assert ours.p == pytest.approx(contingency.mcnemar(table, exact=True).pvalue)
-        n, least = ours.first + ours.second, min(ours.first, ours.second)
+        n = ours.first + ours.second
+        least = min(ours.first, ours.second)
         assert ours.p == pytest.approx(
             min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n)
         )
@@ -55,7 +57,8 @@ def test_outcomes_are_kept_bit_by_bit(tmp_path):
 
 
 def test_compared_runs_of_one_replicate_have_the_p_of_their_test_labels(tmp_path):
-    one, other = labels(200, 0, 0.8), labels(200, 1, 0.5)
+    one = labels(200, 0, 0.8)
+    other = labels(200, 1, 0.5)
     folders = []
     for signature, right in (("a" * 12, one), ("b" * 12, other)):
         share = float(right.mean())

@@ -21,7 +21,9 @@ from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
 from runner.system import clean
 from runner.tracking.content import InvalidRecordError, RecordContent
 
-THEIRS, OURS, THIRD = "aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"
+THEIRS = "aaaaaaaaaaaa"
+OURS = "bbbbbbbbbbbb"
+THIRD = "cccccccccccc"
 
 
 def bar(monkeypatch: pytest.MonkeyPatch, barred: Path) -> None:

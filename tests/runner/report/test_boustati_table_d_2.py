@@ -10,7 +10,9 @@ import pytest
 
 from runner.statistics.published import load_published
 
-BPF, T, APF = "bootstrap_filter", "student_t_filter", "auxiliary_filter"
+BPF = "bootstrap_filter"
+T = "student_t_filter"
+APF = "auxiliary_filter"
 PRINTED = {  # the label in print of each row whose label is wrong there
     "beta_bootstrap_filter 0.005": T,
     "beta_bootstrap_filter 0.01": "beta_bootstrap_filter 0.005",
@@ -44,7 +46,8 @@ def disordered(rows: dict[str, dict[str, float]]) -> list[str]:
 
 
 def test_it_is_whole_and_in_order():
-    table, rows = load_published("boustati_table_d_2"), means()
+    table = load_published("boustati_table_d_2")
+    rows = means()
     assert len(rows) == 13
     assert all(len(cells) == 8 for cells in rows.values())
     assert (table.spread, table.runs) == ("se", 50)

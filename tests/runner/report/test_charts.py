@@ -98,7 +98,8 @@ def test_long_lines_are_thinned_and_keep_their_ends(monkeypatch):
 def test_bands_are_areas_under_their_mean():
     chart = to_chart(evolution(make_evolution(3), {}, band=True))
     assert ["fill" in t for t in chart["data"]] == [True, True, False, False]
-    area, mean = chart["data"][0], chart["data"][2]
+    area = chart["data"][0]
+    mean = chart["data"][2]
     assert (area["name"], mean["name"]) == ("a", "a")
     assert mean["y"] == [0, 2, 4]
     assert_allclose([min(area["y"]), max(area["y"])], [0, 2 * (1 + 0.95 * 2)])

@@ -134,7 +134,8 @@ def test_one_figure_drawn_twice_is_one_figure():
     from matplotlib.figure import Figure
 
     def png(height, nudge=0.0):
-        figure, buffer = Figure(figsize=(3, 2)), io.BytesIO()
+        figure = Figure(figsize=(3, 2))
+        buffer = io.BytesIO()
         figure.subplots().plot([0, 1, 2], [0, height, 1 + nudge])
         figure.savefig(buffer, format="png")
         return buffer.getvalue()

@@ -96,7 +96,8 @@ def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):
 def test_references_of_all_runs_once(study):
     first = record(study, "a", 1000, 0.2 + NOISE)
     second = record(study, "b", 1000, 0.2 + NOISE)
-    one, two = "@book{b,\n  title = {B},\n}", "@article{a,\n  title = {A},\n}"
+    one = "@book{b,\n  title = {B},\n}"
+    two = "@article{a,\n  title = {A},\n}"
     (first / "references.bib").write_text(f"{one}\n\n{two}\n")
     (second / "references.bib").write_text(f"{two}\n")
     report.write("small", STUDY, study, study.output_dir / "out", paper=True)

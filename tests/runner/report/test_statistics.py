@@ -65,7 +65,9 @@ def test_wilcoxon_is_the_exact_two_sided_test():
 @pytest.mark.parametrize("n", [6, 12, 16])
 def test_wilcoxon_is_exact_among_ties(n):
     rng = np.random.default_rng(n)
-    right, other = rng.integers(80, 90, n), rng.integers(78, 90, n)  # of 97 labels
+    # of 97 labels
+    right = rng.integers(80, 90, n)
+    other = rng.integers(78, 90, n)
     d = (right - other)[right != other]
     ranks = stats.rankdata(abs(d))
     signs = np.array(np.meshgrid(*[[0, 1]] * len(d))).reshape(len(d), -1)
@@ -121,7 +123,8 @@ def test_holm_multiplies_the_smallest_by_all_and_never_falls():
 
 def test_overlapping_splits_after_nadeau_and_bengio():
     a, b = (scores_by_replicate(v) for v in ([1, 2, 4, 3, 5.5], [0.5, 1, 2, 2.5, 4]))
-    plain, corrected = compare(a, b), compare(a, b, overlap=1 / 9)
+    plain = compare(a, b)
+    corrected = compare(a, b, overlap=1 / 9)
     # σ² (1/n + test rows/training rows) for σ²/n
     assert corrected.se == pytest.approx(plain.se * math.sqrt((1 / 5 + 1 / 9) / (1 / 5)))
     t = corrected.difference / corrected.se

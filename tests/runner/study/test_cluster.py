@@ -76,7 +76,8 @@ class FakeTicket:
 class FakeEngine:
     """A queue that does nothing until the test says how a job ended."""
 
-    name, outlives = "slurm", True
+    name = "slurm"
+    outlives = True
 
     def __init__(self):
         self.submitted: list[ClusterJob] = []

@@ -13,7 +13,8 @@ from runner.study.definition import StudyDefinition
 from runner.study.job_pool import GpuSlots, JobPool, visible
 from runner.study.snapshot import FrozenRun, Snapshot
 
-CUDA, CPU = {"device": "cuda", "threads": 1}, {"device": "cpu", "threads": 1}
+CUDA = {"device": "cuda", "threads": 1}
+CPU = {"device": "cpu", "threads": 1}
 DEFINITION = yaml.safe_load(
     (Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text()
 )

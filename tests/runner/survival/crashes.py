@@ -32,7 +32,8 @@ CALLS = ((builtins, "open"), (io, "open"), (os, "open"), (os, "replace"), (os, "
 def watched(inside: Path, before: Callable[[str], None]) -> Iterator[None]:
     """``before`` is told of each file operation in a folder before it happens; threads wait for
     each other."""
-    one_at_a_time, telling = threading.RLock(), threading.local()
+    one_at_a_time = threading.RLock()
+    telling = threading.local()
 
     def asked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def ask(path: Any, *arguments: Any, **keys: Any) -> Any:
@@ -72,7 +73,9 @@ class Crashes:
     alike are one."""
 
     def __init__(self, folder: Path, copies: Path):
-        self.folder, self.copies, self.points = folder, copies, 0
+        self.folder = folder
+        self.copies = copies
+        self.points = 0
         self.states: dict[str, tuple[Path, str]] = {}
 
     def _copy(self, operation: str) -> None:

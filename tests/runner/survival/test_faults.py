@@ -105,7 +105,8 @@ def go_on(killed, tmp_path, monkeypatch, change: Callable[[Path], object]) -> tu
     ids=lambda fault: f"{fault['file']} {fault['damage']}",
 )
 def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
-    file, said = fault["file"], fault["said"]
+    file = fault["file"]
+    said = fault["said"]
 
     def damage_files(folder: Path) -> None:
         for name in [file] if isinstance(file, str) else file:
@@ -113,13 +114,15 @@ def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
 
     folder, whole = go_on(killed, tmp_path, monkeypatch, damage_files)
     assert said in " ".join(capsys.readouterr().out.replace("│", " ").split())
-    after, expected = read(folder), read(whole)
+    after = read(folder)
+    expected = read(whole)
     assert after["state"] == "done"
     assert repeatable(after["result"]) == repeatable(expected["result"])
     assert {r: repeatable(scores) for r, scores in after["finished"].items()} == {
         r: repeatable(scores) for r, scores in expected["finished"].items()
     }
-    lines, all_lines = recorded(folder), recorded(whole)
+    lines = recorded(folder)
+    all_lines = recorded(whole)
     if file != "metrics.jsonl":
         assert lines == all_lines
     elif "broken" in said:
@@ -182,7 +185,8 @@ def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkey
     _, whole = killed
     where = [f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
     monkeypatch.setattr(Figure, "savefig", drawn)
-    job, fresh = prepare(compose([*RUN, *where])), prepare(compose([*RUN, *where, "fresh=true"]))
+    job = prepare(compose([*RUN, *where]))
+    fresh = prepare(compose([*RUN, *where, "fresh=true"]))
     shutil.copytree(whole, job.folder)
     (job.folder / "metrics.jsonl").write_text("")  # what was there can be told from what comes
     crashes = Crashes(job.folder, tmp_path / "crashes")

@@ -101,7 +101,8 @@ def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
     snapshot.save(killed)
     monkeypatch.setattr(study, "JobPool", functools.partial(JobPool, command=command))
     monkeypatch.setattr(find_snapshot, "_has_changed", lambda *_: False)
-    starts, seen = tmp_path / "fake/starts", []
+    starts = tmp_path / "fake/starts"
+    seen = []
 
     def end() -> None:
         time.sleep(1.0)  # several looks at the processes: the second run must not have begun

@@ -76,7 +76,8 @@ def test_of_several_objectives_the_front_comes_first(tmp_path):
 
 
 def test_a_sweep_is_found_again_with_its_best_marked(tmp_path, monkeypatch, capsys):
-    sweep, folder = tmp_path / "multirun" / "now", tmp_path / "sweeps" / "s"
+    sweep = tmp_path / "multirun" / "now"
+    folder = tmp_path / "sweeps" / "s"
     monkeypatch.setenv(SWEEP_VARIABLE, str(sweep))
     study = swept(lambda x, y: [x + y])
     for number in (0, 1):

@@ -13,7 +13,8 @@ from optuna.trial import TrialState
 from runner.errors import ConfigError
 from runner.execution.signals import RunInterruptedError
 
-X, Y = "x=interval(-10, 10)", "y=interval(-10, 10)"
+X = "x=interval(-10, 10)"
+Y = "y=interval(-10, 10)"
 GRID = "hydra.sweeper.sampler=grid"
 
 

@@ -29,12 +29,14 @@ def postgresql() -> Iterator[str]:
     """The address of an empty database of a server of our own."""
     if importlib.util.find_spec("psycopg2") is None:
         pytest.skip("psycopg2 is an extra: pip install 'bayes-runner[postgresql]'")
-    initdb, server = shutil.which("initdb"), shutil.which("postgres")
+    initdb = shutil.which("initdb")
+    server = shutil.which("postgres")
     if initdb is None or server is None:
         pytest.skip("PostgreSQL's initdb and postgres are not on the PATH")
     # Not in pytest's own folder, which is root's alone, and stays so: each session of pytest sees
     # to that.
-    folder, port = Path(tempfile.mkdtemp(prefix="postgresql-")), free_port()
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+    port = free_port()
     how = {}
     if os.getuid() == 0:  # it refuses to be run by root
         who = pwd.getpwnam("nobody")

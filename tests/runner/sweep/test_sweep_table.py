@@ -38,7 +38,8 @@ def recorded(folder: Path, **result: list[float]) -> Path:
 def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
     """Two rates with two seeds each, one job of which failed, and their records in the same output
     folder."""
-    sweep, runs = tmp_path / "multirun" / "now", tmp_path / "mine"
+    sweep = tmp_path / "multirun" / "now"
+    runs = tmp_path / "mine"
     said = "inference.lr=-1: out of range, must be > 0"
     first = recorded(runs / "a", rmse=[1.0, 2.0], **{"rmse/x": [9.0, 9.0]})
     outcomes = [

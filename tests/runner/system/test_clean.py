@@ -76,7 +76,8 @@ def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
 def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_not_followed(
     tmp_path, capsys
 ):
-    outputs, elsewhere = tmp_path / "outputs", tmp_path / "elsewhere"
+    outputs = tmp_path / "outputs"
+    elsewhere = tmp_path / "elsewhere"
     report = outputs / "studies" / "mine" / "report"
     report.mkdir(parents=True)
     left = [

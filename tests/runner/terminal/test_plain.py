@@ -15,7 +15,9 @@ from runner.terminal.csv_cells import escape_cell
 from runner.terminal.plain import plain, plain_value
 from runner.terminal.tables import print_table
 
-RED, TITLE = "\x1b[31mred\x1b[0m", "\x1b]0;owned\x07"  # ANSI, OSC
+# ANSI, OSC
+RED = "\x1b[31mred\x1b[0m"
+TITLE = "\x1b]0;owned\x07"
 
 
 def shown(renderable: object, **keys: object) -> str:

@@ -27,7 +27,10 @@ class Dying:
     said so."""
 
     def __init__(self, client, n: int, after: bool):
-        self.client, self.n, self.after, self.calls = client, n, after, 0
+        self.client = client
+        self.n = n
+        self.after = after
+        self.calls = 0
 
     def __getattr__(self, name):
         def call(*args, **kwargs):
@@ -92,7 +95,8 @@ def test_a_server_that_dies_at_a_call(outputs, share):
 
 def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
     folder = made_record(outputs, state="running")
-    facts, lines = read(folder), read_lines(folder)
+    facts = read(folder)
+    lines = read_lines(folder)
     write(folder, lines[:7], facts)  # killed at step 5
     assert Mirror(folder, outputs).push()
     again = [

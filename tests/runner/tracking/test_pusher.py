@@ -42,8 +42,10 @@ class Clock:
 
 def test_a_run_asks_and_is_pushed(outputs):
     folder = made_record(outputs, state="running", ended=None)
-    facts, lines = read(folder), read_lines(folder)
-    clock, run = Clock(), Handover(folder, outputs)
+    facts = read(folder)
+    lines = read_lines(folder)
+    clock = Clock()
+    run = Handover(folder, outputs)
     at_work = Pusher(outputs, clock)
     write(folder, lines[:2], facts)
     lease = take_lease(folder, folder.name)

@@ -61,7 +61,8 @@ def test_result_state_parameters_and_files(mirrored):
 
 def test_who_what_and_with_which_code(mirrored):
     job, _, run = mirrored
-    facts, tags = read(job.folder), run.data.tags
+    facts = read(job.folder)
+    tags = run.data.tags
     assert "=" in run.info.run_name.split()[0], "what differs from other runs comes first"
     assert run.info.run_name.endswith(f" bnn_uci {job.signature[:8]}")
     assert "replicates=2" in run.info.run_name.split()

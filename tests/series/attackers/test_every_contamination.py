@@ -20,7 +20,8 @@ def attack(name, problem, rng, **keys):
 @every
 def test_draws_come_from_the_attack_stream_alone(name):
     problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
-    before, clean = rng.state(), problem.observations.clone()
+    before = rng.state()
+    clean = problem.observations.clone()
     hit = attack(name, problem, rng, probability=0.3)
     after = rng.state()
     assert {s for s in after if not torch.equal(after[s], before[s])} == {"attack"}

@@ -20,10 +20,8 @@ def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_facto
     clean, hit = attacked(probability=0.2, scale=7.0)
     struck = hit.is_corrupted
     assert abs(z_score(struck.flatten().double(), 0.2)) < 4
-    before, after = (
-        (clean.observations - clean.means)[struck],
-        (hit.observations - clean.means)[struck],
-    )
+    before = (clean.observations - clean.means)[struck]
+    after = (hit.observations - clean.means)[struck]
     factor = after / before  # of ε alone, whatever the position
     # one for all coordinates
     torch.testing.assert_close(factor[:, 0], factor[:, 1], rtol=1e-6, atol=1e-8)

@@ -20,8 +20,10 @@ class OnlyErrors:
     """A victim that answers with its error and has no gradient to give."""
 
     def __init__(self, of):
-        self.of, self.asked = of, 0
-        self.observations, self.is_observed = of.observations, of.is_observed
+        self.of = of
+        self.asked = 0
+        self.observations = of.observations
+        self.is_observed = of.is_observed
 
     def error(self, u):
         self.asked += 1
@@ -34,7 +36,8 @@ class OnlyErrors:
 @pytest.mark.parametrize("error", ["rmse", "nmse"])
 def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error):
     p = problem(6, 2)
-    v, g = victim(p, error=error), generator(0)
+    v = victim(p, error=error)
+    g = generator(0)
     u, way = (normal(g, p.observations.shape) for _ in range(2))
     found, slope = v.gradient(u)
     assert_close(found, v.error(u))
@@ -64,7 +67,8 @@ def test_shifts_are_in_units_of_the_noise():
 
 def test_a_single_shift_is_as_bad_as_the_worst_of_a_fine_grid():
     p = problem(5, 2)
-    v, struck = victim(p), torch.zeros(2, 5, dtype=torch.bool)
+    v = victim(p)
+    struck = torch.zeros(2, 5, dtype=torch.bool)
     struck[:, 2] = True
     attacker = spoofer(steps=15, step_size=1.0, restarts=2)
     with pytest.MonkeyPatch.context() as patch:
@@ -84,8 +88,10 @@ def test_a_single_shift_is_as_bad_as_the_worst_of_a_fine_grid():
 def test_he_keeps_to_his_budget_and_to_his_times(access):
     p = problem(30, 4)
     p.observations[1, 3:9] = math.nan
-    v, attacker = victim(p), spoofer(access=access, steps=4, queries=12, probability=0.3)
-    struck, found = attacker.struck(v, RNG), None
+    v = victim(p)
+    attacker = spoofer(access=access, steps=4, queries=12, probability=0.3)
+    struck = attacker.struck(v, RNG)
+    found = None
     assert 0 < struck.double().mean() < 0.6
     for eps in (0.5, 2.0, 8.0):
         found = attacker.shift(v, RNG, eps, found)
@@ -122,7 +128,8 @@ def test_a_black_box_asks_for_errors_alone_and_as_often_as_he_may():
 
 def test_a_larger_budget_begins_with_what_a_smaller_one_found():
     p = problem(30, 4)
-    v, attacker = victim(p), spoofer(steps=2, restarts=0)
+    v = victim(p)
+    attacker = spoofer(steps=2, restarts=0)
     small = spoofer(steps=8).shift(v, RNG, 2.0, None)
     assert (v.error(attacker.shift(v, RNG, 2.5, small)) >= v.error(small)).all()
 
@@ -133,7 +140,8 @@ def test_the_worst_times_are_those_of_the_steepest_gradient():
     struck = spoofer(times="worst", probability=0.25).struck(v, RNG)
     assert struck.sum(1).tolist() == [5, 5, 5]
     slope = v.gradient(torch.zeros_like(p.observations))[1].norm(dim=-1)
-    least, most = slope.masked_fill(~struck, math.inf).amin(1), slope.masked_fill(struck, 0).amax(1)
+    least = slope.masked_fill(~struck, math.inf).amin(1)
+    most = slope.masked_fill(struck, 0).amax(1)
     assert (least >= most).all()
     message = "times=worst: the gradient says which they are; set access=gradient"
     with pytest.raises(ValidationError, match=message):
@@ -154,7 +162,8 @@ def test_projection_keeps_what_is_inside_and_shortens_what_is_not():
 
 def test_a_shorter_window_follows_errors_back_through_fewer_times():
     p = problem(12, 2)
-    whole, parts = victim(p), victim(p, window=4)
+    whole = victim(p)
+    parts = victim(p, window=4)
     u = torch.zeros_like(p.observations)
     (error, slope), (same, cut) = whole.gradient(u), parts.gradient(u)
     assert_close(error, same)

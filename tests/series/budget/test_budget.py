@@ -53,11 +53,13 @@ def test_who_knows_the_truth_plans_best():
     assert u[3, 0] == pytest.approx(0.0, abs=1e-9)
     # what the plan adds, by the recursion itself: Σ_h A_{T+h} with and without
     truth = [1.0, 0.0, 3.0, 2.0, 0.0]
-    A, total = 0.0, 0.0
+    A = 0.0
+    total = 0.0
     for week in u:
         A = 0.5 * A + float(week @ truth)
         total += A
-    equal, E = 0.0, 0.0
+    equal = 0.0
+    E = 0.0
     for _ in range(4):
         E = 0.5 * E + sum(truth)
         equal += E
@@ -70,7 +72,8 @@ def test_who_knows_the_truth_plans_best():
 def test_effects_are_shrunk_unless_the_budget_says_otherwise():
     _, shrunk = planned(0.8, total=20.0)
     _, plain = planned(0.8, total=20.0, shrink=False)
-    e, of_draws = shrunk.law.effect[:5], plain.law.effect[:5]
+    e = shrunk.law.effect[:5]
+    of_draws = plain.law.effect[:5]
     known = [0, 2, 3]  # the others have no effect in any draw
     assert np.ptp(e[known]) < np.ptp(of_draws[known])
     assert e[[1, 4]].tolist() == of_draws[[1, 4]].tolist() == [0.0, 0.0]

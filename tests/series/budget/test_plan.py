@@ -18,7 +18,8 @@ def made(k, c, seed=0, draws=150):
     """base [S, k], response [S, k, k·c] and variance of the noises' sum of a goodwill whose decay
     and channels are drawn."""
     rng = np.random.default_rng(seed)
-    decay, q = rng.beta(20, 20, draws), np.abs(rng.normal(0.3, 0.15, (draws, c)))
+    decay = rng.beta(20, 20, draws)
+    q = np.abs(rng.normal(0.3, 0.15, (draws, c)))
     response = np.zeros((draws, k, k, c))
     for h in range(k):  # u_{t+j} moves y_{t+h+1}, h ≥ j
         for j in range(h + 1):
@@ -39,7 +40,8 @@ def spends(
 
 @pytest.mark.parametrize(("risk", "aversion"), [(None, 0.0), (2.95, 0.0), (None, 0.7), (2.95, 0.3)])
 def test_two_channels_as_an_exhaustive_grid_has_it(risk, aversion):
-    law, total = SumLaw.of_draws(*made(1, 2)), 10.0
+    law = SumLaw.of_draws(*made(1, 2))
+    total = 10.0
     found = best_plan(law, spends(2, total), risk, aversion)
     grid = np.linspace(0, total, 101)
     u = np.stack(np.meshgrid(grid, grid, indexing="ij"), -1).reshape(-1, 2)
@@ -49,7 +51,8 @@ def test_two_channels_as_an_exhaustive_grid_has_it(risk, aversion):
     value = np.where(np.inf if risk is None else risk, each.mean(1) - aversion * sd, 0)
     if risk is not None:
         value = np.where(sd <= risk, value, -np.inf)
-    best, step = int(value.argmax()), grid[1]
+    best = int(value.argmax())
+    step = grid[1]
     ours = found.mean - aversion * found.sd
     assert ours >= value[best] - 1e-9  # the grid holds no better one
     assert ours <= value[best] + 2 * step * np.abs(law.effect).sum()  # and one nearly as good
@@ -61,7 +64,8 @@ def test_two_channels_as_an_exhaustive_grid_has_it(risk, aversion):
 def test_mean_and_variance_of_a_plan_as_simulated():
     base, response, noise = made(3, 2)
     plan = best_plan(SumLaw.of_draws(base, response, noise), spends(6, 30.0, 8.0), aversion=0.5)
-    rng, n = np.random.default_rng(1), 200_000
+    rng = np.random.default_rng(1)
+    n = 200_000
     draw = rng.integers(len(base), size=n)
     weeks = base + response @ torch.from_numpy(plan.u)  # [S, k]
     # Σ_h y_{t+h} week by week: the noises are independent, a k-th of the variance each
@@ -85,7 +89,9 @@ def test_quantiles_are_a_normals_and_of_several_draws_their_mixtures():
 @pytest.mark.parametrize("level", [0.05, 0.95])
 def test_quantiles_of_student_t_errors_by_monte_carlo_and_a_normal_is_wrong(level):
     """One week: a + r'u + σ t_ν, whose precisions are drawn; the normal of the same variance fails."""
-    nu, sigma, n = 3.0, 2.0, 40_000
+    nu = 3.0
+    sigma = 2.0
+    n = 40_000
     precision = np.random.default_rng(0).gamma(nu / 2, 2 / nu, n)
     law = SumLaw(np.full(n, 50.0), np.full((n, 1), 0.5), sigma**2 / precision)
     exact = 52 + sigma * stats.t.ppf(level, nu)
@@ -138,9 +144,11 @@ def test_channels_that_do_harm_get_nothing():
 
 
 def test_the_frontier_rises_and_nothing_on_it_is_beaten():
-    law, within = SumLaw.of_draws(*made(3, 3)), spends(9, 20.0, 4.0)
+    law = SumLaw.of_draws(*made(3, 3))
+    within = spends(9, 20.0, 4.0)
     plans = frontier(law, within, 6)
-    means, sds = [p.mean for p in plans], [p.sd for p in plans]
+    means = [p.mean for p in plans]
+    sds = [p.sd for p in plans]
     assert np.all(np.diff(means) > 0)
     assert np.all(np.diff(sds) > 0)
     assert np.all(np.diff(np.diff(means) / np.diff(sds)) < 1e-6)  # concave

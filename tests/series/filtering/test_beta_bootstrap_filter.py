@@ -30,7 +30,9 @@ def test_power_integral_is_that_of_quadrature(power):
 
 @pytest.mark.parametrize("beta", [0.01, 0.1, 0.5, 1.0])
 def test_beta_likelihood_is_equation_6_6(beta):
-    s, r, n = system(), 2, 5
+    s = system()
+    r = 2
+    n = 5
     g = generator(0)
     x = normal(g, r, n, 3)
     y = 3 * normal(g, r, 2)

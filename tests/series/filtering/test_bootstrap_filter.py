@@ -57,13 +57,12 @@ def test_one_step_predictions_are_means_under_the_weights_of_before(missing):
     if missing:
         problem.observations[1, 1] = float("nan")
     model = LinearGaussianModule(problem.system)
-    inference, rng = (
-        component("inference", "bootstrap_filter", particles=30, resample_below=0.0),
-        Streams(3),
-    )
+    inference = component("inference", "bootstrap_filter", particles=30, resample_below=0.0)
+    rng = Streams(3)
     state = inference.init(model, problem, rng)
     for t, batch in problem.batches("observation", rng, 0, 3):
-        before, log_w = state.particles, state.log_w
+        before = state.particles
+        log_w = state.log_w
         drawn = rng.noise.get_state()
         now = model.transition(before, t, rng.noise)
         rng.noise.set_state(drawn)
@@ -103,10 +102,8 @@ def test_far_observations_do_not_underflow():
 
 def test_scores_before_the_end_are_of_the_times_so_far():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=30)
-    inference, model = (
-        component("inference", "bootstrap_filter", particles=50),
-        component("model", "linear_gaussian_ssm"),
-    )
+    inference = component("inference", "bootstrap_filter", particles=50)
+    model = component("model", "linear_gaussian_ssm")
     state = inference.init(model.build(problem, rng), problem, rng)
     assert problem.score(inference.posterior(state), rng) == {}
     for _, batch in problem.batches("observation", rng, 0, 10):
@@ -134,7 +131,8 @@ def test_oracle_without_an_attacker_is_the_gaussian_model_and_with_one_the_liter
     problem, rng = load("wiener_velocity", replicates=2, n_steps=5)
     oracle = component("model", "contaminated_ssm")
     plain = component("model", "linear_gaussian_ssm").build(problem, rng)
-    x, y = plain.init((2, 7), rng.init), problem.observations[:, 0]
+    x = plain.init((2, 7), rng.init)
+    y = problem.observations[:, 0]
     assert_close(
         oracle.build(problem, rng).log_observation(y, x, 1), plain.log_observation(y, x, 1)
     )

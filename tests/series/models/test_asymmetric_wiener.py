@@ -21,7 +21,8 @@ def built(**keys):
 def test_simulated_noise_has_the_density_of_6_19(coin):
     problem, _ = load("asymmetric_wiener", replicates=100, n_steps=400, coin=coin)
     noise = problem.observations - problem.states @ problem.system.H.T
-    flat, above = noise.flatten(0, 1), (noise > 0).flatten(0, 1)
+    flat = noise.flatten(0, 1)
+    above = (noise > 0).flatten(0, 1)
     assert z_score(above.double(), 0.5).abs().max() < 4
     assert z_score(flat[above].square(), 100.0).abs() < 4
     assert z_score(flat[~above].square(), 1.0).abs() < 4
@@ -95,7 +96,8 @@ def test_the_bound_is_reached():
 
 def test_with_equal_scales_it_is_the_normal():
     problem, model = built(below=3.0, above=3.0)
-    x, y = problem.states[:, :4].expand(2, -1, -1), problem.observations[:, 0]
+    x = problem.states[:, :4].expand(2, -1, -1)
+    y = problem.observations[:, 0]
     normal = torch.distributions.Normal(x[..., :2], 3.0).log_prob(y.unsqueeze(1)).sum(-1)
     assert_close(model.log_observation(y, x, 1), normal)
     exact = 0.5 * (1 - 1.3) * 2 * math.log(2 * math.pi * 9) - math.log(1.3)

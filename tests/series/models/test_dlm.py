@@ -45,7 +45,8 @@ def exact(model, theta, seen, horizon=0):
     x = seen.y[0, :, 0]
     there = torch.cat([~x.isnan(), torch.zeros(horizon, dtype=torch.bool)])
     ahead = torch.arange(T + horizon) >= T
-    C, m = joint.covariance_matrix, joint.loc
+    C = joint.covariance_matrix
+    m = joint.loc
     own = torch.distributions.MultivariateNormal(m[there], C[there][:, there])
     off = torch.linalg.solve(C[there][:, there], C[there][:, ahead]).T
     mean = m[ahead] + off @ (x[~x.isnan()] - m[there])
@@ -56,9 +57,11 @@ def exact(model, theta, seen, horizon=0):
 @pytest.mark.parametrize("missing", [(), (0,), (4, 5, 29)])
 @pytest.mark.parametrize(("trend", "period"), KINDS)
 def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, missing):
-    model, seen = built(trend, period), series(*missing)
+    model = built(trend, period)
+    seen = series(*missing)
     theta = model.medians + 0.7 * draw_normal(3, model.dim)
-    found, by_filter = model.log_likelihood(theta, seen), model._filter(theta, seen)[0]
+    found = model.log_likelihood(theta, seen)
+    by_filter = model._filter(theta, seen)[0]
     ahead = model.forecast(theta, seen, 15)
     assert found.shape == (3, 1)
     assert ahead.mu.shape == (3, 15, 1)
@@ -97,7 +100,8 @@ def test_known_first_state():
 
 @pytest.mark.parametrize(("trend", "period"), [("linear", 12), ("autoregressive", None)])
 def test_gradient_by_differences(trend, period):
-    model, seen = built(trend, period), series(2, 3)
+    model = built(trend, period)
+    seen = series(2, 3)
     theta = model.sample_prior(2, generator(1)).requires_grad_()
     assert torch.autograd.gradcheck(
         lambda t: model.log_likelihood(t, seen) + model.log_prior(t)[:, None], theta
@@ -108,16 +112,19 @@ def test_gradient_by_differences(trend, period):
 def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
     """Values and gradients at draws of a prior whose variances differ by up to 15 orders of
     magnitude."""
-    model, seen = built(*kind), series(3, 4)
+    model = built(*kind)
+    seen = series(3, 4)
     theta = model.sample_prior(60, generator(4)).requires_grad_()
-    found, exact = model.log_likelihood(theta, seen)[:, 0], model._filter(theta, seen)[0]
+    found = model.log_likelihood(theta, seen)[:, 0]
+    exact = model._filter(theta, seen)[0]
     assert torch.allclose(found, exact, rtol=1e-8)
     slopes = [torch.autograd.grad(value.sum(), theta)[0] for value in (found, exact)]
     assert torch.allclose(*slopes, rtol=1e-5, atol=1e-6)
 
 
 def test_long_series_go_through_the_filter(monkeypatch):
-    model, seen = built("linear", 4), series()
+    model = built("linear", 4)
+    seen = series()
     theta = model.sample_prior(2, generator(1))
     known = model.log_likelihood(theta, seen)
     monkeypatch.setattr(dlm, "LONGEST", T - 1)
@@ -130,13 +137,15 @@ def test_long_series_go_through_the_filter(monkeypatch):
 
 def test_second_derivatives_by_differences():
     """What refinement is differentiated through."""
-    model, seen = built("level", 3), series(5)
+    model = built("level", 3)
+    seen = series(5)
     theta = model.medians.unsqueeze(0).clone().requires_grad_()
     assert torch.autograd.gradgradcheck(lambda t: model.log_likelihood(t, seen), theta)
 
 
 def test_in_single_precision_it_is_as_exact_as_its_parameters():
-    model, seen = built("linear", 12), series()
+    model = built("linear", 12)
+    seen = series()
     single = component("model", "dlm").build(problem(seen.y[0].float()), Streams(0))
     theta = model.medians.unsqueeze(0)
     found = single.log_likelihood(theta.float(), Series(seen.y.float()))
@@ -161,7 +170,8 @@ def test_starts_at_medians():
 
 
 def test_nothing_seen_has_no_likelihood():
-    model, seen = built("linear", 12), Series(torch.full((1, 4, 1), math.nan, dtype=F64))
+    model = built("linear", 12)
+    seen = Series(torch.full((1, 4, 1), math.nan, dtype=F64))
     assert model.log_likelihood(model.sample_prior(2, generator(0)), seen).tolist() == [[0], [0]]
 
 

@@ -19,7 +19,8 @@ from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
 SCALES = {"lengthscale": 0.8, "signal_sd": 0.9, "transition_sd": 0.3, "observation_sd": 0.4}
-OFFSET, FIRST = 0.5, 1.2
+OFFSET = 0.5
+FIRST = 1.2
 Y = double([0.9, -0.4, 1.1])
 
 
@@ -43,7 +44,8 @@ def quadrature(n):
     u = torch.linspace(-7, 7, n, dtype=F64)
     w = (-0.5 * u.square()).softmax(0)
     pairs = torch.cartesian_prod(torch.arange(n), torch.arange(n))
-    a, b = u[pairs[:, 0]] * SCALES["signal_sd"], u[pairs[:, 1]] * OFFSET
+    a = u[pairs[:, 0]] * SCALES["signal_sd"]
+    b = u[pairs[:, 1]] * OFFSET
     return torch.stack([a, b, w[pairs].prod(1)], 1)
 
 
@@ -76,11 +78,13 @@ def test_it_is_the_product_of_one_step_predictions(kernel):
     whole = build(torch.zeros(5, dtype=F64), kernel)
     total = Normal(0.0, FIRST).log_prob(x[:, 0])
     for t in range(1, 6):
-        mean, variance = torch.zeros(3, dtype=F64), None
+        mean = torch.zeros(3, dtype=F64)
+        variance = None
         if t > 1:  # f(x_{t−1}) given the transitions before
             part = build(torch.zeros(t - 1, dtype=F64), kernel)
             f = part.transition(theta_of(part, x[:, :t]), x[:, t - 1 : t])
-            mean, variance = f.mu[:, 0, 0], f.v[:, 0, 0]
+            mean = f.mu[:, 0, 0]
+            variance = f.v[:, 0, 0]
         else:
             square = x[:, 0] ** 2 if kernel == "linear" else torch.ones(3, dtype=F64)
             variance = SCALES["signal_sd"] ** 2 * square + OFFSET**2
@@ -93,7 +97,8 @@ def test_it_is_the_product_of_one_step_predictions(kernel):
 @cache
 def exact():
     """p(y) and E[x_0:T | y] of the linear kernel, by quadrature over (a, b)."""
-    evidence, mean = 0.0, torch.zeros(4, dtype=F64)
+    evidence = 0.0
+    mean = torch.zeros(4, dtype=F64)
     H = torch.eye(4, dtype=F64)[1:]
     for a, b, w in quadrature(26).tolist():
         m, P = chain(a, b, 3)
@@ -145,21 +150,25 @@ def test_forecasts_of_a_linear_kernel_are_in_closed_form():
     further = double([0.3, math.nan, -0.2])
     series = Series(torch.cat([Y, further]).view(1, -1, 1))
     found = model.forecast(theta_of(model, x), series, 2)
-    q, r = SCALES["transition_sd"] ** 2, SCALES["observation_sd"] ** 2
+    q = SCALES["transition_sd"] ** 2
+    r = SCALES["observation_sd"] ** 2
     prior = torch.diag(double([SCALES["signal_sd"] ** -2, OFFSET**-2]))
     for k in range(2):
         X = torch.stack([x[k, :-1], torch.ones(3, dtype=F64)], 1)
         C = torch.linalg.inv(prior + X.T @ X / q)
         a, b = (C @ X.T @ x[k, 1:] / q).tolist()
-        m, v = float(x[k, -1]), 0.0
+        m = float(x[k, -1])
+        v = 0.0
         out = []
         for y in [*further.tolist(), math.nan, math.nan]:
             spread = float(C[0, 0] * (m * m + v) + 2 * C[0, 1] * m + C[1, 1])
-            m, v = a * m + b, a * a * v + spread + q
+            m = a * m + b
+            v = a * a * v + spread + q
             out.append((m, v + r))
             if not math.isnan(y):
                 gain = v / (v + r)
-                m, v = m + gain * (y - m), (1 - gain) * v
+                m = m + gain * (y - m)
+                v = (1 - gain) * v
         got = torch.stack([found.mu[k, :, 0], found.v[k, :, 0]], 1)
         assert_close(got, double(out[-2:]), rtol=1e-6, atol=1e-8)
 

@@ -15,7 +15,8 @@ from components.series.models.hmm import HiddenMarkovModule
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
-S, C = 3, 4
+S = 3
+C = 4
 
 
 def model(a=0.7, b=1.3):
@@ -62,7 +63,8 @@ def test_likelihood_is_the_sum_over_paths(x):
 
 
 def test_forecast_is_a_ratio_of_sums_over_paths():
-    theta, x = thetas(), [0, 1, 3, 1.0]
+    theta = thetas()
+    x = [0, 1, 3, 1.0]
     found = model().forecast(theta, series(*x), 3).logits.exp()  # [K, 3, 1, C]
     for k, values in enumerate(model().constrain(theta)):
         for h in range(3):
@@ -81,7 +83,8 @@ def test_rows_are_probabilities_and_have_names():
 def test_prior_has_the_jacobian():
     """log p(θ) = log p(rows) + log |det ∂(rows without their last)/∂θ|, the determinant by
     automatic differentiation."""
-    m, theta = model(), thetas(2)
+    m = model()
+    theta = thetas(2)
 
     def free(t):
         return torch.cat([rows[:, :-1].flatten() for rows in split(m.constrain(t[None])[0])])
@@ -103,7 +106,8 @@ def test_draws_of_the_prior_are_dirichlet():
 
 
 def test_gradient_by_differences():
-    theta, seen = thetas(1).requires_grad_(), series(0, 1, 3, 3, 2, 0, 1)
+    theta = thetas(1).requires_grad_()
+    seen = series(0, 1, 3, 3, 2, 0, 1)
     assert torch.autograd.gradcheck(
         lambda t: model().log_likelihood(t, seen) + model().log_prior(t), theta
     )
@@ -115,7 +119,8 @@ def test_long_series_neither_underflow_nor_differ_from_step_by_step():
     found = model().log_likelihood(theta, series(*x.double().tolist()))[:, 0]
     for values, value in zip(model().constrain(theta), found, strict=True):
         A, B = split(values)
-        alpha, total = torch.full((S,), 1 / S, dtype=F64), 0.0
+        alpha = torch.full((S,), 1 / S, dtype=F64)
+        total = 0.0
         for t in range(700):
             alpha = (alpha if t == 0 else alpha @ A) * B[:, x[t]]
             total += math.log(float(alpha.sum()))

@@ -46,7 +46,8 @@ def test_series_have_the_moments_of_the_matrices():
 
 
 def test_the_states_do_not_depend_on_the_number_of_replicates():
-    one, many = load("lgssm", 4, 1)[0], load("lgssm", 4, 5)[0]
+    one = load("lgssm", 4, 1)[0]
+    many = load("lgssm", 4, 5)[0]
     assert torch.equal(one.states, many.states)
     assert torch.equal(one.means, one.states @ one.system.H.T)
 

@@ -76,7 +76,8 @@ def test_covariance_between_times_is_the_kernel(smoothness):
 def exact(problem, keys, r):
     """Log evidence of what replicate r has seen, and mean and variance of f at all times, by the
     dense Gaussian process."""
-    y, there = problem.observations[r, :, 0], ~problem.missing[r]
+    y = problem.observations[r, :, 0]
+    there = ~problem.missing[r]
     tau = torch.arange(1, len(y) + 1, dtype=F64) * keys["step"]
     K = kernel(tau, keys["smoothness"], keys["lengthscale"], keys["variance"])
     noisy = K[there][:, there] + keys["noise_variance"] * torch.eye(int(there.sum()), dtype=F64)

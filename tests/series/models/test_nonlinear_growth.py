@@ -12,7 +12,9 @@ from torch.testing import assert_close
 from components.series.models.nonlinear_growth import GrowthModule, GrowthPriors
 from runner.execution.rng import Streams
 
-T, REPLICATES, PARTICLES = 5, 3000, 80
+T = 5
+REPLICATES = 3000
+PARTICLES = 80
 Normal = torch.distributions.Normal
 
 
@@ -33,13 +35,15 @@ def exact_log_evidence(y):
     """log ∫ p(x_0) ∏ p(x_t | x_{t−1}) p(y_t | x_t) dx on a grid of x."""
     x = torch.linspace(-60, 60, 2401, dtype=F64)
     dx = x[1] - x[0]
-    density, total = Normal(0.0, math.sqrt(5)).log_prob(x).exp(), 0.0
+    density = Normal(0.0, math.sqrt(5)).log_prob(x).exp()
+    total = 0.0
     for t, value in enumerate(y, 1):
         mean = x / 2 + 25 * x / (1 + x**2) + 8 * math.cos(1.2 * t)
         move = Normal(mean[None, :], math.sqrt(10)).log_prob(x[:, None]).exp()  # [to, from]
         density = (move @ density) * dx * Normal(x**2 / 20, 1.0).log_prob(torch.tensor(value)).exp()
         mass = float(density.sum() * dx)
-        density, total = density / mass, total + math.log(mass)
+        density = density / mass
+        total = total + math.log(mass)
     return total
 
 
@@ -90,7 +94,8 @@ def test_series_follow_the_equations():
 def test_densities_and_moments_are_literal():
     module = model(load("nonlinear_growth", n_steps=4)[0])
     x = torch.linspace(-9, 9, 7, dtype=F64).view(1, 7, 1)
-    before, t = x.flip(1) + 0.3, 3
+    before = x.flip(1) + 0.3
+    t = 3
     mean = before / 2 + 25 * before / (1 + before**2) + 8 * math.cos(1.2 * t)
     assert_close(module.transition_mean(before, t), mean)
     assert_close(module.log_transition(x, before, t), Normal(mean, 10**0.5).log_prob(x)[..., 0])
@@ -111,9 +116,11 @@ def test_several_models_at_once_have_their_own_scales():
     module = model(problem, state_sd=law, observation_sd=law)
     assert float(module.Q) == pytest.approx(4)
     theta = double([[0.1, -0.2], [0.5, 0.7]])
-    together, x = module.at(theta), torch.randn(2, 6, 1, dtype=F64)
+    together = module.at(theta)
+    x = torch.randn(2, 6, 1, dtype=F64)
     for k, (s, o) in enumerate(theta.exp()):
-        alone, rows = GrowthModule(0.0, 5.0, s, o), slice(k, k + 1)
+        alone = GrowthModule(0.0, 5.0, s, o)
+        rows = slice(k, k + 1)
         y = problem.observations[:, 0]
         pairs = (
             (together.log_observation(y, x, 1), alone.log_observation(y[rows], x[rows], 1)),

@@ -13,7 +13,9 @@ from components.series.models.stochastic_volatility import VolatilityModule
 from runner.execution.rng import Streams
 
 KEYS = {"mu": -0.5, "phi": 0.9, "sigma": 0.5}
-T, REPLICATES, PARTICLES = 6, 4000, 60
+T = 6
+REPLICATES = 4000
+PARTICLES = 60
 
 
 def series():
@@ -28,7 +30,9 @@ def series():
 def exact_log_evidence(y):
     """log ∫ p(x_0) ∏ p(x_t | x_{t−1}) p(y_t | x_t) dx on a grid of x over ten stationary standard
     deviations either way."""
-    mu, phi, sigma = KEYS["mu"], KEYS["phi"], KEYS["sigma"]
+    mu = KEYS["mu"]
+    phi = KEYS["phi"]
+    sigma = KEYS["sigma"]
     sd = sigma / math.sqrt(1 - phi**2)
     x = torch.linspace(mu - 10 * sd, mu + 10 * sd, 1501, dtype=F64)
     dx = x[1] - x[0]
@@ -37,11 +41,13 @@ def exact_log_evidence(y):
         return torch.exp(-0.5 * ((value - mean) / s) ** 2) / (s * math.sqrt(2 * math.pi))
 
     move = normal(x[:, None], mu + phi * (x[None, :] - mu), sigma)  # [to, from]
-    density, log_evidence = normal(x, mu, sd), 0.0
+    density = normal(x, mu, sd)
+    log_evidence = 0.0
     for value in y:
         density = (move @ density) * dx * normal(double(value), 0.0, torch.exp(x / 2))
         total = float(density.sum() * dx)
-        density, log_evidence = density / total, log_evidence + math.log(total)
+        density = density / total
+        log_evidence = log_evidence + math.log(total)
     return log_evidence
 
 
@@ -85,7 +91,8 @@ def test_moves_are_drawn_from_the_density_that_is_evaluated():
     g = generator(0)
     before = torch.full((1, 200_000, 1), 0.7, dtype=F64)
     after = model.transition(before, 1, g)
-    mean, sd = KEYS["mu"] + KEYS["phi"] * (0.7 - KEYS["mu"]), KEYS["sigma"]
+    mean = KEYS["mu"] + KEYS["phi"] * (0.7 - KEYS["mu"])
+    sd = KEYS["sigma"]
     assert abs(z_score(after.flatten(), mean)) < 4
     assert after.std() == pytest.approx(sd, rel=0.01)
     literal = torch.distributions.Normal(mean, sd).log_prob(after).squeeze(-1)

@@ -71,7 +71,8 @@ def test_posterior_is_exact_whatever_the_number_of_particles(particles, target):
 def test_chains_of_a_replicate_learn_one_step_size():
     """One for each: a chain that too high an estimate holds fast would make its own small, and the
     answer wrong."""
-    problem, rng = series(2), Streams(0)
+    problem = series(2)
+    rng = Streams(0)
     inference = method(4, 20, 30)
     state = inference.init(model(problem), problem, rng)
     state, _ = advance(inference, state, problem, rng, 0, 12)
@@ -87,7 +88,8 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     mean, sd = generalised(problem, 0.3)
     without, _ = generalised(problem, 0.3, integral=False)
     assert abs(without - mean) > 0.2 * sd
-    inference, built = method(8, 150, 50, beta=0.3), model(problem, both=False)
+    inference = method(8, 150, 50, beta=0.3)
+    built = model(problem, both=False)
     found = sampled(problem, inference, 160, built).parameters
     chains = found.values[..., 0].mean(1)
     assert abs(z_score(chains, mean)) < 4
@@ -111,7 +113,8 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
     seen = ~y.isnan()
     noisy = walk[seen][:, seen] + v * torch.eye(int(seen.sum()), dtype=F64)
     gain = torch.linalg.solve(noisy, walk[seen]).T
-    mean, covariance = gain @ y[seen], walk - gain @ walk[seen]
+    mean = gain @ y[seen]
+    covariance = walk - gain @ walk[seen]
     sd = covariance.diagonal().sqrt()
     # 150 particles are biased by some of their own variance
     assert ((path.mean(0) - mean) / sd).abs().max() < 0.08
@@ -127,7 +130,8 @@ def test_a_step_in_which_a_filter_fails_is_rejected():
                 return super()._evaluate_proposal(model, problem, theta, rng)
             raise NumericalError("weights", "mend")
 
-    problem, inference = series(2), method(5, 2, 0, Failing)
+    problem = series(2)
+    inference = method(5, 2, 0, Failing)
     begun = model(problem).draw_prior(4, Streams(2).init)
     found = sampled(problem, inference, 3)
     assert torch.equal(found.parameters.draws, begun.unsqueeze(1).expand(-1, 3, -1))

@@ -39,7 +39,8 @@ class WithoutThePrior(SMC2):
             def log_prior(self, theta):
                 return theta.new_zeros(len(theta))
 
-        own, state.model.__class__ = type(state.model), Flat
+        own = type(state.model)
+        state.model.__class__ = Flat
         try:
             return super()._rejuvenate(state, replicates, t, rng)
         finally:
@@ -88,7 +89,8 @@ def test_mistakes_are_found(kind):
 def weighed(rejuvenate_below=0.0):
     """A method that has seen six observations of two replicates and has not resampled, its state
     and its streams."""
-    problem, rng = series(2), Streams(6)
+    problem = series(2)
+    rng = Streams(6)
     inference = method(sets=40, rejuvenate_below=rejuvenate_below)
     state = inference.init(model(problem), problem, rng)
     return inference, advance(inference, state, problem, rng, 0, 6)[0], rng
@@ -141,7 +143,8 @@ def test_filters_are_doubled_and_all_stays_exact():
     problem = series(2)
     inference = method(most_particles=10, rejuvenate_below=1.0, sets=20, **keys)
     rng = Streams(0)
-    state, numbers = inference.init(model(problem), problem, rng), []
+    state = inference.init(model(problem), problem, rng)
+    numbers = []
     for _, batch in problem.batches("observation", rng, 0, 6):
         state, _ = inference.step(state, batch, rng)
         numbers.append(state.particles)
@@ -171,9 +174,13 @@ def test_states_are_those_of_the_mixture_over_parameters():
         for m, s in ((0.8, 0.4), (0.6, 0.6))
     ]
     x = torch.cartesian_prod(*points).double()
-    built, many = model(problem), repeated(problem, len(x))
-    inference, rng = component("inference", "kalman"), Streams(0)
-    state, means, variances = inference.init(built.at(x.log()), many, rng), [], []
+    built = model(problem)
+    many = repeated(problem, len(x))
+    inference = component("inference", "kalman")
+    rng = Streams(0)
+    state = inference.init(built.at(x.log()), many, rng)
+    means = []
+    variances = []
     for _, batch in many.batches("observation", rng, 0, 6):
         state, _ = inference.step(state, batch, rng)
         w = (built.log_prior(x.log()) + state.filtered.log_normaliser).softmax(0)

@@ -8,9 +8,11 @@ from torch.testing import assert_close
 
 
 def test_wiener_matrices_are_those_of_d_3_3():
-    system, d = component("dataset", "wiener_velocity").system(), 0.1
+    system = component("dataset", "wiener_velocity").system()
+    d = 0.1
     A = [[1, 0, d, 0], [0, 1, 0, d], [0, 0, 1, 0], [0, 0, 0, 1]]
-    a, b = d**3 / 3, d**2 / 2
+    a = d**3 / 3
+    b = d**2 / 2
     Q = [[a, 0, b, 0], [0, a, 0, b], [b, 0, d, 0], [0, b, 0, d]]
     assert torch.equal(system.A, double(A))
     assert_close(system.Q, double(Q))
@@ -35,7 +37,8 @@ def test_wiener_noise_is_the_integral_of_what_drives_the_velocity(delta):
 
 def test_wiener_noise_has_the_covariances_asked_for():
     problem, _ = load("wiener_velocity", replicates=50, n_steps=4000)
-    system, x = problem.system, problem.states[0]
+    system = problem.system
+    x = problem.states[0]
     drive = x[1:] - x[:-1] @ system.A.T
     products = torch.einsum("ti,tj->tij", drive, drive)
     assert z_score(products, system.Q).abs().max() < 4.5

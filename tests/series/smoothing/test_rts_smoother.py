@@ -11,7 +11,8 @@ from torch.testing import assert_close
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
 
-T, DX = 7, 3
+T = 7
+DX = 3
 
 
 @pytest.mark.parametrize("name", ["rts_smoother", "extended_rts_smoother"])
@@ -31,21 +32,23 @@ def test_smoother_is_the_joint_gaussian_conditioned_on_all_that_was_seen(name, a
 
 def test_theorem_8_2_literally():
     s = system()
-    problem, model = sequence(s, T, 1), LinearGaussianModule(s)
+    problem = sequence(s, T, 1)
+    model = LinearGaussianModule(s)
     smoother = component("inference", "rts_smoother")
     state = smoother.init(model, problem, Streams(0))
     for _, batch in problem.batches("observation", Streams(0), 0, T):
         state, _ = smoother.step(state, batch, Streams(0))
-    found, m, P = (
-        smoother.posterior(state),
-        state.filtered.current_posterior().mean[0],
-        state.covariances.rows,
-    )
-    mean, covariance = m[-1], P[-1]
+    found = smoother.posterior(state)
+    m = state.filtered.current_posterior().mean[0]
+    P = state.covariances.rows
+    mean = m[-1]
+    covariance = P[-1]
     for k in range(T - 2, -1, -1):
-        prior_m, prior_P = s.A @ m[k], s.A @ P[k] @ s.A.T + s.Q
+        prior_m = s.A @ m[k]
+        prior_P = s.A @ P[k] @ s.A.T + s.Q
         G = P[k] @ s.A.T @ torch.linalg.inv(prior_P)
-        mean, covariance = m[k] + G @ (mean - prior_m), P[k] + G @ (covariance - prior_P) @ G.T
+        mean = m[k] + G @ (mean - prior_m)
+        covariance = P[k] + G @ (covariance - prior_P) @ G.T
         assert_close(found.mean[0, k], mean, rtol=1e-10, atol=1e-12)
         assert_close(found.variance[0, k], covariance.diagonal(), rtol=1e-10, atol=1e-12)
 
@@ -64,7 +67,8 @@ def test_a_posterior_on_the_way_is_given_what_was_seen_so_far():
 
 
 def test_it_is_the_same_bits_however_often_it_was_asked():
-    problem, model = gappy(T, 2, True), LinearGaussianModule(system())
+    problem = gappy(T, 2, True)
+    model = LinearGaussianModule(system())
     smoother = component("inference", "rts_smoother")
     state = smoother.init(model, problem, Streams(0))
     for t, batch in problem.batches("observation", Streams(0), 0, T):
@@ -95,17 +99,17 @@ def test_extended_smoother_of_a_nonlinear_model_is_algorithm_9_1():
     state = smoother.init(model, problem, rng)
     for _, batch in problem.batches("observation", rng, 0, 12):
         state, _ = smoother.step(state, batch, rng)
-    found, m, P = (
-        smoother.posterior(state),
-        state.filtered.current_posterior().mean[0, :, 0],
-        state.covariances.rows[:, 0, 0, 0],
-    )
-    mean, variance = m[-1], P[-1]
+    found = smoother.posterior(state)
+    m = state.filtered.current_posterior().mean[0, :, 0]
+    P = state.covariances.rows[:, 0, 0, 0]
+    mean = m[-1]
+    variance = P[-1]
     for k in range(10, -1, -1):
         F = 0.5 + 25 * (1 - m[k] ** 2) / (1 + m[k] ** 2) ** 2  # of x/2 + 25x/(1 + x²)
         prior = F * P[k] * F + model.Q[0, 0]
         G = P[k] * F / prior
         moved = model.transition_mean(m[k].view(1, 1, 1), k + 2)[0, 0, 0]
-        mean, variance = m[k] + G * (mean - moved), P[k] + G * (variance - prior) * G
+        mean = m[k] + G * (mean - moved)
+        variance = P[k] + G * (variance - prior) * G
         assert_close(found.mean[0, k, 0], mean)
         assert_close(found.variance[0, k, 0], variance)

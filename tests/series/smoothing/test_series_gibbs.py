@@ -26,7 +26,8 @@ def walk_covariance(n, q, p0):
 
 def smooth(y, v, q, m0, p0):
     """Mean, variance and Cov(μ_t, μ_t+1) of μ_t | y_1:T, t = 0 … T, of the joint Gaussian."""
-    C, seen = walk_covariance(len(y), q, p0), ~y.isnan()
+    C = walk_covariance(len(y), q, p0)
+    seen = ~y.isnan()
     noisy = C[1:, 1:][seen][:, seen] + v * torch.eye(int(seen.sum()), dtype=F64)
     gain = torch.linalg.solve(noisy, C[1:][seen]).T
     covariance = C - gain @ C[1:][seen]
@@ -89,7 +90,8 @@ class DrawnForwards(Fixed):
 
 def swept(problem, conditionals, steps, chains, burn_in=0, thinning=1):
     keys = {"chains": chains, "burn_in": burn_in, "thinning": thinning}
-    inference, rng = component("inference", "series_gibbs", **keys), Streams(2)
+    inference = component("inference", "series_gibbs", **keys)
+    rng = Streams(2)
     state = inference.init(conditionals, problem, rng)
     state, _ = advance(inference, state, problem, rng, 0, steps)
     return state, inference.posterior(state)
@@ -138,7 +140,8 @@ def test_variances_are_drawn_from_their_inverse_gammas():
     theta = torch.ones(2, 40_000, 2, dtype=F64)
     drawn = model.draw_parameters(series, states, theta, g)
     for r in range(2):
-        level, there = states[r, 0, :, 0], ~problem.missing[r]
+        level = states[r, 0, :, 0]
+        there = ~problem.missing[r]
         residuals = (problem.observations[r, :, 0] - level[1:])[there]
         a = double([5.0 + int(there.sum()) / 2, 6.0 + 12 / 2])
         b = double([2.0, 0.7])

@@ -53,7 +53,9 @@ def simulated_series():
 
 
 def advance(state, scales, n, rng):
-    level, slope, seasons = state[0], state[1], list(state[2])
+    level = state[0]
+    slope = state[1]
+    seasons = list(state[2])
     y = []
     for _ in range(n):
         noise = np.multiply(scales, rng.standard_normal(4))
@@ -103,7 +105,8 @@ def scores(forecast, futures):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_defaults_forecast_as_well_as_maximum_likelihood():
-    ratios, largest = [], []
+    ratios = []
+    largest = []
     for name, period, y, futures in (*real_series(), *simulated_series()):
         forecast, rhat = bayes(y, period, futures[0])
         ours = scores(forecast, futures)
@@ -113,7 +116,8 @@ def test_defaults_forecast_as_well_as_maximum_likelihood():
         print(
             f"{name:14} CRPS {ours[0] / theirs[0]:.3f}  MASE {ours[1] / theirs[1]:.3f}  R-hat {rhat:.3f}"
         )
-    mean, error = np.mean(ratios, 0), stats.sem(ratios, 0)
+    mean = np.mean(ratios, 0)
+    error = stats.sem(ratios, 0)
     for word, m, e in zip(("CRPS", "MASE"), mean, error, strict=True):
         print(
             f"{word} over maximum likelihood's: {math.exp(m):.3f} ± {e:.3f}, {len(ratios)} series"

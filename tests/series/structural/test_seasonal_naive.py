@@ -49,7 +49,8 @@ def test_forecast_errors_are_scaled_by_those_of_the_season_before():
     """Hyndman and Koehler (2006): mean |e| of the forecasts over mean |y_t − y_{t−12}| seen."""
     problem, rng = load("airline", **AIRLINE)
     found = posterior(problem, rng, period=1)
-    y, future = problem.observations[0, :, 0].tolist(), problem.future[0, :, 0].tolist()
+    y = problem.observations[0, :, 0].tolist()
+    future = problem.future[0, :, 0].tolist()
     seen = sum(abs(y[t] - y[t - 12]) for t in range(12, 36)) / 24
     ahead = sum(abs(v - y[-1]) for v in future) / 30
     assert problem.score(found, rng)["mase"] == pytest.approx(ahead / seen)

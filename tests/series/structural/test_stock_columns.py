@@ -20,7 +20,8 @@ def tensors(monkeypatch):
 @pytest.mark.parametrize("n", [1, 2, 3, 20, 64])
 def test_a_stock_fades_and_grows_as_printed(n, monkeypatch):
     """A_t = (1 − δ) A_{t−1} + u_{t−1}, from nothing: eq. (1.4) without noise."""
-    u, kept = flows(n), double([[0.3, 0.9], [0.0, 1.0]])
+    u = flows(n)
+    kept = double([[0.3, 0.9], [0.0, 1.0]])
     tensors(monkeypatch)
     none = torch.zeros(2, dtype=F64)
     found = stocks.accumulate_stock(u, kept, none)
@@ -33,7 +34,9 @@ def test_a_stock_fades_and_grows_as_printed(n, monkeypatch):
 
 def test_a_stock_with_a_limit_grows_as_vidale_and_wolfe_have_it(monkeypatch):
     """A_{t+1} = A_t + r u_t (1 − A_t/M) − δ A_t of A = q s, r = q, κ = r/M."""
-    u, delta, q = flows(40), 0.3, double([5.0, 2.0])
+    u = flows(40)
+    delta = 0.3
+    q = double([5.0, 2.0])
     limits = double([0.4, 0.0])
     M = q / limits
     kept = torch.full((1, 2), 1 - delta, dtype=F64)

@@ -106,7 +106,8 @@ def test_likelihood_is_that_of_statsmodels(name, missing):
     structure = built.structure
     peer.ssm.loglikelihood_burn = 0
     size = peer.k_states
-    mean, sd = structure.mean, structure.sd
+    mean = structure.mean
+    sd = structure.sd
     # its last wave has a state that y never sees, or a series without states one that stays 0
     if size > len(mean):
         mean, sd = (torch.cat([v, v.new_zeros(size - len(mean))]) for v in (mean, sd))
@@ -127,8 +128,10 @@ def test_stocks_are_the_goodwill_of_the_thesis():
     built = model("nerlove_arrow", of=data)
     theta = some_theta(built, 1)
     design = built.design(data.series)
-    kept, q = theta[0, 2], theta[0, 3:]
-    A, expected = double(0.0), []
+    kept = theta[0, 2]
+    q = theta[0, 3:]
+    A = double(0.0)
+    expected = []
     assert data.inputs is not None
     for u in data.inputs:  # eq. (1.4)
         expected.append(A)
@@ -150,7 +153,8 @@ def test_priors_are_in_units_of_the_series_and_slabs_of_its_columns():
     data = problem()
     keys = {"inclusion": {"a": 1.0}, "expected_size": 0.25, "standardise": False}
     built = model("local_level", block("regression", **keys), of=data)
-    s, y = built.structure, data.observations[0, :, 0]
+    s = built.structure
+    y = data.observations[0, :, 0]
     X = data.regressors
 
     scales = [[scale.guess, scale.upper] for scale in s.scales]

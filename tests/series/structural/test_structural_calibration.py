@@ -18,7 +18,10 @@ from runner.execution.rng import Streams
 WANDERS = {"guess": 0.4, "upper": 1.5, "df": 5.0}
 CHOICE = {"expected_size": 1.0, "information": 1.0}
 PROPER = {"scale": 1.0, "centre": 0.0, "upper": 1.5, "df": 5.0}
-BURN_IN, THINNING, CHAINS, DRAWS = 150, 20, 33, 99
+BURN_IN = 150
+THINNING = 20
+CHAINS = 33
+DRAWS = 99
 
 
 def level_and_regression():
@@ -95,7 +98,8 @@ def test_the_prior_is_drawn_as_it_is_written():
     built = component("model", "structural", blocks=level_and_regression(), **PROPER).build(
         problem(), Streams(0)
     )
-    structure, g = built.structure, generator(0)
+    structure = built.structure
+    g = generator(0)
     theta = torch.cat([draw_theta(structure, g) for _ in range(2000)])
     for j, scale in enumerate(structure.scales):
         assert theta[:, j].max() <= scale.upper

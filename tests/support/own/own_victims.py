@@ -21,7 +21,8 @@ class Victim(nn.Module):
     ):
         super().__init__()
         self.first, self.second = nn.Linear(inputs, hidden), nn.Linear(hidden, n_outputs)
-        self.last, self.scale = last, scale
+        self.last = last
+        self.scale = scale
         if last in ("zero", "half"):
             nn.init.normal_(self.second.weight, std=0.0 if last == "zero" else 1e-3)
             nn.init.constant_(self.second.bias, 0.0 if last == "zero" else 0.5)

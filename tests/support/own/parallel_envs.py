@@ -45,13 +45,15 @@ class Weather(ParallelEnv):
         if self.source == "global":
             random.seed(seed)
         self.rng = np.random.default_rng(None if self.source == "unseeded" else seed)
-        self.agents, self.made = list(self.possible_agents), 0
+        self.agents = list(self.possible_agents)
+        self.made = 0
         return self._look(), {agent: {} for agent in self.agents}
 
     def step(self, actions):
         assert set(actions) == set(self.agents)
         assert all(1 <= n <= 3 for n in actions.values())
-        self.made, self.remembered = self.made + 1, self.remembered + 1
+        self.made = self.made + 1
+        self.remembered = self.remembered + 1
         gains = {
             agent: (1.5 if n == self.sky else -1.0) * (1 + i)
             for i, (agent, n) in enumerate(actions.items())
@@ -76,7 +78,8 @@ class Plain(ParallelEnv):
 
     def __init__(self, limit=None, players=("a", "b")):
         # moves after which the environment truncates
-        self.possible_agents, self.limit = list(players), limit
+        self.possible_agents = list(players)
+        self.limit = limit
         self.place, self.choice = Discrete(self.places), Discrete(2)
 
     def observation_space(self, agent):
@@ -86,7 +89,9 @@ class Plain(ParallelEnv):
         return self.choice
 
     def reset(self, seed=None, options=None):
-        self.agents, self.at, self.made = list(self.possible_agents), 0, 0
+        self.agents = list(self.possible_agents)
+        self.at = 0
+        self.made = 0
         return dict.fromkeys(self.agents, 0), {agent: {} for agent in self.agents}
 
     def pay(self, actions):
@@ -96,10 +101,14 @@ class Plain(ParallelEnv):
         return dict.fromkeys(self.agents, False)
 
     def step(self, actions):
-        there, pay, self.made = self.agents, self.pay(actions), self.made + 1
-        ends, cut = self.ends(), self.made == self.limit
+        there = self.agents
+        pay = self.pay(actions)
+        self.made = self.made + 1
+        ends = self.ends()
+        cut = self.made == self.limit
         self.agents = [] if cut else [agent for agent in there if not ends[agent]]
-        seen, cuts = dict.fromkeys(there, self.at), dict.fromkeys(there, cut)
+        seen = dict.fromkeys(there, self.at)
+        cuts = dict.fromkeys(there, cut)
         return seen, pay, ends, cuts, {agent: {} for agent in there}
 
 
@@ -190,7 +199,8 @@ class Odd(Plain):
 
     def step(self, actions):
         seen, pay, ends, cuts, infos = super().step(actions)
-        last, first = self.made == 3, self.possible_agents[0]
+        last = self.made == 3
+        first = self.possible_agents[0]
         if self.odd == "reward is an array":
             pay = {agent: np.array([gain], np.float32) for agent, gain in pay.items()}
         if self.odd in self.wrong_pays:
@@ -198,7 +208,10 @@ class Odd(Plain):
         if self.odd == "flags are numbers":
             ends = {agent: np.array([end]) for agent, end in ends.items()}
         if self.odd == "left out at the end" and last:
-            seen, ends, cuts, infos = {}, {}, {}, {}
+            seen = {}
+            ends = {}
+            cuts = {}
+            infos = {}
         if self.odd == "left out of the rewards" and last:
             pay = {}
         if self.odd == "leaves without a word":

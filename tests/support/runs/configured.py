@@ -97,7 +97,8 @@ def load_problem(
     **changes: Any,
 ) -> Any:
     """A dataset's problem, which has the name that the dataset announces."""
-    dataset, setting = component("dataset", name, **changes), make_setting(data_dir, dtype)
+    dataset = component("dataset", name, **changes)
+    setting = make_setting(data_dir, dtype)
     problem = dataset.load(Streams(seed, replicate), setting)
     assert problem.name == dataset.identity(setting.data_dir, setting.offline)
     assert problem.describe().get("data", problem.name) == problem.name

@@ -29,7 +29,8 @@ def write_houses(file: Path, n: int = ROWS, seed: int = 0) -> None:
         rows = csv.writer(stream)
         rows.writerow(NAMES)
         for row in range(n):
-            area, kind = 20 + 100 * rng.random(), str(rng.choice(KINDS))
+            area = 20 + 100 * rng.random()
+            kind = str(rng.choice(KINDS))
             sea = bool(rng.random() < 0.4)
             price = 100 + 3 * area + 50 * sea + 20 * (kind == "house") + 10 * rng.normal()
             labels = [price, 0.01 * price + rng.normal(), "yes" if price > 300 else "no"]

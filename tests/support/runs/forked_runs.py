@@ -75,7 +75,8 @@ def _become(argv: list[str], folder: Path, written: io.TextIOBase) -> None:
             os.dup2(written.fileno(), stream)
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
-        printer.out.file, printer.err.file = sys.stdout, sys.stderr
+        printer.out.file = sys.stdout
+        printer.err.file = sys.stderr
         fixed = [
             f"output_dir={folder}",
             f"data_dir={folder}/data",

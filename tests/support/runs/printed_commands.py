@@ -66,7 +66,8 @@ def printed() -> list[Printed]:
 def files(page: Path) -> dict[str, str]:
     """File name -> content of the page's fenced blocks whose first line names a file, and of tables
     after a line that does."""
-    text, found = page.read_text(encoding="utf-8"), {}
+    text = page.read_text(encoding="utf-8")
+    found = {}
     for block in re.findall(r"```\w+\n(.*?)```", text, re.DOTALL):
         if named := re.match(r"# ([\w./-]+\.(?:py|yaml))\n", block):
             found[named[1]] = block

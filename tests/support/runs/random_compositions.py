@@ -79,7 +79,8 @@ def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
         key = rng.choice(sorted(RUN_KEYS))
         return f"{key}={rng.choice(RUN_KEYS[key])}"
     role = rng.choice(sorted(choice))
-    defaults, kinds = component_defaults(role, choice[role]), describe(role, choice[role]).fields
+    defaults = component_defaults(role, choice[role])
+    kinds = describe(role, choice[role]).fields
     keys = sorted(key for key in defaults if key != "name" and key in kinds)
     if not keys:
         return None

@@ -13,8 +13,10 @@ def dense(
 ) -> torch.distributions.MultivariateNormal:
     """Of x_1 … x_T for one set of variances q [d], r []: every z_t written out in z_0 and the
     noises."""
-    G, d = system.G, len(system.m0)
-    mean, rows = system.m0, []
+    G = system.G
+    d = len(system.m0)
+    mean = system.m0
+    rows = []
     effects = [torch.eye(d, dtype=G.dtype)]  # of z_0, then of each noise, on z_t
     means = []
     for _ in range(times):

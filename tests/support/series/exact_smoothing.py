@@ -23,7 +23,9 @@ class Exact(NamedTuple):
 def smoothed(s: LinearGaussianSystem, y: Tensor) -> Exact:
     """E and Cov of x_1 … x_T given the observations [T, dy] that are there, those one of whose
     coordinates is NaN left out."""
-    times, dx, dy = len(y), len(s.m0), y.shape[1]
+    times = len(y)
+    dx = len(s.m0)
+    dy = y.shape[1]
     # x = F (x_0, q_1 … q_T): every state as a sum of what is independent.
     F = torch.zeros(times * dx, (times + 1) * dx, dtype=y.dtype)
     for t in range(1, times + 1):

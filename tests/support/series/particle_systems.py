@@ -26,12 +26,10 @@ class Systems:
         start_sd: float = 1.0,
         start_mean: float = 0.0,
     ):
-        self.systems, self.particles, self.start_sd, self.start_mean = (
-            systems,
-            particles,
-            start_sd,
-            start_mean,
-        )
+        self.systems = systems
+        self.particles = particles
+        self.start_sd = start_sd
+        self.start_mean = start_mean
         self.dim, self.names = dim + 1, [f"x{j}" for j in range(dim + 1)]
 
     def constrain(self, theta: Tensor) -> Tensor:

@@ -36,7 +36,9 @@ def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 
             len(covariance), generator=g, dtype=F64
         )
 
-    x, states, seen = s.m0 + normal(s.P0), [], []
+    x = s.m0 + normal(s.P0)
+    states = []
+    seen = []
     for _ in range(length):
         x = s.A @ x + normal(s.Q)
         states.append(x)
@@ -102,13 +104,17 @@ def dense_posterior(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tens
     of all states.
 
     Its precision is written down term by term: −2 log p(x_0:T, y) is a sum of squares in x_0:T."""
-    s, y, missing = problem.system, problem.observations[r], problem.missing[r]
-    T, dx = len(y), len(s.m0)
+    s = problem.system
+    y = problem.observations[r]
+    missing = problem.missing[r]
+    T = len(y)
+    dx = len(s.m0)
     precision = torch.zeros((T + 1) * dx, (T + 1) * dx, dtype=F64)
     shift = torch.zeros((T + 1) * dx, dtype=F64)
     precision[:dx, :dx] += torch.linalg.inv(s.P0)
     shift[:dx] += torch.linalg.solve(s.P0, s.m0)
-    inverse_Q, inverse_S = torch.linalg.inv(s.Q), torch.linalg.inv(s.Sigma)
+    inverse_Q = torch.linalg.inv(s.Q)
+    inverse_S = torch.linalg.inv(s.Sigma)
     for t in range(T):
         move = torch.cat([-s.A, torch.eye(dx, dtype=F64)], 1)  # x_{t+1} − A x_t
         both = slice(t * dx, (t + 2) * dx)

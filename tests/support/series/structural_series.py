@@ -16,7 +16,8 @@ from components.series.sequence import Sequence
 from components.series.structural.structural import SumOfBlocks
 from runner.execution.rng import Streams
 
-TIMES, AHEAD = 24, 6
+TIMES = 24
+AHEAD = 6
 
 
 def block(name: str, **changes: Any) -> Any:
@@ -77,7 +78,8 @@ def joint(
     n, d = system.F.shape
     G = system.G[c]
     spreads = [torch.diag(system.sd.square()), *[torch.diag(system.W[c])] * (n - 1)]
-    powers, C = [torch.eye(d, dtype=F64)], torch.zeros(n, d, n, d, dtype=F64)
+    powers = [torch.eye(d, dtype=F64)]
+    C = torch.zeros(n, d, n, d, dtype=F64)
     for _ in range(n - 1):
         powers.append(G @ powers[-1])
     effects = torch.stack(powers)  # of the noise of k times ago

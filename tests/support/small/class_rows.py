@@ -12,7 +12,9 @@ from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
-C, INPUTS, N = 3, 6, 40
+C = 3
+INPUTS = 6
+N = 40
 
 
 def problem(n: int = N) -> Supervised:

@@ -47,7 +47,8 @@ def line_gaussian(full: bool, noise: Noise) -> GlobalGaussian:
 
 def line_gradient(q: GlobalGaussian, batch: Batch) -> Tensor:
     """Of the bound, a polynomial in m and L, and log diag L, by all parameters end to end [P]."""
-    L, design = q.scale_tril, torch.cat([torch.ones_like(batch.x), batch.x], 1)
+    L = q.scale_tril
+    design = torch.cat([torch.ones_like(batch.x), batch.x], 1)
     residual = (batch.y[:, 0] - design @ q.mean).square().sum() + (design @ L).square().sum()
     bound = (
         -0.5 * batch.scale * residual - 0.5 * (q.mean.square().sum() + L.square().sum()) + q.entropy

@@ -70,7 +70,8 @@ def matern52(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
 
 def covariance_literally(module, s, x, t, z) -> torch.Tensor:
     """Σ_q (Σ_r w_qsr w_qtr + δ_st κ_qs) κ_q(x, z) + δ_st σ_s² κ_s(x, z) of tasks s [n], t [m]."""
-    same, total = s[:, None] == t, torch.zeros(len(s), len(t), dtype=F64)
+    same = s[:, None] == t
+    total = torch.zeros(len(s), len(t), dtype=F64)
     for part in kernel_parts(module):
         rate = (-part.log_lengthscale).exp()
         if hasattr(part, "W"):
@@ -86,9 +87,12 @@ def covariance_literally(module, s, x, t, z) -> torch.Tensor:
 def literally(module, p: Supervised) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Log marginal likelihood, and predictive means and variances [B, T] of an exact GP."""
     row, t = p.train.mask.nonzero(as_tuple=True)
-    x, y, noise = p.train.x[row], p.train.y[row, t], module.likelihood.noise_variance
+    x = p.train.x[row]
+    y = p.train.y[row, t]
+    noise = module.likelihood.noise_variance
     C = covariance_literally(module, t, x, t, x) + torch.diag(noise[t])
-    s, z = torch.arange(p.n_tasks).repeat_interleave(len(p.test.x)), p.test.x.repeat(p.n_tasks, 1)
+    s = torch.arange(p.n_tasks).repeat_interleave(len(p.test.x))
+    z = p.test.x.repeat(p.n_tasks, 1)
     k = covariance_literally(module, t, x, s, z)
     prior = covariance_literally(module, s, z, s, z).diagonal()
     gain = torch.linalg.solve(C, k)
@@ -112,7 +116,8 @@ def gradient_error(module: torch.nn.Module, value, step: float = 1e-5) -> float:
     random directions, one for each parameter, relative to the larger of 1 and the derivative."""
     parameters = [p for p in module.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(value(), parameters, allow_unused=True, materialize_grads=True)
-    g, worst = generator(1), 0.0
+    g = generator(1)
+    worst = 0.0
     for p, gradient in zip(parameters, gradients, strict=True):
         along = torch.randn(p.shape, generator=g, dtype=p.dtype)
         if along.ndim >= 2 and along.shape[-1] == along.shape[-2]:
@@ -123,7 +128,8 @@ def gradient_error(module: torch.nn.Module, value, step: float = 1e-5) -> float:
                 p += sign * step * along
                 ends.append(float(value()))
                 p -= sign * step * along
-        numeric, ours = (ends[0] - ends[1]) / (2 * step), float((gradient * along).sum())
+        numeric = (ends[0] - ends[1]) / (2 * step)
+        ours = float((gradient * along).sum())
         worst = max(worst, abs(numeric - ours) / max(1.0, abs(numeric)))
     return worst
 
@@ -132,7 +138,8 @@ def set_optimal_q(module: SparseGP, batch: Batch) -> None:
     """q(v) of a Gaussian likelihood: S = (I + A Σ⁻¹ Aᵀ)⁻¹, m = S A Σ⁻¹ (y − m(x)), A = L⁻¹ K_zx."""
     labels = group_by_task(batch)
     with torch.no_grad():
-        Z, z_task = module.inducing, module.inducing_task
+        Z = module.inducing
+        z_task = module.inducing_task
         K = module.covariance.matrix(Z, z_task, Z, z_task)
         L = torch.linalg.cholesky(K + module.jitter * torch.eye(K.shape[-1], dtype=F64))
         A = torch.linalg.solve_triangular(
@@ -143,7 +150,8 @@ def set_optimal_q(module: SparseGP, batch: Batch) -> None:
         information = (A * precision[:, None]) @ A.mT
         vector = (A * (precision * residual)[:, None]).sum(-1)
         if len(Z) == 1:  # one group of inducing points serves every task
-            information, vector = information.sum(0, keepdim=True), vector.sum(0, keepdim=True)
+            information = information.sum(0, keepdim=True)
+            vector = vector.sum(0, keepdim=True)
         S = torch.linalg.inv(torch.eye(K.shape[-1], dtype=F64) + information)
         module.q_mean.copy_((S @ vector[..., None])[:, None, :, 0])
         module.q_tril.copy_(torch.linalg.cholesky(S)[:, None])

@@ -17,7 +17,8 @@ from components.models.latent.dvae import BinaryAutoEncoder
 from components.problems.unlabelled import Unlabelled
 from runner.execution.rng import Streams
 
-UNITS, VALUES = 3, 4
+UNITS = 3
+VALUES = 4
 
 
 def binary_rows(n: int = 2, values: int = VALUES, seed: int = 0) -> Unlabelled:
@@ -66,7 +67,8 @@ def enumerated_multi_sample(module: BinaryAutoEncoder, batch: Rows, n_samples: i
     """Σ_b E log S⁻¹ Σ_s p(x_b, z_s)/q(z_s|x_b) · scale over all S values of z at once."""
     z = tuple(layer.expand(-1, batch.n_rows, -1) for layer in every_z(module.n_layers))
     log_q = module.log_q(batch, z)
-    log_w, total = module.log_joint(batch, z) - log_q, log_q.new_zeros(())
+    log_w = module.log_joint(batch, z) - log_q
+    total = log_q.new_zeros(())
     for b in range(batch.n_rows):
         # [64^S, S]
         q, w = (
@@ -99,14 +101,17 @@ def z_scores(
     An estimator treats rows each by itself, so that a group's estimate is the mean of its draws,
     and normal; its state goes from group to group.  Parameters without any noise have to be right
     to rounding, and count as 0 then."""
-    rng, exact = Streams(7), enumerated_gradient(module, batch) if exact is None else exact
-    state, found = estimator.init(module, rng), []
+    rng = Streams(7)
+    exact = enumerated_gradient(module, batch) if exact is None else exact
+    state = estimator.init(module, rng)
+    found = []
     many = replicated(batch, draws // groups)
     for _ in range(groups):
         gradients, _, state = estimator.estimate(module, many, rng, state)
         found.append(flat(gradients))
     drawn = torch.stack(found)
-    error, off = drawn.std(0) / groups**0.5, drawn.mean(0) - exact
+    error = drawn.std(0) / groups**0.5
+    off = drawn.mean(0) - exact
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
 
 
@@ -116,13 +121,15 @@ def fresh_z(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int) 
 
     What learns from the noise that it then corrects shows most at its first step, at a high rate; a
     settled state hides it."""
-    rng, exact = Streams(7), enumerated_gradient(module, batch)
+    rng = Streams(7)
+    exact = enumerated_gradient(module, batch)
     state = estimator.init(module, rng)
     found = [
         flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(draws)
     ]
     drawn = torch.stack(found)
-    off, error = drawn.mean(0) - exact, drawn.std(0) / draws**0.5
+    off = drawn.mean(0) - exact
+    error = drawn.std(0) / draws**0.5
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
 
 
@@ -142,7 +149,8 @@ def check_unbiased(estimator: Any, module: BinaryAutoEncoder, batch: Rows) -> No
 
 def guide_variance(estimator: Any, state: Any = None, n: int = 80, layers: int = 2) -> float:
     """Variance of ``n`` estimates by the guide's parameters, summed, each from the same state."""
-    problem, rng = binary_rows(n=6), Streams(3)
+    problem = binary_rows(n=6)
+    rng = Streams(3)
     module = small_dvae(problem, layers)
     names = [key for key, _ in module.named_parameters()]
     found = []

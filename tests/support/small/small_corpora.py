@@ -31,7 +31,8 @@ def corpus(
     batch_size: int | None = None,
     test: Sequence = TINY,
 ) -> Corpus:
-    like, generator = torch.zeros((), dtype=F64), torch.Generator().manual_seed(0)
+    like = torch.zeros((), dtype=F64)
+    generator = torch.Generator().manual_seed(0)
     vocabulary = [f"w{j}" for j in range(n_words)]
     return Corpus("tiny", documents(rows), documents(test), vocabulary, like, generator, batch_size)
 

@@ -183,7 +183,8 @@ def resumed(opened, half: int):
 
 def same(one, other) -> bool:
     """True if two states hold the same numbers."""
-    first, second = {}, {}
+    first = {}
+    second = {}
     assert pack(one, first) == pack(other, second)
     rows = [
         {k: (v.rows if hasattr(v, "rows") else v).nan_to_num(nan=1e300) for k, v in held.items()}

@@ -23,7 +23,8 @@ def tanh_layers(theta, x, shapes) -> torch.Tensor:
     """W_L tanh(… tanh(W_1 x + b_1) …) + b_L; θ holds W_1 by rows, b_1, W_2, …"""
     at = 0
     for layer, (out, inside) in enumerate(shapes):
-        W, b = theta[at : at + out * inside].view(out, inside), theta[at + out * inside :][:out]
+        W = theta[at : at + out * inside].view(out, inside)
+        b = theta[at + out * inside :][:out]
         x = (x if layer == 0 else x.tanh()) @ W.T + b
         at += out * inside + out
     return x
@@ -54,10 +55,8 @@ def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=F64) -> Supervise
 def check_resumed(method: Any, model: Any, folder: Path) -> None:
     """Asserts that a run of 17 steps that is stopped after 10 ends in the same bits."""
     problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
-    whole, parts = (
-        train(method, model, problem, 17)[0],
-        resumed(method, model, problem, 17, 10, folder)[0],
-    )
+    whole = train(method, model, problem, 17)[0]
+    parts = resumed(method, model, problem, 17, 10, folder)[0]
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
     one, other = (
         method.posterior(s).predict(problem.test.x, torch.Generator()).logits

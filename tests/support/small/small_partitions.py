@@ -29,7 +29,10 @@ def log_marginal(x: np.ndarray, prior: NormalWishart) -> float:
     from scipy.special import multigammaln
 
     n, D = x.shape
-    m, beta, V, nu = prior.m.numpy(), float(prior.beta), prior.V.numpy(), float(prior.nu)
+    m = prior.m.numpy()
+    beta = float(prior.beta)
+    V = prior.V.numpy()
+    nu = float(prior.nu)
     mean = x.mean(0)
     scatter = (x - mean).T @ (x - mean)
     V_n = V + scatter + beta * n / (beta + n) * np.outer(mean - m, mean - m)

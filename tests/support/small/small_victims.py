@@ -38,7 +38,8 @@ class Softmax:
     def some(self, n: int, g: torch.Generator | None) -> Softmax:
         chosen = Softmax()
         rows = torch.arange(n) if g is None else torch.randint(len(self.w), (n,), generator=g)
-        chosen.w, chosen.v = self.w[rows], self.v[rows]
+        chosen.w = self.w[rows]
+        chosen.v = self.v[rows]
         return chosen
 
 
@@ -103,7 +104,8 @@ class Spoilt:
     """A victim whose gradient lies while its predictions stay as they are."""
 
     def __init__(self, model, how):
-        self.model, self.how = model, how
+        self.model = model
+        self.how = how
 
     def predict(self, x, g):
         f = self.model.predict(x, g).logits

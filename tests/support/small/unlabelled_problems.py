@@ -14,7 +14,9 @@ from components.models.latent.vae import AutoEncoder
 from components.problems.unlabelled import Unlabelled
 from runner.execution.rng import Streams
 
-D, VALUES, NOISE = 2, 4, 0.3
+D = 2
+VALUES = 4
+NOISE = 0.3
 
 
 def real_rows(
@@ -56,7 +58,8 @@ def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
 def log_evidence(module: AutoEncoder, x: Tensor) -> Tensor:
     """log N(x | b, W Wᵀ + σ² I) [B]."""
     (up,) = module.generative.network.layers
-    W, b = up.weight.detach(), up.bias.detach()
+    W = up.weight.detach()
+    b = up.bias.detach()
     covariance = W @ W.T + module.generative.log_noise.detach().exp() * torch.eye(
         len(b), dtype=W.dtype
     )
@@ -68,7 +71,9 @@ def exact_elbo(module: AutoEncoder, x: Tensor) -> Tensor:
     differentiable in all parameters."""
     (up,) = module.generative.network.layers
     m, s = module.guide(x)
-    W, b, log_noise = up.weight, up.bias, module.generative.log_noise
+    W = up.weight
+    b = up.bias
+    log_noise = module.generative.log_noise
     square = (x - m @ W.T - b).square().sum(1) + s.square() @ W.square().sum(0)
     log_likelihood = -0.5 * (
         square / log_noise.exp() + x.shape[1] * (log_noise + math.log(2 * math.pi))

@@ -71,6 +71,7 @@ def leaves() -> list[Tensor]:
 
 def exact_elbo(weight: Tensor, bias: Tensor, log_std: Tensor, model: GaussianTarget) -> Tensor:
     """E_q[log p] + H(q) of the marginal N(b, W Wᵀ + diag s²)."""
-    C, centred = marginal(weight, log_std), bias - model.mean
+    C = marginal(weight, log_std)
+    centred = bias - model.mean
     fit = -0.5 * ((model.precision * C).sum() + centred @ model.precision @ centred)
     return fit + 0.5 * torch.logdet(2 * torch.pi * torch.e * C)

@@ -10,7 +10,8 @@ from torch.nn import functional as F
 
 from components.contracts.problems import Rows
 
-UNITS, VALUES = 3, 4
+UNITS = 3
+VALUES = 4
 Layers = tuple[Tensor, Tensor]
 
 

@@ -97,13 +97,13 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str, str]] = {
 def broken_sampler(mistake: str) -> Any:
     """The sampler with a mistake; the correct Barker proposal for ``barker``."""
     name, keys, old, new = BROKEN.get(mistake, (mistake, {}, "", ""))
-    source, title, values = BARKER, "Barker", {"name": name, "chains": 20, "scale": 1.0}
+    source = BARKER
+    title = "Barker"
+    values = {"name": name, "chains": 20, "scale": 1.0}
     if name != "barker":
         original = component("inference", name, **keys)
-        source, title = (
-            inspect.getsource(inspect.getmodule(type(original))),
-            type(original).__name__,
-        )
+        source = inspect.getsource(inspect.getmodule(type(original)))
+        title = type(original).__name__
         values = dict(original)
     assert old in source, f"{mistake}: {old} is not in the source"
     module = ModuleType(f"broken_{name}")

@@ -16,7 +16,8 @@ def vcd_by_quadrature(log_joint, mean, log_std, eps):
     q = Normal(mean, log_std.exp())
     x = torch.linspace(-8, 8, 801, dtype=F64)
     with torch.no_grad():
-        z, r = (mean + log_std.exp() * x)[:, None], x[None]
+        z = (mean + log_std.exp() * x)[:, None]
+        r = x[None]
         slope = torch.func.grad(lambda z: log_joint(z).sum())
         half = r + 0.5 * eps * slope(z)
         moved = z + eps * half

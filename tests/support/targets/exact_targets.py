@@ -20,7 +20,8 @@ from runner.execution.rng import Streams
 class Line(PriorAlone):
     """A target on the line; chains start at N(0, 1)."""
 
-    dim, names = 1, ["x"]
+    dim = 1
+    names = ["x"]
 
     def __init__(self, first: float, second: float):
         self.first, self.second = (
@@ -119,9 +120,11 @@ def check_edges(name: str, step_size: float) -> None:
 
 def check_warm_up(name: str, warmup: int, steps: int, acceptance: float) -> Any:
     """Draws of 16 chains; asserts that the proposal is learnt in warm-up, and kept after it."""
-    target, rng = correlated(), Streams(0)
+    target = correlated()
+    rng = Streams(0)
     method = component("inference", name, chains=16, warmup=warmup)
-    state, kernels = method.init(target, None, rng), []
+    state = method.init(target, None, rng)
+    kernels = []
     for t in range(steps):
         state, _ = method.step(state, None, rng)
         if t >= warmup - 2:

@@ -15,7 +15,9 @@ from runner.execution.rng import Streams
 class PriorAlone:
     """A model without data, whose log prior is all; chains start at N(0, spread² I)."""
 
-    dim, names, spread = 2, ["a", "b"], 1.0
+    dim = 2
+    names = ["a", "b"]
+    spread = 1.0
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta
@@ -31,7 +33,9 @@ class GaussianTarget(PriorAlone):
     """N(mean, covariance) as a LogJoint; chains start at N(mean, spread² I)."""
 
     def __init__(self, mean: Tensor, covariance: Tensor, spread: float = 1.0):
-        self.mean, self.covariance, self.spread = mean, covariance, spread
+        self.mean = mean
+        self.covariance = covariance
+        self.spread = spread
         self.precision = torch.linalg.inv(covariance)
         self.dim, self.names = len(mean), [f"x{j}" for j in range(len(mean))]
         self.first, self.second = mean, covariance.diagonal() + mean**2
@@ -56,10 +60,14 @@ class GammaTarget(PriorAlone):
     """Gamma(shape, rate) of exp(θ): a constrained parameter, whose log density needs the
     log-Jacobian θ."""
 
-    dim, names, spread = 1, ["rate"], 0.5
+    dim = 1
+    names = ["rate"]
+    spread = 0.5
 
     def __init__(self, shape: float = 3.0, rate: float = 2.0, jacobian: bool = True):
-        self.shape, self.rate, self.jacobian = shape, rate, jacobian
+        self.shape = shape
+        self.rate = rate
+        self.jacobian = jacobian
         self.first = double([shape / rate])
         self.second = double([shape * (shape + 1) / rate**2])
 

@@ -89,13 +89,17 @@ def literal(posterior, data, v):
             lp = lp + Normal(mean, v[-1]).log_prob(y[t])
         return lp
     if posterior.startswith("eight_schools"):
-        effect, mu, tau = v[:-2], v[-2], v[-1]
+        effect = v[:-2]
+        mu = v[-2]
+        tau = v[-1]
         # in the parameters themselves the effects are N(μ, τ²): η = (ϑ − μ)/τ brings their Jacobian
         # with it
         return (Normal(effect, d["sigma"]).log_prob(y).sum() + Normal(mu, tau).log_prob(effect).sum()
                 + Normal(0.0, 5.0).log_prob(mu) + HalfCauchy(5.0).log_prob(tau))  # fmt: skip
     if posterior.startswith("low_dim"):
-        mu, sigma, w = v[:2], v[2:4], v[4]
+        mu = v[:2]
+        sigma = v[2:4]
+        w = v[4]
         lp = (
             Normal(0.0, 2.0).log_prob(mu).sum()
             + HalfNormal(2.0).log_prob(sigma).sum()
@@ -107,7 +111,8 @@ def literal(posterior, data, v):
         )
         return lp + p.log().sum()
     if posterior.startswith("hmm"):
-        A, mu = v[:4].reshape(2, 2), v[4:]
+        A = v[:4].reshape(2, 2)
+        mu = v[4:]
         alpha = torch.full((2,), 0.5, dtype=F64) * Normal(mu, 1.0).log_prob(y[0]).exp()
         for t in range(1, len(y)):
             alpha = (alpha @ A) * Normal(mu, 1.0).log_prob(y[t]).exp()
@@ -116,7 +121,8 @@ def literal(posterior, data, v):
         )
     if posterior.startswith("garch"):
         mu, alpha0, alpha1, beta1 = v
-        scale, lp = d["sigma1"], torch.zeros((), dtype=F64)
+        scale = d["sigma1"]
+        lp = torch.zeros((), dtype=F64)
         for t in range(len(y)):
             if t > 0:
                 scale = (alpha0 + alpha1 * (y[t - 1] - mu) ** 2 + beta1 * scale**2).sqrt()

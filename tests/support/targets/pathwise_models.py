@@ -35,7 +35,9 @@ class Location(nn.Module):
         super().__init__()
         self.a = nn.Parameter(double([0.3, -0.8]))
         self.s = nn.Parameter(double([-0.5, 0.2]))
-        self.bend, self.noise_dim, self.context_dim = bend, 2, 2
+        self.bend = bend
+        self.noise_dim = 2
+        self.context_dim = 2
 
     def draw_noise(self, batch, n_samples, g):
         return normal(g, n_samples, batch.n_rows, 2)
@@ -85,7 +87,8 @@ def gradient(name, **changes):
 def trained(estimator, module, batch, steps, seed=0):
     """The state after so many estimates, the streams, and the estimates."""
     rng = Streams(seed)
-    state, found = estimator.init(module, rng), []
+    state = estimator.init(module, rng)
+    found = []
     for _ in range(steps):
         gradients, _, state = estimator.estimate(module, batch, rng, state)
         found.append(flat(gradients))
@@ -176,7 +179,8 @@ def estimate(estimator, q, batch, seed=0, state=None):
 
 
 def gaussian_models():
-    module, batch = Location(), rows()
+    module = Location()
+    batch = rows()
     problem = real_rows(n=12)
     guided = ppca(problem, exact_guide=False)
     guided_exact = flat(grad(exact_elbo(guided, problem.train.x), list(guided.parameters())))

@@ -46,11 +46,16 @@ class NormalGamma:
 
     Both full conditionals are exact: N and Gamma."""
 
-    dim, names = 2, ["mu", "tau"]
-    m, s, a, b = 0.5, 1.5, 3.0, 2.0
+    dim = 2
+    names = ["mu", "tau"]
+    m = 0.5
+    s = 1.5
+    a = 3.0
+    b = 2.0
 
     def __init__(self, blocks: tuple[str, ...] = ("mu", "tau"), rows: int = 4):
-        self.blocks, self.rows = list(blocks), rows
+        self.blocks = list(blocks)
+        self.rows = rows
 
     def constrain(self, theta: Tensor) -> Tensor:
         return torch.stack([theta[:, 0], theta[:, 1].exp()], 1)
@@ -72,7 +77,8 @@ class NormalGamma:
         return -0.5 * ((mu - self.m) / self.s) ** 2 + self.a * log_tau - self.b * log_tau.exp()
 
     def log_likelihood(self, theta: Tensor, batch: Rows) -> Tensor:
-        mu, log_tau = theta[:, :1], theta[:, 1:]
+        mu = theta[:, :1]
+        log_tau = theta[:, 1:]
         return 0.5 * log_tau - 0.5 * log_tau.exp() * (batch.y - mu) ** 2  # [R, B]
 
     def draw_block(
@@ -94,7 +100,8 @@ class StartingAt:
     """A model whose chains begin at the given θ."""
 
     def __init__(self, model: Any, theta: Tensor):
-        self.model, self.theta = model, theta
+        self.model = model
+        self.theta = theta
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
@@ -178,7 +185,8 @@ def rank_p(
     M = torch.randint(length, (replications,), generator=g)  # states before θ in the chain
     place = torch.arange(1, length)[:, None]
     used = torch.cat([place <= length - 1 - M, place <= M])  # [2(L − 1), R]
-    own, others = values[0], values[1:]
+    own = values[0]
+    others = values[1:]
     # a stuck chain repeats θ
     ties = torch.rand(others.shape, generator=g) < torch.rand(own.shape, generator=g)
     # Ranks among ties are uniform: every state has a uniform key, and θ's own is shared by all its

@@ -71,7 +71,8 @@ def in_turn(
 
 def curl(P: int) -> Tensor:
     """Q = [0 −I; I 0]."""
-    zero, unit = torch.zeros(P, P, dtype=F64), torch.eye(P, dtype=F64)
+    zero = torch.zeros(P, P, dtype=F64)
+    unit = torch.eye(P, dtype=F64)
     return torch.cat([torch.cat([zero, -unit], 1), torch.cat([unit, zero], 1)])
 
 
@@ -106,7 +107,8 @@ def stationary(
     step: Callable[[Tensor, Tensor], Tensor], n: int, n_noise: int | None = None
 ) -> Tensor:
     """Covariance Σ = A Σ Aᵀ + B Bᵀ of a linear chain z ← step(z, ξ) = A z + B ξ + c, [n, n]."""
-    zero, xi = torch.zeros(n, dtype=F64), torch.zeros(n_noise or n, dtype=F64)
+    zero = torch.zeros(n, dtype=F64)
+    xi = torch.zeros(n_noise or n, dtype=F64)
     A, B = (
         torch.stack([step(*at) for at in points], 1) - step(zero, xi).unsqueeze(1)
         for points in _units(n, len(xi))
@@ -115,7 +117,8 @@ def stationary(
 
 
 def _units(n: int, m: int) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor]]]:
-    zero, xi = torch.zeros(n, dtype=F64), torch.zeros(m, dtype=F64)
+    zero = torch.zeros(n, dtype=F64)
+    xi = torch.zeros(m, dtype=F64)
     states = [(e, xi) for e in torch.eye(n, dtype=F64)]
     return states, [(zero, e) for e in torch.eye(m, dtype=F64)]
 

@@ -77,7 +77,8 @@ class InBlocks(TargetDensityModule):
     def draw_block(
         self, block: str, theta: Tensor, batch: Any, generator: torch.Generator
     ) -> Tensor:
-        p, log_scale = self.posterior, theta[:, -1:]
+        p = self.posterior
+        log_scale = theta[:, -1:]
         if block == "sigma":
             squares = ((theta[:, :-1] - p.beta_hat) @ p.R.T).square().sum(
                 1, keepdim=True
@@ -101,7 +102,8 @@ def sampled(
 ) -> Draws:
     """Draws of the inference ``name`` after ``steps`` steps, its YAML's defaults overridden by
     ``settings``."""
-    inference, rng = component("inference", name, **settings), Streams(seed)
+    inference = component("inference", name, **settings)
+    rng = Streams(seed)
     state = inference.init(TargetDensityModule(problem) if model is None else model, problem, rng)
     for _, batch in problem.batches("minibatch", rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
@@ -116,9 +118,11 @@ def faults(scores: dict[str, Any]) -> list[str]:
     Pareto k̂ ≤ 0.7."""
     most = {"z_max": 4.0, "error_sd": 0.1}
     if "weight_ess" in scores:
-        most, least = most | {"pareto_k": 0.7}, {"weight_ess": 400.0}
+        most = most | {"pareto_k": 0.7}
+        least = {"weight_ess": 400.0}
     else:
-        most, least = most | {"rhat": 1.01}, {"ess": 400.0}
+        most = most | {"rhat": 1.01}
+        least = {"ess": 400.0}
     found = [
         f"{k} {scores[k]:.3g} > {v:g}" for k, v in most.items() if not scores.get(k, math.nan) <= v
     ]

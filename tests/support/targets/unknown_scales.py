@@ -104,7 +104,8 @@ def generalised(problem: Sequence, beta: float, integral: bool = True) -> tuple[
                 log_G = log_G - (power / (1 + beta)).unsqueeze(1)
             density = density * log_G.exp()
         mass = density.sum(1) * dx
-        density, total = density / mass.unsqueeze(1), total + mass.log()
+        density = density / mass.unsqueeze(1)
+        total = total + mass.log()
     w = total.softmax(0)
     mean = float(w @ s)
     return mean, float((w @ (s - mean).square()).sqrt())

@@ -21,7 +21,8 @@ class Location(nn.Module):
         super().__init__()
         self.a = nn.Parameter(double([0.3, -0.8]))
         self.s = nn.Parameter(double([-0.5, 0.2]))
-        self.shared, self.noise_dim = shared, 2
+        self.shared = shared
+        self.noise_dim = 2
 
     def draw_noise(self, batch, n_samples, generator):
         n = 1 if self.shared else batch.n_rows
@@ -44,7 +45,8 @@ def found(order, n_samples=1, shared=False, draws=4000, module=None, batch=ROWS)
 
 def exact():
     """Sums over rows and dimensions: all, what the best of each row and the best of all leave."""
-    v, r = (2 * Location().s).exp().detach(), (ROWS.x - Location().a).detach()
+    v = (2 * Location().s).exp().detach()
+    r = (ROWS.x - Location().a).detach()
     plain = float(5 * v.sum() + (r.square() * v + 2 * v**2).sum())
     own = float(5 * (2 * v**2).sum())
     return own / plain, (own + float(((r - r.mean(0)).square() * v).sum())) / plain
@@ -78,10 +80,13 @@ def test_that_of_a_guide_is_what_least_squares_leave():
     """A module of 27 parameters, each row's gradient regressed by hand on its own noise (rows are
     independent)."""
     problem = real_rows(n=3)
-    module, generator = ppca(problem, False), torch.Generator().manual_seed(1)
-    plain, left = 0.0, 0.0
+    module = ppca(problem, False)
+    generator = torch.Generator().manual_seed(1)
+    plain = 0.0
+    left = 0.0
     for b in range(3):
-        row, pairs = problem.train.part(torch.tensor([b]), 1.0), []
+        row = problem.train.part(torch.tensor([b]), 1.0)
+        pairs = []
         for _ in range(1500):
             noise = module.draw_noise(row, 1, generator)
             g = torch.cat([v.flatten() for v in whole_gradient(module, row, noise)[0]])

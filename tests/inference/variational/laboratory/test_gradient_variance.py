@@ -47,7 +47,8 @@ def regression():
 
 # in a run
 def test_training_is_what_it_is_without_the_laboratory():
-    problem, inference = regression(), laboratory()
+    problem = regression()
+    inference = laboratory()
     alone, _ = train(inference.train, LINEAR, problem, 6)
     watched, _ = train(inference, LINEAR, problem, 6)
     assert_same_state(alone, watched.fitting)
@@ -88,7 +89,8 @@ def test_the_best_ratio_is_below_what_was_learnt():
 
 
 def test_estimators_learn_next_to_the_training_without_iterations():
-    problem, inference = regression(), laboratory(iterations=[], at=[3])
+    problem = regression()
+    inference = laboratory(iterations=[], at=[3])
     before, _ = train(inference, LINEAR, problem, 2)
     after, _ = train(inference, LINEAR, problem, 4)
     assert after.learnt[1].weight > before.learnt[1].weight > 0
@@ -101,7 +103,8 @@ TIMES = ("milliseconds", "total_seconds", "variance_seconds")
 
 @pytest.mark.parametrize("iterations", [[], [2, 5]])
 def test_killed_and_resumed_it_finds_the_same(iterations, tmp_path):
-    problem, inference = regression(), laboratory(iterations=iterations, at=[1, 4], draws=4)
+    problem = regression()
+    inference = laboratory(iterations=iterations, at=[1, 4], draws=4)
     whole, _ = train(inference, LINEAR, problem, 5)
     again, _ = resumed(inference, LINEAR, problem, 5, 2, tmp_path)
     untimed, others = (
@@ -150,7 +153,8 @@ def test_corrections_are_those_of_an_enumerated_model():
     for row in range(problem.n):
         batch = problem.train.part(slice(row, row + 1), 2.0)
         log_q = model.log_q(batch, z)[:, 0]
-        f, q = (log_q - model.log_joint(batch, z)[:, 0]).detach(), log_q.exp().detach()
+        f = (log_q - model.log_joint(batch, z)[:, 0]).detach()
+        q = log_q.exp().detach()
         for name, ratio in found.items():
             slopes = [torch.autograd.grad(one, named[name], retain_graph=True)[0] for one in log_q]
             h = torch.stack(slopes)  # [64, D]
@@ -179,7 +183,9 @@ def test_kl_divergence_is_that_of_two_normals():
     problem = regression()
     inference = laboratory(evidence_particles=50, correction_draws=50, draws=4, iterations=[1])
     state, _ = train(inference, LINEAR, problem, 3)
-    model, q, found = LINEAR.build(problem, Streams(0)), state.fitting.module, state.findings.scores
+    model = LINEAR.build(problem, Streams(0))
+    q = state.fitting.module
+    found = state.findings.scores
     known = model.coefficients(problem.train)
     p = MultivariateNormal(known.m, model.noise * known.covariance)
     exact = float(kl_divergence(MultivariateNormal(q.mean, q.covariance), p).detach())

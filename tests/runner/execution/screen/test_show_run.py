@@ -69,7 +69,8 @@ def test_parameters_left_out_are_said(shown, capsys):
 
 
 def test_every_check_is_one_line_of_the_terminal(capsys, monkeypatch):
-    check, detail = "the worst case is no weaker than any member, " * 3, "0.1 against [0.2], " * 9
+    check = "the worst case is no weaker than any member, " * 3
+    detail = "0.1 against [0.2], " * 9
     rows = [
         {"check": "first", "passed": True, "detail": "0.5, 0.4"},
         {"check": check, "passed": False, "detail": detail},
