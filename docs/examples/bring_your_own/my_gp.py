@@ -1,4 +1,4 @@
-"""Two Gaussian processes of one's own, as GPyTorch's documents write them."""
+"""Two Gaussian processes, written as in GPyTorch's documentation."""
 
 import torch
 from gpytorch.distributions import MultivariateNormal

@@ -1,4 +1,4 @@
-"""A network of one's own: an ordinary module, which knows nothing of the runner."""
+"""A custom network: an ordinary module, independent of the runner."""
 
 import torch
 from torch import nn

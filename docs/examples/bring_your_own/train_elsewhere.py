@@ -1,8 +1,8 @@
-"""A network trained in plain PyTorch, and its weights in a file: what ``model=state_dict`` and ``model=module`` begin with.
+"""A network trained in plain PyTorch, and its weights in a file: a start for ``model=state_dict`` and ``model=module``.
 
     python train_elsewhere.py mlp weights.safetensors
 
-It learns the training images of dataset=digits with seed 0 and prints its accuracy on the 500 test images."""
+It trains on the images of dataset=digits with seed 0 and prints its accuracy on the 500 test images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch import nn
 
 def split(n_test: int = 500) -> tuple[torch.Tensor, ...]:
     """The images that dataset=digits has for seed 0, as the runner draws them."""
-    from runner.execution.rng import Streams  # nothing else is the runner's
+    from runner.execution.rng import Streams  # the only import from the runner
 
     bunch = load_digits()
     x, y = torch.from_numpy(bunch.data / 16.0), torch.from_numpy(bunch.target)

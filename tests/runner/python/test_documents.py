@@ -41,7 +41,7 @@ def test_every_line_of_the_page_runs(elsewhere, capsys, monkeypatch):
         "model.prior_scal: unknown key, did you mean model.prior_scale?" in capsys.readouterr().out
     )
     assert len(names["table"]) == 3
-    assert set(names["beside"].tests.a) == {"cavi", "gibbs"}
+    assert set(names["comparison"].tests.a) == {"cavi", "gibbs"}
 
 
 @pytest.mark.slow  # 15 s
