@@ -13,10 +13,12 @@ from components.attackers.criteria import certainty, is_misclassified
 from components.attackers.evasion.square import image_size
 from components.attackers.target import TargetedAttack
 from components.contracts.attackers import Evasion
+from components.contracts.roles import Problem
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.errors import ConfigMismatchError
 from components.maths.spacing import row_numbers
+from components.problems.supervised import Supervised
 from components.registry import register
 
 CHUNK = 1 << 14  # candidates that a victim judges together
@@ -33,6 +35,20 @@ class Image(NamedTuple):
     @property
     def sizes(self) -> tuple[int, int]:
         return self.height, self.width
+
+
+def require_bounds(bounds: tuple[float, float] | None, key: str) -> tuple[float, float]:
+    """The bounds of the inputs.
+
+    Raises:
+        ConfigMismatchError: there are none.
+    """
+    if bounds is None:
+        raise ConfigMismatchError(
+            f"{key}=one_pixel: the values of a pixel are drawn within the bounds of the inputs, and these have none; "
+            "use attacker=square"
+        )
+    return bounds
 
 
 @register("attacker", "one_pixel")
@@ -65,15 +81,16 @@ class OnePixel(TargetedAttack, Evasion):
     def measure(self) -> NormName:
         return "linf"
 
+    def check_target(self, problem: Problem, key: str) -> None:
+        super().check_target(problem, key)
+        if isinstance(problem, Supervised):
+            require_bounds(problem.bounds, key)
+
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        if victim.bounds is None:
-            raise ConfigMismatchError(
-                "attacker=one_pixel: the values of a pixel are drawn within the bounds of the inputs, and these have none; "
-                "use attacker=square"
-            )
+        bounds = require_bounds(victim.bounds, "attacker")
         if eps == 0 or len(x) == 0:
             return x.clone()
-        image = Image(*image_size(victim, x.shape[1]), victim.bounds)
+        image = Image(*image_size(victim, x.shape[1]), bounds)
         g = rng.attack
         query = Query(victim, image, eps, g, targeted=self.target is not None)
         labels = self.labels(y)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import component, double, draw_uniform, generator, normal
+from support.runs.configured import component, double, draw_uniform, generator, load, normal
 from support.small.small_victims import F64, Softmax
 
 from components.attackers.attacked import Attacked
@@ -125,3 +125,6 @@ def test_inputs_without_bounds_are_refused():
     x = torch.zeros(1, 6, dtype=F64)
     with pytest.raises(ConfigMismatchError, match="use attacker=square"):
         attack.perturb(Attacked(Linear()), x, torch.zeros(1, 1).long(), Streams(0), 1.0)
+    problem, _ = load("two_moons")
+    with pytest.raises(ConfigMismatchError, match=r"inference\.attacker=one_pixel"):  # before a run
+        attack.check_target(problem, "inference.attacker")
