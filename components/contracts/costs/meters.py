@@ -44,6 +44,13 @@ def _by_row(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
     _count_draws(costs, result, *result.shape)  # [S, B]
 
 
+def _log_joint(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
+    """A derivative by relaxed upper layers alone does not reach the decoder, and counts nothing."""
+    z = given[1]
+    is_relaxed = [layer.requires_grad for layer in z] if isinstance(z, tuple) else [True]
+    _by_row(costs, given, result if is_relaxed[0] or not any(is_relaxed) else result.detach())
+
+
 def _with_derivative(costs: Costs, given: tuple[Any, ...], result: Any) -> Any:
     log_q, log_joint, pull_back = result
     _by_row(costs, given, log_joint)
@@ -107,7 +114,7 @@ METERS: dict[str, Meter] = {
     "elbo_rows": _by_row,
     "path_rows": _by_row,
     "rows_at": _by_row,
-    "log_joint": _by_row,
+    "log_joint": _log_joint,
     "draw_with_derivative": _with_derivative,
     # of networks
     "forward": _outputs,

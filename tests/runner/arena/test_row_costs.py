@@ -33,12 +33,12 @@ class CountedRows:
     def __init__(self):
         self.rows = self.slopes = 0
 
-    def watch(self, value):
-        """A tensor with an entry for each row."""
+    def watch(self, value, width=1):
+        """A tensor with so many entries for each row."""
         inside = value
         while torch._C._functorch.is_functorch_wrapped_tensor(inside):
             inside = torch._C._functorch.get_unwrapped(inside)
-        n = inside.numel()
+        n = inside.numel() // width
         self.rows += n
         if inside is not value:  # mapped over, where no hook is called
             self.slopes += n
@@ -155,7 +155,13 @@ def count_rows(model, counter):
             return log_q, counter.watch(log_joint), pull_back
 
     methods = {name for name in vars(Counted) if not name.startswith("__")}
-    for name in methods - set(dir(type(model))):
+    offered = set(dir(type(model)))
+    if hasattr(model, "visible"):  # what reaches its decoder is counted
+        network = model.visible.network
+        decode = network.forward
+        network.forward = lambda h: counter.watch(decode(h), len(network.layers[-1].bias))
+        offered.remove("log_joint")
+    for name in methods - offered:
         delattr(Counted, name)
     model.__class__ = Counted
     return model
