@@ -41,8 +41,6 @@ def publish(suites: Sequence[Suite], output_dir: Path, folder: Path) -> Path:
 def choose_budget(suite: Suite, output_dir: Path) -> str | None:
     """The longest budget in which the user has rows, else the longest with kept scores; None: the
     suite has no scores."""
-    budgets = [*suite.budgets] or [""]
-    kept = set(read_kept_lines(suite)["budget"])
-    own = [name for name in budgets if find_snapshots(suite, name, output_dir)]
-    scored = own or [name for name in budgets if name in kept]
+    own = [name for name in suite.budgets or [""] if find_snapshots(suite, name, output_dir)]
+    scored = suite.order_budgets(own or set(read_kept_lines(suite)["budget"]))
     return scored[-1] if scored else None

@@ -6,6 +6,7 @@ are ``conf/arena/<name>.csv.gz``.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -133,6 +134,10 @@ class Suite(StudyDefinition):
         if name is not None and name not in self.budgets:
             raise ConfigError(f"--budget {name}: no such budget{nearest(name, self.budgets)}")
         return name or next(iter(self.budgets), "")
+
+    def order_budgets(self, scored: Container[Any]) -> list[str]:
+        """Its budgets that have scores, the longest last."""
+        return [name for name in ("", *self.budgets) if name in scored]
 
     def to_study(self, rows: list[Row]) -> StudyDefinition:
         """The study of these rows on all problems."""

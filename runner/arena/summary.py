@@ -36,10 +36,10 @@ def list_suites() -> int:
 def _describe_suite(suite: Suite) -> list[str]:
     """A suite's line of the list; the last budget with kept scores decides who leads."""
     kept = dict(list(read_kept_lines(suite).groupby("budget", sort=False)))
-    budgets = dict.fromkeys([*(suite.budgets or [""]), *kept])
-    times = {budget: time_of_row(suite, kept[budget]) for budget in budgets if budget in kept}
-    told = ", ".join(f"{budget} {text}".strip() for budget, text in times.items() if text)
-    leader = find_leader(suite, kept[[*times][-1]]) if times else None
+    budgets = suite.order_budgets(kept)
+    times = ((budget, time_of_row(suite, kept[budget])) for budget in budgets)
+    told = ", ".join(f"{budget} {time}".strip() for budget, time in times if time)
+    leader = find_leader(suite, kept[budgets[-1]]) if budgets else None
     size = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
     return [suite.name, suite.measures, size, leader or "–", told or "–"]
 
@@ -70,6 +70,11 @@ def _title(suite: Suite, budget: str) -> str:
     return ", budget ".join(filter(None, (suite.name, budget)))
 
 
+def amount(value: float) -> str:
+    """A cost or a score; a dash if there is none."""
+    return number(value) if math.isfinite(value) else "–"
+
+
 def tabulate_board(
     suite: Suite,
     solved: Sequence[Mapping[Hashable, Any]],
@@ -86,14 +91,14 @@ def tabulate_board(
                 str(each["place"]),
                 each["row"],
                 *map(str, each["counts"]),
-                number(each["median_cost"]),
+                amount(each["median_cost"]),
             ]
             for each in solved
         ]
     else:
         header = ["place", "row", "mean rank", f"median {suite.metrics[0]}"]
         rows = [
-            [str(i), s.row, f"{s.mean_rank:.1f}", number(s.typical)]
+            [str(i), s.row, f"{s.mean_rank:.1f}", amount(s.typical)]
             for i, s in enumerate(standings, 1)
             if s.ranks
         ]

@@ -22,6 +22,7 @@ from runner.arena.standing.boards import rank_table
 from runner.arena.standing.problem_results import mean_results
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite
+from runner.arena.summary import amount
 from runner.catalogue.words import parse_overrides
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
@@ -175,7 +176,7 @@ def count_costs(lines: pd.DataFrame, metric: str, budget: Mapping[str, float]) -
 
 def _print(standings: Sequence[Standing], metric: str, suite: Suite) -> None:
     cells: list[list[Any]] = [
-        [s.row, f"{s.mean_rank:.1f}" if s.ranks else "–", number(s.typical), s.count("failed")]
+        [s.row, f"{s.mean_rank:.1f}" if s.ranks else "–", amount(s.typical), s.count("failed")]
         for s in standings
     ]
     title = f"settings on the validation problems of {suite.name}"
