@@ -52,6 +52,10 @@ class NumericalError(ArithmeticError):
         self.mend = mend
 
 
+class BudgetSpentError(Exception):
+    """A budget that is spent before the first step."""
+
+
 class ConfigMismatchError(ValueError):
     """A config value that only the data, or a built model, could show to be wrong.
 

@@ -65,7 +65,7 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
             return []
         if "steps" in explicit or job.inference.max_useful_steps is not None:
             return _budget(limits)
-        costs = _probe(job)
+        costs = _probe(job, limits)
         if fewer := _reduce_draws(costs, limits, keys, explicit):
             return fewer + find_length(suite, limits, [*overrides, *fewer])
         steps = _measure(suite, limits, overrides, explicit, keys, costs)
@@ -94,7 +94,8 @@ def _measure(
     if steps is None or "warmup" not in keys or steps < 2 * PROBES[1]:
         return steps
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        costs = _probe(_prepare(suite, overrides, explicit, keys, folder, PROBES[1]))
+        job = _prepare(suite, overrides, explicit, keys, folder, PROBES[1])
+        costs = _probe(job, limits)
     return steps if costs is None else count_steps(costs, limits, PROBES[1])
 
 
@@ -199,12 +200,13 @@ def _budget(limits: Limits) -> list[str]:
     return [f"budget.{kind}={limit:g}" for kind, limit in limits.items()]
 
 
-def _probe(job: Job) -> Costs | None:
-    """Costs of a probe at its two evaluations, by kind; None: it failed."""
+def _probe(job: Job, limits: Limits) -> Costs | None:
+    """Costs of a probe at its two evaluations, by kind; None: it failed, or spent the limits before
+    its first step."""
     from runner.execution.execute import rehearse
 
     try:
-        return read_costs(rehearse(job))
+        return read_costs(rehearse(job, limits))
     except (NumericalError, RunnerError):
         return None
 

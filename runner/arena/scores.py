@@ -80,7 +80,7 @@ def _read_run(
         "commit": describe_commit(facts.get("git", {})),
         CHECKS: JOIN.join(failed_checks(facts)),
     }
-    if state not in (*SCORED, "over budget"):
+    if "result" not in facts or state not in (*SCORED, "over budget"):
         yield common | {"replicate": 0, "step": -1}
         return
     asked = [metric for metric in OF_CHAINS if metric in suite.metrics]
@@ -130,7 +130,8 @@ def find_state(run: FrozenRun, facts: Facts, limits: dict[str, float]) -> State:
     if not facts or facts["state"] in ("pending", "running", "interrupted", "pruned"):
         return "not run"
     if facts["state"] != "done":
-        return "failed"
+        ends = facts.get("budget_ends", {}).values()
+        return "failed" if all(end["step"] for end in ends) else "over budget"
     for kind, limit in limits.items():
         if any(cost > TOLERANCE * limit for cost in facts["result"].get(COST_PREFIX + kind, ())):
             return "over budget"

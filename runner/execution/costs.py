@@ -31,12 +31,15 @@ class CostMeter:
     cpu_seconds: float = 0.0  # until ``_began``
     ended: dict[str, Any] | None = None  # the limit that was reached, and the step
     spent: float = 0.0  # share of the budget, after the last step
+    start_limits: Mapping[str, float] = field(default_factory=dict)  # none: those of the run
     _began: float | None = None  # CPU seconds of this process when the clock was started
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Counts what is evaluated inside, and runs the clock."""
-        with self.clock(True), counting(self.costs):
+        """Counts what is evaluated inside, within the limits, and runs the clock."""
+        limits = self.start_limits or self.limits
+        most = {kind: limit * self.replicates for kind, limit in limits.items()}
+        with self.clock(True), counting(self.costs, most):
             yield
 
     @contextmanager

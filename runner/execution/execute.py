@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -196,11 +196,15 @@ def run(
     return active_run, active_run.go()
 
 
-def rehearse(job: Job) -> Path:
-    """Folder of a record with the lines of a job's first replicate; no artefact is written."""
+def rehearse(job: Job, start_limits: Mapping[str, float] | None = None) -> Path:
+    """Folder of a record with the lines of a job's first replicate; no artefact is written.
+
+    ``start_limits``: of the costs before the first step."""
     active_run = Run(job)
     try:
-        Replicate(active_run, 0, ReceivedSignals()).compute()
+        replicate = Replicate(active_run, 0, ReceivedSignals())
+        replicate.meter.start_limits = start_limits or {}
+        replicate.compute()
         active_run.record.flush()
     finally:
         active_run.close_display()

@@ -11,7 +11,7 @@ from components.contracts.checks import CHECKED_STEP_INFO
 from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import listen, report
 from components.contracts.roles import variant_info_names
-from components.errors import NumericalError
+from components.errors import BudgetSpentError, NumericalError
 from components.models.networks.flat_network import FlatNetwork
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
@@ -90,6 +90,7 @@ class Replicate(Course):
 
         Raises:
             ConfigError: the method cannot start there.
+            RunFailure: the budget is spent there.
         """
         inference = self.job.method
         with self._phase("set_up"):
@@ -103,6 +104,10 @@ class Replicate(Course):
         except NumericalError as error:  # nothing has diverged: the requested start is invalid
             number = self.rng.replicate + 1
             raise ConfigError(f"replicate {number} cannot start: {error}") from error
+        except BudgetSpentError:
+            self.meter.is_spent(0)
+            self._note_budget()
+            raise RunFailure("the budget is spent before the first step; raise it") from None
 
     def _resume(self, state: Any) -> tuple[Any, int]:
         """State and step of the newest undamaged checkpoint; those given, and 0, without one.

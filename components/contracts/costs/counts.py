@@ -10,12 +10,14 @@ capability shows: compiled sweeps, environments, closed forms.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
+
+from components.errors import BudgetSpentError
 
 
 @dataclass
@@ -42,14 +44,22 @@ class ForwardCosts(Costs):
 
 class _Current(threading.local):
     costs: Costs | None = None  # None: nothing is counted
+    limits: Mapping[str, float] = {}  # of costs, by kind
 
 
 _current = _Current()
 
 
 def pause() -> Costs | None:
-    """Stops counting until ``resume`` gets what this returns."""
+    """Stops counting until ``resume`` gets what this returns.
+
+    Raises:
+        BudgetSpentError: costs have exceeded a limit of ``counting``.
+    """
     costs = _current.costs
+    limits = _current.limits
+    if limits and any(getattr(costs, kind, 0) > limit for kind, limit in limits.items()):
+        raise BudgetSpentError
     _current.costs = None
     return costs
 
@@ -60,14 +70,15 @@ def resume(costs: Costs | None) -> None:
 
 
 @contextmanager
-def counting(costs: Costs | None) -> Iterator[None]:
-    """Counts what this thread evaluates inside; None: does not count it."""
-    before = _current.costs
+def counting(costs: Costs | None, limits: Mapping[str, float] | None = None) -> Iterator[None]:
+    """Counts what this thread evaluates inside, within limits by kind; None: does not count it."""
+    before = (_current.costs, _current.limits)
     _current.costs = costs
+    _current.limits = limits or {}
     try:
         yield
     finally:
-        _current.costs = before
+        _current.costs, _current.limits = before
 
 
 def count(

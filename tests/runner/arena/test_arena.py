@@ -131,6 +131,11 @@ def test_length_of_a_row_by_its_budget():
     assert words[-2:] == ["budget.gradients=400", "budget.densities=1200"]
 
 
+def test_start_that_exceeds_the_budget_ends_the_probe():
+    _, words = find_words("inference=importance_sampling")
+    assert words[0] == f"steps={2 * lengths.PROBES[0]}"
+
+
 def test_a_length_of_the_users_own_stays():
     planned, words = find_words("inference=sgld", "steps=50", "inference.burn_in=10")
     assert words == ["budget.gradients=400", "budget.densities=1200"]
@@ -159,6 +164,7 @@ SHORT = {"checks": {"0": [RHAT | {"short": True}]}}
         ({}, DONE | DOUBT, {}, "doubted"),
         ({}, DONE | SHORT, {}, "short"),
         ({}, {"state": "diverged"}, {}, "failed"),
+        ({}, {"state": "failed", "budget_ends": {"0": {"step": 0}}}, {}, "over budget"),
         ({}, {}, {}, "not run"),
         ({"refused": "no", "unfit": True}, {}, {}, "not applicable"),
         ({"refused": "no"}, {}, {}, "not run"),

@@ -5,6 +5,7 @@ from support.runs.configured import recorded, repeatable
 
 from components.metrics.names import without_costs
 from components.problems.density import Density
+from runner.errors import RunFailure
 from runner.execution import replicate
 from runner.execution.execute import run
 from runner.record.facts import read
@@ -140,6 +141,16 @@ def test_each_replicate_has_its_own_budget(make_job):
     ends = read(going.job.folder)["budget_ends"]
     assert [ends[r]["step"] < 60 for r in ("0", "1")] == [True, True]
     assert all(n >= 400 for n in result["cost/gradients"])
+
+
+def test_start_that_exceeds_the_budget_ends_the_run(make_job):
+    short = ["inference=importance_sampling", "inference.proposal=gaussian", "steps=60"]
+    job = make_job(*MOG[:2], "dataset.dim=20", *short, "budget.gradients=100")
+    with pytest.raises(RunFailure, match="the budget is spent before the first step"):
+        run(job)
+    facts = read(job.folder)
+    assert facts["state"] == "failed"
+    assert facts["budget_ends"] == {"0": {"kind": "gradients", "limit": 100, "step": 0}}
 
 
 def test_a_limit_has_one_form_in_the_signature(make_job):
