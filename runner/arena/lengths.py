@@ -13,10 +13,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from components import registry
 from components.errors import DataUnavailableError, NumericalError
 from components.metrics.names import COST_PREFIX
 from runner.arena.suite import Suite
@@ -25,11 +28,8 @@ from runner.catalogue.settings import GEOMETRIC
 from runner.catalogue.words import explicit_keys
 from runner.compose.compose import compose
 from runner.errors import RunnerError
-from runner.record.lines import by_replicate, readable_lines
+from runner.record.lines import readable_lines
 from runner.terminal.printer import suppress_output
-
-if TYPE_CHECKING:
-    from runner.compose.job import Job
 
 # Steps between the two evaluations of a probe; a method that adapts in a warm-up has both probes.
 PROBES = (20, 100)
@@ -45,108 +45,133 @@ POSTERIOR = 0.5  # most of a limit that draws of a fitted posterior take
 Limits = Mapping[str, float]  # kind of cost -> most of it
 Costs = Mapping[str, tuple[float, float]]  # kind -> at the first and at the last evaluation
 
+# of a replicate that is run to be measured
+SHORT = ["replicates=1", "tracking=false", "record_every=1000"]
+
 
 def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]:
     """Overrides that make a run as long as its budget; nothing if it cannot be composed (freezing
     says why) or if none of the costs is counted."""
+    refusals = (RunnerError, DataUnavailableError)
     if not limits:
         return []
-    explicit = explicit_keys(overrides)
-    with (
-        TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        suppress_output(),
-        warnings.catch_warnings(),
-    ):
+    with suppress_output(), warnings.catch_warnings(), suppress(*refusals):
         warnings.simplefilter("ignore")
-        try:
-            keys = component_defaults("inference", compose(overrides).cfg.inference.name)
-            job = _prepare(suite, overrides, explicit, keys, folder, PROBES[0])
-        except (RunnerError, DataUnavailableError):
-            return []
-        if "steps" in explicit or job.inference.max_useful_steps is not None:
-            return _budget(limits)
-        costs = _probe(job, limits)
-        if fewer := _reduce_draws(costs, limits, keys, explicit):
-            return fewer + find_length(suite, limits, [*overrides, *fewer])
-        steps = _measure(suite, limits, overrides, explicit, keys, costs)
+        name = compose(overrides).cfg.inference.name
+        keys = component_defaults("inference", name)
+        length = RunLength(suite, limits, overrides, keys, explicit_keys(overrides))
+        if "steps" in length.explicit or registry.get("inference", name).max_useful_steps:
+            return budget_words(limits)
+        return length.find()
+    return []
+
+
+@dataclass(frozen=True)
+class RunLength:
+    """The search for the length of a run within limits."""
+
+    suite: Suite
+    limits: Limits
+    overrides: list[str]
+    keys: Mapping[str, Any]  # of the method, with their defaults
+    explicit: set[str]  # keys that the user has set
+
+    def find(self) -> list[str]:
+        """Overrides of the run."""
+        costs = self.probe(PROBES[0])
+        if fewer := self.reduce_draws(costs or {}):
+            return fewer + find_length(self.suite, self.limits, [*self.overrides, *fewer])
+        steps = self.count(costs)
         if steps is None:
             return []
-        lengths = _choose_lengths(suite, keys, explicit, steps)
+        lengths = self.choose(steps)
         if "inference.warmup" in lengths:
-            warm_up = _fit_warm_up(suite, limits, overrides, lengths["inference.warmup"])
+            warm_up = self.fit_warm_up(lengths["inference.warmup"])
             lengths |= {"steps": SPARE * steps, "inference.warmup": warm_up}
-    return _to_words(lengths) + _budget(limits)
+        return to_words(lengths) + budget_words(self.limits)
+
+    def probe(self, steps: int) -> Costs | None:
+        """Costs after so many steps and after twice as many, by kind; None: it failed, or spent the
+        limits before its first step."""
+        from runner.compose.job import prepare
+        from runner.execution.execute import rehearse
+
+        values = {"steps": 2 * steps, "eval_every": steps}
+        values = self.choose(2 * steps) | values
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            words = [*self.overrides, *SHORT, *to_words(values), f"output_dir={folder}"]
+            job = prepare(compose(words))
+            try:
+                return read_costs(rehearse(job, self.limits))
+            except (NumericalError, RunnerError):
+                return None
+
+    def reduce_draws(self, costs: Costs) -> list[str]:
+        """Override with fewer draws of what a method has fitted, if they would cost more than their
+        share of a limit."""
+        if "draws" not in self.keys or "inference.draws" in self.explicit:
+            return []
+        # what the first and the last evaluation have in common is the cost of the draws
+        limited = ((costs[kind], limit) for kind, limit in self.limits.items() if kind in costs)
+        share = max(((2 * a - b) / limit for (a, b), limit in limited), default=0.0)
+        draws = int(self.keys["draws"] * POSTERIOR / max(share, POSTERIOR))
+        return [f"inference.draws={draws}"] if share > POSTERIOR else []
+
+    def count(self, costs: Costs | None) -> int | None:
+        """Steps by the costs of the first probe, or of a longer one if the method adapts; None: no
+        cost is counted."""
+        if costs is None:  # it fails early: a run as long as the probe shows that
+            return 2 * PROBES[0]
+        steps = count_steps(costs, self.limits, PROBES[0])
+        if steps is None or "warmup" not in self.keys or steps < 2 * PROBES[1]:
+            return steps
+        costs = self.probe(PROBES[1])
+        return steps if costs is None else count_steps(costs, self.limits, PROBES[1])
+
+    def choose(self, steps: int) -> dict[str, Any]:
+        """Values for this many steps, of the keys that the user has not set."""
+        warm_up = int(self.suite.warm_up * steps)
+        values: dict[str, Any] = {"steps": steps, "eval_every": GEOMETRIC}
+        values |= {f"inference.{key}": warm_up for key in WARM_UP_KEYS if key in self.keys}
+        if "thinning" in self.keys:
+            fitting = math.ceil((steps - warm_up) / self.suite.draws)
+            values["inference.thinning"] = max(int(self.keys["thinning"]), fitting)
+        return {key: value for key, value in values.items() if key not in self.explicit}
+
+    def fit_warm_up(self, warm_up: int) -> int:
+        """Steps of a warm-up that spends its share of the limits, or a little less."""
+        share = {kind: self.suite.warm_up * limit for kind, limit in self.limits.items()}
+        for _ in range(TRIES):
+            if warm_up < 2:
+                break
+            reached, spent = rehearse_warm_up(self.overrides, share, warm_up)
+            if reached <= warm_up:
+                warm_up = int(SHORTENED * min(reached, warm_up))
+            elif spent < CHEAP:
+                warm_up = int(warm_up / max(spent, CHEAP / 4))
+            else:
+                break
+        return warm_up
 
 
-def _measure(
-    suite: Suite,
-    limits: Limits,
-    overrides: list[str],
-    explicit: set[str],
-    keys: Mapping[str, Any],
-    costs: Costs | None,
-) -> int | None:
-    """Steps by the costs of a probe, or of a longer one if the method adapts; None: no cost is
-    counted."""
-    if costs is None:  # it fails early: a run as long as the probe shows that
-        return 2 * PROBES[0]
-    steps = count_steps(costs, limits, PROBES[0])
-    if steps is None or "warmup" not in keys or steps < 2 * PROBES[1]:
-        return steps
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        job = _prepare(suite, overrides, explicit, keys, folder, PROBES[1])
-        costs = _probe(job, limits)
-    return steps if costs is None else count_steps(costs, limits, PROBES[1])
-
-
-def _reduce_draws(
-    costs: Costs | None, limits: Limits, keys: Mapping[str, Any], explicit: set[str]
-) -> list[str]:
-    """Override with fewer draws of what a method has fitted, if they would cost more than their share
-    of a limit."""
-    if not costs or "draws" not in keys or "inference.draws" in explicit:
-        return []
-    # what the first and the last evaluation have in common is the cost of the draws
-    shares = [(2 * a - b) / limits[kind] for kind, (a, b) in costs.items() if kind in limits]
-    share = max(shares, default=0.0)
-    draws = int(keys["draws"] * POSTERIOR / max(share, POSTERIOR))
-    return [f"inference.draws={draws}"] if share > POSTERIOR else []
-
-
-def _fit_warm_up(suite: Suite, limits: Limits, overrides: list[str], warm_up: int) -> int:
-    """Steps of a warm-up that spends its share of the limits, or a little less."""
-    share = {kind: suite.warm_up * limit for kind, limit in limits.items()}
-    for _ in range(TRIES):
-        if warm_up < 2:
-            break
-        reached, spent = _rehearse_warm_up(overrides, share, warm_up)
-        if reached <= warm_up:
-            warm_up = int(SHORTENED * min(reached, warm_up))
-        elif spent < CHEAP:
-            warm_up = int(warm_up / max(spent, CHEAP / 4))
-        else:
-            break
-    return warm_up
-
-
-def _rehearse_warm_up(overrides: list[str], limits: Limits, warm_up: int) -> tuple[int, float]:
+def rehearse_warm_up(overrides: list[str], limits: Limits, warm_up: int) -> tuple[int, float]:
     """Steps that a replicate takes within limits, up to the second after its warm-up, and the share
     of the limits that they cost; a failure is left to the run itself."""
     from runner.compose.job import prepare
     from runner.execution.execute import rehearse
 
-    short = ["replicates=1", "tracking=false", "record_every=1000", "checkpoint_every=1000000"]
     lengths = [f"steps={warm_up + 2}", "eval_every=null", f"inference.warmup={warm_up}"]
+    lengths += [*budget_words(limits), "checkpoint_every=1000000"]
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        words = [*overrides, *short, *lengths, *_budget(limits), f"output_dir={folder}"]
+        words = [*overrides, *SHORT, *lengths, f"output_dir={folder}"]
         try:
             record = rehearse(prepare(compose(words)))
-            lines = list(readable_lines(record))
         except (NumericalError, RunnerError):
             return warm_up + 2, 1.0
-        costs = {kind: last for kind, (_, last) in read_costs(record).items()}
+        *_, last = readable_lines(record)
+        costs = {kind: cost for kind, (_, cost) in read_costs(record).items()}
     spent = max((costs.get(kind, 0.0) / limit for kind, limit in limits.items()), default=1.0)
-    return (int(lines[-1]["step"]) if lines else warm_up + 2), spent
+    return int(last["step"]), spent
 
 
 def count_steps(costs: Costs, limits: Limits, probed: int) -> int | None:
@@ -160,63 +185,21 @@ def count_steps(costs: Costs, limits: Limits, probed: int) -> int | None:
     return max(1, math.floor(min(steps))) if steps else None
 
 
-def _prepare(
-    suite: Suite,
-    overrides: list[str],
-    explicit: set[str],
-    keys: Mapping[str, Any],
-    folder: str,
-    probed: int,
-) -> Job:
-    """The job of a probe: twice ``probed`` steps of one replicate."""
-    from runner.compose.job import prepare
-
-    short = ["replicates=1", "tracking=false", f"output_dir={folder}", "record_every=1000"]
-    steps = [] if "steps" in explicit else [f"steps={2 * probed}"]
-    lengths = _choose_lengths(suite, keys, {*explicit, "steps", "eval_every"}, 2 * probed)
-    words = [*overrides, *short, *steps, f"eval_every={probed}", *_to_words(lengths)]
-    return prepare(compose(words))
-
-
-def _choose_lengths(
-    suite: Suite, keys: Mapping[str, Any], explicit: set[str], steps: int
-) -> dict[str, Any]:
-    """Values for this many steps, of the keys that the user has not set."""
-    warm_up = int(suite.warm_up * steps)
-    values: dict[str, Any] = {"steps": steps, "eval_every": GEOMETRIC}
-    values |= {f"inference.{key}": warm_up for key in WARM_UP_KEYS if key in keys}
-    if "thinning" in keys:
-        fitting = math.ceil((steps - warm_up) / suite.draws)
-        values["inference.thinning"] = max(int(keys["thinning"]), fitting)
-    return {key: value for key, value in values.items() if key not in explicit}
-
-
-def _to_words(values: Mapping[str, Any]) -> list[str]:
+def to_words(values: Mapping[str, Any]) -> list[str]:
+    """Overrides of keys."""
     return [f"{key}={value}" for key, value in values.items()]
 
 
-def _budget(limits: Limits) -> list[str]:
-    """The overrides that end a run at its budget."""
+def budget_words(limits: Limits) -> list[str]:
+    """Overrides that end a run at its budget."""
     return [f"budget.{kind}={limit:g}" for kind, limit in limits.items()]
 
 
-def _probe(job: Job, limits: Limits) -> Costs | None:
-    """Costs of a probe at its two evaluations, by kind; None: it failed, or spent the limits before
-    its first step."""
-    from runner.execution.execute import rehearse
-
-    try:
-        return read_costs(rehearse(job, limits))
-    except (NumericalError, RunnerError):
-        return None
-
-
 def read_costs(folder: Path) -> Costs:
-    """Costs of a record at its first and its last evaluation, by kind."""
-    costs: dict[str, list[float]] = {}
-    for line in readable_lines(folder):
-        for metric in line["metrics"] if line["phase"] != "train" else ():
-            if metric.startswith(COST_PREFIX):
-                kind = metric.removeprefix(COST_PREFIX)
-                costs.setdefault(kind, []).extend(v for _, v in by_replicate(line, metric))
-    return {kind: (values[0], values[-1]) for kind, values in costs.items()}
+    """Costs of a record of one replicate at its first and its last evaluation, by kind."""
+    evaluations = [line["metrics"] for line in readable_lines(folder) if line["phase"] != "train"]
+    return {
+        name.removeprefix(COST_PREFIX): (evaluations[0].get(name, cost), cost)
+        for name, cost in evaluations[-1].items()
+        if name.startswith(COST_PREFIX)
+    }
