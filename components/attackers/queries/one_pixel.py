@@ -37,20 +37,6 @@ class Image(NamedTuple):
         return self.height, self.width
 
 
-def require_bounds(bounds: tuple[float, float] | None, key: str) -> tuple[float, float]:
-    """The bounds of the inputs.
-
-    Raises:
-        ConfigMismatchError: there are none.
-    """
-    if bounds is None:
-        raise ConfigMismatchError(
-            f"{key}=one_pixel: the values of a pixel are drawn within the bounds of the inputs, and these have none; "
-            "use attacker=square"
-        )
-    return bounds
-
-
 @register("attacker", "one_pixel")
 class OnePixel(TargetedAttack, Evasion):
     """One-pixel attack: a few pixels and their values, found by differential evolution.
@@ -83,14 +69,17 @@ class OnePixel(TargetedAttack, Evasion):
 
     def check_target(self, problem: Problem, key: str) -> None:
         super().check_target(problem, key)
-        if isinstance(problem, Supervised):
-            require_bounds(problem.bounds, key)
+        if isinstance(problem, Supervised) and problem.bounds is None:
+            raise ConfigMismatchError(
+                f"{key}=one_pixel: the values of a pixel are drawn within the bounds of the inputs, "
+                f"and {problem.name} has none; use {key}=square"
+            )
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        bounds = require_bounds(victim.bounds, "attacker")
+        assert victim.bounds is not None  # as ``check_target`` ensures
         if eps == 0 or len(x) == 0:
             return x.clone()
-        image = Image(*image_size(victim, x.shape[1]), bounds)
+        image = Image(*image_size(victim, x.shape[1]), victim.bounds)
         g = rng.attack
         query = Query(victim, image, eps, g, targeted=self.target is not None)
         labels = self.labels(y)

@@ -121,10 +121,7 @@ def test_rows_that_are_broken_already_are_asked_about_no_more():
 
 
 def test_inputs_without_bounds_are_refused():
-    attack = component("attacker", "one_pixel")
-    x = torch.zeros(1, 6, dtype=F64)
-    with pytest.raises(ConfigMismatchError, match="use attacker=square"):
-        attack.perturb(Attacked(Linear()), x, torch.zeros(1, 1).long(), Streams(0), 1.0)
     problem, _ = load("two_moons")
-    with pytest.raises(ConfigMismatchError, match=r"inference\.attacker=one_pixel"):  # before a run
-        attack.check_target(problem, "inference.attacker")
+    attack = component("attacker", "one_pixel")
+    with pytest.raises(ConfigMismatchError, match=r"use inference\.attacker=square"):
+        attack.check_target(problem, "inference.attacker")  # before a run
