@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Any, TypeVar
 
 from torch import Tensor
@@ -26,6 +26,10 @@ def _count_draws(costs: Costs, value: Tensor, draws: int, rows: int) -> None:
     costs.densities += draws
     costs.forwards += draws * rows
     count_backward(costs, value, draws)
+
+
+def _density(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
+    _count_draws(costs, result, len(given[0]), rows=0)
 
 
 def _log_likelihood(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
@@ -182,17 +186,4 @@ def _count_calls(plain: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
 
 def metered_density(log_density: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """A log density θ [K, P] -> [K] that counts its evaluations and those of its gradient."""
-
-    @wraps(log_density)
-    def counted(theta: Tensor) -> Tensor:
-        costs = pause()
-        try:
-            value = log_density(theta)
-        finally:
-            resume(costs)
-        if costs is not None:
-            costs.densities += len(theta)
-            count_backward(costs, value, len(theta))
-        return value
-
-    return counted
+    return partial(_count_calls(lambda _, theta: log_density(theta), _density), None)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from components.contracts.roles import BetweenZeroAndOne
-from components.inference.peers.jax_peer import Init, JaxPeer, Move
+from components.inference.peers.jax_peer import Init, JaxNUTS, Move
 from components.registry import register
 
 
 @register("inference", "blackjax_nuts")
-class BlackJAXNUTS(JaxPeer):
+class BlackJAXNUTS(JaxNUTS):
     """No-U-turn sampler of BlackJAX, C chains in one compiled program, with its window adaptation.
 
     Each chain learns its own step size and masses, by the schedule of Stan.
@@ -22,9 +19,6 @@ class BlackJAXNUTS(JaxPeer):
     """
 
     package = "blackjax"
-    target_acceptance: BetweenZeroAndOne
-    mass: Literal["diagonal", "dense"]
-    max_depth: Annotated[int, Field(ge=1, le=20)]
 
     def make_kernel(self, log_density: Any, dim: int) -> tuple[Init, Move]:
         import jax

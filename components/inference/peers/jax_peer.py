@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from components.contracts.roles import BetweenZeroAndOne
 from components.inference.peers.peer import Peer, PeerTarget, Transition
 
 Init = Callable[[Any, Any], Any]  # key, θ [P] -> state
@@ -35,3 +38,11 @@ class JaxPeer(Peer):
                 keys = jax.random.split(jax.random.fold_in(key, t), len(target.start))
                 state, theta, stats = jax.block_until_ready(advance(keys, t, state))
             yield theta, stats
+
+
+class JaxNUTS(JaxPeer):
+    """No-U-turn sampler in JAX."""
+
+    target_acceptance: BetweenZeroAndOne
+    mass: Literal["diagonal", "dense"]
+    max_depth: Annotated[int, Field(ge=1, le=20)]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from components.contracts.roles import BetweenZeroAndOne
-from components.inference.peers.jax_peer import Init, JaxPeer, Move
+from components.inference.peers.jax_peer import Init, JaxNUTS, Move
 from components.registry import register
 
 
 @register("inference", "numpyro_nuts")
-class NumPyroNUTS(JaxPeer):
+class NumPyroNUTS(JaxNUTS):
     """No-U-turn sampler of NumPyro, C chains in one compiled program, with the warm-up of Stan.
 
     Each chain learns its own step size and masses in windows that double.
@@ -21,9 +18,6 @@ class NumPyroNUTS(JaxPeer):
     """
 
     package = "numpyro"
-    target_acceptance: BetweenZeroAndOne
-    mass: Literal["diagonal", "dense"]
-    max_depth: Annotated[int, Field(ge=1, le=20)]
 
     def make_kernel(self, log_density: Any, dim: int) -> tuple[Init, Move]:
         from numpyro.infer import NUTS
