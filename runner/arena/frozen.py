@@ -79,14 +79,9 @@ def _close(group: str, config: Mapping[str, Any], is_open: set[str]) -> Any:
     value = config.get(group)
     if not isinstance(value, dict):
         return value
-    if group in COMPONENTS:
-        value = _complete(group, value)
+    if group in COMPONENTS:  # with its parts, without keys of an experiment that it lacks
+        keys = known_keys(group, value, group).keys
+        own = {key: each for key, each in value.items() if key in keys}
+        value = expand_component(group, own, group)
     kept = {k: v for k, v in value.items() if v is not None and f"{group}.{k}" not in is_open}
     return kept or None
-
-
-def _complete(role: str, values: dict[str, Any]) -> dict[str, Any]:
-    """A component with its parts, without keys of an experiment that it lacks."""
-    keys = known_keys(role, values, role).keys
-    own = {key: value for key, value in values.items() if key in keys}
-    return expand_component(role, own, role)

@@ -43,8 +43,8 @@ def refuse_other_norm(suite: Suite, problem: str, run: FrozenRun) -> FrozenRun:
     from runner.compose.check import build_component
 
     attacker = build_component("attacker", run.config["attacker"], "attacker")
-    if isinstance(attacker, Evasion) and attacker.measure() == norm:
-        return run
     measure = attacker.measure() if isinstance(attacker, Evasion) else "no norm"
+    if measure == norm:
+        return run
     why = f"attacker={attacker.name} is bounded in {measure}, the problem in {norm}"
     return replace(run, config={}, signature="", refused=why, unfit=True)

@@ -84,7 +84,7 @@ def write(
     boards = [(table, rank_table(suite, table, lines, reference)) for table in suite.ranked]
     names = [row.name for row in own]
     costs = costs_by_tolerance(suite, lines)
-    solved = solved_rows(costs, lines)
+    solved = solved_rows(suite, costs, lines)
     header, leading, _ = tabulate_board(suite, solved, boards[0][1], names)
     figures = list_figures(suite, lines, [row.name for row in rows], boards, names, costs)
     context = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
+from components import registry
 from runner.arena.frozen import refuse_frozen
 from runner.arena.lengths import find_length
 from runner.arena.norms import choose_norm, refuse_other_norm
@@ -72,27 +74,19 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     for run in snapshot.runs:
         if run.refused and not (run.unfit or run.lacks_data):
             raise ConfigError(f"{run.name}: {run.refused}")
+        name = run.config.get("inference", {}).get("name")
+        if name and registry.get("inference", name).reads_truth:  # what it is scored by
+            raise ConfigError(
+                f"arena: inference={name} is shown the truth (reads_truth), which no row may be; "
+                "leave that out of its class"
+            )
     if missing := [str(run.refused) for run in snapshot.runs if run.lacks_data]:
         title = (
             f"{len(missing)} of {len(snapshot.runs)} problems have no data here, and are left out"
         )
         announce(title, f"{missing[0]}\nOnce they are there: --fresh.")
-    _refuse_truth(snapshot)
     snapshots.save(snapshot)
     return snapshot
-
-
-def _refuse_truth(snapshot: Snapshot) -> None:
-    """Refuse a method that is shown what it is scored by."""
-    from components import registry
-
-    for run in snapshot.runs:
-        name = run.config.get("inference", {}).get("name")
-        if name and registry.get("inference", name).reads_truth:
-            raise ConfigError(
-                f"arena: inference={name} is shown the truth (reads_truth), which no row may be; "
-                "leave that out of its class"
-            )
 
 
 def prepare_row(
@@ -132,11 +126,14 @@ def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot
 
 
 def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> pd.DataFrame:
-    """Lines of the user's rows, and the kept lines of the budget, with costs that count; a row of
-    the user's takes precedence over a kept one of its name."""
+    """Lines of the user's rows, and the kept lines of the budget, with costs that count, each
+    replicate once; a row of the user's takes precedence over a kept one of its name."""
     own = [read_snapshot(suite, budget, snapshot) for snapshot in frozen]
     names = [row for lines in own for row in lines["row"]]
     kept = read_kept_lines(suite)
     kept = kept[(kept["budget"] == budget) & ~kept["row"].isin(names)]
     lines = pd.concat([*own, kept], ignore_index=True)
+    is_of_suite = lines["problem"].isin(suite.problems)
+    is_of_suite &= lines["replicate"] < (suite.replicates or math.inf)
+    lines = lines[is_of_suite].drop_duplicates(["row", "problem", "replicate", "step"])
     return lines[[name for name in map(str, lines) if suite.counts(name)]]

@@ -7,7 +7,7 @@ NaN where a line has none.  Kept scores are the same frame as CSV: ``conf/arena/
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -40,7 +40,7 @@ TYPES = {name: int if name in NUMBERED else str for name in FIXED}
 STATE_OF_MARK: dict[str, State] = {"": "done", SHORT_MARK: "short", FAILED_CHECK_MARK: "doubted"}
 TOLERANCE = 1.1  # a budget ends with the step that reaches it; a cost of more is over budget
 # diagnostics of chains: independent draws of a wrong q have the best ones
-OF_CHAINS = ("ess", "ess_tail", "rhat")
+OF_CHAINS = {"ess", "ess_tail", "rhat"}
 DIGITS = 6  # significant ones, of a kept score
 
 
@@ -83,18 +83,19 @@ def _read_run(
     if "result" not in facts or state not in (*SCORED, "over budget"):
         yield common | {"replicate": 0, "step": -1}
         return
-    asked = [metric for metric in OF_CHAINS if metric in suite.metrics]
-    left_out = asked if asked and not _mixes(run) else []  # asking imports the method
+    shown = set(suite.metrics)
+    if shown & OF_CHAINS and not _mixes(run):  # which imports the method
+        shown -= OF_CHAINS
     result = {"replicate": 0, "metrics": facts["result"]}
-    if set(facts["result"]) & set(suite.metrics):
+    if shown & set(facts["result"]):
         for line in readable_lines(snapshot.folder(run)):
             if line["phase"] not in ("train", "final"):
-                for replicate, values in _by_replicate(suite, line, left_out).items():
+                for replicate, values in _by_replicate(shown, line).items():
                     yield common | {"replicate": replicate, "step": line["step"]} | values
     else:  # its budget ended before its warm-up did
         common["state"] = "over budget"
     gold = load_gold(suite).query("problem == @problem")
-    for r, values in _by_replicate(suite, result, left_out).items():
+    for r, values in _by_replicate(shown, result).items():
         apart = measure_distances(read_predictions(snapshot.folder(run), r), gold)
         values |= {name: value for name, value in apart.items() if name in suite.metrics}
         yield common | {"replicate": r, "step": -1} | values
@@ -109,15 +110,11 @@ def _mixes(run: FrozenRun) -> bool:
     return not is_known or bool(registry.get("inference", name).mixes)
 
 
-def _by_replicate(
-    suite: Suite, line: dict[str, Any], left_out: Sequence[str]
-) -> dict[int, dict[str, float]]:
-    """Scores of the suite and costs of a line of a record, by replicate."""
+def _by_replicate(shown: Set[str], line: dict[str, Any]) -> dict[int, dict[str, float]]:
+    """Scores that are shown and costs of a line of a record, by replicate."""
     values: dict[int, dict[str, float]] = {}
     for metric in line["metrics"]:
-        if metric in left_out:
-            continue
-        if metric in suite.metrics or metric.startswith(COST_PREFIX):
+        if metric in shown or metric.startswith(COST_PREFIX):
             for replicate, value in by_replicate(line, metric):
                 values.setdefault(replicate, {})[metric] = float(value)
     return values

@@ -98,16 +98,15 @@ def tabulate_board(
     else:
         header = ["place", "row", "mean rank", f"median {suite.metrics[0]}"]
         rows = [
-            [str(i), s.row, f"{s.mean_rank:.1f}", amount(s.typical)]
-            for i, s in enumerate(standings, 1)
-            if s.ranks
+            [s.place, s.row, f"{s.mean_rank:.1f}" if s.ranks else "–", amount(s.typical)]
+            for s in standings
         ]
     return header, [r for i, r in enumerate(rows) if i < SHOWN or r[1] in own], len(rows)
 
 
 def print_board(suite: Suite, budget: str, lines: pd.DataFrame, own: Sequence[str]) -> None:
     """The first rows of the board and the user's."""
-    solved = solved_rows(costs_by_tolerance(suite, lines), lines)
+    solved = solved_rows(suite, costs_by_tolerance(suite, lines), lines)
     standings = [] if solved else rank_table(suite, suite.tables[0], lines)
     header, shown, n_rows = tabulate_board(suite, solved, standings, own)
     print_table(_title(suite, budget), header, shown)

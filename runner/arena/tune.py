@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -135,8 +134,21 @@ def tune(
     table = suite.ranked[0]
     metric = str(table.metric)
     standings = rank_table(suite, table, lines)
-    _print(standings, metric, suite)
-    best = next((s for s in standings if s.ranks and s.count(*SCORED)), None)
+    title = f"settings on the validation problems of {suite.name}"
+    header = ("setting", "mean rank", f"median {metric}", "failed")
+    cells = [
+        [
+            s.row,
+            f"{s.mean_rank:.1f}" if s.ranks else "–",
+            amount(s.typical),
+            str(s.states["failed"]),
+        ]
+        for s in standings
+    ]
+    print_table(title, header, cells)
+    best = next(
+        (s for s in standings if s.ranks and any(s.states[state] for state in SCORED)), None
+    )
     if best is None:
         raise ConfigError("arena tune: no setting ran on any validation problem; give other values")
     choice = TunedSettings(
@@ -172,16 +184,3 @@ def count_costs(lines: pd.DataFrame, metric: str, budget: Mapping[str, float]) -
     if n_failed := (results["state"] == "failed").sum():
         total = total.add(pd.Series(budget) * n_failed, fill_value=0.0)
     return {str(kind): float(n) for kind, n in total.items()}
-
-
-def _print(standings: Sequence[Standing], metric: str, suite: Suite) -> None:
-    cells: list[list[Any]] = [
-        [s.row, f"{s.mean_rank:.1f}" if s.ranks else "–", amount(s.typical), s.count("failed")]
-        for s in standings
-    ]
-    title = f"settings on the validation problems of {suite.name}"
-    print_table(
-        title,
-        ("setting", "mean rank", f"median {metric}", "failed"),
-        [[*map(str, c)] for c in cells],
-    )

@@ -36,7 +36,7 @@ from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.execution.signals import ALONE
 from runner.record import code
-from runner.record.facts import Facts, read_facts_or_warn
+from runner.record.facts import read_facts_or_warn
 from runner.report.exchange.archive import PLUGINS
 from runner.report.exchange.opened import OpenedArchive, open_archive
 from runner.study import snapshot as snapshots
@@ -146,21 +146,16 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
             more = [f"{len(differing) - SHOWN} more"] if len(differing) > SHOWN else []
             shown = "; ".join([*differing[:SHOWN], *more])
             out.print(f"{'differs' if differing else 'agrees '}  {cell.name}  {shown}".rstrip())
-    _report_code(cells[0].facts)
+    facts = cells[0].facts
+    before = {**facts["git"], "versions": facts["versions"]}
+    if apart := code.difference(before, code.identity(code.commit(), code.versions())):
+        out.print(f"code     {apart}")
     chance = 1.0 - len(drawn) / len(cells)
     out.print(
         f"{agreeing} of {len(drawn)} cells agree (of {len(cells)}; seed {arguments.seed}); one changed "
         f"cell of the records goes unseen with probability {chance:.2f}"
     )
     return int(bool(wrong) or agreeing < len(drawn))
-
-
-def _report_code(facts: Facts) -> None:
-    """Say how the code of the pack differs from the code here."""
-    before = {**facts["git"], "versions": facts["versions"]}
-    apart = code.difference(before, code.identity(code.commit(), code.versions()))
-    if apart:
-        out.print(f"code     {apart}")
 
 
 def verify(argv: list[str]) -> int:

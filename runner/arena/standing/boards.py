@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from runner.arena.scores import final_lines
+from runner.arena.standing.problem_results import count_states, mark_diverged, mean_results
 from runner.arena.standing.solved import costs_to_solve, place_rows
 from runner.arena.standing.standings import Standing, rank_rows
 from runner.arena.suite import Suite
@@ -46,24 +45,19 @@ def rank_table(
 
 
 def solved_rows(
-    by_tolerance: Mapping[float, pd.DataFrame], lines: pd.DataFrame
+    suite: Suite, by_tolerance: Mapping[float, pd.DataFrame], lines: pd.DataFrame
 ) -> list[dict[Hashable, Any]]:
     """Rows in the order of their places.
 
     Keys: row, those of ``place_rows``, counts (of problems solved at each tolerance), median_cost
     (over the problems that it solves, in gradients), states (how many of its problems are in each).
     """
-    if not by_tolerance:
+    if suite.solve is None or not by_tolerance:
         return []
     costs = next(iter(by_tolerance.values()))
     counts = zip(*(np.isfinite(each).sum(axis=1) for each in by_tolerance.values()), strict=True)
     medians = costs.replace(np.inf, np.nan).median(axis=1)
-    more = {"median_cost": medians, "states": count_states(lines)}
+    states = count_states(mark_diverged(mean_results(lines, suite.solve.metric)))
+    more = {"median_cost": medians, "states": pd.Series(states)}
     board = place_rows(costs).assign(counts=pd.Series([*counts], costs.index), **more)
     return board.reset_index().to_dict("records")
-
-
-def count_states(lines: pd.DataFrame) -> pd.Series:
-    """Number of problems in each state, by row."""
-    ends = final_lines(lines).drop_duplicates(["row", "problem"], keep="last")
-    return ends.groupby("row")["state"].agg(Counter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,6 +52,12 @@ def _unscore(results: pd.DataFrame, where: pd.Series[bool], state: str) -> pd.Da
     """Results that have another state in some places, and no score there."""
     scores = results["score"].mask(where)
     return results.assign(score=scores, state=results["state"].mask(where, state))
+
+
+def count_states(results: pd.DataFrame) -> dict[str, Counter[str]]:
+    """Number of problems in each state, by row; a problem without a line is not run."""
+    states = results["state"].unstack("problem").fillna("not run")
+    return {str(row): Counter(each) for row, each in states.iterrows()}
 
 
 def mark_diverged(results: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ import pandas as pd
 from scipy.stats import bootstrap
 
 from components.metrics.names import ScoreDirection
-from runner.arena.standing.problem_results import mark_diverged, mean_results
+from runner.arena.standing.problem_results import count_states, mark_diverged, mean_results
 from runner.statistics.paired_tests import PairedDifference, compare, holm
 
 LEVEL = 0.9  # of a bootstrap interval
@@ -35,26 +35,19 @@ class Standing:
     """One row over all problems."""
 
     row: str
+    place: str  # =: others have the same mean rank; –: it has none
     states: Counter[str]  # of its problems
     ranks: dict[str, float]  # by problem; none: it has no place
-    costs: dict[str, float]  # medians over problems of those that are counted
+    costs: Mapping[Hashable, float]  # by kind, medians over problems; NaN: not counted
     typical: float  # median over problems
     interval: tuple[float, float]
     against: PairedDifference | None  # from the reference row, over problems
     tied: tuple[str, ...]  # rows of the same mean rank, in the order of their medians
 
-    def count(self, *states: str) -> int:
-        """Problems on which its runs ended so."""
-        return sum(self.states[state] for state in states)
-
     @property
     def mean_rank(self) -> float:
         """Mean rank; infinite if it has none."""
         return statistics.fmean(self.ranks.values()) if self.ranks else math.inf
-
-    def cost(self, kind: str) -> float:
-        """Median of a cost over problems; NaN if it was not counted."""
-        return self.costs.get(kind, math.nan)
 
 
 def rank_rows(
@@ -73,6 +66,7 @@ def rank_rows(
     scores, states = (
         results[name].unstack("problem").reindex(columns=problems) for name in ("score", "state")
     )
+    states = states.fillna("not run")
     counted = scores.where(~states.isin(LAST))
     sign = 1.0 if direction == "lower" else -1.0
     ranks = _rank(sign * counted, states == "not applicable", gold)
@@ -82,24 +76,25 @@ def rank_rows(
     if order.empty:
         return []
     tied = {rank: tuple(level.index) for rank, level in order.groupby("rank")}
-    groups = results.groupby("row")
-    costs = _by_row(groups[list(results.columns.drop(["score", "state"]))].median())
-    ends = groups["state"].agg(Counter)
+    places = order.groupby(["rank", "typical"], dropna=False).ngroup().rank(method="min")
+    costs = results.drop(columns=["score", "state"]).groupby("row").median().to_dict("index")
+    ends = count_states(results)
     ranks_by_row = _by_row(ranks)
     scores_by_row = _by_row(scores)
     against = _compare(_by_row(counted), reference or order.index[0])
     return [
         Standing(
             row,
+            f"{places[row]:.0f}{'=' if len(tied[rank]) > 1 else ''}" if rank in tied else "–",
             ends[row],
             ranks_by_row[row],
             costs[row],
             typical[row],
             median_interval([*scores_by_row[row].values()]),
             against.get(row),
-            tuple(other for other in tied.get(order["rank"][row], ()) if other != row),
+            tuple(other for other in tied.get(rank, ()) if other != row),
         )
-        for row in map(str, order.index)
+        for row, rank in zip(map(str, order.index), order["rank"], strict=True)
     ]
 
 

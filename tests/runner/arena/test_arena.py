@@ -111,8 +111,9 @@ def test_steps_keep_every_limit():
      (50, lambda n: (n + 2, n / 1000), 1000)],
 )  # fmt: skip
 def test_warm_up_is_rehearsed_until_it_takes_its_share(first, reached, warm_up, monkeypatch):
-    monkeypatch.setattr(lengths, "_rehearse_warm_up", lambda words, limits, n: reached(n))
-    assert lengths._fit_warm_up(toy(), {"gradients": 100.0}, [], first) == warm_up
+    monkeypatch.setattr(lengths, "rehearse_warm_up", lambda words, limits, n: reached(n))
+    length = lengths.RunLength(toy(), {"gradients": 100.0}, [], {}, set())
+    assert length.fit_warm_up(first) == warm_up
 
 
 def find_words(*row):
@@ -148,6 +149,14 @@ def test_rows_are_named_by_their_component():
     assert rows.name_row(["+steps=3"]) == "+steps=3"
     with pytest.raises(ConfigError, match="--as 'a/b': no name of a row"):
         rows.make_row([], "a/b")
+
+
+def test_lines_outside_the_suite_are_left_out(toy_suite):
+    """Of a problem that it no longer has, of more replicates than it has, and lines kept twice."""
+    line = make_line("SGLD", "normal", 0.1)
+    others = [line, make_line("SGLD", "old", 0.1), line | {"replicate": 2}, line | {"seed": 7}]
+    write_kept(to_frame([line, *others]), toy_suite.with_name("toy.csv.gz"))
+    assert len(rows.read_lines(load_suite("toy"), "small", [])) == 1
 
 
 DONE = {"state": "done", "result": {"cost/gradients": [100.0]}}

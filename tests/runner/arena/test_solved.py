@@ -98,6 +98,12 @@ def plant(flaw):
         return write_row("planted", state="over budget")
     if flaw == "doubted everywhere":
         return write_row("planted", state="doubted")
+    if flaw == "one replicate only":
+        return write_row("planted", replicates=1)
+    if flaw == "costs nothing":
+        return write_row("planted", unit=0.0)
+    if flaw == "cost not counted":
+        return write_row("planted", unit=math.nan)
     return write_row("planted", replicates=REPLICATES - 1)  # one of five replicates is missing
 
 
@@ -110,6 +116,9 @@ def plant(flaw):
         "over budget",
         "doubted everywhere",
         "one replicate is missing",
+        "one replicate only",
+        "costs nothing",
+        "cost not counted",
     ],
 )
 def test_flawed_copy_never_ranks_above_the_honest_row(flaw):

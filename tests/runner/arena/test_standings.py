@@ -43,15 +43,17 @@ def test_equal_mean_ranks_are_ordered_by_the_median(direction):
     )
 
 
-@pytest.mark.parametrize("state", ["failed", "over budget", "not run", "done"])
+@pytest.mark.parametrize("state", ["failed", "over budget", "done", "no line"])
 def test_problem_without_a_score_counts_as_last(state):
     """A copy of the leader that lacks scores is not ahead of a row that is behind it everywhere
     else."""
-    copy = [make_line("copy", p, None, state) for p in PROBLEMS[:4]]
+    copy = [make_line("copy", p, None, state) for p in PROBLEMS[:4] if state != "no line"]
     copy += [make_line("copy", p, 1.0) for p in PROBLEMS[4:]]
     standings = {s.row: s for s in rank(make_lines(a=[1.0] * 6, b=[2.0] * 6) + copy)}
     assert [*standings] == ["a", "b", "copy"]
     assert standings["copy"].ranks == {p: 3.0 if p in PROBLEMS[:4] else 1.5 for p in PROBLEMS}
+    lacking = "not run" if state == "no line" else state
+    assert standings["copy"].states[lacking] == (6 if state == "done" else 4)
 
 
 def test_problem_without_any_score_ranks_nobody():
@@ -74,17 +76,24 @@ def test_ranks_are_over_the_problems_that_apply_to_all():
     assert standings["d"].ranks == {}  # not applicable to more than a third: no place
 
 
+def test_level_rows_share_their_place():
+    """A copy is not ahead of its original by its name, nor by a mark."""
+    copy = [make_line("a copy", p, 1.0, "doubted") for p in PROBLEMS]
+    standings = rank(make_lines(b=[1.0] * 6, c=[2.0] * 6) + copy)
+    assert [(s.row, s.place) for s in standings] == [("a copy", "1="), ("b", "1="), ("c", "3")]
+
+
 def test_missing_replicate_counts_as_last():
     lines = [make_line("a", p, 1.0, replicate=r) for p in PROBLEMS for r in range(5)]
     lines += [make_line("b", p, 0.9, replicate=r) for p in PROBLEMS for r in range(4)]
     a, b = rank(lines)
-    assert (a.row, b.count("incomplete")) == ("a", 6)
+    assert (a.row, b.states["incomplete"]) == ("a", 6)
 
 
 def test_absurd_score_is_a_divergence():
     lines = make_lines(a=[1.0] * 6, b=[2.0] * 6, c=[1e21, math.inf, 1.0, 1.0, 1.0, 1.0])
     c = next(s for s in rank(lines) if s.row == "c")
-    assert c.count("diverged") == 2
+    assert c.states["diverged"] == 2
     assert c.typical == 1.0
 
 
@@ -97,7 +106,7 @@ def test_gold_row_is_a_reference_and_has_no_place():
 
 def test_failed_checks_move_no_row():
     lines = [make_line("a", p, 1.0, "doubted") for p in PROBLEMS] + make_lines(b=[2.0] * 6)
-    assert [(s.row, s.count("doubted")) for s in rank(lines)] == [("a", 6), ("b", 0)]
+    assert [(s.row, s.states["doubted"]) for s in rank(lines)] == [("a", 6), ("b", 0)]
 
 
 def test_differences_are_tested_over_problems_and_corrected():

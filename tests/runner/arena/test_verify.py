@@ -13,7 +13,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from support.runs.arena_suites import TOY, use_suite
+from support.runs.arena_suites import TOY, toy, use_suite
 from support.runs.configured import defaults
 from support.runs.made_records import made_record
 
@@ -215,8 +215,10 @@ def test_a_plug_in_runs_when_it_is_trusted(tmp_path, monkeypatch, capsys):
     assert "1 of 1 cells agree (of 2" in capsys.readouterr().out
 
 
-def test_a_method_that_is_shown_the_truth_is_refused(tmp_path):
-    run = FrozenRun("r", "r", {}, [], config={"inference": {"name": "pac_bayes"}})
+def test_a_method_that_is_shown_the_truth_is_refused(tmp_path, monkeypatch):
+    run = FrozenRun("r", "r", {"problem": "p"}, [], config={"inference": {"name": "pac_bayes"}})
     snapshot = Snapshot("s", STUDY, "", "", [], [run], tmp_path)
+    monkeypatch.setattr(rows, "plan", lambda *_: [])
+    monkeypatch.setattr(rows.snapshots, "take", lambda *_: snapshot)
     with pytest.raises(ConfigError, match="inference=pac_bayes is shown the truth"):
-        rows._refuse_truth(snapshot)
+        rows.freeze(toy(), "", rows.make_row([], None), tmp_path, [])
