@@ -1,1 +1,1 @@
-"""The science: what is run."""
+"""Scientific components: methods, models, data sets, attackers and metrics."""

@@ -9,42 +9,40 @@ from collections.abc import Sequence
 
 
 def list_names(names: Sequence[str], most: int = 3, sign: str = ", ") -> str:
-    """The first few names, and the number of the others."""
+    """The first names, and the number of the others."""
     others = len(names) - most
     return sign.join(names[:most]) + (f" and {others} more" if others > 0 else "")
 
 
 class DataUnavailableError(RuntimeError):
-    """Files that can neither be found nor downloaded; the message names them and the command that
+    """Files are missing and cannot be downloaded; the message names them and the command that
     fetches them."""
 
 
 class DamagedFileError(DataUnavailableError):
-    """A file that is there but is not what it should be; nothing else is ever used in its place."""
+    """A file exists but its contents are wrong; no other data are used in its place."""
 
 
 class SimulatedDataWarning(UserWarning):
-    """Simulated data take the place of the data asked for; they carry a name of their own in every
-    record."""
+    """Simulated data replace the requested data; every record gives them a different name."""
 
 
 class IncompleteResultWarning(UserWarning):
-    """Something of a result is missing, or given in part; the message names it, says why, and what
-    to do."""
+    """A result is missing or incomplete; the message names it, with the reason and the fix."""
 
 
 class MissingOutputWarning(IncompleteResultWarning):
-    """A figure or a table of a finished run that cannot be made; the message names it and says why
-    in one line."""
+    """A figure or a table of a finished run cannot be made; the one-line message names it with the
+    reason."""
 
 
 class QuestionableConfigWarning(UserWarning):
-    """Keys that fit and do poorly together; the message names them, says why, and what to do."""
+    """Keys are compatible but perform poorly together; the message has the reason and the fix."""
 
 
 class NumericalError(ArithmeticError):
-    """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config
-    key to change."""
+    """Numerical failure (Cholesky, NaN, all weights zero); the message names the quantity and the
+    config key to change."""
 
     def __init__(self, quantity: str, mend: str):
         super().__init__(f"{quantity}; {mend}")
@@ -57,11 +55,11 @@ class BudgetSpentError(Exception):
 
 
 class ConfigMismatchError(ValueError):
-    """A config value that only the data, or a built model, could show to be wrong.
+    """A config value that turns out to be invalid for the data or the built model.
 
     The message names the key and the fix.
     """
 
 
 class GlobalStreamError(ConfigMismatchError):
-    """A user's component that draws from a random stream of the whole process, or seeds it."""
+    """A user's component draws from a process-wide random stream or seeds it."""

@@ -1,5 +1,4 @@
-"""How much memory there is to ask for, on this machine or on a GPU; free of torch until it is asked
-of one."""
+"""Available memory on this machine or on a GPU; torch is imported only for a GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.
 
 
 def _read_memory_bytes(path: Path, name: str) -> int | None:
-    """Bytes on the line of a name in a file of /proc; None: there is no such line."""
+    """Bytes on a named line of a file in /proc; None if there is no such line."""
     try:
         lines = path.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
@@ -28,7 +27,7 @@ def _read_memory_bytes(path: Path, name: str) -> int | None:
 
 
 def _container_limit() -> int | None:
-    """Memory that a container may use, which /proc/meminfo does not know."""
+    """Memory limit of a container, which /proc/meminfo does not include."""
     for path in LIMITS:
         try:
             text = path.read_text().strip()
@@ -40,8 +39,8 @@ def _container_limit() -> int | None:
 
 
 def free_memory() -> int | None:
-    """Bytes that programs may still take on this machine, in its container; all it has where that
-    is all its system tells."""
+    """Available bytes on this machine or in its container; total memory if the system does not
+    report the available memory."""
     free = _read_memory_bytes(MEMINFO, "MemAvailable")
     if free is None:
         try:
@@ -52,8 +51,8 @@ def free_memory() -> int | None:
 
 
 def room_for(device: torch.device) -> int | None:
-    """Bytes of tensors that this process could hold on a device: what is free there, and what it
-    holds already, most of which it has freed and keeps (an earlier replicate's); None: unknown."""
+    """Bytes of tensors that this process could hold on a device: free memory plus the memory that
+    it holds already, most of it cached after an earlier replicate; None: unknown."""
     if device.type == "cuda":
         import torch
 

@@ -1,5 +1,5 @@
-"""Names to classes.  A component's name, its YAML and its file are the same word, so a name is
-found without importing the others: ``inference=sgld`` is ``components/**/sgld.py``.
+"""Registry of components by name.  A component's name, its YAML and its file share one word, so
+that ``inference=sgld`` is found in ``components/**/sgld.py`` without importing other files.
 
     @register("inference", "sgld")
     class SGLD(Inference):
@@ -7,8 +7,8 @@ found without importing the others: ``inference=sgld`` is ``components/**/sgld.p
 
         Source: Gallego (2021), eq. (2.1).\"\"\"
 
-``get`` imports one file.  A user's own component is registered by importing the module that ``plugins``
-names."""
+``get`` imports one file.  A user's component is registered by importing the module listed in
+``plugins``."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from typing import Any, TypeVar
 
 @dataclass(frozen=True)
 class Role:
-    """One role, declared once: another one costs a folder of ``conf`` and a line here."""
+    """One role, declared once; a new role requires a folder in ``conf`` and a line here."""
 
-    bases: tuple[str, ...]  # classes that its components derive from
-    contract: str = "roles"  # the module of components.contracts that these are in
-    chosen: bool = True  # a run chooses one; False: it lives only inside other components
-    required: bool = True  # a run needs one
-    given: str = ""  # the way that one inside others is given to them
+    bases: tuple[str, ...]  # base classes of its components
+    contract: str = "roles"  # their module in components.contracts
+    chosen: bool = True  # False: exists only inside other components
+    required: bool = True  # True: every run requires one
+    given: str = ""  # key through which other components hold one
 
 
 ROLES: dict[str, Role] = {
@@ -53,7 +53,7 @@ C = TypeVar("C", bound=type)
 
 
 class UnknownComponentError(LookupError):
-    """No component of that role has that name."""
+    """No component of the role has the name."""
 
     def __init__(self, role: str, name: str, names: list[str]):
         super().__init__(f"{role}={name}: no such {role}")
@@ -63,7 +63,7 @@ class UnknownComponentError(LookupError):
 
 
 def register(role: str, name: str) -> Callable[[C], C]:
-    """Class decorator: makes the class findable as ``role=name``.
+    """Class decorator that registers the class as ``role=name``.
 
     Raises:
         ValueError: the role does not exist, or another class already has the name.
@@ -73,8 +73,7 @@ def register(role: str, name: str) -> Callable[[C], C]:
 
     def add(cls: C) -> C:
         other = _registered.setdefault((role, name), cls)
-        # A module reloaded under the same name replaces itself; a different one must not shadow it
-        # silently.
+        # A reloaded module replaces itself; a different one must not silently shadow it.
         if other is not cls and (other.__module__, other.__qualname__) != (
             cls.__module__,
             cls.__qualname__,
@@ -87,7 +86,7 @@ def register(role: str, name: str) -> Callable[[C], C]:
 
 
 def parse_docstring(docstring: str | None) -> tuple[str, str]:
-    """First sentence and the text after ``Source:`` of a docstring."""
+    """First sentence of a docstring, and the text after ``Source:``."""
     text = " ".join((docstring or "").split())
     head, _, source = text.partition("Source:")
     sentence = head.split(". ")[0].strip().rstrip(".")
@@ -141,10 +140,10 @@ def is_imported(role: str, name: str) -> bool:
 
 
 def get(role: str, name: str) -> type[Any]:
-    """The class registered as ``role=name``, importing its file if need be.
+    """The class registered as ``role=name``; its file is imported if necessary.
 
     Raises:
-        UnknownComponentError: with the names that exist.
+        UnknownComponentError: the name does not exist; the message lists similar names.
     """
     if (role, name) not in _registered and (path := file(role, name)):
         importlib.import_module(

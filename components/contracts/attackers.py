@@ -1,7 +1,7 @@
-"""Attackers, by what they act on: the inputs of a classifier, the observations of a sequence, a
-filter, a game.
+"""Attackers, by their target: the inputs of a classifier, the observations of a sequence, a filter,
+or a game.
 
-An attacker is a component of one of these four bases; a run has one, or none."""
+An attacker derives from one of these four bases; a run has at most one attacker."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Q = TypeVar("Q", contravariant=True, default=Any)  # a posterior that a problem 
 class Evasion(Component):
     """An attacker that changes the inputs of a classifier within a ball of size ε.
 
-    The sizes of an evaluation belong to the run (``evaluation.threat``): the key ``eps``
-    next to the attacker's own keys sets them, and ``perturb`` receives one.  The methods
-    below answer all other questions of an evaluation or a defence; an attack composed of
-    others forwards these to its members.
+    The sizes ε are part of the run's configuration (``evaluation.threat``): the key ``eps`` next to
+    the attacker's own keys sets them, and ``perturb`` receives one of them.  The methods below
+    provide everything else that an evaluation or a defence reads; an attack composed of others
+    forwards them to its members.
 
     Example:
         One step along the sign of the gradient, x' = clip(x − ε sign ∇_x log p(y|x)), on a
@@ -68,14 +68,14 @@ class Evasion(Component):
     action: ClassVar[str] = "evasion"
     requires = Requirements(kinds={"supervised"}, targets={"binary", "classes"})
     threat_keys = {"eps"}
-    one_threat: ClassVar[bool] = False  # True: members inside it may have no sizes of their own
-    # of the inputs that it can attack; None: its members decide
+    one_threat: ClassVar[bool] = False  # True: its members must not set sizes of their own
+    # kinds of inputs that it can attack; None: determined by its members
     domain: ClassVar[Domain | None] = "continuous"
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "white box"
 
     def measure(self) -> Measure:
-        """Measure of the size of its perturbations."""
+        """Norm or count that measures its perturbations."""
         return "linf" if self.inputs() == "continuous" else "flip"
 
     def inputs(self) -> Domain:
@@ -97,30 +97,30 @@ class Evasion(Component):
         return "predictive"
 
     def follows(self) -> Criterion:
-        """Criterion that the attacker lowers for the true class."""
+        """Criterion that the attacker minimises for the true class."""
         return "cross_entropy"
 
     def looks_at(self) -> Against:
-        """Predictions that the attack targets if the victim is a defence."""
+        """Predictions that the attack targets if the victim has a defence."""
         return "defended"
 
     def aims(self) -> frozenset[int | str | None]:
-        """The classes that it wants to be predicted.
+        """Target classes of the attack.
 
         Returns:
-            Labels of the classes; None among them: any class but the true one.
+            Class labels; None in the list: any class except the true one.
         """
         return frozenset({None})
 
     def check_target(self, problem: Problem, key: str) -> None:
-        """Check that the classes it aims at are classes of the problem.
+        """Check that the target classes are classes of the problem.
 
         Args:
             problem: the problem under attack.
             key: key that configures the attacker, for the message.
 
         Raises:
-            ConfigMismatchError: one of them is not a class of the problem.
+            ConfigMismatchError: a target class is not a class of the problem.
         """
 
     def iterates(self) -> bool:
@@ -131,9 +131,10 @@ class Evasion(Component):
         return False
 
     def with_problem(self, problem: Problem, rng: Rng) -> Evasion:
-        """This attacker after it has learnt what it needs from the problem.
+        """Prepare the attacker for a problem.
 
-        Such facts are a surrogate and the number of a class; most attackers need nothing.
+        Examples are training a surrogate and looking up the number of a class; most attackers need
+        no preparation.
 
         Args:
             problem: the problem under attack.
@@ -145,9 +146,9 @@ class Evasion(Component):
         return self
 
     def relentless(self) -> Evasion:
-        """This attacker without the stop at the first error of an input.
+        """This attacker without early stopping at the first misclassification of an input.
 
-        It is for attackers with success judged elsewhere.
+        Used where success is judged by other code.
         """
         return self
 
@@ -155,14 +156,14 @@ class Evasion(Component):
         """Perturb inputs within a ball of size ε.
 
         Args:
-            victim: the posterior under attack; it answers predictions and gradients.
+            victim: the posterior under attack; it provides predictions and gradients.
             x: inputs [B, D], in the units of the problem.
             y: class numbers [B, T], negative where a label is missing.
             rng: random streams; draws are from the stream ``attack`` only.
             eps: ε ≥ 0, in the measure ``measure()``.
 
         Returns:
-            Perturbed inputs x' [B, D] with size of x' − x at most ε.
+            Perturbed inputs x' [B, D]; the size of x' − x is at most ε.
         """
         raise NotImplementedError
 
@@ -190,7 +191,7 @@ class Contamination(Component):
 
     action: ClassVar[str] = "contamination"
     requires = Requirements(kinds={"sequence"})
-    # ``noise_law``, where the law of the corrupted noise is known
+    # ``noise_law`` if the distribution of the corrupted noise is known
     offers: ClassVar[Set[str]] = frozenset()
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
@@ -199,7 +200,8 @@ class Contamination(Component):
         """Corrupted copy of the observations.
 
         Args:
-            clean: observations [R, T, dy], NaN where missing, and their causes as far as known.
+            clean: observations [R, T, dy], NaN where missing, with the known facts that generated
+            them.
             rng: random streams; draws are from the stream ``attack`` only.
 
         Returns:
@@ -213,9 +215,9 @@ class Contamination(Component):
 
 
 class Injection(Component):
-    """An attacker that shifts a filter's observations within a budget ε, to raise its error.
+    """An attacker that shifts a filter's observations within a budget ε to increase its error.
 
-    The budgets of an evaluation belong to the run, as for an evasion attacker.
+    The budgets are part of the run's configuration, as for an evasion attacker.
 
     Example:
         At each time a shift of length ε along the gradient g_t of the error, u_t = ε g_t/‖g_t‖:
@@ -247,7 +249,7 @@ class Injection(Component):
     requires = Requirements(kinds={"sequence"})
     threat_keys = {"eps"}
     one_threat: ClassVar[bool] = False
-    # gradient of the model in its inputs; a filter's gradient is its own
+    # gradient with respect to a model's inputs; a filter provides its own
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "white box"
 
@@ -260,11 +262,11 @@ class Injection(Component):
         return self.knowledge
 
     def raises(self) -> Literal["rmse", "nmse"]:
-        """Error of the filtered states that the attacker raises."""
+        """Error of the filtered states that the attacker increases."""
         return "rmse"
 
     def follows_through(self) -> int:
-        """Number of times through which the attacker follows an error back.
+        """Number of time steps through which the attacker backpropagates an error.
 
         Raises:
             TypeError: the class does not declare it.
@@ -280,7 +282,7 @@ class Injection(Component):
         return None
 
     def references(self) -> dict[str, Injection]:
-        """Reference attackers at the same times, which the attacker is judged against.
+        """Reference attackers, which act at the same times, for comparison.
 
         Returns:
             Name -> attacker: "one step", "black box", "random signs".
@@ -320,6 +322,6 @@ Attacker = Evasion | Contamination | Injection | Opponent
 
 @runtime_checkable
 class Attackable(Protocol):
-    """A problem that is told whom the run has chosen."""
+    """A problem that stores the attacker of the run."""
 
     attacker: Attacker | None

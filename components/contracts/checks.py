@@ -1,7 +1,7 @@
-"""Post-run checks: how a run was sampled or trained, how it was attacked, and shapes.
+"""Post-run checks of sampling, training and attacks, and checks of array shapes.
 
-Arrays that are compared must have one shape: arrays that differ would be broadcast,
-and the score would be meaningless.
+Compared arrays must have the same shape: otherwise they would be broadcast, and the score would be
+meaningless.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ else:
 
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 
-FINITE = "scores are finite"  # the check that a run has to pass, or it has diverged
-# information of steps that checks need at the end
+FINITE = "scores are finite"  # check that every run must pass; a run that fails it has diverged
+# names in the steps' info that checks read at the end
 CHECKED_STEP_INFO = frozenset({"ess", "elbo", "discriminator_loss"})
-# (step, its values: numbers, or one for each replicate), as recorded
+# recorded (step, values); values are numbers, or one per replicate
 Trace = Iterable[tuple[int, Mapping[str, Any]]]
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
 
 
 class Check(NamedTuple):
-    """One thing that should hold of a run."""
+    """One expected property of a run, and the outcome of its check."""
 
     name: str  # the expected condition
-    passed: bool | None  # None: not checked, the detail gives the reason
+    passed: bool | None  # None: not checked, for the reason in the detail
     detail: str  # the measured numbers
-    is_short: bool = False  # a longer run would pass it; otherwise the result is biased
+    is_short: bool = False  # True: a longer run would pass; False: the result is biased
 
 
 def recorded_values(trace: Trace, name: str) -> list[list[float]]:
-    """Values recorded under a name, a number for each replicate."""
+    """Values recorded under a name, one per replicate."""
     values = [record[name] for _, record in trace if name in record]
     return [value if isinstance(value, list) else [value] for value in values]
 
 
 @dataclass(frozen=True)
 class Bias:
-    """The reason why draws of a method have another law than its target."""
+    """Reason why the draws of a method do not follow its target distribution."""
 
     reason: str  # completes "biased by": "its step size"
     # keys with which the bias vanishes as ``step_size`` falls
@@ -58,12 +58,12 @@ class Bias:
 
 @dataclass(frozen=True)
 class Response:
-    """How a step of a method that follows the gradient answers to it: θ moves by A ∇log p, A [K·P,
-    K·P] positive.
+    """Linear response of a gradient-based step: θ moves by A ∇log p, A [K·P, K·P] positive
+    definite.
 
     Where the largest eigenvalue of A times the curvature −∇² log p exceeds ``limit``, the path
-    swings ever wider: 2 where steps have no memory, 2 (1 + β) where the share β of the last step is
-    taken again.
+    oscillates with growing amplitude.  The limit is 2 without momentum and 2 (1 + β) with momentum
+    β.
 
     Source: Polyak (1964)."""
 
@@ -78,14 +78,14 @@ class GradientResponsiveMethod(Protocol[S]):
     The check tests whether its steps are small enough for the curvature.
     """
 
-    def response(self, state: S) -> Response: ...  # of the largest step since draws are kept
+    def response(self, state: S) -> Response: ...  # of the largest step since draws are stored
 
 
 def check_shape(what: str, given: Tensor | NDArray[Any], *expected: int | None) -> None:
     """Compare the shape of predictions, draws or estimates with the truth before scoring.
 
     Args:
-        what: the name of the given array in the message, as "the filtered states".
+        what: name of the given array in the message, such as "the filtered states".
         given: the array.
         expected: its size along each dimension; None: any.
 
@@ -100,8 +100,7 @@ def check_shape(what: str, given: Tensor | NDArray[Any], *expected: int | None) 
         expected_shape = " × ".join("any" if e is None else str(e) for e in expected)
         given_shape = " × ".join(map(str, sizes)) or "a single number"
         raise ConfigMismatchError(
-            f"{what}: their shape is {given_shape}, that of the data is {expected_shape}, and "
-            f"they are not scored against each other; "
+            f"{what} have shape {given_shape}, but the data have shape {expected_shape}; "
             "choose a model that fits the data"
         )
 

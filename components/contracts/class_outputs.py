@@ -1,5 +1,5 @@
-"""Outputs of classifiers: probabilities and their logarithms as logits, and how one tells them
-apart."""
+"""Outputs of classifiers: conversion of probabilities and log probabilities to logits, and
+detection of their kind."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from torch import Tensor
 
 Outputs = Literal["logits", "probabilities", "log_probabilities"]
 NonLogitKind = Literal["sums to one", "in [0, 1]", "below zero"]
-CLOSE = 1e-4  # how far sums of probabilities may be from one
+CLOSE = 1e-4  # tolerance for the sum of probabilities
 
 
 def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
     """Logits f with softmax(f)_c = p_c.
 
-    Of several classes f_c = log p_c, of one output for a binary label f = (0, log p − log(1 − p)).
-    Probabilities are held between the smallest normal number and 1 − ε/2, so that logits and
-    gradients are finite; −∞ is taken for the logarithm of that number below the largest logit of
-    its row.
+    For several classes f_c = log p_c; for one output and a binary label f = (0, log p − log(1 −
+    p)).  Probabilities are clamped to [smallest normal number, 1 − ε/2], so that logits and
+    gradients are finite; a logit of −∞ is replaced by the largest logit of its row plus the
+    logarithm of the smallest normal number.
 
     Args:
-        values: [..., C], or [..., 1] that are p, log p or log odds of the second of two classes.
+        values: [..., C], or [..., 1]: p, log p or log odds of the second of two classes.
 
     Returns:
         f [..., C], C ≥ 2."""
@@ -47,16 +47,18 @@ def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
 
 
 def guess_output_kind(values: Tensor) -> NonLogitKind | None:
-    """Apparent kind of the outputs of many inputs, if they are not logits.
+    """Guess the kind of the outputs for many inputs, unless they look like logits.
 
-    None: like logits, or there are too few to say.
+    None: they look like logits, or there are too few to decide.
 
     Args:
         values: [..., C], or [..., 1] of one output for a binary label.
     """
     if values.numel() == 0 or not bool(torch.isfinite(values).all()):
         return None
-    if not bool((values != 0).any()):  # as for a network with a last layer that begins at zero
+    if not bool(
+        (values != 0).any()
+    ):  # for example a network whose last layer is initialised to zero
         return None
     if bool((values >= 0).all()):
         if values.shape[-1] > 1 and bool(((values.sum(-1) - 1).abs() < CLOSE).all()):

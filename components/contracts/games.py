@@ -1,7 +1,7 @@
-"""Data exchanged by a game, the decision maker (actions a) and its opponents (threats b).
+"""Data exchanged between a game, the decision maker (actions a) and its opponents (threats b).
 
-R replicates are played in parallel.  A state s is the number of a row of a table [R]
-long, or any tensor [R, …] for which an environment gives ``features``.
+R replicates are played in parallel.  A state s is a row number of a table ([R] long), or any tensor
+[R, …] for which the environment provides ``features``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class OpponentStatus(NamedTuple):
-    """Opponents that took part in a move, and those that ended their part in the game with it."""
+    """Opponents that took part in a move, and opponents that left the game with it."""
 
     present: Tensor  # [R, M] bool: the opponent was in the game and acted
-    done: Tensor  # [R, M] bool: a true end for the opponent: nothing comes after
+    done: Tensor  # [R, M] bool: the move is terminal for the opponent
 
 
 class Outcome(NamedTuple):
@@ -30,14 +30,14 @@ class Outcome(NamedTuple):
     r_a: Tensor  # the agent's reward [R]
     r_b: Tensor  # reward of each opponent, as the agent believes it to be [R, M]
     s_next: Tensor  # s' [R, …]
-    done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game ends one
+    done: Tensor | None  # [R] bool: s' is terminal; None: the game has no terminal states
     given: Tensor | None = (
-        # [R] mean over the players of the amounts given from outside, which are no welfare; None: 0
+        # [R] mean over the players of external payments, excluded from welfare; None: 0
         None
     )
-    # [R] bool: the episode stops at s', though it could go on; None: never
+    # [R] bool: the episode is truncated at s'; None: never
     truncated: Tensor | None = None
-    # None: all of them play as long as the decision maker does
+    # None: all opponents play until the decision maker's last move
     opponents: OpponentStatus | None = None
 
 
@@ -45,26 +45,26 @@ class Shown(NamedTuple):
     """The part of the decision maker's action that opponents see."""
 
     targets: Tensor  # weights on K targets [R, K]
-    seen: Tensor | None  # [R] bool: whether they see anything; None: all replicates do
+    seen: Tensor | None  # [R] bool: False where they see nothing; None: visible in all replicates
 
 
 @runtime_checkable
 class Environment(Protocol):
-    """The rules of a threatened Markov decision process; it remembers nothing.
+    """The rules of a threatened Markov decision process, without internal state.
 
     Source: Gallego (2021), definition 4.1 and section 4.3.5."""
 
     @property
-    def n_actions(self) -> int: ...  # A, the agent's
+    def n_actions(self) -> int: ...  # A, of the agent
 
     @property
-    def n_threats(self) -> tuple[int, ...]: ...  # B_1 … B_M of each of the M opponents
+    def n_threats(self) -> tuple[int, ...]: ...  # B_1 … B_M of the M opponents
 
     @property
-    def horizon(self) -> int: ...  # moves in an episode, at most
+    def horizon(self) -> int: ...  # maximum number of moves in an episode
 
     @property
-    def continuing(self) -> bool: ...  # True: an episode begins where the last one ended
+    def continuing(self) -> bool: ...  # True: an episode begins in the last state of the one before
 
     @property
     def device(self) -> torch.device: ...
@@ -72,7 +72,7 @@ class Environment(Protocol):
     @property
     def dtype(self) -> torch.dtype: ...
 
-    # where an episode begins [R, …]
+    # initial states of an episode [R, …]
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor: ...
 
     # a [R], b [R, M]
@@ -85,7 +85,7 @@ class Environment(Protocol):
 
 @runtime_checkable
 class NumberedStates(Protocol):
-    """An environment with the states 0 … n_states − 1, as tables need."""
+    """An environment with the states 0 … n_states − 1, required by tables."""
 
     @property
     def n_states(self) -> int: ...
@@ -93,13 +93,13 @@ class NumberedStates(Protocol):
 
 @runtime_checkable
 class TabularGame(NumberedStates, Protocol):
-    """A game with its rewards and transitions in tables, which can be solved."""
+    """A game with rewards and transitions in tables, which can be solved exactly."""
 
     reward_a: Tensor  # [S, A, B]
     reward_b: Tensor  # [S, A, B, M]
     transition: Tensor  # [S, A, B] long: s'
-    ends: Tensor | None  # [S] bool; None: no state ends an episode
-    start: int  # where the first episode begins
+    ends: Tensor | None  # [S] bool; None: no terminal states
+    start: int  # initial state of the first episode
 
     @property
     def n_threats(self) -> tuple[int, ...]: ...
@@ -107,12 +107,12 @@ class TabularGame(NumberedStates, Protocol):
 
 @runtime_checkable
 class TaxedEnvironment(Protocol):
-    """An environment in which a third party, who chooses a number and no action, moves what players
-    get between them.
+    """An environment in which a third party chooses a tax rate and redistributes the players'
+    rewards.
 
     Source: Gallego (2021), section 4.5.4."""
 
-    # outcome of a [R], b [R, M], with rewards after a rate of tax [R]
+    # outcome of actions a [R], b [R, M], with rewards after tax at the rate [R]
     def after_tax(self, outcome: Outcome, a: Tensor, b: Tensor, rate: Tensor) -> Outcome: ...
 
 
@@ -125,32 +125,32 @@ class ChangingEnvironment(Protocol):
 
 @dataclass(frozen=True)
 class Seat:
-    """Information for a player before a game: for the decision maker, or for an opponent."""
+    """Information for a player, the decision maker or an opponent, before a game."""
 
     replicates: int
     own: int  # number of the player's actions
-    # numbers of actions of the others that the player faces: for an opponent, only the agent's
+    # numbers of actions of the players that it faces: for an opponent, only the agent
     others: tuple[int, ...]
-    targets: int  # K, targets where an opponent sees the agent's action
+    targets: int  # K, number of targets on which an opponent sees the agent's action
     n_states: int | None  # None: states have no numbers
     device: torch.device
     dtype: torch.dtype
-    environment: Environment  # the rules, for players that know everything
-    # table or function of action values; players that learn take fresh copies
+    environment: Environment  # the rules, for omniscient players
+    # table or function of action values; learning players take fresh copies
     values: QFunction | None = None
-    number: int | None = None  # of an opponent, from 0; None: the decision maker
+    number: int | None = None  # index of an opponent, from 0; None: the decision maker
 
     @property
     def hers(self) -> int:
-        """Number of the decision maker's actions, as an opponent sees them."""
+        """Number of the decision maker's actions, for an opponent."""
         return self.others[0]
 
     def full(self, shape: tuple[int, ...], value: float) -> Tensor:
-        """A tensor of one value."""
+        """A tensor filled with one value."""
         return torch.full(shape, value, device=self.device, dtype=self.dtype)
 
     def rows(self, s: Tensor) -> Tensor:
-        """Numbers of states s [R, …], 0 where they have none: [R] long."""
+        """Row numbers of states s [R, …], [R] long; 0 if states are not numbered."""
         if self.n_states is not None:
             return s
         return torch.zeros(len(s), dtype=torch.long, device=s.device)
@@ -159,31 +159,30 @@ class Seat:
 class Turn(NamedTuple):
     """Information for an opponent before a move.
 
-    It holds the state of the game and, for opponents that know everything, the policy.
+    It holds the state of the game and, for omniscient opponents, the agent's policy.
     """
 
     s: Tensor  # [R, …]
-    episode: int  # which it is, from 0
-    # the agent's: s [R, …] -> probabilities of the agent's actions [R, A]; None: not known
+    episode: int  # index of the episode, from 0
+    # policy of the agent, s [R, …] -> probabilities of its actions [R, A]; None: not known
     policy: Callable[[Tensor], Tensor] | None
 
 
 class Move(NamedTuple):
-    """A move as one opponent has seen it."""
+    """A move as observed by one opponent."""
 
     episode: int
     s: Tensor  # [R, …]
-    a: Tensor  # the agent's [R]
+    a: Tensor  # action of the agent [R]
     shown: Tensor  # the agent's action on each target, weights [R, K]
-    seen: Tensor | None  # [R] bool: whether the opponent saw any of it; None: all replicates did
-    b: Tensor  # the opponent's own [R]
+    # [R] bool: False where the opponent saw nothing; None: visible in all replicates
+    seen: Tensor | None
+    b: Tensor  # action of the opponent [R]
     r: Tensor  # the opponent's reward [R]
-    r_hers: Tensor  # the agent's [R]
+    r_hers: Tensor  # reward of the agent [R]
     s_next: Tensor  # [R, …]
-    done: Tensor | None  # [R] bool: s_next is a true end for this opponent; None: no state is
-    live: (
-        Tensor | None
-    )  # [R] bool: replicates where the opponent still plays, skip the others; None: all
-    cut: bool  # whether the horizon ends the episode here, in any state
-    # [R] bool: the episode stops at s_next, though it could go on; None: nowhere
+    done: Tensor | None  # [R] bool: s_next is terminal for this opponent; None: no terminal states
+    live: Tensor | None  # [R] bool: replicates where the opponent still plays; None: all
+    cut: bool  # True: the horizon ends the episode here, in any state
+    # [R] bool: the episode is truncated at s_next; None: nowhere
     truncated: Tensor | None = None

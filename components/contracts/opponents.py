@@ -17,12 +17,12 @@ S = TypeVar("S", default=Any)  # memory of an opponent
 
 
 class Opponent(Component, Generic[S]):
-    """A player that the decision maker meets in a game.
+    """A player that faces the decision maker in a game.
 
     The opponent's memory is part of the inference's state.
 
     Example:
-        Repeats the agent's last action, for R = 2 replicates:
+        An opponent that repeats the agent's last action, for R = 2 replicates:
 
         >>> from types import SimpleNamespace
         >>> import torch
@@ -51,7 +51,7 @@ class Opponent(Component, Generic[S]):
     requires = Requirements(kinds={"game"})
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
-    # a third party has no seat and faces nobody: its action is a rate of tax
+    # a third party has no seat and no opponents; its action is a tax rate
     third_party: ClassVar[bool] = False
 
     def assign_seats(self, seats: int) -> list[Opponent[Any]]:
@@ -61,7 +61,7 @@ class Opponent(Component, Generic[S]):
             seats: number of seats.
 
         Returns:
-            A player for each seat: the opponent itself, unless it leads others.
+            A player for each seat: by default the opponent itself; several for a composed opponent.
         """
         return [self] * seats
 
@@ -76,12 +76,12 @@ class Opponent(Component, Generic[S]):
             The memory.
 
         Raises:
-            ConfigMismatchError: the opponent cannot play on that seat.
+            ConfigMismatchError: the opponent cannot play in that seat.
         """
         raise NotImplementedError
 
     def act(self, state: S, turn: Turn, rng: Rng) -> Tensor:
-        """The opponent's actions, chosen without seeing the decision maker's.
+        """The opponent's actions, chosen without knowledge of the decision maker's current action.
 
         Args:
             state: the opponent's memory.

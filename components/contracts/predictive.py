@@ -1,7 +1,7 @@
-"""Predictive distributions: what the posterior of a supervised problem answers with.
+"""Predictive distributions, which posteriors of supervised problems return.
 
 Each is a mixture over S Monte-Carlo samples (posterior draws, ensemble members, particles), so that
-every metric, attack and figure reads any method in the same way.  Shapes: S samples, B inputs, T
+metrics, attacks and figures treat all methods alike.  Shapes: S samples, B inputs, T
 tasks, C classes."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from components.maths.cholesky import LOG_2PI
 
 
 def top_class(f: Tensor) -> Tensor:
-    """Class of the largest output f [..., C], −1 in rows without a finite largest output. [...]"""
+    """Class of the largest output f [..., C] -> [...]; −1 in rows without a finite maximum."""
     value, index = f.detach().max(-1)
     return torch.where(value.isfinite(), index, -1)
 
@@ -45,15 +45,15 @@ class GaussianMixture:
         return torch.logsumexp(each, 0) - math.log(self.mu.shape[0])  # [B, T]
 
     def cdf(self, y: Tensor) -> Tensor:
-        """P(Y ≤ y); a central interval of level c holds y when (1−c)/2 ≤ cdf ≤ (1+c)/2."""
+        """P(Y ≤ y); a central interval of level c contains y if (1−c)/2 ≤ cdf ≤ (1+c)/2."""
         components: Tensor = torch.special.ndtr((y - self.mu) / self.v.sqrt())  # [S, B, T]
         return components.mean(0)
 
     def quantile(self, level: float, n_bisections: int = 50) -> Tensor:
-        """The y at which the cdf is ``level``, by bisection between the outermost components' own
-        quantiles."""
+        """The y at which the cdf is ``level``, by bisection between the smallest and largest
+        quantile of the components."""
         deviation = float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))
-        # quantiles of the components: they bracket the mixture's
+        # quantiles of the components bracket the quantile of the mixture
         quantiles = self.mu + deviation * self.v.sqrt()
         low = quantiles.amin(0)
         high = quantiles.amax(0)  # [B, T]
@@ -78,14 +78,14 @@ class Categorical:
     @property
     def log_probs(self) -> Tensor:
         each = self.logits.log_softmax(-1)  # [S, B, T, C]
-        if len(each) == 1:  # the mean of one would take a tenth of an attack's time
+        if len(each) == 1:  # a mean over one sample would take a tenth of an attack's time
             return each[0]
         return torch.logsumexp(each, 0) - math.log(len(each))  # [B, T, C]
 
     @property
     def guess(self) -> Tensor:
-        """The class of largest probability, −1 where probabilities are not numbers [B, T]."""
-        # For a single sample take it from the logits; an attack asks at every step.
+        """The most probable class, −1 where probabilities are NaN [B, T]."""
+        # for a single sample from the logits: attacks call this at every step
         return top_class(self.logits[0] if len(self.logits) == 1 else self.log_probs)
 
     @property
@@ -93,7 +93,7 @@ class Categorical:
         return self.logits.softmax(-1).mean(0)  # [B, T, C]
 
     def log_prob(self, y: Tensor) -> Tensor:
-        """log p(y) for class numbers y [B, T] (long)."""
+        """log p(y) of class numbers y [B, T] (long)."""
         return self.log_probs.gather(-1, y.unsqueeze(-1)).squeeze(-1)  # [B, T]
 
     @property
@@ -136,7 +136,7 @@ class PoissonMixture:
         return torch.where(count > 0, (self._log_shares.exp() * each).sum(0), 0.0)
 
     def quantile(self, level: float) -> Tensor:
-        """The smallest count whose cdf is at least ``level``, [B, T], by bisection."""
+        """The smallest count with cdf ≥ ``level`` [B, T], by bisection."""
         high = 1 + self.log_rate.amax(0).exp().mul(20).ceil().nan_to_num(torch.nan, torch.nan)
         low = torch.full_like(high, -1.0)
         while bool((high - low > 1).any()):
@@ -153,7 +153,7 @@ Reverse = Callable[[Tensor], Tensor]
 
 
 def is_finite(predictive: Predictive) -> Tensor:
-    """True where a prediction consists of finite numbers [B, T] bool."""
+    """True where all numbers of a prediction are finite [B, T] bool."""
     if isinstance(predictive, Categorical):
         return predictive.guess >= 0
     return predictive.mean.isfinite() & predictive.variance.isfinite()
@@ -178,7 +178,7 @@ def component_log_probs(predictive: Predictive, y: Tensor) -> Tensor:
 
 
 def sample_labels(predictive: Predictive, generator: torch.Generator) -> Tensor:
-    """A label of each component, y [S, B, T]."""
+    """Draw one label from each component, y [S, B, T]."""
     device = generator.device
     if isinstance(predictive, GaussianMixture):
         z = torch.randn(
@@ -195,7 +195,7 @@ def sample_labels(predictive: Predictive, generator: torch.Generator) -> Tensor:
 def part_of(
     predictive: Predictive, components: Any = slice(None), rows: Any = slice(None)
 ) -> Predictive:
-    """Some of the components, some of the inputs."""
+    """Select components and inputs."""
     if isinstance(predictive, GaussianMixture):
         return GaussianMixture(
             predictive.mu[components][:, rows], predictive.v[components][:, rows]
@@ -207,7 +207,7 @@ def part_of(
 
 
 def join(parts: list[Predictive], dim: int) -> Predictive:
-    """Predictives side by side: samples of one mixture (dim 0), or consecutive inputs (dim 1)."""
+    """Concatenate predictives: samples of one mixture (dim 0), or consecutive inputs (dim 1)."""
     first = parts[0]
     if isinstance(first, GaussianMixture):
         normal = [p for p in parts if isinstance(p, GaussianMixture)]
@@ -222,5 +222,5 @@ def join(parts: list[Predictive], dim: int) -> Predictive:
 
 
 def concatenate(parts: list[Predictive]) -> Predictive:
-    """Joins predictives of consecutive chunks of inputs (dimension B)."""
+    """Join predictives of consecutive chunks of inputs (dimension B)."""
     return join(parts, 1)

@@ -1,5 +1,5 @@
-"""Problems: what a dataset loads, what an inference method is shown of it, and what the loop asks
-of every kind."""
+"""Problems: the data that a dataset loads, their views for inference methods, and the interface
+common to all kinds."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from components.contracts.streams import Rng
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # kinds of supervised labels
-# kinds of rows of an unlabelled problem; incomplete: real ones with gaps, NaN
+# kinds of rows of an unlabelled problem; incomplete: real values with missing ones as NaN
 Values = Literal["real", "incomplete", "binary", "count"]
-# Values that inputs can take, also under an evasion attack; tokens: numbers of words in their
-# order, 0 where a row has ended.
+# values of inputs, also under an evasion attack; tokens: word numbers in order, padded with 0
 Domain = Literal["continuous", "binary", "tokens"]
-# views of the data that a step of inference gets
+# views of the data for a step of inference
 BatchKind = Literal["minibatch", "whole", "observation", "series", "episode"]
 
-# Views that the problems of each kind offer, the natural one first.
+# views offered by each kind of problem, the default first
 BATCH_KINDS_BY_PROBLEM: dict[Kind, tuple[BatchKind, ...]] = {
     "supervised": ("minibatch", "whole"),
     "unlabelled": ("minibatch", "whole"),
-    "density": ("minibatch", "whole"),  # both are empty: a density has no data
-    # all but the first are the whole series
+    "density": ("minibatch", "whole"),  # both are empty because a density has no data
+    # all except the first contain the whole series
     "sequence": ("observation", "series", "whole", "minibatch"),
     "game": ("episode",),
 }
 
 
 class KnowsTruth:
-    """Base of problems that hold what a result is scored by."""
+    """Base of problems that hold the ground truth for scoring."""
 
     def without_truth(self) -> Self:
-        """The problem as a method is shown it."""
+        """The problem without its ground truth, as passed to methods."""
         raise NotImplementedError
 
 
@@ -51,19 +50,19 @@ class RowBatch(Protocol):
     @property
     def n_rows(self) -> int: ...  # B
 
-    # some of the rows, in the requested order
+    # selected rows, in the given order
     def part(self, rows: Tensor | slice, scale: float) -> Self: ...
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of a supervised problem.  ``scale`` = N/B makes a sum over the batch an unbiased sum
-    over the data."""
+    """Rows of a supervised problem.  A batch sum times ``scale`` = N/B is an unbiased estimate of
+    the sum over the data."""
 
     x: Tensor  # [B, D]
-    # [B, T]; real: floating, otherwise class numbers (long); any value where the label is missing
+    # [B, T]; real labels: floating point, otherwise class numbers (long); arbitrary where missing
     y: Tensor
-    mask: Tensor  # [B, T] bool: which labels are observed
+    mask: Tensor  # [B, T] bool: True where a label is observed
     scale: float
     # [B] long: their indices in the training set; None: unknown
     numbers: Tensor | None = None
@@ -73,14 +72,14 @@ class Batch:
         return len(self.x)
 
     def part(self, rows: Tensor | slice, scale: float) -> Batch:
-        """Some of the rows, each with weight ``scale`` rows."""
+        """Select rows, with a new ``scale``."""
         numbers = None if self.numbers is None else self.numbers[rows]
         return replace(
             self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale, numbers=numbers
         )
 
     def side_by_side(self) -> Tensor:
-        """x_b and y_b in one row [B, I + T]; 0 for a label that is missing."""
+        """x_b and y_b concatenated [B, I + T]; missing labels are 0."""
         return torch.cat([self.x, torch.where(self.mask, self.y, 0)], 1)
 
 
@@ -96,15 +95,15 @@ class Rows:
         return len(self.x)
 
     def part(self, rows: Tensor | slice, scale: float) -> Rows:
-        """Some of the rows, each with weight ``scale`` rows."""
+        """Select rows, with a new ``scale``."""
         return Rows(self.x[rows], scale)
 
 
 def of_rows(lengths: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
-    """Select some of several rows of different lengths, in the given order.
+    """Select rows of different lengths, in the given order.
 
     Returns:
-        The lengths of the rows, and the places of their contents.
+        The lengths of the rows, and the positions of their contents.
     """
     starts = (lengths.cumsum(0) - lengths)[rows]
     row_lengths = lengths[rows]
@@ -121,9 +120,9 @@ class Counts:
     No word occurs twice in a row.  A row may be empty.
     """
 
-    words: Tensor  # [M] long: numbers of the words, row after row, rising in each
+    words: Tensor  # [M] long: word numbers, row by row, increasing within a row
     counts: Tensor  # [M] long, all above 0
-    lengths: Tensor  # [B] long: how many different words each row has
+    lengths: Tensor  # [B] long: number of distinct words in each row
     scale: float
 
     @property
@@ -132,7 +131,7 @@ class Counts:
 
     @property
     def rows(self) -> Tensor:
-        """The row that each pair is in [M]."""
+        """Row number of each pair [M]."""
         return torch.arange(self.n_rows, device=self.lengths.device).repeat_interleave(self.lengths)
 
     @property
@@ -141,11 +140,11 @@ class Counts:
 
     @property
     def totals(self) -> Tensor:
-        """How many words each row has, repeated ones as often as they are there [B]."""
+        """Number of words in each row, with repetitions [B]."""
         return torch.zeros_like(self.lengths).index_add_(0, self.rows, self.counts)
 
     def part(self, rows: Tensor | slice, scale: float) -> Counts:
-        """Some of the rows, each with weight ``scale`` rows."""
+        """Select rows, with a new ``scale``."""
         lengths, places = of_rows(self.lengths, rows)
         return Counts(self.words[places], self.counts[places], lengths, scale)
 
@@ -161,18 +160,18 @@ class Counts:
 class LabelledProblem(Protocol):
     """Attributes of a supervised problem that figures need.
 
-    N rows x [N, D], and a label of each for every one of T tasks.
+    N rows x [N, D], each with a label for each of T tasks.
     """
 
     target: Target
     train: Batch
     test: Batch
-    task_names: list[str]  # empty: they have none
-    y_mean: Tensor | None  # [T]; with y_std it leads back to the units of the labels
+    task_names: list[str]  # empty: unnamed
+    y_mean: Tensor | None  # [T]; with y_std it converts back to the units of the labels
     y_std: Tensor | None  # [T]
-    label_unit: str  # of the labels in their units; empty: not known
+    label_unit: str  # units of the labels; empty: not known
     bounds: tuple[float, float] | None  # smallest and largest value of an input
-    image_shape: tuple[int, ...] | None  # of a row of x, where it is an image
+    image_shape: tuple[int, ...] | None  # of a row of x if it is an image
 
     @property
     def n_tasks(self) -> int: ...
@@ -186,10 +185,10 @@ class LabelledProblem(Protocol):
 class UnlabelledProblem(Protocol):
     """Attributes of an unlabelled problem that figures need.
 
-    Rows to learn from and held-out ones, and classes of these, if known.
+    Training rows, held-out rows, and the classes of the held-out rows if known.
     """
 
     train: Rows
     test: Rows
     test_classes: Tensor | None  # [B]
-    image_shape: tuple[int, ...] | None  # of a row, where it is an image
+    image_shape: tuple[int, ...] | None  # of a row if it is an image

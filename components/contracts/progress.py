@@ -1,7 +1,7 @@
-"""Progress of long work after the steps: parts done of all parts, for a display.
+"""Progress of long work after the steps: finished parts out of all parts, for a display.
 
-Any code may report a part; a display listens where it wants to (``listen``), and elsewhere the
-reports go nowhere.
+Any code may report a part; a display subscribes with ``listen``, and without one the reports are
+discarded.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _listener: ContextVar[ProgressFn | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listen(on_part: ProgressFn | None) -> Iterator[None]:
-    """Send the reports made inside this context to ``on_part``; None: nowhere."""
-    before = _listener.get()
+    """Send reports made inside this context to ``on_part``; None: discard them."""
+    outer = _listener.get()
     _listener.set(on_part)
     try:
         yield
     finally:
-        _listener.set(before)
+        _listener.set(outer)
 
 
 @contextmanager
 def count_parts(of: int) -> Iterator[Callable[[str], None]]:
-    """Reporter of parts, each before it begins, that are counted.
+    """Function that reports and counts parts, each before it begins.
 
-    Inside one of several parts, nothing else is reported.
+    Nested reports inside one of several parts are discarded.
     """
     on_part = _listener.get()
     numbers = count()
@@ -47,7 +47,7 @@ def count_parts(of: int) -> Iterator[Callable[[str], None]]:
 
 
 def report(what: str) -> None:
-    """Report a part that begins."""
+    """Report the beginning of a part."""
     with count_parts(1) as begin:
         begin(what)
 
@@ -55,7 +55,7 @@ def report(what: str) -> None:
 def report_each(parts: Collection[T], name: Callable[[T], str]) -> Iterator[T]:
     """Iterate over parts, and report each before it begins.
 
-    Inside one of several parts, nothing else is reported.
+    Nested reports inside one of several parts are discarded.
 
     >>> with listen(print):
     ...     drawn = list(report_each(["trace", "ranks"], "figure {}".format))

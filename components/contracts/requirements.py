@@ -1,4 +1,4 @@
-"""Requirements of a component on the rest of a run, and the words for traits of data."""
+"""Requirements of a component on the other components of a run, and descriptions of data traits."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from components.contracts.problems import BatchKind, Domain
 
-# Keys that mean the same in every inference method that declares them: the machine finds them by
-# these words.
-RATES = ("lr", "learning_rate", "step_size", "epsilon", "eta")  # to lower after a non-finite value
-LEFT_OUT = ("warmup", "burn_in")  # steps that keep nothing
+# Keys with the same meaning in every inference method; the runner finds them by name.
+RATES = (
+    "lr",
+    "learning_rate",
+    "step_size",
+    "epsilon",
+    "eta",
+)  # to be reduced after a non-finite value
+LEFT_OUT = ("warmup", "burn_in")  # steps whose draws are discarded
 CHAINS = "chains"  # of a sampler
-THINNING = "thinning"  # one state in this many is kept
+THINNING = "thinning"  # every n-th state is stored
 
 # word -> description of a dataset with it, and of one without it
 TRAITS: dict[str, tuple[str, str]] = {
     "several_tasks": ("several tasks", "one task"),
-    "several_numbers": ("several numbers at a time", "one number at a time"),
-    "single_values": ("one value a row", "several values a row"),
+    "several_numbers": ("several numbers per time step", "one number per time step"),
+    "single_values": ("one value per row", "several values per row"),
     "class_series": ("a series of classes", "a series of numbers"),
     "images": ("images", "no images"),
-    "known_function": ("a function that is known", "no function that is known"),
-    "unknown_states": ("states that nobody knows", "states that are known"),
+    "known_function": ("a known function", "no known function"),
+    "unknown_states": ("unknown states", "known states"),
     "binary_inputs": ("inputs 0 or 1", "inputs that are not 0 or 1"),
 }
 
 
 class DataFacts(NamedTuple):
-    """Facts of a dataset, as it is configured or as its class declares them."""
+    """Facts about a dataset, from its configuration or from its class."""
 
     dataset: str
     kind: str
@@ -38,29 +43,29 @@ class DataFacts(NamedTuple):
     values: str | None
     domain: str
     traits: Set[str] = frozenset()
-    has_all_traits: bool = False  # True: it has no trait but these
+    has_all_traits: bool = False  # True: the set of traits is complete
 
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
     """Requirements of a component, declared once in its class: ``requires = Requirements(...)``.
 
-    A class inherits the fields that it does not give from its base classes.
+    A class inherits the fields that it does not set from its base classes.
     """
 
-    # kinds of problems that it is for
+    # supported kinds of problems
     kinds: Set[str] = frozenset()
     # supervised problems: kinds of labels; None: all of them
     targets: Set[str] | None = None
-    # unlabelled problems: kinds of rows that it has a likelihood for; None: all of them
+    # unlabelled problems: kinds of rows with a likelihood; None: all of them
     values: Set[str] | None = None
     # supervised problems: inputs that it can read; None: all of them
     domains: Set[Domain] | None = None
     # entries of the dataset's ``simulates``, in the default configuration
     simulated: Set[str] = frozenset()
-    # traits of a dataset that it cannot take, and why: "has one output"
+    # unsupported traits of a dataset with the reason, for example "has one output"
     refused_traits: dict[str, str] = field(default_factory=dict)
-    # traits of a dataset that it cannot do without, and why
+    # required traits of a dataset with the reason
     required_traits: dict[str, str] = field(default_factory=dict)
     # view of the data for a step
     batch_kind: BatchKind = "minibatch"
@@ -68,7 +73,7 @@ class Requirements:
     capabilities: Set[str] = frozenset()
     # and those that one kind of problem requires in addition
     capabilities_by_kind: Mapping[str, Set[str]] = field(default_factory=dict)
-    # or these instead, for a model that has them
+    # alternatives to these, for models that offer them
     alternatives_by_kind: Mapping[str, Set[str]] = field(default_factory=dict)
     # True: a defence, which calls ``problem.attacker`` inside ``step``
     attacker: bool = False
@@ -88,7 +93,7 @@ class Requirements:
                 object.__setattr__(self, name, frozenset(value))
 
     def capabilities_for(self, kind: str, offered: Set[str]) -> Set[str]:
-        """Capabilities for a problem of a kind, of a model that offers these."""
+        """Required capabilities for a kind of problem and a model with the offered ones."""
         instead = self.alternatives_by_kind.get(kind)
         if instead is not None and self.capabilities | instead <= offered:
             return self.capabilities | instead
@@ -103,7 +108,7 @@ ONE_REAL_LABEL = Requirements(
 
 
 def misfit(data: DataFacts, needs: Requirements) -> str:
-    """Reason why a component cannot use a dataset, in words that follow its name; "" if it can."""
+    """Reason why a component cannot use a dataset, completing its name; "" if it can."""
     if needs.kinds and data.kind not in needs.kinds:
         return f" does not fit dataset={data.dataset} ({kind_with_article(data.kind)} problem)"
     domain = data.domain if data.kind == "supervised" else None
@@ -114,7 +119,7 @@ def misfit(data: DataFacts, needs: Requirements) -> str:
     ):
         if allowed is not None and given not in {None, *allowed}:
             words = " or ".join(sorted(allowed))
-            return f" needs {words} {noun}, those of dataset={data.dataset} are {given}"
+            return f" needs {noun} of kind {words}; dataset={data.dataset} has kind {given}"
     refused = needs.refused_traits.keys() & data.traits
     lacking = needs.required_traits.keys() - data.traits if data.has_all_traits else ()
     for trait in sorted({*refused, *lacking}):
@@ -129,22 +134,22 @@ def kind_with_article(kind: str) -> str:
 
 
 def inherit_requirements(cls: type) -> Requirements:
-    """Requirements of a class: each field from the first class of its MRO that gives it.
+    """Requirements of a class: each field from the first class of its MRO that sets it.
 
-    ``given`` of the result names the fields that the class itself gives.
+    ``given`` of the result names the fields set by the class itself.
     """
     values: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         if declared := vars(base).get("requires"):
             values |= {name: getattr(declared, name) for name in declared.given}
-    own = vars(cls)["requires"].given if "requires" in vars(cls) else frozenset()
+    own_fields = vars(cls)["requires"].given if "requires" in vars(cls) else frozenset()
     requires = Requirements(**values)
-    object.__setattr__(requires, "given", own)
+    object.__setattr__(requires, "given", own_fields)
     return requires
 
 
 def gives_requirement(cls: type, name: str) -> bool:
-    """True if a class or one of its bases gives a field of its requirements."""
+    """True if a class or one of its bases sets a field of its requirements."""
     return any(
         name in vars(base)["requires"].given for base in cls.__mro__ if "requires" in vars(base)
     )

@@ -11,12 +11,13 @@ from torch import Tensor
 
 
 class Observation(NamedTuple):
-    """The batch of a filter: what is seen at time t."""
+    """The batch of a filter: the observations at time t."""
 
     t: int  # 1 … T
-    y: Tensor  # [R, dy]; a missing one holds NaN
+    y: Tensor  # [R, dy]; NaN where missing
     x: Tensor | None = None  # regressors of time t [p], the same for all replicates
-    missing: Tensor | None = None  # [R] bool: nothing was seen; None: all replicates saw y
+    # [R] bool: True where y is missing; None: observed in all replicates
+    missing: Tensor | None = None
 
 
 class FutureCovariates(NamedTuple):
@@ -29,17 +30,17 @@ class FutureCovariates(NamedTuple):
 class Series(NamedTuple):
     """The batch of a smoother or of a sampler over a whole series."""
 
-    y: Tensor  # [R, T, dy]; a missing observation holds NaN
+    y: Tensor  # [R, T, dy]; NaN where missing
     x: Tensor | None = None  # regressors [T, p]
     missing: Tensor | None = None  # [R, T] bool; None: nothing is missing
     u: Tensor | None = None  # inputs, as spendings in c channels [T, c]
-    ahead: FutureCovariates | None = None  # known inputs of the times that follow
-    # of the T times and those that follow, ISO 8601; none: they are counted
+    ahead: FutureCovariates | None = None  # known inputs at later times
+    # of the T times and later ones, ISO 8601; empty: times are numbered
     dates: tuple[str, ...] = ()
 
     @property
     def scale(self) -> float:
-        """Weight of the series: it counts once."""
+        """Weight of the series, always 1."""
         return 1.0
 
     @property
@@ -47,15 +48,15 @@ class Series(NamedTuple):
         return 1
 
     def part(self, rows: Tensor | slice, scale: float) -> Series:
-        """Itself: there is one row."""
+        """The series itself, which is the only row."""
         return self
 
 
 class Clean(NamedTuple):
-    """Input of a contamination: the clean observations, and their causes as far as known."""
+    """Input of a contamination: clean observations, with the known facts that generated them."""
 
-    y: Tensor  # [R, T, dy]; a missing one holds NaN
-    mean: Tensor | None = None  # E[y_t | x_t] [R or 1, T, dy]: y less the noise
+    y: Tensor  # [R, T, dy]; NaN where missing
+    mean: Tensor | None = None  # E[y_t | x_t] [R or 1, T, dy]: y without the noise
     states: Tensor | None = None  # [R or 1, T, dx]
 
 
@@ -103,18 +104,18 @@ class Trajectories(Protocol):
     def state_names(self) -> list[str]: ...
 
     @property
-    def state_labels(self) -> list[str]: ...  # with their units where these are known
+    def state_labels(self) -> list[str]: ...  # with units if known
 
     @property
-    # of the T times and those to be forecast, ISO 8601; none: they are counted
+    # of the T times and those to be forecast, ISO 8601; empty: times are numbered
     def dates(self) -> tuple[str, ...]: ...
 
     @property
-    # [T] bool: outliers by a rule of the data
+    # [T] bool: outliers by a rule of the data set
     def suspect(self) -> Tensor | None: ...
 
     @property
-    def is_corrupted(self) -> Tensor: ...  # [R, T] bool: which observations an attacker changed
+    def is_corrupted(self) -> Tensor: ...  # [R, T] bool: observations changed by an attacker
 
-    # t of the largest, in order
+    # t of the largest outliers, in order
     def outliers(self, replicate: int, times: int, most: int) -> list[int]: ...

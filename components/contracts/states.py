@@ -2,10 +2,10 @@
 
 A state is a dataclass of tensors, numbers, strings, containers of these, other
 dataclasses, modules, optimizers and traces (``contracts.traces``: they gain a row per
-step), so that a checkpoint can keep it.  Fields that ``init`` reproduces from the
-config, bit for bit (a model without parameters of its own, the training set, a threat),
-are declared ``rebuilt()``: a checkpoint leaves them out, and a resumed run takes them
-from its fresh state.  What is learned in one go, and goes along to another device, is ``placed()``.
+step), so that a checkpoint can store it.  Fields that ``init`` reproduces bit for bit from the
+config (a model without its own parameters, the training set, a threat) are declared ``rebuilt()``:
+checkpoints omit them, and a resumed run takes them from its fresh state.  Quantities that are
+learned in a single step and follow the run's device are ``placed()``.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ PLACED = "placed"
 
 
 def rebuilt() -> Any:
-    """A field of a state that a checkpoint leaves out."""
+    """A field of a state that checkpoints omit."""
     return field(metadata={REBUILT: True})
 
 
 def placed() -> Any:
-    """A field that is None before something is learned, and whose tensors lie where the run is.
+    """A field that is None until learned, with tensors on the device of the run.
 
-    Other tensors that a fresh state does not have go back to the CPU, where a run on the CPU left
-    them: draws, say, are kept there on any device."""
+    Other tensors that a fresh state lacks are loaded to the CPU; draws, for example, are stored
+    there on any device."""
     return field(default=None, metadata={PLACED: True})
 
 
@@ -35,7 +35,7 @@ def placed() -> Any:
 class InPlaceLoadable(Protocol):
     """A part of a state that is loaded in place.
 
-    Modules, optimizers, and any object with the same state methods qualify.
+    For example modules, optimizers, and objects with the same state methods.
     """
 
     def state_dict(self) -> dict[str, Any]: ...

@@ -1,4 +1,4 @@
-"""Random numbers: one seed, many named streams, no global generator."""
+"""Random numbers from one seed in many named streams, without global generators."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ STREAMS = ("data", "init", "batches", "noise", "evaluation", "attack")
 class Rng(Protocol):
     """Named random streams of one replicate; no global generator is ever used.
 
-    ``data, init, batches, noise, evaluation, attack`` are ``torch.Generator`` with states
-    that travel in checkpoints.  ``at(stream, index)`` is a fresh generator that depends
-    only on (seed, replicate, stream, index), so its draws do not depend on earlier draws
-    (batch orders, evaluations).
+    ``data, init, batches, noise, evaluation, attack`` are ``torch.Generator`` objects, whose states
+    are stored in checkpoints.  ``at(stream, index)`` is a fresh generator that depends only on
+    (seed, replicate, stream, index), so its draws do not depend on earlier draws (batch orders,
+    evaluations).
     """
 
     replicate: int  # index of the replicate, from 0
@@ -28,13 +28,13 @@ class Rng(Protocol):
 
     def at(self, stream: str, index: int) -> torch.Generator: ...
 
-    # the streams of another replicate: always the same ones, with their state
+    # streams of another replicate; repeated calls return the same ones, with their state
     def of(self, replicate: int) -> Rng: ...
 
 
 def seed_from(generator: torch.Generator) -> int:
-    """A seed for what has a generator of its own: a library, or draws that are made when a
-    posterior is asked for."""
+    """Draw a seed for code with its own generator: a library, or draws made when a posterior is
+    built."""
     return int(torch.randint(2**31, (), generator=generator, device=generator.device))
 
 
@@ -44,7 +44,7 @@ class Beside:
     Their draws leave the run's own streams unchanged.
     """
 
-    SPACING = 10**9  # indices that each has for its own streams
+    SPACING = 10**9  # number of indices reserved for each one's own streams
 
     def __init__(self, rng: Rng, index: int) -> None:
         self.replicate = rng.replicate

@@ -1,6 +1,5 @@
-"""Contributions of blocks to a structural time series, and inputs of its samplers.
+"""Contributions of blocks to a structural time series, and inputs of its samplers and filters.
 
-Filters read them too.
 
     y_t = F_t α_t + x_tᵀβ + ε_t,   α_{t+1} = G(φ) α_t + N(0, diag W(σ)),
     α_1 ~ N(m_1, diag s_1²),   ε_t ~ N(0, σ²/λ_t)
@@ -22,31 +21,31 @@ from components.errors import ConfigMismatchError
 
 
 class Covariates(NamedTuple):
-    """A series with its covariates, from time 1 to the last that is seen or forecast.
+    """A series with its covariates, from time 1 to the last observed or forecast time.
 
-    It has n times; float64.
+    Arrays have n times and dtype float64.
     """
 
-    y: Tensor  # [n]; NaN: missing, or still to come
+    y: Tensor  # [n]; NaN: missing or in the future
     x: Tensor | None = None  # regressors [n, p]
-    u: Tensor | None = None  # inputs, spendings of c channels [n, c]
+    u: Tensor | None = None  # inputs, spending in c channels [n, c]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts that a block may use when it is built: the observed series, in its own units."""
+    """Facts for building a block: the observed series, in its own units."""
 
     seen: Covariates
-    # standard deviation of y, or the model's key: the unit of the priors
+    # unit of the priors: the standard deviation of y, or the model's key
     scale: float
-    centre: float  # where levels start: the first observation, or the model's key
-    x_names: list[str]  # of the regressors; empty: there are none
+    centre: float  # initial level: the first observation, or the model's key
+    x_names: list[str]  # of the regressors; empty: none
     u_names: list[str]  # of the inputs
-    where: str  # the key that holds the block, for error messages: model.blocks.2
+    where: str  # key of the block in error messages, for example model.blocks.2
 
     @property
     def like(self) -> Tensor:
-        """Something of the dtype and on the device of the series."""
+        """A tensor with the dtype and device of the series."""
         return self.seen.y
 
     def noise(
@@ -58,33 +57,35 @@ class Facts:
         states: tuple[int, ...],
         unit: float = 1.0,
     ) -> Scale:
-        """A standard deviation with a prior in units of y's, or of so much of it."""
+        """A standard deviation with a prior in multiples of y's scale, or of ``unit`` times it."""
         unit = unit * self.scale
         return Scale(name, guess * unit, df, math.inf if upper is None else upper * unit, states)
 
     def noises(
         self, names: Iterable[str], guess: float, df: float, upper: float | None
     ) -> tuple[Scale, ...]:
-        """One standard deviation for each state in turn, with one prior."""
+        """One standard deviation for each state, all with the same prior."""
         return tuple(self.noise(name, guess, df, upper, (j,)) for j, name in enumerate(names))
 
     def check_period(self, period: float) -> None:
-        """Raises ConfigMismatchError where a season is longer than what is seen."""
+        """Raise ConfigMismatchError if a season is longer than the series."""
         if period > (times := len(self.like)):
             raise ConfigMismatchError(
-                f"{self.where}.period={period:g}: longer than the {times} times that are seen; shorten it"
+                f"{self.where}.period={period:g}: longer than the {times} observed times; use a "
+                f"shorter period"
             )
 
     def column_indices(
         self, key: str, wanted: list[str] | None, names: list[str], what: str
     ) -> list[int]:
-        """Places of the columns that a key of the block names; None: of all.
+        """Indices of the columns named by a key of the block; None: all columns.
 
         Raises:
-            ConfigMismatchError: there are none, or none of that name."""
+            ConfigMismatchError: there are no columns, or none of that name."""
         if not names:
             raise ConfigMismatchError(
-                f"{self.where}: the data set has no {what}; leave the block out, or give it some"
+                f"{self.where}: the data set has no {what}; remove the block, or use a data set "
+                f"that has them"
             )
         for name in wanted or []:
             if name not in names:
@@ -109,15 +110,16 @@ class Scale:
 @dataclass(frozen=True)
 class Dynamics:
     """Unknown coefficients φ [k] of one row of G: G_row = base_row + Σ_j φ_j terms_j, φ ~ N(mean,
-    sd²) where they may lie."""
+    sd²) truncated to their bounds."""
 
     names: tuple[str, ...]
     row: int
     terms: Tensor  # [k, d]
     mean: float
     sd: float  # inf: uniform
-    within: tuple[float, float] | None  # each, open; None: where the autoregression is stationary
-    start: tuple[float, ...]  # where chains and searches begin
+    # open interval of each; None: the stationary region of the autoregression
+    within: tuple[float, float] | None
+    start: tuple[float, ...]  # initial value for chains and searches
 
     @property
     def count(self) -> int:
@@ -136,37 +138,36 @@ class Dynamics:
 
 @dataclass(frozen=True)
 class Regressors:
-    """Columns with coefficients that are included or excluded.
+    """Columns with coefficients subject to selection.
 
     γ_i ~ Bernoulli(π_i), β_γ | γ, σ² ~ N(0, σ² (Ω_γγ)⁻¹) with the precision Ω.
     """
 
     names: tuple[str, ...]
-    # [n, p], NaN where one is not known; for a stock the inflow at t
+    # [n, p], NaN where unknown; for a stock the inflow at t
     columns: Callable[[Covariates], Tensor]
     inclusion: Tensor  # π [p]
     precision: Tensor  # Ω [p, p]
-    fades: tuple[int, int] | None = (
-        None  # they are stocks: index of its block's transition, and of its coefficient
-    )
-    lag: int | None = None  # the column that holds y_{t−1}, less the centre of the facts
-    limits: Sequence[float] = ()  # κ of each stock; empty: none has a limit
+    # of stocks: index of the transition in its block, and of its coefficient
+    fades: tuple[int, int] | None = None
+    lag: int | None = None  # column of y_{t−1} minus the centre of the facts
+    limits: Sequence[float] = ()  # κ of each stock; empty: no limits
 
 
 @dataclass(frozen=True)
 class Terms:
     """Terms that a block adds: d states (0: none) and p columns."""
 
-    label: str  # prefix of its parameters' displayed names: level, season_52
+    label: str  # prefix of its parameters' displayed names, for example season_52
     states: tuple[str, ...]  # names of the d states
-    rows: Callable[[Covariates], Tensor]  # F [n, d]; known, of any length
+    rows: Callable[[Covariates], Tensor]  # F [n, d]; known for any n
     G: Tensor  # base [d, d]
     mean: Tensor  # m_1 [d]
     sd: Tensor  # s_1 [d]
     scales: tuple[Scale, ...] = ()
     transitions: tuple[Dynamics, ...] = ()
     regressors: Regressors | None = None
-    # for parameters that count a column in multiples of its units
+    # for parameters in multiples of a column's units
     units: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -203,11 +204,10 @@ class Errors:
 
 @dataclass(frozen=True)
 class Structure:
-    """All blocks side by side: d states, S scales, transitions, p columns.
+    """All blocks combined: d states, S scales, transitions, p columns.
 
-    The first scale belongs to the observations.  Rows, terms and states are numbered over
-    the whole structure.  θ [C, P] holds σ [S], φ [Q], β [p] (0: out) and, where it is
-    drawn, ν.
+    The first scale is that of the observation noise.  Rows, terms and states are numbered over the
+    whole structure.  θ [C, P] holds σ [S], φ [Q], β [p] (0: out) and, where it is drawn, ν.
     """
 
     G: Tensor  # base [d, d]
@@ -217,16 +217,16 @@ class Structure:
     transitions: tuple[Dynamics, ...]
     column_names: tuple[str, ...]
     inclusion: Tensor  # π [p]
-    precision: Tensor  # Ω [p, p], of each block a block
-    fades: Tensor  # [p] index of the φ that a column fades with, −1: it is no stock
-    limits: Tensor  # κ of each column that is a stock with a limit, 0: without [p]
-    lag: tuple[int, float] | None  # the column of y_{t−1}, and the number subtracted from it
+    precision: Tensor  # Ω [p, p], block-diagonal by block
+    fades: Tensor  # [p] index of the decay coefficient φ of a stock, −1: not a stock
+    limits: Tensor  # κ of each column [p]; 0: not a stock, or a stock without limit
+    lag: tuple[int, float] | None  # column of y_{t−1}, and the number subtracted from it
     errors: Errors
-    labels: tuple[str, ...]  # of the B blocks
+    labels: tuple[str, ...]  # labels of the B blocks
     state_block: Tensor  # [d] block of each state
-    column_block: Tensor  # [p] and of each column
+    column_block: Tensor  # [p] block of each column
     names: tuple[str, ...]  # of the P parameters, in the order of θ
-    # for parameters that count a column in multiples of its units: the others use the column's own
+    # for parameters in multiples of a column's units; other parameters use the units themselves
     units: dict[str, float]
 
     def transition(self, phi: Tensor) -> Tensor:
@@ -246,10 +246,10 @@ class Structure:
 
 
 class Design(NamedTuple):
-    """Data that a structure reads from one series, times 1 … n; float64."""
+    """Inputs of a structure from one series, times 1 … n; float64."""
 
     y: Tensor  # [n]; NaN: missing
-    seen: Tensor  # [n] bool: y is there, and so are all its regressors
+    seen: Tensor  # [n] bool: y and all regressors are observed
     F: Tensor  # [n, d]
-    # [n, p]; for a stock the inflow at t; unknown numbers are 0, in times that are not seen
+    # [n, p]; for a stock the inflow at t; unknown numbers are 0 and their times not observed
     X: Tensor

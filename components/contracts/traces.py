@@ -1,4 +1,4 @@
-"""Traces: what a state gains row by row (draws, what a sampler says of them, filtered states,
+"""Traces: quantities that a state records row by row (draws, sampler statistics, filtered states,
 rewards)."""
 
 from __future__ import annotations
@@ -8,28 +8,27 @@ from torch import Tensor
 
 
 class Trace:
-    """Rows of one shape and type, added at the end, one at a time, and never changed or taken away.
+    """Append-only rows of one shape and dtype.
 
-    N rows lie in one tensor, where the first of them lay, which doubles when it is full: N
-    additions copy O(N), and take room for at most 2 N rows (3 N while it grows), or from the first
-    for as many as are ``expected``.  A checkpoint counts on rows that never change: those that it
-    has written once, in blocks, it does not write again.  A state therefore keeps the traces that
-    it began with."""
+    N rows are stored in one tensor, on the device of the first row.  The tensor doubles when it is
+    full: N additions copy O(N) rows and use memory for at most 2 N rows (3 N while it grows), or
+    for ``expected`` rows from the start.  Checkpoints rely on rows that never change: each block of
+    rows is written once.  A state therefore keeps the trace objects of its initial state."""
 
     def __init__(self, rows: Tensor | None = None, expected: int = 1) -> None:
-        # [room, …], where the first N are rows
+        # [capacity, …]; the first N are rows
         self._room = None if rows is None else rows.contiguous()
         self._n = 0 if rows is None else len(rows)
-        self._expected = expected  # memory that was never written to costs nothing
+        self._expected = expected  # unwritten memory is not allocated by the system
 
     def __len__(self) -> int:
         return self._n
 
     def append(self, row: Tensor) -> None:
-        """Adds a copy of a row [...].
+        """Append a copy of a row [...].
 
         Raises:
-            ValueError: it has not the shape and type of those before.
+            ValueError: its shape or dtype differs from the earlier rows.
         """
         room = self._room
         n = self._n
@@ -39,7 +38,7 @@ class Trace:
             raise ValueError(
                 f"a row {list(row.shape)} of {row.dtype} after rows {list(room.shape[1:])} of {room.dtype}"
             )
-        # a checkpoint brings rows of an accelerator to the CPU
+        # a checkpoint moves rows from an accelerator to the CPU
         if n == room.shape[0] or room.device != row.device:
             grown = row.new_empty(max(2 * n, 1), *row.shape)
             grown[:n] = room[:n]
@@ -52,13 +51,12 @@ class Trace:
         """All rows [N, …], a view.
 
         Raises:
-            ValueError: there are no rows, and so there is no shape.
+            ValueError: the trace is empty and has no shape yet.
         """
         if self._room is None:
-            raise ValueError("a trace without a row has no shape")
+            raise ValueError("an empty trace has no shape")
         return self._room[: self._n]
 
     def stack_rows(self, dim: int) -> Tensor:
-        """A copy of all rows with their number as dimension ``dim``, what ``torch.stack`` makes of
-        a list of them."""
+        """A copy of all rows, stacked along dimension ``dim`` as by ``torch.stack``."""
         return self.rows.movedim(0, dim).clone(memory_format=torch.contiguous_format)

@@ -1,8 +1,8 @@
-"""Things in modules of the user's own that a key names, ``module:name``: found, called and
-complained about in one line.
+"""Objects in a user's modules that a key names as ``module:name``: import, location and one-line
+errors.
 
-A key that names one is among ``imports`` of its component, so that its module has to be among
-``plugins`` too."""
+Keys of this type are listed in ``imports`` of their component, and their modules must be listed in
+``plugins``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydantic import AfterValidator, ValidationInfo
 
 from components.errors import ConfigMismatchError
 
-# holds the packages ``components`` and ``runner``
+# folder of the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(traceback.__file__).parent  # the standard library
 
@@ -29,10 +29,10 @@ LIBRARY = Path(traceback.__file__).parent  # the standard library
 def _check_object_path(text: str, info: ValidationInfo) -> str:
     module, colon, name = text.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module.split("."), name]):
-        before, dot, last = text.rpartition(".")
-        mend = f"{before}:{last}" if dot and not colon else "my_module:name"
+        head, dot, last = text.rpartition(".")
+        example = f"{head}:{last}" if dot and not colon else "my_module:name"
         raise ValueError(
-            f"{info.field_name}: {text} is no module and a name in it; write it as {mend}"
+            f"{info.field_name}: {text} does not have the form module:name; write {example}"
         )
     return text
 
@@ -41,10 +41,10 @@ Place = Annotated[str, AfterValidator(_check_object_path)]  # module:name
 
 
 def import_object(key: str, place: str) -> Any:
-    """Return the object at a place ``module:name``.
+    """Import the object at ``module:name``.
 
     Raises:
-        ConfigMismatchError: the module cannot be imported, or has nothing of that name.
+        ConfigMismatchError: the module cannot be imported, or does not define the name.
     """
     module, _, name = place.partition(":")
     with reraise_user_error(f"{key}={place}"):
@@ -60,22 +60,22 @@ def import_object(key: str, place: str) -> Any:
 
 
 def source(place: str) -> Path | None:
-    """The file that the module of a place is in, imported already; None: it is in none."""
+    """File of the module of ``module:name``, already imported; None if it has no file."""
     module = sys.modules.get(place.partition(":")[0])
     file = None if module is None else vars(module).get("__file__")
     return None if file is None else Path(file)
 
 
 def short_digest(place: str) -> str:
-    """The beginning of the SHA-256 of the file that a place is in: other code is another thing."""
+    """First digits of the SHA-256 of the file with the object, which change with its code."""
     file = source(place)
     return hashlib.sha256(b"" if file is None else file.read_bytes()).hexdigest()[:8]
 
 
 def is_user_file(file: str) -> bool:
-    """True if code of a file may be the user's.
+    """True if a file may hold a user's code.
 
-    Excluded are the import system, installed libraries and our own code.
+    False for the import system, installed libraries, and the packages here.
     """
     if file.startswith("<"):
         return False
@@ -89,7 +89,7 @@ def _is_project_file(path: Path) -> bool:
 
 
 def _file_and_line(thing: object) -> tuple[str, int] | None:
-    """File and line of a function, method or class; None: in no file."""
+    """File and line of a function, method or class; None if it has no file."""
     plain = inspect.unwrap(thing) if callable(thing) else thing
     try:
         return inspect.getsourcefile(plain) or "", inspect.getsourcelines(plain)[1]  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def _file_and_line(thing: object) -> tuple[str, int] | None:
 
 
 def _find_class(made: type) -> tuple[str, int] | None:
-    """File and line of a class that a decorator made again: Python 3.13 knows no line of it."""
+    """File and line of a class recreated by a decorator, for which Python 3.13 records no line."""
     file = source(made.__module__)
     tree = ast.parse("" if file is None else file.read_bytes())
     lines = [
@@ -112,7 +112,7 @@ def _find_class(made: type) -> tuple[str, int] | None:
 def format_code_location(thing: object) -> str:
     """Location of the user's function, method or class, "my_game.py, line 12".
 
-    If no file holds it, the name of its type.
+    Without a file, the name of its type.
     """
     place = _file_and_line(thing)
     if place is None:
@@ -121,15 +121,15 @@ def format_code_location(thing: object) -> str:
 
 
 def is_raised_by_user(error: BaseException) -> bool:
-    """True where an error came by a line of the user's code."""
+    """True if the traceback of an error contains a line of the user's code."""
     return any(is_user_file(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
 
 
 def format_raise_location(error: BaseException, whose: object = None) -> str:
-    """The last line of the user's code that an error passed through.
+    """Location of the last frame of an error in the user's code.
 
-    Otherwise: the location of the given code; else the last line of a library; "" if no line is
-    known.
+    Without such a frame: the location of the given code, else the last frame in a library; "" if no
+    line is known.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}"
@@ -150,19 +150,19 @@ def format_raise_location(error: BaseException, whose: object = None) -> str:
 def refusal(what: str, error: BaseException, whose: object = None) -> ConfigMismatchError:
     """One-line error for an exception from user code, with its location.
 
-    The location is taken from the given code for errors without a user's frame.
+    Errors without a frame in user code have the location of the given code.
     """
     message = error.msg if isinstance(error, SyntaxError) else error
     reason = " ".join(str(message).split())[:300]
     if isinstance(error, SystemExit):
-        reason = f"it ends the process{f' ({reason})' if reason else ''}"
+        reason = f"the code exits the process{f' ({reason})' if reason else ''}"
     where = format_raise_location(error, whose)
     detail = f": {reason}" if reason else ""
     fix = ""
     if isinstance(error, ModuleNotFoundError):
         fix = "; install it with pip, or put its folder on PYTHONPATH"
     elif whose is not None or is_raised_by_user(error):
-        fix = "; mend it there"
+        fix = "; fix it there"
     place = f" ({where}){fix}" if where else ""
     return ConfigMismatchError(f"{what}: {type(error).__name__}{detail}{place}")
 
@@ -172,7 +172,7 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
     """Re-raise an error of the given user code in one line, with its location.
 
     Raises:
-        ConfigMismatchError: the code raised, or ended the process.
+        ConfigMismatchError: the code raised an error or exited the process.
     """
     try:
         yield

@@ -1,4 +1,5 @@
-"""Queries of an evasion attacker to the attacked model, and of a spoofer to the filter."""
+"""Queries of an evasion attacker to the attacked model, and of a spoofing attacker to the
+filter."""
 
 from __future__ import annotations
 
@@ -14,15 +15,15 @@ if TYPE_CHECKING:
     from components.contracts.posteriors import Predicts
 
 NormName = Literal["linf", "l2", "l1"]
-Direction = Literal["insertion", "flip"]  # a word can be added; or added, and removed
+Direction = Literal["insertion", "flip"]  # words can be added; or added and removed
 # measure of a perturbation's size: its norm, or the number of changed words
 Measure = NormName | Direction
-# average over draws, for the gradient that is followed
+# average over draws in the gradient of an attack
 Expectation = Literal["predictive", "fresh_draws", "single_draw"]
 Criterion = Literal["cross_entropy", "margin", "dlr"]
-# in which gradients are computed; success is judged in full precision
+# floating-point format of gradients; success is judged in full precision
 Precision = Literal["full", "bfloat16"]
-# predictions that an attacker uses, if there is a defence
+# predictions that an attack targets if there is a defence
 Against = Literal["defended", "undefended"]
 
 Knowledge = Literal["white box", "grey box", "black box"]
@@ -30,15 +31,14 @@ Knowledge = Literal["white box", "grey box", "black box"]
 
 @dataclass(frozen=True)
 class Answer:
-    """The victim's answer at x [B, D] and how it changes with x."""
+    """The victim's answer at x [B, D] and its gradient."""
 
-    broken: Tensor  # [B] bool: some observed label is not the one predicted
-    # ∇_x of log p(y|x), or of the criterion that is followed instead; 0 where a slope is not finite
-    # [B, D]
+    broken: Tensor  # [B] bool: some observed label is not the predicted one
+    # ∇_x of log p(y|x) or of another criterion [B, D]; 0 where a derivative is not finite
     gradient: Tensor
-    objective: Tensor  # log p(y|x), or the criterion that is followed instead [B]
-    finite: Tensor  # [B] bool: every slope of the row is a finite number
-    predictive: Categorical  # the predictive behind the followed gradient
+    objective: Tensor  # log p(y|x), or another criterion [B]
+    finite: Tensor  # [B] bool: every derivative of the row is finite
+    predictive: Categorical  # the predictive used for the gradient
 
 
 class Victim(Protocol):
@@ -54,7 +54,7 @@ class Victim(Protocol):
 
     @property
     def image_shape(self) -> tuple[int, ...] | None:
-        """(H, W) or (channels, H, W) of a row of x, where it is an image."""
+        """(H, W) or (channels, H, W) of a row of x if it is an image."""
         ...
 
     def facing(self, expectation: Expectation) -> Victim:
@@ -62,9 +62,9 @@ class Victim(Protocol):
         ...
 
     def soften(self, norm: NormName = "linf") -> Victim:
-        """The same victim with gradients of log p(y|x) that do not vanish where it is certain.
+        """The same victim with gradients of log p(y|x) that do not vanish at confident predictions.
 
-        Logits are tempered there; for attacks in L1 everywhere.
+        Logits are tempered at those predictions; for attacks in L1 at all.
         """
         ...
 
@@ -77,7 +77,8 @@ class Victim(Protocol):
         ...
 
     def with_posterior(self, posterior: Predicts) -> Victim:
-        """Another posterior in the same place: a surrogate, or what lies under a defence."""
+        """The same victim with another posterior: a surrogate, or the classifier without its
+        defence."""
         ...
 
     def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
@@ -85,14 +86,14 @@ class Victim(Protocol):
         ...
 
     def is_stochastic(self, x: Tensor) -> bool:
-        """True if two queries at the same input get different answers.
+        """True if two queries at the same input can return different answers.
 
         This holds for predictions that use fresh draws for each query.
         """
         ...
 
     def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """True for each row in which some observed label is not the predicted one [B] bool."""
+        """True for rows in which some observed label is not the predicted one [B] bool."""
         ...
 
     def answer(
@@ -104,12 +105,12 @@ class Victim(Protocol):
         aim: bool = True,
         towards: Tensor | None = None,
     ) -> Answer:
-        """Whether x is broken, and a criterion with its gradient in x only.
+        """Test whether x is misclassified, and compute a criterion with its gradient in x.
 
-        Brokenness of x is always judged in full precision.  If the gradient has another format,
-        only those rows are judged that seem to be where the attack wants them (broken, or with
-        ``aim`` False not broken); the others are assumed not to be there.  ``towards`` [B, T]
-        are classes; the criterion is taken against these only.
+        Misclassification is always judged in full precision.  If the gradient has another format,
+        full precision is used only for rows that appear to have reached the goal (misclassified, or
+        correctly classified if ``aim`` is False); the others are taken not to have reached it.
+        ``towards`` [B, T] are classes; the criterion is taken against these only.
         """
         ...
 
@@ -121,24 +122,24 @@ class Victim(Protocol):
         criterion: Criterion = "cross_entropy",
         where: Tensor | None = None,
     ) -> Tensor:
-        """∇_x log p(y|x), or of a criterion [B, D]; whether x is broken is not asked."""
+        """∇_x of log p(y|x) or of a criterion [B, D], without the test for misclassification."""
         ...
 
     def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """log p(t, c|x) [B, T, C] and its gradient in the input [B, T, C, D]."""
+        """log p(t, c|x) [B, T, C] and its gradient with respect to the input [B, T, C, D]."""
         ...
 
     def clip(self, x: Tensor) -> Tensor:
-        """x moved into the bounds."""
+        """x clipped to the bounds."""
         ...
 
 
 class FilterVictim(Protocol):
-    """A filter under attack, all of R replicates in parallel, for an omniscient attacker.
+    """A filter under attack, for an omniscient attacker, R replicates in parallel.
 
-    The attacker knows the true states.  The victim gives the effect of observation shifts
-    on the filter's error, with random numbers that are the attacker's own and always the
-    same.  Shifts u [R, T, dy] are in units of the observation noise, δ_t = Σ^½ u_t.
+    The attacker knows the true states.  The victim computes the effect of observation shifts on the
+    filter's error, with the attacker's own random numbers, which are the same in every query.
+    Shifts u [R, T, dy] are in units of the observation noise, δ_t = Σ^½ u_t.
     """
 
     @property
@@ -148,14 +149,14 @@ class FilterVictim(Protocol):
     def is_observed(self) -> Tensor: ...  # [R, T] bool: False where missing
 
     def error(self, u: Tensor) -> Tensor:
-        """The mean squared error of the filtered means under shifts u [R], weighted as the attacker
-        wants it."""
+        """The mean squared error of the filtered means under shifts u [R], with the attacker's
+        weights."""
         ...
 
     def gradient(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """That error [R] and its gradient in u [R, T, dy].
+        """The error [R] and its gradient with respect to u [R, T, dy].
 
         Raises:
-            ConfigMismatchError: the filter has none.
+            ConfigMismatchError: the filter is not differentiable.
         """
         ...

@@ -1,1 +1,1 @@
-"""Inference methods by family; what samplers of every family share lies here."""
+"""Inference methods by family, and shared code of all samplers."""

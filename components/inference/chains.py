@@ -1,5 +1,4 @@
-"""Chains as a tensor dimension: where they start, which of their states are kept, and what is
-handed back."""
+"""Chains as a tensor dimension: initial states, stored states, and the resulting draws."""
 
 from __future__ import annotations
 
@@ -29,22 +28,20 @@ from components.problems.density import Density
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 
-SampleableProblem = (
-    Supervised | Density | SeriesProblem | Unlabelled
-)  # the problems that have a log joint
-# views of data: rows with labels or without, a whole series, or nothing: a density has no data
+SampleableProblem = Supervised | Density | SeriesProblem | Unlabelled  # problems with a log joint
+# views of data: rows with or without labels, a whole series, or None for a density
 ModelBatch = Batch | Rows | Series | None
 
 StartFunction = Callable[[int, torch.Generator], Tensor]  # n, generator -> θ [n, P]
 
-NAMED = 5  # chains that a message names
-START_TRIES = 100  # draws of a chain's start before a density that is zero there is rejected
-# container of independent draws of a fit: diagnostics of draws require it
+NAMED = 5  # number of chains listed in a message
+START_TRIES = 100  # draws of a chain's start before a start with zero density is an error
+# number of containers for independent draws of a fit, required by diagnostics
 INDEPENDENT_CHAINS = 2
 SAMPLER_OUTPUTS = frozenset(
     {"predicts", "redraws", "holds_draws", "forecasts", "writes_files"}
 )  # capabilities of a sampler's posterior
-# Requirements on a log joint when labels are scored, or a series is continued.
+# Requirements on a log joint for scoring labels or forecasting a series.
 NEEDS_TO_PREDICT = {
     "supervised": frozenset({"theta_predictive"}),
     "sequence": frozenset({"forecasts_series"}),
@@ -56,12 +53,12 @@ class Chains:
     """State of C chains, or of R·C if R replicates are computed together; samplers add fields."""
 
     model: LogJoint = rebuilt()
-    replicates: int = 1  # R, of C chains each: the first C rows belong to the first
-    t: int = 0  # steps done
+    replicates: int = 1  # R, with C chains each; the first C rows belong to the first replicate
+    t: int = 0  # finished steps
     start: Tensor  # start positions [C, P]
     theta: Tensor  # current positions [C, P]
     kept: Trace = field(default_factory=Trace)  # rows [C, P], on the CPU
-    # name -> rows [C], one for each kept state, on the CPU
+    # name -> rows [C], one for each stored state, on the CPU
     stats: defaultdict[str, Trace] = field(default_factory=lambda: defaultdict(Trace))
 
 
@@ -69,7 +66,7 @@ C = TypeVar("C", bound=Chains)
 
 
 class Sampler(Inference[LogJoint, SampleableProblem, ModelBatch, C], Generic[C]):
-    """Base of samplers of a log joint; the posterior holds the states that their chains keep."""
+    """Base of samplers of a log joint; the posterior holds the stored states of their chains."""
 
     requires = Requirements(
         kinds={"density", "supervised"},
@@ -82,7 +79,7 @@ class Sampler(Inference[LogJoint, SampleableProblem, ModelBatch, C], Generic[C])
     def start_chains(
         self, model: LogJoint, problem: SampleableProblem, rng: Rng, gradient: bool = True
     ) -> Chains:
-        """The state of the chains before the first step, as ``init_chains`` makes it."""
+        """The state of the chains before the first step, from ``init_chains``."""
         batch_kind = self.requires.batch_kind
         return init_chains(
             model,
@@ -104,11 +101,11 @@ def first_batch(problem: Problem | None, batch_kind: BatchKind, rng: Rng) -> Mod
 
 
 def training_data(problem: SampleableProblem) -> Batch | Rows | Series | None:
-    """All that a fit sees.  None: there are no data."""
+    """All training data; None: there are no data."""
     if isinstance(problem, SeriesProblem):
         return problem.series
     if isinstance(problem, Unlabelled):
-        assert isinstance(problem.train, Rows)  # words have no log joint
+        assert isinstance(problem.train, Rows)  # texts have no log joint
         return problem.train
     return problem.train if isinstance(problem, Supervised) else None
 
@@ -123,14 +120,13 @@ def init_chains(
     gradient: bool = True,
     superchains: int | None = None,
 ) -> Chains:
-    """The state of C chains of each replicate that begin at ``start`` [R·C, P]; None: where the
-    model says, by ``sample_start`` if it has one, otherwise at draws from its prior.
+    """Initial state of C chains per replicate, at ``start`` [R·C, P]; None: at draws from the
+    model's ``sample_start`` if it has one, otherwise from its prior.
 
-    Chains that would begin where the density is zero (log density −∞) begin at another draw, of at
-    most ``START_TRIES``. With K ``superchains``, C/K chains in a row share a start. ``gradient``
-    False asks for no gradient, so that the model need not be differentiable. Raises NumericalError
-    when the log joint, or its gradient, is not finite where
-    a chain begins."""
+    A start with zero density (log density −∞) is redrawn at most ``START_TRIES`` times.  With K
+    ``superchains``, C/K consecutive chains share a start.  With ``gradient`` False no gradient is
+    computed, and the model need not be differentiable.  Raises NumericalError if the log joint or
+    its gradient is not finite at a start."""
     begin = _share_starts(
         model.sample_start if isinstance(model, WarmStart) else model.sample_prior,
         1 if superchains is None else chains // superchains,
@@ -157,13 +153,14 @@ def init_chains(
 
 
 def name_chains(ids: list[int]) -> str:
-    """Chains by their numbers, the first few of many."""
+    """Numbers of the chains, of many only the first."""
     more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
     return f"chains {ids[:NAMED]}{more}"
 
 
 def _share_starts(begin: StartFunction, together: int) -> StartFunction:
-    """``begin`` with so many rows in turn at one start; ``begin`` itself for one."""
+    """``begin`` with each start shared by consecutive rows; unchanged if the number per start is
+    1."""
     if together == 1:
         return begin
 
@@ -176,7 +173,7 @@ def _share_starts(begin: StartFunction, together: int) -> StartFunction:
 def _examine_starts(
     model: LogJoint, theta: Tensor, batch: ModelBatch, gradient: bool
 ) -> tuple[Tensor, Tensor]:
-    """The log joint [C] at θ [C, P], and where it, or its gradient, is not finite [C]."""
+    """The log joint [C] at θ [C, P], and True where it or its gradient is not finite [C]."""
     if not gradient:
         value = log_joint(model, theta, batch).detach()
         return value, ~torch.isfinite(value)
@@ -208,36 +205,35 @@ def advance(
     stats: Mapping[str, Tensor] | None = None,
     mend: str = "lower inference.step_size",
 ) -> C:
-    """One step further, at θ [C, P]: after ``burn_in`` steps every ``thinning``-th state is kept,
-    with its stats [C].
+    """The state after a step to θ [C, P]; after ``burn_in`` steps every ``thinning``-th state is
+    stored with its stats [C].
 
-    Raises NumericalError when a chain has left the finite numbers, and ValueError where θ has
-    another shape."""
+    Raises NumericalError if a chain is not finite, and ValueError if θ has another shape."""
     if theta.shape != state.theta.shape:
         raise ValueError(f"theta is {list(theta.shape)}, the chains are {list(state.theta.shape)}")
     t = state.t + 1
     keeps = t > burn_in and (t - burn_in) % thinning == 0
     draws, kept_stats = move_to_cpu(theta, stats or {}) if keeps else (theta, {})
     chain_ids: list[int] = []
-    # one pass; a sum that merely overflows has lost no chain
+    # one pass; a sum may overflow although all chains are finite
     if not math.isfinite(float(draws.sum())):
         chain_ids = (~torch.isfinite(draws).all(1)).nonzero().flatten().tolist()
     if chain_ids:
-        raise NumericalError(f"{name_chains(chain_ids)} left the finite numbers", mend)
+        raise NumericalError(f"{name_chains(chain_ids)} became non-finite", mend)
     if keeps:
-        state.kept.append(draws)  # on an accelerator they would fill it
+        state.kept.append(draws)  # draws would fill the memory of an accelerator
         for name, value in kept_stats.items():
             state.stats[name].append(value)
     return replace(state, t=t, theta=theta)
 
 
 def move_to_cpu(theta: Tensor, stats: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-    """θ [C, P] and its stats [C] on the CPU, from an accelerator in a single transfer: each makes
-    the CPU wait for what the accelerator still has to do."""
+    """θ [C, P] and its stats [C] on the CPU, from an accelerator in a single transfer, because each
+    transfer waits for all pending work of the accelerator."""
     if theta.device.type == "cpu":
         return theta, {name: value.detach().cpu() for name, value in stats.items()}
     columns = [value.detach().unsqueeze(1) for value in stats.values()]
-    rows = torch.cat([theta.detach(), *columns], 1).cpu()  # [C, P + S], of the widest type
+    rows = torch.cat([theta.detach(), *columns], 1).cpu()  # [C, P + S], of the widest dtype
     P = theta.shape[1]
     moved = {
         name: rows[:, P + i].to(value.dtype, copy=True)
@@ -247,12 +243,12 @@ def move_to_cpu(theta: Tensor, stats: Mapping[str, Tensor]) -> tuple[Tensor, dic
 
 
 def stack_kept(kept: Trace, like: Tensor) -> Tensor:
-    """Kept rows [C, N, …] where a state [C, …] lies; N = 0 if there are none."""
+    """Stored rows [C, N, …] on the device of a state [C, …]; N = 0 if there are none."""
     return kept.stack_rows(1).to(like.device) if len(kept) else like.unsqueeze(1)[:, :0]
 
 
 def to_draws(state: Chains) -> Draws:
-    """The draws that the chains have kept so far."""
+    """The draws stored by the chains so far."""
     theta = state.theta
     stats = {name: values.stack_rows(1).to(theta.device) for name, values in state.stats.items()}
     return Draws(

@@ -17,7 +17,7 @@ from components.errors import ConfigMismatchError
 
 @cache
 def _has_score(kind: type) -> bool:
-    # a protocol check looks at every member each time: tens of microseconds
+    # a protocol check reads every member on each call, which takes tens of microseconds
     return issubclass(kind, ClosedFormScore)
 
 
@@ -48,11 +48,11 @@ def finite_log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Serie
 def value_and_gradient(
     model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None
 ) -> tuple[Tensor, Tensor]:
-    """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves
+    """Log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves
     all K.
 
-    A model with ``ClosedFormScore`` spares the backward pass, half the work or more.
-    Raises ConfigMismatchError when the log joint cannot be differentiated."""
+    A model with ``ClosedFormScore`` needs no backward pass, which saves at least half the work.
+    Raises ConfigMismatchError if the log joint cannot be differentiated."""
     if isinstance(batch, Batch) and has_score(model):
         with torch.no_grad():
             return model.score(theta.detach(), batch, True)
@@ -61,8 +61,8 @@ def value_and_gradient(
         value = log_joint(model, theta, batch)
         if not value.requires_grad:
             raise ConfigMismatchError(
-                "inference: it follows the gradient of the log joint, and this model's cannot be differentiated; "
-                "use inference=random_walk_mh"
+                "inference requires the gradient of the log joint, which this model does not "
+                "provide; use inference=random_walk_mh"
             )
         (gradient,) = torch.autograd.grad(value.sum(), theta)
     return value.detach(), gradient
@@ -71,7 +71,7 @@ def value_and_gradient(
 def log_joint_gradient(
     model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None
 ) -> Tensor:
-    """The gradient [K, P] where nobody asks for the value, which a closed form need not compute."""
+    """Only the gradient [K, P], so that a closed form need not compute the value."""
     if not isinstance(batch, Batch) or not has_score(model):
         return value_and_gradient(model, theta, batch)[1]
     with torch.no_grad():

@@ -50,7 +50,7 @@ def test_chains_of_another_shape_are_refused():
 
 
 def test_a_key_that_the_method_lacks_is_not_offered():
-    error = NumericalError("chains [0] left the finite numbers", "lower inference.step_size")
+    error = NumericalError("chains [0] became non-finite", "lower inference.step_size")
     keeps = component("inference", "mala")
     lacks = component("inference", "gibbs")
     assert add_error_location(error, 1, 0, keeps).mend == "lower inference.step_size"

@@ -56,7 +56,9 @@ def test_a_wrong_declaration_is_one_line(base, declared, said):
 
 
 def test_a_class_without_a_base_is_one_line():
-    with pytest.raises(ConfigMismatchError, match=r"int derives from no base of .*; a model must"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"int does not derive from a base class .* model requires"
+    ):
         check_declared("model", "mine", int)
 
 

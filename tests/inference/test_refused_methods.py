@@ -25,7 +25,7 @@ KEYS = [
     ("aadm", {"n_samples": 1}, "n_samples"),
     ("aadm", {"alpha": 0.0}, "alpha"),
     ("aadm", {"alpha": 1.5}, "alpha"),
-    ("acra", {"utilities": GREEDY}, "a right answer is better than a wrong one"),
+    ("acra", {"utilities": GREEDY}, "correct decisions are better than errors"),
     ("adversarial_training", {"train_eps": -0.1}, "train_eps"),
     ("deep_ensemble", {"members": 0}, "members"),
     ("generalised_filter", {"beta": -0.1}, "beta"),
@@ -34,15 +34,15 @@ KEYS = [
     ("beta_auxiliary_filter", {"beta": -0.1}, "beta"),
     ("ffbs", {"filter": FILTER("kalman")}, "filter: kalman is no particle filter; choose bootstrap_filter"),
     ("two_filter", {"filter": FILTER("student_t_filter")}, "student_t_filter weighs by what the way back does not know"),
-    ("hmc", {"chains": 1}, "chees learns from how chains differ"),
-    ("hmc", {"warmup": 0}, "chees learns in warm-up"),
+    ("hmc", {"chains": 1}, "chees requires several chains"),
+    ("hmc", {"warmup": 0}, "chees adapts during warm-up"),
     ("importance_sampling", {"chains": 100, "proposal": "gaussian", "points": "sobol"},
-     r"chains: 100 is no power of two.* 64 or 128"),
+     r"chains: 100 is not a power of two.* 64 or 128"),
     ("importance_sampling", {"chains": 64, "proposal": "prior", "points": "sobol"},
-     "points: sobol needs a q with a known inverse"),
-    ("ksivi", {"n_samples": 1, "pairs": "u_statistic"}, "n_samples: pairs of draws need 2 or more"),
-    ("ksivi", {"n_samples": 3, "pairs": "two_batches"}, "n_samples: pairs of draws need 2 or more"),
-    ("map", {"schedule": "cosine"}, "anneal_steps: schedule=cosine falls over so many steps"),
+     "points: sobol requires a q with a known inverse"),
+    ("ksivi", {"n_samples": 1, "pairs": "u_statistic"}, "n_samples: must be at least 2 for pairs of draws"),
+    ("ksivi", {"n_samples": 3, "pairs": "two_batches"}, "n_samples: must be at least 2 for pairs of draws"),
+    ("map", {"schedule": "cosine"}, "anneal_steps: schedule=cosine requires the number"),
     ("posterior_concentration", {"numbers": [64, 64, 128]}, "must increase"),
     ("ridge_path", {"lowest": 2.0, "highest": 1.0}, "below highest"),
     ("sgld", {"schedule": "polynomial", "decay": 0.5}, "Robbins-Monro"),
@@ -78,11 +78,11 @@ def attacked(attacker):
 
 # method, its keys, model, problem, message
 MISFITS = [
-    ("mc_dropout", {}, mlp(), real(), r"model\.dropout: 0 leaves MC dropout nothing to draw"),
-    ("mc_dropout_alpha", {}, mlp(), real(), r"model\.dropout: 0"),
+    ("mc_dropout", {}, mlp(), real(), r"model\.dropout: with 0, MC dropout has no randomness"),
+    ("mc_dropout_alpha", {}, mlp(), real(), r"model\.dropout: with 0"),
     ("pbp", {}, mlp(widths=[4], activation="tanh"), real(n_tasks=1, missing=0.0), r"model\.activation=relu"),
     ("laplace", {"hyperparameters": "trained"}, mlp(widths=[2600]), real(),
-     r"inference\.structure=full: holds the covariances of .*use diagonal or last_layer"),
+     r"inference\.structure=full: needs the covariances of .*use diagonal or last_layer"),
     ("alpha_divergence", {}, TARGET, density("banana", dim=2), "has 2; use dataset=mixture_of_gaussians_1d"),
     ("power_ep", {}, component("model", "logistic_regression", prior="laplace"),
      density("binary_simulation", n_train=25, n_test=20, beta=[1.5]), r"model\.prior=gaussian"),
@@ -117,14 +117,14 @@ def test_what_a_method_cannot_do_with_is_refused(name, keys, model, problem, mes
 
 
 SGD = {"optimizer": "sgd", "lr": 1e200}
-LEFT = r"descent left the finite numbers.*inference\.collect_lr"
+LEFT = r"weights became non-finite.*inference\.collect_lr"
 
 # method, its keys, model, problem, number of steps, message
 DIVERGING = [
     ("swa", {"burn_in": 6, "every": 3, "lr": 1e200}, mlp(widths=[4]), real(), 9, LEFT),
     ("swag", {"burn_in": 5, "every": 3, "lr": 1e200}, mlp(widths=[4]), real(), 8, LEFT),
     ("deep_ensemble", SGD, mlp(widths=[5]), real(), 5,
-     r"members of the ensemble left the finite numbers.*lower inference\.lr"),
+     r"members of the ensemble became non-finite.*lower inference\.lr"),
     ("gaussian_vi", SGD | {"lr": 100.0}, component("model", "linear_regression"),
      real(n=24, n_tasks=1, missing=0.0), 200, r"lower inference.lr"),
     ("sgld", {"step_size": 5.0}, TARGET, density("gaussian"), 2000, r"lower inference\.step_size"),

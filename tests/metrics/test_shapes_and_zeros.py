@@ -24,7 +24,7 @@ def test_a_shape_that_differs_is_named():
     check_shape("x", torch.zeros(3, 4), None, 4)
     check_same_shape("x", torch.zeros(3, 4), torch.zeros(1, 4))  # one truth for all replicates
     with pytest.raises(
-        ConfigMismatchError, match=r"^the draws: their shape is 3 × 4, that of the data is 3 × 5"
+        ConfigMismatchError, match=r"^the draws have shape 3 × 4, but the data have shape 3 × 5"
     ):
         check_shape("the draws", torch.zeros(3, 4), 3, 5)
     for given in (torch.zeros(3), torch.zeros(3, 1), torch.zeros(2, 4)):
@@ -51,7 +51,7 @@ def test_a_shape_that_differs_is_named():
     ],
 )
 def test_nothing_is_broadcast_before_it_is_scored(score):
-    with pytest.raises(ConfigMismatchError, match="not scored against each other"):
+    with pytest.raises(ConfigMismatchError, match="but the data have shape"):
         score()
 
 

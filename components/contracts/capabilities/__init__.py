@@ -1,8 +1,8 @@
 """Capabilities: queries that a built model supports, listed in a method's ``requires``.
 
 A name in ``offers``, ``requires.capabilities`` or ``provides`` is the snake-case name of a protocol
-here. ``check_offered`` is the only place that inspects an object for its capabilities; everywhere
-else an ``isinstance`` of a protocol decides."""
+here. ``check_offered`` is the only function that inspects an object for its capabilities; all other
+code uses ``isinstance`` with a protocol."""
 
 from __future__ import annotations
 
@@ -161,5 +161,5 @@ CAPABILITIES: dict[str, type] = by_word(
 
 
 def missing(thing: object, names: Set[str]) -> list[str]:
-    """Capabilities of those named that a built thing does not have, sorted."""
+    """Sorted names of the given capabilities that a built object lacks."""
     return sorted(name for name in names if not isinstance(thing, CAPABILITIES[name]))

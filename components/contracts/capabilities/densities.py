@@ -1,4 +1,4 @@
-"""Capabilities of models that are a log density over flat parameters θ."""
+"""Capabilities of models that define a log density over flat parameters θ."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class LogJoint(Protocol, metaclass=ModuleProtocol):
     """A target log-density over flat, unconstrained parameters θ [K, P].
 
     It evaluates K chains or particles in parallel.  For constrained parameters (a scale, a
-    simplex), ``log_prior`` includes the log-Jacobian of ``constrain``.  A density has batch
-    None and log-likelihood [K, 0].  A sequence has the whole series as batch and
+    simplex), ``log_prior`` includes the log-Jacobian of ``constrain``.  For a density, the batch is
+    None and the log-likelihood [K, 0].  For a sequence, the batch is the whole series and the
     log-likelihood [K, 1].
     """
 
@@ -27,7 +27,7 @@ class LogJoint(Protocol, metaclass=ModuleProtocol):
     def dim(self) -> int: ...  # P
 
     @property
-    # of the P' parameters that ``constrain`` gives; empty: they have no names
+    # of the P' parameters that ``constrain`` returns; empty: unnamed
     def names(self) -> list[str]: ...
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
@@ -54,12 +54,12 @@ class PredictiveLogJoint(LogJoint, ThetaPredictive, Protocol):
 
 @runtime_checkable
 class GaussianPrior(Protocol):
-    """A log joint that may have the prior N(0, diag s²) over θ.
+    """A log joint whose prior over θ may be N(0, diag s²).
 
-    Divergences from this prior are known in closed form.
+    KL divergences from this prior have a closed form.
     """
 
-    def gaussian_prior(self) -> Tensor | None: ...  # s [P]; None: as configured, it is another
+    def gaussian_prior(self) -> Tensor | None: ...  # s [P]; None: another prior is configured
 
 
 @runtime_checkable
@@ -71,9 +71,9 @@ class WarmStart(Protocol):
 
 @runtime_checkable
 class TrainingStart(Protocol):
-    """Initial parameters for training by gradients, if they differ from a sampler's start.
+    """Initial parameters for gradient-based training, if they differ from a sampler's start.
 
-    Networks are an example.
+    For example, networks.
     """
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
@@ -81,9 +81,9 @@ class TrainingStart(Protocol):
 
 @runtime_checkable
 class ClosedFormScore(Protocol):
-    """The log joint and its gradient in closed form, which spares a backward pass.
+    """The log joint and its gradient in closed form, without a backward pass.
 
-    Without ``value`` the first of the two may be anything: it is not read."""
+    If ``value`` is False, the first result is not read and may be anything."""
 
     # [K], [K, P]
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]: ...
@@ -91,10 +91,10 @@ class ClosedFormScore(Protocol):
 
 @runtime_checkable
 class Collapsed(LogJoint, ClosedFormScore, Protocol):
-    """The log joint of some of the parameters, with the others integrated out.
+    """The marginal log joint of some parameters, with the others integrated out.
 
-    log p(θ₋, y) = log ∫ p(θ, y) dw, θ = (θ₋, w).  It covers the whole data, with
-    log-likelihood [K, 1]: w makes rows depend on each other.
+    log p(θ₋, y) = log ∫ p(θ, y) dw, θ = (θ₋, w).  It covers the whole data, with log-likelihood [K,
+    1], because rows are dependent once w is integrated out.
     """
 
     def rest(self, theta: Tensor) -> Tensor: ...  # θ [K, P] -> θ₋ [K, P']
@@ -108,14 +108,13 @@ class Collapsed(LogJoint, ClosedFormScore, Protocol):
 class Collapsible(Protocol):
     """A log joint with some parameters that can be integrated out in closed form."""
 
-    def integrate_out(
-        self,
-    ) -> Collapsed: ...  # raises ConfigMismatchError where the data do not allow it
+    # raises ConfigMismatchError where the data do not allow it
+    def integrate_out(self) -> Collapsed: ...
 
 
 @runtime_checkable
 class OwnInputs(Protocol, metaclass=ModuleProtocol):
-    """A log joint in which each of K parameters may have its own inputs, x [K, B, D]."""
+    """A log joint that accepts separate inputs for each of K parameters, x [K, B, D]."""
 
     @property
     def own_inputs(self) -> bool: ...

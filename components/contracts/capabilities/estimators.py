@@ -1,4 +1,4 @@
-"""Capabilities of models that learn in closed form or in one go."""
+"""Capabilities of models that are fitted in closed form or in a single call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Conjugate(Protocol, metaclass=ModuleProtocol):
     def penalty(self) -> Tensor: ...  # λ [D]
 
     @property
-    def intercept(self) -> bool: ...  # whether the first column of X is of ones
+    def intercept(self) -> bool: ...  # True if the first column of X is all ones
 
     @property
     def noise(self) -> float | tuple[float, float]: ...  # σ², or (a, b) of its InvGamma prior
@@ -46,14 +46,14 @@ class Conjugate(Protocol, metaclass=ModuleProtocol):
 
 @runtime_checkable
 class BetaPosterior(Protocol, metaclass=ModuleProtocol):
-    """Tosses of a coin with a beta prior of heads, and therefore a beta posterior."""
+    """Coin tosses with a beta prior on the probability of heads, hence a beta posterior."""
 
     @property
     def prior(self) -> tuple[float, float]: ...  # (a, b)
 
-    def counts(self, rows: Rows) -> tuple[int, int]: ...  # heads and tails
+    def counts(self, rows: Rows) -> tuple[int, int]: ...  # numbers of heads and tails
 
-    # of single tosses after those [B]
+    # of single later tosses [B]
     def log_predictive(self, counts: tuple[int, int], rows: Rows) -> Tensor: ...
 
 
@@ -67,20 +67,19 @@ class LinearSmoother(Protocol, metaclass=ModuleProtocol):
     @property
     def known_noise(self) -> float: ...  # σ²
 
-    def smoother(self, x: Tensor) -> Tensor: ...  # S [N, N] at x [N, D]: f | y ~ N(S y, σ² S) there
+    def smoother(self, x: Tensor) -> Tensor: ...  # S [N, N] at x [N, D], f | y ~ N(S y, σ² S)
 
-    def condition(
-        self, x: Tensor, y: Tensor, at: Tensor
-    ) -> tuple[Tensor, Tensor]: ...  # mean and variance [M] of f at ``at`` [M, D] given y [N]
+    # mean and variance [M] of f at ``at`` [M, D] given y [N]
+    def condition(self, x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]: ...
 
-    # the posterior contracts to such an f₀ like n to this power
+    # exponent of n in the rate at which the posterior contracts to such an f₀
     def exponent(self, smoothness: float) -> float: ...
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """A model that fits itself in one go; what it learnt is a dict of tensors, so that it can be
-    kept."""
+    """A model that is fitted in a single call; the fit is a dict of tensors, so that it can be
+    saved."""
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]: ...
 
@@ -89,7 +88,7 @@ class Estimator(Protocol):
 
 @runtime_checkable
 class Generative(Estimator, Protocol):
-    """An estimator that models x too: p(y|x) ∝ p(y) Π_i p(x_i|y), C classes."""
+    """An estimator that also models x: p(y|x) ∝ p(y) Π_i p(x_i|y), C classes."""
 
     def log_class(self, fitted: dict[str, Tensor]) -> Tensor: ...  # log p(y) [C]
 

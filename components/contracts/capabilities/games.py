@@ -11,14 +11,14 @@ from torch import Tensor
 class QFunction(Protocol):
     """Action values Q(s, a, b) of one player for R replicates: a table or an approximator.
 
-    A player's own actions come first; those that several opponents take are combined into
-    one, numbered with the last opponent's running fastest.
+    a is the player's own action; b combines the actions of all opponents into one index, in which
+    the last opponent's action varies fastest.
     """
 
-    # at initial values, for other numbers of actions
+    # at initial values, with other numbers of actions
     def fresh(self, own: int, other: int) -> QFunction: ...
 
-    # s [R, …] -> [R, A, B], to be read before the next ``learn``
+    # s [R, …] -> [R, A, B], valid until the next ``learn``
     def q(self, s: Tensor) -> Tensor: ...
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
@@ -36,7 +36,7 @@ class QFunction(Protocol):
 
 @runtime_checkable
 class NoiseLaw(Protocol):
-    """A contamination with a known law, as an oracle needs."""
+    """A contamination with a known distribution, which an oracle requires."""
 
     # weights [C], covariances [C, dy, dy]
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]: ...

@@ -14,8 +14,8 @@ from components.contracts.problems import Batch
 Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows
 
 
-# u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) by each parameter in order;
-# None: neither depends on it
+# u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) for each parameter in order;
+# None: independent of the parameter
 PullBack = Callable[[Tensor, Tensor], list[Tensor | None]]
 
 
@@ -37,10 +37,9 @@ class LogRatio(Trainable, Protocol[Shown]):
 
 @runtime_checkable
 class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
-    """A guide that knows both densities at its own draws, and their derivative.
+    """A guide that computes both densities and their derivative at its own draws.
 
-    log q takes one pass through its networks instead of two, and nothing has to be recorded
-    for the derivative.
+    This takes one pass through its networks for log q instead of two, and no autograd graph.
     """
 
     # the draws of ``sample``, no gradient, and their ``log_q`` [S, B]
@@ -57,9 +56,9 @@ class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
 
 @runtime_checkable
 class RowGuide(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol):
-    """A guide q(z_b|x_b) of rows with a context, which networks next to the model may read.
+    """A guide q(z_b|x_b) with a context for each row, which auxiliary networks may read.
 
-    Each row has latent variables of its own.
+    Each row has its own latent variables.
     """
 
     @property
@@ -80,8 +79,8 @@ class LatentVariable(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol)
 
 @runtime_checkable
 class ClassConditional(LatentVariable[Batch], Protocol, metaclass=ModuleProtocol):
-    """A generative model p(y) p(z) p(x|z, y) of rows and the one class y of each, which guide and
-    densities are given."""
+    """A generative model p(y) p(z) p(x|z, y) of rows with one class y each; the guide and the
+    densities receive the class."""
 
     @property
     def log_share(self) -> Tensor: ...  # log p(y) [C]
@@ -103,8 +102,8 @@ class BernoulliLayers(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol
     @property
     def layer_sizes(self) -> Sequence[int]: ...  # D_1, …, D_L
 
-    # α_l of the layer above those given, the lowest first: [S, B, D_l], or [1, B, D_1] where none
-    # is given
+    # α_l of the layer above the given layers, lowest first: [S, B, D_l]; no layer given: [1, B,
+    # D_1]
     def logits(self, batch: Shown, below: Sequence[Tensor]) -> Tensor: ...
 
 
@@ -112,10 +111,10 @@ class BernoulliLayers(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol
 class Decoder(Protocol):
     """A generative model as a function of its latent variables.
 
-    It draws new rows, and shows the meaning of a latent value.
+    Used to draw new rows and to display the meaning of a latent value.
     """
 
     def sample_latent(self, n: int, generator: torch.Generator) -> Tensor: ...  # z ~ p(z) [n, D]
 
-    # E[x|z], z [..., D] -> [..., …] of the shape of a row
+    # E[x|z], z [..., D] -> [..., *row shape]
     def decode(self, z: Tensor) -> Tensor: ...

@@ -15,10 +15,10 @@ else:
 
 
 class ModuleProtocol(ProtocolMeta):
-    """Type of protocols that ask modules for parameters or buffers.
+    """Metaclass of protocols with members that modules hold as parameters or buffers.
 
-    From Python 3.12 on, ``isinstance`` of a protocol does not call ``__getattr__``, with which
-    modules find them; here it does so on every version."""
+    Since Python 3.12, ``isinstance`` with a protocol does not call ``__getattr__``, through which
+    modules expose them; this metaclass calls it on every version."""
 
     def __instancecheck__(cls, thing: object) -> bool:
         if super().__instancecheck__(thing):
@@ -31,7 +31,7 @@ class ModuleProtocol(ProtocolMeta):
 
 
 class Trainable(Protocol):
-    """A module with parameters that an optimizer moves and a checkpoint stores.
+    """A module with parameters that an optimizer updates and a checkpoint stores.
 
     ``nn.Module`` has all of these methods.
     """

@@ -20,25 +20,24 @@ class Network(Trainable, Protocol):
     """A feed-forward ``nn.Module`` x [B, D] -> f [B, T, C].
 
     Dropout acts only where a generator is given: ``forward`` without one is deterministic
-    and draws on no global state.
+    and uses no global random state.
     """
 
     def __call__(
         self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
     ) -> Tensor: ...
 
-    def log_prob(
-        self, f: Tensor, batch: Batch
-    ) -> Tensor: ...  # f [..., B, T, C] -> [..., B], missing labels count zero
+    # f [..., B, T, C] -> [..., B], missing labels count zero
+    def log_prob(self, f: Tensor, batch: Batch) -> Tensor: ...
 
     def output_predictive(self, f: Tensor) -> Predictive: ...  # f [S, B, T, C] -> a mixture of S
 
 
 @runtime_checkable
 class Penalised(Network, Protocol):
-    """A network with parameters that can be fitted as one point.
+    """A network with parameters that can be fitted by a point estimate.
 
-    Their prior does not grow without bound where it is learned.
+    Where the prior is learned, its density stays bounded.
     """
 
     # −log prior of the module's own parameters up to a constant, []
@@ -47,7 +46,7 @@ class Penalised(Network, Protocol):
 
 @runtime_checkable
 class Dropout(Protocol, metaclass=ModuleProtocol):
-    """A network that leaves out hidden units at random where it is given a generator."""
+    """A network that drops hidden units at random if it receives a generator."""
 
     @property
     def dropout(self) -> float: ...  # the rate
@@ -55,29 +54,28 @@ class Dropout(Protocol, metaclass=ModuleProtocol):
 
 @runtime_checkable
 class BatchNormalised(Protocol):
-    """A network that normalises by the batch as it learns, and as it predicts by statistics that it
-    gathered."""
+    """A network that normalises by batch statistics in training and by running statistics in
+    prediction."""
 
     # the running means and variances themselves, in a fixed order
     def statistics(self) -> list[Tensor]: ...
 
-    def gather(
-        self, batches: Sequence[Tensor]
-    ) -> None: ...  # recompute: their means over batches x [B, D], weights unchanged
+    # recomputes them as means over batches x [B, D]; weights are unchanged
+    def gather(self, batches: Sequence[Tensor]) -> None: ...
 
 
 @runtime_checkable
 class WeightSpace(Network, Protocol, metaclass=ModuleProtocol):
-    """A network seen through its flat weights θ [P], which have independent zero-mean Gaussian
+    """A network as a function of flat weights θ [P], which have independent zero-mean Gaussian
     priors."""
 
     theta: nn.Parameter  # [P]
 
     @property
-    def prior_std(self) -> Tensor: ...  # [P]; where it is learned, gradients pass through it
+    def prior_std(self) -> Tensor: ...  # [P]; differentiable where it is learned
 
     @property
-    # True: convolutions, where noise on pre-activations does not apply
+    # True for convolutions, to which noise on pre-activations does not apply
     def shares_weights(self) -> bool: ...
 
     def hyperprior(self) -> Tensor: ...  # log prior of the parameters other than θ, []
@@ -101,7 +99,7 @@ class AffineLayers(WeightSpace, Protocol):
 
 @runtime_checkable
 class ReversesInputs(Protocol):
-    """A network that may have its input derivative written out, without a graph.
+    """A network with an optional explicit input derivative, without an autograd graph.
 
     None: not available as configured.
     """
@@ -112,9 +110,9 @@ class ReversesInputs(Protocol):
 
 @runtime_checkable
 class ReversesPredictive(Protocol):
-    """Written-out input derivatives of K parameters θ [K, P] in parallel.
+    """Explicit input derivatives for K parameters θ [K, P] in parallel.
 
-    They are taken at x [B, D] or at inputs of each parameter's own [K, B, D].
+    They are taken at x [B, D], or at separate inputs for each parameter [K, B, D].
     """
 
     def predictive_reversed(
@@ -126,7 +124,7 @@ class ReversesPredictive(Protocol):
 class CastableNetwork(Network, Protocol):
     """A network that can be copied to another floating-point format.
 
-    The copy's parameters take no gradients.
+    The parameters of the copy do not require gradients.
     """
 
     def in_format(self, dtype: torch.dtype) -> Self: ...

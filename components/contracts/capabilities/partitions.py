@@ -1,5 +1,4 @@
-"""Capabilities of models in which a prior over partitions of the rows says what belongs
-together."""
+"""Capabilities of models with a prior over partitions of the rows."""
 
 from __future__ import annotations
 
@@ -13,9 +12,9 @@ from components.maths.exponential.normal_wishart import NormalWishart
 class DirichletProcess(Protocol, metaclass=ModuleProtocol):
     """Clusters of a Dirichlet process α NW.
 
-    Rows of a cluster are normal, with mean and precision from the base measure.
-    p(partition) = α^K Γ(α)/Γ(α + N) Π_k Γ(n_k), independent of any truncation that other
-    methods may need.
+    Rows of a cluster are normal; mean and precision are drawn from the base measure.
+    p(partition) = α^K Γ(α)/Γ(α + N) Π_k Γ(n_k), independent of any truncation that a method may
+    use.
     """
 
     @property

@@ -20,10 +20,10 @@ from components.maths.time_varying import TimeVaryingSystem
 
 @runtime_checkable
 class StateSpace(Protocol):
-    """x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~ observation(x_t); all with leading dimensions
-    [R, N].
+    """x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~ observation(x_t), with leading dimensions [R,
+    N].
 
-    No observation that is asked about is missing."""
+    Observations passed to its methods are never missing."""
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor: ...  # [R, N, dx]
 
@@ -37,7 +37,7 @@ class StateSpace(Protocol):
 
 @runtime_checkable
 class TransitionDensity(StateSpace, Protocol):
-    """A transition that can be evaluated, as smoothers and guided proposals ask."""
+    """A transition with a density, required by smoothers and guided proposals."""
 
     # log f_t(x | x_prev) [R, N]
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor: ...
@@ -45,15 +45,15 @@ class TransitionDensity(StateSpace, Protocol):
 
 @runtime_checkable
 class TransitionMean(StateSpace, Protocol):
-    """A transition with a known mean, at which an auxiliary filter looks ahead."""
+    """A transition with a known mean, which auxiliary filters use for look-ahead."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # E[x_t | x_{t−1} = x] [R, N, dx]
 
 
 @runtime_checkable
 class OptimalProposal(Protocol):
-    """The locally optimal proposal p(x_t | x_{t−1}, y_t), and the predictive likelihood that weighs
-    its draws."""
+    """The locally optimal proposal p(x_t | x_{t−1}, y_t), and the predictive likelihood as weight
+    of its draws."""
 
     # [R, N, dx]
     def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor: ...
@@ -67,15 +67,15 @@ class OptimalProposal(Protocol):
 
 @runtime_checkable
 class BoundedObservation(Protocol):
-    """An observation density that has a largest value, as a stabilised auxiliary filter asks."""
+    """A bounded observation density, required by stabilised auxiliary filters."""
 
     def log_observation_bound(self, t: int) -> float: ...  # log sup_{y, x} g_t(y | x)
 
 
 @runtime_checkable
 class GaussianNoise(StateSpace, Protocol, metaclass=ModuleProtocol):
-    """y_t = h(x_t) + N(0, Σ), h ``observation_mean``: an observation noise that a heavy-tailed or a
-    weighted one of the same scale can replace."""
+    """y_t = h(x_t) + N(0, Σ), h ``observation_mean``: observation noise that heavy-tailed or
+    weighted noise of the same scale can replace."""
 
     @property
     # [dy, dy], or [R, dy, dy] where each replicate has its own parameters
@@ -83,7 +83,7 @@ class GaussianNoise(StateSpace, Protocol, metaclass=ModuleProtocol):
 
 
 class GaussianSystem(Protocol):
-    """x_0 ~ N(m_0, P_0), and Gaussian noises N(0, Q) of the states and N(0, Σ) of the
+    """x_0 ~ N(m_0, P_0), with Gaussian noise N(0, Q) of the states and N(0, Σ) of the
     observations."""
 
     @property
@@ -103,7 +103,7 @@ class GaussianSystem(Protocol):
 @runtime_checkable
 class AdditiveGaussian(GaussianSystem, Protocol, metaclass=ModuleProtocol):
     """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h
-    differentiable in x: what Gaussian filters linearise, or send sigma points through."""
+    differentiable in x.  Gaussian filters linearise f and h or evaluate them at sigma points."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # f_t(x) [R, N, dx]
 
@@ -114,7 +114,7 @@ class AdditiveGaussian(GaussianSystem, Protocol, metaclass=ModuleProtocol):
 class Parameterised(Protocol, metaclass=ModuleProtocol):
     """A state-space model with unknown parameters, which evaluates K sets in parallel.
 
-    θ is unconstrained, [K, P]; its prior density is the density of θ, Jacobian included.
+    θ [K, P] is unconstrained; the prior density of θ includes the Jacobian.
     """
 
     @property
@@ -124,7 +124,8 @@ class Parameterised(Protocol, metaclass=ModuleProtocol):
 
     def log_prior(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K]
 
-    def constrain(self, theta: Tensor) -> Tensor: ...  # the parameters themselves [K, P] -> [K, P]
+    # to the constrained parameters [K, P] -> [K, P]
+    def constrain(self, theta: Tensor) -> Tensor: ...
 
     # the model with parameters θ_k in its k-th replicate [K, P]
     def at(self, theta: Tensor) -> StateSpace: ...
@@ -134,12 +135,11 @@ class Parameterised(Protocol, metaclass=ModuleProtocol):
 class ForecastsSeries(Protocol):
     """Forecasts of the observations after a series, from K parameter sets.
 
-    The hidden states are summed out.
+    The hidden states are marginalised.
     """
 
-    def forecast(
-        self, theta: Tensor, series: Series, horizon: int
-    ) -> Predictive: ...  # θ [K, P]; of y_{T+1} … y_{T+H} given y_1:T, a mixture of K, [K, H, dy]
+    # θ [K, P]; of y_{T+1} … y_{T+H} given y_1:T, a mixture of K, [K, H, dy]
+    def forecast(self, theta: Tensor, series: Series, horizon: int) -> Predictive: ...
 
 
 @runtime_checkable
@@ -152,17 +152,17 @@ class CategoricalSeries(Protocol, metaclass=ModuleProtocol):
 
 @runtime_checkable
 class KnownParameters(Protocol, metaclass=ModuleProtocol):
-    """A data-generating system with known parameter values, which a model may not know."""
+    """A data-generating system with known parameter values, which may be hidden from models."""
 
     @property
-    def parameters(self) -> Mapping[str, float]: ...  # by the names that models give them
+    def parameters(self) -> Mapping[str, float]: ...  # by parameter name, as used by the models
 
 
 @runtime_checkable
 class PowerIntegral(StateSpace, Protocol):
     """An observation density with a known integral of its power over y.
 
-    The β-divergence needs it.
+    Required by the β-divergence.
     """
 
     # log ∫ g(y|x)^power dy, [R, N] or []
@@ -171,8 +171,8 @@ class PowerIntegral(StateSpace, Protocol):
 
 @runtime_checkable
 class LinearGaussian(GaussianSystem, Protocol, metaclass=ModuleProtocol):
-    """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): what a Kalman filter
-    needs."""
+    """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): the model of a Kalman
+    filter."""
 
     @property
     def A(self) -> Tensor: ...  # [dx, dx]
@@ -197,7 +197,7 @@ class TerrainAided:
     are diagonal."""
 
     delta: float  # Δτ, time between observations
-    dem: ElevationMapVersion  # which elevation map
+    dem: ElevationMapVersion  # name of the elevation map
     takeoff: tuple[float, float]  # east, north
     motion_sd: Tensor  # √diag Q [6]
     noise_sd: float  # s
@@ -215,7 +215,7 @@ class AutoregressiveVolatility:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """By the names of the model."""
+        """Parameters by the names of the model."""
         return vars(self)
 
 
@@ -223,9 +223,9 @@ class AutoregressiveVolatility:
 class SeriesConditionals(Protocol, metaclass=ModuleProtocol):
     """Full conditionals of a whole series, for a Gibbs sampler.
 
-    The sampler draws the hidden states, then P parameters, in turn, for C chains of each of
-    R replicates in parallel.  States are x_0 … x_T: the states of the T observations, and
-    the one before.
+    The sampler alternates between the hidden states and P parameters, for C chains of each of R
+    replicates in parallel.  States are x_0 … x_T: the initial state and the states of the T
+    observations.
     """
 
     @property
@@ -237,9 +237,8 @@ class SeriesConditionals(Protocol, metaclass=ModuleProtocol):
     # θ [R, C, P]
     def start(self, series: Series, chains: int, generator: torch.Generator) -> Tensor: ...
 
-    def draw_states(
-        self, series: Series, theta: Tensor, generator: torch.Generator
-    ) -> Tensor: ...  # x_0:T ~ p(· | θ, y) [R, C, T + 1, dx]
+    # x_0:T ~ p(· | θ, y) [R, C, T + 1, dx]
+    def draw_states(self, series: Series, theta: Tensor, generator: torch.Generator) -> Tensor: ...
 
     def draw_parameters(
         self, series: Series, states: Tensor, theta: Tensor, generator: torch.Generator
@@ -251,23 +250,24 @@ class KnownResponse(Protocol, metaclass=ModuleProtocol):
     """A system with a known response to its inputs and known relevance of its columns."""
 
     @property
-    def coefficients(self) -> dict[str, float]: ...  # of regressors and inputs by name; 0: idle
+    # of regressors and inputs by name; 0: no effect
+    def coefficients(self) -> dict[str, float]: ...
 
     def effect(self, horizon: int) -> Tensor: ...  # of u_{T+j} on y_{T+1+h} [k, k, c], 0 for j > h
 
 
 @runtime_checkable
 class StructuralSeries(Protocol, metaclass=ModuleProtocol):
-    """A series as a sum of blocks with a declared structure, readable by a compiled sweep."""
+    """A series as a sum of blocks with a declared structure, as input for compiled sweeps."""
 
     @property
     def structure(self) -> Structure: ...
 
-    # of the T times seen and of so many that follow
+    # of the T observed times and the given number of later times
     def design(self, series: Series, ahead: int = 0) -> Design: ...
 
     # of θ [C, P], with λ = 1
     def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem: ...
 
-    # x_t, stocks grown with the φ of θ [C, n, p]
+    # x_t, with stocks accumulated by the φ of θ [C, n, p]
     def columns(self, theta: Tensor, design: Design) -> Tensor: ...

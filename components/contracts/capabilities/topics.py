@@ -12,4 +12,4 @@ class TopicModel:
     """Latent Dirichlet allocation: π_i ~ Dir(α), z_iℓ ~ Cat(π_i), y_iℓ ~ Cat(B_z), B_k ~ Dir(η)."""
 
     alpha: Tensor  # [K]
-    eta: Tensor  # γ of the notes [V]
+    eta: Tensor  # [V]; γ in the source

@@ -1,4 +1,4 @@
-"""Capabilities of models with a variational posterior of their own."""
+"""Capabilities of models with their own variational posterior."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ class Elbo(Trainable, Protocol):
     """A variational model: its bound as a function of explicit noise, and its predictive
     distribution."""
 
-    def draw_noise(
-        self, batch: Batch, n_samples: int, generator: torch.Generator
-    ) -> Any: ...  # noise that ``elbo`` reads
+    # noise that ``elbo`` reads
+    def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Any: ...
 
     # "elbo", "log_likelihood", "kl": all []
     def elbo(self, batch: Batch, noise: Any) -> dict[str, Tensor]: ...
@@ -40,34 +39,33 @@ class VariationalLayer(Protocol):
 
 @runtime_checkable
 class VariationalLayers(Protocol):
-    """Layers with a q(v) that natural gradients can follow, by name, bottom to top."""
+    """Layers with a q(v) for natural-gradient updates, by name, bottom to top."""
 
     def layers(self) -> Mapping[str, VariationalLayer]: ...
 
 
 @runtime_checkable
 class GivenFunction(Protocol):
-    """A posterior over functions f, and p(y | f) of single labels: what leaving one of them out
-    asks for; and draws of f from its prior."""
+    """A posterior over functions f, p(y | f) of single labels (for leave-one-out estimates), and
+    draws of f from its prior."""
 
-    def given_function(
-        self, x: Tensor, n: int, generator: torch.Generator
-    ) -> Predictive: ...  # n draws of f(x_b), by row
+    # n draws of f(x_b), by row
+    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive: ...
 
-    # p(y | f) at one draw f of the prior, jointly at all rows and tasks: S = 1
+    # p(y | f) at one prior draw f, jointly at all rows and tasks: S = 1
     def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive: ...
 
 
 @runtime_checkable
 class NoiseParameters(Protocol):
-    """Parameters of the observation noise, which ``noise_warmup`` holds."""
+    """Parameters of the observation noise, held fixed during ``noise_warmup``."""
 
     def noise_parameters(self) -> Iterable[nn.Parameter]: ...
 
 
 @runtime_checkable
 class Hyperparameters(Protocol):
-    """Parameters, on their unbounded scale, that restarts draw anew."""
+    """Unconstrained parameters that are redrawn at each restart."""
 
     def hyperparameters(self) -> Iterable[nn.Parameter]: ...
 
@@ -84,7 +82,7 @@ class ArdWeights(Protocol, metaclass=ModuleProtocol):
 
 @runtime_checkable
 class InducingInputs(ArdWeights, Protocol, metaclass=ModuleProtocol):
-    """Inducing inputs of each layer, now and as they were initialised."""
+    """Inducing inputs of each layer, current and initial."""
 
     @property
     def n_levels(self) -> int: ...
@@ -104,7 +102,7 @@ class Pathwise(Trainable, Protocol[Shown]):
     # [S, B], without the terms in ``kl``
     def elbo_rows(self, batch: Shown, noise: Tensor) -> Tensor: ...
 
-    def kl(self) -> Tensor: ...  # of the parts that all rows share; 0 where they share nothing, []
+    def kl(self) -> Tensor: ...  # of the parts shared by all rows, []; 0 if there are none
 
 
 @runtime_checkable
@@ -120,31 +118,29 @@ class NormalNoise(Pathwise[Shown], Protocol[Shown], metaclass=ModuleProtocol):
 
 @runtime_checkable
 class LocationScale(NormalNoise[Shown], Protocol[Shown]):
-    """Latent variables θ = m + L ε, the only path of the noise into the bound.
+    """Latent variables θ = m + L ε, through which alone the noise enters the bound.
 
     Terms quadratic in θ have a known mean.
     """
 
-    def location_scale(
-        self, batch: Shown
-    ) -> tuple[Tensor, Tensor]: ...  # m [B, D], L [B, D, D]; B = 1 where rows share them
+    # m [B, D], L [B, D, D]; B = 1 where rows share them
+    def location_scale(self, batch: Shown) -> tuple[Tensor, Tensor]: ...
 
-    def rows_at(
-        self, batch: Shown, theta: Tensor
-    ) -> Tensor: ...  # the part of ``elbo_rows`` that depends on θ [S, B, D]: [S, B]
+    # the part of ``elbo_rows`` that depends on θ [S, B, D]: [S, B]
+    def rows_at(self, batch: Shown, theta: Tensor) -> Tensor: ...
 
 
 @runtime_checkable
 class GlobalLatent(LocationScale[Shown], Protocol[Shown], metaclass=ModuleProtocol):
-    """One θ for all rows of a data set, which has so many."""
+    """One θ for all N rows of a data set."""
 
     @property
-    def n_data(self) -> int: ...  # N; 0 where there are no rows
+    def n_data(self) -> int: ...  # N; 0: there are no rows
 
 
 @runtime_checkable
 class RowContext(NormalNoise[Shown], Protocol[Shown], metaclass=ModuleProtocol):
-    """Normal noise, and a context of each row that its coefficient can be learnt from.
+    """Normal noise, and a context for each row from which a coefficient can be learned.
 
     The context distinguishes rows: their inputs, and their labels if there are any.
     """
@@ -157,18 +153,17 @@ class RowContext(NormalNoise[Shown], Protocol[Shown], metaclass=ModuleProtocol):
 
 @runtime_checkable
 class PathDerivative(Pathwise[Shown], Protocol[Shown]):
-    """A bound that can hold q fixed in log q, so that it moves with the draws only."""
+    """A bound that can hold q fixed in log q, so that gradients pass through the draws only."""
 
-    def path_rows(
-        self, batch: Shown, noise: Tensor
-    ) -> Tensor: ...  # log p(x, z) − log q̄(z|x) [S, B], q̄ without gradient
+    # log p(x, z) − log q̄(z|x) [S, B], q̄ without gradient
+    def path_rows(self, batch: Shown, noise: Tensor) -> Tensor: ...
 
 
 @runtime_checkable
 class FactoredGuide(Trainable, Protocol[Shown]):
     """q(θ) = Π_i q_i(θ_i) of one θ for all rows.
 
-    The i-th entry of every parameter [P] belongs to q_i only.
+    The i-th entry of every parameter [P] affects q_i only.
     """
 
     # θ ~ q, no gradient [S, P]
@@ -176,6 +171,6 @@ class FactoredGuide(Trainable, Protocol[Shown]):
 
     def log_q_each(self, theta: Tensor) -> Tensor: ...  # log q_i(θ_si) [S, P]
 
-    # log p(x, θ) of the whole data set [S], and the sum of its terms with θ_i, as far as they are
-    # separable [S, P]
+    # log p(x, θ) of the whole data set [S], and for each i the sum of its separable terms that
+    # contain θ_i [S, P]
     def log_joint_each(self, batch: Shown, theta: Tensor) -> tuple[Tensor, Tensor]: ...

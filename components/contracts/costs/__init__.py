@@ -1,1 +1,1 @@
-"""Costs of the training of a run, counted where they occur."""
+"""Counted costs of training and of attacks."""

@@ -1,10 +1,9 @@
 """Counted costs of a run: evaluations of the log density and of its gradient, rows through the model,
 steps of an environment.
 
-The runner counts while a method is initialised, takes steps and makes its posterior, not while
-predictions of it are scored.
-What a method asks of its model is counted by the model (``meters``); ``count`` is for work that no
-capability shows: compiled sweeps, environments, closed forms.
+The runner counts while a method is initialised, takes steps and builds its posterior, but not while
+predictions are scored.  The model counts its own evaluations (``meters``); ``count`` is for work
+outside the capabilities: compiled sweeps, environments, closed forms.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from components.errors import BudgetSpentError
 
 @dataclass
 class Costs:
-    """Counts of one replicate, or of all that are computed together.
+    """Counts of one replicate, or of all replicates that are computed together.
 
-    An evaluation is of one log density at one θ (a chain, a particle, a draw), on all rows or on a
-    minibatch.
+    One evaluation computes one log density at one θ (a chain, a particle, a draw), on all rows or
+    on a minibatch.
     """
 
-    densities: int = 0  # evaluations of the log density, those that a gradient needs among them
+    densities: int = 0  # evaluations of the log density, including those for gradients
     gradients: int = 0  # evaluations of its gradient: backward passes, or closed forms
     forwards: int = 0  # rows through the model: rows × particles or draws
-    environment_steps: int = 0  # of games
+    environment_steps: int = 0  # steps of games
 
     def counts(self) -> dict[str, int]:
-        """The kinds that have occurred."""
+        """The nonzero counts by name."""
         return {f.name: n for f in fields(self) if (n := getattr(self, f.name))}
 
 
@@ -43,7 +42,7 @@ class ForwardCosts(Costs):
 
 
 class _Current(threading.local):
-    costs: Costs | None = None  # None: nothing is counted
+    costs: Costs | None = None  # None: counting is off
     limits: Mapping[str, float] = {}  # of costs, by kind
 
 
@@ -51,7 +50,7 @@ _current = _Current()
 
 
 def pause() -> Costs | None:
-    """Stops counting until ``resume`` gets what this returns.
+    """Stop counting until ``resume`` receives the returned value.
 
     Raises:
         BudgetSpentError: costs have exceeded a limit of ``counting``.
@@ -65,26 +64,26 @@ def pause() -> Costs | None:
 
 
 def resume(costs: Costs | None) -> None:
-    """Counts again, if it was counted before ``pause``."""
+    """Resume counting if it was on before ``pause``."""
     _current.costs = costs
 
 
 @contextmanager
 def counting(costs: Costs | None, limits: Mapping[str, float] | None = None) -> Iterator[None]:
-    """Counts what this thread evaluates inside, within limits by kind; None: does not count it."""
-    before = (_current.costs, _current.limits)
+    """Count the evaluations of this thread inside, within limits by kind; None: do not count."""
+    outer = (_current.costs, _current.limits)
     _current.costs = costs
     _current.limits = limits or {}
     try:
         yield
     finally:
-        _current.costs, _current.limits = before
+        _current.costs, _current.limits = outer
 
 
 def count(
     densities: int = 0, gradients: int = 0, forwards: int = 0, environment_steps: int = 0
 ) -> None:
-    """Adds to the costs of the training step in which it is called; elsewhere it does nothing."""
+    """Add to the costs of the current training step; a no-op outside of one."""
     costs = _current.costs
     if costs is not None:
         costs.densities += densities
@@ -95,24 +94,24 @@ def count(
 
 @contextmanager
 def counting_gradients(n: int = 1) -> Iterator[None]:
-    """Counts n evaluations, each with its gradient, for every log density that is evaluated inside;
-    its backward pass needs no hook.
+    """Count n evaluations with gradients for every log density evaluated inside, without a hook on
+    its backward pass.
 
-    n is the number of densities that are mapped over (``torch.func.vmap``), which no hook sees.  A
-    density that is not the target's, such as a method's own q, counts nothing."""
+    n is the number of densities mapped over by ``torch.func.vmap``, inside which hooks do not run.
+    Densities other than the target, such as a method's own q, are not counted."""
     costs = pause()
-    one = ForwardCosts()
-    resume(None if costs is None else one)
+    per_call = ForwardCosts()
+    resume(None if costs is None else per_call)
     try:
         yield
     finally:
         resume(costs)
-    count(n * one.densities, n * one.densities, n * one.forwards)
+    count(n * per_call.densities, n * per_call.densities, n * per_call.forwards)
 
 
 def count_backward(costs: Costs, value: Tensor, evaluations: int) -> None:
-    """Counts so many gradients whenever a derivative is taken back through ``value``, and as many
-    again where the derivative is differentiated in its turn (``create_graph``)."""
+    """Count the given gradients at each backward pass through ``value``, and again if the
+    derivative itself is differentiated (``create_graph``)."""
     if value.requires_grad and not isinstance(costs, ForwardCosts):
 
         def add(_: Tensor) -> None:

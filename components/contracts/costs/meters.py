@@ -1,7 +1,7 @@
-"""Models and densities that count what is asked of them, whoever asks.
+"""Models and densities that count their own evaluations, for any caller.
 
 The runner changes the class of a built model to a subclass of itself in which the methods of
-capabilities count; methods that these call in turn do not.
+capabilities count; nested calls of these methods do not.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from components.contracts.costs.counts import Costs, count_backward, pause, resu
 
 T = TypeVar("T")
 
-# Of the costs, the arguments after self and the result: another result in its place, or None
+# (costs, arguments after self, result) -> replacement of the result, or None
 Meter = Callable[[Costs, tuple[Any, ...], Any], Any]
 
 
 def _count_draws(costs: Costs, value: Tensor, draws: int, rows: int) -> None:
-    """Counts a log density of so many rows at so many draws, and what is taken back through it."""
+    """Count a log density of the given rows and draws, and backward passes through it."""
     costs.densities += draws
     costs.forwards += draws * rows
     count_backward(costs, value, draws)
@@ -33,7 +33,7 @@ def _density(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
 
 
 def _log_likelihood(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
-    if result.shape[1]:  # [K, B]; a density has no rows, and counts by itself
+    if result.shape[1]:  # [K, B]; a density without rows counts once per draw
         _count_draws(costs, result, len(result), given[1].n_rows)
 
 
@@ -67,7 +67,7 @@ def _with_derivative(costs: Costs, given: tuple[Any, ...], result: Any) -> Any:
 
 
 def _n_draws(noise: Any) -> int:
-    """S of the noise that a bound reads; 1: it reads none."""
+    """Number S of noise draws that a bound reads; 1: it reads no noise."""
     try:
         draws: int = len(noise) if isinstance(noise, Tensor) else noise.n_draws
     except AttributeError:
@@ -109,7 +109,7 @@ def _fit(costs: Costs, given: tuple[Any, ...], result: Any) -> None:
 
 
 METERS: dict[str, Meter] = {
-    # of ``LogJoint``; its prior alone costs nothing
+    # of ``LogJoint``; evaluating only the prior is not counted
     "log_likelihood": _log_likelihood,
     "score": _score,
     "draw_block": _draw_block,
@@ -133,10 +133,10 @@ METERS: dict[str, Meter] = {
     "log_transition": _density_of_states,
     "log_observation": _density_of_states,
     "log_predictive": _density_of_states,
-    # of what gives a model in its turn
+    # of objects that return another model
     "at": lambda costs, given, result: metered(result),
     "integrate_out": lambda costs, given, result: metered(result),
-    # of what is fitted in one go
+    # of models fitted in a single call
     "coefficients": _fit,
     "fit": _fit,
     "counts": _fit,
@@ -144,9 +144,11 @@ METERS: dict[str, Meter] = {
 
 
 def metered(model: T) -> T:
-    """The same object with methods that count; its class is a subclass of its own."""
+    """The same object with counting methods; its class becomes a subclass of the original class."""
     plain: type = type(model)
-    with suppress(TypeError):  # Python lets no class of C change: it counts by itself, if at all
+    with suppress(
+        TypeError
+    ):  # the class of an object implemented in C cannot change: it must count itself
         object.__setattr__(model, "__class__", _metered_class(plain))
     return model
 
@@ -164,7 +166,7 @@ def _metered_class(cls: type) -> type:
 
 
 def _count_calls(plain: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
-    """A method that counts its calls, and nothing that it calls in turn."""
+    """Wrap a method so that its calls are counted, but not the calls that it makes."""
 
     @wraps(plain)
     def method(self: Any, *args: Any, **named: Any) -> Any:
@@ -178,7 +180,7 @@ def _count_calls(plain: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
         try:
             other = meter(costs, (*args, *named.values()), result)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            return result  # a method of a user's own that has only the name in common
+            return result  # a user's method that shares only the name
         return result if other is None else other
 
     return method

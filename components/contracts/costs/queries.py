@@ -1,7 +1,7 @@
 """Costs of an attack: rows that the attacked model predicts for it, and rows of gradients.
 
-They are counted by the victim that an attack is shown, whatever the attack does with the answers, and
-apart from the costs of training (``counts``): nothing is counted outside ``counting_queries``.
+The victim counts every query of an attack, however its answers are used, and separately from the
+costs of training (``counts``).  Nothing is counted outside ``counting_queries``.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 @dataclass
 class Queries:
-    """Counts of the evaluation of one attack, over all of its sizes.
+    """Query counts of one attack's evaluation, summed over its sizes.
 
     A row of a victim with several draws or members counts once.
     """
 
-    forwards: int = 0  # rows predicted, those that a gradient needs among them
-    gradients: int = 0  # rows of gradients in the input; of a Jacobian one for each class
-    cpu_seconds: float = 0.0  # inside ``counting_queries``
+    forwards: int = 0  # rows predicted, including those for gradients
+    gradients: int = 0  # rows of input gradients; one per class for a Jacobian
+    cpu_seconds: float = 0.0  # CPU seconds inside ``counting_queries``
 
 
 class _CurrentQueries(threading.local):
-    queries: Queries | None = None  # None: nothing is counted
+    queries: Queries | None = None  # None: counting is off
 
 
 _current = _CurrentQueries()
@@ -34,19 +34,20 @@ _current = _CurrentQueries()
 
 @contextmanager
 def counting_queries(queries: Queries) -> Iterator[None]:
-    """Counts what this thread asks of victims inside, and CPU seconds of the process."""
-    before = _current.queries
+    """Count this thread's queries of victims inside the context, and the CPU seconds of the
+    process."""
+    outer = _current.queries
     _current.queries = queries
-    began = time.process_time()
+    start_time = time.process_time()
     try:
         yield
     finally:
-        queries.cpu_seconds += time.process_time() - began
-        _current.queries = before
+        queries.cpu_seconds += time.process_time() - start_time
+        _current.queries = outer
 
 
 def count_queries(forwards: int = 0, gradients: int = 0) -> None:
-    """Adds to the costs of the attack in which it is called; elsewhere it does nothing."""
+    """Add to the costs of the current attack; a no-op outside of one."""
     queries = _current.queries
     if queries is not None:
         queries.forwards += forwards

@@ -1,1 +1,1 @@
-"""Components of users: what their classes must declare, and what their methods must return."""
+"""Users' components: required declarations of their classes and results of their methods."""

@@ -1,5 +1,5 @@
-"""Calls of a user's component: what its methods raise, draw and return, in one line that names its
-file."""
+"""Calls of a user's component: one-line errors, with the file, for exceptions, global random draws
+and invalid results of its methods."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ C = TypeVar("C", bound=type)
 
 
 class Contract(NamedTuple):
-    """Requirement on the returned value of a method."""
+    """Requirement on the value that a method returns."""
 
-    requirement: str  # in words, after "must return"
+    requirement: str  # completes "must return"
     # component, arguments, returned value
     is_met: Callable[[Any, tuple[Any, ...], Any], bool]
 
 
 def is_own_error(error: BaseException) -> bool:
-    """True for an error that says in its own words what is wrong, that memory has run out, or for
-    Ctrl-C."""
+    """True for errors that pass unchanged: errors for users, out of memory, and Ctrl-C."""
     ours = type(error).__module__.partition(".")[0] in ("components", "runner")
     return ours or isinstance(error, MemoryError | torch.OutOfMemoryError | KeyboardInterrupt)
 
 
 @cache
 def watch_class(role: str, cls: C) -> C:
-    """The class of a user with its role's methods watched.
+    """A user's class with checks around the methods of its role.
 
-    They raise ConfigMismatchError, in one line that names the file, where they raise anything, end
-    the process, draw from a global stream or return what the role does not take."""
+    These methods raise ConfigMismatchError, with a one-line message that names the file, if the
+    user's code raises an error, exits the process, draws from a global stream or returns an invalid
+    value."""
     base = role_base_class(cls)
     methods = (
         {} if base is None else {name: _watch_method(role, cls, name) for name in METHODS[base]}
@@ -66,7 +66,7 @@ def _watch_method(role: str, cls: type, name: str) -> Callable[..., Any]:
     @wraps(method)
     def call(self: Any, *given: Any, **named: Any) -> Any:
         where = f"{role}={self.name}: {name}"
-        before = stand()
+        streams = stand()
         try:
             with preserve_settings():
                 returned = method(self, *given, **named)
@@ -74,14 +74,14 @@ def _watch_method(role: str, cls: type, name: str) -> Callable[..., Any]:
             if is_own_error(error):
                 raise
             raise refusal(where, error, method) from error
-        if stream := drawn_from(before):
+        if stream := drawn_from(streams):
             raise GlobalStreamError(
-                f"{where} draws from {stream} global stream, or seeds it; "
+                f"{where} draws from {stream} global stream or seeds it; "
                 f"{GLOBAL_STREAM_FIXES[stream]} ({format_code_location(method)})"
             )
         if contract and not contract.is_met(self, (*given, *named.values()), returned):
             raise ConfigMismatchError(
-                f"{where} returns {_describe(returned)}, must return {contract.requirement} "
+                f"{where} returns {_describe(returned)} but must return {contract.requirement} "
                 f"({format_code_location(method)})"
             )
         return returned
@@ -90,7 +90,7 @@ def _watch_method(role: str, cls: type, name: str) -> Callable[..., Any]:
 
 
 def _describe(value: object) -> str:
-    """Type of a value, of a tensor its size and dtype, of a tuple the types in it."""
+    """Type of a value; for a tensor dtype and size, for a tuple the types of its elements."""
     name = type(value).__name__
     if isinstance(value, Tensor):
         return f"{value.dtype} {list(value.shape)}"
@@ -130,7 +130,7 @@ def _dtypes(state: Any) -> dict[str, torch.dtype]:
 
 
 def _is_posterior(inference: Any, given: tuple[Any, ...], returned: Any) -> bool:
-    # variants have one posterior each
+    # each variant has its own posterior
     return bool(inference.variants()) or all(
         isinstance(returned, POSTERIORS[word]) for word in inference.provides
     )
@@ -160,37 +160,39 @@ def _is_estimate(gradient: Any, given: tuple[Any, ...], returned: Any) -> bool:
 
 
 CONTRACTS: dict[tuple[type, str], Contract] = {
-    (roles.Dataset, "load"): Contract("a problem of the kind that the class has", _is_problem),
+    (roles.Dataset, "load"): Contract("a problem of the kind that the class declares", _is_problem),
     (roles.Model, "build"): Contract(
         "an object with the capabilities in offers",
         lambda model, given, returned: not missing(returned, model.capabilities()),
     ),
     (roles.Inference, "init"): Contract("the state, a dataclass", _is_state),
     (roles.Inference, "step"): Contract(
-        "(state, info): a state of the class and the dtypes that it is given, numbers or tensors by name",
+        "(state, info): a state with the class and dtypes of the given one, and numbers or tensors "
+        "by name",
         _is_step,
     ),
     (roles.Inference, "posterior"): Contract(
         "a posterior with the protocols in provides", _is_posterior
     ),
     (roles.Gradient, "estimate"): Contract(
-        "(gradients, terms, state): a list with one for each parameter, a dictionary of tensors",
+        "(gradients, terms, state): a list with one gradient per parameter, a dictionary of "
+        "tensors, the state",
         _is_estimate,
     ),
     (roles.Block, "terms"): Contract(
         "Terms", lambda block, given, returned: isinstance(returned, Terms)
     ),
     (attackers.Evasion, "perturb"): Contract(
-        "finite numbers in a tensor like x",
+        "a tensor of finite numbers with the shape and dtype of x",
         lambda attacker, given, returned: (
             _is_like(given[1], returned) and bool(returned.isfinite().all())
         ),
     ),
     (attackers.Contamination, "corrupt"): Contract(
-        "a tensor like the observations",
+        "a tensor with the shape and dtype of the observations",
         lambda attacker, given, returned: _is_like(given[0].y, returned),
     ),
     (attackers.Opponent, "act"): Contract(
-        "a number of an action for each replicate, torch.long, from 0", _are_actions
+        "an action number ≥ 0 for each replicate, torch.long", _are_actions
     ),
 }

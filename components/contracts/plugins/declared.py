@@ -13,7 +13,7 @@ from components.contracts.requirements import gives_requirement
 from components.contracts.user_code import format_code_location
 from components.errors import ConfigMismatchError
 
-# Methods that a class must define itself, by the base that it derives from, and their signatures.
+# Methods that a class must define itself, with their signatures, by base class.
 METHODS: dict[type, dict[str, str]] = {
     roles.Dataset: {"load": "load(self, rng, setting) -> Problem"},
     roles.Model: {"build": "build(self, problem, rng) -> built model"},
@@ -45,8 +45,8 @@ TARGETS = frozenset(get_args(problems.Target))
 VALUES = frozenset(get_args(problems.Values))
 DOMAINS = frozenset(get_args(problems.Domain))
 
-# Words that a class variable, or a field of ``requires``, may hold: it is one of them, a set of
-# them, or a dictionary of such sets by kind of problem.
+# Allowed words in a class variable or a field of ``requires``: one word, a set of words, or a
+# dictionary of such sets by kind of problem.
 WORDS: dict[str, frozenset[str]] = {
     "kind": KINDS,
     "label_kind": TARGETS,
@@ -81,26 +81,27 @@ REQUIRED: dict[type, tuple[str, ...]] = {
 
 
 def is_foreign(cls: type) -> bool:
-    """True for a class of a user."""
+    """True for a user's class."""
     return cls.__module__.partition(".")[0] != "components"
 
 
 def role_base_class(cls: type) -> type | None:
-    """The base class of its role; None: it derives from none."""
+    """The base class of its role; None: it does not derive from one."""
     return next((base for base in METHODS if issubclass(cls, base)), None)
 
 
 def check_declared(role: str, name: str, cls: type) -> None:
-    """Compares what a class of a user declares with what its role asks.
+    """Compare the declarations of a user's class with the requirements of its role.
 
     Raises:
-        ConfigMismatchError: it derives from no base of its role, lacks a method or a class
-            variable, or one holds an unknown word."""
+        ConfigMismatchError: it does not derive from a base class of its role, lacks a method or a
+        class variable, or declares an unknown word."""
     where = f"{role}={name} ({format_code_location(cls)})"
     base = role_base_class(cls)
     if base is None:
         raise ConfigMismatchError(
-            f"{where}: {cls.__name__} derives from no base of components.contracts; a {role} must"
+            f"{where}: {cls.__name__} does not derive from a base class in components.contracts, "
+            f"which a {role} requires"
         )
     _check_methods(where, cls, base)
     for variable in REQUIRED.get(base, ()):

@@ -1,4 +1,4 @@
-"""The streams of random numbers that a whole process shares: draws from them cannot be repeated."""
+"""Process-wide streams of random numbers, from which draws are not reproducible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import torch
 GLOBAL_STREAM_FIXES = {
     "Python's": "draw with random.Random(seed), the seed drawn from a generator of rng",
     "NumPy's": "draw with numpy.random.default_rng(seed), the seed drawn from a generator of rng",
-    "PyTorch's": "give a generator of rng to what draws, or seed it inside torch.random.fork_rng()",
+    "PyTorch's": "pass a generator of rng to the function that draws, or seed it inside "
+    "torch.random.fork_rng()",
 }
 
 
@@ -26,5 +27,5 @@ def stand() -> dict[str, Any]:
 
 
 def drawn_from(before: dict[str, Any]) -> str | None:
-    """The name of one that has moved since; None: none has."""
+    """Name of a stream that has advanced since then; None: none has."""
     return next((name for name, state in stand().items() if state != before[name]), None)

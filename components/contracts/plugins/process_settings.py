@@ -1,4 +1,4 @@
-"""Settings of the whole process that code of a user may change and ours relies on."""
+"""Settings of the process that a user's code may change and the runner relies on."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any
 
 @contextmanager
 def preserve_settings() -> Iterator[None]:
-    """Puts back the present folder, and PyTorch's default dtype, default device and gradient
+    """Restore the working directory, and PyTorch's default dtype, default device and gradient
     mode."""
     folder = _folder()
-    before = _torch_settings()
+    settings = _torch_settings()
     try:
         yield
     finally:
         if folder is not None and _folder() != folder:
             os.chdir(folder)
         after = _torch_settings()
-        if after is not None and after != before:
-            _restore_torch(before)
+        if after is not None and after != settings:
+            _restore_torch(settings)
 
 
 def _folder() -> str | None:
     try:
         return os.getcwd()
-    except OSError:  # it was removed
+    except OSError:  # the directory was removed
         return None
 
 
@@ -41,7 +41,7 @@ def _torch_settings() -> tuple[Any, Any, bool] | None:
 
 
 def _restore_torch(before: tuple[Any, Any, bool] | None) -> None:
-    """``before`` None: PyTorch's own, since the code that changed them imported it."""
+    """Restore the settings; ``before`` None: PyTorch's defaults, because user code imported it."""
     import torch
 
     dtype, device, has_gradient = (torch.float32, None, True) if before is None else before

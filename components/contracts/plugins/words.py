@@ -1,4 +1,4 @@
-"""Words that a class declares for protocols: their names in snake case, as LogJoint is log_joint."""
+"""Words that a class declares for protocols: their names in snake case, for example log_joint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protocols of posteriors: metrics, attacks, figures and files read nothing else.
+"""Protocols of posteriors, the only interface for metrics, attacks, figures and files.
 
 An inference method lists in ``provides`` the protocols that its posteriors implement.
 """

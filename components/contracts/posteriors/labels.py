@@ -1,7 +1,4 @@
-"""Posteriors that predict labels: a predictive, draws, a fit, a module.
-
-It also holds a method's own figures and files.
-"""
+"""Posteriors that predict labels, and the optional draws, fit, module, figures and files."""
 
 from __future__ import annotations
 
@@ -20,16 +17,16 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Predicts(Protocol):
-    """A posterior predictive: the only ``predict`` there is."""
+    """A posterior predictive; ``predict`` is defined only here."""
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive: ...  # x [B, D]
 
 
 @runtime_checkable
 class Redraws(Predicts, Protocol):
-    """A posterior predictive based on draws that can be reduced in number.
+    """A posterior predictive based on draws, of which a smaller number can be used.
 
-    An attack follows it at each step.
+    Attacks use it for the gradient of each step.
     """
 
     # None: always the same n
@@ -38,9 +35,9 @@ class Redraws(Predicts, Protocol):
 
 @runtime_checkable
 class PredictsInReverse(Predicts, Protocol):
-    """A posterior predictive that may have its input derivative written out, without a graph.
+    """A posterior predictive with an optional explicit input derivative, without an autograd graph.
 
-    None: not available for this one.
+    None: not available.
     """
 
     def reverse(
@@ -52,12 +49,12 @@ class PredictsInReverse(Predicts, Protocol):
 
 @runtime_checkable
 class CastablePosterior(Predicts, Protocol):
-    """A posterior predictive that may have a copy in another floating-point format.
+    """A posterior predictive that can be copied to another floating-point format.
 
     The copy takes inputs x in that format.
     """
 
-    # None: its inputs have no such copy
+    # None: its inputs cannot be converted
     def in_format(self, dtype: torch.dtype) -> Predicts | None: ...
 
 
@@ -78,10 +75,10 @@ class HoldsDraws(Protocol):
     def draws(self) -> Tensor: ...  # [C, N, P]
 
     @property
-    def start(self) -> Tensor: ...  # [C, P] where the chains began
+    def start(self) -> Tensor: ...  # [C, P] initial states of the chains
 
     @property
-    def names(self) -> list[str]: ...  # of the P' parameters; empty where they have none
+    def names(self) -> list[str]: ...  # of the P' parameters; empty: unnamed
 
     @property
     def stats(self) -> dict[str, Tensor]: ...  # [C, N] each
@@ -119,7 +116,7 @@ class HoldsDraws(Protocol):
 
 @runtime_checkable
 class HoldsFit(Predicts, Protocol):
-    """A posterior that is an estimator and its fit.
+    """A posterior that consists of an estimator and its fit.
 
     Attacks use ``contracts.capabilities`` of the estimator.
     """
@@ -144,7 +141,7 @@ class HoldsModule(Protocol):
 
 @runtime_checkable
 class DrawsInBulk(Protocol):
-    """A posterior known in closed form, and draws of its parameters that stand for it."""
+    """A posterior in closed form that also returns draws of its parameters."""
 
     @property
     def bulk_draws(self) -> HoldsDraws: ...
@@ -152,7 +149,7 @@ class DrawsInBulk(Protocol):
 
 @runtime_checkable
 class Defends(Predicts, Protocol):
-    """A defended classifier that can show what lies under its defence."""
+    """A defended classifier that exposes the classifier without its defence."""
 
     @property
     def undefended(self) -> Predicts: ...
@@ -160,26 +157,26 @@ class Defends(Predicts, Protocol):
 
 @runtime_checkable
 class Analyses(Protocol):
-    """A posterior that has more to say than what it predicts: scores and figures of its own."""
+    """A posterior with its own scores and figures besides its predictions."""
 
     # numbers, or [R] where replicates are a dimension
     def scores(self) -> Mapping[str, Tensor | float]: ...
 
     def figures(self) -> dict[str, Figure]:
-        """Figures by name; none for a class that inherits this."""
+        """Figures by name; none by default."""
         return {}
 
 
 @runtime_checkable
 class WritesFiles(Protocol):
-    """A posterior that leaves files of its own in a run's folder."""
+    """A posterior that writes its own files to a run's folder."""
 
-    def artefacts(self, folder: Path) -> list[Path]: ...  # the paths of the written files
+    def artefacts(self, folder: Path) -> list[Path]: ...  # paths of the written files
 
 
 @runtime_checkable
 class DensityPosterior(Protocol):
-    """A posterior of θ that may have a known density."""
+    """A posterior of θ with an optional density."""
 
-    # log q(θ), [n, P] -> [n]; None: it is not
+    # log q(θ), [n, P] -> [n]; None: not known
     def log_density(self, theta: Tensor) -> Tensor | None: ...

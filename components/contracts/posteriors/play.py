@@ -19,12 +19,11 @@ class Played(Protocol):
     def beside(self) -> Tensor: ...
 
     @property
-    def firsts(
-        self,
-    ) -> Tensor: ...  # share of action 0, agent and each opponent [1 + M, R, t]; empty likewise
+    # share of action 0, for the agent and each opponent [1 + M, R, t]; empty: not recorded
+    def firsts(self) -> Tensor: ...
 
     @property
-    # [R, A] expected value of each action of the agent in the present state
+    # [R, A] expected value of each action of the agent in the current state
     def values(self) -> Tensor: ...
 
     @property
@@ -35,7 +34,7 @@ class Played(Protocol):
     def beliefs(self) -> dict[str, Tensor]: ...  # scores of beliefs about the opponents [R]
 
     @property
-    def s(self) -> Tensor: ...  # where the next episode begins [R, …]
+    def s(self) -> Tensor: ...  # initial states of the next episode [R, …]
 
     def values_at(self, s: Tensor) -> Tensor: ...  # ``values`` in states s [R, …]
 

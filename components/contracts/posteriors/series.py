@@ -1,4 +1,4 @@
-"""Posteriors of a series: its states, signal, future and parts, and the effect of inputs."""
+"""Posteriors of a series: states, signal, forecasts, components, and effects of inputs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Signal(NamedTuple):
 class SmoothedSignal(SmoothedStates, Protocol):
     """The signal behind the observations.
 
-    It is scored if the truth of the signal is known and the truth of the states is not.
+    It is scored if the true signal is known and the true states are not.
     """
 
     @property
@@ -50,7 +50,7 @@ class SmoothedSignal(SmoothedStates, Protocol):
 
 @runtime_checkable
 class FilteredStates(SmoothedStates, Protocol):
-    """The same summaries, of p(x_t | y_1:t), for the times so far: T is ``t``."""
+    """The same summaries of p(x_t | y_1:t), for the T = ``t`` times filtered so far."""
 
     @property
     def t(self) -> int: ...  # times filtered so far
@@ -62,13 +62,13 @@ class FilteredStates(SmoothedStates, Protocol):
     def log_normaliser(self) -> Tensor: ...  # log ∏_t ∫ G_t dπ_t|t−1 [R]
 
     @property
-    # whether the potentials G are likelihoods, and the normaliser the evidence
+    # True: the potentials G are likelihoods, and the normaliser is the evidence
     def evidence(self) -> bool: ...
 
 
 @runtime_checkable
 class SeriesDraws(SmoothedStates, Protocol):
-    """States that were drawn together with the parameters of a model of the whole series."""
+    """States that are drawn jointly with the parameters of a model of the whole series."""
 
     @property
     def parameters(self) -> HoldsDraws: ...  # [R·C, N, P]
@@ -76,11 +76,10 @@ class SeriesDraws(SmoothedStates, Protocol):
 
 @runtime_checkable
 class Forecasts(Protocol):
-    """Parameter draws of a series that each forecast its future: equal parts of a mixture."""
+    """Forecasts from parameter draws of a series, as a mixture with equal weights."""
 
-    def forecast(
-        self, series: Series, horizon: int, generator: torch.Generator
-    ) -> Predictive: ...  # of y_{T+1} … y_{T+H} given y_1:T [S, H, dy]
+    # of y_{T+1} … y_{T+H} given y_1:T [S, H, dy]
+    def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> Predictive: ...
 
     def log_likelihood(self, series: Series) -> Tensor: ...  # log p(y_1:T | θ) of each draw [S]
 
@@ -95,13 +94,14 @@ class Part(NamedTuple):
 
 
 class ForecastMoments(NamedTuple):
-    """Joint moments of y_{T+1} … y_{T+H} given y_1 … y_T and each of S draws, all of one weight."""
+    """Joint moments of y_{T+1} … y_{T+H} given y_1 … y_T and each of S draws with equal weights."""
 
     mean: Tensor  # [S, H]
     covariance: Tensor  # [S, H, H]
 
     def sums(self, weights: Tensor) -> GaussianMixture:
-        """Exact law of K weighted sums of the H values, weights [K, H]: a mixture [S, K, 1]."""
+        """Exact distribution of K weighted sums of the H values, weights [K, H]: a mixture [S, K,
+        1]."""
         variance = (weights @ self.covariance * weights).sum(2)
         return GaussianMixture((self.mean @ weights.T).unsqueeze(2), variance.unsqueeze(2))
 
@@ -110,13 +110,12 @@ class ForecastMoments(NamedTuple):
 class StructuralPosterior(Forecasts, Protocol):
     """Draws of a structural series.
 
-    They forecast from every time in one pass, and several times jointly, and take the series
-    apart into what each block adds and what is left.
+    They provide one-step forecasts from every time in one pass, joint forecasts of several times,
+    and a decomposition of the series into the contributions of blocks and a residual.
     """
 
-    def one_ahead(
-        self, series: Series, n: int, generator: torch.Generator
-    ) -> GaussianMixture: ...  # of each of the last n given all before it [S, n, 1]
+    # of each of the last n values given all earlier values [S, n, 1]
+    def one_ahead(self, series: Series, n: int, generator: torch.Generator) -> GaussianMixture: ...
 
     def joint_forecast(
         self, series: Series, horizon: int, generator: torch.Generator
@@ -126,26 +125,26 @@ class StructuralPosterior(Forecasts, Protocol):
     def series(self) -> Series: ...
 
     @property
-    def components(self) -> list[Part]: ...  # empty: none is drawn yet
+    def components(self) -> list[Part]: ...  # empty: not drawn yet
 
     @property
-    # of one-step forecasts, by their sd; NaN where nothing is seen [T]
+    # one-step forecast errors divided by their sd; NaN where y is missing [T]
     def residuals(self) -> Tensor: ...
 
 
 @runtime_checkable
 class Selects(Protocol):
-    """Columns, a subset of them in each draw."""
+    """Variable selection: each draw includes a subset of the columns."""
 
     @property
-    def inclusion(self) -> dict[str, float]: ...  # inclusion probability of each
+    def inclusion(self) -> dict[str, float]: ...  # inclusion probability of each column
 
     @property
-    # probability that an included coefficient is positive; never included: 1
+    # probability that an included coefficient is positive; 1 if never included
     def positive(self) -> dict[str, float]: ...
 
     @property
-    # total effect of a unit, by input, for effects that last [S]
+    # total effect of one unit by input, for persistent effects [S]
     def long_run(self) -> dict[str, Tensor]: ...
 
     @property

@@ -1,4 +1,4 @@
-"""The roles, and what passes between them; attackers are in ``contracts.attackers``.
+"""The roles and the data passed between them; attackers are in ``contracts.attackers``.
 
 A component is a frozen pydantic model: its fields are its configuration (types and constraints
 here, every default in its YAML), its methods are the science.  Nothing in this package imports

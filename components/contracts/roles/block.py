@@ -7,7 +7,7 @@ from components.contracts.structural import Facts, Terms
 
 
 class Block(Component):
-    """One of the parts that add up to a structural time series; it lives only inside models.
+    """An additive part of a structural time series; blocks exist only inside models.
 
     y_t = F_t α_t + ε_t,   α_{t+1} = G α_t + N(0, diag W(σ)): a block adds d states.
 
@@ -39,10 +39,10 @@ class Block(Component):
     """
 
     def terms(self, facts: Facts) -> Terms:
-        """States and columns of the block, their dynamics, and the priors of unknown quantities.
+        """States and columns of the block, their dynamics, and priors of unknown quantities.
 
         Args:
-            facts: the observed series [n], its units, and names of its covariates.
+            facts: the observed series [n], its units, and the names of its covariates.
 
         Returns:
             The terms: rows F [n, d], base transition G [d, d], first moments [d], priors.

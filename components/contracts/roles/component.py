@@ -16,7 +16,7 @@ from components.contracts.requirements import Requirements, inherit_requirements
 if TYPE_CHECKING:
     from components.contracts.problems import Target
 
-# Types of keys that are numbers in an interval.
+# types of numeric keys restricted to an interval
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
 ZeroToBelowOne = Annotated[float, Field(ge=0, lt=1)]
 AboveZeroToOne = Annotated[float, Field(gt=0, le=1)]
@@ -34,7 +34,7 @@ def _increasing(values: list[T], info: ValidationInfo) -> list[T]:
 Increasing = AfterValidator(_increasing)  # of a list of numbers
 Item = TypeVar("Item")
 NonEmptyList = Annotated[list[Item], Field(min_length=1)]
-# name -> number or tensor: for diagnostics, never needed by the next step
+# name -> number or tensor: diagnostics, never read by the next step
 Info = dict[str, Any]
 
 
@@ -45,21 +45,21 @@ class Setting:
     data_dir: Path
     device: torch.device
     dtype: torch.dtype
-    replicates: int  # > 1 only for datasets that carry replicates as a leading tensor dimension
+    replicates: int  # > 1 only for datasets with replicates as a leading tensor dimension
     offline: bool = False  # True: attempt no download
 
     def place(self, value: Tensor) -> Tensor:
-        """The same numbers on the device and in the type of the run."""
+        """The same numbers on the device and with the dtype of the run."""
         return value.to(device=self.device, dtype=self.dtype)
 
     def tensor(self, values: Any) -> Tensor:
-        """Numbers or an array of them, on the device and in the type of the run."""
+        """Convert numbers or an array to a tensor on the device and with the dtype of the run."""
         return torch.tensor(values, dtype=self.dtype, device=self.device)
 
 
 class StrictKeys(BaseModel):
-    """Keys of a mapping in a YAML: an unknown one is an error that names it, and no value is
-    converted to another type."""
+    """Keys of a YAML mapping; unknown keys are errors, and values are not converted to other
+    types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -69,9 +69,9 @@ class Component(StrictKeys, protected_namespaces=(), allow_inf_nan=False):
 
     # requirements on the other components of a run
     requires: ClassVar[Requirements] = Requirements()
-    # keys that the components inside it inherit
+    # keys inherited by its nested components
     inherited_keys: ClassVar[Set[str]] = frozenset()
-    # keys of its YAML that belong to the evaluation
+    # keys of its YAML for the evaluation
     threat_keys: ClassVar[Set[str]] = frozenset()
     # keys that name user code, "module:function"
     imports: ClassVar[Set[str]] = frozenset()
@@ -83,21 +83,22 @@ class Component(StrictKeys, protected_namespaces=(), allow_inf_nan=False):
         super().__init_subclass__(**kwargs)
         cls.requires = inherit_requirements(cls)
         for name, value in list(vars(cls).items()):
-            if isinstance(value, set) and name[0] != "_":  # not those of pydantic
+            if isinstance(value, set) and name[0] != "_":  # without pydantic's own
                 setattr(cls, name, frozenset(value))
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        """A setting that is incompatible with a kind of labels, if there is one.
+        """A setting of the component that is incompatible with a kind of labels.
 
         Args:
-            target: kind of labels, which the class can use.
+            target: kind of labels that the class supports.
 
         Returns:
-            The key with its value, and the key with a compatible value; None: all keys fit.
+            The key with its value, and the key with a compatible value; None: all keys are
+            compatible.
         """
         return None
 
     @classmethod
     def yaml_keys(cls) -> Set[str]:
-        """All that its YAML holds."""
+        """All keys of its YAML."""
         return frozenset(cls.model_fields) | cls.threat_keys

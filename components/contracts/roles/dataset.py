@@ -46,28 +46,28 @@ class Dataset(Component, Generic[P]):
     """
 
     kind: ClassVar[Kind]
-    label_kind: ClassVar[Target | None] = None  # of a supervised problem; None there: by its keys
+    # of a supervised problem; None: determined by its keys
+    label_kind: ClassVar[Target | None] = None
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
-    values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: by its keys
-    vectorised: ClassVar[bool] = False  # its problems can hold all replicates together
-    # words of ``contracts.requirements.TRAITS``: traits of its data
+    values: ClassVar[Values | None] = None  # of an unlabelled problem; None: determined by its keys
+    vectorised: ClassVar[bool] = False  # True: its problems can hold all replicates together
+    # traits of its data, words in ``contracts.requirements.TRAITS``
     traits: ClassVar[Set[str]] = frozenset()
-    # and words that a setting adds: word -> the setting, "key=value"
+    # additional traits by setting: word -> "key=value"
     traits_where: ClassVar[dict[str, str]] = {}
-    # the key with the largest number of steps, if there is one
+    # key with the maximum number of steps, if there is one
     length_key: ClassVar[str | None] = None
-    # Capabilities of the system, or of the environment, that its problems hold and that a model may
-    # assume.
+    # capabilities of the problems' system or environment, which models may assume
     simulates: ClassVar[Set[str]] = frozenset()
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """Name of the data that ``load`` would use now; no data are read.
+        """Name of the data that ``load`` would use now, without reading them.
 
-        The name enters the run's signature.
+        The name is part of the run's signature.
 
         Args:
             data_dir: folder of the data files.
-            offline: True: no download will be attempted.
+            offline: True: no download is attempted.
 
         Returns:
             The name: ``name``, unless files or their absence change the data.
@@ -75,19 +75,19 @@ class Dataset(Component, Generic[P]):
         return self.name
 
     def poses(self) -> Kind:
-        """The kind of its problem, as this data set is configured."""
+        """The kind of its problem, as configured."""
         return self.kind
 
     def holds(self) -> Values | None:
-        """Kind of values in the rows of an unlabelled problem, as this data set is configured."""
+        """Kind of values in the rows of an unlabelled problem, as configured."""
         return self.values
 
     def target_kind(self) -> Target | None:
-        """Kind of labels of a supervised problem, as this data set is configured."""
+        """Kind of labels of a supervised problem, as configured."""
         return self.label_kind
 
     def data_facts(self) -> DataFacts:
-        """Facts of its data that a model may require, as this data set is configured."""
+        """Facts about its data that a model may require, as configured."""
         return DataFacts(
             self.name,
             self.poses(),
@@ -98,19 +98,19 @@ class Dataset(Component, Generic[P]):
         )
 
     def data_traits(self) -> Set[str]:
-        """Traits of its data, as this data set is configured."""
+        """Traits of its data, as configured."""
         return self.traits | ({"binary_inputs"} if self.domain == "binary" else frozenset())
 
     def asked_by_keys(self) -> dict[str, tuple[str, str]]:
-        """Capabilities that the model must offer because of keys of this data set.
+        """Capabilities of the model required by the keys of this data set.
 
         Returns:
-            Capability -> the keys as they are set, and the settings that need no capability.
+            Capability -> the keys as set, and settings that do not require it.
         """
         return {}
 
     def folds(self, data_dir: Path) -> int | None:
-        """Number of standard splits or folds, which replicates take in turn.
+        """Number of standard splits or folds, assigned to replicates in turn.
 
         Args:
             data_dir: folder of the data files.

@@ -12,19 +12,18 @@ from components.contracts.streams import Rng
 
 M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
 B = TypeVar("B", default=Any)  # input of a step
-# a state: a dataclass of tensors, numbers, modules and optimizers, with everything the next step
-# needs
+# state: a dataclass of tensors, numbers, modules and optimizers, sufficient for the next step
 S = TypeVar("S", default=Any)
 
 
 class Gradient(Component, Generic[M, B, S]):
     """An estimator of the gradient of a bound, which is an expectation.
 
-    It exists only inside inference methods.  Its configuration holds all that it draws with
-    (``n_samples``, shared from the inference that holds it).  Quantities that it learns on
-    the way (coefficients, baselines, surrogates and their optimizers) are its state, a part
-    of the inference's; ``estimate`` does not move the module's parameters, so an estimator
-    can be measured on a fixed module.
+    It exists only inside inference methods.  Its configuration determines its draws (``n_samples``
+    is inherited from the inference method).  Quantities learned during training (coefficients,
+    baselines, surrogates and their optimizers) are its state, which is part of the inference state.
+    ``estimate`` does not change the module's parameters, so an estimator can be evaluated on a
+    fixed module.
 
     Example:
         Pathwise gradient for q(z) = N(m, 1) and p(z) = N(0, 1): the bound is −m²/2, its gradient
@@ -54,18 +53,18 @@ class Gradient(Component, Generic[M, B, S]):
         (-2.0, -2.0)
     """
 
-    bound: ClassVar[str] = "elbo"  # the quantity to estimate the gradient of
-    unbiased: ClassVar[bool]  # its mean is the gradient of that bound
+    bound: ClassVar[str] = "elbo"  # quantity whose gradient is estimated
+    unbiased: ClassVar[bool]  # True: its mean is the gradient of that bound
 
     def init(self, module: M, rng: Rng) -> S:
         """State of the estimator before the first step.
 
         Args:
-            module: module with the parameters that the gradients are of.
+            module: module with the parameters to be differentiated.
             rng: random streams of the replicate.
 
         Returns:
-            Quantities that the estimator learns; None: it learns none.
+            Quantities that the estimator learns; None if there are none.
         """
         raise NotImplementedError
 
@@ -75,15 +74,15 @@ class Gradient(Component, Generic[M, B, S]):
         """Estimate the gradient of the bound for the whole data set.
 
         Args:
-            module: module with the parameters; they do not change.
+            module: module with the parameters, which are not changed.
             batch: rows of this step, weighted by ``batch.scale`` to the whole data set.
             rng: random streams of the replicate; ``rng.noise`` draws the samples.
             state: state of the estimator.
 
         Returns:
-            gradients: one for each of ``module.parameters()``, in their order and shapes;
-                None: the bound does not depend on it.
-            terms: terms of the bound in nats, [] each, with ``elbo``.
+            gradients: one per tensor of ``module.parameters()``, in the same order and shapes;
+            None: the bound does not depend on the parameter.
+            terms: terms of the bound in nats, [] each, including ``elbo``.
             state: the next state of the estimator.
         """
         raise NotImplementedError

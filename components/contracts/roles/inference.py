@@ -17,14 +17,13 @@ from components.contracts.streams import Rng
 P = TypeVar("P", default=Any)  # a problem
 M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
 B = TypeVar("B", default=Any)  # input of a step
-# a state: a dataclass of tensors, numbers, modules and optimizers, with everything the next step
-# needs
+# state: a dataclass of tensors, numbers, modules and optimizers, sufficient for the next step
 S = TypeVar("S", default=Any)
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A replicate after its last step, as ``Inference.checks`` judges it."""
+    """A replicate after its last step, as input of ``Inference.checks``."""
 
     problem: Problem
     posterior: object
@@ -72,32 +71,32 @@ class Inference(Component, Generic[M, P, B, S]):
     """
 
     max_useful_steps: ClassVar[int | None] = None  # by default all of them
-    # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
+    # protocols of ``contracts.posteriors`` that its posterior implements, in snake case
     provides: ClassVar[Set[str]]
-    # and those that it keeps only for one kind of problem
+    # additional protocols by kind of problem
     provides_by_kind: ClassVar[Mapping[str, Set[str]]] = {}
-    # kinds of problems where it carries all replicates together, as a leading dimension; for a
-    # density they are folded into the chains, [R·C, P]
+    # kinds of problems for which all replicates are computed together along a leading dimension;
+    # for a density they are folded into the chains, [R·C, P]
     folds_replicates: ClassVar[Set[str]] = {"sequence", "game"}
-    # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
+    # kind of its draws, Markov chains or weighted, which selects the checks by R̂, ESS or k̂
     mixes: ClassVar[bool] = True
-    # bias of the draws where it mixes; None: they have the law of the target
+    # bias of its draws at stationarity; None: they follow the target
     draw_bias: ClassVar[Bias | None] = None
-    # shown test labels and true parameters by ``init``: for what measures itself by them
+    # True: ``init`` receives test labels and true parameters, for methods that measure against them
     reads_truth: ClassVar[bool] = False
-    # of filters: the gradient of the filtered states in the observations can be computed
+    # of filters: True if filtered states can be differentiated with respect to the observations
     differentiable: ClassVar[bool] = True
 
-    # Capabilities of the module that it makes from the model, required by gradients inside it.
-    # Empty: the module is the model.
+    # capabilities of the module built from the model, required by nested gradients; empty: the
+    # module is the model
     makes: ClassVar[Set[str]] = frozenset()
 
     def variational_capabilities(self) -> Set[str]:
-        """``makes`` of this method as it is configured."""
+        """Capabilities of the module that the method builds, as configured."""
         return self.makes
 
     def asked_by_keys(self) -> dict[str, str]:
-        """Further capabilities that the model must offer because of keys of this method.
+        """Further capabilities of the model required by keys of this method.
 
         Returns:
             Capability -> the key.
@@ -105,7 +104,7 @@ class Inference(Component, Generic[M, P, B, S]):
         return {}
 
     def required_capabilities(self, kind: Kind, offered: Set[str] = frozenset()) -> Set[str]:
-        """Capabilities that the model must offer, as this method is configured.
+        """Capabilities that the model must offer, as configured.
 
         Args:
             kind: kind of the problem.
@@ -136,8 +135,8 @@ class Inference(Component, Generic[M, P, B, S]):
         """Advance the state by one step.
 
         Args:
-            state: state of the step before; it may be changed in place.
-            batch: data of this step, by the view of the data that the class declares.
+            state: state after the previous step; may be changed in place.
+            batch: data of this step, in the view that the class declares.
             rng: random streams of the replicate; ``rng.noise`` draws the noise of samplers.
 
         Returns:
@@ -160,37 +159,37 @@ class Inference(Component, Generic[M, P, B, S]):
         raise NotImplementedError
 
     def checks(self, run: FinishedRun) -> list[Check]:
-        """Checks of this method's own final state; those of chains, filters and bounds exist.
+        """Checks specific to this method, in addition to those of chains, filters and bounds.
 
         Args:
             run: the finished replicate; ``run.state`` is the last state.
 
         Returns:
-            The checks, in the order in which they are shown.
+            The checks, in display order.
         """
         return []
 
     def side_by_side(self) -> Inference | None:
         """Method for all replicates of a supervised problem in parallel; None: not supported.
 
-        ``side_by_side=true`` asks for it.  Its model and its posterior hold one per replicate;
-        its problem and batches come from ``problems.replicates.side_by_side``.
+        Used with ``side_by_side=true``.  Its model and its posterior hold one instance per
+        replicate; its problem and batches come from ``problems.replicates.side_by_side``.
         """
         return None
 
     def variants(self) -> tuple[str, ...]:
-        """Names of the settings that each get their own posterior; (): one posterior.
+        """Names of the settings with separate posteriors; (): one posterior.
 
-        All are learnt in parallel, side by side like replicates.  The posterior of a replicate
-        is then ``problems.replicates.variants.Variants``.
+        All are learned in parallel, like replicates.  The posterior of a replicate is then
+        ``problems.replicates.variants.Variants``.
         """
         return ()
 
 
 def variant_info_names(names: Iterable[str], inference: Inference) -> list[str]:
-    """Names of these quantities in a method's information.
+    """Names of the given quantities in the method's info.
 
-    They are unchanged, or each of its variants' own, ``name/variant``.
+    They are unchanged, or ``name/variant`` for each variant.
     """
     variants = inference.variants()
     return (

@@ -57,21 +57,22 @@ class Model(Component, Generic[P, M]):
     """
 
     requires = Requirements(domains={"continuous", "binary"})
-    differentiable: ClassVar[bool] = True  # in its inputs: used by gradient attacks
-    # names of the capabilities that every built model has, in snake case
+    # with respect to inputs, for gradient attacks
+    differentiable: ClassVar[bool] = True
+    # capabilities of every built model, names in snake case
     offers: ClassVar[Set[str]]
-    # and those that some configurations have: capability -> the setting
+    # capabilities of some configurations: capability -> the setting
     offers_where: ClassVar[dict[str, str]] = {}
 
     def capabilities(self) -> Set[str]:
         """Capabilities of a model built as configured.
 
-        They are ``offers``, and the names in ``offers_where`` that its keys activate.
+        They are ``offers`` and the names in ``offers_where`` enabled by its keys.
         """
         return self.offers
 
     def assumptions(self) -> Set[str]:
-        """Required entries of the dataset's ``simulates``, as configured."""
+        """Entries that the dataset's ``simulates`` must contain, as configured."""
         return self.requires.simulated
 
     def build(self, problem: P, rng: Rng) -> M:

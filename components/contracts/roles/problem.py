@@ -24,29 +24,28 @@ Q = TypeVar("Q", contravariant=True, default=Any)  # a posterior that it can sco
 class Problem(Protocol[Q]):
     """The result of loading a dataset.
 
-    It holds data, shows them, scores a posterior on them and draws it.
+    It holds data, provides batches, scores a posterior and draws figures of it.
     """
 
     @property
     def kind(self) -> Kind: ...
 
     @property
-    # the data's own name: "sarcos-test-file" and "sarcos-sim" are never called "sarcos"
+    # name of the loaded data; "sarcos-test-file" and "sarcos-sim" are never called "sarcos"
     def name(self) -> str: ...
 
     @property
-    # size of the leading replicate dimension (1: no such dimension, the runner loops)
+    # size of the leading replicate dimension; 1: no such dimension, the runner loops
     def replicates(self) -> int: ...
 
     def length(self, batch_kind: BatchKind) -> int | None:
-        """Number of steps there are, where what is seen comes to an end: observations, episodes.
-        None: no end."""
+        """Number of steps if the observations or episodes are finite; None: unlimited."""
         ...
 
     def batches(
         self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Any]]:
-        """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
+        """Steps start+1 … stop with their batches, a pure function of the seed and the step."""
         ...
 
     def score(self, posterior: Q, rng: Rng) -> NamedScores:
@@ -64,7 +63,7 @@ class Problem(Protocol[Q]):
 
 @runtime_checkable
 class TabulatingProblem(Problem[Q], Protocol[Q]):
-    """A problem that has tables to show of a posterior."""
+    """A problem that tabulates a posterior."""
 
     def tables(self, posterior: Q, rng: Rng) -> dict[str, pd.DataFrame]: ...
 
@@ -73,7 +72,7 @@ class TabulatingProblem(Problem[Q], Protocol[Q]):
 class HoldOutProblem(Problem[Q], Protocol[Q]):
     """A problem in which some training rows can replace the test rows.
 
-    ``validation`` requires it.
+    Required by ``validation``.
     """
 
     def held_out(self, share: float, rng: Rng) -> Problem: ...
@@ -81,7 +80,7 @@ class HoldOutProblem(Problem[Q], Protocol[Q]):
 
 @runtime_checkable
 class SeriesProblem(Problem[Q], Protocol[Q]):
-    """A problem with a whole series as its data."""
+    """A problem whose data are a series."""
 
     @property
     def series(self) -> Series: ...

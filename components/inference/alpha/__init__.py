@@ -1,2 +1,2 @@
-"""Posteriors over networks fitted by other divergences than Kullback and Leibler's, and by
-Gaussians with all covariances."""
+"""Posteriors over networks fitted by divergences other than Kullback–Leibler, and full-covariance
+Gaussians."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from components.figures.style import Figures
 
 Alpha = float | Literal["-inf", "inf"]
-# α at which mass, mean and sd are drawn
+# α at which mass, mean and sd are plotted
 PATH = [
     -5.0,
     -4.0,
@@ -52,7 +52,7 @@ PATH = [
 
 @dataclass(frozen=True, kw_only=True)
 class NearestGaussians(Draws):
-    """Draws of the normalised Gaussian of one α, and the Gaussians of others next to the target."""
+    """Draws of the normalised Gaussian for one α, and the Gaussians for other α with the target."""
 
     grid: Quadrature
     fit: NearestGaussian
@@ -89,11 +89,11 @@ class NearestGaussians(Draws):
 
 @dataclass(kw_only=True)
 class NearestGaussiansState:
-    """The fits, none before the first step."""
+    """The fits; empty before the first step."""
 
     model: LogJoint = rebuilt()
     problem: Density = rebuilt()
-    base: Tensor = rebuilt()  # standard normal numbers of the draws [2, N, 1]
+    base: Tensor = rebuilt()  # standard normal noise of the draws [2, N, 1]
     done: bool = False
 
 
@@ -106,15 +106,14 @@ class AlphaDivergence(Inference[LogJoint, Density, None, NearestGaussiansState])
 
     For ∫ p = ∫ q = 1 D_α is eq. (17); its limits α → 1 and α → 0 are KL(p ‖ q), matched
     moments, and KL(q ‖ p), variational inference with Z = exp(max ELBO) (eqs. 18, 19); α = ½
-    is 4 Hel² (eq. 20).  The mass that is free changes Z only: the same N(m, s²) minimises
-    eq. (17).  α → ∞: the least q ≥ p, α → −∞: the largest q ≤ p.  For α ≠ 0 the first three
-    moments of q are those of p^α q^{1−α}.  Integrals are sums over ``points`` regular points
-    of the dataset's box.  The first step finds all; the posterior is two chains of draws of
-    N(m, s²) of ``alpha``.  Figures: p and q of each of ``shown`` (Figure 1), and Z, m, s for
-    α from −5 to 5.
+    is 4 Hel² (eq. 20).  The free mass affects only Z: the same N(m, s²) minimises eq. (17).  α → ∞:
+    the smallest q ≥ p, α → −∞: the largest q ≤ p.  For α ≠ 0 the first three moments of q are those
+    of p^α q^{1−α}.  Integrals are sums over ``points`` regular points of the dataset's box.  The
+    first step computes all fits; the posterior is two chains of draws of N(m, s²) for ``alpha``.
+    Figures: p and q for each α in ``shown`` (Figure 1), and Z, m, s for α from −5 to 5.
 
     Raises:
-        ConfigMismatchError: the density is of several variables.
+        ConfigMismatchError: the density has several variables.
         NumericalError: the density is not finite on its box, or zero.
 
     Source: Minka (2005), eq. (8), sections 3.1 and 3.2, Figures 1 and 2; Rodríguez Santana
@@ -134,8 +133,8 @@ class AlphaDivergence(Inference[LogJoint, Density, None, NearestGaussiansState])
     def init(self, model: LogJoint, problem: Density, rng: Rng) -> NearestGaussiansState:
         if problem.dim != 1:
             raise ConfigMismatchError(
-                f"inference={self.name}: integrates over one variable, and dataset={problem.name} has {problem.dim}; "
-                "use dataset=mixture_of_gaussians_1d, or inference=gaussian_vi"
+                f"inference={self.name}: integrates over one variable, but dataset={problem.name} "
+                f"has {problem.dim}; use dataset=mixture_of_gaussians_1d, or inference=gaussian_vi"
             )
         like = problem.sample_prior(1, rng.init)
         base = standard_normal((INDEPENDENT_CHAINS, self.draws, 1), rng.init, like)

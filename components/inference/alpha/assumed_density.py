@@ -1,4 +1,4 @@
-"""Updates of assumed density filtering: Gaussians and Gammas by their normalisers."""
+"""Updates of assumed density filtering: Gaussians and Gammas from their normalisers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.maths.cholesky import LOG_2PI
 
-WIDEST = 1e6  # variance beyond which a prior factor is left as it is
+WIDEST = 1e6  # variance above which a prior factor is not updated
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,14 @@ def log_normal(residual: float, variance: float) -> float:
 
 
 def update_gamma(q: Gamma, residual: float, variance: float) -> Gamma:
-    """q(γ) after N(residual | 0, variance + 1/γ): the Gamma with the tilted E[γ] and E[γ²].
+    """q(γ) after the factor N(residual | 0, variance + 1/γ): the Gamma with the tilted E[γ] and
+    E[γ²].
 
         a ← {Z Z₂/Z₁² (a + 1)/a − 1}⁻¹,   b ← {Z₂/Z₁ (a + 1)/b − Z₁/Z a/b}⁻¹
 
     Z, Z₁, Z₂ are the normalisers under Gamma(a, b), Gamma(a + 1, b), Gamma(a + 2, b), with the
-    Student-t as a Gaussian of its variance.  An improper result leaves q as it was.
+    Student-t replaced by a Gaussian of the same variance.  If the result is improper, q is
+    unchanged.
 
     Source: Hernández-Lobato and Adams (2015), eqs. (7) and (8), and the supplement.
     """
@@ -72,9 +74,9 @@ def update_prior(
 ) -> tuple[float, float, Gamma, list[float]]:
     """q(w), q(λ) and the site after one update of expectation propagation of N(w | 0, 1/λ).
 
-    ``site`` is the factor's share: precision, precision × mean, Δa, Δb.  The share is taken
-    out, the factor put in by its normaliser N(0 | m, v + b/(a − 1)), and the new share is
-    what has changed.  A cavity or result that is improper leaves all as it was.
+    ``site`` is the factor's contribution: precision, precision × mean, Δa, Δb.  The site is
+    removed, the factor is included by its normaliser N(0 | m, v + b/(a − 1)), and the change is the
+    new site.  If the cavity or the result is improper, nothing changes.
     """
     same = mean, variance, weight, site
     precision = 1 / variance - site[0]

@@ -22,17 +22,17 @@ class BlackBoxAlpha(MeanFieldMethod):
 
         L(φ) = log Z_q − log Z_p + α⁻¹ Σ_n log E_q[(p(y_n|x_n, θ) / f̃(θ))^α],   q ∝ f̃^N p,   θ_k ~ q shared by the rows
 
-    with E_q by K draws and Σ_n by N/B Σ_b; log σ² is a point, log p(σ²) is added.  With q = N(μ,
-    diag σ²), p = N(0, diag s²) and θ = μ + σ ∘ ε it is Σ_p log σ_p/s_p + N/(B α) Σ_b log K⁻¹ Σ_k
-    exp α {ℓ_bk − N⁻¹ Σ_p ½ (θ_kp²/s_p² − ε_kp²)}, in which μ²/σ² has cancelled.  α → 0 is
-    variational inference, α = 1 near expectation propagation. The logarithm of a mean of K is
-    biased. Info: ``objective``, which is no bound on log p(y) unless α → 0, and ``log_likelihood``.
+    with E_q by K draws and Σ_n by N/B Σ_b; log σ² is a point estimate, log p(σ²) is added.  With q
+    = N(μ, diag σ²), p = N(0, diag s²) and θ = μ + σ ∘ ε it is Σ_p log σ_p/s_p + N/(B α) Σ_b log K⁻¹
+    Σ_k exp α {ℓ_bk − N⁻¹ Σ_p ½ (θ_kp²/s_p² − ε_kp²)}, in which μ²/σ² has cancelled.  α → 0 is
+    variational inference, α = 1 is close to expectation propagation.  The logarithm of a mean of K
+    is biased.  Info: ``objective``, a bound on log p(y) only for α → 0, and ``log_likelihood``.
 
     ``draws_from: cavity`` estimates the same L by draws of the cavity q̃ ∝ q/f̃^α:
 
         L(φ) = α⁻¹ Σ_n log E_q̃[p(y_n|x_n, θ)^α] − R_β[q̃ ‖ p],   β = N/(N − α),   q ∝ q̃ (q̃/p)^{α/(N−α)}
 
-    whose weights hold no ratio of densities; Rényi's divergence R_β is in closed form.
+    whose weights contain no ratio of densities; Rényi's divergence R_β has a closed form.
 
     Source: Hernández-Lobato, Li, Rowland, Hernández-Lobato, Bui and Turner (2016), section 3;
     Rodríguez Santana and Hernández-Lobato (2020), eqs. (22) and (24) to (26)."""
@@ -44,7 +44,7 @@ class BlackBoxAlpha(MeanFieldMethod):
         """Means and standard deviations of q̃ = N(μ̃, diag σ̃²) ∝ q^{1 − α/N} p^{α/N} [P], and
         R_β[q̃ ‖ p] [].
 
-        With r = σ²/s² of each weight R_β = ½ Σ {N/α log(1 + α (r − 1)/N) − log r + (μ²/s²) (N −
+        With r = σ²/s² of each weight, R_β = ½ Σ {N/α log(1 + α (r − 1)/N) − log r + (μ²/s²) (N −
         α)/(N − α + α r)}.
         """
         mu = q.network.theta
@@ -59,7 +59,7 @@ class BlackBoxAlpha(MeanFieldMethod):
     def cavity_objective(
         self, q: MeanField, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        """L by K draws of the cavity (eq. 25), and the mean log likelihood of all rows, each []."""
+        """L by K draws of the cavity (eq. 25), and the mean log-likelihood of all rows, each []."""
         network = q.network
         mean, std, renyi = self.cavity(q, batch.scale * len(batch.x))
         noise = standard_normal((self.n_samples, len(mean)), generator, mean)
@@ -71,7 +71,7 @@ class BlackBoxAlpha(MeanFieldMethod):
     def terms(
         self, q: MeanField, t: int, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        """L and the mean log likelihood of all rows, each []."""
+        """L and the mean log-likelihood of all rows, each []."""
         if self.draws_from == "cavity":
             return self.cavity_objective(q, batch, generator)
         network = q.network

@@ -1,4 +1,4 @@
-"""Variational inference of a network's weights by a Gaussian with all their covariances."""
+"""Variational inference for a network's weights with a full-covariance Gaussian."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class RowScaledGaussian(GlobalGaussian):
     L = diag(s) (I + N/√P), N strictly lower triangular; parameters m [P], log s [P] and N
     [P, P].
 
-    Adam takes steps of the same length where the gradient is pure noise.  Each entry below
+    Adam takes steps of the same length even if the gradient is pure noise.  Each entry below
     the diagonal of a plain L then performs a random walk of about the same size for any
-    spread of its weight, and the P entries of a row add up: with 402 weights the random
-    walk drowns the signal.  Here the step of an entry is 1/√P of the spread of its row, so
-    the random walk of a whole row is of the order of one step of s.
+    spread of its weight, and the P entries of a row add up: with 402 weights the random walk
+    dominates the signal.  Here the step of an entry is 1/√P of the spread of its row, so the random
+    walk of a whole row is of the order of one step of s.
     """
 
     def __init__(self, target: RowwiseLogJoint, mean: Tensor, std: float, noise: Noise):
@@ -32,7 +32,7 @@ class RowScaledGaussian(GlobalGaussian):
 
     @property
     def relative(self) -> Tensor:
-        """N/√P, what is on and above the diagonal (where nothing ever moves) cut off [P, P]."""
+        """N/√P [P, P] with zeros on and above the diagonal, whose entries never change."""
         assert self.lower is not None
         return self.lower.tril(-1) / math.sqrt(len(self.mean))
 
@@ -46,12 +46,12 @@ class RowScaledGaussian(GlobalGaussian):
         return self.mean + self.log_std.exp() * (noise + noise @ self.relative.T)
 
     def kl(self) -> Tensor:
-        """KL(q ‖ p) [] of a prior N(0, diag σ₀²), without a triangular solve; otherwise 0, for rows
-        have it all."""
+        """KL(q ‖ p) [] for a prior N(0, diag σ₀²), without a triangular solve; otherwise 0, because
+        the rows then include it."""
         prior = self.target.prior_std
         if prior is None:
             return self.mean.new_zeros(())
-        # of each weight under q
+        # E_q[θ²] of each weight
         variance = (2 * self.log_std).exp() * (1 + self.relative.square().sum(1))
         fit = ((variance + self.mean.square()) / prior.square()).sum() - len(prior)
         return 0.5 * fit + (prior.log() - self.log_std).sum()

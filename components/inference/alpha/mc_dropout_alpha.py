@@ -20,10 +20,10 @@ class MCDropoutAlpha(DropoutDescent):
         θ̂ = argmin −N/B Σ_b α⁻¹ log K⁻¹ Σ_k p(y_b|x_b, θ ∘ m_bk)^α − log p(θ)
         m_bk ~ Bernoulli(1 − p) on the hidden units
 
-    and p(y*|x*) is the mixture of ``n_predict`` such passes.  Every row has its own masks.
+    p(y*|x*) is the mixture of ``n_predict`` such passes.  Every row has its own masks.
     −log p(θ), the model's Gaussian prior, replaces the divergence between dropout's q and
     the prior, in which each layer has weight (1 − p).  K = 1 is ``mc_dropout`` for every α;
-    α → 0 is ``mc_dropout`` in the mean.  Info: ``loss`` per row, which is not a bound.
+    α → 0 is ``mc_dropout`` in expectation.  Info: ``loss`` per row, which is not a bound.
 
     Raises:
         ConfigMismatchError: the model's dropout is 0, so nothing would be random.

@@ -30,7 +30,7 @@ from components.maths.exponential.standard_draws import normal_like
 from components.problems.supervised import Supervised
 from components.registry import register
 
-WIDEST = 1e6  # variance beyond which an update is left out
+WIDEST = 1e6  # variance above which an update is skipped
 
 
 @dataclass(kw_only=True)
@@ -47,7 +47,7 @@ class PBPState:
 
 @dataclass(frozen=True)
 class PBPPosterior:
-    """Gaussian predictive by moments that pass through the network."""
+    """Gaussian predictive from moments propagated through the network."""
 
     state: PBPState
 
@@ -88,19 +88,19 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
         Z = N(y_n | m_L, v_L + b_γ/(a_γ − 1))
         m ← m + v ∂log Z/∂m,   v ← v − v² {(∂log Z/∂m)² − 2 ∂log Z/∂v}
 
-    q(w) = N(m, diag v) [P], q(γ) and q(λ) are Gammas.  (m_L, v_L) are moments that pass
-    through the layers, and the derivatives come from one backward pass.  A step is one pass
-    over all rows, one at a time in random order, and one of expectation propagation over the
-    prior factors N(w | 0, 1/λ).  An update that leaves no positive variance is left out.  The
-    network's own prior, noise and activations are not used: ReLUs, and a layer divided by
-    √(V + 1).  Info: ``log_likelihood``, Σ_n log Z before each update, and E[γ], E[λ].
+    q(w) = N(m, diag v) [P], q(γ) and q(λ) are Gammas.  (m_L, v_L) are moments propagated through
+    the layers, with derivatives from one backward pass.  A step is one pass over all rows, one at a
+    time in random order, and one pass of expectation propagation over the prior factors N(w | 0,
+    1/λ).  Updates to a nonpositive variance are skipped.  The network's own prior, noise and
+    activations are not used: ReLUs, and a layer divided by √(V + 1).  Info: ``log_likelihood``, Σ_n
+    log Z before each update, and E[γ], E[λ].
 
     Raises:
-        ConfigMismatchError: the activation is no ReLU.
+        ConfigMismatchError: the activation is not a ReLU.
         NumericalError: m or v is not finite.
 
     Source: Hernández-Lobato and Adams (2015), sections 3.1 to 3.5, Algorithm of the
-    supplement; a rival of Rodríguez Santana and Hernández-Lobato (2020), section 5.
+    supplement; a baseline of Rodríguez Santana and Hernández-Lobato (2020), section 5.
     """
 
     requires = Requirements(
@@ -137,7 +137,7 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
         )
 
     def _check_relu(self, model: AffineLayers, problem: Supervised) -> None:
-        """Raises ConfigMismatchError unless hidden units are max(0, a)."""
+        """Raise ConfigMismatchError unless hidden units are max(0, a)."""
         shapes = [W.shape[0] for W, _ in model.layers(model.theta.detach())]
         values = problem.train.x.new_tensor([-1.0, 2.0])
         seen: list[Tensor] = []
@@ -149,7 +149,8 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
         model.propagate(problem.train.x[:2], affine)
         if any(not torch.equal(h[..., 0].flatten(), values.clamp_min(0)) for h in seen[1:]):
             raise ConfigMismatchError(
-                f"inference={self.name}: moments pass through ReLUs; set model.activation=relu model.dropout=0"
+                f"inference={self.name}: propagates moments only through ReLUs; set "
+                f"model.activation=relu model.dropout=0"
             )
 
     def step(self, state: PBPState, batch: Batch, rng: Rng) -> tuple[PBPState, Info]:

@@ -1,4 +1,4 @@
-"""Power expectation propagation for regressions on one linear predictor."""
+"""Power expectation propagation for regressions with one linear predictor."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from components.posteriors.variational import RefinedPosterior
 from components.problems.supervised import Supervised
 from components.registry import register
 
-PROBE = 0.1  # of the prior's standard deviations: where directions of rows are read
-ROUNDS = 20  # at most, in which the nodes move to the mass of a tilted distribution
-CLOSE = 1e-6  # change of its moments, in standard deviations, that ends them
-NARROWER = 0.3  # least ratio of the standard deviations of two rounds
-PARALLEL = 1e-6  # largest 1 − |cos| of two gradients of a row of one linear predictor
+PROBE = 0.1  # multiple of the prior's standard deviations at which row directions are computed
+ROUNDS = 20  # maximum iterations that move the nodes to the mass of a tilted distribution
+CLOSE = 1e-6  # change of its moments, in standard deviations, at which they stop
+NARROWER = 0.3  # smallest ratio of the standard deviations of two iterations
+PARALLEL = 1e-6  # largest 1 − |cos| between two gradients of a row with one linear predictor
 
 
 class RowMarginals(NamedTuple):
@@ -43,12 +43,13 @@ class RowMarginals(NamedTuple):
 
 
 class Tilted(NamedTuple):
-    """Cavities N(h/c, 1/c) of u_n with nodes and the log likelihoods of the rows at them."""
+    """Cavities N(h/c, 1/c) of u_n, with quadrature nodes and the rows' log-likelihoods at the
+    nodes."""
 
     c: Tensor  # [N]
     h: Tensor  # [N]
     u: Tensor  # [N, G]
-    log_w: Tensor  # logarithms of the weights of E_cavity [N, G]
+    log_w: Tensor  # log weights of E_cavity [N, G]
     ell: Tensor  # log p(y_n | u) [N, G]
 
 
@@ -59,9 +60,9 @@ class PowerEPState:
     tau: Tensor  # [N]
     nu: Tensor  # [N]
     a: Tensor = rebuilt()  # directions of the rows [N, P]
-    rows: list[int] = rebuilt()  # of the training batch, those with a label
+    rows: list[int] = rebuilt()  # of the training batch; True where labelled
     prior_precision: Tensor = rebuilt()  # [P]
-    base: Tensor = rebuilt()  # standard normal numbers of the draws [2, draws, P]
+    base: Tensor = rebuilt()  # standard normal noise of the draws [2, draws, P]
     model: LogJoint = rebuilt()
     train: Batch = rebuilt()
 
@@ -79,18 +80,18 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         f̃_n(θ) = exp(ν_n u_n − ½ τ_n u_n²),   u_n = a_nᵀθ
         q ← the Gaussian with the moments of q f̃_n^{−α} p(y_n|θ)^α,   for every n
 
-    L is stationary where the moments of all tilted distributions are those of q.  α = 1 is
+    L is stationary if all tilted distributions have the moments of q.  α = 1 is
     expectation propagation, α = 0 variational inference, whose sites are τ_n = −E_q[∂²_u log
-    p(y_n|u)] and ν_n = E_q[∂_u log p(y_n|u)] + τ_n E_q[u].  A step updates all sites from the
-    same q, a share ``damping`` of the way.  For models in which a row depends on θ by one
-    linear predictor (linear regression with known noise, logistic and probit regression),
-    with a Gaussian prior: moments of u_n by adaptive Gauss–Hermite quadrature.  In a linear
-    regression q is exact for every α, and L = log p(y).  Info: ``objective`` (L; a bound,
-    ``elbo``, only for α = 0) and ``change``, the largest of a site in units of q's precision.
+    p(y_n|u)] and ν_n = E_q[∂_u log p(y_n|u)] + τ_n E_q[u].  A step updates all sites from the same
+    q, moving the fraction ``damping`` of the way.  The method applies to models with a Gaussian
+    prior in which a row depends on θ through one linear predictor (linear regression with known
+    noise, logistic and probit regression).  Moments of u_n use adaptive Gauss–Hermite quadrature.
+    In a linear regression q is exact for every α, and L = log p(y).  Info: ``objective`` (L; for α
+    = 0 a bound, ``elbo``) and ``change``, the largest change of a site in units of q's precision.
 
     Raises:
         ConfigMismatchError: the prior is not Gaussian, or a row depends on several linear
-            predictors.
+        predictors.
         NumericalError: a cavity has no positive variance.
 
     Source: Minka (2004), Power EP; Rodríguez Santana and Hernández-Lobato (2020), eq. (21).
@@ -114,8 +115,9 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         prior_std = model.gaussian_prior() if isinstance(model, GaussianPrior) else None
         if prior_std is None:
             raise ConfigMismatchError(
-                f"inference={self.name}: the prior of the model is not a Gaussian of known variances; "
-                "use model.prior=gaussian (logistic_regression) or a number as model.noise (linear_regression)"
+                f"inference={self.name}: the prior of the model is not a Gaussian with known "
+                f"variances; use model.prior=gaussian (logistic_regression) or a number as "
+                f"model.noise (linear_regression)"
             )
         a = self._directions(model, problem, prior_std, rng)
         rows = (a != 0).any(1).nonzero().flatten()
@@ -134,7 +136,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
     def _directions(
         self, model: LogJoint, problem: Supervised, prior_std: Tensor, rng: Rng
     ) -> Tensor:
-        """a_n [N, P], the direction of ∇_θ log p(y_n | θ), which is the same for all θ; 0 of a row
+        """a_n [N, P], the direction of ∇_θ log p(y_n | θ), which is the same for all θ; 0 for rows
         without a label."""
         probes = PROBE * prior_std * standard_normal((2, len(prior_std)), rng.init, prior_std)
 
@@ -147,13 +149,14 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         seen = (one != 0).any(1) & (two != 0).any(1)
         if not problem.train.mask.any() or bool((1 - cosine[seen] > PARALLEL).any()):
             raise ConfigMismatchError(
-                f"inference={self.name}: a row of this model does not depend on the parameters by one linear predictor; "
-                "use model=logistic_regression (two classes), probit_regression, linear_regression, or inference=bb_alpha"
+                f"inference={self.name}: a row of this model does not depend on the parameters "
+                f"through one linear predictor; use model=logistic_regression (two classes), "
+                f"probit_regression, linear_regression, or inference=bb_alpha"
             )
         return torch.nn.functional.normalize(one, dim=1)
 
     def gaussians(self, state: PowerEPState) -> RowMarginals:
-        """q of the sites, Λ = diag(s⁻²) + Σ_n τ_n a_n a_nᵀ."""
+        """q for the given sites, Λ = diag(s⁻²) + Σ_n τ_n a_n a_nᵀ."""
         a = state.a
         chol = torch.linalg.cholesky(state.prior_precision.diag() + a.T @ (state.tau[:, None] * a))
         mean = torch.cholesky_solve((a.T @ state.nu)[:, None], chol)[:, 0]
@@ -161,7 +164,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         return RowMarginals(mean, chol, va, a @ mean, (va * a).sum(1))
 
     def tilted(self, state: PowerEPState, q: RowMarginals) -> Tilted:
-        """Cavities q f̃_n^{−α} of u_n with the likelihoods at nodes where the tilted mass is.
+        """Cavities q f̃_n^{−α} of u_n, with likelihoods at nodes that cover the tilted mass.
 
         Gauss–Hermite nodes begin at q and move to the moments of the tilted distribution.
         """
@@ -169,7 +172,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         h = q.mu / q.v - self.alpha * state.nu
         if not bool((c > 0).all()):
             raise NumericalError(
-                f"a cavity has the precision {float(c.min()):.3g}",
+                f"a cavity has precision {float(c.min()):.3g}",
                 "lower inference.damping or inference.alpha",
             )
         nodes, weights = map(c.new_tensor, np.polynomial.hermite_e.hermegauss(self.nodes))
@@ -193,7 +196,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         return tilted
 
     def _rows_at(self, state: PowerEPState, q: RowMarginals, u: Tensor) -> Tensor:
-        """log p(y_n | u) [N, G] at values of u_n, to which θ moves along V a_n from m."""
+        """log p(y_n | u) [N, G] at values of u_n, reached by moving θ from m along V a_n."""
         slopes = (u - q.mu[:, None]) / q.v[:, None]
         ell = [
             state.model.log_likelihood(q.mean + s[:, None] * va, state.train.part(slice(b, b + 1), 1.0))[:, 0]
@@ -208,7 +211,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         return mean, (w * (tilted.u - mean[:, None]).square()).sum(1)
 
     def sites(self, q: RowMarginals, tilted: Tilted) -> tuple[Tensor, Tensor]:
-        """τ, ν [N] of the sites that give q the moments of the tilted distributions."""
+        """τ, ν [N] of the sites for which q has the moments of the tilted distributions."""
         if self.alpha == 0:
             w = tilted.log_w.exp()
             z = (tilted.u - q.mu[:, None]) * q.v.rsqrt()[:, None]

@@ -1,4 +1,4 @@
-"""Variational inference of a network's weights with Rényi's divergence."""
+"""Variational inference for a network's weights with Rényi's divergence."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class RenyiVI(MeanFieldMethod):
         L_α(φ) = (1 − α)⁻¹ log K⁻¹ Σ_k exp (1 − α) w_k,   θ_k ~ q
         w_k = N/B Σ_b log p(y_b|x_b, θ_k) + log p(θ_k) − log q(θ_k)
 
-    q is over the weights of a network; L_α is the variational Rényi bound.  log σ² is a
+    q is a distribution of a network's weights; L_α is the variational Rényi bound.  log σ² is a
     point estimate; log p(σ²) is added.  α = 1 is variational inference (the mean of w),
     α = 0 the importance-weighted bound; K = 1 is variational inference for every α.  With
-    all rows in one batch the mean of L_α is a lower bound on log p(y) for α ≥ 0.  With
-    minibatches it is not a bound, because w then differs between batches inside the
-    logarithm: Info reports ``objective``.
+    all rows in one batch the mean of L_α is a lower bound on log p(y) for α ≥ 0.  With minibatches
+    it is not a bound, because w then differs between batches inside the logarithm, and Info reports
+    ``objective``.
 
     Source: Li and Turner (2016), sections 3, 4.1 and 4.3.
     """
@@ -34,7 +34,7 @@ class RenyiVI(MeanFieldMethod):
     def terms(
         self, q: MeanField, t: int, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        """L_α and the mean log likelihood of all rows, each []."""
+        """L_α and the mean log-likelihood of all rows, each []."""
         network = q.network
         theta = q.draw(self.n_samples, generator)  # [K, P]
         log_ratio = q.exponents(theta) + q.log_scales  # log p(θ) − log q(θ) [K]

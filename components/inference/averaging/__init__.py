@@ -1,1 +1,1 @@
-"""Averages along an optimisation path: of weights or of the iterates' predictions."""
+"""Averages of weights or predictions along an optimisation path."""

@@ -1,4 +1,4 @@
-"""An ensemble of the networks that a descent passes."""
+"""An ensemble of the iterates of gradient descent."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from components.registry import register
 
 @dataclass(frozen=True, kw_only=True)
 class IteratesState(AveragedState):
-    """A network on its way, and the iterates that were collected."""
+    """A network in training, and the collected iterates."""
 
-    # rows (θ, statistics of its batch normalisation) [P + Q], on the CPU
+    # rows (θ, batch normalisation statistics) [P + Q], on the CPU
     kept: Trace = field(default_factory=Trace)
 
 
@@ -39,10 +39,10 @@ class IterateEnsemble(AveragedDescent[Penalised, IteratesState]):
         p(y*|x*) = K⁻¹ Σ_k p(y*|x*, θ_{b + k c})             b = ``burn_in``, c = ``every``
         K = ⌊(t − b)/c⌋
 
-    Predictions are averaged, not weights.  This is the "ensemble of 100 posterior samples"
-    of the thesis, which calls it SWA; SWA proper is ``swa``.  Every iterate keeps the batch
-    normalisation statistics that it had.  All K networks stay in memory.  Before the first
-    iterate is collected, the current network predicts.
+    Predictions are averaged, not weights.  This is the "ensemble of 100 posterior samples" of the
+    thesis, which calls it SWA; SWA itself is ``swa``.  Every iterate keeps its own batch
+    normalisation statistics.  All K networks stay in memory.  Before the first iterate is
+    collected, the current network predicts.
 
     Raises:
         NumericalError: a collected iterate is not finite.
@@ -71,7 +71,7 @@ class IterateEnsemble(AveragedDescent[Penalised, IteratesState]):
     @staticmethod
     @torch.no_grad()
     def restore_iterate(network: Penalised, row: Tensor) -> Penalised:
-        """A frozen copy of a network as it was when a row was collected."""
+        """A frozen copy of a network with the weights and statistics of a collected row."""
         gathered = sum(part.numel() for part in statistics(network))
         iterate = copy_frozen(network, row[: len(row) - gathered])
         assign(statistics(iterate), row[len(row) - gathered :])

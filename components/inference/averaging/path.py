@@ -1,5 +1,5 @@
-"""The way along which ``swa``, ``swag`` and ``iterate_ensemble`` collect points, and networks at
-points of it."""
+"""The optimisation path along which ``swa``, ``swag`` and ``iterate_ensemble`` collect points, and
+networks at these points."""
 
 from __future__ import annotations
 
@@ -62,25 +62,25 @@ class AveragedPath(DescentKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class AveragedState:
-    """A network on its way."""
+    """A network in training."""
 
     network: Any
     optimizer: Optimizer
-    t: int = 0  # steps done
-    n: int = 0  # points collected
+    t: int = 0  # finished steps
+    n: int = 0  # collected points
 
 
 S = TypeVar("S", bound=AveragedState)
 
 
 class AveragedDescent(Inference[M, Supervised, Batch, S], AveragedPath, Generic[M, S]):
-    """Base of methods that collect points along a descent; ``collect`` is what they differ in."""
+    """Base of methods that collect points along a descent; subclasses define ``collect``."""
 
     requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
 
     @abstractmethod
     def collect(self, state: S, theta: Tensor) -> S:
-        """The state with the point θ [P] that the network has come to."""
+        """The state after collecting the network's current point θ [P]."""
 
     def descend(self, state: S, batch: Batch, rng: Rng) -> Info:
         """One step of the network."""
@@ -96,14 +96,14 @@ class AveragedDescent(Inference[M, Supervised, Batch, S], AveragedPath, Generic[
 
 
 def weights(network: Trainable) -> Tensor:
-    """Parameters of a module in one row [P].
+    """Parameters of a module as one row [P].
 
     Raises:
-        NumericalError: one is not finite."""
+        NumericalError: a parameter is not finite."""
     theta = flatten(list(network.parameters()))
     if not bool(torch.isfinite(theta.sum())):
         raise NumericalError(
-            "the descent left the finite numbers", "lower inference.lr or inference.collect_lr"
+            "the weights became non-finite", "lower inference.lr or inference.collect_lr"
         )
     return theta
 
@@ -123,8 +123,8 @@ def copy_frozen(network: Penalised, theta: Tensor, shown: list[Tensor] | None = 
 
 
 def training_input_batches(problem: Supervised, rows: int | None) -> list[Tensor]:
-    """Inputs of the first training rows (None: all) in batches of the size that training has;
-    views.  Rows that do not fill the last are left out, as in training."""
+    """Inputs of the first training rows (None: all), as views in batches of the training batch
+    size.  Rows that do not fill the last batch are dropped, as in training."""
     x = problem.train.x[:rows]
     size = min(problem.batch_size or len(x), len(x))
     return list(x[: len(x) // size * size].split(size))

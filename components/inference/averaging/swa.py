@@ -1,4 +1,4 @@
-"""SWA: one network at the mean of the weights along an optimisation path."""
+"""SWA: one network with the mean of the weights along an optimisation path."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from components.registry import register
 
 @dataclass(frozen=True, kw_only=True)
 class SwaState(AveragedState):
-    """A network on its way, and the mean of the weights that were collected."""
+    """A network in training, and the mean of the collected weights."""
 
-    shown: list[Tensor] = rebuilt()  # rows to recompute batch normalisation from
+    shown: list[Tensor] = rebuilt()  # rows for recomputing batch normalisation
     mean: Tensor  # θ̄ [P]
 
 
@@ -39,12 +39,11 @@ class SWA(AveragedDescent[Penalised, SwaState]):
         θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))
         θ̄ ← (n θ̄ + θ_t)/(n + 1)                   every ``every`` steps after ``burn_in``
 
-    Steps are gradient descent or Adam, with dropout if the model has it.  The mean is taken
-    over the points passed when the steps no longer shrink.  p(y*|x*) = p(y*|x*, θ̄): one
-    network predicts, without dropout.  If it has batch normalisation, a pass over training
-    rows at θ̄ recomputes the statistics.  It is not an ensemble: that is
-    ``iterate_ensemble``; a Gaussian around θ̄ is ``swag``.  Before the first point is
-    collected, the current network predicts.
+    Steps are gradient descent or Adam, with dropout if the model has it.  The mean is taken over
+    the points visited once the step size no longer decays.  p(y*|x*) = p(y*|x*, θ̄): one network
+    predicts, without dropout.  If it has batch normalisation, a pass over training rows at θ̄
+    recomputes the statistics.  It is not an ensemble: that is ``iterate_ensemble``; a Gaussian
+    around θ̄ is ``swag``.  Before the first point is collected, the current network predicts.
 
     Raises:
         NumericalError: a collected point is not finite.

@@ -1,1 +1,1 @@
-"""Defences: inference that calls an attacker, or expects one."""
+"""Defences: inference methods that call or anticipate an attacker."""

@@ -18,17 +18,18 @@ from components.registry import register
 
 @register("inference", "acra")
 class ACRA(OriginsDefence):
-    """ACRA: generative classifier averaging over emails a random attacker may have altered.
+    """ACRA: generative classifier that averages over the possible original emails.
 
         y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1)
                  + u(y_c, y_2) p(y_2) p(x'|y_2)
 
-    The average is over the emails x that may have been turned into x'.  X' holds the x that
-    differ from x' in at most ``changes`` words;  p̂(x'|x, y_1) is the share of K draws in
-    which x' is the argmin_z of P^A_z ~ Beta with mean p_C(y_1|z) and variance
-    ``variance`` · v(r).  With a ``precision`` K is a pilot, and each pair (x, x') gets as many
-    draws as its estimate p̂(1 − p̂) of the variance asks for.  With variance 0 the attacker is known and the classifier is the
-    one of Dalvi et al. (2004).  Class 1 is y_1, the malicious one; x' [B, D] in {0, 1}.
+    The average is over the emails x that a random attacker may have changed into x'.  X' holds the
+    x that differ from x' in at most ``changes`` words;  p̂(x'|x, y_1) is the share of K draws in
+    which x' is the argmin_z of P^A_z ~ Beta with mean p_C(y_1|z) and variance ``variance`` · v(r).
+    With a ``precision``, K is the size of a pilot, and each pair (x, x') gets the number of draws
+    that its variance estimate p̂(1 − p̂) requires.  With variance 0 the attacker is known, and the
+    classifier is that of Dalvi et al. (2004).  Class 1 is y_1, the malicious one; x' [B, D] in {0,
+    1}.
 
     Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019).
     """
@@ -43,8 +44,8 @@ class ACRA(OriginsDefence):
         return self.aware(state, self.attack, self.direction)
 
     def attack(self, pairs: Origins, generator: torch.Generator) -> Tensor:
-        """p̂(x'|x, y_1) of each pair [P]; 0 where x' is not among the candidates of x that look
-        least malicious."""
+        """p̂(x'|x, y_1) of each pair [P]; 0 where x' is not among the least malicious-looking
+        candidates of x."""
         # [P, m]
         odds, set_index = pairs.odds.topk(
             min(self.candidates, pairs.odds.shape[1]), 1, largest=False

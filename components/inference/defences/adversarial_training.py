@@ -23,7 +23,7 @@ from components.registry import register
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialDescentState(DescentState):
-    """A network on its way down, and whom it trains against."""
+    """A network in training, and its training attacker."""
 
     threat: TrainingThreat = rebuilt()
 
@@ -35,9 +35,9 @@ class AdversarialTraining(NetworkDescent[AdversarialDescentState]):
     θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N.  At each step
     ``training_attacker``, or otherwise the experiment's own attacker, solves the inner
     problem against the current θ at ε = ``train_eps``, and Adam or gradient descent takes
-    one step of the outer problem.  If ``mixture`` is half, each minibatch of B rows is
-    joined by its B attacked rows.  An attack that stops at its first success is made to
-    continue.  ε = 0 is ``map``.
+    one step of the outer problem.  If ``mixture`` is half, each minibatch consists of B clean rows
+    and the B attacked ones.  Attacks that stop at their first success continue to their last step
+    here.  ε = 0 is ``map``.
 
     Raises:
         ConfigMismatchError: the attacker is not an evasion attacker, or ``train_eps`` is not in the
@@ -60,8 +60,8 @@ class AdversarialTraining(NetworkDescent[AdversarialDescentState]):
     def step(
         self, state: AdversarialDescentState, batch: Batch, rng: Rng
     ) -> tuple[AdversarialDescentState, Info]:
-        state.network.train(False)  # an attacker sees it in prediction mode
-        # the network itself, no copy
+        state.network.train(False)  # attackers use the network in prediction mode
+        # the network itself, not a copy
         attacked = state.threat.attack(PointEstimate(state.network), batch, rng)
         state.network.train()
         return state, descend(

@@ -1,4 +1,4 @@
-"""Training against an attacker of whom nobody is sure: adversarial risk analysis with particles."""
+"""Training against an uncertain attacker: adversarial risk analysis with particles."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class ARATraining(ParticleDefence[AdversarialChains]):
     For every particle i, x_i ~ p_C(x'|x) and then
         v_i := μ v_i + η ∇(N/B Σ log p(y|x_i, β_i) + log p(β_i)) + N(0, 2 (1 − μ) η τ I),
         β_i := β_i + v_i,
-    with η = lr/N, so that ``lr`` acts on the mean loss of a row, as in training by gradient
-    descent, and at τ = 1 the noise is the one of the posterior of N rows.  The N(0, 2 lr I)
-    that (3.15) implies with a mean loss drowns any network.  μ = 0 is SGLD, μ > 0 SGHMC.
-    The rows x_i and the clean ones count 1:1 if ``mixture`` is half.
+    with η = lr/N, so that ``lr`` applies to the mean loss of a row, as in gradient descent, and at
+    τ = 1 the noise is that of the posterior given N rows.  The noise N(0, 2 lr I), which (3.15)
+    implies for a mean loss, is too large for any network.  μ = 0 is SGLD, μ > 0 SGHMC. The rows x_i
+    and the clean ones have equal weight if ``mixture`` is half.
 
     The two uncertainties have separate switches.  ``defender_uncertainty`` is the
     defender's uncertainty about the attack: x_i is a draw of (3.14), noise included, with
     ε ~ attack_step · train_eps · Beta for each row and T ~ Poisson for each step, kept
-    within ``train_eps`` of x in L∞; without it, the experiment's own attacker moves x_i by
-    ``train_eps``.  ``attacker_uncertainty`` is the attacker's uncertainty about the
-    defender's parameters: the attacker faces draws of their posterior, and each x_i attacks
-    β_i; without it τ = 0.  Without either, one particle is ``adversarial_training`` by
-    gradient descent; ``train_eps`` = 0 is SGLD.  β, v [K, P].
+    within ``train_eps`` of x in L∞; without it, the experiment's own attacker perturbs x_i by
+    ``train_eps``.  ``attacker_uncertainty`` is the attacker's uncertainty about the defender's
+    parameters: the attacker faces draws of their posterior, and each x_i attacks β_i; without it τ
+    = 0.  Without either, one particle is ``adversarial_training`` by gradient descent;
+    ``train_eps`` = 0 is SGLD.  β, v [K, P].
 
     Raises:
         ConfigMismatchError: the attacker is not an evasion attacker, ``train_eps`` is not in
@@ -74,8 +74,9 @@ class ARATraining(ParticleDefence[AdversarialChains]):
         threat = TrainingThreat(problem, self.train_eps, rng)
         if self.defender_uncertainty and not input_space(problem).smooth:
             raise ConfigMismatchError(
-                f"inference.defender_uncertainty: draws of (3.14) are continuous, inputs of {problem.name} binary; use "
-                "false, which trains against the experiment's attacker"
+                f"inference.defender_uncertainty: draws of (3.14) are continuous, but inputs of "
+                f"{problem.name} are binary; use false, which trains against the experiment's "
+                f"attacker"
             )
         state = init_for_training(model, problem, self.requires.batch_kind, self.chains, rng)
         return AdversarialChains(
@@ -83,7 +84,7 @@ class ARATraining(ParticleDefence[AdversarialChains]):
         )
 
     def attack(self, state: AdversarialChains, batch: Batch, rng: Rng) -> Tensor:
-        """x_i ~ p_C(x'|x) of the rows of a batch, i = 1 … K: [K, B, D]."""
+        """x_i ~ p_C(x'|x) for the rows of a batch, i = 1 … K: [K, B, D]."""
         model = state.model
         betas = state.theta.split(1)
         threat = state.threat
@@ -92,7 +93,7 @@ class ARATraining(ParticleDefence[AdversarialChains]):
                 [threat.attack(Particles(model, beta), batch, rng) for beta in betas]
             )
         x = batch.x.repeat(len(betas), 1)  # [K B, D]
-        # one for a step of training: independent of the others
+        # one per training step, independent of the others
         T = poisson_steps(x[:1], self.attack_steps, rng.attack)
         attacked = langevin(
             threat.victim(BlockwiseParticles(model, state.theta)),

@@ -16,7 +16,7 @@ from components.registry import register
 
 @register("inference", "dalvi")
 class DalviDefence(OriginsDefence):
-    """Dalvi's classifier: naive Bayes that knows the attack x' = a(x) and undoes it.
+    """Dalvi's classifier: naive Bayes that inverts a known attack x' = a(x).
 
         y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} 1[a(x) = x'] p(x|y_1)
                  + u(y_c, y_2) p(y_2) p(x'|y_2)
@@ -41,7 +41,7 @@ class DalviDefence(OriginsDefence):
         return self.aware(state, attack, direction)
 
     def cheapest(self, pairs: Origins, generator: torch.Generator) -> Tensor:
-        """1 where the minimum-cost attack on x leads to x', else 0, [P]."""
+        """1 where the minimum-cost attack on x is x', else 0 [P]."""
         added = (pairs.sets < pairs.absent.shape[1]).to(pairs.odds)  # [M, k]
         padded = torch.cat([pairs.absent, torch.zeros_like(pairs.absent[:, :1])], 1)  # [P, D + 1]
         n_added = padded[:, pairs.sets].sum(-1).to(pairs.odds)  # [P, M]
@@ -52,11 +52,11 @@ class DalviDefence(OriginsDefence):
         cost = cost.masked_fill(~passes, torch.inf)
         cheap = passes & (cost <= cost.amin(1, keepdim=True) * (1 + 1e-9))
         choice = pairs.odds.masked_fill(~cheap, torch.inf).argmin(1)
-        # set 0 changes nothing
+        # set 0 is empty
         choice = torch.where((pairs.odds[:, 0] <= 0) | ~passes.any(1), 0, choice)
         return (choice == pairs.sent).to(pairs.log_p)
 
 
 def least_malicious(pairs: Origins, generator: torch.Generator) -> Tensor:
-    """1 where argmin_z p(y_1|z) of x is x', else 0, [P]."""
+    """1 where argmin_z p(y_1|z) of x is x', else 0 [P]."""
     return (pairs.odds.argmin(1) == pairs.sent).to(pairs.log_p)

@@ -1,7 +1,7 @@
 """Shared code of ``acra`` and ``dalvi``: a classifier that sums over the possible origins.
 
-The origins are the emails that may have been turned into the observed one; the
-classifier is generative.
+The origins are the emails that may have been changed into the observed one; the classifier is
+generative.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from components.contracts.victim import Direction
 from components.inference.point.fit import Fit, FitState
 from components.posteriors.fitted import FittedEstimator
 
-LARGEST_ODDS = 700.0  # in nats, about the logarithm of the largest float64
-PAIRS = 1 << 21  # candidates of origins held in memory together
+LARGEST_ODDS = 700.0  # in nats, close to the logarithm of the largest float64
+PAIRS = 1 << 21  # number of candidate origins in memory at a time
 Attack = Callable[["Origins", torch.Generator], Tensor]
 
 
 def _check_utilities(u: list[list[float]]) -> list[list[float]]:
     if len(u) != 2 or any(len(row) != 2 for row in u) or u[0][0] <= u[1][0] or u[1][1] <= u[0][1]:
         raise ValueError(
-            f"utilities: must be [[u_00, u_01], [u_10, u_11]], u_ij of saying i of class j, with u_00 > u_10 and "
-            f"u_11 > u_01 (a right answer is better than a wrong one), not {u}"
+            f"utilities: must be [[u_00, u_01], [u_10, u_11]], u_ij of decision i for class j, "
+            f"with u_00 > u_10 and u_11 > u_01 (correct decisions are better than errors), not {u}"
         )
     return u
 
@@ -44,7 +44,7 @@ Utilities = Annotated[list[list[float]], AfterValidator(_check_utilities)]
 def is_utility_sensitive(
     model: Generative, fitted: dict[str, Tensor], u: list[list[float]]
 ) -> FittedEstimator[Generative]:
-    """The classifier with p(y|x) maximal at the decision of largest expected utility (3.2).
+    """Classifier in which p(y|x) is largest for the decision of maximum expected utility (3.2).
 
     It predicts 1 if (u_11 − u_01) p(1|x) > (u_00 − u_10) p(0|x), so utilities act as class
     weights; with 0–1 utilities nothing changes.
@@ -58,22 +58,22 @@ def is_utility_sensitive(
 
 @dataclass(frozen=True)
 class Origins:
-    """Pairs of a mail x' that was seen and an x ∈ X' that may have become it, and all that x could
-    have become."""
+    """Pairs of an observed mail x' and a possible origin x ∈ X', with all candidates that x could
+    have been changed into."""
 
     mail: Tensor  # row of x' [P]
-    sent: Tensor  # set of words that leads from x to x', a row of the sets [P]
+    sent: Tensor  # set of words that changes x into x', a row of the sets [P]
     log_p: Tensor  # log p_C(x|y_1) [P]
     absent: Tensor  # words absent from x [P, D] bool
     sets: Tensor  # [M, k]
-    # log odds of r(z) for the z that each set makes from x; ∞ where it makes none [P, M]
+    # log odds of r(z) for the z that each set makes from x; ∞ where it does not apply [P, M]
     odds: Tensor
 
 
 def origins(
     classifier: FittedEstimator[Generative], x: Tensor, sets: Tensor, direction: Direction
 ) -> Origins:
-    """Origins X' of each x' [B, D]: the emails that at most k changes turn into it.
+    """Origins X' of each x' [B, D]: the emails that differ from it by at most k changes.
 
     If words were added, some of the words of x' are removed.  Log odds of naive Bayes are
     additive over words, so the log odds of all candidates of all origins are sums of k
@@ -97,19 +97,18 @@ def origins(
 
 @dataclass(frozen=True)
 class AdversaryAwareClassifier:
-    """A classifier that is aware of an adversary: p(y_i) p(X' = x'|y_i), the sum over origins of
-    (3.9)."""
+    """An adversary-aware classifier: p(y_i) p(X' = x'|y_i), with the sum over origins in (3.9)."""
 
     undefended: FittedEstimator[Generative]  # utility-sensitive naive Bayes, unaware
     attack: Attack  # p_C(x'|x, y_1) of each pair of Origins [P]
     direction: Direction
-    most: int  # words changed, k
+    most: int  # number of changed words, k
     idle: float
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """p(y_2) p(x'|y_2) against p(y_1) Σ_{x ∈ X'} p_C(x'|x, y_1) p(x|y_1), for x' [B, D].
 
-        Odds end at e^±700, so that a mail which no origin can have become has a finite
+        Odds are clipped to e^±700, so that a mail without possible origins has a finite
         log-probability.
 
         Source: Gallego (2021), eq. (3.9) and Algorithm 3.1."""
@@ -127,7 +126,7 @@ class AdversaryAwareClassifier:
         )
 
     def _parts(self, x: Tensor, sets: Tensor) -> list[Tensor]:
-        """Chunks of rows with few enough pairs of origins and candidates to hold in memory."""
+        """Chunks of rows whose pairs of origins and candidates fit in memory."""
         words = x if self.direction == "insertion" else torch.ones_like(x)
         n = words.sum(1)
         pairs = torch.stack([_choose(n, size) for size in range(self.most + 1)]).sum(0) * len(sets)
@@ -137,9 +136,9 @@ class AdversaryAwareClassifier:
     def _log_evidence_of_attacks(
         self, x: Tensor, sets: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """log Σ_{x ∈ X'} p_C(x'|x, y_1) p(x|y_1) of x' [b, D], [b]."""
+        """log Σ_{x ∈ X'} p_C(x'|x, y_1) p(x|y_1) of x' [b, D]: [b]."""
         pairs = origins(self.undefended, x, sets, self.direction)
-        # set 0 changes nothing
+        # set 0 is empty
         p = (1 - self.idle) * self.attack(pairs, generator) + self.idle * (pairs.sent == 0)
         term = p.log() + pairs.log_p  # [P]
         most = x.new_full((len(x),), -torch.inf).scatter_reduce(0, pairs.mail, term, "amax")
@@ -163,9 +162,9 @@ class OriginsDefence(Fit):
     def aware(
         self, state: FitState, attack: Attack, direction: Direction
     ) -> AdversaryAwareClassifier:
-        """The aware classifier on what ``fit`` learnt."""
-        assert isinstance(state.estimator, Generative)  # ``requires``
-        assert state.fitted is not None, "nothing is learnt before the first step"
+        """The aware classifier on the fitted parameters."""
+        assert isinstance(state.estimator, Generative)  # guaranteed by ``requires``
+        assert state.fitted is not None, "there is no fit before the first step"
         unaware = is_utility_sensitive(state.estimator, state.fitted, self.utilities)
         return AdversaryAwareClassifier(unaware, attack, direction, self.changes, self.idle)
 

@@ -1,4 +1,4 @@
-"""How particles learn side by side, each perhaps on inputs of its own."""
+"""Dynamics of particles in parallel, optionally with separate inputs for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from components.problems.supervised import Supervised
 
 @dataclass(kw_only=True)
 class AdversarialChains(Chains):
-    """The state of K particles that learn from attacked rows."""
+    """State of K particles that learn from attacked rows."""
 
     model: PredictiveLogJoint = rebuilt()
     threat: TrainingThreat = rebuilt()
@@ -67,7 +67,7 @@ class ParticleDefence(Inference[PredictiveLogJoint, Supervised, Batch, A], Gener
         The first ``quiet`` particles have τ = 0.
 
         Raises:
-            NumericalError: a particle leaves the finite numbers.
+            NumericalError: a particle becomes non-finite.
 
         Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
         velocity = torch.add(self.momentum * velocity, gradient, alpha=eta)
@@ -77,14 +77,13 @@ class ParticleDefence(Inference[PredictiveLogJoint, Supervised, Batch, A], Gener
         theta = theta + velocity
         if not bool(torch.isfinite(theta.sum())):
             raise NumericalError(
-                f"particles left the finite numbers at step {step}", "lower inference.lr"
+                f"particles became non-finite at step {step}", "lower inference.lr"
             )
         return theta, velocity
 
 
 def per_particle_gradient(model: LogJoint, theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """log joint [K] and gradient [K, P] of K particles, each with inputs of its own: batch.x [K, B,
-    D]."""
+    """Log joint [K] and gradient [K, P] of K particles with separate inputs, batch.x [K, B, D]."""
     if isinstance(model, OwnInputs) and model.own_inputs:
         return value_and_gradient(model, theta, batch)
     parts = [

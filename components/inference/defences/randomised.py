@@ -1,4 +1,4 @@
-"""A classifier drawn at random for each mail, by the probabilities that an attacker likes least."""
+"""A classifier drawn at random for each mail, with minimax probabilities."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from components.inference.point.fit import Fit, FitState
 from components.maths.spacing import row_numbers
 from components.registry import register
 
-FEWEST_VOTES = 1e-6  # probability of a class that no member votes for
-MEMBERS = 10  # their errors on a mail have 2^K patterns
+FEWEST_VOTES = 1e-6  # probability of a class without votes
+MEMBERS = 10  # maximum K: errors on a mail have 2^K patterns
 
 
 @dataclass(frozen=True)
 class RandomisedClassifier:
-    """K classifiers, each of some words, of which one is drawn for each row."""
+    """K classifiers on subsets of words, one of which is drawn for each row."""
 
     estimator: Estimator
-    fitted: dict[str, Tensor]  # "masks" [K, D], "weights" [K], and what the members learnt [K, …]
+    fitted: dict[str, Tensor]  # "masks" [K, D], "weights" [K], and the fits of the members [K, …]
     drawn: bool = True
 
     def members(self, x: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ class RandomisedClassifier:
         return torch.stack(each)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
-        """The member k ~ q that is drawn for each row, or Σ_k q_k 1[member k says y]."""
+        """Prediction of the member k ~ q drawn for each row, or Σ_k q_k 1[member k predicts y]."""
         each = self.members(x)
         q = self.fitted["weights"].to(x)
         if self.drawn:
@@ -56,12 +56,12 @@ class RandomisedClassifier:
 
     @property
     def undefended(self) -> RandomisedClassifier:
-        """The mixture as an attacker knows it, that does not see the draws."""
+        """The mixture as known to an attacker that does not observe the draws."""
         return replace(self, drawn=False)
 
 
 def error_patterns(K: int) -> Tensor:
-    """Every pattern of errors of K members [2^K, K]; row c has the binary digits of c."""
+    """All patterns of errors of K members [2^K, K]; row c holds the binary digits of c."""
     return (torch.arange(2**K)[:, None] >> torch.arange(K) & 1).double()
 
 
@@ -71,7 +71,8 @@ def attacked_error(attainable: Tensor, q: Tensor) -> float:
 
 
 def best_mixture(attainable: Tensor, K: int) -> Tensor:
-    """argmin_q of ``attacked_error`` [K]: the programme min Σ_i t_i, Σ_k q_k E_ck ≤ t_i."""
+    """argmin_q of ``attacked_error`` [K], by the linear programme min Σ_i t_i, Σ_k q_k E_ck ≤
+    t_i."""
     from scipy.optimize import linprog  # slow to import
 
     n = len(attainable)
@@ -87,18 +88,17 @@ class Randomised(Fit):
 
         q = argmin_q Σ_i max_{x' ∈ Z(x_i)} Σ_k q_k 1[h_k(x') ≠ y_i]
 
-    A Stackelberg game: the classifier commits to q; the attacker, that knows the h_k and q
-    but not the draw, sends the worst of all mails Z(x) with at most ``changes`` words
-    changed; Z(x) = {x} for mails of class 0.  The sum is over the first ``mails`` training
-    mails of each class, a linear programme.  Where the attacks that fool one member do not
-    fool another q is uniform; where one attack fools all, the best member is taken alone.
-    ``mixture`` plays that q (optimal), the uniform one, or the best member alone (single);
-    their mean errors in the game are in the record, ``attacked_error``,
-    ``attacked_error_uniform`` and ``attacked_error_single``.  The members are fits of the
-    model to a random ``share`` of the words each; x' [B, D] in {0, 1}.
+    A Stackelberg game: the classifier commits to q; the attacker, which knows the h_k and q but not
+    the draw, sends the worst of all mails Z(x) with at most ``changes`` changed words; Z(x) = {x}
+    for mails of class 0.  The sum is over the first ``mails`` training mails of each class, a
+    linear programme.  If attacks on one member do not transfer to others, q is uniform; if one
+    attack fools all, q selects the best member. ``mixture`` uses this q (optimal), the uniform one,
+    or the best member (single); their mean errors in the game are recorded as ``attacked_error``,
+    ``attacked_error_uniform`` and ``attacked_error_single``.  Each member is a fit of the model to
+    a random ``share`` of the words; x' [B, D] in {0, 1}.
 
-    ``attacker.against=undefended`` is the attacker of the game; one that faces the draws
-    themselves (``defended``) tries each candidate against another member.
+    ``attacker.against=undefended`` is the attacker of the game; with ``defended`` each candidate is
+    tested against a newly drawn member.
 
     Source: Vorobeychik and Li (2014), with finitely many classifiers and attacks; Gallego
     (2021), section 3.3.2.
@@ -141,7 +141,7 @@ class Randomised(Fit):
         }
 
     def attack(self, classifier: RandomisedClassifier, batch: Batch) -> Tensor:
-        """Patterns of errors that an attacker can reach from each mail of the game [n, 2^K] bool."""
+        """Error patterns that an attacker can reach from each mail of the game [n, 2^K] bool."""
         spam = malicious(batch.y)
         sets = change_sets(batch.x.shape[1], self.changes).to(batch.x.device)
         rows = torch.cat([side.nonzero()[: self.mails, 0] for side in (spam, ~spam)])

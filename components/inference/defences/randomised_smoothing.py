@@ -20,21 +20,21 @@ from components.registry import register
 
 @register("inference", "randomised_smoothing")
 class RandomisedSmoothing(NetworkDescent):
-    """Randomised smoothing: the class that a network gives most often under Gaussian noise.
+    """Randomised smoothing: the class that a network predicts most often under Gaussian noise.
 
         g(x) = argmax_c P(f(x + η) = c),  η ~ N(0, σ² I)
 
-    f is trained on noisy inputs: θ̂ = argmin_θ E_(x,y),η[−log p(y|x + η, θ)] − log p(θ)/N, a new η
-    for each row of each step.  A prediction is the majority of ``votes`` draws.  A certificate
-    takes the class ĉ_A of most votes among n₀ = ``selection_draws``, a lower bound p̲_A on its
-    probability from n = ``certificate_draws`` others (Clopper and Pearson, at level α = ``level``),
+    f is trained on noisy inputs: θ̂ = argmin_θ E_(x,y),η[−log p(y|x + η, θ)] − log p(θ)/N, with new
+    η for each row and step.  A prediction is the majority of ``votes`` draws.  A certificate takes
+    the class ĉ_A with most votes among n₀ = ``selection_draws``, computes a lower bound p̲_A on its
+    probability from n = ``certificate_draws`` others (Clopper and Pearson, level α = ``level``),
     and holds within the radius
 
         R = σ Φ⁻¹(p̲_A)  where p̲_A > ½; otherwise it abstains,
 
-    in L2, and so in L1 for the same size and in L∞ for R/√D.  It is a statement about g, not about
+    in L2, hence in L1 for the same radius and in L∞ for R/√D.  It is a statement about g, not about
     the votes of one prediction, and is wrong with probability at most α for each label.  Noise is
-    not cut off at the bounds of the inputs.  σ → 0 is ``map``.
+    not clipped to the bounds of the inputs.  σ → 0 is ``map``.
 
     ``abstained`` is the share of labels without a certificate.  An attack follows the mean of the
     probabilities under noise.

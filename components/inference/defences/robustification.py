@@ -1,5 +1,4 @@
-"""Robustification: particles trained on attacks that were computed for the model before it was
-defended."""
+"""Robustification: particles trained on attacks that were computed against the undefended model."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from components.registry import register
 
 @dataclass(kw_only=True)
 class RobustState(AdversarialChains):
-    """1 + 2K particles, and the rows that the last K learn from besides the clean ones."""
+    """1 + 2K particles, and the attacked rows for training the last K."""
 
     train: Batch = rebuilt()
     attacked: Tensor  # [K, N, D]
@@ -39,7 +38,7 @@ class RobustState(AdversarialChains):
 
 @register("inference", "robustification")
 class Robustification(ParticleDefence[RobustState]):
-    """Robustified classifier: K particles trained 1:1 on clean and on attacked rows.
+    """Robustified classifier: K particles trained on clean and attacked rows in proportion 1:1.
 
     The attacks are computed for the undefended model.
 
@@ -47,18 +46,17 @@ class Robustification(ParticleDefence[RobustState]):
     η = lr/N.  First, for ``undefended_steps`` steps and on clean rows only,
         the undefended model, β⁰, with τ = 0: the model to defend;
         K draws of its posterior, b_i: the beliefs of an attacker that does not know β⁰.
-    Then these stay fixed, the experiment's attacker moves the training set, at size
-    ``train_eps``, to x_i ~ p_C(x'|x) against each b_i, and
-        the K defended models, β_i, learn from the B clean rows of a step and B rows,
-        drawn at random, of the x_i.
+    Then these stay fixed, the experiment's attacker changes the training set, at size
+        ``train_eps``, to x_i ~ p_C(x'|x) against each b_i, and the K defended models, β_i, learn
+        from the B clean rows of a step and B rows, drawn at random, of the x_i.
     This is the protocol of the thesis's spam case study, in which the attack is a discrete
     optimisation and cannot be sampled by (3.14).  In ``ara_training`` with
     ``defender_uncertainty: false`` the attacks are instead computed at every step against
-    the defended β_i: an attacker that knows of the defence.
+    the defended β_i, by an attacker that knows the defence.
 
-    With an attacker of ``against: undefended`` the test set is attacked for β⁰, as in the
-    thesis; with ``against: defended``, for the mixture of the β_i.  β, v [1 + 2K, P];
-    attacked rows [K, N, D].
+    With ``against: undefended`` the test set is attacked against β⁰, as in the thesis; with
+    ``against: defended``, against the mixture of the β_i.  β, v [1 + 2K, P]; attacked rows [K, N,
+    D].
 
     Raises:
         ConfigMismatchError: the attacker is not an evasion attacker, or ``train_eps`` is not in the
@@ -126,7 +124,10 @@ class Robustification(ParticleDefence[RobustState]):
         """The K current defended particles, with mean predictive p_C(y|x), and the undefended
         one."""
         if 0 < state.t <= self.undefended_steps:
-            message = f"after {state.t} steps there is no defence yet: it is learnt after {self.undefended_steps}"
+            message = (
+                f"after {state.t} steps there is no defence yet; "
+                f"its training starts after {self.undefended_steps}"
+            )
             warnings.warn(
                 IncompleteResultWarning(
                     f"{message}; lower inference.undefended_steps or raise steps"
@@ -139,7 +140,7 @@ class Robustification(ParticleDefence[RobustState]):
 
 @dataclass(frozen=True)
 class Robustified(Particles):
-    """Defended particles, and the model that they defend, which attackers of ``against:
-    undefended`` see."""
+    """Defended particles, and the undefended model, which attackers with ``against: undefended``
+    use."""
 
     undefended: Particles

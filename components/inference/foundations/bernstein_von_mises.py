@@ -1,4 +1,4 @@
-"""How near a posterior is to the normal law of Bernstein and von Mises as observations are added."""
+"""Distance between a posterior and its Bernstein–von Mises normal limit as N grows."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ DISTANCES = ("total_variation", "hellinger")
 
 @dataclass(frozen=True)
 class NormalLimit(Analyses, PredictsRows[Rows]):
-    """Distances of R simulated posteriors from their normal limit at each N, and those of the data at
-    hand."""
+    """Distances of R simulated posteriors from their normal limits at each N, and the observed
+    tosses."""
 
     model: BetaPosterior
     counts: tuple[int, int]
@@ -43,12 +43,12 @@ class NormalLimit(Analyses, PredictsRows[Rows]):
     distances: Tensor  # total variation and Hellinger [R, G, 2]
 
     def log_predictive(self, batch: Rows) -> Tensor:
-        """log p(x | tosses at hand) [B]."""
+        """log p(x | observed tosses) [B]."""
         return self.model.log_predictive(self.counts, batch)
 
     def scores(self) -> NamedScores:
-        """Mean distances at each N, and the slope of their log on log N; ``exponent`` is −½, what
-        theory says unless the skewness at θ₀ is 0."""
+        """Mean distances at each N, and the slope of their log on log N; ``exponent`` is −½, the
+        theoretical value unless the skewness at θ₀ is 0."""
         if not len(self.distances):
             return {}
         out: NamedScores = {}
@@ -81,13 +81,13 @@ class LimitState:
 
     model: BetaPosterior = rebuilt()
     counts: tuple[int, int] = rebuilt()
-    distances: Trace = field(default_factory=Trace)  # rows [R, G, 2], one a step
+    distances: Trace = field(default_factory=Trace)  # rows [R, G, 2], one per step
 
 
 @cache
 def _distances(a: float, b: float, heads: int, n: int) -> tuple[float, float]:
-    """Total variation and Hellinger distance of Beta(a + k, b + n − k) and N(θ̂, θ̂(1 − θ̂)/n), θ̂ =
-    k/n; 1 where that is a point."""
+    """Total variation and Hellinger distance of Beta(a + k, b + n − k) and N(θ̂, θ̂(1 − θ̂)/n), θ̂
+    = k/n; 1 where the normal law is a point."""
     estimate = heads / n
     information = n / (estimate * (1 - estimate)) if 0 < heads < n else float("inf")
     if information == float("inf"):
@@ -101,13 +101,13 @@ class BernsteinVonMises(Inference[BetaPosterior, Unlabelled, Rows, LimitState]):
 
         ‖p(θ | y_{1:n}) − N(θ̂, I(θ̂)⁻¹/n)‖ → 0,   I(θ) = 1/(θ(1 − θ)),   θ̂ = k/n
 
-    Each step tosses the coin N times for every N of ``numbers`` and ``simulations`` times, θ =
-    ``theta``; the posterior is Beta(a + k, b + N − k), so that total variation and Hellinger
-    distance are known to the accuracy of a grid.  Both fall as N^−½, through the skewness of the
-    posterior and the weight of the prior, and faster where θ = ½ and the prior is symmetric.  A
-    sample without heads or without tails has no normal limit, and a distance of 1.  Scores:
-    total_variation/N, hellinger/N, slope/… of their logarithms on log N.  Info: total_variation
-    at the largest N.
+    Each step simulates, for every N in ``numbers``, ``simulations`` sequences of N tosses with θ =
+    ``theta``.  The posterior is Beta(a + k, b + N − k), so that total variation and Hellinger
+    distance are computed on a grid.  Both decrease as N^−½, because of the skewness of the
+    posterior and the weight of the prior, and faster if θ = ½ and the prior is symmetric.  A sample
+    without heads or without tails has no normal limit; its distance is 1.  Scores:
+    total_variation/N, hellinger/N, slope/… of their logarithms on log N.  Info: total_variation at
+    the largest N.
 
     Source: Bardenet (2021), section 3.4.1; van der Vaart (1998), Theorem 10.1.
     """

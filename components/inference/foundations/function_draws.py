@@ -1,4 +1,4 @@
-"""Draws of functions from a Gaussian process or a deep one as it begins, without training."""
+"""Draws of functions from an untrained Gaussian process or deep Gaussian process."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from components.figures.style import Figures
 
 Given = Literal["prior", "rows"]
-FLAT = 0.05  # of the root mean square slope of a function: below it is flat
-SHOWN = 6  # functions that the figure shows
+FLAT = 0.05  # fraction of a function's root mean square slope below which it is flat
+SHOWN = 6  # number of functions in the figure
 
 
 def draw_function(
@@ -42,14 +42,14 @@ def draw_function(
 
 @dataclass(frozen=True)
 class DrawnFunctions:
-    """Functions of the first task on a line of inputs, and what they say of their slopes."""
+    """Functions of the first task on a line of inputs, and statistics of their slopes."""
 
     model: GivenFunction
     given: Given
     n_predict: int
     grid: Tensor  # x₁ [n]
     functions: Tensor  # f [S, n]
-    rows: tuple[Tensor, Tensor] | None  # x₁ and y of the rows that are conditioned on
+    rows: tuple[Tensor, Tensor] | None  # x₁ and y of the conditioning rows
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """p(y | x) as a mixture over ``n_predict`` new functions, each jointly at x [B, D]."""
@@ -86,31 +86,30 @@ class DrawnFunctions:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionState:
-    """The model as it was built, and the functions drawn from it."""
+    """The built model, and the functions drawn from it."""
 
     model: GivenFunction = rebuilt()
     grid: Tensor = rebuilt()
     rows: tuple[Tensor, Tensor] | None = rebuilt()
-    functions: Trace = field(default_factory=Trace)  # f [n], one a step
+    functions: Trace = field(default_factory=Trace)  # f [n], one per step
 
 
 @register("inference", "function_draws")
 class FunctionDraws(Inference[GivenFunction, Supervised, Batch, FunctionState]):
-    """Draws of functions from the prior of a Gaussian process or a deep one, or, of an exact
-    Gaussian process, given the training rows; hyper-parameters are those that the model begins
-    with.
+    """Draws of functions from the prior of a Gaussian process or a deep one or, for an exact
+    Gaussian process, given the training rows; hyper-parameters have their initial values.
 
         f = f_L ∘ … ∘ f_1,   f_l ~ GP(m_l, k_l) jointly at ``points`` inputs x₁ from ``low`` to
         ``high``, the other inputs 0
 
     A step draws one function.  With one process of squared exponential kernel and zero mean in each
-    of L layers, slopes are products of L independent normal ones: ln |f′| has mean Σ_l ln(σ_l/ℓ_l)
-    − L (γ + ln 2)/2 and standard deviation π (L/8)^½, so that deep functions are flat almost
-    everywhere; the identity as mean of processes of small variance, or the inputs passed on,
-    avoids it.  Scores, over functions
-    and points of the first task: flat_share (share of slopes below a twentieth of their root mean
-    square), log_slope_mean, log_slope_sd; nlpp of the labels and others of predictions by
-    ``n_predict`` new functions.  Info: the function's range.
+    of L layers, slopes are products of L independent normal variables: ln |f′| has mean Σ_l
+    ln(σ_l/ℓ_l) − L (γ + ln 2)/2 and standard deviation π (L/8)^½, so that deep functions are flat
+    almost everywhere.  An identity mean function with small process variance, or passing the inputs
+    to every layer, avoids this.  Scores, over functions and points of the first task: flat_share
+    (share of slopes below a twentieth of their root mean square), log_slope_mean, log_slope_sd;
+    nlpp of the labels and other scores of predictions by ``n_predict`` new functions.  Info: the
+    function's range.
 
     Raises:
         ConfigMismatchError: ``given: rows`` with a model that has no exact posterior.

@@ -1,4 +1,4 @@
-"""Distances between a posterior and the normal law that it tends to."""
+"""Distances between a posterior and its normal limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
 GRID_POINTS = 4001
-REACH = 10.0  # standard deviations that the grid extends beyond both means
+REACH = 10.0  # standard deviations by which the grid extends beyond both means
 
 
 def gaussian_hellinger(m: Tensor, V: Tensor, n: Tensor, W: Tensor) -> Tensor:
@@ -28,8 +28,8 @@ def gaussian_hellinger(m: Tensor, V: Tensor, n: Tensor, W: Tensor) -> Tensor:
 
 
 def beta_normal_distances(a: float, b: float, mean: float, sd: float) -> tuple[float, float]:
-    """Total variation ½ ∫ |p − q| and Hellinger distance of Beta(a, b) and N(mean, sd²), by a fine
-    grid; mass of the normal outside [0, 1] counts."""
+    """Total variation ½ ∫ |p − q| and Hellinger distance of Beta(a, b) and N(mean, sd²) on a fine
+    grid, including the normal's mass outside [0, 1]."""
     from scipy import stats
 
     beta = stats.beta(a, b)

@@ -1,4 +1,4 @@
-"""How fast the posterior of a regression comes to the true function as labels are added."""
+"""Rate at which the posterior of a regression contracts to the true function."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Smoothed:
     """Properties of the posterior at N regular inputs for any labels: f | y ~ N(S y, σ² S)."""
 
     S: Tensor  # [N, N]
-    f0: Tensor  # the truth there [N]
+    f0: Tensor  # true function at the inputs [N]
     spread: float  # ∫ (f − E f)² dΠ(f|y), a mean over the inputs: σ² tr S/N
     # Hellinger distance of p(β | E y) from N(β̂, σ²(XᵀX)⁻¹), for a model of coefficients
     hellinger: float | None
@@ -63,7 +63,7 @@ def _hellinger(model: Conjugate, x: Tensor, y: Tensor) -> float:
     """Hellinger distance of N(m, σ²Λ⁻¹), the posterior of β given y, from N(β̂, σ²(XᵀX)⁻¹)."""
     X = torch.cat([x.new_ones(len(x), 1), x], 1) if model.intercept else x
     noise = model.noise
-    assert not isinstance(noise, tuple)  # a linear smoother knows it
+    assert not isinstance(noise, tuple)  # available from linear smoothers
     own, limit = (coefficients(X, y, penalty) for penalty in (model.penalty, 0 * model.penalty))
     return float(
         gaussian_hellinger(own.m, noise * own.covariance, limit.m, noise * limit.covariance)
@@ -72,8 +72,8 @@ def _hellinger(model: Conjugate, x: Tensor, y: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Contraction:
-    """Radii (∫ ‖f − f₀‖² dΠ(f|y))^½ of R data sets at each N, ‖·‖² a mean over the inputs, and the
-    slopes they have."""
+    """Radii (∫ ‖f − f₀‖² dΠ(f|y))^½ of R data sets at each N, ‖·‖² a mean over the inputs, and
+    their slopes."""
 
     model: LinearSmoother
     train: Batch
@@ -166,8 +166,8 @@ class Contraction:
         return {"contraction": figure}
 
     def table(self) -> pd.DataFrame:
-        """One row per N: mean radius with its standard error, the exact one, and the slope from the
-        N before."""
+        """One row per N: mean radius with its standard error, exact radius, and slope from the
+        previous N."""
         import pandas as pd
 
         between = [(math.nan, math.nan), *self.slope_between()]
@@ -190,24 +190,24 @@ class Contraction:
 
 @dataclass(frozen=True, kw_only=True)
 class ContractionState:
-    """Squared errors so far."""
+    """Squared errors of the steps so far."""
 
     model: LinearSmoother = rebuilt()
     problem: KnownFunction = rebuilt()
     smoothed: list[Smoothed] = rebuilt()
-    errors: Trace = field(default_factory=Trace)  # rows [R, G], one a step
+    errors: Trace = field(default_factory=Trace)  # rows [R, G], one per step
 
 
 @register("inference", "posterior_concentration")
 class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, ContractionState]):
-    """The rate at which a posterior contracts to the true regression function, measured against
-    what theory says.
+    """The rate at which a posterior contracts to the true regression function, compared with
+    theory.
 
     r_N² = ∫ ‖f − f₀‖²_N dΠ(f | y) = ‖S y − f₀‖²_N + σ² tr S/N, ‖·‖²_N the mean over the inputs x_i
-    = (i − ½)/N.  Every step draws ``simulations`` vectors of labels f₀ + N(0, σ₀² I) at each N of
-    ``numbers``; the slope of log r_N on log N is found for each data set.  Theory: −min(α, β)/(2α +
-    1) for a Matérn process of smoothness α and an f₀ of β, −½ for a parametric model that holds f₀.
-    Posterior mass outside M r_N is at most M⁻².
+    = (i − ½)/N.  Every step draws ``simulations`` vectors of labels f₀ + N(0, σ₀² I) at each N in
+    ``numbers``; the slope of log r_N on log N is computed for each data set.  Theory: −min(α,
+    β)/(2α + 1) for a Matérn process of smoothness α and an f₀ of smoothness β, −½ for a parametric
+    model that contains f₀. Posterior mass outside M r_N is at most M⁻².
 
     Raises ConfigMismatchError where the true function is not known.
 
@@ -227,8 +227,8 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
     def init(self, model: LinearSmoother, problem: KnownFunction, rng: Rng) -> ContractionState:
         if not isinstance(problem, KnownFunction):
             raise ConfigMismatchError(
-                f"inference={self.name}: the true function must be known, and dataset={problem.name} has none; "
-                "use dataset=smooth_function"
+                f"inference={self.name}: the true function must be known, but "
+                f"dataset={problem.name} does not define one; use dataset=smooth_function"
             )
         smoothed = [Smoothed.at(model, problem, n) for n in self.numbers]
         return ContractionState(model=model, problem=problem, smoothed=smoothed)

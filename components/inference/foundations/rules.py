@@ -1,5 +1,4 @@
-"""Rules that say when tossing ends, as tables over what was seen, and all sequences of tosses that
-they end."""
+"""Stopping rules as tables over the observed counts, and the number of sequences that they stop."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ Alternative = Literal["greater", "two_sided"]
 
 
 def tail_probability(n: Array, k: Array, null: float, alternative: Alternative) -> Array:
-    """p-values of k heads in n tosses, n as if it had been fixed: P(K ≥ k | θ₀), or twice the
-    smaller of the two tails."""
+    """p-values of k heads in n tosses as if n were fixed: P(K ≥ k | θ₀), or twice the smaller of
+    the two tails."""
     from scipy import special
 
     above = special.bdtrc(k - 1.0, n, null)  # P(K ≥ k)
@@ -28,18 +27,18 @@ def tail_probability(n: Array, k: Array, null: float, alternative: Alternative) 
 
 
 def waiting_probability(heads: int, tails: int, null: float) -> float:
-    """p-value of so many heads before the last of so many tails, their number fixed: P(H ≥ h | θ₀)
-    = I_θ₀(h, t)."""
+    """p-value of h heads before the last of a fixed number t of tails: P(H ≥ h | θ₀) = I_θ₀(h,
+    t)."""
     from scipy import special
 
     if tails == 0:
-        return float("nan")  # there was no waiting
+        return float("nan")  # no tails were waited for
     return float(special.betainc(heads, tails, null)) if heads else 1.0
 
 
 def confidence_interval(n: Array, k: Array, level: float) -> tuple[Array, Array]:
-    """Ends of the interval of Clopper and Pearson, which holds θ at least so often where n is
-    fixed.
+    """Ends of the Clopper–Pearson interval, which contains θ with at least the given probability if
+    n is fixed.
 
     Source: Clopper & Pearson (1934)."""
     half = 0.5 * (1 - level)
@@ -59,7 +58,7 @@ def credible_interval(
 
 
 def grid(n_max: int) -> tuple[Array, Array, Array]:
-    """n [N + 1, 1], k [1, N + 1] and where k ≤ n."""
+    """n [N + 1, 1], k [1, N + 1], and True where k ≤ n."""
     n = np.arange(n_max + 1)[:, None]
     k = np.arange(n_max + 1)[None]
     return n, k, k <= n
@@ -67,7 +66,7 @@ def grid(n_max: int) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The M points (n tosses, k heads) at which a rule stops, and the number of paths.
+    """The M points (n tosses, k heads) at which a rule stops, with the number of paths to each.
 
     A path is a sequence of tosses that reaches such a point first.
 
@@ -75,7 +74,7 @@ class Stopped:
     paths, which does not depend on θ.
     """
 
-    stop: Array  # [N + 1, N + 1] bool; at N all do
+    stop: Array  # [N + 1, N + 1] bool; True in row N
     n: Array  # [M]
     k: Array  # [M]
     log_paths: Array  # log c [M]
@@ -86,7 +85,7 @@ class Stopped:
         stop = stop.copy()
         n_max = len(stop) - 1
         stop[n_max] = True
-        stop[0] = False  # no sequence ends before the first toss
+        stop[0] = False  # rules cannot stop before the first toss
         endpoints: list[tuple[Array, Array, Array]] = []
         log_counts = np.full(n_max + 1, -np.inf)
         log_counts[0] = 0.0
@@ -99,7 +98,7 @@ class Stopped:
         return cls(stop, places, heads, paths)
 
     def probabilities(self, theta: float) -> Array:
-        """P(end at each of the M places | θ)."""
+        """P(stop at each of the M points | θ)."""
         from scipy import special
 
         return np.exp(
@@ -116,7 +115,7 @@ class Stopped:
         )
 
     def coverage(self, low: Array, high: Array, theta: float) -> float:
-        """P(low ≤ θ ≤ high | θ) of intervals at the places."""
+        """P(low ≤ θ ≤ high | θ) of intervals at the points."""
         return float(self.probabilities(theta)[(low <= theta) & (theta <= high)].sum())
 
     def mean_coverage(self, low: Array, high: Array, nature: tuple[float, float]) -> float:

@@ -35,13 +35,13 @@ class RuleTables:
     p: Array
     ends: dict[str, tuple[Array, Array]]  # of KINDS
     stopped: dict[Rule, Stopped]
-    significant: Stopped  # of until_significant, which is checked at every N
+    significant: Stopped  # for until_significant, which is tested at every N
 
 
 @dataclass(frozen=True)
 class StoppingReport(PredictsRows[Rows]):
-    """How often intervals held θ and tests rejected a true θ₀ under every rule, simulated and
-    exact; and the tosses at hand."""
+    """Coverage of intervals and rejection rates of a true θ₀ under every rule, simulated and exact;
+    and the observed tosses."""
 
     model: BetaPosterior
     heads: int
@@ -50,17 +50,17 @@ class StoppingReport(PredictsRows[Rows]):
     level: float
     alpha: float
     rules: list[Rule]
-    thetas: list[float]  # null first
+    thetas: list[float]  # the null value first
     nature: tuple[float, float]
     tables: RuleTables
-    n: int  # imagined sequences of each rule
-    held: Tensor  # [2, rules, 1 + thetas] of KINDS, over nature first
-    rejected: Tensor  # [rules] rejections among those with θ = null
-    tosses: Tensor  # [rules] tosses of the same, in total
-    first: Tensor  # [N + 1] of the same, number first significant after n tosses
+    n: int  # simulated sequences of each rule
+    held: Tensor  # [2, rules, 1 + thetas] for KINDS, over nature first
+    rejected: Tensor  # [rules] rejections among sequences with θ = null
+    tosses: Tensor  # [rules] total tosses of these sequences
+    first: Tensor  # [N + 1] number of these sequences first significant after n tosses
 
     def log_predictive(self, batch: Rows) -> Tensor:
-        """log p(x | tosses at hand) [B]."""
+        """log p(x | observed tosses) [B]."""
         return self.model.log_predictive((self.heads, self.tails), batch)
 
     @property
@@ -71,8 +71,8 @@ class StoppingReport(PredictsRows[Rows]):
 
     @property
     def p_values(self) -> dict[str, float]:
-        """p-values of the observed tosses against θ > θ₀, with their number or their tails
-        fixed."""
+        """p-values of the observed tosses against θ > θ₀, for a fixed number of tosses or of
+        tails."""
         n = np.array(self.heads + self.tails)
         k = np.array(self.heads)
         return {
@@ -82,25 +82,25 @@ class StoppingReport(PredictsRows[Rows]):
 
     @property
     def posterior_null(self) -> float:
-        """P(θ ≤ θ₀ | tosses at hand), the same under either."""
+        """P(θ ≤ θ₀ | observed tosses), independent of the stopping rule."""
         from scipy import special
 
         return float(special.betainc(*self.beta, self.null))
 
     def coverage(self, kind: str, rule: Rule) -> tuple[Array, Array]:
-        """Share that held θ, over nature and at every θ, and its standard errors."""
+        """Share of intervals that contain θ, over nature and at every θ, with standard errors."""
         share = self.held[KINDS.index(kind), self.rules.index(rule)].double().numpy() / self.n
         return share, np.sqrt(share * (1 - share) / self.n)
 
     def exact_coverage(self, kind: str, rule: Rule) -> list[float]:
-        """The same without simulation."""
+        """Exact coverage."""
         stopped = self.tables.stopped[rule]
         low, high = (bound[stopped.n, stopped.k] for bound in self.tables.ends[kind])
         over = stopped.mean_coverage(low, high, self.nature)
         return [over, *(stopped.coverage(low, high, theta) for theta in self.thetas)]
 
     def exact_error(self, rule: Rule) -> float:
-        """P(p < α at the end | θ₀)."""
+        """P(p < α at the end | θ₀), exact."""
         stopped = self.tables.stopped[rule]
         return float(
             stopped.probabilities(self.null)[self.tables.p[stopped.n, stopped.k] < self.alpha].sum()
@@ -145,8 +145,7 @@ class StoppingReport(PredictsRows[Rows]):
         return {"stopping": figure}
 
     def table(self) -> pd.DataFrame:
-        """One row per rule and θ: coverage and errors, each simulated, with its standard error, and
-        exact."""
+        """One row per rule and θ: coverage and errors, simulated with standard error, and exact."""
         import pandas as pd
 
         rows = []

@@ -1,5 +1,5 @@
-"""Data gathered until a rule says stop: what credible intervals, confidence intervals and p-values
-still mean."""
+"""Data collected under a stopping rule: validity of credible intervals, confidence intervals and
+p-values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from components.registry import register
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingState:
-    """Running counts from the simulated sequences."""
+    """Running counts of the simulated sequences."""
 
     model: BetaPosterior = rebuilt()
     tables: RuleTables = rebuilt()
@@ -43,7 +43,7 @@ class StoppingState:
 class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     """Coin tossing under stopping rules: interval coverage and test errors, by rule.
 
-    The intervals are credible and confidence intervals.
+    Both credible and confidence intervals are assessed.
 
     fixed: n = N;  until_significant: p(n, k) < α;  until_short: the confidence interval is
     at most ``width`` long;  negative_binomial: ``tails`` tails;  all stop at N = ``n_max``.
@@ -51,12 +51,11 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     k) | θ) = c_nk θᵏ(1 − θ)ⁿ⁻ᵏ contains the rule only in c, so the posterior is Beta(a + k,
     b + n − k) under each rule, and its intervals contain θ ~ Beta(a, b) at their nominal
     rate; at a single θ neither kind of interval needs to.  Every step simulates
-    ``simulations`` sequences with θ from ``nature`` and as many at each θ; c gives the
-    exact values.  For the observed tosses: p-values against θ > θ₀ with the number of
-    tosses fixed and with the number of tails fixed (9 and 3: 0.0730 and 0.0327, printed as
-    0.075 and 0.0325).
+    ``simulations`` sequences with θ from ``nature``, and the same number at each θ; c gives the
+    exact values.  For the observed tosses: p-values against θ > θ₀ with the number of tosses fixed
+    and with the number of tails fixed (9 and 3: 0.0730 and 0.0327, printed as 0.075 and 0.0325).
 
-    Raises ConfigMismatchError for a rule that cannot stop before ``n_max``.
+    Raises ConfigMismatchError if a rule cannot stop before ``n_max``.
 
     Source: Bardenet (2021), section 3.1.3; Berger & Wolpert (1988), section 4.2; Lindley &
     Phillips (1976).
@@ -101,11 +100,14 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
         low, high = intervals["confidence"]
         stop = self._ends(p, high - low)
         never = {
-            "until_significant": (f"alpha={self.alpha:g}: no test is significant", "raise either"),
-            "until_short": (f"width={self.width:g}: no interval is as short", "raise either"),
+            "until_significant": (
+                f"alpha={self.alpha:g}: no result is significant",
+                "raise either",
+            ),
+            "until_short": (f"width={self.width:g}: no interval is that short", "raise either"),
             "negative_binomial": (
-                f"tails={self.tails}: they do not come",
-                "lower the one or raise the other",
+                f"tails={self.tails}: they cannot occur",
+                "lower the first or raise the second",
             ),
         }
         for rule in self.rules:
@@ -159,9 +161,8 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
             k = np.pad((u < theta[:, None]).cumsum(1).numpy(), ((0, 0), (1, 0)))
             n = np.arange(N + 1)
             for r, rule in enumerate(self.rules):
-                end_times = (
-                    tables.stopped[rule].stop[n, k].argmax(1)
-                )  # the first n at which it ends [R]
+                # first n at which the rule stops [R]
+                end_times = tables.stopped[rule].stop[n, k].argmax(1)
                 heads = k[np.arange(R), end_times]
                 for j, kind in enumerate(KINDS):
                     low, high = (bound[end_times, heads] for bound in tables.ends[kind])

@@ -1,2 +1,2 @@
-"""Gaussians around the end of a network's training: what its curvature, or the path of the descent,
-says of its weights."""
+"""Gaussian posteriors of network weights, from the curvature at the end of training or from the
+optimisation path."""

@@ -1,5 +1,5 @@
-"""Linearised Laplace: the curvature at the end of a network's training as the precision of its
-weights."""
+"""Linearised Laplace: a Gaussian posterior of network weights with the curvature at the mode as
+precision."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from components.maths.optimizers import Optimizer
 from components.problems.supervised import Supervised
 from components.registry import register
 
-MOST_WEIGHTS = 10_000  # largest number with a full covariance
+MOST_WEIGHTS = 10_000  # largest number of weights with a full covariance
 
 
 @dataclass(kw_only=True)
@@ -40,7 +40,7 @@ class LaplaceState:
     network: Penalised
     optimizer: Optimizer
     train: Batch = rebuilt()
-    # of the other modes; None: there is one
+    # of the other modes; None: a single mode
     others: nn.ModuleList | None = None
     others_optimizer: Optimizer | None = None
 
@@ -58,16 +58,16 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
     p(y|f) with respect to f (Gauss-Newton); H is full, its diagonal, or the H of the last
     layer, in which case only the weights of that layer are uncertain.  ``evidence`` takes c
     and κ (of real labels) where Laplace's log p(D) at this θ̂ is stationary, by MacKay's
-    updates; otherwise both are 1.  That log p(D) is the score ``log_evidence``: not a
-    bound.  With several ``modes``, as many networks are trained from starts of their own, and
+    updates; otherwise both are 1.  This log p(D) is the score ``log_evidence``; it is not a bound.
+    With several ``modes``, one network is trained from a separate start for each, and
 
         q(θ) = Σ_k w_k N(θ̂_k, H_k⁻¹),  w_k ∝ p(D | mode k), the Laplace evidence
 
-    in which a θ̂ within √m of a better one, in its deviations, is the same mode.
+    where a θ̂ within √m standard deviations of a better one counts as the same mode.
 
     Raises:
-        ConfigMismatchError: all covariances of too many weights are requested.
-        NumericalError: training has become non-finite, so there is no curvature.
+        ConfigMismatchError: a full covariance is requested for too many weights.
+        NumericalError: training diverged, so the curvature is not finite.
 
     Source: MacKay (1992), section 4; Immer, Korzepa and Bauer (2021), eq. (8); Daxberger et
     al. (2021), section 2; Buntine and Weigend (1991), on several modes.
@@ -88,7 +88,7 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
         return {"affine_layers": "structure"} if self.structure == "last_layer" else {}
 
     def uncertain(self, network: WeightSpace) -> int:
-        """m, the number of weights (the last of θ) that q is about."""
+        """m, the number of weights in q (the last entries of θ)."""
         if self.structure != "last_layer":
             return len(network.theta)
         assert isinstance(network, AffineLayers)
@@ -98,10 +98,10 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
         m = self.uncertain(model)
         if self.structure != "diagonal" and m > MOST_WEIGHTS:
             raise ConfigMismatchError(
-                f"inference.structure={self.structure}: holds the covariances of {m:,} weights, at most {MOST_WEIGHTS:,} "
-                "are held; use diagonal or last_layer, or smaller model.widths"
+                f"inference.structure={self.structure}: needs the covariances of {m:,} weights, but "
+                f"at most {MOST_WEIGHTS:,} are supported; use diagonal or last_layer, or smaller model.widths"
             )
-        assert isinstance(model, Penalised)  # which the method needs
+        assert isinstance(model, Penalised)  # guaranteed by ``requires``
         optimizer = self.build_optimizer(model.parameters())
         state = LaplaceState(network=model, optimizer=optimizer, train=problem.train)
         if self.modes > 1:
@@ -110,12 +110,13 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
         return state
 
     def init_others(self, model: WeightSpace, rng: Rng) -> nn.ModuleList:
-        """Copies of the network that start elsewhere.
+        """Copies of the network with other starts.
 
-        Raises ConfigMismatchError where it has no other start."""
+        Raises ConfigMismatchError if the network has no other start."""
         if not isinstance(model, TrainingStart):
             raise ConfigMismatchError(
-                f"inference.modes={self.modes}: the network has one start; use model=mlp, or modes=1"
+                f"inference.modes={self.modes}: the network has only one start; use model=mlp, or "
+                f"modes=1"
             )
         others: list[WeightSpace] = []
         for start in model.initial(self.modes - 1, rng.init):
@@ -147,7 +148,7 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
         return SeveralModes(tuple(distinct(fits)), self.n_predict)
 
     def around(self, trained: Penalised, train: Batch) -> LinearisedPosterior:
-        """The Gaussian of one mode."""
+        """The Gaussian around one mode."""
         network = frozen(trained)
         assert isinstance(network, WeightSpace)
         m = self.uncertain(network)
@@ -174,7 +175,9 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
     ) -> Evidence:
         """Terms of log p(D); raises NumericalError if it is not finite."""
         if not torch.isfinite(curvature).all():
-            raise NumericalError("the network has left the finite numbers", "lower inference.lr")
+            raise NumericalError(
+                "the weights of the network became non-finite", "lower inference.lr"
+            )
         f = network(train.x)
         predictive = network.output_predictive(f.unsqueeze(0))
         labels = 0

@@ -1,5 +1,5 @@
-"""A network linearised at its weights θ̂: the Jacobian, the curvature of the log likelihood, and
-what it predicts."""
+"""A network linearised at its weights θ̂: the Jacobian, the curvature of the log-likelihood, and
+predictions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from components.contracts.problems import Batch
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.draws import hold
 
-NUMBERS = 2**23  # numbers of the Jacobians held in memory together
+NUMBERS = 2**23  # maximum number of Jacobian entries in memory
 
 
 def jacobian(network: WeightSpace, x: Tensor, m: int) -> tuple[Tensor, Tensor]:
-    """f [B, T, C] at x [B, D], and its derivatives by the last m of the weights θ̂, [B, T, C, m];
-    differentiable in x.
+    """f [B, T, C] at x [B, D], and its derivatives with respect to the last m weights of θ̂ [B, T,
+    C, m]; differentiable in x.
 
-    Every row is given weights of its own, so that one backward pass for each of the T C outputs
-    serves all rows."""
+    Every row gets its own copy of the weights, so that one backward pass for each of the T C
+    outputs serves all rows."""
     copies = network.theta.detach().repeat(len(x), 1).requires_grad_()
     following = torch.is_grad_enabled() and x.requires_grad
     with torch.enable_grad():
@@ -41,7 +41,7 @@ def jacobian(network: WeightSpace, x: Tensor, m: int) -> tuple[Tensor, Tensor]:
 
 
 def chunks(network: WeightSpace, whole: Batch, m: int) -> list[Batch]:
-    """All rows, in batches small enough to hold their Jacobians."""
+    """All rows, in batches whose Jacobians fit in memory."""
     outputs = network.outputs(network.theta.detach()[None], whole.x[:1]).numel()
     size = max(1, NUMBERS // (outputs * max(m, len(network.theta))))
     return [whole.part(slice(start, start + size), 1.0) for start in range(0, whole.n_rows, size)]
@@ -51,7 +51,7 @@ def gauss_newton(network: WeightSpace, whole: Batch, m: int, diagonal: bool) -> 
     """G = Σ_n J_nᵀ Λ_n J_n of all rows [m, m], or its diagonal [m]: the Hessian of −log p(y|x, θ)
     of the linearised network.
 
-    Λ is I/σ² of real labels and diag(p) − p pᵀ of classes; missing labels count zero.
+    Λ is I/σ² for real labels and diag(p) − p pᵀ for classes; missing labels count zero.
 
     Source: Martens (2020), section 8; Immer, Korzepa and Bauer (2021), eq. (3)."""
     total = torch.zeros((m,) if diagonal else (m, m), dtype=torch.float64, device=whole.x.device)
@@ -61,7 +61,7 @@ def gauss_newton(network: WeightSpace, whole: Batch, m: int, diagonal: bool) -> 
             predictive = network.output_predictive(f.unsqueeze(0))
             if isinstance(predictive, GaussianMixture):
                 rooted = derivatives / predictive.v[0, ..., None, None].sqrt()
-            else:  # (I − u uᵀ) diag(u), u = √p, is a root of Λ, for I − u uᵀ is a projection
+            else:  # (I − u uᵀ) diag(u), u = √p, is a root of Λ, because I − u uᵀ is a projection
                 assert isinstance(predictive, Categorical)
                 u = predictive.probs.sqrt().unsqueeze(-1)  # [B, T, C, 1]
                 scaled = u * derivatives
@@ -73,15 +73,15 @@ def gauss_newton(network: WeightSpace, whole: Batch, m: int, diagonal: bool) -> 
 
 @dataclass(frozen=True)
 class LinearisedPosterior(Analyses):
-    """q(θ) = N(θ̂, H⁻¹) and f(x) + J(x) (θ − θ̂) of a network: real labels are predicted in closed
+    """q(θ) = N(θ̂, H⁻¹) with f(x) + J(x) (θ − θ̂) of a network: real labels are predicted in closed
     form, classes by draws."""
 
     network: WeightSpace  # at θ̂
-    root: Tensor  # R [m, m] lower, H = R Rᵀ; of a diagonal H its square root [m]
-    noise_factor: float  # κ, by which the variances of the noise are multiplied
+    root: Tensor  # R [m, m] lower triangular, H = R Rᵀ; the square root [m] of a diagonal H
+    noise_factor: float  # κ, factor of the noise variances
     log_evidence: float  # nats
     n_predict: int
-    drawn: bool = False  # real labels by draws too
+    drawn: bool = False  # True: also predict real labels by draws
 
     def spread(self, derivatives: Tensor) -> Tensor:
         """J R⁻ᵀ; its product with its transpose is the covariance of f: [..., m] -> [..., m]."""
@@ -109,12 +109,12 @@ class LinearisedPosterior(Analyses):
         return self.network.output_predictive(functions)
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n linearised networks behind each prediction: new ones, or always the same without a
-        generator."""
+        """n linearised networks for each prediction: new draws, or without a generator always the
+        same."""
         return hold(replace(self, n_predict=n, drawn=True), generator)
 
     def scores(self) -> NamedScores:
-        """Laplace's approximation of the evidence of the training rows."""
+        """Laplace approximation of the evidence of the training rows."""
         return {"log_evidence": self.log_evidence}
 
 
@@ -132,13 +132,13 @@ class Evidence:
     """
 
     log_likelihood: float  # at κ = 1
-    labels: int  # number of real labels; 0 for classes, where κ is 1
+    labels: int  # number of real labels; 0 for classes, with κ = 1
     residual: float  # Σ (y − f)²/σ² of real labels
     square: float  # Q
     curvatures: Tensor  # λ [m]
 
     def value(self, c: float, kappa: float) -> float:
-        """In nats."""
+        """log p(D) in nats."""
         fit = (
             self.log_likelihood
             - 0.5 * self.labels * math.log(kappa)

@@ -1,4 +1,4 @@
-"""Factorised Gaussian over the weights of a network, and what methods that fit one share."""
+"""Factorised Gaussian over the weights of a network, and shared code of methods that fit one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from components.problems.supervised import Supervised
 
 
 class MeanField(nn.Module):
-    """q(θ) = Π_p N(θ_p | μ_p, σ_p²); μ is the network's own θ, so its Glorot initialisation is
-    where q starts."""
+    """q(θ) = Π_p N(θ_p | μ_p, σ_p²); μ is the network's own θ, so q starts at its Glorot
+    initialisation."""
 
     network: WeightSpace
 
@@ -51,8 +51,7 @@ class MeanField(nn.Module):
         return torch.addcmul(mean, self.log_std.exp(), noise)
 
     def local(self, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
-        """f [n, B, T, C] by local reparameterisation: a pre-activation is drawn where its weights
-        would be.
+        """f [n, B, T, C] by local reparameterisation: pre-activations are drawn instead of weights.
 
         a = h W_μᵀ + b_μ + √(h² W_σ²ᵀ + b_σ²) ∘ ε, ε [n, B, out]: every row has its own weights,
         which makes the rows' contributions to the gradient independent (Kingma, Salimans and
@@ -96,7 +95,7 @@ class MeanFieldState:
 
 @dataclass(frozen=True)
 class MeanFieldPosterior(DrawsByNumber):
-    """q(θ), from which every prediction draws anew."""
+    """q(θ), with fresh draws for every prediction."""
 
     q: MeanField | Generator
 
@@ -107,7 +106,7 @@ class MeanFieldPosterior(DrawsByNumber):
 
 
 class MeanFieldMethod(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
-    """Keys and steps (Adam); ``terms`` is what the methods differ in."""
+    """Keys and steps (Adam); subclasses define ``terms``."""
 
     requires = Requirements(kinds={"supervised"}, capabilities={"network", "weight_space"})
     provides = {"predicts", "redraws"}
@@ -124,7 +123,8 @@ class MeanFieldMethod(Inference[WeightSpace, Supervised, Batch, MeanFieldState])
     def terms(
         self, q: MeanField, t: int, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        """Estimates for all rows after t steps, each []: ``objective`` is ascended, or ``elbo`` if there is none."""
+        """Estimates for all rows after t steps, each []; ``objective``, or else ``elbo``, is
+        maximised."""
         raise NotImplementedError
 
     def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:

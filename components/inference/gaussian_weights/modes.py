@@ -16,11 +16,10 @@ from components.posteriors.draws import hold
 
 
 def distinct(fits: Sequence[LinearisedPosterior]) -> list[LinearisedPosterior]:
-    """The fits by evidence, highest first, without those at a mode of a better one.
+    """Fits in order of decreasing evidence, without those at the mode of a better one.
 
-    Two θ̂ are at one mode where (θ̂ − θ̂')ᵀ H (θ̂ − θ̂') < m, of m weights, so that each lies
-    where draws of the other do; weights that q is not about count with the precision 1/s² of their
-    prior."""
+    Two θ̂ share a mode if (θ̂ − θ̂')ᵀ H (θ̂ − θ̂') < m for m weights, so that each lies within the
+    draws of the other; weights outside q count with the precision 1/s² of their prior."""
     kept: list[LinearisedPosterior] = []
     for fit in sorted(fits, key=lambda f: -f.log_evidence):
         if all(distance(better, fit) >= len(better.network.theta) for better in kept):
@@ -39,7 +38,7 @@ def distance(fit: LinearisedPosterior, other: LinearisedPosterior) -> float:
 
 @dataclass(frozen=True)
 class SeveralModes(Analyses):
-    """q(θ) = Σ_k w_k N(θ̂_k, H_k⁻¹), and what the networks linearised at each θ̂_k predict.
+    """q(θ) = Σ_k w_k N(θ̂_k, H_k⁻¹), with predictions of the networks linearised at each θ̂_k.
 
     A prediction is a mixture of S components of equal weight, to which each mode contributes in
     proportion to w_k, rounded."""
@@ -53,7 +52,7 @@ class SeveralModes(Analyses):
         return torch.tensor([fit.log_evidence for fit in self.fits], dtype=torch.float64).softmax(0)
 
     def shares(self, total: int) -> list[int]:
-        """How many of so many components belong to each mode: largest remainders."""
+        """Number of components for each mode, by largest remainders."""
         exact = self.weights * total
         counts = exact.floor()
         order = (exact - counts).argsort(descending=True)
@@ -79,13 +78,13 @@ class SeveralModes(Analyses):
         return GaussianMixture(mu, v)
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n linearised networks behind each prediction: new ones, or always the same without a
-        generator."""
+        """n linearised networks for each prediction: new draws, or without a generator always the
+        same."""
         drawn = tuple(replace(fit, drawn=True) for fit in self.fits)
         return hold(replace(self, fits=drawn, n_predict=n), generator)
 
     def scores(self) -> NamedScores:
-        """Evidence of all modes together, how many are distinct, and the weight of the best."""
+        """Total evidence of all modes, number of distinct modes, and weight of the best."""
         logs = torch.tensor([fit.log_evidence for fit in self.fits], dtype=torch.float64)
         return {
             "log_evidence": float(logs.logsumexp(0)),

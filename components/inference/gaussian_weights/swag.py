@@ -1,4 +1,4 @@
-"""SWAG: a Gaussian of the points that gradient descent passes when its steps no longer shrink."""
+"""SWAG: a Gaussian fitted to the iterates of gradient descent with constant step size."""
 
 from __future__ import annotations
 
@@ -33,22 +33,23 @@ from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
 from components.registry import register
 
-# largest sd over the root mean square of the weights, below which q is a point
+# ratio of the largest sd to the root mean square of the weights below which q is a point
 LEAST_SPREAD = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class SwagState(AveragedState):
-    """Parameters on their way, and the moments of the points that were collected."""
+    """Parameters in training, and the moments of the collected points."""
 
-    model: LogJoint | None = rebuilt()  # None: a network descends, which is no density over flat θ
-    # "theta" [1, P]: a checkpoint is loaded into the optimizer's tensor; or a network
+    # None: a network is trained that is not a density over flat θ
+    model: LogJoint | None = rebuilt()
+    # "theta" [1, P], the optimizer's tensor into which a checkpoint is loaded; or a network
     network: nn.ParameterDict | Penalised
-    shown: list[Tensor] = rebuilt()  # rows to recompute a network's batch normalisation from
+    shown: list[Tensor] = rebuilt()  # rows for recomputing a network's batch normalisation
     seed: int = 0  # of the drawn networks
     mean: Tensor  # θ̄ [P]
     square: Tensor  # running mean of θ² [P]
-    deviations: Tensor  # θ_i − θ̄_i of the last of them [at most K, P]
+    deviations: Tensor  # θ_i − θ̄_i of the last points [at most K, P]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class SwagGaussian:
 
 @dataclass(frozen=True)
 class SwagPosterior(SwagGaussian, DrawsByNumber):
-    """The Gaussian over flat θ, from which every prediction draws anew."""
+    """The Gaussian over flat θ, with fresh draws for every prediction."""
 
     model: ThetaPredictive
 
@@ -92,14 +93,13 @@ class SWAG(AveragedDescent[LogJoint | Penalised, SwagState]):
         q(θ) = N(θ̄, ½ Σ_diag + D̂ D̂ᵀ / (2 (K − 1)))
 
     The moments are the mean and the variances.  After ``burn_in`` lr_t is collect_lr; the
-    mean is updated every ``every`` steps after ``burn_in``.  θ [P] is all that the log
-    joint has, including a learned log σ².
+    mean is updated every ``every`` steps after ``burn_in``.  θ [P] includes all parameters of the
+    log joint, also a learned log σ².
 
     Predictions are a mixture of ``n_predict`` draws of q; before the first point is
-    collected, the current network predicts.  A model that is not a density over flat θ
-    (dropout, batch normalisation) descends as a network, with dropout; its ``n_predict``
-    networks are drawn once for each posterior, and their batch normalisation is recomputed
-    from training rows.
+    collected, the current network predicts.  A model that is not a density over flat θ (dropout,
+    batch normalisation) is trained as a network, with dropout; its ``n_predict`` networks are drawn
+    once for each posterior, and their batch normalisation is recomputed from training rows.
 
     Raises:
         NumericalError: the descent becomes non-finite.
@@ -152,11 +152,11 @@ class SWAG(AveragedDescent[LogJoint | Penalised, SwagState]):
         value, gradient = value_and_gradient(state.model, parameter, batch)  # [1], [1, P]
         parameter.grad = -gradient / (batch.scale * len(batch.x))
         state.optimizer.step()
-        weights(state.network)  # raises where they are not finite
+        weights(state.network)  # raises if not finite
         return {"log_joint": value[0], "grad_norm": gradient.norm()}
 
     def collect(self, state: SwagState, theta: Tensor) -> SwagState:
-        """The moments with one point θ [P] more."""
+        """The moments after adding a point θ [P]."""
         n = state.n
         mean = (n * state.mean + theta) / (n + 1)
         square = (n * state.square + theta.square()) / (n + 1)
@@ -181,7 +181,7 @@ class SWAG(AveragedDescent[LogJoint | Penalised, SwagState]):
         largest = variance.clamp_min(0).max()
         negligible = largest <= LEAST_SPREAD**2 * state.mean.square().mean()
         collapsed = bool(constant == 1) or bool(negligible)
-        detail = f"{state.n} points, {float(constant):.1%} of the weights without a variance"
+        detail = f"{state.n} points, {float(constant):.1%} of the weights have no variance"
         detail += f", largest sd {float(largest.sqrt()):.2g}" if constant < 1 else ""
         detail += "; raise inference.collect_lr" if collapsed else ""
         return [Check(name, not collapsed, detail)]

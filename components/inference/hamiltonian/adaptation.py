@@ -1,5 +1,5 @@
-"""Warm-up of Hamiltonian samplers: step size by dual averaging, mass matrix in windows; all chains
-share both."""
+"""Warm-up of Hamiltonian samplers: step size by dual averaging, mass matrix in windows, both shared
+by all chains."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 
-SMALLEST = 1e-12  # a smaller step size moves nothing
-FEWEST = 20  # a shorter warm-up learns only the step size (as Stan's does)
+SMALLEST = 1e-12  # smaller step sizes do not change θ
+FEWEST = 20  # shorter warm-up learns only the step size, as in Stan
 INITIAL = 75
 BASE = 25
 FINAL = 50  # Stan's windows, in steps
 
 
 def windows(warmup: int) -> tuple[int, list[int]]:
-    """The step before which no state counts for the mass matrix, and the steps after which it is
-    renewed.
+    """The step from which states count for the mass matrix, and the steps after which it is
+    updated.
 
-    Windows double in length: each forgets the states before it, which were further from the target.
+    Windows double in length; each discards earlier states, which were further from the target.
 
     Source: Stan Development Team (2024), Reference Manual, section on automatic parameter
     tuning."""
@@ -62,7 +62,7 @@ def last_search_step(warmup: int) -> int:
 
 
 def harmonic_mean(rate: Tensor) -> Tensor:
-    """Harmonic mean over the chains of their acceptance rates [C]; a stuck chain pulls it down."""
+    """Harmonic mean of the chains' acceptance rates [C]; stuck chains lower it."""
     return 1 / (1 / rate).mean()
 
 
@@ -70,8 +70,8 @@ def harmonic_mean(rate: Tensor) -> Tensor:
 class DualAveraging:
     """Nesterov's dual averaging of log ε towards a mean acceptance rate.
 
-    H̄ ← (1 − 1/(m+t₀)) H̄ + (δ − α)/(m+t₀),  log ε = μ − √m/γ H̄,  log ε̄ ← m^−κ log ε + (1 − m^−κ) log ε̄, with γ = 0.05,
-    t₀ = 10, κ = 0.75, μ = log 10ε₀.
+    H̄ ← (1 − 1/(m+t₀)) H̄ + (δ − α)/(m+t₀),  log ε = μ − √m/γ H̄,
+    log ε̄ ← m^−κ log ε + (1 − m^−κ) log ε̄, with γ = 0.05, t₀ = 10, κ = 0.75, μ = log 10ε₀.
 
     Source: Hoffman & Gelman (2014), eq. (6) and Algorithm 5."""
 
@@ -112,7 +112,7 @@ class Scatter:
         return Scatter(0, like.new_zeros(P), like.new_zeros((P, P) if dense else (P,)))
 
     def with_states(self, theta: Tensor) -> Scatter:
-        """θ [C, P] added."""
+        """The statistics after adding states θ [C, P]."""
         n = len(theta)
         mean = theta.mean(0)
         count = self.count + n
@@ -128,8 +128,7 @@ class Scatter:
     def covariance(self) -> Tensor:
         """Covariance, shrunk by the weight of five states towards 10⁻³ of its own diagonal.
 
-        Stan shrinks towards 10⁻³ I, in the units of θ: a direction of variance 10⁻⁹ is lost in
-        it.
+        Stan shrinks towards 10⁻³ I in the units of θ, which hides directions of variance 10⁻⁹.
         """
         n = self.count
         covariance = self.scatter / max(n - 1, 1)
@@ -151,10 +150,10 @@ class Tuning:
 def find_reasonable_step(
     model: LogJoint, batch: ModelBatch, mass: Mass, eps: float, z: Phase, generator: torch.Generator
 ) -> float:
-    """ε doubled or halved until the acceptance rate of one leapfrog step, averaged over the chains,
-    crosses ½.
+    """Double or halve ε until the mean acceptance rate of one leapfrog step over the chains crosses
+    ½.
 
-    Raises NumericalError when no step is small enough.
+    Raises NumericalError if no step size is small enough.
 
     Source: Hoffman & Gelman (2014), Algorithm 4."""
     z = replace(z, r=mass.momentum(z.theta, generator))
@@ -172,10 +171,11 @@ def find_reasonable_step(
 
 
 def check_step_size(eps: float) -> float:
-    """ε, unless it has collapsed.  Raises NumericalError."""
+    """Return ε.  Raises NumericalError if it has collapsed."""
     if not eps > SMALLEST:
         raise NumericalError(
-            f"the step size that the warm-up asks for ({eps:.1e})",
-            "the log density may not be differentiable; lower inference.target_acceptance, or change where chains start",
+            f"the step size has collapsed in warm-up ({eps:.1e})",
+            "the log density may not be differentiable; lower inference.target_acceptance, or "
+            "change where chains start",
         )
     return eps

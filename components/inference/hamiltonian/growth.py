@@ -1,6 +1,6 @@
 """The trees of NUTS between two evaluations of the density, compiled.
 
-Loops run over the chains ``rows`` that take steps, of C, and work in place.
+Loops run over ``rows``, the active ones of C chains, and work in place.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from components.inference.hamiltonian.turns import (
 )
 from components.maths.compiled.loops import Array, compiled
 
-THETA, GRADIENT, MOMENTUM, VELOCITY = range(4)  # rows of an edge; a sample lacks the last
+THETA, GRADIENT, MOMENTUM, VELOCITY = range(4)  # rows of an edge; samples omit the last
 VALUE, ENERGY = range(2)  # numbers of a state
-TRAJECTORY, SUBTREE = range(2)  # places of samples and weights, levels of the stack
+TRAJECTORY, SUBTREE = range(2)  # indices of samples and weights, levels of the stack
 
 
 class Leaves(NamedTuple):
-    """A state of each of A chains."""
+    """One state for each of A chains."""
 
     theta: Array  # [A, P]
     gradient: Array  # ∇ log π(θ) [A, P]
@@ -39,25 +39,26 @@ class Leaves(NamedTuple):
 
 
 class Trees(NamedTuple):
-    """The trajectories of C chains, each with a subtree that doubles it."""
+    """Trajectories of C chains, each with the subtree that doubles it."""
 
     edges: Array  # states at both ends with r outwards, backwards first [2, C, 4, P]
-    edge_values: Array  # log π there [2, C]
+    edge_values: Array  # log π at both ends [2, C]
     start: Array  # H₀, the energy of the first state [C]
     rho: Array  # sum of all momenta, forwards [C, P]
-    # stretches [L, C, 5, P]: the trajectory, as seen from the subtree, and those of the subtree
+    # stretches [L, C, 5, P]: the trajectory, in the direction of the subtree, and those of the
+    # subtree
     stack: Array
-    samples: Array  # the states chosen of trajectory and subtree [2, 3, C, P]
+    samples: Array  # selected states of trajectory and subtree [2, 3, C, P]
     levels: Array  # log π and H of these [2, 2, C]
     log_weight: Array  # log Σ e^{H₀ − H} of trajectory and subtree [2, C]
     rates: Array  # Σ min(1, e^{H₀ − H}) over all states but the first [C]
     n_steps: Array  # [C]
-    depth: Array  # doublings accepted [C]
+    depth: Array  # accepted doublings [C]
     diverging: Array  # [C] bool
 
 
 def make_trees(C: int, P: int, max_depth: int, dtype: Any) -> Trees:
-    """New memory."""
+    """Allocate trees."""
     return Trees(
         edges=np.empty((2, C, 4, P), dtype),
         edge_values=np.empty((2, C), dtype),
@@ -80,7 +81,7 @@ def add_logs(a: float, b: float) -> float:
 
 
 def set_sample(trees: Trees, place: int, c: int, leaves: Leaves, m: int) -> None:
-    """Leaf m becomes the sample of chain c at this place."""
+    """Set leaf m as the sample of chain c at this index."""
     samples = trees.samples[place]
     for i in range(samples.shape[2]):
         samples[THETA, c, i] = leaves.theta[m, i]
@@ -91,7 +92,7 @@ def set_sample(trees: Trees, place: int, c: int, leaves: Leaves, m: int) -> None
 
 
 def take_sample(trees: Trees, c: int) -> None:
-    """The sample of the subtree becomes that of the trajectory."""
+    """Set the sample of the subtree as that of the trajectory."""
     for k in range(trees.samples.shape[1]):
         for i in range(trees.samples.shape[3]):
             trees.samples[TRAJECTORY, k, c, i] = trees.samples[SUBTREE, k, c, i]
@@ -100,7 +101,7 @@ def take_sample(trees: Trees, c: int) -> None:
 
 
 def set_edge(trees: Trees, side: int, c: int, leaves: Leaves, m: int, sign: float) -> None:
-    """Leaf m, with its momentum times the sign, becomes an edge of chain c."""
+    """Set leaf m, with its momentum times the sign, as an edge of chain c."""
     trees.edge_values[side, c] = leaves.value[m]
     edge = trees.edges[side, c]
     for i in range(edge.shape[1]):
@@ -112,7 +113,7 @@ def set_edge(trees: Trees, side: int, c: int, leaves: Leaves, m: int, sign: floa
 
 @compiled(fast=True, allocates=False)
 def init_trees(trees: Trees, leaves: Leaves) -> None:
-    """Trajectories of one state each."""
+    """Start trajectories with one state each."""
     for c in range(len(leaves.theta)):
         set_edge(trees, 0, c, leaves, c, -1.0)
         set_edge(trees, 1, c, leaves, c, 1.0)
@@ -124,10 +125,10 @@ def init_trees(trees: Trees, leaves: Leaves) -> None:
 
 @compiled(fast=True, allocates=False)
 def begin_doubling(trees: Trees, rows: Array, u: Array, near: Array, numbers: Array) -> None:
-    """Turn to a direction, forwards where u_0 < ½.
+    """Choose a direction, forwards where u_0 < ½.
 
-    θ, ∇ log π and r of the states to go on from are left in ``near`` [3, A, P], log π and H₀ in
-    ``numbers`` [2, A].
+    θ, ∇ log π and r of the states to continue from are written to ``near`` [3, A, P], log π and H₀
+    to ``numbers`` [2, A].
     """
     for m in range(len(rows)):
         c = rows[m]
@@ -153,11 +154,12 @@ def begin_doubling(trees: Trees, rows: Array, u: Array, near: Array, numbers: Ar
 def add_leaves(
     trees: Trees, rows: Array, leaves: Leaves, error: Array, i: int, u: Array, left: Array
 ) -> int:
-    """Add state i of the subtrees, with errors H − H₀ [A], and return how many of them go on.
+    """Add state i of the subtrees, with errors H − H₀ [A], and return the number of active
+    subtrees.
 
-    Their places among the rows are left in ``left`` [A]; others turned or diverged.  A state
-    becomes the sample with probability e^{H₀ − H} over the sum of those so far, if u_{2 + i} is
-    below it.
+    Their positions in ``rows`` are written to ``left`` [A]; the others turned or diverged.  A state
+    becomes the sample with probability e^{H₀ − H} divided by the sum of the weights so far, decided
+    by u_{2 + i}.
 
     Source: Hoffman & Gelman (2014), Algorithm 3, without its recursion.
     """
@@ -182,11 +184,11 @@ def add_leaves(
 
 @compiled(fast=True, allocates=False)
 def end_doubling(trees: Trees, rows: Array, left: Array, leaves: Leaves, u: Array) -> int:
-    """Join the full subtrees, at the places ``left`` of the rows, which end at these leaves, and
-    return how many trajectories go on.
+    """Join the full subtrees, at the positions ``left`` of ``rows``, which end at these leaves, and
+    return the number of active trajectories.
 
-    Their places are the first of ``left`` then; others turn.  The sample of a subtree is taken
-    with probability min(1, w_new/w_old), if u_1 is below it.
+    Their positions are then the first of ``left``; the others turned.  The sample of a subtree is
+    accepted with probability min(1, w_new/w_old), decided by u_1.
 
     Source: Betancourt (2017), section A.3.2.
     """

@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo with a warm-up that all chains share."""
+"""Hamiltonian Monte Carlo with a warm-up shared by all chains."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 
-# Leapfrog steps of a trajectory while the chains search for the target: at least this many with chees
+# minimum leapfrog steps of a trajectory while the chains search for the target, with chees
 CHEES_SEARCH_STEPS = 32
-SEARCH_STEPS = 64  # at most this many with the other trajectories
+SEARCH_STEPS = 64  # maximum with the other trajectories
 
 
 @register("inference", "hmc")
@@ -40,18 +40,18 @@ class HMC(WarmUp):
     leapfrog steps of size ε from (θ, r); θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′,
     r′)}), H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  L = ⌈t/ε⌉ with t = T (``fixed``,
     then with steps of T/L), or t = h_m T with Halton's h_m in (0, 1) (``jittered``, and
-    ``chees``, which also learns T); all chains share it, so no chain waits.  T ascends
-    ChEES by ``chees.slope`` and ``chees.Length``; their docstrings have the update rule.
-    It restarts where the initial steps end.  ``count_steps`` bounds L while the chains
-    search for the target.
+    ``chees``, which also learns T); all chains share it, so that no chain waits for others.  T
+    ascends ChEES by ``chees.slope`` and ``chees.Length``; their docstrings have the update rule.
+    It restarts at the end of the initial steps.  ``count_steps`` bounds L while the chains search
+    for the target.
 
     In warm-up ε is set by dual averaging, M⁻¹ is the covariance of the chains in windows of
-    doubling length, and no state is kept; after warm-up nothing is learned.  T is in units
-    of time of the learned masses: about π/2 is best for a Gaussian.  A trajectory with an
-    energy error over 1000 has diverged: it is rejected and counted.
+    doubling length, and states are discarded; after warm-up nothing is adapted.  T is in units of
+    time of the learned masses: about π/2 is best for a Gaussian.  A trajectory with an energy error
+    over 1000 has diverged: it is rejected and counted.
 
-    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a slip.)  Raises NumericalError if the warm-up
-    finds no step size.
+    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a misprint.)  Raises NumericalError if the warm-up finds
+    no step size.
 
     Source: Bardenet (2021), section 4.4; Gallego (2021), section 2.2.1; Hoffman, Radul &
     Sountsov (2021), Algorithm 1.
@@ -68,11 +68,11 @@ class HMC(WarmUp):
     def _check_chees_chains(self) -> HMC:
         if self.trajectory == "chees" and self.chains < 2:
             raise ValueError(
-                "chains: chees learns from how chains differ; use 2 or more, or trajectory=jittered"
+                "chains: chees requires several chains; use 2 or more, or trajectory=jittered"
             )
         if self.trajectory == "chees" and self.warmup == 0:
             raise ValueError(
-                "warmup: chees learns in warm-up; use 1 or more, or trajectory=jittered"
+                "warmup: chees adapts during warm-up; use 1 or more, or trajectory=jittered"
             )
         return self
 
@@ -106,10 +106,11 @@ class HMC(WarmUp):
         eps = tuning.step_size
         length = state.length
         t = state.t + 1
-        assert length is not None  # as ``init`` sets it
+        assert length is not None  # set by ``init``
         learns = self.trajectory == "chees" and t <= self.warmup
         initial = windows(self.warmup)[0]
-        if learns and t in (1, initial + 1):  # forget the statistics of the way to the target
+        # discard the statistics from before the chains reached the target
+        if learns and t in (1, initial + 1):
             length = chees.Length.of(eps)
         time = length.value * (1.0 if self.trajectory == "fixed" else chees.halton(t))
         n_steps = self.count_steps(time, eps, t)
@@ -125,7 +126,7 @@ class HMC(WarmUp):
         accepted = standard_uniform(rate.shape, rng.noise, rate) < rate
         after = Phase.where(accepted, proposed, z)
 
-        # with ``fixed`` and ``jittered`` small steps would shorten all trajectories to max_steps
+        # with ``fixed`` and ``jittered``, small steps would cut all trajectories off at max_steps
         mean_rate = harmonic_mean(rate) if self.trajectory == "chees" else rate.mean()
         tuning = self.learnt(tuning, state, batch, after, mean_rate, rng)
         if learns:

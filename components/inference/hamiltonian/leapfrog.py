@@ -12,14 +12,13 @@ from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import log_joint_gradient, value_and_gradient
 
-# an error of the energy beyond it says that the integrator left the level set (Stan's threshold)
+# energy error above which a trajectory has diverged (Stan's threshold)
 DIVERGENT = 1000.0
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Points (θ, r) of phase space, with log π(θ) and its gradient, which cost most and are
-    kept."""
+    """Points (θ, r) of phase space, with the costly log π(θ) and its gradient."""
 
     theta: Tensor  # [C, P]
     r: Tensor  # [C, P]
@@ -32,7 +31,7 @@ class Phase:
 
     @staticmethod
     def where(condition: Tensor, a: Phase, b: Phase) -> Phase:
-        """a where the condition [C] holds, else b."""
+        """Select a where the condition [C] holds, else b."""
         column = condition.unsqueeze(1)
         return Phase(
             torch.where(column, a.theta, b.theta),
@@ -47,9 +46,9 @@ def leapfrog(
 ) -> Phase:
     """``n_steps`` leapfrog steps of size ε.
 
-    r ← r + ½ε ∇log π(θ),  θ ← θ + ε M⁻¹ r,  r ← r + ½ε ∇log π(θ).  The map is reversible (flip r and it leads back) and
-    keeps volumes; its error of the energy is O(ε²).  Half steps that meet are taken as one, so that log π itself is
-    needed only where the trajectory ends.
+    r ← r + ½ε ∇log π(θ),  θ ← θ + ε M⁻¹ r,  r ← r + ½ε ∇log π(θ).  The map is reversible (with r
+    negated) and volume-preserving; its energy error is O(ε²).  Consecutive half steps are merged,
+    so that log π itself is computed only at the end of the trajectory.
 
     Source: Bardenet (2021), section 4.4.4; Neal (2011), eqs. (2.28)-(2.30)."""
     theta = z.theta
@@ -63,14 +62,15 @@ def leapfrog(
 
 
 def energy_error(after: Tensor, before: Tensor) -> Tensor:
-    """H(θ′, r′) − H(θ, r), [C]; +∞ where it is not finite, so that no such state is ever taken."""
+    """H(θ′, r′) − H(θ, r) [C]; +∞ where it is not finite, so that such states are never
+    accepted."""
     return (after - before).nan_to_num(torch.inf, torch.inf, torch.inf)
 
 
 def acceptance(error: Tensor) -> Tensor:
-    """min(1, e^{H(θ, r) − H(θ′, r′)}) of the error H(θ′, r′) − H(θ, r) of the energy, [C].
+    """min(1, e^{H(θ, r) − H(θ′, r′)}) from the energy error H(θ′, r′) − H(θ, r) [C].
 
-    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a slip.)
+    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a misprint.)
 
     Source: Bardenet (2021), section 4.4.4; Neal (2011), section 5.3.2."""
     return (-error).clamp(max=0.0).exp()

@@ -17,10 +17,10 @@ Shape = Literal["identity", "diagonal", "dense"]
 
 @dataclass(frozen=True)
 class Mass:
-    """M through its inverse Σ, which estimates the covariance of the target, and a root R with RᵀR
+    """M represented by its inverse Σ, an estimate of the target's covariance, and a root R with RᵀR
     = M.
 
-    Both are [P] where M is diagonal and [P, P] where it is dense."""
+    Both are [P] if M is diagonal and [P, P] if it is dense."""
 
     inverse: Tensor
     root: Tensor
@@ -40,11 +40,12 @@ class Mass:
             )
         eye = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
         root = torch.linalg.solve_triangular(factor, eye, upper=False)  # Σ = L Lᵀ, R = L⁻¹
-        # In rows, as a checkpoint brings them back: products with columns are rounded otherwise.
+        # Row-major, as after loading a checkpoint: products in column-major order round
+        # differently.
         return Mass(covariance.contiguous(), root.contiguous())
 
     def momentum(self, like: Tensor, generator: torch.Generator) -> Tensor:
-        """r ~ N(0, M), one for each row of ``like`` [C, P]."""
+        """Draw r ~ N(0, M) for each row of ``like`` [C, P]."""
         z = normal_like(like, generator)
         return z * self.root if self.root.dim() == 1 else z @ self.root  # cov(Rᵀz) = M, [C, P]
 
@@ -59,11 +60,11 @@ class Mass:
         return torch.addmm(theta, r, self.inverse, alpha=eps)
 
     def kinetic(self, r: Tensor, velocity: Tensor | None = None) -> Tensor:
-        """½ rᵀ M⁻¹ r; r [C, P] -> [C]; ``velocity`` is M⁻¹ r where it is known."""
+        """½ rᵀ M⁻¹ r; r [C, P] -> [C]; ``velocity`` is M⁻¹ r if already computed."""
         return 0.5 * (r * (self.velocity(r) if velocity is None else velocity)).sum(-1)
 
     def square(self, x: Tensor) -> Tensor:
-        """‖x‖² = xᵀ M x of positions, which is free of their scales; x [C, P] -> [C]."""
+        """‖x‖² = xᵀ M x of positions, which is independent of their scales; x [C, P] -> [C]."""
         white = x * self.root if self.root.dim() == 1 else x @ self.root.T
         return white.square().sum(-1)
 

@@ -1,4 +1,4 @@
-"""The no-U-turn sampler, all chains in step."""
+"""The no-U-turn sampler, with all chains in lockstep."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class NUTS(WarmUp):
     halves with the nearest state of the other.  The next θ is one of its states, with
     weights e^{−H(θ, r)}, later halves favoured; H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r
     [C, P].  All chains take their leapfrog steps together; chains with a complete
-    trajectory wait and are not evaluated.  Warm-up is as in ``hmc``.  A trajectory in which
-    an energy errs by more than 1000 has diverged: it ends there and is counted.
+    trajectory wait and are not evaluated.  Warm-up is as in ``hmc``.  A trajectory with an energy
+    error above 1000 has diverged: it ends there and is counted.
 
     Raises NumericalError if the warm-up finds no step size.
 

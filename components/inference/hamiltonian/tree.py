@@ -1,9 +1,9 @@
-"""The trajectories of NUTS, grown by doubling for all chains together; a chain that is done is no
+"""The trajectories of NUTS, grown by doubling for all chains together; finished chains are no
 longer evaluated.
 
-Densities and leapfrog steps are taken where the parameters lie, and trees grow on the CPU: between
-two evaluations they take little, and on an accelerator a launch for each little thing would take
-longer than moving the states."""
+Densities and leapfrog steps are computed on the device of the parameters; trees grow on the CPU.
+Their work between two evaluations is small, and on an accelerator many small kernel launches would
+take longer than the transfer of the states."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class LeapfrogDynamics(NamedTuple):
 
 @dataclass(frozen=True)
 class Draw:
-    """The next state of C chains, and what its trajectories were like; all [C] but ``z``."""
+    """The next state of C chains, with statistics of the trajectories; all [C] except ``z``."""
 
     z: Phase
     energy: Tensor
-    acceptance: Tensor  # mean over all states of the trajectory but the first
+    acceptance: Tensor  # mean over all states of the trajectory except the first
     diverging: Tensor
     n_steps: Tensor
-    depth: Tensor  # doublings accepted
+    depth: Tensor  # accepted doublings
 
 
 def to_host(*tensors: Tensor) -> list[Array]:
-    """Arrays of tensors [A] or [A, P] of one type; from an accelerator in a single transfer."""
+    """Arrays of tensors [A] or [A, P] of one dtype; from an accelerator in a single transfer."""
     if tensors[0].device.type == "cpu":
         return [x.contiguous().numpy() for x in tensors]
     columns = [x if x.dim() == 2 else x.unsqueeze(1) for x in tensors]
@@ -66,7 +66,7 @@ def to_host(*tensors: Tensor) -> list[Array]:
 
 
 def to_device(x: Array, device: torch.device) -> Tensor:
-    """The tensor of an array, on a device that the CPU does not wait for."""
+    """Copy an array to a device without waiting for the device."""
     return torch.from_numpy(x).to(device, non_blocking=True)
 
 
@@ -79,10 +79,11 @@ def measure_energy(mass: Mass, z: Phase) -> tuple[Tensor, Tensor]:
 def grow_subtrees(
     dynamics: LeapfrogDynamics, trees: Trees, rows: Array, z: Phase, start: Tensor, u: Array
 ) -> Array:
-    """Double the trajectories of the chains ``rows`` [A], which go on from z and began at energies
-    ``start`` [A], and return the chains that double theirs again.
+    """Double the trajectories of the chains ``rows`` [A], which continue from z and started at
+    energies ``start`` [A], and return the chains that double again.
 
-    u [2 + 2^j, C] is uniform: for directions, samples of new halves, and each of 2^j states."""
+    u [2 + 2^j, C] are uniform numbers for directions, samples of new halves, and each of 2^j
+    states."""
     size = len(u) - 2
     for i in range(size):
         z = dynamics.step(z)
@@ -107,9 +108,9 @@ def grow_subtrees(
 def no_u_turn(
     dynamics: LeapfrogDynamics, z: Phase, max_depth: int, generator: torch.Generator
 ) -> Draw:
-    """A draw for each chain from the states of a trajectory that doubles until it turns.
+    """Draw for each chain one of the states of a trajectory that doubles until it turns.
 
-    A new half is taken for the next state with probability min(1, w_new/w_old).
+    The sample of a new half is accepted with probability min(1, w_new/w_old).
 
     Source: Betancourt (2017), sections A.3.2 and A.4; Hoffman & Gelman (2014), Algorithm 6."""
     C, P = z.theta.shape
@@ -120,7 +121,7 @@ def no_u_turn(
     dtype = leaves.theta.dtype
     trees = make_trees(C, P, max_depth, dtype)
     init_trees(trees, leaves)
-    rows = np.arange(C)  # chains with a trajectory that goes on
+    rows = np.arange(C)  # chains with active trajectories
     for j in range(max_depth):
         u = standard_uniform((2**j + 2, C), generator, like).cpu().numpy()
         A = len(rows)
@@ -137,7 +138,7 @@ def no_u_turn(
 
 
 def to_draw(trees: Trees, device: torch.device) -> Draw:
-    """The samples of the trajectories, and what these were like."""
+    """The samples of the trajectories, with statistics."""
     samples = trees.samples[TRAJECTORY]
     counts = [trees.diverging, trees.n_steps, trees.depth]
     numbers = [*trees.levels[TRAJECTORY], trees.rates, *counts]

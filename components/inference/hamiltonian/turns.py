@@ -1,4 +1,4 @@
-"""Stretches of a trajectory, joined until one turns, compiled.
+"""Stretches of a trajectory, joined until one turns (compiled).
 
 A stretch is a matrix [5, P] of consecutive states: r and M⁻¹r of the first, r and M⁻¹r of the last,
 and ρ = Σ r of all.
@@ -46,7 +46,7 @@ def is_turning(a: Array, b: Array) -> bool:
 
 
 def join_stretches(a: Array, b: Array) -> None:
-    """a becomes the union of a and b, a before b."""
+    """Replace a by the union of a and b, a before b."""
     for i in range(a.shape[1]):
         a[LAST, i] = b[LAST, i]
         a[LAST_VELOCITY, i] = b[LAST_VELOCITY, i]
@@ -54,7 +54,7 @@ def join_stretches(a: Array, b: Array) -> None:
 
 
 def set_state(r: Array, velocity: Array, stretch: Array) -> None:
-    """The stretch of one state."""
+    """Set a stretch of one state."""
     for i in range(len(r)):
         stretch[FIRST, i] = r[i]
         stretch[FIRST_VELOCITY, i] = velocity[i]
@@ -64,10 +64,10 @@ def set_state(r: Array, velocity: Array, stretch: Array) -> None:
 
 
 def extend_subtree(stack: Array, c: int, i: int, r: Array, velocity: Array) -> bool:
-    """Add state i to the subtree of a chain; False: it turned.
+    """Add state i to the subtree of a chain; return False if it turned.
 
-    Levels 1, 2, … of the stack [L, C, 5, P] hold the aligned stretches that wait for an equal one,
-    longest first; two of one length are checked and joined.
+    Levels 1, 2, … of the stack [L, C, 5, P] hold aligned stretches, longest first, that wait for
+    another one of equal length; two of the same length are checked and joined.
     """
     top = 1
     waiting = i

@@ -1,4 +1,4 @@
-"""The keys, the state and the warm-up that Hamiltonian samplers share."""
+"""Shared keys, state and warm-up of Hamiltonian samplers."""
 
 from __future__ import annotations
 
@@ -41,34 +41,34 @@ from components.inference.superchains import Superchains
 
 @dataclass(kw_only=True)
 class HamiltonianChains(Chains):
-    """The state of chains that follow trajectories."""
+    """State of chains that follow trajectories."""
 
-    value: Tensor  # log π(θ) [C]; with parameters integrated out, log π of the others
-    gradient: Tensor  # [C, P'], with respect to the parameters that the trajectories move
+    value: Tensor  # log π(θ) [C]; marginal log π if parameters are integrated out
+    gradient: Tensor  # [C, P'], with respect to the sampled parameters
     tuning: Tuning
-    divergences: Tensor  # trajectories after warm-up that diverged []
-    length: Length | None = None  # of trajectories; None: they end on their own
+    divergences: Tensor  # divergent trajectories after warm-up []
+    length: Length | None = None  # of trajectories; None: determined by their turns
 
 
 class WarmUp(Superchains, Sampler[HamiltonianChains]):
     """Base of samplers that learn step size and masses in warm-up, from all chains together.
 
-    After warm-up nothing is learned, so the kept states come from one fixed kernel.  With
-    ``collapse`` trajectories move θ₋, the parameters that a model does not integrate out,
-    under log p(θ₋, y); after each step the others are drawn from p(w | θ₋, y), so θ = (θ₋,
-    w) are draws of the same posterior, without the stiffest of its directions in the way.
+    After warm-up nothing is adapted, so the stored states come from a fixed kernel.  With
+    ``collapse`` trajectories move only θ₋, the parameters that are not integrated out, under log
+    p(θ₋, y); after each step the others are drawn from p(w | θ₋, y).  θ = (θ₋, w) are then draws of
+    the same posterior, and its stiffest directions do not limit the step size.
 
-    Source: Liu (1994), for what is integrated out.
+    Source: Liu (1994), on integrating parameters out.
     """
 
     requires = Requirements(batch_kind="whole")
     folds_replicates = frozenset()
     warmup: NonNegativeInt
-    thinning: PositiveInt  # one state in this many is kept
-    step_size: PositiveFloat  # ε of the first step; the one of all steps when warmup is 0
+    thinning: PositiveInt  # every n-th state is stored
+    step_size: PositiveFloat  # ε of the first step, and of all steps if warmup is 0
     target_acceptance: BetweenZeroAndOne
     mass: Shape  # M⁻¹: identity, or the covariance of the chains, its diagonal or dense
-    # parameters integrated out of the trajectories, and drawn after each
+    # parameters integrated out of the trajectories and drawn after each
     collapse: Literal["none", "last_layer"]
 
     def asked_by_keys(self) -> dict[str, str]:
@@ -82,22 +82,21 @@ class WarmUp(Superchains, Sampler[HamiltonianChains]):
         )
 
     def integrate_out(self, model: LogJoint) -> Collapsed | None:
-        """Density of the parameters that are not integrated out; None if all parameters are moved.
+        """Density of the parameters that are not integrated out; None if no parameters are.
 
-        Raises ConfigMismatchError if the model cannot integrate out what ``collapse`` says for
-        these data."""
+        Raises ConfigMismatchError if the model cannot integrate out the parameters in ``collapse``
+        for these data."""
         if self.collapse == "none":
             return None
         assert isinstance(model, Collapsible)
         return model.integrate_out()
 
     def target(self, model: LogJoint) -> LogJoint:
-        """The density that trajectories follow.  Raises ConfigMismatchError as ``integrate_out``
-        does."""
+        """The density for the trajectories.  Raises ConfigMismatchError like ``integrate_out``."""
         return self.integrate_out(model) or model
 
     def moving(self, model: LogJoint, theta: Tensor) -> Tensor:
-        """The part of θ [C, P] that trajectories move."""
+        """The sampled part of θ [C, P]."""
         collapsed = self.integrate_out(model)
         return theta if collapsed is None else collapsed.rest(theta)
 
@@ -119,8 +118,7 @@ class WarmUp(Superchains, Sampler[HamiltonianChains]):
         )
 
     def ready(self, state: HamiltonianChains, batch: ModelBatch, rng: Rng) -> tuple[Phase, Tuning]:
-        """Positions of the chains with fresh momenta r ~ N(0, M), and the tuning to continue
-        with."""
+        """Positions of the chains with fresh momenta r ~ N(0, M), and the tuning for the step."""
         target = self.target(state.model)
         tuning = state.tuning
         theta = self.moving(state.model, state.theta)
@@ -139,7 +137,7 @@ class WarmUp(Superchains, Sampler[HamiltonianChains]):
         rate: Tensor,
         rng: Rng,
     ) -> Tuning:
-        """The tuning after a step from ``state`` to z that had this acceptance rate; the same after
+        """The tuning after a step from ``state`` to z with this acceptance rate; unchanged after
         warm-up."""
         step = state.t + 1
         if step > self.warmup:
@@ -175,8 +173,8 @@ class WarmUp(Superchains, Sampler[HamiltonianChains]):
         stats: dict[str, Tensor],
         rng: Rng,
     ) -> HamiltonianChains:
-        """The state one step on, at z and with what is integrated out drawn; ``stats`` [C] are of
-        the trajectories."""
+        """The next state at z, after drawing the integrated-out parameters; ``stats`` [C] are those
+        of the trajectories."""
         divergences = state.divergences
         if state.t >= self.warmup:
             divergences = divergences + diverging.sum()

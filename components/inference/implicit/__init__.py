@@ -1,1 +1,1 @@
-"""Posteriors over the weights of networks that are easily drawn from and have no density."""
+"""Implicit posteriors over network weights: easy to draw from, without a density."""

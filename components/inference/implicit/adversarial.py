@@ -1,4 +1,4 @@
-"""Shared code of ``aadm`` and ``avb``: weight generator, discriminator, and their step."""
+"""Shared code of ``aadm`` and ``avb``: weight generator, discriminator and step."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T", default=Perceptron)
 
 @dataclass(frozen=True)
 class AdversarialState(Generic[Q, T]):
-    """q(θ), T, and their optimizers; a discriminator that is not asked has none."""
+    """q(θ), T, and their optimizers; an unused discriminator has none."""
 
     q: Q
     optimizer: Adam
@@ -50,8 +50,8 @@ class AdversarialState(Generic[Q, T]):
 
 
 class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
-    """Keys and steps of adversarial posteriors; the power of the likelihood is what the methods
-    differ in."""
+    """Keys and steps of adversarial posteriors; the methods differ in the power of the
+    likelihood."""
 
     requires = Requirements(
         kinds={"supervised"},
@@ -79,7 +79,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
 
     @property
     def powers(self) -> list[float]:
-        """Several in its place, all above 0, of a posterior each; []: one."""
+        """Several positive powers, with a separate posterior for each; []: a single posterior."""
         return []
 
     def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> AdversarialState:
@@ -101,12 +101,12 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         return AdversarialState(q, optimizer, T, Adam(T.parameters(), self.discriminator_lr))
 
     def draws(self, n_rows: int) -> int:
-        """How many weights are drawn at a step that is shown so many rows."""
+        """Number of weight draws for a step with the given number of rows."""
         return self.n_samples if self.rows == "shared" else self.n_samples * n_rows
 
     def sample(self, q: Generator, batch: Batch, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """θ of ``noise``, and log p(y_b|x_b, θ) [K, B] of K draws: the same for all rows [K, P], or
-        each row's own [K·B, P]."""
+        """θ from ``noise``, and log p(y_b|x_b, θ) [K, B] of K draws: the same for all rows [K, P],
+        or separate ones for each row [K·B, P]."""
         K = self.n_samples
         B = len(batch.x)
         network = q.network
@@ -118,7 +118,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         return theta, network.log_prob(f, batch)
 
     def compare(self, theta: Tensor, prior_std: Tensor) -> GaussianContrast | PriorContrast:
-        """The distribution that T tells the draws θ [K, P] from."""
+        """The distribution that T compares the draws θ [K, P] with."""
         if self.discriminator == "prior":
             return PriorContrast(theta / prior_std)
         return contrast(theta)
@@ -126,10 +126,9 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
     def objective(
         self, state: AdversarialState, batch: Batch, generator: torch.Generator
     ) -> tuple[dict[str, Tensor], GaussianContrast | PriorContrast]:
-        """N/B Σ_b data term − β KL and its parts, each []."""
-        T = (
-            None if state.discriminator is None else state.discriminator.frozen_forward
-        )  # at the optimum E_q[∇_φ T] = 0 (2.2)
+        """N/B Σ_b data term − β KL, and its parts, each []."""
+        # at the optimum E_q[∇_φ T] = 0 (2.2)
+        T = None if state.discriminator is None else state.discriminator.frozen_forward
         noise = state.q.noise(self.draws(batch.n_rows), generator)
         return self.terms(state.q, T, batch, noise, warmup_weight(state.t, self.warmup), self.power)
 
@@ -142,7 +141,8 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         beta: float,
         power: float | Tensor,
     ) -> tuple[dict[str, Tensor], GaussianContrast | PriorContrast]:
-        """Objective and its parts for given noise, β and power (a tensor: above 0); T is fixed."""
+        """Objective and its parts for given noise, β and power (positive if a tensor); T is
+        fixed."""
         theta, log_likelihood = self.sample(q, batch, noise)
         comparison = self.compare(theta, q.network.prior_std)
         ratio = 0.0 if T is None else T(comparison.z_scores).mean()

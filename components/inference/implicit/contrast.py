@@ -19,7 +19,7 @@ from components.contracts.roles import Inference, variant_info_names
 from components.maths.cholesky import LOG_2PI
 from components.metrics import limits
 
-FEWEST_VARIANCE = 1e-12  # of a weight that all draws agree on
+FEWEST_VARIANCE = 1e-12  # variance of a weight that is equal in all draws
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class GaussianContrast:
 class PriorContrast:
     """The prior r = p = N(0, diag s²) as the contrast of draws θ [K, P].
 
-    T sees θ/s, the prior as N(0, I): the KL does not change with the variable (eq. 16), and
-    the derivative of E_q[T(θ/s)] in a learned s is that of the KL, because E_q[∂_s log q̃_s]
-    = 0 as in φ.
+    T receives θ/s, so that the prior is N(0, I).  The KL is invariant to this change of variable
+    (eq. 16), and the derivative of E_q[T(θ/s)] with respect to a learned s is that of the KL,
+    because E_q[∂_s log q̃_s] = 0, as for φ.
     """
 
     z_scores: Tensor  # θ/s [K, P]
@@ -75,7 +75,7 @@ class PriorContrast:
 
 
 def contrast(theta: Tensor) -> GaussianContrast:
-    """Moments of draws [K, P], through which gradients pass."""
+    """Moments of draws [K, P], differentiable in the draws."""
     mean = theta.mean(0)
     centred = theta - mean
     variance = centred.square().mean(0)  # a tenth of the time of torch.var along the first axis
@@ -83,8 +83,8 @@ def contrast(theta: Tensor) -> GaussianContrast:
 
 
 def discrimination_loss(discriminator: nn.Module, ours: Tensor, noise: Tensor) -> Tensor:
-    """−E_q[log σ(T(θ̃))] − E_r[log(1 − σ(T(θ̃)))], [] (eq. 8): 2 log 2 where nothing tells the two
-    apart."""
+    """−E_q[log σ(T(θ̃))] − E_r[log(1 − σ(T(θ̃)))], [] (eq. 8); 2 log 2 if the two are
+    indistinguishable."""
     # one pass for both
     ours_logits, noise_logits = discriminator(torch.cat([ours, noise])).split(
         [len(ours), len(noise)]
@@ -93,10 +93,10 @@ def discrimination_loss(discriminator: nn.Module, ours: Tensor, noise: Tensor) -
 
 
 def discriminator_checks(inference: Inference, trace: Trace) -> list[Check]:
-    """Check that a discriminator still confuses its two classes, if there is one.
+    """Check that a discriminator, if there is one, still confuses its two classes.
 
-    Uses the last tenth of the recorded values; of replicates and variants, the one with the
-    least confused discriminator counts.
+    Uses the last tenth of the recorded values, and the replicate or variant with the least confused
+    discriminator.
     """
     names = variant_info_names(["discriminator_loss"], inference)
     values = [recorded_values(trace, name) for name in names]
@@ -109,6 +109,6 @@ def discriminator_checks(inference: Inference, trace: Trace) -> list[Check]:
     detail = f"loss {loss:.3g} over the last tenth{suffix}, chance is {2 * math.log(2):.3g}"
     saturated = loss < limits.DISCRIMINATOR_LOSS
     if saturated:
-        detail += "; its KL is no estimate, compare inference.discriminator=none"
+        detail += "; its KL is not a valid estimate, compare inference.discriminator=none"
     name = f"the discriminator's loss is above {limits.DISCRIMINATOR_LOSS:g}"
     return [Check(name, not saturated, detail)]

@@ -20,8 +20,8 @@ def leaky_perceptron(
 
     Weights and biases start as draws from N(0, s²).
 
-    Source: Rodríguez Santana and Hernández-Lobato (2020), section 6, and its code for the
-    start.
+    Source: Rodríguez Santana and Hernández-Lobato (2020), section 6, and its code for the initial
+    values.
     """
     return Perceptron(sizes, "leaky_relu", rng, initial_std).to(like)
 
@@ -47,18 +47,18 @@ class Generator(nn.Module):
         super().__init__()
         like = network.theta.detach()
         self.network = network
-        network.theta.requires_grad_(False)  # q gives the weights; the network's own take no part
+        network.theta.requires_grad_(False)  # q draws the weights; the network's own are not used
         self.noise_mean = nn.Parameter(like.new_zeros(noise_dim))
         self.noise_log_variance = nn.Parameter(like.new_full((noise_dim,), noise_log_variance))
         self.body = leaky_perceptron([noise_dim, *widths, len(like)], initial_std, rng, like)
 
     def noise(self, n: int, generator: torch.Generator) -> Tensor:
-        """Standard normal numbers that n draws are made of [n, D]."""
+        """Standard normal noise for n draws [n, D]."""
         mean = self.noise_mean
         return standard_normal((n, len(mean)), generator, mean)
 
     def of(self, noise: Tensor) -> Tensor:
-        """θ [n, P] of ``noise``."""
+        """θ [n, P] from ``noise``."""
         theta: Tensor = self.body(
             torch.addcmul(self.noise_mean, (0.5 * self.noise_log_variance).exp(), noise)
         )

@@ -1,4 +1,4 @@
-"""Adversarial posteriors of R replicates side by side, and of V powers of the likelihood each."""
+"""Adversarial posteriors of R replicates, each with V powers of the likelihood, in parallel."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StackedModules(nn.Module, Generic[N]):
     def __init__(self, modules: Sequence[N]):
         super().__init__()
         first = modules[0]
-        # in a list: its parameters are no parameters of this one
+        # in a list, so that its parameters are not registered here
         self._one = [copy.deepcopy(first)]
         self.names = [f"module.{name}" for name, _ in first.named_parameters()]  # as in ``Called``
         each = [list(module.parameters()) for module in modules]
@@ -59,27 +59,27 @@ class StackedModules(nn.Module, Generic[N]):
 
     @property
     def one(self) -> N:
-        """One of them, for what does not depend on parameters."""
+        """One of the modules, for values that do not depend on parameters."""
         return self._one[0]
 
     def trainable_parameters(self) -> list[Tensor]:
-        """Parameters that training moves."""
+        """Parameters that require gradients."""
         return [value for value in self.values if value.requires_grad]
 
     def parameters_by_name(self, *, still: bool = False) -> dict[str, Tensor]:
-        """All parameters [R, …] by name; ``still``: no gradient passes through them."""
+        """All parameters [R, …] by name; ``still``: detached."""
         return {
             name: p.detach() if still else p
             for name, p in zip(self.names, self.values, strict=True)
         }
 
     def read(self, values: dict[str, Tensor], f: Callable[[N], F]) -> F:
-        """f of one module that has these parameters."""
+        """f of one module with these parameters."""
         result: F = torch.func.functional_call(Called(self.one, f), values, (self.one,))
         return result
 
     def call(self, values: dict[str, Tensor], x: Tensor) -> Tensor:
-        """The output of one module that has these parameters."""
+        """The output of one module with these parameters."""
         output: Tensor = self.read(values, lambda one: one(x))
         return output
 
@@ -100,18 +100,17 @@ class ParallelAdversarial(
 ):
     """Joint steps of L = R V generators and their discriminators, one per replicate and power.
 
-    Each uses the batch and the noise of its own replicate; the V powers of a replicate (1
-    if ``powers`` names none) are neighbours: l = r V + v.  The ascended objective is Σ_l
-    L_l(φ_l); its gradient in φ_l is the gradient of L_l, and Adam treats every number
-    independently, so training in parallel equals sequential training up to rounding.  θ
-    [L, K, P]; the terms of the objective and the discriminator's loss [R], with several
-    powers under ``name/variant``.
+    Each uses the batch and the noise of its own replicate; the V powers of a replicate (1 if
+    ``powers`` is empty) are adjacent: l = r V + v.  The ascended objective is Σ_l L_l(φ_l); its
+    gradient in φ_l is the gradient of L_l, and Adam treats every number independently, so training
+    in parallel equals sequential training up to rounding.  θ [L, K, P]; the terms of the objective
+    and the discriminator's loss [R], with several powers under ``name/variant``.
     """
 
     requires = Adversarial.requires
     provides = frozenset()
 
-    one: Adversarial  # the method applied to each
+    one: Adversarial  # the method of every replicate
 
     def init(
         self, model: Sequence[WeightSpace], problem: SupervisedReplicates, rng: Rng
@@ -119,7 +118,7 @@ class ParallelAdversarial(
         one = self.one
         V = self.n_variants
         each = enumerate(zip(model, problem.splits, strict=True))
-        # copied when they are stacked
+        # stacking copies them
         states = [state for r, inputs in each for state in [one.init(*inputs, rng.of(r))] * V]
         q = StackedModules([state.q for state in states])
         optimizer = Adam(q.trainable_parameters(), one.lr)
@@ -149,7 +148,7 @@ class ParallelAdversarial(
         self, state: ParallelAdversarialState, batch: Batches, noise: Tensor
     ) -> tuple[dict[str, Tensor], Tensor]:
         """N/B Σ_b data term − β KL and its parts, each [L], and the standardised draws θ̃ [L, K,
-        P]; of ``noise`` [L, K, D]."""
+        P]; from ``noise`` [L, K, D]."""
         one = self.one
         q = state.q
         discriminator = state.discriminator
@@ -215,7 +214,7 @@ class ParallelAdversarial(
         return self.one.variants()
 
     def describe(self, info: dict[str, Tensor]) -> Info:
-        """Information of the replicates [R], by variant if there are several."""
+        """Info of the replicates [R], by variant if there are several."""
         names = self.variants()
         if not names:
             return info

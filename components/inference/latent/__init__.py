@@ -1,2 +1,2 @@
-"""Models with latent variables of rows, learnt by more than one draw of the guide, or by draws that
-it merely begins."""
+"""Models with latent variables of rows, trained with several draws of the guide or with draws
+refined from it."""

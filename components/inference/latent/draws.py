@@ -15,7 +15,7 @@ from components.maths.exponential.standard_draws import standard_normal
 def sample_latents(
     module: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """z = m + s ε of ε ~ N(0, I) [S, B, D], with m and s [B, D]; differentiable in the guide."""
+    """z = m + s ε for ε ~ N(0, I) [S, B, D], with m and s [B, D]; differentiable in the guide."""
     m, s = module.encode(batch)
     return m + s * standard_normal((n_samples, *m.shape), generator, m), m, s
 
@@ -23,7 +23,7 @@ def sample_latents(
 def joint_field(
     module: LatentVariable[RowBatch], batch: RowBatch, z: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """log p(x, z) [S, B] twice, as what goes with a draw and as its density, and its gradient [S,
+    """log p(x, z) [S, B] twice, as auxiliary value and as density of a draw, and its gradient [S,
     B, D]."""
     with torch.enable_grad():
         z = z.detach().requires_grad_()
@@ -35,8 +35,8 @@ def joint_field(
 def split_gradient(
     parameters: Sequence[Tensor], of_model: Tensor, of_guide: Tensor
 ) -> list[Tensor | None]:
-    """The gradient of ``of_model`` by each parameter that it depends on, of ``of_guide`` by the
-    others; None: neither depends on it."""
+    """The gradient of ``of_model`` with respect to the parameters that it depends on, and of
+    ``of_guide`` with respect to the others; None: neither depends on the parameter."""
     gradients = torch.autograd.grad(of_model, parameters, allow_unused=True)
     rest = [p for p, g in zip(parameters, gradients, strict=True) if g is None]
     others = iter(torch.autograd.grad(of_guide, rest, allow_unused=True) if rest else ())

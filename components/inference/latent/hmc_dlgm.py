@@ -1,5 +1,4 @@
-"""Deep latent Gaussian models learnt with Hamiltonian Monte Carlo that begins at the guide's
-draws."""
+"""Deep latent Gaussian models trained with Hamiltonian Monte Carlo from the guide's draws."""
 
 from __future__ import annotations
 
@@ -18,22 +17,22 @@ from components.registry import register
 
 @register("inference", "hmc_dlgm")
 class HmcDlgm(ImprovedLatents):
-    """HMC for deep latent Gaussian models: the decoder learns from draws that Hamiltonian Monte
-    Carlo has improved.
+    """HMC for deep latent Gaussian models: the decoder is trained on draws refined by Hamiltonian
+    Monte Carlo.
 
         z_0 ~ q(z|x),   z_t ~ HMC(· | z_{t−1}) of p(z|x),  t = 1 … T,  ε s(x) the step size of a dimension
         θ ← θ + lr · Adam(N/B Σ_b ∇_θ log p(x_b, z_T) / N)
         φ ← φ + lr · Adam(N/B Σ_b ∇_φ [log p(x_b, z_0) − log q(z_0|x_b)] / N)
 
-    ∇_θ log p(x) = E[∇_θ log p(x, z) | x] (Fisher's identity): the mean of θ's steps tends to the
-    gradient of log p(x) itself as T grows, and is it for any T where q is p(z|x); φ climbs its
-    ELBO.  θ are those parameters that p(x, z) has.  ε is steered from step to step to
+    ∇_θ log p(x) = E[∇_θ log p(x, z) | x] (Fisher's identity): as T grows, the mean update of θ
+    tends to the gradient of log p(x) itself, and equals it for any T if q is p(z|x); φ maximises
+    its ELBO.  θ are the parameters of p(x, z).  ε is adapted at each step towards
     ``target_acceptance``, in units of the guide's s(x) (ours).  z [S, B, D]. Info: ``elbo`` of the
     guide at z_0, ``log_joint`` at z_T, both of the whole data set in nats, ``acceptance``,
-    ``step_size``, the norm of the step's gradient.  What moves θ is no bound.
+    ``step_size``, the norm of the step's gradient.  The objective of θ is not a bound.
 
     Raises:
-        NumericalError: the gradient has left the finite numbers.
+        NumericalError: the gradient is not finite.
 
     Source: Hoffman (2017), section 3; Neal (2011), section 5.3.2."""
 
@@ -44,7 +43,7 @@ class HmcDlgm(ImprovedLatents):
         eps: float,
         generator: torch.Generator,
     ) -> tuple[list[Tensor | None], Info]:
-        """Gradient of every parameter, for the whole data set, and Info about it."""
+        """Gradient of every parameter, for the whole data set, and Info."""
         parameters = list(module.parameters())
         weight = batch.scale / self.n_samples
         start, m, s = sample_latents(module, batch, self.n_samples, generator)

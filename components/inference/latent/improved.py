@@ -1,5 +1,5 @@
-"""Base of methods whose decoder learns from draws of the guide that Hamiltonian Monte Carlo has
-improved."""
+"""Base of methods that train the decoder on draws of the guide refined by Hamiltonian Monte
+Carlo."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HmcTrainingState(TrainingState[LatentVariable[RowBatch]]):
     """A model and its guide in training."""
 
     eps: float  # step size of the leapfrog
-    control: float = 0.0  # c: by how much improved draws are worth more than the guide's
+    control: float = 0.0  # c: difference of the objective between refined draws and the guide's
 
 
 L = TypeVar("L", bound=TrainingState[LatentVariable[RowBatch]])
@@ -53,8 +53,8 @@ class LatentTraining(
 
 
 class ImprovedLatents(LatentTraining[HmcTrainingState]):
-    """Keys, steered step size and posterior of these methods; the gradient of the guide is what
-    they differ in."""
+    """Keys, adapted step size and posterior of these methods; they differ in the gradient of the
+    guide."""
 
     improve_steps: PositiveInt
     leapfrog_steps: PositiveInt
@@ -77,8 +77,8 @@ class ImprovedLatents(LatentTraining[HmcTrainingState]):
         size: Tensor,
         generator: torch.Generator,
     ) -> tuple[Tensor, Tensor]:
-        """z [S, B, D] after iterations of HMC of p(z|x_b), no gradient, and the mean acceptance
-        rate [].
+        """z [S, B, D] after iterations of HMC on p(z|x_b), without gradient, and the mean
+        acceptance rate [].
 
         ``size`` [B, 1] or [B, D]: the step size of each row, or of each of its dimensions.
 
@@ -98,15 +98,15 @@ class ImprovedLatents(LatentTraining[HmcTrainingState]):
         info: Info,
         batch: RowBatch,
     ) -> tuple[HmcTrainingState, Info]:
-        """One optimizer step, and ε steered by ``acceptance`` of Info for the next.
+        """One optimizer step, and ε for the next step adapted to ``acceptance`` of Info.
 
-        Raises NumericalError when the gradient is not finite."""
+        Raises NumericalError if the gradient is not finite."""
         norm = climb(
             state.module.parameters(), gradients, batch.scale * batch.n_rows, state.optimizer
         )
         if not torch.isfinite(norm):
             raise NumericalError(
-                "the model has left the finite numbers", "lower inference.lr or inference.step_size"
+                "the gradient became non-finite", "lower inference.lr or inference.step_size"
             )
         info = info | {"step_size": torch.tensor(state.eps), "grad_norm": norm}
         eps = adapt_step_size(state.eps, info["acceptance"], self.target_acceptance)

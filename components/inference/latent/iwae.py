@@ -30,13 +30,12 @@ def weighed(
     gradient: Way,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """log w [K, B], and what has the gradient of Σ_b L^K_b by the way that is asked for []."""
+    """log w [K, B], and a surrogate [] with the gradient of Σ_b L^K_b by the chosen estimator."""
     z, m, s = sample_latents(module, batch, n_samples, generator)
     if gradient == "reparam":
         log_w = module.log_joint(batch, z) - log_normal(z, m, s)
         return log_w, log_w.logsumexp(0).sum()
-    # φ moves w only through z, θ never does: the gradient through z_k is weighed once more on its
-    # way.
+    # φ affects w only through z, and θ does not: the gradient through z_k is weighted once more.
     log_w = module.log_joint(batch, z) - log_normal(z, m.detach(), s.detach())
     share = log_w.detach().softmax(0)  # w̃ [K, B]
     z.register_hook(lambda slope: share[..., None] * slope)
@@ -54,10 +53,10 @@ class IWAE(LatentTraining[LatentTrainingState]):
         dreg      of θ the same;  ∇_φ = Σ_k w̃_k² (∂ log w_k / ∂z_k) ∂z_k/∂φ,  log q fixed
 
     L^1 is the ELBO; L^K does not decrease with K and tends to log p(x) if weights are
-    bounded.  Both gradients are unbiased, for *their* bound; the gradient of the guide
-    loses its signal as K grows with reparam, and keeps it with dreg.  z [K, B, D], log w
-    [K, B].  Info: ``multi_sample_bound_K`` (K its number) and ``elbo``, the mean of log w,
-    over the whole data set in nats; the norm of ∇ / N.
+    bounded.  Both gradients are unbiased for L^K; as K grows, the gradient of the guide loses its
+    signal with reparam but not with dreg.  z [K, B, D], log w [K, B].  Info:
+    ``multi_sample_bound_K`` (with the number K) and ``elbo``, the mean of log w, over the whole
+    data set in nats; the norm of ∇ / N.
 
     Source: Burda, Grosse and Salakhutdinov (2016), eqs. (8), (13), (14); Tucker, Lawson, Gu
     and Maddison (2019), eq. (8).

@@ -1,4 +1,4 @@
-"""Deep latent Gaussian models learnt by the variational contrastive divergence."""
+"""Deep latent Gaussian models trained by the variational contrastive divergence."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from components.registry import register
 
 @register("inference", "vcd_dlgm")
 class VcdDlgm(ImprovedLatents):
-    """Variational contrastive divergence (VCD) of deep latent Gaussian models: guide and decoder
-    learn from draws that Hamiltonian Monte Carlo has improved.
+    """Variational contrastive divergence (VCD) for deep latent Gaussian models: guide and decoder
+    are trained on draws refined by Hamiltonian Monte Carlo.
 
         L_VCD(x) = −E_q[f(z)] + E_{q^(t)}[f(z)] ≥ 0,   f = log p(x, z) − log q(z|x)
         z_0 ~ q(z|x),   z_T ~ HMC(· | z_0), T iterations on p(z|x) with step size ε
@@ -31,16 +31,16 @@ class VcdDlgm(ImprovedLatents):
         w = f(z_T),   C_b = f(z′) + c,  z′ ~ q(z|x_b) a further draw
 
     The method is ``vcd`` with the encoder of the model in place of one Gaussian.  The first term
-    has reparameterised draws and the entropy in closed form.  c is the running mean of w − f(z′)
-    over past steps; C does not depend on z_0, so that it leaves the gradient unbiased (ours: the
-    published code keeps a running mean of w for each image, which minibatches of fresh rows cannot
-    update).  ε is absolute, because HMC must not depend on φ for the gradient to be that of
-    L_VCD.  L_VCD is 0 where q is the posterior and bounds nothing; ``elbo`` is E_q[f].  z [S, B, D].
+    uses reparameterised draws and the closed-form entropy.  c is the running mean of w − f(z′) over
+    past steps; C does not depend on z_0, so the gradient stays unbiased (ours: the published code
+    has a running mean of w for each image, which minibatches of fresh rows cannot update).  ε is
+    absolute, because HMC must not depend on φ for the gradient to be that of L_VCD.  L_VCD is 0 if
+    q is the posterior, and is not a bound; ``elbo`` is E_q[f].  z [S, B, D].
     Info: ``elbo``, ``improved`` (E_{q^(t)}[f]) and their difference ``vcd``, of the whole data set
     in nats; ``acceptance``, ``step_size``, the norm of the step's gradient.
 
     Raises:
-        NumericalError: the gradient has left the finite numbers.
+        NumericalError: the gradient is not finite.
 
     Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1."""
 
@@ -66,7 +66,7 @@ class VcdDlgm(ImprovedLatents):
         log_q = log_normal(z, m, s)
         worth = (joint - log_q).detach()  # w
         elbo = module.log_joint(batch, start) + gaussian_entropy(s)
-        # its value is 0 where C is w; its gradient is that of E_{q^(t)}[f]
+        # value 0 if C = w; the gradient is that of E_{q^(t)}[f]
         improved = (worth - baseline - control) * log_normal(start.detach(), m, s) - log_q
         gradients = split_gradient(
             list(module.parameters()), weight * joint.sum(), weight * (elbo - improved).sum()

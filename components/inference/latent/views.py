@@ -1,4 +1,4 @@
-"""Guides of rows as scores and figures see them: a Gaussian in place of the model's own guide."""
+"""Guides of rows for scores and figures: a Gaussian in place of the model's own guide."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GuideView(nn.Module):
 
 
 class DecoderView(GuideView):
-    """The same of a model that can be seen from its latent variables."""
+    """The same for a model with a decoder."""
 
     def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
         assert isinstance(self.model, Decoder)
@@ -59,7 +59,7 @@ class DecoderView(GuideView):
 
 
 class ClassView(GuideView):
-    """The same of a model of rows given their class."""
+    """The same for a model of rows given their class."""
 
     model: ClassConditional
 
@@ -69,13 +69,13 @@ class ClassView(GuideView):
 
 
 def prior_guide(model: Model, batch: RowBatch) -> tuple[Tensor, Tensor]:
-    """The prior N(0, I) in place of a guide: nothing is learnt of where draws begin."""
+    """The prior N(0, I) in place of a guide: initial draws are not learned."""
     m = next(iter(model.parameters())).new_zeros(batch.n_rows, model.latent_dim)
     return m, torch.ones_like(m)
 
 
 def replace_guide(model: Model, guide: Guide) -> GuideView:
-    """The model with another guide, which shows what the model can do besides."""
+    """The model with another guide and the same other capabilities."""
     if isinstance(model, ClassConditional):
         return ClassView(model, guide)
     return (DecoderView if isinstance(model, Decoder) else GuideView)(model, guide)

@@ -1,1 +1,1 @@
-"""Closed forms of the linear model, and what different statisticians make of it."""
+"""Closed-form analyses of the linear model by four schools of statistics."""

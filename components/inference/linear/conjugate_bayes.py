@@ -1,4 +1,4 @@
-"""Linear regression by its exact posterior, and the decisions that it leads to."""
+"""Linear regression with the exact posterior and Bayes decisions."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ Decision = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class ConjugateState(LinearState):
-    """Draws from the posterior so far, and what the imagined data sets have shown."""
+    """Draws from the posterior so far, and counts from the simulated data sets."""
 
-    n: int = 0  # imagined data sets
-    over_prior: int = 0  # of those with β from the prior: regions that held it
-    at_beta: int = 0  # of those with the β at hand
-    draws: Trace = field(default_factory=Trace)  # rows [draws, P], one a step, on the CPU
+    n: int = 0  # simulated data sets
+    over_prior: int = 0  # data sets with β from the prior: regions that contain it
+    at_beta: int = 0  # data sets with the given β: regions that contain it
+    draws: Trace = field(default_factory=Trace)  # rows [draws, P], one per step, on the CPU
 
 
 @register("inference", "conjugate_bayes")
 class ConjugateBayes(LinearAnalysis[ConjugateState]):
-    """Savage's linear regression: the exact posterior, its credible region, Bayes actions under
-    several losses.
+    """Savage's linear regression: exact posterior, credible region, and Bayes actions under several
+    losses.
 
     β | σ², y ~ N(m, σ²Λ⁻¹), Λ = XᵀX + diag(λ), m = Λ⁻¹Xᵀy; σ² known or σ² | y ~ InvGamma(a', b').
     Region {β : (β − m)ᵀΛ(β − m) ≤ α s²}, α from χ²_D, or D F_{D,2a'} with s² = b'/a'.  Every step
-    makes ``draws`` independent draws, and checks on ``simulations`` imagined data sets how often
-    regions of that kind hold β: over β from the prior exactly ``level`` (Savage's coverage), at one
-    β anything.  For each of ``decisions`` and each parameter the Bayes action a* = argmin_a E[L(a,
-    s) | y] and its expected loss; and the choice among the full model, the one without any input,
-    and those without one input, by posterior odds.
+    makes ``draws`` independent draws, and counts on ``simulations`` simulated data sets how often
+    such regions contain β: exactly ``level`` for β from the prior (Savage's coverage), any rate for
+    a fixed β.  Results also include, for each of ``decisions`` and each parameter, the Bayes action
+    a* = argmin_a E[L(a, s) | y] with its expected loss; and the choice by posterior odds among the
+    full model, the one without inputs, and those without one input.
 
-    Raises NumericalError when Λ is singular.
+    Raises NumericalError if Λ is singular.
 
     Source: Bardenet (2021), eq. (1.5), (2.1), (2.4), Figure 2.1; Murphy (2012), section 7.6.3."""
 
@@ -86,11 +86,11 @@ class ConjugateBayes(LinearAnalysis[ConjugateState]):
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> ConjugateState:
         data = read_linear_data(model, problem)
-        model.coefficients(problem.train)  # raises before any step where there is no posterior
+        model.coefficients(problem.train)  # raises before the first step if there is no posterior
         return ConjugateState(model=model, data=data)
 
     def _count_covered(self, model: Conjugate, beta: Tensor, fit: LeastSquares) -> int:
-        """Credible regions of R data sets that hold their β; β [D] or [R, D]."""
+        """Number of credible regions of R data sets that contain their β; β [D] or [R, D]."""
         gram = fit.gram + model.penalty.diag()
         m = torch.linalg.solve(gram, (fit.beta @ fit.gram).T).T  # Λ⁻¹Xᵀy [R, D]
         distance = ((beta - m) @ gram * (beta - m)).sum(1)

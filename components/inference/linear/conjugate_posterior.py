@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def region_radius(level: float, dim: int, shape: float | None) -> float:
-    """The α for which P((β − m)ᵀΛ(β − m) ≤ α s²) = level, s² = σ² where it is known and b/a where
-    σ² ~ InvGamma(a, b)."""
+    """The α for which P((β − m)ᵀΛ(β − m) ≤ α s²) = level, s² = σ² if known and b/a if σ² ~
+    InvGamma(a, b)."""
     from scipy import stats  # slow to import
 
     if shape is None:
@@ -35,8 +35,7 @@ def region_radius(level: float, dim: int, shape: float | None) -> float:
 
 @dataclass(frozen=True)
 class ConjugatePosterior:
-    """The exact posterior, draws from it, the decisions it leads to, and how often its regions hold
-    β."""
+    """The exact posterior, draws from it, Bayes decisions, and the coverage of its regions."""
 
     data: LinearData
     draws: Draws  # one chain of independent draws
@@ -44,11 +43,11 @@ class ConjugatePosterior:
     noise: float | tuple[float, float]  # σ², or (a, b) of its posterior InvGamma
     level: float
     losses: dict[str, Loss]
-    candidates: list[str]  # models among which to choose
+    candidates: list[str]  # candidate models
     log_evidence: Tensor  # [M]
-    n: int  # imagined data sets
-    over_prior: int  # of those with β from the prior: regions that held it
-    at_beta: int  # of those with the β at hand
+    n: int  # simulated data sets
+    over_prior: int  # data sets with β from the prior: regions that contain it
+    at_beta: int  # data sets with the given β: regions that contain it
 
     @property
     def theta_draws(self) -> Tensor:
@@ -79,8 +78,8 @@ class ConjugatePosterior:
         return model_probabilities(self.log_evidence)
 
     def decisions(self) -> list[dict[str, Any]]:
-        """One row per parameter and loss: the Bayes action and its posterior expected loss; one for
-        the choice of model."""
+        """One row per parameter and loss with the Bayes action and its posterior expected loss; one
+        row for the choice of model."""
         belief = to_samples(self.draws)
         rows = []
         for name, loss in self.losses.items():

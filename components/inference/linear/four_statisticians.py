@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class FourAnalyses:
     """Results of the four analyses; predictions are Savage's.
 
-    Only these account for the uncertainty about β.
+    Only Savage's account for the uncertainty about β.
     """
 
     fisher: MaximumLikelihoodEstimate
@@ -66,8 +66,8 @@ class FourAnalyses:
         return {name: figure for part in self.parts for name, figure in part.figures().items()}
 
     def estimates(self) -> pd.DataFrame:
-        """One row per coefficient: the four estimates, with the intervals that Fisher and Savage
-        give (one at a time)."""
+        """One row per coefficient: the four estimates, with the marginal intervals of Fisher and
+        Savage."""
         import pandas as pd
         from scipy import stats
 
@@ -140,7 +140,7 @@ class FourAnalyses:
         return write_tables(folder, tables)
 
 
-# who analyses, by the names in ``FourAnalyses``
+# statisticians, by the names in ``FourAnalyses``
 SCHOOLS: dict[str, type[LinearAnalysis[Any]]] = {
     "fisher": MaximumLikelihood,
     "wald": StatisticalRisk,
@@ -161,8 +161,8 @@ class FourStatisticians(LinearAnalysis[FourStates]):
     """One linear regression analysed by Fisher, Wald, Savage, and Hoerl & Kennard.
 
     One figure each, and tables of all four.  Composes ``maximum_likelihood``,
-    ``statistical_risk``, ``conjugate_bayes`` and ``ridge_path``, which also run separately,
-    on one data set, with one level for confidence and credible regions; a step is a step of
+    ``statistical_risk``, ``conjugate_bayes`` and ``ridge_path``, which also run separately, on the
+    same data set, with the same level for confidence and credible regions; a step is a step of
     each.
 
     Raises the errors of these four.
@@ -188,7 +188,7 @@ class FourStatisticians(LinearAnalysis[FourStates]):
 
     @property
     def _parts(self) -> dict[str, LinearAnalysis[Any]]:
-        """The analyses, each with the keys of this one that are its own."""
+        """The analyses, each with its own subset of the keys of this one."""
         settings = self.model_dump(exclude={"name"})
         return {
             school: kind(

@@ -24,14 +24,14 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, kw_only=True)
 class LinearState:
-    """The model, and the rows at hand as it sees them."""
+    """The model, and the training rows in its form."""
 
     model: Conjugate = rebuilt()
     data: LinearData = rebuilt()
 
 
 class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):
-    """Base of the analyses of a linear regression, which see all rows."""
+    """Base of the analyses of a linear regression, which use all rows."""
 
     requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={"conjugate"})
     provides = {"predicts", "analyses"}
@@ -39,7 +39,7 @@ class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):
 
 
 def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:
-    """The training rows as a linear model sees them."""
+    """The training rows in the form of a linear model."""
     X, y = select_labelled(problem.train, model.intercept)
     known_noise = None if isinstance(model.noise, tuple) else float(model.noise)
     names = list(model.names)[: X.shape[1]]
@@ -53,7 +53,7 @@ def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:
 
 
 def plug_in(data: LinearData, model: Conjugate, beta: Tensor, x: Tensor) -> GaussianMixture:
-    """N(xᵀβ, σ̂²) at x [B, D]: the prediction of an estimate whose error is ignored."""
+    """N(xᵀβ, σ̂²) at x [B, D]: plug-in prediction, without the error of the estimate."""
     mean = (design(x, model.intercept) @ beta)[None, :, None]
     noise = torch.as_tensor(data.fit.noise, dtype=mean.dtype, device=mean.device)
     return GaussianMixture(mean, noise.expand_as(mean))

@@ -29,20 +29,19 @@ if TYPE_CHECKING:
     from components.figures.style import Figures
 
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]  # for the coverage check, in addition to ``level``
-SHOWN = 400  # estimates of repeated data sets that a figure shows
+SHOWN = 400  # number of estimates from repeated data sets in a figure
 
 
 @dataclass(frozen=True)
 class MaximumLikelihoodEstimate:
-    """β̂, its confidence region, and how often such regions held the truth when the data were
-    repeated."""
+    """β̂, its confidence region, and the coverage of such regions over repeated data."""
 
     data: LinearData
     model: Conjugate
     level: float
     inside: dict[float, int]  # level -> data sets with β inside the region
     n: int  # repeated data sets
-    cloud: Tensor  # estimates of the first of them [≤ SHOWN, D]
+    cloud: Tensor  # estimates of the first data sets [≤ SHOWN, D]
 
     @property
     def fit(self) -> LeastSquares:
@@ -73,8 +72,8 @@ class MaximumLikelihoodState(LinearState):
     """Running counts from the repeated data sets."""
 
     n: int = 0  # repeated data sets
-    inside: Tensor  # number of them with β inside the region, at each of ``levels``
-    cloud: Tensor  # estimates of the first of them [≤ SHOWN, D]
+    inside: Tensor  # number with β inside the region, at each of ``levels``
+    cloud: Tensor  # estimates of the first data sets [≤ SHOWN, D]
 
 
 @register("inference", "maximum_likelihood")
@@ -82,10 +81,10 @@ class MaximumLikelihood(LinearAnalysis[MaximumLikelihoodState]):
     """Fisher's linear regression: maximum likelihood with a simulated-coverage ellipsoid.
 
     β̂ = (XᵀX)⁻¹Xᵀy ~ N(β, σ²(XᵀX)⁻¹), confidence ellipsoid {β : σ⁻²(β − β̂)ᵀXᵀX(β −
-    β̂) ≤ α}, α the ``level`` quantile of χ²_D; if the model does not know σ², σ² is
-    s² = rss/(N − D), and α is D times the quantile of F_{D,N−D}.  Every step draws
-    ``simulations`` new label vectors N(Xβ, σ²I) (β, σ² true if the data were simulated,
-    else estimated) and counts the regions that contain β.
+    β̂) ≤ α}, α the ``level`` quantile of χ²_D; if σ² is not known to the model, it is replaced by
+    s² = rss/(N − D), and α is D times the quantile of F_{D,N−D}.  Every step draws ``simulations``
+    new label vectors N(Xβ, σ²I) (β, σ² true if the data were simulated, else estimated) and counts
+    the regions that contain β.
 
     Raises NumericalError if XᵀX is singular.
 

@@ -1,4 +1,4 @@
-"""Ridge regression over a range of penalties, and the choice among them."""
+"""Ridge regression over a range of penalties, and the choice of the penalty."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ Choice = Literal["gcv", "loo", "evidence", "hkb"]
 
 @dataclass(frozen=True)
 class RidgeEstimates:
-    """Estimates for each penalty, criteria by which one is chosen, and the exact risk of each where
-    β is known."""
+    """Estimates for each penalty, selection criteria, and the exact risk of each penalty if β is
+    known."""
 
     data: LinearData
     model: Conjugate
@@ -45,15 +45,15 @@ class RidgeEstimates:
     penalties: Tensor  # λ [Λ], increasing
     path: Tensor  # [Λ, D]
     df: Tensor  # effective parameters [Λ]
-    # gcv, loo: to be minimised; evidence: log, to be maximised; [Λ] each
+    # gcv, loo: minimised; evidence: log, maximised; [Λ] each
     criteria: dict[str, Tensor]
     variance: Tensor  # σ² tr W G Wᵀ [Λ]
     bias: Tensor  # ‖(WG − I)β‖² [Λ]
-    hkb: float  # D σ̂²/‖β̂‖², the intercept in neither
+    hkb: float  # D σ̂²/‖β̂‖², without the intercept
 
     @property
     def selected(self) -> dict[str, float]:
-        """λ by every rule."""
+        """λ selected by every rule."""
         place = {
             name: int(v.argmax() if name == "evidence" else v.argmin())
             for name, v in self.criteria.items()
@@ -62,7 +62,7 @@ class RidgeEstimates:
 
     @property
     def best(self) -> float:
-        """λ of least risk, which only β itself could tell."""
+        """λ with the smallest risk, which depends on the true β."""
         return float(self.penalties[(self.variance + self.bias).argmin()])
 
     def estimate(self, penalty: float) -> Tensor:
@@ -83,7 +83,7 @@ class RidgeEstimates:
         return float(sum(parts))
 
     def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
-        """N(xᵀβ̂_λ, σ̂²) at x [B, D], λ as ``choice`` says."""
+        """N(xᵀβ̂_λ, σ̂²) at x [B, D], with λ by ``choice``."""
         return plug_in(self.data, self.model, self.estimate(self.selected[self.choice]), x)
 
     def scores(self) -> dict[str, float]:
@@ -111,17 +111,17 @@ class RidgeEstimates:
 
 @register("inference", "ridge_path")
 class RidgePath(LinearAnalysis[LinearState]):
-    """Hoerl and Kennard's linear regression: the ridge trace, four ways to choose the penalty, and
-    the exact risk of each.
+    """Hoerl and Kennard's linear regression: ridge trace, four rules for the penalty, and the exact
+    risk of each.
 
     β̂_λ = (XᵀX + λI)⁻¹Xᵀy for ``number`` penalties between ``lowest`` and ``highest`` times the
-    mean of the diagonal of XᵀX; the intercept, where the model has one, is not penalised.  β̂_λ is
-    the Bayes rule of squared loss under β ~ N(0, σ²/λ).  λ by generalised cross-validation, by
-    leaving one row out (exactly), by the evidence p(y | X, λ) under the model's prior of σ², or D
-    σ̂²/‖β̂‖² of the D coefficients that are penalised.  For every β there is a λ > 0 with less risk
-    than least squares.  One step does it all.
+    mean of the diagonal of XᵀX; an intercept is not penalised.  β̂_λ is the Bayes rule for squared
+    loss under β ~ N(0, σ²/λ).  λ is chosen by generalised cross-validation, by (exact)
+    leave-one-out cross-validation, by the evidence p(y | X, λ) under the model's prior of σ², or as
+    D σ̂²/‖β̂‖² for D penalised coefficients.  For every β there is a λ > 0 with smaller risk than
+    least squares.  All results are computed in one step.
 
-    Raises NumericalError when XᵀX is singular.
+    Raises NumericalError if XᵀX is singular.
 
     Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Hoerl, Kennard & Baldwin (1975);
     Bardenet (2021), sections 1.4 and 2.2."""
@@ -139,7 +139,7 @@ class RidgePath(LinearAnalysis[LinearState]):
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> LinearState:
         data = read_linear_data(model, problem)
-        # raises before any step where there is no least squares estimate to start from
+        # raises before the first step if there is no least squares estimate
         _ = data.fit
         return LinearState(model=model, data=data)
 

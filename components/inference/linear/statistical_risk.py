@@ -44,9 +44,9 @@ ESTIMATORS = ["least_squares", "james_stein", "james_stein_plus", "ridge_hkb", "
 def estimates(fit: LeastSquares, Q: Tensor, penalty: Tensor, free: int = 0) -> Tensor:
     """Every estimator on R data sets, in the order of ESTIMATORS: [E, R, D].
 
-    ``ridge_hkb`` has λ = D σ̂²/‖β̂‖² of each data set's own (Hoerl, Kennard & Baldwin 1975) and
-    leaves the first ``free`` coefficients, an intercept, out of it; ``bayes`` is the posterior mean
-    under β ~ N(0, σ² diag(penalty)⁻¹), the Bayes rule of squared loss."""
+    ``ridge_hkb`` has λ = D σ̂²/‖β̂‖² computed for each data set (Hoerl, Kennard & Baldwin 1975) and
+    does not penalise the first ``free`` coefficients (an intercept); ``bayes`` is the posterior
+    mean under β ~ N(0, σ² diag(penalty)⁻¹), the Bayes rule for squared loss."""
     hkb_penalties = hkb_penalty(fit, free)  # [R]
     if free:
         columns = penalty.new_ones(fit.dim)
@@ -73,21 +73,21 @@ class Risks:
     data: LinearData
     model: Conjugate
     loss: str
-    multiples: list[float]  # r of β = r β₀, the ray [M]
+    multiples: list[float]  # r in β = r β₀, the ray [M]
     n: int
     risk: Tensor  # [E, M]
     error: Tensor  # [E, M], standard errors
-    gain: Tensor  # risk less the risk of least squares on the same data sets [E, M]
+    gain: Tensor  # risk minus the risk of least squares on the same data sets [E, M]
     gain_error: Tensor  # [E, M]
     bayes_risk: Tensor  # [E]
     bayes_error: Tensor  # [E]
-    # [D] estimate on the data at hand by the estimator with the least integrated risk
+    # [D] estimate on the observed data by the estimator with the smallest integrated risk
     chosen: Tensor
 
     @property
     def dominating_estimators(self) -> dict[str, bool]:
-        """Estimators below least squares all along the ray, by at least two standard errors
-        somewhere, above it nowhere."""
+        """Estimators that dominate least squares along the ray: never above it, and at least two
+        standard errors below it somewhere."""
         z = self.gain / self.gain_error.clamp_min(1e-300)
         return {
             name: bool((z[e] < 2).all() and (z[e] < -2).any())
@@ -96,7 +96,7 @@ class Risks:
         }
 
     def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
-        """N(xᵀβ̃, σ̂²) at x [B, D], β̃ by the estimator with the least integrated risk."""
+        """N(xᵀβ̃, σ̂²) at x [B, D], β̃ by the estimator with the smallest integrated risk."""
         return plug_in(self.data, self.model, self.chosen, x)
 
     def scores(self) -> dict[str, float]:
@@ -127,7 +127,7 @@ class Risks:
 
 @dataclass(frozen=True, kw_only=True)
 class RiskState(LinearState):
-    """Sums over the data sets drawn so far, of x and of x² in the first dimension."""
+    """Sums over the data sets drawn so far, of x and of x² along the first dimension."""
 
     n: int = 0  # data sets
     risk: Tensor  # [2, E, M]
@@ -137,19 +137,18 @@ class RiskState(LinearState):
 
 @register("inference", "statistical_risk")
 class StatisticalRisk(LinearAnalysis[RiskState]):
-    """Wald's linear regression: the risk functions of five estimators, their worst case, and their
-    integral over the prior.
+    """Wald's linear regression: risk functions of five estimators, with worst case and integral
+    over the prior.
 
     R(β, β̃) = E_{y|X,β} L(β, β̃(y)), L = ((β − β̃)ᵀQ(β − β̃))^{α/2}, Q = I for ``loss`` estimation
-    and XᵀX for prediction, by Monte Carlo on ``simulations`` data sets a step, the same noise for
-    every estimator and every β = r β₀, r one of ``multiples``.  Estimators: least squares (constant
-    risk; minimax for α = 2), James–Stein, which dominates it for α = 2 and D ≥ 3, James–Stein
-    stopped at 0, ridge with the λ of Hoerl, Kennard & Baldwin, and the Bayes rule under the model's
-    prior, which has the least integrated risk.  β₀ is true where the data were simulated, else
-    estimated.
+    and XᵀX for prediction, by Monte Carlo on ``simulations`` data sets per step, with the same
+    noise for every estimator and every β = r β₀, r in ``multiples``.  Estimators: least squares
+    (constant risk; minimax for α = 2), James–Stein, which dominates it for α = 2 and D ≥ 3,
+    James–Stein stopped at 0, ridge with the λ of Hoerl, Kennard & Baldwin, and the Bayes rule under
+    the model's prior, which has the smallest integrated risk.  β₀ is the true value if the data are
+    simulated, else an estimate.
 
-    Raises ConfigMismatchError for fewer than three coefficients, NumericalError when XᵀX is
-    singular.
+    Raises ConfigMismatchError for fewer than three coefficients, NumericalError if XᵀX is singular.
 
     Source: Bardenet (2021), eq. (1.2), (1.3), (1.4), (1.5); James & Stein (1961); Berger (1976)."""
 

@@ -21,7 +21,7 @@ Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its d
 
 @dataclass(frozen=True)
 class Proposal:
-    """Proposal learned in warm-up; ``moments`` and ``factor`` None: its shape is and stays I.
+    """Proposal learned in warm-up; ``moments`` and ``factor`` are None if its shape stays I.
 
     If R replicates have their own targets, each has its own proposal: [R, …] each.
     """
@@ -36,24 +36,22 @@ class AdaptedProposal(BaseModel):
 
     A proposal has a shape Σ = L Lᵀ and a step size ε for each chain.  A step size shared by
     all chains would follow the acceptance of most of them, and a chain that starts where
-    only small steps are accepted would stay there forever.  Σ stays I in the first part of
-    the warm-up: from a distant start all chains come in along one curve; Σ would only know
-    the direction of that curve and lead the chains out of the target.  After warm-up
-    nothing is learned, so the kept states of a chain come from one fixed Markov kernel.
+    only small steps are accepted would stay there forever.  Σ stays I in the first part of the
+    warm-up: from a distant start all chains approach along one curve, and Σ would learn only the
+    direction of that curve and lead the chains out of the target.  After warm-up nothing is
+    adapted, so the stored states of a chain come from a fixed Markov kernel.
     """
 
     step_size: PositiveFloat
     warmup: NonNegativeInt
-    # Σ learnt in warm-up: identity (not learnt) | diagonal | dense (a Cholesky factor of P × P a
-    # step)
+    # Σ in warm-up: identity (not learned) | diagonal | dense (a P × P Cholesky factor per step)
     covariance: Literal["identity", "diagonal", "dense"]
     adapt_step_size: bool
     target_acceptance: BetweenZeroAndOne
     gain: PositiveFloat
     # κ in (0.5, 1]; Andrieu and Thoms (2008), Algorithm 4
     decay: Annotated[float, Field(gt=0.5, le=1)]
-    # part of the warm-up in which Σ is still I, in [0, 1); the t₀ of Haario et al. (2001), section
-    # 2
+    # fraction of the warm-up with Σ = I, in [0, 1); t₀ of Haario et al. (2001), section 2
     covariance_delay: ZeroToBelowOne
     forgetting: NonNegativeFloat
     regularisation: PositiveFloat
@@ -93,13 +91,13 @@ class AdaptedProposal(BaseModel):
 
 
 def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) -> Moments:
-    """Moments with the states θ [C, P] of step t = 1, 2, … taken in at weight w = (1 + η)/(t + 1 +
+    """Moments updated with the states θ [C, P] of step t = 1, 2, … at weight w = (1 + η)/(t + 1 +
     η).
 
         μ ← μ + w (θ̄ − μ),   Σ ← (1 − w) Σ + w S + w (1 − w)(θ̄ − μ)(θ̄ − μ)ᵀ,   S the covariance of the chains about θ̄
 
-    η = 0 weighs every state alike, as Haario does; the larger η, the sooner the way from the starts
-    is forgotten.
+    η = 0 weights all states equally, as in Haario et al.; with larger η the initial phase is
+    forgotten sooner.
 
     Source: Andrieu and Thoms (2008), Algorithm 4, with the weights of Haario et al. (2001) for η =
     0."""
@@ -117,14 +115,14 @@ def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) 
     return {"mean": mean + w * shift, "covariance": (1 - w) * covariance + w * spread}
 
 
-# a variance of chains beyond which they have left any scale that parameters are given in
+# variance of chains above any plausible scale of parameters
 MAX_CHAIN_VARIANCE = 1e30
 
 
 def factor(covariance: Tensor, regularisation: float) -> Tensor:
     """L [P, P] with L Lᵀ = Σ + ε I, or the square roots [P] of its diagonal.
 
-    Raises NumericalError when rounding leaves no factor.
+    Raises NumericalError if there is no factor because of rounding.
 
     Source: Haario et al. (2001), section 2."""
     if covariance.dim() == 1:
@@ -136,14 +134,14 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
         spread = torch.linalg.diagonal(covariance).max()
         if not spread < MAX_CHAIN_VARIANCE:
             raise NumericalError(
-                f"the chains have run away in warm-up, to variances of {float(spread):.2g}",
-                "give a density whose integral is finite, or a prior",
+                f"the chains diverged in warm-up, to variances of {float(spread):.2g}",
+                "use a density with a finite integral, or add a prior",
             )
         raise NumericalError(
-            "the covariance of the chains, learnt in warm-up, has no Cholesky factor",
+            "the covariance of the chains in warm-up has no Cholesky factor",
             "raise inference.regularisation, or use inference.covariance=diagonal",
         )
-    # LAPACK returns columns first, a checkpoint loads rows first, and BLAS rounds by layout
+    # LAPACK returns column-major, a checkpoint loads row-major, and BLAS rounding depends on layout
     return L.contiguous()
 
 
@@ -155,7 +153,7 @@ def apply_factor(L: Tensor | None, z: Tensor) -> Tensor:
 
 
 def apply_factor_t(L: Tensor | None, g: Tensor) -> Tensor:
-    """Lᵀ g of each row of g [C, P], with L as in ``stretch``."""
+    """Lᵀ g of each row of g [C, P], with L as in ``apply_factor``."""
     if L is None:
         return g
     return g * L if L.dim() == 1 else g @ L
@@ -164,7 +162,7 @@ def apply_factor_t(L: Tensor | None, g: Tensor) -> Tensor:
 def robbins_monro(log_step: Tensor, alpha: Tensor, target: float, weight: float) -> Tensor:
     """Robbins–Monro update log ε + γ_t (α − α*) of each chain; log ε, α [C].
 
-    A step size with too many accepted proposals grows.
+    The step size grows if too many proposals are accepted.
 
     Source: Andrieu and Thoms (2008), Algorithm 4.
     """

@@ -41,8 +41,8 @@ class AdaptedMetropolis(Superchains, AdaptedProposal, Sampler[S], Generic[S]):
         generator: torch.Generator,
         **others: Tensor,
     ) -> tuple[S, Info]:
-        """The state one step on: each chain at its proposal [C, P] of log density ``proposed`` [C],
-        or where it was. The correction is that of ``metropolis_hastings``; ``others`` are the
+        """The next state: each chain at its proposal [C, P] with log density ``proposed`` [C], or
+        at its old position.  ``correction`` is that of ``metropolis_hastings``; ``others`` are the
         state's further fields at the proposals [C, P]."""
         t = state.t + 1
         accept, alpha = metropolis_hastings(state.value, proposed, correction, t, generator)

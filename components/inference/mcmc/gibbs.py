@@ -37,7 +37,7 @@ class Gibbs(Superchains, Sampler[GibbsState]):
 
         θ_b ~ p(θ_b | θ_−b, y)   for b = 1, …, B (systematic)
 
-    or for B blocks that each chain picks uniformly (random).  θ [C, P], B draws a step.
+    or for B blocks that each chain picks uniformly (random).  θ [C, P], B draws per step.
     Every draw is exact, so nothing is rejected or tuned; a random scan is reversible, a
     systematic one is not.  After ``burn_in`` steps every ``thinning``-th state is kept.
 
@@ -61,7 +61,7 @@ class Gibbs(Superchains, Sampler[GibbsState]):
 
     @torch.no_grad()
     def step(self, state: GibbsState, batch: ModelBatch, rng: Rng) -> tuple[GibbsState, Info]:
-        assert not isinstance(batch, Series)  # no series has conditionals of this kind
+        assert not isinstance(batch, Series)  # series do not have conditionals of this kind
         model = state.model
         theta = state.theta
         B = len(model.blocks)
@@ -73,7 +73,7 @@ class Gibbs(Superchains, Sampler[GibbsState]):
                 B, (B, len(theta)), generator=rng.noise, device=theta.device
             ):
                 theta_next = theta
-                # each chain takes its own block's draw and keeps the others'
+                # each chain takes the draw of its own block and keeps the other blocks
                 for b in picks.unique().tolist():
                     new = model.draw_block(model.blocks[b], theta, batch, rng.noise)
                     theta_next = torch.where((picks == b)[:, None], new, theta_next)
@@ -85,6 +85,6 @@ class Gibbs(Superchains, Sampler[GibbsState]):
             self.burn_in,
             self.thinning,
             {"lp": lp},
-            "mend the conditionals of the model",
+            "fix the conditionals of the model",
         )
         return state, {"log_joint": lp.mean(), "draws": len(state.kept)}

@@ -36,7 +36,7 @@ from components.posteriors.draws import Draws
 from components.registry import register
 
 N_SCREENING_DRAWS = 100
-N_MODE_STARTS = 4  # draws of the prior, and number of the best of them that lead to modes
+N_MODE_STARTS = 4  # draws of the prior, and number of the best ones used as starts for modes
 
 
 @dataclass(kw_only=True)
@@ -52,24 +52,23 @@ class Weighted(Chains):
 
 @register("inference", "importance_sampling")
 class ImportanceSampling(Sampler[Weighted]):
-    """Self-normalised importance sampling, C independent draws a step.
+    """Self-normalised importance sampling, C independent draws per step.
 
         Î(f) = Σ_t w_t f(θ_t) / Σ_t w_t,   w_t = π_u(θ_t)/q(θ_t),   θ_t ~ q
 
     q is the prior of the model, or a Gaussian or Student-t at the mode θ̂ of π_u with scale
-    c² (−∇∇ᵀlog π_u(θ̂))⁻¹, or a mixture of Student-t's that population Monte Carlo has
-    fitted from there, on draws that are not kept, before the first step; π_u need not be
-    normalised.  ``points: sobol`` makes the θ_t from one scrambled Sobol sequence (randomised
-    quasi-Monte Carlo): each is distributed as q, and their averages have errors that fall faster
-    than T^−½ where the integrand is smooth and of few dimensions; diagnostics that treat draws as
-    independent are then cautious.  The log-weights come with the draws [C, N].  Info: ess = (Σw)²/Σw² of all
-    draws so far, largest_weight (its share of the total), log_evidence = log T⁻¹ Σw, an
-    estimate of log ∫π_u.  The notes print the weight of a normalised π without the 1/T that
-    its estimator needs.
+    c² (−∇∇ᵀlog π_u(θ̂))⁻¹, or a mixture of Student-t's fitted from there by population Monte Carlo
+    before the first step, on draws that are discarded; π_u need not be normalised.  ``points:
+    sobol`` computes the θ_t from one scrambled Sobol sequence (randomised quasi-Monte Carlo): each
+    is distributed as q, and errors of averages fall faster than T^−½ if the integrand is smooth and
+    low-dimensional; diagnostics that treat draws as independent are then conservative.  Log-weights
+    are stored with the draws [C, N].  Info: ess = (Σw)²/Σw² of all draws so far, largest_weight
+    (its share of the total), log_evidence = log T⁻¹ Σw, an estimate of log ∫π_u.  The notes print
+    the weight of a normalised π without the factor 1/T of its estimator.
 
     Raises NumericalError if a log density is NaN or +∞, or all weights are zero; ConfigError for
     Sobol points of the prior, or in blocks of other sizes than powers of two; ConfigMismatchError
-    for the prior of a density (which has no prior), and if there is no Laplace fit.
+    for a density (which has no prior) with q = prior, and if there is no Laplace fit.
 
     Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``); Owen (1997), Gerber
     and Chopin (2015) (``sobol``).
@@ -90,12 +89,12 @@ class ImportanceSampling(Sampler[Weighted]):
             return self
         if self.proposal == "prior":
             raise ValueError(
-                "points: sobol needs a q with a known inverse, and the prior of a model has none; "
-                "use proposal=gaussian, student_t or mixture"
+                "points: sobol requires a q with a known inverse, which the prior of a model "
+                "lacks; use proposal=gaussian, student_t or mixture"
             )
         if self.chains & (self.chains - 1):
             raise ValueError(
-                f"chains: {self.chains} is no power of two, as blocks of Sobol points are; use "
+                f"chains: {self.chains} is not a power of two, which Sobol points require; use "
                 f"{2 ** (self.chains.bit_length() - 1)} or {2 ** self.chains.bit_length()}"
             )
         return self
@@ -120,7 +119,7 @@ class ImportanceSampling(Sampler[Weighted]):
         )
 
     def _fit(self, model: LogJoint, batch: ModelBatch, rng: Rng) -> TMixture | None:
-        """q; None where it is the prior."""
+        """q; None if it is the prior."""
         if self.proposal == "prior":
             if batch is None:
                 raise ConfigMismatchError(
@@ -137,7 +136,7 @@ class ImportanceSampling(Sampler[Weighted]):
         best = value.topk(N_MODE_STARTS).indices
         centre, L = laplace(model, theta[best[torch.isfinite(value[best])]], batch)
         dof = math.inf if self.proposal == "gaussian" else self.dof
-        factor = (self.inflation * L).contiguous()  # laid out as a checkpoint loads it
+        factor = (self.inflation * L).contiguous()  # in the memory layout of a loaded checkpoint
         single = TMixture(centre.new_ones(1), centre.unsqueeze(0), factor.unsqueeze(0), dof)
         if self.proposal != "mixture":
             return single
@@ -149,7 +148,7 @@ class ImportanceSampling(Sampler[Weighted]):
         fit = state.fit
         t = state.t + 1
         if fit is None:
-            assert batch is not None  # as ``init`` ensures
+            assert batch is not None  # guaranteed by ``init``
             theta = model.sample_prior(self.chains, rng.noise)
             # π_u = prior × likelihood
             log_weight = batch.scale * model.log_likelihood(theta, batch).sum(1)
@@ -166,7 +165,7 @@ class ImportanceSampling(Sampler[Weighted]):
             log_weight = lp - fit.log_prob(theta)  # [C]
         if (torch.isnan(log_weight) | (log_weight == torch.inf)).any():
             raise NumericalError(
-                f"an importance weight is not a number at step {t}", "mend the density of the model"
+                f"an importance weight is not a number at step {t}", "fix the density of the model"
             )
         state = replace(
             advance(state, theta, 0, 1, {"lp": lp, "log_weight": log_weight}),
@@ -189,7 +188,7 @@ class ImportanceSampling(Sampler[Weighted]):
         return state, info
 
     def checks(self, run: FinishedRun) -> list[Check]:
-        """Check that weights do not grow beyond the draws."""
+        """Check that weights do not grow further out than the draws."""
         state = run.state
         assert isinstance(state, Weighted)
         if state.fit is None:
@@ -198,9 +197,11 @@ class ImportanceSampling(Sampler[Weighted]):
         _, batch = next(iter(batches))
         value = tail_growth(state.fit, state.model, batch)
         most = limits.pareto_k(max(len(state.theta) * max(state.t, 1), 11))
-        detail = f"k {value:.2f} beyond the draws, below {most:.2f} asked"
+        detail = f"k {value:.2f} beyond the draws, required below {most:.2f}"
         if value >= most:
-            detail += "; weights grow further out than any draw: inference.proposal=student_t, a lower dof"
+            detail += (
+                "; weights grow beyond all draws: use inference.proposal=student_t or a lower dof"
+            )
         return [Check("the proposal's tails are as heavy as the target's", value < most, detail)]
 
     def posterior(self, state: Weighted) -> Draws:

@@ -1,4 +1,4 @@
-"""Laplace's fit of a log joint: its mode and the curvature there."""
+"""Laplace fit of a log joint: its mode and the curvature at the mode."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from components.inference.chains import ModelBatch
 from components.inference.log_joint import finite_log_joint, log_joint
 
 ITERATIONS = 200
-MIN_CURVATURE = 1e-10  # curvatures below this, where every coordinate has curvature 1, are none
-# the mode is found when a Newton step promises at most this rise of the log joint
+# curvatures below this, relative to unit curvature of every coordinate, count as zero
+MIN_CURVATURE = 1e-10
+# predicted increase of the log joint by a Newton step at which the search for the mode stops
 DECREMENT = 1e-12
 
 
 def derivatives(model: LogJoint, theta: Tensor, batch: ModelBatch) -> tuple[Tensor, Tensor, Tensor]:
-    """log joint [], gradient [P] and Hessian [P, P] at θ [P]: P copies of θ as chains, each with
-    one row of the Hessian."""
+    """Log joint [], gradient [P] and Hessian [P, P] at θ [P], with P copies of θ as chains that
+    each compute one row of the Hessian."""
     P = len(theta)
     copies = theta.detach().expand(P, P).clone().requires_grad_()
     with torch.enable_grad():
@@ -32,18 +33,17 @@ def derivatives(model: LogJoint, theta: Tensor, batch: ModelBatch) -> tuple[Tens
 
 
 def equilibrate(precision: Tensor) -> tuple[Tensor, Tensor]:
-    """Scales s [P] = √|Λ_jj|, and Λ_jk/(s_j s_k) [P, P], which does not depend on the units of
-    θ."""
+    """Scales s [P] = √|Λ_jj|, and Λ_jk/(s_j s_k) [P, P], which is independent of the units of θ."""
     scale = precision.diagonal().abs().sqrt()
     scale = torch.where(scale > 0, scale, 1.0)
     return scale, precision / torch.outer(scale, scale)
 
 
 def mode(model: LogJoint, theta: Tensor, batch: ModelBatch) -> tuple[Tensor, Tensor, Tensor]:
-    """A maximum of the log joint uphill of θ [P]: θ̂ [P], its log joint [] and Hessian [P, P].
+    """A maximum of the log joint by ascent from θ [P]: θ̂ [P], its log joint [] and Hessian [P, P].
 
-    Newton steps with the absolute values of the curvatures, which therefore lead away from saddles,
-    halved until the log joint is highest.
+    Newton steps use the absolute values of the curvatures, so that they lead away from saddles;
+    step lengths are halved, and the one with the largest log joint is taken.
 
     Source: Nocedal and Wright (2006), section 3.4."""
     halvings = 0.5 ** torch.arange(40, dtype=theta.dtype, device=theta.device)
@@ -59,7 +59,7 @@ def mode(model: LogJoint, theta: Tensor, batch: ModelBatch) -> tuple[Tensor, Ten
             break
         trials = theta + halvings[:, None] * ascent  # [40, P]
         values = finite_log_joint(model, trials, batch)
-        if values.max() <= value:  # rounding: no further ascent is possible
+        if values.max() <= value:  # no further ascent is possible because of rounding
             break
         theta = trials[values.argmax()]
     return theta, value, hessian
@@ -69,7 +69,7 @@ def laplace(model: LogJoint, starts: Tensor, batch: ModelBatch) -> tuple[Tensor,
     """N(θ̂, L Lᵀ) of the highest mode found from the ``starts`` [S, P]: θ̂ [P] and L [P, P] with L
     Lᵀ = (−∇∇ᵀlog p(θ̂, y))⁻¹.
 
-    Raises ConfigMismatchError where the log joint has no maximum with curvature in every direction.
+    Raises ConfigMismatchError if the log joint has no maximum with curvature in every direction.
 
     Source: Bishop (2006), section 4.4."""
     modes = [mode(model, theta, batch) for theta in starts]
@@ -78,8 +78,9 @@ def laplace(model: LogJoint, starts: Tensor, batch: ModelBatch) -> tuple[Tensor,
     R, info = torch.linalg.cholesky_ex(scaled)
     if info.any() or not (R.diagonal().square() > MIN_CURVATURE).all():
         raise ConfigMismatchError(
-            "inference.proposal: the log density has no maximum with curvature in every direction, so no Laplace fit; "
-            "use inference.proposal=prior where there are data, or another sampler"
+            "inference.proposal: the log density has no maximum with curvature in every direction, "
+            "so there is no Laplace fit; use inference.proposal=prior (with data) or another "
+            "sampler"
         )
     unit = torch.eye(len(theta), dtype=R.dtype, device=R.device)
     # R⁻ᵀ in the units of θ

@@ -1,4 +1,4 @@
-"""Langevin proposals with an accept step."""
+"""Langevin proposals with a Metropolis–Hastings accept step."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class MALA(AdaptedMetropolis[MALAState]):
     θ [C, P]; ε in the convention of ``sgld`` (noise of variance 2ε).  With w = L⁻¹(θ' − θ)
     the reverse move has the noise z' = −(w + ε Lᵀ∇log π(θ'))/√(2ε), and log q(θ | θ') − log
     q(θ' | θ) = (‖z‖² − ‖z'‖²)/2: no determinant, no solve.  It is one leapfrog step of size
-    √(2ε) of Hamiltonian Monte Carlo.  In warm-up Σ follows the covariance of all chains
-    together and each chain's log ε moves by g t^−κ (α − α*); after warm-up both are fixed,
-    and every ``thinning``-th state is kept.
+    √(2ε) of Hamiltonian Monte Carlo.  In warm-up Σ follows the pooled covariance of all chains, and
+    each chain's log ε is updated by g t^−κ (α − α*); after warm-up both are fixed, and every
+    ``thinning``-th state is stored.
 
     Raises NumericalError if a log density is NaN or +∞; a proposal of density 0 is
     rejected.
@@ -61,7 +61,7 @@ class MALA(AdaptedMetropolis[MALAState]):
         w = eps * apply_factor_t(L, state.gradient) + (2 * eps).sqrt() * z  # [C, P]
         proposal = theta + apply_factor(L, w)
         proposed, slope = value_and_gradient(state.model, proposal, batch)
-        # −z', the noise that would lead back
+        # −z', the noise of the reverse move
         back = (w + eps * apply_factor_t(L, slope)) / (2 * eps).sqrt()
         correction = 0.5 * (z.square() - back.square()).sum(1)
         state, info = self.settle(state, proposal, proposed, correction, rng.noise, gradient=slope)

@@ -1,4 +1,4 @@
-"""The accept step that Metropolis–Hastings samplers share."""
+"""The accept step shared by Metropolis–Hastings samplers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def metropolis_hastings(
             else f"the log density ({density:g})"
         )
         raise NumericalError(
-            f"{subject} is not a number where {name_chains(chains)} propose to go at step {t}",
-            "lower inference.step_size, or mend the density of the model",
+            f"{subject} is not a number at the proposals of {name_chains(chains)} at step {t}",
+            "lower inference.step_size, or fix the density of the model",
         )
     alpha = ratio.clamp(max=0).exp()
     # [0, 1)

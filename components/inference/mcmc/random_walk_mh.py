@@ -1,4 +1,4 @@
-"""Random-walk Metropolis with a proposal learnt in warm-up."""
+"""Random-walk Metropolis with a proposal learned in warm-up."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class RandomWalkMH(AdaptedMetropolis[MetropolisChains]):
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
 
     θ [C, P].  In warm-up Σ = L Lᵀ follows the pooled covariance of all chains, and each
-    chain's log s moves by g t^−κ (α − α*), so that its mean acceptance approaches α*.
-    After warm-up both are fixed, and every ``thinning``-th state is kept.  The optimal
-    acceptance for a Gaussian is 0.44 for P = 1 and falls to 0.234.
+    chain's log s is updated by g t^−κ (α − α*), so that its mean acceptance approaches α*. After
+    warm-up both are fixed, and every ``thinning``-th state is stored.  The optimal acceptance for a
+    Gaussian is 0.44 for P = 1 and falls to 0.234.
 
     Raises:
         NumericalError: a log density is NaN or +∞; a proposal of density 0 is rejected.

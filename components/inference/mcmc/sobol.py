@@ -1,4 +1,4 @@
-"""Scrambled Sobol points, in the order of one sequence."""
+"""Scrambled Sobol points in sequence order."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-HALF_UNIT = 2.0**-31  # of the 30 binary digits of a coordinate: no point lies on an edge
+HALF_UNIT = 2.0**-31  # half of the last of 30 binary digits, so that no coordinate is 0 or 1
 
 
 class SobolPoints:
-    """Points of a scrambled Sobol sequence in (0, 1)^d, each uniform, together more even than
-    independent ones; the same for the same seed.
+    """Points of a scrambled Sobol sequence in (0, 1)^d: each uniform, jointly more even than
+    independent points, reproducible by seed.
 
     Source: Owen (1995); Matoušek (1998) for the linear scrambling."""
 
@@ -19,7 +19,7 @@ class SobolPoints:
         self._engine = SobolEngine(dim, scramble=True, seed=seed)
 
     def block(self, start: int, n: int, like: Tensor) -> Tensor:
-        """Points start … start + n − 1, [n, d]; blocks in their order cost nothing extra."""
+        """Points start … start + n − 1, [n, d]; consecutive blocks need no extra work."""
         if self._engine.num_generated > start:
             self._engine.reset()
         self._engine.fast_forward(start - self._engine.num_generated)

@@ -1,4 +1,4 @@
-"""Mixtures of multivariate t distributions, and how population Monte Carlo fits one to a target."""
+"""Mixtures of multivariate t distributions, and their fit to a target by population Monte Carlo."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEGLIGIBLE = 1e-3  # weight below which a component is dropped
 
 @dataclass(frozen=True)
 class TMixture:
-    """q(θ) = Σ_d α_d t_ν(θ; μ_d, L_d L_dᵀ), d = 1 … D; Gaussians where ν is infinite."""
+    """q(θ) = Σ_d α_d t_ν(θ; μ_d, L_d L_dᵀ), d = 1 … D; Gaussian if ν is infinite."""
 
     weights: Tensor  # α [D]
     centres: Tensor  # μ [D, P]
@@ -41,19 +41,19 @@ class TMixture:
         return self._place(z, d)
 
     def _place(self, z: Tensor, d: Tensor) -> Tensor:
-        """μ_d + L_d z [n, P] of the components d [n]."""
+        """μ_d + L_d z [n, P] for the components d [n]."""
         return self.centres[d] + (self.factors[d] @ z.unsqueeze(2)).squeeze(2)
 
     @property
     def n_uniforms(self) -> int:
-        """Uniform numbers that make a draw."""
+        """Number of uniform numbers for one draw."""
         D, P = self.centres.shape
         return P + (D > 1) + math.isfinite(self.dof)
 
     @torch.no_grad()
     def from_uniforms(self, u: Tensor) -> Tensor:
-        """θ [n, P] at uniform numbers [n, n_uniforms] in (0, 1): P by the inverse of the normal
-        distribution function, then one each for χ² and for the component, where there are these."""
+        """θ [n, P] from uniform numbers [n, n_uniforms] in (0, 1): P for the inverse normal
+        distribution function, then one each for χ² and for the component if needed."""
         D, P = self.centres.shape
         nu = self.dof
         z: Tensor = torch.special.ndtri(u[:, :P])
@@ -69,7 +69,7 @@ class TMixture:
 
     @torch.no_grad()
     def terms(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """log α_d t_d(θ) and the squared Mahalanobis distances δ_d(θ)² of θ [n, P]; both [n, D]."""
+        """log α_d t_d(θ) and the squared Mahalanobis distances δ_d(θ)² of θ [n, P], both [n, D]."""
         nu = self.dof
         P = theta.shape[1]
         inverse, log_det = self._inverse
@@ -95,8 +95,8 @@ class TMixture:
 
 
 def spread(start: TMixture, components: int, generator: torch.Generator) -> TMixture:
-    """D equal components of the shape of the one that ``start`` has, at its centre and at D − 1
-    draws of it."""
+    """D equal components with the shape of the single component of ``start``, at its centre and at
+    D − 1 draws from it."""
     centres = torch.cat([start.centres, start.draw(components - 1, generator)])
     factors = start.factors.expand(components, -1, -1).clone()
     return TMixture(centres.new_full((components,), 1 / components), centres, factors, start.dof)
@@ -111,10 +111,10 @@ def fit_mixture(
     draws: int,
     generator: torch.Generator,
 ) -> TMixture:
-    """A mixture of D components after so many rounds of population Monte Carlo, each on ``draws``
-    draws of the last one.
+    """A mixture of D components after the given rounds of population Monte Carlo, each with
+    ``draws`` draws of the previous mixture.
 
-    Raises NumericalError where no draw of a round has a density.
+    Raises NumericalError if all draws of a round have zero density.
 
     Source: Cappé et al. (2008), section 4 (mixtures of t distributions)."""
     anchor = (start.factors @ start.factors.mT)[0]
@@ -132,8 +132,8 @@ def fit_mixture(
 
 
 def truncate_weights(log_weight: Tensor) -> Tensor:
-    """Normalised weights [n], none of them above √n times their mean before: a first proposal that
-    misses most of the target would otherwise be replaced by its single best draw.
+    """Normalised weights [n], truncated at √n times their mean: otherwise a first proposal that
+    misses most of the target would be replaced by its single best draw.
 
     Source: Ionides (2008), section 2."""
     n = len(log_weight)
@@ -142,19 +142,18 @@ def truncate_weights(log_weight: Tensor) -> Tensor:
 
 
 def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) -> TMixture:
-    """One round: q that lowers the Kullback-Leibler divergence from the target, from weighted draws
-    of the last one.
+    """One round: q with a smaller Kullback–Leibler divergence from the target, from weighted draws
+    of the previous q.
 
         ρ_d(θ) = α_d t_d(θ)/q(θ),   u_d(θ) = (ν + P)/(ν + δ_d(θ)²),   w̄_t the normalised weights,
         α_d := Σ_t w̄_t ρ_d(θ_t),    μ_d := Σ_t w̄_t ρ_d u_d θ_t / Σ_t w̄_t ρ_d u_d,
         Σ_d := Σ_t w̄_t ρ_d u_d (θ_t − μ_d)(θ_t − μ_d)ᵀ / α_d
 
-    Ours: Σ_d is drawn towards the weighted covariance of all draws by P/(P + n_d), n_d the
-    effective number of draws behind it, and that towards ``anchor`` [P, P] likewise, so that few
-    draws leave no singular component; components of negligible weight are dropped.  θ [n, P], w̄
-    [n].
+    Ours: Σ_d is shrunk towards the weighted covariance of all draws by P/(P + n_d), n_d its
+    effective number of draws, and that covariance likewise towards ``anchor`` [P, P], which
+    prevents singular components; components of negligible weight are dropped.  θ [n, P], w̄ [n].
 
-    Raises NumericalError where rounding leaves no factor of a component.
+    Raises NumericalError if a component has no factor because of rounding.
 
     Source: Cappé et al. (2008), section 4."""
     nu = q.dof
@@ -181,6 +180,6 @@ def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) 
             "a component of the proposal has a covariance without Cholesky factor",
             "raise inference.pilot, lower inference.components, or use inference.proposal=student_t",
         )
-    # contiguous: LAPACK returns columns first, a checkpoint loads rows first, and BLAS rounds by
-    # layout
+    # contiguous: LAPACK returns column-major, a checkpoint loads row-major, and BLAS rounding
+    # depends on layout
     return replace(q, weights=alpha / alpha.sum(), centres=centres, factors=factors.contiguous())

@@ -1,4 +1,4 @@
-"""How fast importance weights grow beyond the draws that were taken."""
+"""Growth of importance weights further out than the draws."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from components.inference.log_joint import log_joint
 from components.inference.mcmc.t_mixture import TMixture
 
 DRAWS = 2000
-N_TAIL_RAYS = 100  # draws of q, and the least likely of them, from which rays lead outwards
-# −log of the share of q's mass that is as far out as the end of a ray, relative to its start
+N_TAIL_RAYS = 100  # draws of q, and number of the least likely ones, from which rays lead outwards
+# −log of the mass of q beyond the end of a ray, relative to its start
 MAX_LOG_RARITY = math.log(1e4)
-FACTORS = torch.logspace(0, 4, 2001, dtype=torch.float64)[1:]  # tried lengths of a ray
-SHARE = 0.95  # quantile of the rays: a wedge of directions is enough for weights without a variance
+# number of candidate lengths of a ray
+FACTORS = torch.logspace(0, 4, 2001, dtype=torch.float64)[1:]
+SHARE = 0.95  # quantile over the rays: weights without a variance in some directions are enough
 
 
 @torch.no_grad()
 def tail_growth(fit: TMixture, model: LogJoint, batch: ModelBatch) -> float:
-    """Shape k that the weights w = π/q would have for draws even further out.
+    """Shape k of the weights w = π/q for draws further out than those taken.
 
     It is measured along rays λ (θ − c) from the centre c of q.
 
         k = (log w(λ) − log w(1)) / s(λ),   s(λ) = −(log q(λ) + P log λ) + log q(1)
 
     −s is the change of the log mass of q beyond the point, up to a slowly varying factor,
-    so that P_q(w > v) ∝ v^{−1/k}; λ is such that the remaining mass is 10⁴ times as rare.
+    so that P_q(w > v) ∝ v^{−1/k}; λ is such that the remaining mass is 10⁴ times smaller.
     A target with the shape of q has k = 0, one with heavier tails k > 0: 1 for any
     polynomial tail and a Gaussian q, ν_q⁻¹ (ν_q − ν) for one Student's t by another.  k̂ of
     the weights depends only on their largest values, which may not have occurred yet: 0.67
@@ -37,7 +38,7 @@ def tail_growth(fit: TMixture, model: LogJoint, batch: ModelBatch) -> float:
     Args:
         fit: q.
         model: log π [K], not normalised.
-        batch: the data that the log joint takes.
+        batch: the data of the log joint.
 
     Returns:
         The 0.95 quantile of k over the rays; −∞ if the target has no mass there.

@@ -1,8 +1,8 @@
 """Gaussian clusters of rows with their normal–Wishart integrated out.
 
-They hold statistics and give the predictive weight of a row.
+Statistics of clusters, and predictive weights of rows.
 
-Plain loops over arrays, for ``crp_sweep`` to compile.
+Plain loops over arrays, compiled by ``crp_sweep``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ class Clusters(NamedTuple):
     V: Array  # [D, D]
     beta: float
     nu: float
-    constants: Array  # normalisers of predictive densities, by the rows a cluster has [N + 1]
-    marginals: Array  # and of the density of all its rows [N + 1]
-    n: Array  # rows of each cluster [K]
+    # normalisers of predictive densities, by the number of rows in a cluster [N + 1]
+    constants: Array
+    marginals: Array  # normalisers of the density of all its rows [N + 1]
+    n: Array  # number of rows of each cluster [K]
     first: Array  # their sum [K, D]
     second: Array  # and the sum of xxᵀ, lower half [K, D, D]
     L: Array  # Cholesky factors, see ``factor`` [K, D, D]
@@ -54,7 +55,7 @@ def factor(k: int, clusters: Clusters) -> None:
 
 
 def clear(k: int, clusters: Clusters) -> None:
-    """Cluster k without a row."""
+    """Remove all rows from cluster k."""
     clusters.n[k] = 0
     for i in range(len(clusters.V)):
         clusters.first[k, i] = 0.0
@@ -64,7 +65,7 @@ def clear(k: int, clusters: Clusters) -> None:
 
 
 def copy_cluster(k: int, other: int, clusters: Clusters) -> None:
-    """Cluster ``other`` in the place of cluster k."""
+    """Copy cluster ``other`` to cluster k."""
     clusters.n[k] = clusters.n[other]
     clusters.logdet[k] = clusters.logdet[other]
     for i in range(len(clusters.V)):
@@ -75,7 +76,7 @@ def copy_cluster(k: int, other: int, clusters: Clusters) -> None:
 
 
 def add_row(k: int, b: int, sign: int, clusters: Clusters) -> None:
-    """Add row b to the statistics of cluster k (sign 1), or take it away (−1)."""
+    """Add row b to the statistics of cluster k (sign 1), or remove it (−1)."""
     x = clusters.x
     clusters.n[k] += sign
     for i in range(x.shape[1]):
@@ -85,7 +86,7 @@ def add_row(k: int, b: int, sign: int, clusters: Clusters) -> None:
 
 
 def move_row(k: int, b: int, sign: int, clusters: Clusters) -> None:
-    """Cluster k with row b more (sign 1) or less (−1)."""
+    """Add row b to cluster k (sign 1) or remove it (−1), and update its factor."""
     add_row(k, b, sign, clusters)
     factor(k, clusters)
 
@@ -113,6 +114,6 @@ def predictive(k: int, b: int, clusters: Clusters) -> float:
 
 
 def log_marginal(k: int, clusters: Clusters) -> float:
-    """log p(rows of cluster k), but for the terms of V."""
+    """log p(rows of cluster k), without the terms of V."""
     n = clusters.n[k]
     return float(clusters.marginals[n] - 0.5 * (clusters.nu + n) * clusters.logdet[k])

@@ -1,5 +1,4 @@
-"""Collapsed Gibbs sampling of a Dirichlet process mixture, with moves that split and merge
-clusters."""
+"""Collapsed Gibbs sampling of a Dirichlet process mixture, with split–merge moves."""
 
 from __future__ import annotations
 
@@ -25,12 +24,12 @@ from components.inference.partitions.partition_draws import PartitionDraws
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-MOST_AT_FIRST = 20  # largest number of clusters that a chain starts with
+MOST_AT_FIRST = 20  # largest initial number of clusters of a chain
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrpState:
-    """Labels now, and those that were kept."""
+    """Current labels, and the stored ones."""
 
     model: DirichletProcess = rebuilt()
     x: Tensor = rebuilt()  # [N, D]
@@ -38,7 +37,7 @@ class CrpState:
     z: Tensor  # long [C, N], 0 … K − 1 of each chain
     log_joint: Tensor  # [C]
     n: int = 0  # sweeps
-    accepted: float = 0.0  # of the proposals to split or merge
+    accepted: float = 0.0  # of split–merge proposals
     kept: Trace = field(default_factory=Trace)  # rows [C, N] of int32
     kept_log_joint: Trace = field(default_factory=Trace)  # rows [C]
 
@@ -48,12 +47,13 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
     """Collapsed Gibbs sampling of the partition under a Dirichlet process mixture of Gaussians,
     with split–merge moves.
 
-    p(z_b = k | z_−b, x) ∝ n_k p(x_b | rows of k), and ∝ α p(x_b) of a new cluster, for every row in
-    turn (Chinese restaurant process).  Before each sweep ``split_merge`` proposals: two rows at
-    random; where they share a cluster it is split between them, where they do not, theirs are
-    merged; a split comes from ``scans`` restricted Gibbs scans after a random one, and is accepted
-    with min(1, p(z*, x) q(z | z*)/(p(z, x) q(z* | z))).  Chains start from random partitions into
-    up to 20 clusters. z [C, N].  Info: clusters, log p(z, x) and share of proposals accepted.
+    p(z_b = k | z_−b, x) ∝ n_k p(x_b | rows of k), and ∝ α p(x_b) for a new cluster, for every row
+    in turn (Chinese restaurant process).  Each sweep begins with ``split_merge`` proposals, each
+    for two random rows: if they share a cluster it is split between them, otherwise their clusters
+    are merged.  A split results from ``scans`` restricted Gibbs scans of a random launch state, and
+    is accepted with probability min(1, p(z*, x) q(z | z*)/(p(z, x) q(z* | z))).  Chains start from
+    random partitions into up to 20 clusters.  z [C, N].  Info: clusters, log p(z, x) and share of
+    accepted proposals.
 
     Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3; Bardenet (2021), chapter 7."""
 
@@ -76,7 +76,7 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         prior = model.prior
         if not len(x):
             raise ConfigMismatchError(
-                f"dataset={problem.name}: there is no training row to put into a cluster"
+                f"dataset={problem.name}: there are no training rows to cluster"
             )
         clusters = init_clusters(
             (x - prior.m).double().cpu().numpy(),
@@ -127,7 +127,7 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         }
 
     def posterior(self, state: CrpState) -> PartitionDraws:
-        is_empty = not len(state.kept)  # before the first is kept: the current positions
+        is_empty = not len(state.kept)  # before the first stored draw: the current labels
         z = state.z[:, None] if is_empty else state.kept.stack_rows(1).long()
         log_joint = state.log_joint[:, None] if is_empty else state.kept_log_joint.stack_rows(1)
         accepted = state.accepted / max(state.n, 1) if self.split_merge else float("nan")

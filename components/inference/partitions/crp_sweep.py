@@ -1,5 +1,5 @@
 """Collapsed Gibbs sweeps and split–merge moves over partitions of rows into Gaussian clusters,
-compiled where they can be."""
+compiled if possible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from components.maths.compiled.loops import Array, compiled
 
 
 def gibbs(z: Array, u: Array, clusters: Clusters, weights: Array, K: int) -> int:
-    """Every row drawn anew given all others; cluster K is always the empty one.  Returns K."""
+    """Redraw every row given all others; cluster K is always empty.  Returns K."""
     n = clusters.n
     for b in range(len(z)):
         k = z[b]
@@ -54,7 +54,7 @@ def gibbs(z: Array, u: Array, clusters: Clusters, weights: Array, K: int) -> int
 
 
 def count_rows(z: Array, clusters: Clusters) -> int:
-    """Statistics of the clusters of labels z.  Returns their number K."""
+    """Compute the statistics of the clusters of labels z.  Returns their number K."""
     K = z.max() + 1
     for k in range(K + 1):
         clear(k, clusters)
@@ -75,8 +75,8 @@ def _sweep(
     log_joint: Array,
     accepted: Array,
 ) -> None:
-    """A sweep of every chain: proposals to split or merge, of so many scans each, then every row;
-    log p(z, x) and how many were accepted."""
+    """A sweep of every chain: split–merge proposals with the given number of scans, then every row.
+    Returns log p(z, x) and the number of accepted proposals."""
     C, N = z.shape
     moves, scans = proposals
     alpha = clusters.alpha
@@ -100,8 +100,8 @@ def _sweep(
 
 
 def init_clusters(x: Array, alpha: float, V: Array, beta: float, nu: float) -> Clusters:
-    """Rows x [N, D], centred at the prior mean, and the base measure (0, β, V, ν); room for a
-    cluster of each row, the empty one, and two set aside."""
+    """Rows x [N, D], centred at the prior mean, and the base measure (0, β, V, ν); memory for N
+    clusters, the empty one, and two reserved ones."""
     from scipy import special
 
     N, D = x.shape
@@ -135,18 +135,18 @@ def init_clusters(x: Array, alpha: float, V: Array, beta: float, nu: float) -> C
 
 
 def count_uniforms(N: int, moves: int, scans: int) -> int:
-    """Random numbers that a sweep of one chain over N rows takes."""
+    """Number of random numbers for a sweep of one chain over N rows."""
     return N + moves * (3 + (scans + 2) * N)
 
 
 def sweep(clusters: Clusters, z: Array, u: Array, moves: int, scans: int) -> tuple[Array, Array]:
-    """Moves the labels z [C, N] (0 … K − 1 each) in place, uniforms u [C, ·]; log p(z, x) and
-    moves accepted [C] each.
+    """Update the labels z [C, N] (0 … K − 1 each) in place with uniforms u [C, ·].  Returns log
+    p(z, x) and the number of accepted moves [C] each.
 
     Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3."""
     log_joint, accepted = np.empty((2, len(z)))
     N = z.shape[1]
-    moves = moves if N > 1 else 0  # two rows are needed
+    moves = moves if N > 1 else 0  # split–merge needs two rows
     members, side, wanted = np.zeros((3, N), np.int64)
     work = SweepWorkspace(members, side, wanted, weights=np.zeros(N + 4))
     _sweep(z, u, (moves, scans), clusters, work, log_joint, accepted)

@@ -39,8 +39,7 @@ class ExpectedMixture:
         return constant - 0.5 * pulled.square().sum(2)
 
     def log_predictive(self, batch: Rows) -> Tensor:
-        """log Σ_t E π_t N(x_b | m_t, (E Λ_t)⁻¹) [B]: parameters are plugged in, not integrated
-        out."""
+        """log Σ_t E π_t N(x_b | m_t, (E Λ_t)⁻¹) [B]: plug-in parameters, not integrated out."""
         return self._log_components(batch).logsumexp(1)
 
     def clusters(self, batch: Rows) -> Tensor:
@@ -62,10 +61,10 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
         q(z) Π_t q(v_t) q(μ_t, Λ_t),   log p(x) ≈ log Σ_t E π_t N(x | m_t, (E Λ_t)⁻¹)
 
     It uses scikit-learn's ``BayesianGaussianMixture``.  ``prior`` model: the base measure
-    of the model; library: the defaults of the library, which are weaker.  The best of
-    ``starts`` k-means starts is kept; all cycles run in the first step.  Held-out densities
-    are evaluated at expected parameters, because the library has no predictive density (its
-    ``score`` takes expected logarithms, which do not give a density).  On the CPU.
+    of the model; library: the defaults of the library, which are weaker.  The best of ``starts``
+    k-means starts is used; all cycles run in the first step.  Held-out densities are evaluated at
+    expected parameters, because the library has no predictive density (its ``score`` takes expected
+    logarithms, which do not give a density).  On the CPU.
 
     Source: Pedregosa et al. (2011); Blei & Jordan (2006), section 3.
     """
@@ -109,7 +108,7 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
             **keys,
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # Info says it
+            warnings.simplefilter("ignore", ConvergenceWarning)  # reported in Info
             mixture.fit(batch.x.flatten(1).cpu().numpy())
         count(forwards=mixture.n_iter_ * batch.n_rows)
         parts = {

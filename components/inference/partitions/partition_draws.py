@@ -34,8 +34,8 @@ from components.posteriors.tables import write_tables
 if TYPE_CHECKING:
     from components.figures.style import Figures
 
-MAX_PREDICTIVE_DRAWS = 200  # draws, evenly spaced, that mix their predictive densities
-MAX_LOSS_DRAWS = 1000  # draws, evenly spaced, over which losses are expected
+MAX_PREDICTIVE_DRAWS = 200  # evenly spaced draws whose predictive densities are mixed
+MAX_LOSS_DRAWS = 1000  # evenly spaced draws for expected losses
 LOSSES: dict[str, PartitionLoss] = {
     "binder": Binder().over,
     "variation": VariationOfInformation().over,
@@ -44,25 +44,25 @@ LOSSES: dict[str, PartitionLoss] = {
 
 @dataclass(frozen=True)
 class PartitionDraws:
-    """z of C chains and what a new row is likely to be given each; the partitions that are expected
-    to lose least."""
+    """z of C chains, predictive densities of new rows, and the partitions with the smallest
+    expected losses."""
 
     concentration: float
     prior: NormalWishart
     x: Tensor  # training rows [N, D]
     z: Tensor  # long [C, S, N]
     log_joint: Tensor  # log p(z, x) [C, S]
-    loss: str  # of LOSSES; its Bayes action is shown
-    accepted: float  # share of the proposals to split or merge; NaN: there were none
+    loss: str  # of LOSSES; its Bayes action is plotted
+    accepted: float  # share of accepted split–merge proposals; NaN: none were made
 
     @cached_property
     def labels(self) -> Array:
-        """All draws, clusters in the order in which they appear [C·S, N]."""
+        """All draws, with clusters in order of appearance [C·S, N]."""
         return relabel_by_appearance(self.z.flatten(0, 1).numpy())
 
     @property
     def sizes(self) -> Tensor:
-        """Clusters of every draw [C, S]."""
+        """Number of clusters in every draw [C, S]."""
         return torch.as_tensor(self.labels.max(1) + 1).reshape(self.z.shape[:2])
 
     @property
@@ -84,16 +84,16 @@ class PartitionDraws:
 
     @property
     def bayes_action(self) -> Array:
-        """The Bayes action that figures and held-out clusters are of [N]."""
+        """The Bayes action used for figures and held-out clusters [N]."""
         return self.actions[self.loss]
 
     @property
     def together(self) -> Array:
-        """Posterior probability that two rows are of one cluster [N, N]."""
+        """Posterior probability that two rows share a cluster [N, N]."""
         return together(self.labels)
 
     def _log_predictive_by_cluster(self, z: Array, batch: Rows) -> Tensor:
-        """log p(x_b, cluster k | z, training rows), the clusters of z and then a new one [K + 1,
+        """log p(x_b, cluster k | z, training rows) for the clusters of z and a new one [K + 1,
         B]."""
         K = int(z.max()) + 1
         x = batch.x.flatten(1).to(self.x)
@@ -114,8 +114,7 @@ class PartitionDraws:
         return each.logsumexp(0) - np.log(len(each))
 
     def clusters(self, batch: Rows) -> Tensor:
-        """Probabilities of the clusters of the action, and of a new one, for rows to come [B, K +
-        1]."""
+        """Probabilities of the action's clusters, and of a new one, for new rows [B, K + 1]."""
         return self._log_predictive_by_cluster(self.bayes_action, batch).softmax(0).T
 
     def scores(self) -> NamedScores:
@@ -133,7 +132,7 @@ class PartitionDraws:
             if len(draws) > 1:
                 each["rhat"] = diagnostics.split_rhat(draws)
             for name, values in each.items():
-                rests = diagnostics.resting(draws)  # a number of clusters that never changes
+                rests = diagnostics.resting(draws)  # the number of clusters never changes
                 out[name] = float(
                     diagnostics.worst_coordinate_value(values, rests, largest=name == "rhat")
                 )
@@ -146,8 +145,8 @@ class PartitionDraws:
         return {"co_clustering": figure}
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """The tables ``partitions``, the Bayes actions, and ``number_of_clusters``, how probable
-        each number is."""
+        """The tables ``partitions`` (Bayes actions) and ``number_of_clusters`` (probability of each
+        number)."""
         import pandas as pd
 
         k, n = np.unique(self.sizes.numpy(), return_counts=True)
@@ -159,5 +158,5 @@ class PartitionDraws:
 
 
 def _evenly_spaced(z: Array, most: int) -> Array:
-    """At most so many rows, evenly spaced."""
+    """At most the given number of rows, evenly spaced."""
     return z[np.linspace(0, len(z) - 1, min(most, len(z))).round().astype(int)]

@@ -17,11 +17,11 @@ from components.maths.compiled.loops import Array
 
 
 class SweepWorkspace(NamedTuple):
-    """Arrays that a sweep writes on."""
+    """Work arrays of a sweep."""
 
-    members: Array  # rows of a proposal but its first two [N]
+    members: Array  # rows of a proposal except its first two [N]
     side: Array  # of two clusters, of each member [N]
-    wanted: Array  # its present side [N]
+    wanted: Array  # its current side [N]
     weights: Array  # of clusters [N + 4]
 
 
@@ -33,7 +33,7 @@ def relabel(z: Array, old: int, new: int) -> None:
 
 
 def remove_cluster(k: int, z: Array, clusters: Clusters, K: int) -> int:
-    """Put the last of K clusters in the place of cluster k.  Returns K − 1."""
+    """Replace cluster k by the last of K clusters.  Returns K − 1."""
     K -= 1
     if k != K:
         copy_cluster(k, K, clusters)
@@ -45,10 +45,10 @@ def remove_cluster(k: int, z: Array, clusters: Clusters, K: int) -> int:
 def restricted_scan(
     count: int, work: SweepWorkspace, u: Array, forced: bool, A: int, clusters: Clusters
 ) -> float:
-    """Gibbs scan of ``count`` members restricted to clusters A and A + 1; log probability of its
-    outcome.
+    """Gibbs scan of ``count`` members restricted to clusters A and A + 1.  Returns the log
+    probability of its outcome.
 
-    If forced, rows go to their ``wanted`` sides.
+    If forced, rows are assigned to their ``wanted`` sides.
     """
     side = work.side
     log_q = 0.0
@@ -70,8 +70,8 @@ def restricted_scan(
 def launch(
     i: int, j: int, z: Array, u: Array, A: int, clusters: Clusters, work: SweepWorkspace
 ) -> int:
-    """Put i and the rows of its cluster, j and the rows of its own, into clusters A and A + 1 by
-    coins u; i in A, j in A + 1.  Returns the number of members, the rows but i and j."""
+    """Distribute the rows of the clusters of i and j over clusters A and A + 1 by coins u, with i
+    in A and j in A + 1.  Returns the number of members, which exclude i and j."""
     clear(A, clusters)
     clear(A + 1, clusters)
     move_row(A, i, 1, clusters)
@@ -88,7 +88,7 @@ def launch(
 
 
 def split(j: int, count: int, z: Array, work: SweepWorkspace, clusters: Clusters, K: int) -> int:
-    """Split the cluster of row j into the two set aside.  Returns K + 1."""
+    """Split the cluster of row j into the two reserved ones.  Returns K + 1."""
     A = len(clusters.n) - 2
     p = z[j]
     z[j] = K
@@ -105,11 +105,11 @@ def split(j: int, count: int, z: Array, work: SweepWorkspace, clusters: Clusters
 def split_or_merge(
     z: Array, u: Array, scans: int, clusters: Clusters, work: SweepWorkspace, K: int
 ) -> int:
-    """One proposal to split the cluster of two rows, or to merge theirs, accepted or not.  Returns
-    K, −1 − K where accepted."""
+    """Propose to split the shared cluster of two rows or to merge their clusters, and accept or
+    reject.  Returns K, or −1 − K if accepted."""
     N = len(z)
     n = clusters.n
-    A = len(n) - 2  # two clusters aside
+    A = len(n) - 2  # two reserved clusters
     i = min(int(u[0] * N), N - 1)
     j = min(int(u[1] * (N - 1)), N - 2)
     if j >= i:

@@ -1,4 +1,4 @@
-"""BlackJAX' adjusted microcanonical Langevin sampler."""
+"""BlackJAX's adjusted microcanonical Langevin sampler."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from components.contracts.roles import BetweenZeroAndOne
 from components.inference.peers.jax_peer import Init, JaxPeer, Move
 from components.registry import register
 
-SHARE = 0.3  # of the steps for which it is tuned: a tenth in each of three phases
+SHARE = 0.3  # fraction of the tuned steps in each of three phases
 
 
 @register("inference", "blackjax_mclmc")
 class BlackJAXMCLMC(JaxPeer):
-    """Microcanonical Langevin Monte Carlo with Metropolis' correction, of BlackJAX.
+    """Microcanonical Langevin Monte Carlo with Metropolis correction, from BlackJAX.
 
-    Each chain learns step size, length of trajectories and the scale of each coordinate.  Its
-    authors tune in one go: all of it happens in the last step of the warm-up, the steps before
-    cost nothing.
+    Each chain learns step size, length of trajectories and the scale of each coordinate.  The
+    package tunes in a single call, which runs in the last step of the warm-up; the steps before it
+    do nothing.
 
     Source: Robnik et al. (2025).
     """
@@ -36,7 +36,7 @@ class BlackJAXMCLMC(JaxPeer):
         sampler = adjusted_mclmc_dynamic.build_kernel(integration_steps_fn=lengths)
 
         def init(key: Any, theta: Any) -> Any:
-            # the values that the tuning starts from
+            # initial values of the tuning
             scale = jnp.sqrt(jnp.asarray(dim, float))
             tuning = MCLMCAdaptationState(scale, 0.2 * scale, jnp.ones(dim))
             return adjusted_mclmc_dynamic.init(theta, log_density, key), tuning

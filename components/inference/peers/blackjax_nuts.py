@@ -1,4 +1,4 @@
-"""BlackJAX' no-U-turn sampler."""
+"""BlackJAX's no-U-turn sampler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from components.registry import register
 
 @register("inference", "blackjax_nuts")
 class BlackJAXNUTS(JaxNUTS):
-    """No-U-turn sampler of BlackJAX, C chains in one compiled program, with its window adaptation.
+    """No-U-turn sampler from BlackJAX, C chains in one compiled program, with its window
+    adaptation.
 
     Each chain learns its own step size and masses, by the schedule of Stan.
 
@@ -26,7 +27,7 @@ class BlackJAXNUTS(JaxNUTS):
         from blackjax.adaptation import window_adaptation
 
         with warnings.catch_warnings():
-            # a warm-up in one go is recommended, which no budget can end
+            # the recommended warm-up in a single call could not be stopped by a budget
             warnings.simplefilter("ignore", DeprecationWarning)
             begin, learn, finish = window_adaptation.base(
                 self.mass == "diagonal", self.target_acceptance

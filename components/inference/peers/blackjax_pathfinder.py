@@ -1,4 +1,4 @@
-"""BlackJAX' Pathfinder."""
+"""BlackJAX's Pathfinder."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from components.registry import register
 
 @register("inference", "blackjax_pathfinder")
 class BlackJAXPathfinder(Peer):
-    """Multi-path Pathfinder of BlackJAX: a path and C draws a step.
+    """Multi-path Pathfinder from BlackJAX: one path and C draws per step.
 
-    A path follows L-BFGS from a new start; the Gaussian of one of its points, the one with the
-    largest evidence lower bound, gives the draws.  Draws of all paths are weighted by p/q, with
-    Pareto-smoothed weights.
+    A path follows L-BFGS from a new start; draws are taken from the Gaussian at the point with the
+    largest evidence lower bound.  Draws of all paths have Pareto-smoothed weights p/q.
 
     Source: Zhang et al. (2022), Algorithm 2.
     """
@@ -46,7 +45,7 @@ class BlackJAXPathfinder(Peer):
             )
             theta, log_q = pathfinder.sample(second, path, self.chains)
             log_weight = jax.vmap(density)(theta) - log_q
-            # a path that has failed has no weight
+            # failed paths have zero weight
             is_finite = jax.numpy.isfinite(theta).all(1) & jax.numpy.isfinite(log_weight)
             theta = jax.numpy.where(is_finite[:, None], theta, start)
             return theta, jax.numpy.where(is_finite, log_weight, -jax.numpy.inf)

@@ -16,10 +16,10 @@ from components.registry import register
 
 @register("inference", "emcee")
 class Emcee(Peer):
-    """Affine-invariant ensemble sampler of emcee; needs no gradient.
+    """Affine-invariant ensemble sampler from emcee; needs no gradient.
 
-    C walkers, or 2 P + 2 where that is more; a step moves all of them, each half by the positions
-    of the other, so that the chains are not independent.
+    max(C, 2 P + 2) walkers; a step updates all of them, each half with the positions of the other
+    half, so that the chains are not independent.
 
     Source: Foreman-Mackey et al. (2013).
     """
@@ -37,7 +37,7 @@ class Emcee(Peer):
         from emcee import EnsembleSampler, State
         from emcee.moves import DEMove, DESnookerMove, StretchMove
 
-        # the mixture that its authors recommend where coordinates are many
+        # mixture of moves that the authors recommend in high dimensions
         mixture = [(DEMove(), 0.8), (DESnookerMove(), 0.2)]
         moves = StretchMove() if self.moves == "stretch" else mixture
         sampler = EnsembleSampler(

@@ -1,4 +1,4 @@
-"""Draws that another program has made, from a file."""
+"""Draws from a file, made by another program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from components.registry import register
 
 @dataclass(frozen=True)
 class NamedDraws(Draws):
-    """Draws of the parameters under their names; θ itself is not known, its draws are NaN."""
+    """Draws of the named parameters; draws of θ are not known and set to NaN."""
 
     named: Tensor | None = None  # [C, N, P']
 
@@ -39,24 +39,24 @@ class NamedDraws(Draws):
 
 @dataclass
 class GivenState:
-    """Draws as they are in the file."""
+    """The draws in the file."""
 
     draws: Draws = rebuilt()
 
 
 @register("inference", "given_draws")
 class GivenDraws(Inference[LogJoint, Density, None, GivenState]):
-    """Draws of a file, scored like draws of a method here; their costs are stated, not counted.
+    """Draws from a file, scored like those of a method; their costs are stated, not counted.
 
-    The file is ArviZ's (``posterior``, with the parameters under their names, or
-    ``unconstrained_posterior`` with θ [P] as its one variable, of the same name) or a NumPy array
+    The file is from ArviZ (group ``posterior`` with the named parameters, or group
+    ``unconstrained_posterior`` with θ [P] as its only variable, of the same name) or a NumPy array
     [chain, draw, parameter].
 
     Raises:
-        ConfigMismatchError: the file cannot be read, or has other parameters, or values that are
-            not finite.
+        ConfigMismatchError: the file cannot be read, has other parameters, or contains values that
+        are not finite.
 
-    Source: Kumar et al. (2019), for the groups of the file.
+    Source: Kumar et al. (2019), on the groups of the file.
     """
 
     requires = Requirements(kinds={"density"}, capabilities={"log_joint"})
@@ -82,10 +82,10 @@ class GivenDraws(Inference[LogJoint, Density, None, GivenState]):
 
 
 def read_draws(path: Path, model: LogJoint, like: Tensor) -> Draws:
-    """Draws of a file, in the order of the model's parameters, of the type of ``like`` [1, P].
+    """Read draws in the order of the model's parameters, with the dtype of ``like`` [1, P].
 
     Raises:
-        ConfigMismatchError: as ``GivenDraws`` has it; the message names the fix.
+        ConfigMismatchError: as in ``GivenDraws``; the message names the fix.
     """
     names = model.names
     theta = None
@@ -104,7 +104,7 @@ def read_draws(path: Path, model: LogJoint, like: Tensor) -> Draws:
             raise ValueError("some values are not finite")
     except (OSError, ValueError) as error:
         raise ConfigMismatchError(
-            f"{path}: {error}; give ArviZ's file, or a .npy array, of {', '.join(names[:9])}"
+            f"{path}: {error}; use an ArviZ file or a .npy array of {', '.join(names[:9])}"
             f"{', …' if len(names) > 9 else ''} (runner arena show SUITE --problems)"
         ) from None
     if theta is None:
@@ -131,7 +131,7 @@ def _read_groups(path: Path, names: list[str]) -> tuple[Any, Any, dict[str, Any]
             array = group[name]
             labels = [list(array[axis].values) for axis in array.dims[2:]]
             wanted = list(axes.values())
-            # ArviZ numbers what has no names from 0
+            # ArviZ numbers unnamed coordinates from 0
             if labels not in (wanted, [list(range(len(axis))) for axis in wanted]):
                 raise ValueError(f"{name} has the coordinates {labels}, not {wanted}")
             flat = array.values.reshape(*array.shape[:2], -1)

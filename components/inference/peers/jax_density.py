@@ -1,9 +1,9 @@
-"""Samplers that are written in JAX: a density of torch as a function of JAX, with its own gradient.
+"""Samplers written in JAX: a torch density as a JAX function with custom gradient.
 
-All chains are mapped over (``jax.vmap``), and one callback evaluates all of them.  A loop of JAX runs
-until its last chain has finished, and computes for chains that have finished too; these evaluations
-have no effect and are left out: ``_masked_loops`` hands the condition of a loop on to the density
-inside it."""
+Chains are vectorised by ``jax.vmap``, and one callback evaluates all of them.  A JAX loop runs
+until its last chain has finished, and also computes the chains that have already finished.  These
+evaluations have no effect and are skipped: ``_masked_loops`` passes the condition of a loop to the
+density inside it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jax import lax
 
 from components.inference.peers.peer import PeerTarget
 
-_running: list[Any] = []  # conditions of the loops that are traced, the innermost one last
+_running: list[Any] = []  # conditions of the loops being traced, innermost last
 
 
 def _is_running() -> Any:
@@ -28,7 +28,7 @@ def _is_running() -> Any:
 
 @contextmanager
 def _masked_loops() -> Iterator[None]:
-    """Loops that are traced inside mask the densities in them, chain by chain."""
+    """Make loops traced inside this context mask their densities chain by chain."""
     plain = {name: getattr(lax, name) for name in ("while_loop", "fori_loop")}
 
     def while_loop(condition: Any, body: Any, start: Any) -> Any:
@@ -59,7 +59,7 @@ def _masked_loops() -> Iterator[None]:
 
 @contextmanager
 def jax_settings() -> Iterator[None]:
-    """JAX computes in float64, in all threads: it calls back in threads of its own."""
+    """Use float64 in JAX in all threads, because its callbacks run in its own threads."""
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     try:

@@ -1,4 +1,4 @@
-"""Base of the samplers that are written in JAX."""
+"""Base of the samplers written in JAX."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from components.contracts.roles import BetweenZeroAndOne
 from components.inference.peers.peer import Peer, PeerTarget, Transition
 
 Init = Callable[[Any, Any], Any]  # key, θ [P] -> state
-# key, number of the step from 0, state -> state, θ [P], statistics
+# key, step number from 0, state -> state, θ [P], statistics
 Move = Callable[[Any, Any, Any], tuple[Any, Any, dict[str, Any]]]
 
 
 class JaxPeer(Peer):
-    """Sampler in JAX: all chains are mapped over, one callback evaluates the density for all."""
+    """Sampler in JAX: chains are vectorised, and one callback evaluates the density for all."""
 
     @abstractmethod
     def make_kernel(self, log_density: Any, dim: int) -> tuple[Init, Move]:

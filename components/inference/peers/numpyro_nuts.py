@@ -10,9 +10,9 @@ from components.registry import register
 
 @register("inference", "numpyro_nuts")
 class NumPyroNUTS(JaxNUTS):
-    """No-U-turn sampler of NumPyro, C chains in one compiled program, with the warm-up of Stan.
+    """No-U-turn sampler from NumPyro, C chains in one compiled program, with the warm-up of Stan.
 
-    Each chain learns its own step size and masses in windows that double.
+    Each chain learns its own step size and masses in windows of doubling length.
 
     Source: Phan, Pradhan & Jankowiak (2019), section 3.
     """
@@ -30,7 +30,7 @@ class NumPyroNUTS(JaxNUTS):
         )
 
         def move(key: Any, t: Any, state: Any) -> Any:
-            state = sampler.sample(state, (), {})  # the state has a key, and knows its step
+            state = sampler.sample(state, (), {})  # the state holds a key and the step number
             stats = {
                 "acceptance_rate": state.accept_prob,
                 "n_steps": state.num_steps,

@@ -14,18 +14,18 @@ from components.errors import NumericalError
 from components.inference.peers.peer import Peer, PeerTarget, Rows, Transition
 from components.registry import register
 
-TIMEOUT_SECONDS = 600.0  # for a transition of all chains
-MOST_NUMBERS = 2 * 10**7  # of a chain, for which nutpie takes memory
+TIMEOUT_SECONDS = 600.0  # timeout of a transition of all chains
+MOST_NUMBERS = 2 * 10**7  # of a chain, for which nutpie allocates memory
 
 
 @register("inference", "nutpie")
 class Nutpie(Peer):
-    """No-U-turn sampler of nutpie, C chains in threads, with masses from draws and gradients.
+    """No-U-turn sampler from nutpie, C chains in threads, with masses from draws and gradients.
 
     Each chain learns its own step size and masses, and waits for the others after each draw.
     Raises NumericalError if a chain fails.
 
-    Source: Hoffman & Gelman (2014), Algorithm 6; the package for the masses.
+    Source: Hoffman & Gelman (2014), Algorithm 6; the package, on the masses.
     """
 
     package = "nutpie"
@@ -53,8 +53,8 @@ class Nutpie(Peer):
         def keep(theta: Rows) -> dict[str, Rows]:
             draws[seeds[threading.get_ident()]] = theta
             with suppress(threading.BrokenBarrierError):
-                barrier.wait()  # all have a draw
-                barrier.wait()  # all go on
+                barrier.wait()  # all chains have a draw
+                barrier.wait()  # all chains continue
             return {"theta": theta}
 
         variable = ([np.dtype(float)], [(target.dim,)], ["theta"])
@@ -62,7 +62,7 @@ class Nutpie(Peer):
             target.dim, lambda: evaluate, lambda *_: keep, *variable, make_initial_point_fn=start
         )
         settings: dict[str, Any] = {
-            "tune": max(self.warmup, 1),  # it panics at 0
+            "tune": max(self.warmup, 1),  # nutpie panics at 0
             "draws": MOST_NUMBERS // target.dim,
             "chains": self.chains,
             "cores": self.chains,

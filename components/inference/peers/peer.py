@@ -38,9 +38,9 @@ Transition = tuple[Rows, Mapping[str, Any]]  # θ [C, P], statistics [C] under t
 
 
 class PeerTarget:
-    """A model for NumPy: log π and its gradient at θ [K, P], and where chains start.
+    """A model for NumPy: log π and its gradient at θ [K, P], and starts of chains.
 
-    Evaluations are counted by the model, as for any method, from whatever thread they come."""
+    The model counts evaluations from all threads, as for any method."""
 
     def __init__(self, model: LogJoint, batch: ModelBatch, start: Tensor) -> None:
         self.start: Rows = _to_rows(start)  # [C, P]
@@ -49,7 +49,7 @@ class PeerTarget:
         self._batch = batch
         self._like = start
         self._lock = threading.Lock()
-        self.costs: Costs | None = None  # where evaluations count
+        self.costs: Costs | None = None  # costs to which evaluations are added
 
     def value(self, theta: Rows) -> Rows:
         """log π [K]."""
@@ -78,7 +78,7 @@ def _to_rows(value: Tensor) -> Rows:
 
 
 class Transitions:
-    """The transitions of a peer; a run that resumes makes those before it again, uncounted."""
+    """The transitions of a peer; a resumed run repeats the earlier ones without counting them."""
 
     def __init__(self, target: PeerTarget, transitions: Iterator[Transition]) -> None:
         self._target = target
@@ -102,16 +102,16 @@ class Transitions:
 
 @dataclass(kw_only=True)
 class PeerChains(Chains):
-    """Chains of a peer, which has a state of its own."""
+    """Chains of a peer, which holds its own state."""
 
     transitions: Transitions = rebuilt()
 
 
 class Peer(Sampler[PeerChains]):
-    """Sampler of another package, C chains with the warm-up of its authors.
+    """Sampler from another package, C chains with the package's warm-up.
 
-    A step is a transition of each chain, so that its cost is known and a budget ends the run;
-    states of the warm-up are not kept.
+    A step is one transition of each chain, so that its cost is known and a budget can end the run;
+    states of the warm-up are discarded.
 
     Raises ConfigMismatchError if its package is not installed."""
 
@@ -125,13 +125,13 @@ class Peer(Sampler[PeerChains]):
 
     @abstractmethod
     def sample(self, target: PeerTarget, seed: int) -> Iterator[Transition]:
-        """Transitions without an end, those of the warm-up first."""
+        """Infinite iterator of transitions, starting with the warm-up."""
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> PeerChains:
         if find_spec(self.package) is None:
             raise ConfigMismatchError(
-                f"inference={self.name}: needs the package {self.package}; "
-                "pip install 'bayes-runner[peers]'"
+                f"inference={self.name}: requires the package {self.package}; pip install "
+                f"'bayes-runner[peers]'"
             )
         chains = self.start_chains(model, problem, rng)
         batch = first_batch(problem, self.requires.batch_kind, rng)

@@ -1,1 +1,1 @@
-"""One network or a few at modes of the posterior, and estimators that fit themselves."""
+"""One or several networks at modes of the posterior, and estimators fitted in a single call."""

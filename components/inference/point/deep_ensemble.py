@@ -1,4 +1,4 @@
-"""Deep ensembles: several networks, trained apart, that predict together."""
+"""Deep ensembles: several networks trained separately, with averaged predictions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from components.registry import register
 
 @dataclass(frozen=True, kw_only=True)
 class EnsembleState:
-    """M networks on their way down, and their optimizer."""
+    """M networks in training, and their optimizer."""
 
     model: LogJoint = rebuilt()
-    # "theta" [M, P]; a module: a checkpoint is loaded into the optimizer's tensor
+    # "theta" [M, P], in a module because a checkpoint is loaded into the optimizer's tensor
     weights: nn.ParameterDict
     optimizer: Optimizer
 
@@ -42,12 +42,11 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState], Descen
     θ_m = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ) for m = 1 … M, by Adam or gradient
     descent with momentum on the minibatch estimate divided by N;
     p(y*|x*) = M⁻¹ Σ_m p(y*|x*, θ_m).  The members are one tensor θ [M, P].
-    They see the same minibatches and are not trained against attacks: they differ only in
-    their initial weights, which Lakshminarayanan et al. found to be what matters.  M = 1 is
-    ``map``.
+    They use the same minibatches and are not trained against attacks: they differ only in their
+    initial weights, the decisive factor according to Lakshminarayanan et al.  M = 1 is ``map``.
 
     Raises:
-        NumericalError: a member leaves the finite numbers.
+        NumericalError: a member becomes non-finite.
 
     Source: Lakshminarayanan, Pritzel and Blundell (2017), Algorithm 1.
     """
@@ -78,12 +77,10 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState], Descen
         theta.grad = -gradient / (batch.scale * len(batch.x))
         state.optimizer.step()
         if not bool(torch.isfinite(theta.detach().sum())):
-            raise NumericalError(
-                "members of the ensemble left the finite numbers", "lower inference.lr"
-            )
+            raise NumericalError("members of the ensemble became non-finite", "lower inference.lr")
         return state, {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).mean()}
 
     def posterior(self, state: EnsembleState) -> Particles:
-        """The M networks as they are, equally weighted."""
+        """The M current networks with equal weights."""
         assert isinstance(state.model, ThetaPredictive)
         return Particles(state.model, state.weights["theta"].detach().clone())

@@ -21,7 +21,7 @@ from components.contracts.roles import Info, ZeroToBelowOne
 from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam, Optimizer
 
 Descent = Literal["adam", "sgd", "adagrad", "adadelta"]
-# optimizers that have nothing to set but their rate
+# optimizers without options except the rate
 ADAPTIVE: dict[str, type[Adam | AdaGrad | Adadelta]] = {
     "adam": Adam,
     "adagrad": AdaGrad,
@@ -32,11 +32,11 @@ T = TypeVar("T", bound=Trainable)
 
 @dataclass(frozen=True)
 class DescentState:
-    """A network on its way down, and its optimizer."""
+    """A network in training, and its optimizer."""
 
     network: Penalised
     optimizer: Optimizer
-    t: int = 0  # steps done
+    t: int = 0  # finished steps
 
 
 class DescentKeys(BaseModel):
@@ -58,8 +58,8 @@ def descend(
 ) -> Info:
     """One step on loss = −(N/B Σ_b log p(y_b|x_b) + log p(θ)) / N.
 
-    Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of SGD its
-    customary meaning."""
+    Dividing by the number of rows N does not change the path of Adam and gives ``lr`` of SGD its
+    usual meaning."""
     return lower(network, optimizer, batch, network.log_prob(network(batch.x, generator), batch))
 
 

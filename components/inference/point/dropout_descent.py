@@ -17,10 +17,10 @@ from components.problems.supervised import Supervised
 
 
 class DropoutDescent(NetworkDescent):
-    """Keys, start and posterior; a method adds its ``step``.
+    """Keys, start and posterior; subclasses define ``step``.
 
     Raises:
-        ConfigMismatchError: the model's dropout is 0, which would leave nothing random."""
+        ConfigMismatchError: the model's dropout is 0, so nothing would be random."""
 
     requires = Requirements(capabilities={"network", "penalised", "dropout"})
     provides = {"predicts", "redraws"}
@@ -30,7 +30,8 @@ class DropoutDescent(NetworkDescent):
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> Any:
         if isinstance(model, Dropout) and model.dropout == 0:
             raise ConfigMismatchError(
-                "model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map"
+                "model.dropout: with 0, MC dropout has no randomness; set it above 0 or use "
+                "inference=map"
             )
         return super().init(model, problem, rng)
 

@@ -20,7 +20,7 @@ from components.registry import register
 
 @dataclass(frozen=True, kw_only=True)
 class FitState:
-    """An estimator, and what it has learnt."""
+    """An estimator and its fit."""
 
     estimator: Estimator = rebuilt()
     fitted: dict[str, Tensor] | None = placed()
@@ -28,7 +28,7 @@ class FitState:
 
 @register("inference", "fit")
 class Fit(Inference[Estimator, Supervised, Batch, FitState]):
-    """Fits an estimator that learns in one go, from the whole training set, at the first step.
+    """Fit a one-shot estimator to the whole training set in the first step.
 
     Source: Hastie, Tibshirani and Friedman (2009), chapter 15."""
 
@@ -40,7 +40,7 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
         return FitState(estimator=model)
 
     def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
-        if state.fitted is not None:  # a further step has nothing to add
+        if state.fitted is not None:  # further steps do nothing
             return state, {}
         seed = seed_from(rng.init)
         return replace(state, fitted=state.estimator.fit(batch, seed)), {}

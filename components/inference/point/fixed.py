@@ -1,4 +1,4 @@
-"""A network or a model of rows as it is, without training."""
+"""A network or a model of rows, without training."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from components.registry import register
 
 @dataclass(frozen=True, kw_only=True)
 class FixedState:
-    """The network, which no step moves."""
+    """The network, which steps do not change."""
 
     network: Network | LogRatio[RowBatch] = rebuilt()
 
 
 @register("inference", "fixed")
 class Fixed(Inference[Network | LogRatio[RowBatch], Supervised | Unlabelled, RowBatch, FixedState]):
-    """A network, or a model of rows without labels, as it is, without training: what was trained
-    elsewhere is evaluated and attacked, what is known in closed form (model=ppca) is scored.
+    """Evaluation without training, for networks trained elsewhere, which are evaluated and
+    attacked, and for models of rows in closed form (model=ppca), which are scored.
 
-    p(y*|x*) = p(y*|x*, θ₀), θ₀ where the model begins: the weights of a file (model=state_dict,
-    model=module), or random ones. A step does nothing, and one is made unless more are asked for.
+    p(y*|x*) = p(y*|x*, θ₀), θ₀ the model's initial weights: from a file (model=state_dict,
+    model=module), or random ones.  A step does nothing; the default is one step.
 
-    Source: Madry et al. (2018), section 2 (the network that is attacked)."""
+    Source: Madry et al. (2018), section 2 (the attacked network)."""
 
     requires = Requirements(
         kinds={"supervised", "unlabelled"},

@@ -38,7 +38,8 @@ class MAP(NetworkDescent):
     def _ends(self) -> MAP:
         if self.schedule == "cosine" and self.anneal_steps is None:
             raise ValueError(
-                "anneal_steps: schedule=cosine falls over so many steps; give it, such as ${steps}"
+                "anneal_steps: schedule=cosine requires the number of annealing steps; set it, for "
+                "example to ${steps}"
             )
         return self
 

@@ -19,7 +19,7 @@ D = TypeVar("D", bound=DescentState, default=DescentState)
 
 
 class NetworkDescent(Inference[Penalised, Supervised, Batch, D], DescentKeys, Generic[D]):
-    """Keys, start and posterior, which is the network as it is; a method adds its ``step``."""
+    """Keys, start and posterior (the current network); subclasses define ``step``."""
 
     requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
     provides = {"predicts"}

@@ -1,2 +1,2 @@
-"""Posteriors that are samplers: draws of a tractable guide, refined by a few steps of Markov chain
-Monte Carlo."""
+"""Posteriors as samplers: draws of a tractable guide, refined by a few steps of Markov chain Monte
+Carlo."""

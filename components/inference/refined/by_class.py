@@ -1,4 +1,4 @@
-"""Classes of rows by Bayes' rule, through latent variables that were refined."""
+"""Classes of rows by Bayes' rule, with refined latent variables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ClassPosterior(DrawsByNumber):
     proposal: Proposal
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
-        """p(y*|x*) at x [B, …]; one draw of importance samples, so that S = 1."""
+        """p(y*|x*) at x [B, …] from one set of importance samples, so that S = 1."""
         return class_predictive(
             self.guide, self.log_share, x, self.n_predict, generator, self.proposal
         )

@@ -17,7 +17,7 @@ from components.inference.variational.global_gaussian import GlobalGaussian
 
 
 class PointGuide(nn.Module):
-    """q(θ) = δ(θ − m), which has no density: maximum a posteriori where nothing refines it.
+    """q(θ) = δ(θ − m), without a density; maximum a posteriori if it is not refined.
 
     Source: Gallego (2021), section 2.4.2 (State-space Markov models)."""
 
@@ -30,15 +30,15 @@ class PointGuide(nn.Module):
         return self.mean.new_zeros(())
 
     def transform(self, noise: Tensor) -> Tensor:
-        """m, as often as there is noise [..., P]."""
+        """m, repeated to the shape of the noise [..., P]."""
         return self.mean.expand_as(noise)
 
 
 class StepSize(nn.Module):
-    """The step size η of the kernel that refines draws of D coordinates: one for all, or one for
-    each (a diagonal metric).
+    """The step size η of the refinement kernel for D coordinates: a single one, or one for each (a
+    diagonal metric).
 
-    Raises ConfigMismatchError when there are as many as neither."""
+    Raises ConfigMismatchError for any other number of step sizes."""
 
     def __init__(self, eta: float | Sequence[float], learn: bool, like: Tensor):
         super().__init__()
@@ -46,7 +46,8 @@ class StepSize(nn.Module):
         D = like.shape[-1]
         if value.dim() and len(value) != D:
             raise ConfigMismatchError(
-                f"inference.eta: {len(value)} step sizes of {D} coordinates; give one, or {D} in their order"
+                f"inference.eta: {len(value)} step sizes for {D} coordinates; give one, or {D} in "
+                f"order"
             )
         self.log_eta = nn.Parameter(value.log(), requires_grad=learn)
 
@@ -70,5 +71,5 @@ def sample_parameter_guide(
 
 
 def gaussian_entropy(s: Tensor) -> Tensor:
-    """H of N(·, diag s²), [..., D] -> [...]."""
+    """Entropy of N(·, diag s²), s [..., D] -> [...]."""
     return s.log().sum(-1) + 0.5 * s.shape[-1] * (1 + torch.log(s.new_tensor(2 * torch.pi)))

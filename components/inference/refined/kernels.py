@@ -28,8 +28,8 @@ def slope(target: Target, z: Tensor, graph: bool) -> Tensor:
     """∇ log p(z) [S, B, D].
 
     Args:
-        graph: keep the graph, so that the result can be differentiated in z and in all
-            that the target depends on.
+        graph: keep the graph, so that the result can be differentiated with respect to z and to all
+        inputs of the target.
 
     Raises:
         ConfigMismatchError: the target cannot be differentiated.
@@ -39,15 +39,15 @@ def slope(target: Target, z: Tensor, graph: bool) -> Tensor:
         value = target(z)
         if not value.requires_grad:
             raise ConfigMismatchError(
-                "inference=vis: it follows the gradient of the log joint, and this model's cannot be "
-                "differentiated; use inference=gaussian_vi inference.gradient=reinforce"
+                "inference=vis requires the gradient of the log joint, which this model does not "
+                "provide; use inference=gaussian_vi inference.gradient=reinforce"
             )
         (gradient,) = torch.autograd.grad(value.sum(), z, create_graph=graph)
     return gradient
 
 
 def swap_draws_and_rows(z: Tensor) -> Tensor:
-    """[S, B, D] -> [B, S, D], and back."""
+    """Transpose [S, B, D] -> [B, S, D], and back."""
     return z.transpose(0, 1)
 
 
@@ -63,8 +63,8 @@ def negative_score(z: Tensor, bandwidth: Bandwidth) -> Tensor:
         ∇ = ∇_{z_m},  K_mn = exp(−‖z_m − z_n‖²/h)
 
     It is the gradient of −δ/δq E_q[log(q∗K)]: the first term is the gradient of −log(q∗K),
-    the second compensates for the smoothing.  The first term without the second gives too
-    small a spread.
+    the second compensates for the smoothing.  The first term without the second underestimates the
+    spread.
 
     Source: Gallego (2021), appendix 2.A, in which the last display sums ∇K(z_m, z_n) over
     k, and the first lacks a minus; Carrillo, Craig and Patacchini (2019), eq. (14).
@@ -96,7 +96,7 @@ class KernelStep:
     jitter: float
 
     def delta(self, field: Field, z: Tensor, eta: Tensor, generator: torch.Generator) -> Tensor:
-        """Δz [S, B, D]; ``field`` is ∇log p, or what takes its place."""
+        """Δz [S, B, D]; ``field`` is ∇log p or its replacement."""
         if self.name == "hmc":
             return self._leapfrog(field, z, eta, generator)
         gradient = field(z)

@@ -1,4 +1,4 @@
-"""The way of draws z_0 of a guide to z_T, and what is taken for the entropy of z_T."""
+"""The path from draws z_0 of a guide to z_T, and the value used as entropy of z_T."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Begun:
     """Draws of q_0 for B posteriors."""
 
     z: Tensor  # z_0 [S, B, D]
-    entropy: Tensor  # H(q_0) [B]; 0 of a point, which has none
+    entropy: Tensor  # H(q_0) [B]; 0 for a point mass
     target: Target  # log p(x, z), up to terms that do not depend on z
-    # factor of the objective's sum over B: rows that each of them represents
+    # factor of the objective's sum over B: number of rows that each term represents
     weight: float
 
 
 def hessian(gradient: Tensor, z: Tensor, graph: bool) -> Tensor:
-    """∇² log p(z_sb) [S, B, D, D] of the gradient [S, B, D] at z, D backward passes for all (s,
-    b)."""
+    """∇² log p(z_sb) [S, B, D, D] from the gradient [S, B, D] at z, by D backward passes for all
+    (s, b)."""
     D = z.shape[-1]
     rows = [
         torch.autograd.grad(gradient[..., d].sum(), z, create_graph=graph, retain_graph=True)[0]
@@ -46,7 +46,7 @@ def hessian(gradient: Tensor, z: Tensor, graph: bool) -> Tensor:
 
 @dataclass(frozen=True)
 class Refinement:
-    """T steps of a kernel with an entropy, differentiated through (``full``) or with Δz fixed.
+    """T steps of a kernel with an entropy, differentiated fully (``full``) or with Δz held fixed.
 
     z_t = z_{t−1} + Δz or z_{t−1} + ⊥(Δz): one value, two gradients.
 
@@ -72,8 +72,7 @@ class Refinement:
     ) -> tuple[Tensor, Tensor]:
         """z_T [S, B, D], and the entropy [S, B] or [B].
 
-        Raises NumericalError when η is so large that a step of ``jacobian`` cannot be
-        inverted."""
+        Raises NumericalError if η is too large for a step of ``jacobian`` to be invertible."""
         z = begun.z
         target = begun.target
         S, _, D = z.shape
@@ -116,9 +115,10 @@ class Refinement:
             largest = float(eta.max())
             steepest = -float(torch.linalg.eigvalsh(scaled.detach()).min()) / largest
             raise NumericalError(
-                f"inference.eta={largest:g} is too large for entropy=jacobian: −∇² log p has an eigenvalue {steepest:.3g} "
-                "where a draw is, and the step cannot be inverted beyond 1/η",
-                f"lower inference.eta (below {1 / steepest:.2g} here), or take another inference.entropy",
+                f"inference.eta={largest:g} is too large for entropy=jacobian: −∇² log p has the "
+                f"eigenvalue {steepest:.3g} at a draw, and the step is not invertible above 1/η",
+                f"lower inference.eta (below {1 / steepest:.2g} here), or use another "
+                f"inference.entropy",
             )
         log_det = 2 * half_log_det(factor)
         return eta * gradient, log_det if self.full else log_det.detach()

@@ -1,5 +1,4 @@
-"""The guide of rows after refinement, as scores and figures see it: a Gaussian around a refined
-mean."""
+"""The refined guide of rows for scores and figures: a Gaussian around a refined mean."""
 
 from __future__ import annotations
 
@@ -18,9 +17,8 @@ def refine_mean(
 ) -> tuple[Tensor, Tensor]:
     """Guide q(z|x) = N(m_T(x), diag s(x)²) with a mean refined by T gradient steps.
 
-    m_t = m_{t−1} + η ∇_z log p(x, m_{t−1}),  with m_0 and s from the encoder.  q depends
-    only on x, so that it has a density and the weights p(x, z)/q(z|x) of its draws are
-    unbiased for p(x).
+    m_t = m_{t−1} + η ∇_z log p(x, m_{t−1}),  with m_0 and s from the encoder.  q depends only on x,
+    so that it has a density, and the weights p(x, z)/q(z|x) of its draws are unbiased for p(x).
     """
     m, s = model.encode(batch)
     z = m[None]
@@ -32,5 +30,5 @@ def refine_mean(
 def refined_guide(
     model: LatentVariable[RowBatch], eta: Tensor, steps: int
 ) -> LatentVariable[RowBatch]:
-    """The guide of the model as it is (T = 0), or refined."""
+    """The guide of the model, refined if T > 0."""
     return replace_guide(model, partial(refine_mean, eta=eta, steps=steps)) if steps else model

@@ -1,5 +1,5 @@
-"""Guides and samplers in training, and where their next draws begin: of parameters, and of the
-latent variables of rows."""
+"""Guides and samplers in training, with initial draws of parameters and of the latent variables of
+rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from components.maths.optimizers import Optimizer
 class RefinementState:
     """A guide and a sampler in training."""
 
-    module: Trainable  # q_0, with everything that learns from it
+    module: Trainable  # q_0, with all trained parameters
     sampler: StepSize
     optimizer: Optimizer
 
@@ -48,7 +48,7 @@ class ParameterRefinementState(RefinementState):
     model: LogJoint = rebuilt()
     train: Batch | Series | None = rebuilt()  # None: a density
     base: Tensor  # ε [2, draws, P]
-    seed: int  # of the noise of the kernel
+    seed: int  # seed of the kernel's noise
 
     def begin(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
         """θ_0 [S, 1, P]."""

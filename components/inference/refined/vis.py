@@ -1,4 +1,4 @@
-"""Variationally inferred sampling: a guide refined by, and learnt through, sampler steps."""
+"""Variationally inferred sampling: a guide refined by sampler steps and trained through them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ from components.posteriors.variational import RefinedPosterior
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-CHUNK = 100  # draws that are refined together
-MOST = 100  # P of a Hessian
+CHUNK = 100  # number of draws refined together
+MOST = 100  # largest P for a Hessian
 
 INTERACTING = ("svgd", "sgld_r")
 
@@ -64,31 +64,29 @@ class VIS(
         φ, η ← + lr · Adam(∇ / N),   E[log p(x, z_T)] + H
         z_t = z_{t−1} + Δz(z_{t−1})   (full),   z_t = z_{t−1} + ⊥(Δz(z_{t−1}))  (fast)
 
-    Δz is a step of ``kernel`` and H is ``entropy``.  Two objectives bound log p(x) and are
-    called ``elbo``: the objective for T = 0, which is variational inference, and that for
-    ``jacobian``, with the density of z_T itself, log q(z_T) = log q_0(z_0) − Σ_t log|det(I
-    + η∇² log p(z_{t−1}))|, exact while −η∇² log p < I and ∇log p is continuous: where it
-    jumps (a Laplace density, ReLUs) steps may fold over the kink, which no Hessian
-    captures, and there is no bound.  For parameters the bound holds only with all rows;
-    otherwise the quantity is ``objective``, because draws that follow a minibatch are
-    scored on the same minibatch.  The other entropies are not the entropy of z_T, so their
-    quantities are also called ``objective``.  T is ``refine_steps`` in training and
+    Δz is a step of ``kernel`` and H is ``entropy``.  Two objectives bound log p(x) and are called
+    ``elbo``: the one for T = 0, which is variational inference, and the one for ``jacobian``, with
+    the density of z_T itself, log q(z_T) = log q_0(z_0) − Σ_t log|det(I + η∇² log p(z_{t−1}))|,
+    exact while −η∇² log p < I and ∇log p is continuous: where it jumps (a Laplace density, ReLUs)
+    steps may fold over the kink, which no Hessian captures, and there is no bound.  For parameters
+    the bound holds only with all rows; otherwise the quantity is ``objective``, because draws that
+    follow a minibatch are scored on the same minibatch.  The other entropies are not the entropy of
+    z_T, so their quantities are also called ``objective``.  T is ``refine_steps`` in training and
     ``infer_steps`` for returned draws.
 
     For parameters θ, q_0 is N(m, L Lᵀ) or a point; z [S, 1, P].  The posterior consists of
     draws of θ_T from fixed noise.  For rows, q_0 is the encoder of the model, z [S, B, D];
-    decoder and encoder learn from one objective; with q0 ``prior`` draws begin at N(0, I) and
-    nothing is learnt of them, a sampler without its guide.  Held-out rows are weighted by
-    N(m_T(x), diag s(x)²), with the mean of q_0 after the noise-free steps as its mean: this
-    is a density, so the weights are valid.  For rows given their class the same applies
-    with q_0(z|x, y); classes are predicted by p(y) p(x|y), with ``draws`` importance
-    samples for each class, from that density or, independent of the training, from a
-    ``proposal`` around a Laplace fit.
+    decoder and encoder share one objective; with q0 ``prior`` draws start from N(0, I), a sampler
+    without a trained guide.  Held-out rows are weighted by N(m_T(x), diag s(x)²), with the mean of
+    q_0 after the noise-free steps as its mean: this is a density, so the weights are valid.  For
+    rows given their class the same applies with q_0(z|x, y); classes are predicted by p(y) p(x|y),
+    with ``draws`` importance samples for each class, from that density or, independent of the
+    training, from a ``proposal`` around a Laplace fit.
     Info: the objective for the whole data set in nats, its two terms, η, the norm of ∇/N.
 
     Raises:
-        NumericalError: η is too large to invert a step of ``jacobian``, or the guide has
-            left the finite numbers.
+        NumericalError: η is too large to invert a step of ``jacobian``, or the guide becomes
+        non-finite.
         ConfigMismatchError: the log joint cannot be differentiated, or has too many parameters
             for a Hessian.
 
@@ -109,7 +107,7 @@ class VIS(
     provides = frozenset()
     provides_by_kind = {
         "density": SAMPLER_OUTPUTS | {"analyses"},
-        # draws of parameters; classifiers by latent variables only predict
+        # draws of parameters; classifiers with latent variables only predict
         "supervised": SAMPLER_OUTPUTS | {"analyses"},
         "sequence": SAMPLER_OUTPUTS | {"analyses"},
         "unlabelled": {"bounds_likelihood", "holds_module"},
@@ -144,21 +142,26 @@ class VIS(
         )
         if interacting and self.n_samples < 2:
             raise ValueError(
-                f"n_samples: particles of {interacting} see each other: at least 2; got {self.n_samples}"
+                f"n_samples: particles of {interacting} interact; use at least 2, not "
+                f"{self.n_samples}"
             )
         if interacting and self.q0 == "point":
-            raise ValueError(f"q0: particles of {interacting} must start apart; use gaussian")
+            raise ValueError(
+                f"q0: particles of {interacting} must have different starts; use gaussian"
+            )
         if self.entropy in ("jacobian", "fokker_planck") and self.kernel != "sgd":
             raise ValueError(
-                f"entropy: {self.entropy} is of a deterministic flow, and asks for kernel=sgd; got {self.kernel}"
+                f"entropy: {self.entropy} requires a deterministic flow; use kernel=sgd, not "
+                f"{self.kernel}"
             )
         if self.entropy == "joint" and self.kernel not in ("sgld", "sgld_r"):
             raise ValueError(
-                f"entropy: joint needs a kernel with a density, sgld or sgld_r; got {self.kernel}"
+                f"entropy: joint requires a kernel with a density; use sgld or sgld_r, not "
+                f"{self.kernel}"
             )
         if self.entropy in ("jacobian", "gaussian") and self.q0 == "point":
             raise ValueError(
-                f"entropy: {self.entropy} needs a q0 with a density, gaussian; got point"
+                f"entropy: {self.entropy} requires a q0 with a density; use gaussian, not point"
             )
         if self.learn_eta and self.differentiate == "fast":
             raise ValueError(
@@ -173,14 +176,14 @@ class VIS(
 
     @property
     def _last(self) -> int:
-        """T where draws are handed back."""
+        """T for returned draws."""
         return self.refine_steps if self.infer_steps is None else self.infer_steps
 
     def _bounds(self, guide: Trainable, steps: int, whole: bool = True) -> bool:
         """True if the objective with this number of steps is a lower bound.
 
-        ``whole``: the steps follow all rows that the draws depend on.  Parameters that follow a
-        minibatch are fitted to it and scored on it, above log p(y) of all rows.
+        ``whole``: the steps use all rows on which the draws depend.  With a minibatch, parameters
+        are fitted and scored on the same rows, which exceeds log p(y) of all rows.
         """
         return not isinstance(guide, PointGuide) and (
             steps == 0 or (self.entropy == "jacobian" and whole)
@@ -201,15 +204,15 @@ class VIS(
             )
         if self.q0 == "prior":
             raise ConfigMismatchError(
-                "inference.q0=prior: it is of the latent variables of rows, and this model has "
+                "inference.q0=prior applies to latent variables of rows, but this model has "
                 "parameters; use inference.q0=gaussian, or inference=sgld for a sampler alone"
             )
         mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
         P = len(mean)
         if self.entropy == "jacobian" and P > MOST:
             raise ConfigMismatchError(
-                f"inference.entropy=jacobian: the Hessian of {P:,} parameters at every step, more than {MOST}; take "
-                "another entropy, or inference=gaussian_vi"
+                f"inference.entropy=jacobian: requires the Hessian of {P:,} parameters at every "
+                f"step, more than {MOST}; use another entropy, or inference=gaussian_vi"
             )
         train = training_data(problem)
         assert not isinstance(train, Rows)
@@ -220,7 +223,7 @@ class VIS(
             if self.q0 == "point"
             else GlobalGaussian(target, mean, self.initial_std, full, "shared")
         )
-        sets = math.ceil(self.draws / self.n_samples)  # as many particles as in training
+        sets = math.ceil(self.draws / self.n_samples)  # same number of particles as in training
         shape = (INDEPENDENT_CHAINS, sets * self.n_samples, P)
         base = standard_normal(shape, rng.init, mean)
         seed = seed_from(rng.init)
@@ -246,7 +249,7 @@ class VIS(
         eta = state.sampler.eta
         data = batch
         every = [*guide.parameters(), *state.sampler.parameters()]
-        if data is None:  # a density: one row without data
+        if data is None:  # a density has one row without data
             data = Rows(eta.new_zeros(1, 0), 1.0)
         if self.refine_steps == 0 and isinstance(guide, Pathwise):  # variational inference
             noise = guide.draw_noise(data, self.n_samples, rng.noise)
@@ -274,7 +277,7 @@ class VIS(
         norm = climb(every, gradients, data.scale * data.n_rows, state.optimizer)
         if not torch.isfinite(norm):
             raise NumericalError(
-                "the guide has left the finite numbers",
+                "the guide became non-finite",
                 "lower inference.eta or inference.lr, or raise inference.n_samples",
             )
         return state, info | {"grad_norm": norm}
@@ -297,7 +300,7 @@ class VIS(
             return self._draws(state, eta)
 
     def _draws(self, state: ParameterRefinementState, eta: Tensor) -> RefinedPosterior:
-        """θ_T in sets of S particles, and the objective by all of them."""
+        """θ_T in sets of S particles, and the objective from all of them."""
         refinement = replace(self._refinement, full=False)
         S = self.n_samples
         C, N, P = state.base.shape
@@ -313,7 +316,7 @@ class VIS(
         draws = torch.cat(samples, 1).transpose(0, 1).reshape(C, N, P)
         objective = torch.cat(values).mean()
         if self._last == 0 and isinstance(state.module, GlobalGaussian) and state.train is not None:
-            # with the KL that is known
+            # with the closed-form KL
             objective = state.module.elbo(state.train, state.base.flatten(0, 1))
         return RefinedPosterior(
             draws[:, : self.draws],

@@ -1,2 +1,1 @@
-"""Semi-implicit variational inference and its comparators: draws that are easy, densities that are
-integrals."""
+"""Semi-implicit variational inference and its comparators: easy draws, densities as integrals."""

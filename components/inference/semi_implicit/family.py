@@ -13,11 +13,11 @@ from components.models.latent.perceptron import Perceptron
 
 
 class MixedGaussian:
-    """N(z | m(ε), diag s²) mixed by ε ~ N(0, I): densities and noise of one q, z [S, P], or of B
-    side by side, z [S, B, P]."""
+    """N(z | m(ε), diag s²) mixed over ε ~ N(0, I): densities and noise of one q, z [S, P], or of B
+    in parallel, z [S, B, P]."""
 
     log_std: Tensor
-    rows: tuple[int, ...] = ()  # (B,) of several
+    rows: tuple[int, ...] = ()  # (B,) if there are several
 
     @property
     def std(self) -> Tensor:
@@ -49,7 +49,7 @@ class MixedGaussian:
     def log_pairs(self, z: Tensor, means: Tensor) -> Tensor:
         """log N(z_i | m_k, diag s²) of all pairs, z [S, P], m [K, P] -> [S, K], or z [S, B, P],
         m [K, B, P] -> [S, K, B], by a matrix product."""
-        # differences do not change, and less is lost when the squares cancel
+        # centring keeps the differences and reduces cancellation of the squares
         centre = means.mean(0).detach()
         a = (z - centre) / self.std
         b = (means - centre) / self.std
@@ -58,9 +58,9 @@ class MixedGaussian:
         return -0.5 * square.clamp_min(0) - self._log_normaliser
 
     def log_surrogate(self, z: Tensor, own: Tensor, others: Tensor) -> Tensor:
-        """log (K + 1)⁻¹ [N(z_i | m_i, diag s²) + Σ_k N(z_i | m_k, diag s²)] [S] of z [S, P] drawn
-        at means ``own`` [S, P], and K ``others`` [K, P] drawn besides ([S, B] of rows): its mean is
-        at least E[log q(z)], so that what subtracts it is a lower bound.
+        """log (K + 1)⁻¹ [N(z_i | m_i, diag s²) + Σ_k N(z_i | m_k, diag s²)] [S] ([S, B] for rows)
+        of z [S, P] drawn at means ``own`` [S, P], with K further means ``others`` [K, P].  Its mean
+        is at least E[log q(z)], so that subtracting it gives a lower bound.
 
         Source: Yin and Zhou (2018), section 3.2 (lower bound with K samples of the mixing
         distribution)."""
@@ -73,15 +73,15 @@ class MixedGaussian:
 
 
 class SemiImplicit(nn.Module, MixedGaussian):
-    """q(z) = ∫ N(z | m(ε), diag s²) N(ε | 0, I) dε, m a perceptron and s one vector of all ε; z
-    [.., P], ε [.., E].
+    """q(z) = ∫ N(z | m(ε), diag s²) N(ε | 0, I) dε, m a perceptron, s independent of ε; z [.., P],
+    ε [.., E].
 
-    Of an affine m(ε) = W ε + b the marginal is known: N(b, W Wᵀ + diag s²)."""
+    For an affine m(ε) = W ε + b the marginal is N(b, W Wᵀ + diag s²)."""
 
     def __init__(self, network: Perceptron, start: Tensor, std: float):
         super().__init__()
         self.network = network.to(start)
-        network.layers[-1].bias.data.copy_(start)  # where q begins
+        network.layers[-1].bias.data.copy_(start)  # initial value of q
         self.log_std = nn.Parameter(torch.full_like(start, math.log(std)))
 
     @property

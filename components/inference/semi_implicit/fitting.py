@@ -1,5 +1,5 @@
-"""Training states and posteriors of a semi-implicit q: of parameters for ``sivi``, ``uivi`` and
-``ksivi``, of the latent variables of rows for ``sivi`` and ``uivi``."""
+"""Training states and posteriors of a semi-implicit q: over parameters for ``sivi``, ``uivi`` and
+``ksivi``, over the latent variables of rows for ``sivi`` and ``uivi``."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ AnyState = GuideState[SemiImplicit | SemiImplicitEncoder]
 
 
 class SemiImplicitVI(SeededGuide[AnyState]):
-    """Keys, start and posterior of a semi-implicit q(θ), or q(z|x) of rows; ``step`` is what the
-    methods differ in."""
+    """Keys, start and posterior of a semi-implicit q(θ), or q(z|x) for rows; subclasses define
+    ``step``."""
 
     noise_dim: PositiveInt
     widths: list[PositiveInt]
@@ -55,7 +55,7 @@ class SemiImplicitVI(SeededGuide[AnyState]):
             assert isinstance(model, RowGuide)
             sizes = [model.context_dim + self.noise_dim, *self.widths, model.latent_dim]
             network = Perceptron(sizes, self.activation, rng)
-            # an encoder next to the model's own, which takes no part
+            # an encoder in addition to the model's own, which is not used
             q = SemiImplicitEncoder(model, network, self.initial_std)
         else:
             assert isinstance(model, LogJoint)
@@ -65,14 +65,14 @@ class SemiImplicitVI(SeededGuide[AnyState]):
         return self.begin(q, model, problem, rng)
 
     def sample(self, q: MixedGaussian, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """S draws: their ε [S, E], means m(ε) and z = m(ε) + s u [S, P]; of rows [S, B, …]."""
+        """S draws: their ε [S, E], means m(ε) and z = m(ε) + s u [S, P]; for rows [S, B, …]."""
         epsilon = q.mixing(self.n_samples, generator)
         mean = q.mean(epsilon)
         return epsilon, mean, mean + q.std * q.conditional(self.n_samples, generator)
 
     def posterior(self, state: AnyState) -> RefinedPosterior | SemiImplicitRowPosterior:
-        """Two chains of independent draws, and by them the lower bound with ``bound_samples``
-        further ε; of rows q(z|x) itself, which is weighed by as many."""
+        """Two chains of independent draws with the lower bound from ``bound_samples`` further ε;
+        for rows q(z|x) itself, weighted with the same number of ε."""
         q = state.q
         if isinstance(q, SemiImplicitEncoder):
             return SemiImplicitRowPosterior(q, self.bound_samples, state.seed)
@@ -92,8 +92,8 @@ class SemiImplicitVI(SeededGuide[AnyState]):
 
 
 def given(state: AnyState, batch: ModelBatch) -> tuple[MixedGaussian, float]:
-    """q as a step sees it, and the number of rows that a mean over its latent variables represents
-    (1 of parameters, which all rows share)."""
+    """q for the current step, and the number of rows represented by a mean over its latent
+    variables (1 for parameters, which all rows share)."""
     if isinstance(state.q, SemiImplicitEncoder):
         assert isinstance(batch, Rows)
         return state.q.given(batch), rows_of(batch)
@@ -101,7 +101,7 @@ def given(state: AnyState, batch: ModelBatch) -> tuple[MixedGaussian, float]:
 
 
 def joint_at(state: AnyState, z: Tensor, batch: ModelBatch) -> Tensor:
-    """log p(x, z) of z [S, P]: [S]; of rows log p(x_b, z) of z [S, B, D]: [S, B]."""
+    """log p(x, z) at z [S, P]: [S]; for rows log p(x_b, z) at z [S, B, D]: [S, B]."""
     if isinstance(state.q, SemiImplicitEncoder):
         assert isinstance(batch, Rows)
         return state.q.model.log_joint(batch, z)
@@ -109,7 +109,7 @@ def joint_at(state: AnyState, z: Tensor, batch: ModelBatch) -> Tensor:
 
 
 class SemiImplicitRowsVI(SemiImplicitVI):
-    """A method that trains an encoder of rows too."""
+    """A method that can also train an encoder of rows."""
 
     requires = Requirements(
         kinds={"density", "supervised", "unlabelled"},

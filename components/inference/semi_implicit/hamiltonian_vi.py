@@ -1,4 +1,4 @@
-"""Hamiltonian variational inference: a chain inside q, and a model of it backwards."""
+"""Hamiltonian variational inference: a chain inside q, and a model of the reverse chain."""
 
 from __future__ import annotations
 
@@ -62,18 +62,17 @@ class HamiltonianVI(SeededGuide[HamiltonianVIState]):
         L = E[log p(x, z_T) − log q(z_0) + Σ_t {log r_t(v_t | z_t) − log N(v'_t | 0, I)}]
         r_t(v | z) = N(A_t z + b_t, diag e^{2 c_t})
 
-    z [S, P].  L is a lower bound on the evidence for every r; the gap to the bound of the
-    marginal of z_T is the divergence of r from the law of (z_0, v_1 … v_{T−1}, v_T) given
-    z_T.  A transition is ``leapfrog_steps`` steps without a decision, which keep volumes;
-    step sizes of every coordinate and transition are learned, and gradients pass through
-    the gradient of log p.  Of a Gaussian p r is exact for T = 1.  Info: ``elbo`` in nats.
-    The posterior is two chains of draws z_T, always of the same noise.
+    z [S, P].  L is a lower bound on the evidence for every r; the gap to the bound of the marginal
+    of z_T is the divergence of r from the distribution of (z_0, v_1 … v_{T−1}, v_T) given z_T.  A
+    transition is ``leapfrog_steps`` volume-preserving steps without accept step; step sizes for
+    every coordinate and transition are learned, and gradients pass through the gradient of log p.
+    For a Gaussian p, r is exact for T = 1.  Info: ``elbo`` in nats.  The posterior is two chains of
+    draws z_T from fixed noise.
 
     Raises:
-        NumericalError: the log joint is not finite where q starts, or q has left the
-            finite numbers.
+        NumericalError: the log joint is not finite at the initial q, or q becomes non-finite.
 
-    Source: Salimans, Kingma and Welling (2015), sections 3 and 4.1, Algorithm 3; a rival of
+    Source: Salimans, Kingma and Welling (2015), sections 3 and 4.1, Algorithm 3; a baseline of
     Rodríguez Santana and Hernández-Lobato (2020), section 5.
     """
 
@@ -91,7 +90,7 @@ class HamiltonianVI(SeededGuide[HamiltonianVIState]):
     def leapfrog(
         self, model: LogJoint, batch: ModelBatch, z: Tensor, v: Tensor, eps: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """(z, v) after the leapfrog steps of sizes ε [P]; gradients pass through ∇log p."""
+        """(z, v) after the leapfrog steps with sizes ε [P]; gradients pass through ∇log p."""
 
         def slope(z: Tensor) -> Tensor:
             value = log_joint(model, z, batch).sum()

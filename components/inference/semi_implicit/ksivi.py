@@ -28,36 +28,34 @@ Kernel = Literal["rbf", "imq"]
 class KSIVI(SemiImplicitVI):
     """Kernel semi-implicit variational inference (KSIVI): descent on a Stein discrepancy.
 
-    It minimises the kernelised Stein discrepancy of q from the target:
+    Minimises the kernelised Stein discrepancy of q from the target:
 
         KSD²(q ‖ p) = E[k(z, z′) ⟨∇log p(z) − ∇_z log q(z|ε),
                                   ∇log p(z′) − ∇_z′ log q(z′|ε′)⟩],   z = m(ε) + s u
 
     The expectation is over two independent draws, with k = exp(−‖z − z′‖²/h) (``rbf``) or
-    (1 + ‖z − z′‖²/h)^(−½) (``imq``, with tails that pull back draws that have run off).
-    The maximum over the kernel's unit ball, for which score matching needs a second
-    network, is in closed form, and q(z|ε) may replace q(z) because E_{q(ε|z)}[∇_z log
-    q(z|ε)] = ∇_z log q(z).  ∇_z log q(z|ε) = −u/s.  Estimates use S draws [S, P]: all pairs
-    of two of them (``u_statistic``), or pairs of the first half with the second
-    (``two_batches``); both are unbiased, and so are their gradients in m and s, including
-    the part through ∇log p.  A median h is held fixed.  KSD is insensitive to the weights
-    of distant modes and is not a bound; the posterior's ``nelbo`` is the same as in
-    ``sivi``.  All rows are used: two draws at one minibatch share its noise.
+    (1 + ‖z − z′‖²/h)^(−½) (``imq``, whose tails also attract distant draws).
+    The maximum over the kernel's unit ball, for which score matching needs a second network, has a
+    closed form, and q(z|ε) may replace q(z) because E_{q(ε|z)}[∇_z log q(z|ε)] = ∇_z log q(z).  ∇_z
+    log q(z|ε) = −u/s.  Estimates use S draws [S, P]: all pairs of two of them (``u_statistic``), or
+    pairs of the first half with the second (``two_batches``); both are unbiased, and so are their
+    gradients in m and s, including the part through ∇log p.  A median h is held fixed.  KSD is
+    insensitive to the weights of distant modes and is not a bound; the posterior's ``nelbo`` is the
+    same as in ``sivi``.  All rows are used: two draws at one minibatch share its noise.
 
-    From an s that is wide next to the spread of m(ε) the mixing can collapse: m stops
-    depending on ε, and q becomes the best diagonal Gaussian, which is too narrow on curved
-    targets.  On the banana (twist 0.5) q then has 0.79 and 0.80 of the true standard
-    deviations, equal to its s.  Decaying steps (0.78, 0.80), S = 500 (0.78, 0.79), h = 10
-    (0.78, 0.81), ``rbf`` (0.78, 0.80), a bandwidth that begins wide (0.79, 0.80), an s that
-    depends on ε (0.79, 0.83) and a tempered start (0.86, 0.86) do not prevent it; a smaller
-    ``initial_std`` of 0.4 does (0.96, 0.94).
+    If s is initially large relative to the spread of m(ε), the mixing can collapse: m no longer
+    depends on ε, and q becomes the best diagonal Gaussian, which is too narrow for curved targets.
+    On the banana (twist 0.5) q then has 0.79 and 0.80 of the true standard deviations, equal to its
+    s.  Decaying steps (0.78, 0.80), S = 500 (0.78, 0.79), h = 10 (0.78, 0.81), ``rbf`` (0.78,
+    0.80), a large initial bandwidth (0.79, 0.80), an s that depends on ε (0.79, 0.83) and a
+    tempered start (0.86, 0.86) do not prevent it; a smaller ``initial_std`` of 0.4 does (0.96,
+    0.94).
 
     Info: KSD², and ``elbo``, the lower bound of SIVI with the S − 1 other draws of the
     step.
 
     Raises:
-        NumericalError: the log joint is not finite where q starts, or q has left the
-            finite numbers.
+        NumericalError: the log joint is not finite at the initial q, or q becomes non-finite.
         ConfigMismatchError: the log joint cannot be differentiated.
 
     Source: Cheng et al. (2024), section 3, Algorithms 1 (two batches) and 2 (U-statistic).
@@ -72,7 +70,9 @@ class KSIVI(SemiImplicitVI):
     @model_validator(mode="after")
     def _check_pair_count(self) -> KSIVI:
         if self.n_samples < 2 or (self.pairs == "two_batches" and self.n_samples % 2):
-            raise ValueError("n_samples: pairs of draws need 2 or more, two_batches an even number")
+            raise ValueError(
+                "n_samples: must be at least 2 for pairs of draws, and even with two_batches"
+            )
         return self
 
     def step(self, state: AnyState, batch: ModelBatch, rng: Rng) -> tuple[AnyState, Info]:

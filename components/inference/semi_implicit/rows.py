@@ -1,4 +1,4 @@
-"""Semi-implicit encoder: a Gaussian whose mean a network computes from a row and noise."""
+"""Semi-implicit encoder: a Gaussian with a mean computed by a network from a row and noise."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from components.inference.latent.views import GuideView, replace_guide
 from components.inference.semi_implicit.family import MixedGaussian
 from components.models.latent.perceptron import Perceptron
 
-MOMENT_SAMPLES = 64  # ε of the mean and the variance of q(z|x), the same for every row
-AT_ONCE = 20  # latent values of each row in one call of the log joint
+MOMENT_SAMPLES = 64  # number of ε for the mean and the variance of q(z|x), the same for every row
+AT_ONCE = 20  # number of latent values of each row in one call of the log joint
 
 
 class GivenRows(MixedGaussian):
-    """q(z|x_b) of B rows: z [S, B, D], ε [.., B, E]; what the rows add to the first layer is
+    """q(z|x_b) for B rows: z [S, B, D], ε [.., B, E]; the rows' contribution to the first layer is
     computed once."""
 
     def __init__(self, network: Perceptron, log_std: Tensor, hidden: Tensor, noise_weight: Tensor):
         self.network = network
         self.log_std = log_std
-        self.hidden = hidden  # [B, H], or [B, D] of an affine m
+        self.hidden = hidden  # [B, H], or [B, D] for an affine m
         self.noise_weight = noise_weight  # columns of the first layer that read ε
         self.rows = (len(hidden),)
 
@@ -41,7 +41,7 @@ class GivenRows(MixedGaussian):
         return h
 
     def flatten_draws(self, n: int) -> GivenRows:
-        """n·B conditionals in one row of draws, z [n·B, D], held fixed."""
+        """Flatten n·B conditionals to one dimension of draws, z [n·B, D], held fixed."""
         hidden = self.hidden.detach().expand(n, *self.hidden.shape).flatten(0, 1)
         flat = GivenRows(self.network, self.log_std.detach(), hidden, self.noise_weight.detach())
         flat.rows = ()
@@ -51,11 +51,11 @@ class GivenRows(MixedGaussian):
 class SemiImplicitEncoder(nn.Module):
     """A generative model of rows with q(z|x) = ∫ N(z | m(x, ε), diag s²) N(ε | 0, I) dε.
 
-    m is a perceptron of the row's context followed by ε, s one vector for all rows.  The encoder
-    of the model itself takes no part.  Of an affine m = A x + W ε + b the marginal is known:
-    N(A x + b, W Wᵀ + diag s²).
+    m is a perceptron of the row's context and ε; s is the same for all rows.  The encoder of the
+    model itself is not used.  For an affine m = A x + W ε + b the marginal is N(A x + b, W Wᵀ +
+    diag s²).
 
-    Source: Titsias and Ruiz (2019), section 4.3, and its published code for s."""
+    Source: Titsias and Ruiz (2019), section 4.3, and the published code, for s."""
 
     model: LatentVariable[RowBatch]
 
@@ -69,7 +69,7 @@ class SemiImplicitEncoder(nn.Module):
         self.log_std = nn.Parameter(like.new_full((model.latent_dim,), math.log(std)))
 
     def given(self, batch: RowBatch) -> GivenRows:
-        """q(z|x_b) of the rows of a batch."""
+        """q(z|x_b) for the rows of a batch."""
         assert isinstance(self.model, RowGuide)
         x = self.model.context(batch)
         first = self.network.layers[0]
@@ -78,14 +78,14 @@ class SemiImplicitEncoder(nn.Module):
         return GivenRows(self.network, self.log_std, hidden, first.weight[:, C:])
 
     def moments(self, batch: RowBatch, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of q(z|x_b) by its means at ε [n, E], [B, D] each."""
+        """Mean and standard deviation of q(z|x_b), [B, D] each, from its means at ε [n, E]."""
         q = self.given(batch)
         means = q.mean(noise[:, None])
         return means.mean(0), (means.var(0, correction=0) + q.std.square()).sqrt()
 
 
 class MomentGuide(nn.Module):
-    """The Gaussian with the mean and the variances of a semi-implicit q(z|x), by fixed ε."""
+    """The Gaussian with the mean and the variances of a semi-implicit q(z|x), from fixed ε."""
 
     def __init__(self, encoder: SemiImplicitEncoder, seed: int):
         super().__init__()
@@ -110,15 +110,15 @@ class SemiImplicitRowPosterior:
 
     @property
     def module(self) -> GuideView:
-        """The model, with the Gaussian of q's moments for its guide."""
+        """The model, with the Gaussian of q's moments as its guide."""
         return replace_guide(self.encoder.model, MomentGuide(self.encoder, self.seed))
 
     @torch.no_grad()
     def log_weights(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """log p(x_b, z_s) − log (K + 1)⁻¹ Σ_{k=0}^K q(z_s|x_b, ε_k) [S, B], z_s drawn with ε_0 = ε_s.
 
-        Their mean is the bound of SIVI, and the mean of their exponentials is p(x_b) for every K:
-        by symmetry z_s is a draw of the mixture that it is weighed by.
+        Their mean is the bound of SIVI, and the mean of their exponentials is p(x_b) for every K,
+        because by symmetry z_s is a draw from the mixture in its own weight.
 
         Source: Yin and Zhou (2018), section 3.2; Owen and Zhou (2000), section 4."""
         q = self.encoder.given(batch)

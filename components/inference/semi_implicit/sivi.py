@@ -28,18 +28,17 @@ class SIVI(SemiImplicitRowsVI):
         z ~ q(z|ε_0),  ε_0, …, ε_K ~ q(ε)
 
     E[log p(x, z)] uses all rows, or an unbiased estimate from a minibatch.  L_K is a lower
-    bound of the ELBO of q, so of log p(x) (for a density: of its log normaliser), for every
-    K: hence ``elbo``.  It increases with K; L_0 is the mean ELBO of q(z|ε), L_∞ the ELBO of
-    q.  The S draws z [S, P] share the K others.  The posterior is two chains of draws of q,
-    and its ``nelbo`` is −L_K with K = ``bound_samples``, for any method that trained q.
-    Of rows without labels q(z|x_b) = ∫ N(z | m(x_b, ε), diag s²) q(ε) dε takes the place of the
-    model's own encoder, z [S, B, D], each row with its own noise [K, B, E]; encoder and decoder
-    climb N/B Σ_b L_K(x_b).  Held-out rows have −L_K with K = ``bound_samples`` as ``nelbo``.
+    bound of the ELBO of q, so of log p(x) (for a density: of its log normaliser), for every K, and
+    therefore called ``elbo``.  It increases with K; L_0 is the mean ELBO of q(z|ε), L_∞ the ELBO of
+    q.  The S draws z [S, P] share the K others.  The posterior is two chains of draws of q, and its
+    ``nelbo`` is −L_K with K = ``bound_samples``, for any method that trained q.  For rows without
+    labels, q(z|x_b) = ∫ N(z | m(x_b, ε), diag s²) q(ε) dε replaces the model's own encoder, z [S,
+    B, D], with separate noise for each row [K, B, E]; encoder and decoder maximise N/B Σ_b
+    L_K(x_b).  Held-out rows have −L_K with K = ``bound_samples`` as ``nelbo``.
     Info: L_K in nats and its two terms.
 
     Raises:
-        NumericalError: the log joint is not finite where q starts, or q has left the
-            finite numbers.
+        NumericalError: the log joint is not finite at the initial q, or q becomes non-finite.
         ConfigMismatchError: the log joint cannot be differentiated.
 
     Source: Yin and Zhou (2018), section 3 and Algorithm 1, with one sample z of the log

@@ -1,5 +1,5 @@
-"""A few iterations of Hamiltonian Monte Carlo inside a step of another method, its step size
-steered from step to step."""
+"""A few iterations of Hamiltonian Monte Carlo inside a step of another method, with an adaptive
+step size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
 from components.maths.exponential.standard_draws import standard_uniform
 
-GAIN = 0.1  # of the logarithm of the step size
+GAIN = 0.1  # adaptation rate of the log step size
 
 
 def iterate(
@@ -27,11 +27,11 @@ def iterate(
     eps: float,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """θ after each iteration [iterations, K, P] of K chains that begin at θ [K, P], and the mean
-    acceptance rate [].
+    """θ after each iteration [iterations, K, P] of K chains from θ [K, P], and the mean acceptance
+    rate [].
 
-    r ~ N(0, I);  (θ′, r′) = L leapfrog steps of size ε;  θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′, r′)}): it leaves the
-    density of the model invariant.
+    r ~ N(0, I);  (θ′, r′) = L leapfrog steps of size ε;  θ ← θ′ with probability min(1, e^{H(θ, r)
+    − H(θ′, r′)}): this leaves the density of the model invariant.
 
     Source: Neal (2011), section 5.3.2."""
     mass = Mass.of(torch.ones_like(theta[0]))
@@ -50,6 +50,6 @@ def iterate(
 
 
 def adapt_step_size(eps: float, rate: Tensor, target: float) -> float:
-    """ε e^{0.1 (rate − target)}: for the next step, so that no draw decides over its own step
-    size."""
+    """ε e^{0.1 (rate − target)} for the next step, so that a step size does not depend on its own
+    draws."""
     return eps * math.exp(GAIN * (float(rate) - target))

@@ -30,8 +30,8 @@ from components.registry import register
 
 
 class ReverseConditional:
-    """The log joint q(z|ε) q(ε) of S draws z [S, P] as S chains ε [S, E] see it, each its own;
-    there are no rows."""
+    """The log joint q(z|ε) q(ε) of S draws z [S, P] for S chains ε [S, E], one per draw, without
+    rows."""
 
     def __init__(self, q: MixedGaussian, z: Tensor):
         self.q = q
@@ -70,18 +70,17 @@ class UIVI(SemiImplicitRowsVI):
 
     The HMC target is the reverse conditional.  ε′ are ``reverse_samples`` states of an HMC
     chain that starts at the ε with which z was drawn, after ``reverse_burn_in`` others.
-    That ε is an exact draw of q(ε|z), so every state is one too; but the gradient is
-    unbiased only if ε′ and (ε, u) are independent given z, which does not hold for the
-    first states: without any move q(z|ε) replaces q(z).  Step sizes are adapted to
-    ``target_acceptance`` at every step.  z [S, P], ε [S, E].  Posterior and ``nelbo`` are
-    as in ``sivi``, and so is q(z|x_b) of rows without labels, where every (s, b) has a chain
-    of its own and the decoder climbs N/B Σ_b log p(x_b, z).
+    That ε is an exact draw of q(ε|z), and so is every state; but the gradient is unbiased only if
+    ε′ and (ε, u) are independent given z, which does not hold for the first states (without a
+    transition, q(z|ε) replaces q(z)).  Step sizes are adapted to ``target_acceptance`` at every
+    step.  z [S, P], ε [S, E].  Posterior and ``nelbo`` are as in ``sivi``, and so is q(z|x_b) for
+    rows without labels, where every (s, b) has its own chain and the decoder maximises N/B Σ_b log
+    p(x_b, z).
     Info: ``elbo``, the lower bound of SIVI with the S − 1 other draws of the step, in nats;
     acceptance and step size of the chains.
 
     Raises:
-        NumericalError: the log joint is not finite where q starts, or q has left the
-            finite numbers.
+        NumericalError: the log joint is not finite at the initial q, or q becomes non-finite.
         ConfigMismatchError: the log joint cannot be differentiated.
 
     Source: Titsias and Ruiz (2019), section 2 and Algorithm 1.
@@ -105,7 +104,7 @@ class UIVI(SemiImplicitRowsVI):
         z_fixed = z.detach()
         if isinstance(q, GivenRows):
             joint = joint_at(state, z, batch)  # [S, B], with the gradient of the decoder
-            # every row of every draw has a chain of its own: S·B chains
+            # every row of every draw has its own chain, S·B in all
             flat = q.flatten_draws(len(z)), z_fixed.flatten(0, 1), epsilon.flatten(0, 1)
             q_slope, rate = self.estimate_score_function(*flat, state.step_size, rng.noise)
             q_slope = q_slope.unflatten(0, z.shape[:2])

@@ -61,7 +61,7 @@ RUN = [
         ),
         (
             {"kwargs": {"odd": "breaks"}},
-            r"reset\(seed=\d+\): RuntimeError: no weather today \(parallel_envs.py, line \d+\); mend it there",
+            r"reset\(seed=\d+\): RuntimeError: no weather today \(parallel_envs.py, line \d+\); fix it there",
         ),
         (
             {"kwargs": {"odd": "forgets"}},
@@ -96,7 +96,7 @@ IN_ONE_LINE = {
     "opponent stays": "'b' is in agents after its end, or joins later",
     "four values": r"not enough values to unpack \(expected 5, got 4\)",
     "returns None": "cannot unpack non-iterable NoneType object",
-    "ends the process": r"step: SystemExit: it ends the process \(3\)",
+    "ends the process": r"step: SystemExit: the code exits the process \(3\)",
 }
 
 

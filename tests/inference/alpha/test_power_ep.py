@@ -187,5 +187,5 @@ def test_rows_without_a_label_have_no_site():
 def test_a_cavity_without_a_precision_is_named():
     inference, state, *_ = probit(2)
     q = inference.gaussians(state)
-    with pytest.raises(NumericalError, match="a cavity has the precision"):
+    with pytest.raises(NumericalError, match="a cavity has precision"):
         inference.tilted(state, q._replace(v=1e6 * q.v))

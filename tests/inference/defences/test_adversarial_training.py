@@ -102,7 +102,7 @@ def test_resumed_run_is_bit_identical(tmp_path, attacker, settings):
 def test_mistakes_are_one_clear_line():
     problem = classes()
     with pytest.raises(
-        ConfigMismatchError, match="attacker=none: a defence trains against an evasion attack"
+        ConfigMismatchError, match="attacker=none: a defence requires an evasion attack"
     ):
         TrainingThreat(problem, 0.1)
     problem.attacker = component("attacker", "gaussian_contamination")
@@ -129,7 +129,7 @@ def test_another_attacker_to_train_against():
     )
     with pytest.raises(
         ConfigMismatchError,
-        match=r"inference.training_attacker=gaussian_contamination: a defence trains against",
+        match=r"inference.training_attacker=gaussian_contamination: a defence requires",
     ):
         TrainingThreat(
             other, 0.1, training_attacker=component("attacker", "gaussian_contamination")

@@ -174,5 +174,5 @@ def test_what_it_cannot_train_against_is_refused_in_one_line():
     ):
         train(robustified(train_eps=1.5), LOGISTIC, problem, 1)
     problem.attacker = None
-    with pytest.raises(ConfigMismatchError, match="a defence trains against an evasion attack"):
+    with pytest.raises(ConfigMismatchError, match="a defence requires an evasion attack"):
         train(robustified(), LOGISTIC, problem, 1)

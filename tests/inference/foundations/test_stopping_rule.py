@@ -132,15 +132,15 @@ def test_predictions_and_mistakes():
     for keys, words in [
         (
             {"rules": ["until_short"], "width": 0.01},
-            "width=0.01: no interval is as short within inference.n_max=40",
+            "width=0.01: no interval is that short within inference.n_max=40",
         ),
         (
             {"rules": ["negative_binomial"], "tails": 50},
-            "tails=50: they do not come within inference.n_max=40 tosses; lower the one",
+            "tails=50: they cannot occur within inference.n_max=40 tosses; lower the first",
         ),
         (
             {"rules": ["until_significant"], "n_max": 4},
-            "no test is significant within inference.n_max=4",
+            "no result is significant within inference.n_max=4",
         ),
     ]:
         with pytest.raises(ConfigMismatchError, match=words):

@@ -141,5 +141,5 @@ def test_bad_conditionals_are_refused():
         def draw_block(self, block, theta, batch, generator):
             return theta / 0
 
-    with pytest.raises(NumericalError, match="mend the conditionals of the model"):
+    with pytest.raises(NumericalError, match="fix the conditionals of the model"):
         sampled("gibbs", Overflowing(), 3, chains=2)

@@ -72,7 +72,7 @@ def test_pairs_that_do_not_fit_are_refused():
     vae = component("model", "vae")
     with pytest.raises(
         ConfigError,
-        match="model=vae needs binary or real values, those of dataset=counts are count",
+        match="model=vae needs values of kind binary or real; dataset=counts has kind count",
     ):
         check_pairs(OfCounts(name="counts"), vae, vi(), None)
     with pytest.raises(

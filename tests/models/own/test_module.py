@@ -150,7 +150,7 @@ def test_one_number_for_a_binary_label_is_its_log_odds():
             {"arguments": {"theta": torch.zeros(1, 1)}},
             r"makes a Tensor, no torch.nn.Module",
         ),
-        (PLACE, {"arguments": {"hiden": 3}}, r"model.arguments: TypeError: .*hiden.*mend it there"),
+        (PLACE, {"arguments": {"hiden": 3}}, r"model.arguments: TypeError: .*hiden.*fix it there"),
         (
             PLACE,
             {"arguments": {"inputs": 4, "outputs": 7}},
@@ -159,7 +159,7 @@ def test_one_number_for_a_binary_label_is_its_log_odds():
         (
             "own_things:Broken",
             {},
-            r"RuntimeError: mat1 and mat2 .*own_things.py, line \d+\); mend it there",
+            r"RuntimeError: mat1 and mat2 .*own_things.py, line \d+\); fix it there",
         ),
     ],
 )

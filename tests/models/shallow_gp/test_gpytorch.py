@@ -131,7 +131,7 @@ def test_the_global_stream_stays_where_it_is():
             classes(),
             r"3 are needed \(tasks times classes\); .*batch_shape=torch.Size\(\[3\]\)",
         ),
-        ("Sparse", {"arguments": {"width": 3}}, classes(), "TypeError: .*width.*mend it there"),
+        ("Sparse", {"arguments": {"width": 3}}, classes(), "TypeError: .*width.*fix it there"),
     ],
 )
 def test_what_does_not_fit(cls, keys, problem, said):

@@ -60,7 +60,7 @@ def test_an_array_has_the_parameters_in_their_order(tmp_path):
     [
         (lambda x: x[..., :2], r"the shape is \[2, 9, 2\], not \[chain, draw, 3\]"),
         (lambda x: x[0], "the shape is"),
-        (lambda x: x * np.nan, "not finite; give ArviZ's file, or a .npy array, of θ"),
+        (lambda x: x * np.nan, "not finite; use an ArviZ file or a .npy array of θ"),
         (lambda x: x[:, :3], "with 4 draws or more"),
         (lambda x: np.array("text"), "the shape is"),
     ],
@@ -105,7 +105,7 @@ def test_a_file_with_other_parameters_is_refused(variables, coords, message, tmp
     [
         (["nromal.npy"], [], "no problem of toy, did you mean normal"),
         (["normal=draws.npy"], ["gradient=3"], "gradient"),
-        (["normal=draws.npy"], [], r"draws\.npy: .*; give ArviZ"),
+        (["normal=draws.npy"], [], r"draws\.npy: .*; use an ArviZ"),
     ],
 )
 def test_wrong_arguments_are_refused(words, costs, message, tmp_path, monkeypatch):

@@ -100,7 +100,7 @@ def test_a_target_without_a_gradient(make_job, monkeypatch):
         return problem
 
     monkeypatch.setattr(type(job.dataset), "load", stepwise)
-    with pytest.raises(ConfigError, match="cannot be differentiated; use inference=random_walk_mh"):
+    with pytest.raises(ConfigError, match="does not provide; use inference=random_walk_mh"):
         run(job)
 
 

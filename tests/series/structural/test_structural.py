@@ -167,7 +167,7 @@ def test_priors_are_in_units_of_the_series_and_slabs_of_its_columns():
 
 
 MISTAKES = [
-    ([block("seasonal", period=60)], r"model.blocks.0.period=60: longer than the 24 times that are seen"),
+    ([block("seasonal", period=60)], r"model.blocks.0.period=60: longer than the 24 observed times"),
     ([block("trigonometric", period=6, harmonics=4)], r"model.blocks.0.harmonics=4: a period of 6 has 3 at most"),
     ([block("autoregressive", lags=24)], "model.blocks.0.lags=24: there are 24 times"),
     ([block("regression", columns=["c"])], "model.blocks.0.columns=c: no such regressor; there are a, b"),
