@@ -13,7 +13,6 @@ import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +21,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from runner.disk.atomic import write_text
-from runner.report.results import layout_table
-from runner.report.scores.cells import Cell, TableLayout, mark_failures
+from runner.report.scores.cells import Cell
 from scripts.pages import render
-from scripts.prose.scores import FOLDER, load_scores
+from scripts.prose.cells import count_finite, estimate_centre
+from scripts.prose.estimate import Estimate
+from scripts.prose.scores import FOLDER, Found, Lookup, load_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -62,23 +62,15 @@ ENTRIES = [
 ]
 
 
-@cache
-def load_tables(study: str) -> list[TableLayout]:
-    """Tables of a study with its kept scores."""
-    definition, kept = load_scores(FOLDER, study)
-    return layout_table(definition, None, kept)
-
-
-def find_cell(entry: Entry) -> Cell:
+def find_cell(entry: Entry) -> Found:
     """The cell that an entry shows."""
-    cells = list_cells(entry.study, entry.table)
-    return next(c for c in cells if (c.row.name, c.column) == (entry.row, entry.column))
+    return Lookup(FOLDER).find_one(f"{entry.study}:{entry.row}:{entry.column}:{entry.table}")
 
 
 def list_cells(study: str, table: str | None = None) -> list[Cell]:
     """Cells of a study, or of one of its tables."""
-    layouts = (each for each in load_tables(study) if table in (None, each.spec.name))
-    return [cell for layout in layouts for cell in layout.cells]
+    tables = load_tables(FOLDER, study)
+    return [cell for name in ([table] if table else tables) for cell in tables[name].cells]
 
 
 def count_verdicts(study: str) -> Counter[str]:
@@ -87,31 +79,20 @@ def count_verdicts(study: str) -> Counter[str]:
     return Counter(word for word in words if word in COUNTED)
 
 
-def _format(mean: float, se: float | None, text: str) -> str:
-    """Mean ± SE with the decimals of the published number, or more if the SE needs them."""
-    decimals = len(re.sub(r"\(.*", "", text).partition(".")[2])
-    if se is None:
-        return f"{mean:.{decimals}f}"
-    if 0 < se < 0.5 * 10**-decimals:
-        decimals += 1
-    return f"{mean:.{decimals}f} ± {se:.{decimals}f}"
-
-
 def table_row(entry: Entry) -> tuple[str, ...]:
     """One line of the table."""
-    cell = find_cell(entry)
-    number = cell.number
-    summary = cell.summary
-    if number is None or summary is None:
-        raise ValueError(f"{entry.study}: {entry.row}, {entry.column} has no pair of numbers")
+    found = find_cell(entry)
+    number = found.cell.number
+    if number is None:
+        raise ValueError(f"{found}: nothing is printed")
     counts = count_verdicts(entry.study)
     return (
         f"[{entry.study}](docs/results/{entry.study}.md)",
         f"{entry.quantity} ({entry.source})",
-        _format(number.mean, number.se, number.text),
-        _format(summary.mean, summary.se, number.text) + mark_failures(cell.failed),
-        str(summary.n),
-        cell.verdict.word,
+        str(Estimate(number.mean, number.se, 2)),
+        str(estimate_centre(found)),
+        str(count_finite(found)),
+        found.cell.verdict.word,
         ", ".join(f"{counts[word]} {COUNTED[word]}" for word in COUNTED if counts[word]),
     )
 

@@ -8,13 +8,12 @@ them.
     python -m scripts.results hmm_vis --keep outputs    with the records there: scores, provenance and figures are kept anew
 
 A page is that of ``runner report STUDY --with docs/results/STUDY_replicates.csv``.
-``STUDY_origin.json`` beside the scores holds what only records know.  What stands in a page between
-the marks of ``BY_HAND`` stays where it is, under its heading.
+``STUDY_origin.json`` beside the scores holds what only records know.
 
 ``README.md`` and ``chapters/*.md`` are made from ``*.md.in``, with numbers named by key
 (``scripts.prose.fields``); what has no kept scores is listed in ``missing.md``, ``printed.md`` counts
-the printed numbers (``scripts.prose.printed_page``), and ``cost.md`` has what each page cost. Pages of scripts, those by
-hand, and figures drawn from records that were not kept are left alone."""
+the printed numbers (``scripts.prose.printed_page``), and ``cost.md`` has what each page cost. Pages of scripts, and
+figures drawn from records that were not kept, are left alone."""
 
 from __future__ import annotations
 
@@ -35,17 +34,16 @@ from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
 from scripts.prose.costs import NAME as COST_PAGE
 from scripts.prose.costs import make_costs
-from scripts.prose.origin_notes import find_reruns
+from scripts.prose.origin_notes import check_commits, find_reruns
 from scripts.prose.pages import (
-    BY_HAND,
-    find_typed_pages,
     list_templates,
+    list_unscored,
     make_missing,
     make_page,
 )
 from scripts.prose.printed import REASONS
 from scripts.prose.printed_page import NAME, make_printed
-from scripts.prose.scores import FOLDER, list_scores, load_scores
+from scripts.prose.scores import FOLDER, clear_caches, list_scores, load_scores
 
 # of 255: mean difference of the points of two drawings of one figure, by other versions of the
 # library
@@ -78,19 +76,6 @@ def write_changed(files: dict[str, bytes], check: bool) -> list[str]:
     return changed
 
 
-def with_prose(made: str, old: str) -> str:
-    """The page with what was written by hand in the old one, each piece before the first of the
-    lines after it there that the page has too, or else at its end."""
-    for piece in BY_HAND.finditer(old):
-        after = [line for line in BY_HAND.sub("", old[piece.end() :]).splitlines() if line]
-        anchor = next((line for line in after if f"\n{line}\n" in made), None)
-        if anchor is None:
-            made = f"{made.rstrip()}\n\n{piece.group()}"
-        else:
-            made = made.replace(f"\n{anchor}\n", f"\n{piece.group()}\n{anchor}\n", 1)
-    return made
-
-
 def make(name: str, output_dir: Path | None, launched: str | None) -> dict[str, bytes]:
     """Files of a study's page: its figures are called ``<name>_<figure>.png``, and with records
     there is what is kept of them; ``launched``: the name that they have there.
@@ -111,8 +96,6 @@ def make(name: str, output_dir: Path | None, launched: str | None) -> dict[str, 
         reruns = find_reruns(FOLDER if snapshot is None else folder)
         if name in reruns:
             page = note_rerun(page, reruns[name])
-        old = FOLDER / f"{name}.md"
-        page = with_prose(page, old.read_text(encoding="utf-8") if old.exists() else "")
         files[f"{name}.md"] = page.encode()
         for end in ("replicates.csv", "origin.json") if snapshot else ():
             files[f"{name}_{end}"] = (folder / f"{name}_{end}").read_bytes()
@@ -161,7 +144,10 @@ def make_prose(check: bool) -> list[str]:
             errors.append(f"{Path(name).name}: differs from its template and scores")
         else:
             print(f"written: {name}")
-    return [*errors, *find_typed_pages(FOLDER)]
+    return errors + [
+        f"{page.relative_to(FOLDER)}: neither kept scores nor a template"
+        for page in list_unscored(FOLDER)
+    ]
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -196,7 +182,7 @@ def main(argv: list[str]) -> int:
     parser = build_parser()
     arguments = parser.parse_args(argv)
     find_reruns.cache_clear()
-    load_scores.cache_clear()
+    clear_caches()
     if arguments.launched and not (arguments.keep and len(arguments.study) == 1):
         parser.error("--as: with --keep, and the name of one study")
     if arguments.keep and not arguments.study:
@@ -205,7 +191,7 @@ def main(argv: list[str]) -> int:
     pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed", "cost"}
     names = arguments.study or [name for name in scores if name in pages]
     outcomes = [make_study(name, arguments) for name in ([] if arguments.prose else names)]
-    errors = [] if arguments.study else make_prose(arguments.check)
+    errors = [] if arguments.study else make_prose(arguments.check) + check_commits(FOLDER)
     print(*errors, f"{sum(outcomes)} of {len(outcomes)} pages are what their scores give", sep="\n")
     return int(bool(errors) or (arguments.check and not all(outcomes)))
 

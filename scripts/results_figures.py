@@ -17,11 +17,6 @@ from runner.disk.yaml_comments import Loader
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
-OF_NO_NAME = {
-    "table_nlpp": "sarcos_table",
-    "table_rmse": "sarcos_table",
-    "sarcos_learning_curve": "sarcos_table",
-}
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,6 @@ def figures() -> tuple[Shown, ...]:
     entries = []
     for file in sorted(RESULTS.glob("*.png")):
         owners = [name for name in names if file.stem == name or file.stem.startswith(f"{name}_")]
-        owners += [study for start, study in OF_NO_NAME.items() if file.stem.startswith(start)]
         if owners:
             entries.append(Shown(file, max(owners, key=len)))
     return tuple(entries)

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.origin import Kept
 from runner.report.run_views import run_views
 from runner.report.scores.cells import Cell, TableLayout
 from runner.report.scores.gathering import gather_cell
-from runner.statistics.paired_tests import best, compare, holm
+from runner.statistics.paired_tests import (
+    PairedDifference,
+    best,
+    compare_means,
+    holm,
+    holm_p,
+)
 from runner.statistics.published import Published, load_published
-from runner.statistics.verdicts import judge
+from runner.statistics.verdicts import Verdict, judge
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
-from runner.study.table_specs import POOLED_KEY, Row, TableSpec
+from runner.study.table_specs import POOLED_KEY, TableSpec
+
+Tests = dict[tuple[str, str], PairedDifference]  # by row and column
 
 
-def _set_verdict(cell: Cell, published: Published | None, table: TableSpec) -> None:
-    """The verdict on a cell, and why it is what it is."""
+def _set_verdicts(cells: list[Cell], published: Published | None, table: TableSpec) -> None:
+    """The verdicts on the cells of a table, their p corrected for their number."""
+    judges = [_make_judge(cell, published, table) for cell in cells]
+    corrected = holm_p({i: to_verdict().p for i, to_verdict in enumerate(judges)})
+    for i, cell in enumerate(cells):
+        cell.verdict = judges[i](p=corrected[i])
+
+
+def _make_judge(
+    cell: Cell, published: Published | None, table: TableSpec
+) -> Callable[..., Verdict]:
+    """``judge`` for one cell: its published number, and why the two cannot be compared."""
     cell.number = (
         published.number(cell.row.published_label, table.published_column or cell.column)
         if published
@@ -31,12 +51,27 @@ def _set_verdict(cell: Cell, published: Published | None, table: TableSpec) -> N
         reason = table.find_obstacle(cell.row) or published.not_comparable or reason
     if cell.values:
         reason = cell.other_protocol or reason
-    cell.verdict = judge(
+    return partial(
+        judge,
         cell.number,
         cell.judged(table),
         table.column_direction(cell.column) if table.contest else None,
         reason,
         table.is_by_construction(cell.row.name, cell.column),
+    )
+
+
+def compare_with(laid: TableLayout, to: str, by_row: bool = True) -> Tests:
+    """Comparisons of all cells of a table with those of one row, or of one column, with p corrected
+    for their number."""
+    scored = [cell for cell in laid.cells if cell.values and not cell.other_protocol]
+    by_place = {(cell.row.name, cell.column): cell for cell in scored}
+    return holm(
+        {
+            (row, column): compare_means(cell.values, other.values, cell.overlap)
+            for (row, column), cell in by_place.items()
+            if (other := by_place.get((to, column) if by_row else (row, to))) and cell is not other
+        }
     )
 
 
@@ -52,41 +87,25 @@ def _test_by_label(cell: Cell, reference: Cell, metric: str) -> McNemar | None:
     return compare_outcomes(cell.folders[0], reference.folders[0], metric)
 
 
-def _compare_column(
-    cells: dict[str, Cell], reference_row: str | None, table: TableSpec, column: str
-) -> None:
-    """Mark the best cells of a column, and compare all with the reference row's cell."""
-    better = table.column_direction(column)
-    scored = {name: cell for name, cell in cells.items() if cell.values and not cell.other_protocol}
-    if table.bold and len({cell.data for cell in scored.values()}) == 1:
-        overlap = max(cell.overlap for cell in scored.values())
-        rows = {name: cell.values for name, cell in scored.items()}
-        for name in best(rows, better, overlap=overlap):
-            cells[name].bold = True
-    reference = scored.pop(reference_row or "", None)
-    if reference is None:
+def _mark_best(cells: list[Cell], table: TableSpec) -> None:
+    """Mark the best cells of a column."""
+    scored = {cell.row.name: cell for cell in cells if cell.values and not cell.other_protocol}
+    if not table.bold or len({cell.data for cell in scored.values()}) != 1:
         return
-    metric = table.column_metric(column)
-    pairs = {
-        name: compare(cell.values, reference.values, cell.overlap) for name, cell in scored.items()
-    }
-    for name, pair in holm(pairs).items():
-        cells[name].against = pair
-        cells[name].by_label = _test_by_label(cells[name], reference, metric)
+    overlap = max(cell.overlap for cell in scored.values())
+    rows = {name: cell.values for name, cell in scored.items()}
+    for name in best(rows, table.column_direction(cells[0].column), overlap=overlap):
+        scored[name].bold = True
 
 
-def layout_cell(
-    study: StudyDefinition,
-    table: TableSpec,
-    row: Row,
-    column: str,
-    kept: Kept,
-    published: Published | None,
-) -> Cell:
-    """One cell of kept scores with its verdict; ``published``: the table's."""
-    cell = gather_cell([], kept, study, table, row, column)
-    _set_verdict(cell, published, table)
-    return cell
+def _set_comparisons(laid: TableLayout, reference_row: str) -> None:
+    """Compare all cells of a table with the reference row's."""
+    by_place = {(cell.row.name, cell.column): cell for cell in laid.cells}
+    for (row, column), pair in compare_with(laid, reference_row).items():
+        cell = by_place[row, column]
+        cell.against = pair
+        metric = laid.spec.column_metric(column)
+        cell.by_label = _test_by_label(cell, by_place[reference_row, column], metric)
 
 
 def layout_table(
@@ -105,13 +124,13 @@ def layout_table(
             for row in study.rows
             if table.rows is None or row.name in table.rows
         ]
-        for i, column in enumerate(columns):
-            cells = {row.name: line[i] for row, line in rows}
-            for cell in cells.values():
-                _set_verdict(cell, published, table)
-            _compare_column(cells, study.reference, table, column)
         data = list(dict.fromkeys(c.data for _, line in rows for c in line if c.data))
         laid.append(TableLayout(table, published, columns, rows, data))
+        _set_verdicts(laid[-1].cells, published, table)
+        for cells in zip(*(line for _, line in rows), strict=True):
+            _mark_best(list(cells), table)
+        if study.reference:
+            _set_comparisons(laid[-1], study.reference)
     return laid
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner.report.scores.cells import TableLayout
-from runner.statistics.paired_tests import LEVEL, MIN_PAIRS_TO_DIFFER
+from runner.statistics.paired_tests import LEVEL, MIN_PAIRS
 from runner.study.table_specs import CENTRES
 
-TEST = "two-sided Wilcoxon signed-rank test, paired by replicate"
+TEST = "two-sided t test, paired by replicate"
 OVERLAP_TEST = (
-    "two-sided t test, paired by replicate, with standard errors corrected for overlapping splits "
+    "two-sided t test, paired by replicate, with standard errors corrected for splits that share rows "
     "(Nadeau and Bengio, 2003)"
 )
-CORRECTION = "Holm's correction for the rows of a column"
+CORRECTION = "Holm's correction for all tests of the table"
 BOLD = (
     "the best row of a column and all that do not differ significantly from it "
-    f"({TEST}; {100 * LEVEL:.0f} % after {CORRECTION}; rows of fewer than "
-    f"{MIN_PAIRS_TO_DIFFER} replicates are left out)"
+    f"({TEST}; {100 * LEVEL:.0f} % after Holm's correction for the rows of a column; rows of fewer "
+    f"than {MIN_PAIRS} replicates are left out)"
 )
 
 

@@ -1,8 +1,8 @@
 """Mean and standard error over replicates, and paired comparisons.
 
 Replicates are paired if they share seed and index: they then saw the same training rows
-and the same random streams.  Rows of a column that are tested together are corrected
-for their number by Holm (1979): each p is given with its corrected value.
+and the same random streams.  Tests of one table are corrected for their number by Holm
+(1979): each p is given with its corrected value.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from runner.statistics.standard_error import mean_se
 K = TypeVar("K")
 ReplicateScores = dict[tuple[int, int], float]  # (seed, replicate) -> score
 Values = Mapping[tuple[int, int], float]
-LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
+LEVEL = 0.05  # of all tests, after Holm's correction
 MIN_PAIRS = 5  # fewer pairs have no p
 MAX_EXACT_PAIRS = 50  # the signed-rank test of more is asymptotic
 DIGITS = 10  # of a difference
 MIN_REPLICATES = 5  # of fewer a verdict is "indicative"
 ROUNDING = 1e-12  # relative; what is smaller is no difference and no spread
-MIN_PAIRS_TO_DIFFER = 6  # with 5 pairs the smallest two-sided p is 1/16: nothing is significant
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,6 @@ class Summary:
     se: float | None  # None: one replicate has no SE
     n: int
     lost: int = 0
-    low: float = math.nan  # the least and the largest
-    high: float = math.nan
 
     @property
     def note(self) -> str:
@@ -65,7 +62,7 @@ def summarise(values: Iterable[float]) -> Summary:
     if not finite:
         return Summary(math.nan, None, 0, lost)
     mean, se = mean_se(finite)
-    return Summary(mean, se if n > 1 else None, n, lost, min(finite), max(finite))
+    return Summary(mean, se if n > 1 else None, n, lost)
 
 
 def median_se(values: Iterable[float]) -> float | None:
@@ -83,11 +80,11 @@ def median_se(values: Iterable[float]) -> float | None:
 
 
 def inflate(se: float | None, n: int, overlap: float) -> float | None:
-    """SE over n overlapping splits whose test rows are ``overlap`` times their training rows.
+    """SE over n splits that share rows: with ρ the correlation of two of them and overlap =
+    ρ/(1 − ρ), SE √(1 + n · overlap) replaces σ²/n by σ² (1/n + overlap).
 
-    SE √(1 + n · overlap) replaces σ²/n by σ² (1/n + test rows/training rows).
-
-    Source: Nadeau and Bengio (2003)."""
+    Source: Nadeau and Bengio (2003), with ρ the share of tested rows, so that overlap is test rows over
+    training rows."""
     return None if se is None else se * math.sqrt(1.0 + n * overlap)
 
 
@@ -105,8 +102,8 @@ def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Paired differences a − b: their mean, its SE, and the p-value of the two-sided Wilcoxon test
-    that a and b differ."""
+    """Paired differences a − b: their mean, its SE, and the two-sided p-value of a test that a and b
+    differ."""
 
     difference: float
     se: float | None
@@ -130,27 +127,51 @@ def scores_by_replicate(values: Iterable[float]) -> ReplicateScores:
     return {(0, r): value for r, value in enumerate(values)}
 
 
-def compare(a: Mapping[K, float], b: Mapping[K, float], overlap: float = 0.0) -> PairedDifference:
-    """Differences a − b over the replicates that both have, and their two-sided p.
+def compare(a: Mapping[K, float], b: Mapping[K, float]) -> PairedDifference:
+    """Differences a − b over the replicates that both have, and p of their signed-rank test.
 
-    The signed-rank statistic is Wilcoxon's (1945), exact for samples as small as ours;
-    pairs that are equal carry no sign and are left out.  Of splits that overlap the SE is
-    corrected (``inflate``), and p is of the t test with this SE, as Nadeau and Bengio have it.
+    The statistic is Wilcoxon's (1945), exact for samples as small as ours; pairs that are equal
+    carry no sign and are left out.
     """
+    d = _subtract(a, b)
+    pair = _summarise_pairs(d)
+    if math.isnan(pair.p) or not d.any():
+        return pair
+    return replace(pair, p=signed_rank_p(d[d != 0.0]))
+
+
+def compare_means(
+    a: Mapping[K, float], b: Mapping[K, float], overlap: float = 0.0
+) -> PairedDifference:
+    """Differences a − b over the replicates that both have, and p of Student's t test of their mean
+    with n − 1 degrees of freedom; the SE is that of splits that share rows (``inflate``).  Differences
+    without spread are tested by their signs."""
+    d = _subtract(a, b)
+    pair = _summarise_pairs(d, overlap)
+    if math.isnan(pair.p) or not pair.difference:
+        return pair
+    p = signed_rank_p(d) if math.isinf(pair.in_se) else t_p(pair.in_se, pair.n - 1)
+    return replace(pair, p=p)
+
+
+def t_p(in_se: float, freedom: float) -> float:
+    """Two-sided p of a difference in its SE, by Student's t."""
+    return float(2 * student_t.sf(abs(in_se), freedom))
+
+
+def _subtract(a: Mapping[K, float], b: Mapping[K, float]) -> NDArray[np.float64]:
+    """Differences [n] over the keys with finite values in both; those by rounding are 0."""
     keys = [k for k in a if k in b and math.isfinite(a[k]) and math.isfinite(b[k])]
-    d = np.array([0.0 if math.isclose(a[k], b[k], rel_tol=ROUNDING) else a[k] - b[k] for k in keys])
+    return np.array(
+        [0.0 if math.isclose(a[k], b[k], rel_tol=ROUNDING) else a[k] - b[k] for k in keys]
+    )
+
+
+def _summarise_pairs(d: NDArray[np.float64], overlap: float = 0.0) -> PairedDifference:
+    """Mean and SE of differences [n]; p is 1 until it is tested, NaN of fewer than five."""
     summary = summarise(d)
     se = inflate(summary.se, summary.n, overlap)
-    pair = PairedDifference(summary.mean, se, summary.n, math.nan)
-    if d.size < MIN_PAIRS:
-        return pair
-    if not d.any():
-        p = 1.0
-    elif overlap:
-        p = float(2 * student_t.sf(abs(pair.in_se), pair.n - 1))
-    else:
-        p = signed_rank_p(d[d != 0.0])
-    return replace(pair, p=p)
+    return PairedDifference(summary.mean, se, summary.n, 1.0 if d.size >= MIN_PAIRS else math.nan)
 
 
 def signed_rank_p(differences: NDArray[np.float64]) -> float:
@@ -171,16 +192,22 @@ def signed_rank_p(differences: NDArray[np.float64]) -> float:
 
 
 def holm(pairs: Mapping[K, PairedDifference]) -> dict[K, PairedDifference]:
-    """The same comparisons with p corrected for how many they are, those that have a p: the i-th
-    smallest of m, i = 0 … m − 1, times m − i, no smaller than the ones before it and at most 1.
+    """The same comparisons with p corrected for their number."""
+    corrected = holm_p({name: pair.p for name, pair in pairs.items()})
+    return {name: replace(pair, p_holm=corrected[name]) for name, pair in pairs.items()}
+
+
+def holm_p(p: Mapping[K, float]) -> dict[K, float]:
+    """p corrected for how many they are, those that are not NaN: the i-th smallest of m, i = 0 …
+    m − 1, times m − i, no smaller than the ones before it and at most 1.
 
     Source: Holm (1979)."""
-    tested = [name for name, pair in pairs.items() if not math.isnan(pair.p)]
-    corrected = dict(pairs)
+    tested = sorted((name for name in p if not math.isnan(p[name])), key=lambda name: p[name])
+    corrected = dict(p)
     largest = 0.0
-    for i, name in enumerate(sorted(tested, key=lambda name: pairs[name].p)):
-        largest = max(largest, min(1.0, pairs[name].p * (len(tested) - i)))
-        corrected[name] = replace(pairs[name], p_holm=largest)
+    for i, name in enumerate(tested):
+        largest = max(largest, min(1.0, p[name] * (len(tested) - i)))
+        corrected[name] = largest
     return corrected
 
 
@@ -194,19 +221,17 @@ def best(
 
     Reports print them in bold.  The two-sided tests of a column are corrected for their number
     (Holm): of m rows none is told from the best by chance in more than ``level`` of all
-    columns.  Rows of fewer than ``MIN_PAIRS_TO_DIFFER`` replicates, which nothing can be told
-    apart from, stay out of it.  Empty where neither side is better, when fewer than two rows are
-    left, when one of them shares too few replicates with the best, and when none has enough for
-    so many tests (n pairs have no two-sided p below 2¹⁻ⁿ: six can tell one row from the best, not
-    two)."""
+    columns.  Rows of fewer than ``MIN_PAIRS`` replicates, which nothing can be told apart from,
+    stay out of it.  Empty where neither side is better, when fewer than two rows are left, and when
+    one of them shares too few replicates with the best."""
     summaries = {name: summarise(v.values()) for name, v in rows.items()}
-    means = {name: s.mean for name, s in summaries.items() if s.n >= MIN_PAIRS_TO_DIFFER}
+    means = {name: s.mean for name, s in summaries.items() if s.n >= MIN_PAIRS}
     if len(means) < 2 or better is None:
         return set()
     top = (min if better == "lower" else max)(means, key=lambda name: means[name])
-    against = holm({name: compare(rows[name], rows[top], overlap) for name in means if name != top})
+    against = holm(
+        {name: compare_means(rows[name], rows[top], overlap) for name in means if name != top}
+    )
     if any(math.isnan(pair.p) for pair in against.values()):
-        return set()
-    if not overlap and all(len(against) * 2 * 0.5**pair.n > level for pair in against.values()):
         return set()
     return {top} | {name for name, pair in against.items() if pair.p_holm > level}

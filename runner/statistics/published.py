@@ -51,13 +51,13 @@ class PublishedNumber:
     spread: float | None
     rounding: float
     se: float | None  # the standard error of the mean; None where no spread is printed
-    one_run: bool = False  # compare it with each of our runs, not with their mean
+    runs: int | None = None  # number behind the mean; None: not stated
     # for one run: the distance within which our mean agrees, for any values of the others
     within: float | None = None
 
     @classmethod
     def parse(
-        cls, text: str, in_se: float = 1.0, one_run: bool = False, within: float | None = None
+        cls, text: str, in_se: float = 1.0, runs: int | None = None, within: float | None = None
     ) -> PublishedNumber:
         """Reads ``mean`` or ``mean(spread)``; ``in_se``: standard errors in a unit of the spread.
 
@@ -76,9 +76,14 @@ class PublishedNumber:
             None if spread is None else float(spread),
             0.5 * 10.0**-decimals,
             None if spread is None else float(spread) * in_se,
-            one_run,
+            runs,
             within,
         )
+
+    @property
+    def one_run(self) -> bool:
+        """True if it is compared with each of our runs, not with their mean."""
+        return self.runs == 1
 
     @property
     def uncertainty(self) -> float:
@@ -126,10 +131,9 @@ class Published(BaseModel):
         in_se = 1.0
         if spread in ("sd", "iqr") and runs:
             in_se = (1 if spread == "sd" else 1 / IQR_IN_SD) / math.sqrt(runs)
-        one = runs == 1
         return {
             m: {
-                str(c): PublishedNumber.parse(str(v), in_se, one, info.data.get("within"))
+                str(c): PublishedNumber.parse(str(v), in_se, runs, info.data.get("within"))
                 for c, v in row.items()
             }
             for m, row in values.items()

@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from components.metrics.names import ScoreDirection
-from runner.statistics.paired_tests import MIN_REPLICATES, Summary
+from runner.statistics.paired_tests import LEVEL, MIN_REPLICATES, Summary, t_p
 from runner.statistics.published import PublishedNumber
+
+Word = Literal[
+    "agrees",
+    "agrees by construction",
+    "better",
+    "worse",
+    "differs",
+    "indicative",
+    "not comparable",
+    "not run",
+    "not published",
+]
 
 
 @dataclass(frozen=True)
@@ -16,20 +28,11 @@ class Verdict:
     """Ours against the published value: a word, the difference in SE, and why where the word needs
     it."""
 
-    word: Literal[
-        "agrees",
-        "agrees by construction",
-        "better",
-        "worse",
-        "differs",
-        "indicative",
-        "not comparable",
-        "not run",
-        "not published",
-    ]
+    word: Word
     # (ours − published)/√(SE² + SE²); None: the two cannot be compared
     in_se: float | None = None
     why: str = ""
+    p: float = math.nan  # that ours and the published value differ; NaN: not tested
 
     @property
     def kind(self) -> Literal["agrees", "better", "worse", ""]:
@@ -50,15 +53,16 @@ def judge(
     better: ScoreDirection | None,
     reason: str = "",
     by_construction: bool = False,
+    p: float | None = None,
 ) -> Verdict:
-    """Agrees: within 2 combined SE; where neither side is better it differs otherwise.  ``reason``
-    is why the two cannot be compared (or why ours is missing).
+    """Agrees: the two-sided p of Student's t is above 5 %; where neither side is better it differs
+    otherwise.  ``reason`` is why the two cannot be compared (or why ours is missing).
 
     A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A
-    number of a single run agrees where it lies among ours, however they are spread: of n + 1 alike
-    it is the least or the largest with probability 2/(n + 1).  Where the table says ``within``, it
-    also agrees if our mean is as near as that.  Fewer than five replicates are indicative.
-    ``by_construction``: settings were chosen in view of the printed number."""
+    number of a single run is compared with one of ours.  Where the table says ``within``, it also
+    agrees if our mean is as near as that.  Fewer than five replicates are indicative.
+    ``by_construction``: settings were chosen in view of the printed number; ``p``: corrected for the
+    other numbers of the table."""
     if ours is None:
         return Verdict("not run", why=reason)
     if published is None:
@@ -69,17 +73,33 @@ def judge(
         return Verdict("not comparable", why="no replicate gave a finite score")
     if ours.se is None:
         return Verdict("not comparable", why="one replicate has no standard error")
-    # one of ours has this standard deviation
-    of_a_run = ours.se * math.sqrt(ours.n) if published.one_run else 0.0
-    combined = math.hypot(max(published.uncertainty, of_a_run), ours.se)
-    in_se = (ours.mean - published.mean) / combined
-    among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
-    if published.within is not None:
-        among = among or abs(ours.mean - published.mean) <= published.within
+    in_se, freedom = _measure(published, ours, ours.se)
     if ours.n < MIN_REPLICATES:
         return Verdict("indicative", in_se, f"{ours.n} replicates")
-    if among if published.one_run else abs(in_se) <= 2.0:
-        return Verdict("agrees by construction" if by_construction else "agrees", in_se, ours.note)
-    if better is None:
-        return Verdict("differs", in_se, ours.note)
-    return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, ours.note)
+    p = t_p(in_se, freedom) if p is None else p
+    is_near = abs(ours.mean - published.mean) <= (published.within or 0.0)
+    if p > LEVEL or is_near:
+        word: Word = "agrees by construction" if by_construction else "agrees"
+    elif better is None:
+        word = "differs"
+    else:
+        word = "better" if (in_se < 0) == (better == "lower") else "worse"
+    return Verdict(word, in_se, ours.note, p)
+
+
+def _measure(published: PublishedNumber, ours: Summary, se: float) -> tuple[float, float]:
+    """Ours less the published value in their combined SE, and the degrees of freedom of its t test:
+    those of ours for a number of one run, else after Welch (1947) and Satterthwaite (1946).
+
+    Printed runs of unknown number count for as many as ours."""
+    # one of ours has this standard deviation
+    of_a_run = se * math.sqrt(ours.n) if published.one_run else 0.0
+    combined = math.hypot(max(published.uncertainty, of_a_run), se)
+    in_se = (ours.mean - published.mean) / combined
+    if published.one_run:
+        return in_se, ours.n - 1
+    known = (
+        0.0 if published.se is None else published.se**4 / max(1, (published.runs or ours.n) - 1)
+    )
+    spread = se**4 / (ours.n - 1) + known
+    return in_se, combined**4 / spread if spread else math.inf

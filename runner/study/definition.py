@@ -92,7 +92,7 @@ class StudyDefinition(StrictModel):
         return [*self.figures, *self.evolutions, *self.spreads, *self.ranks]
 
     def overlap(self, column: str, data: str) -> float:
-        """Test rows over training rows of overlapping splits; 0: replicates do not overlap."""
+        """ρ/(1 − ρ) for the correlation ρ of overlapping splits; 0: replicates do not overlap."""
         if self.splits is None or (self.splits.data and data not in self.splits.data):
             return 0.0
         return self.splits.overlap(column)

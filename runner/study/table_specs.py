@@ -144,8 +144,9 @@ class Splits(StrictModel):
     overlapping: Literal[True] = True  # replicates share rows
     # share of the rows that are tested: 0.1 for nine to one
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
-    # or rows tested, where a grid key (the columns) has the number of training rows
+    # or rows tested and rows in all, where a grid key (the columns) has the number of training rows
     test_rows: PositiveInt | None = None
+    pool_rows: PositiveInt | None = None
     data: list[str] = []  # names of the data that are split; []: all
 
     @model_validator(mode="after")
@@ -154,10 +155,17 @@ class Splits(StrictModel):
             raise ValueError(
                 "splits: give test_share, or test_rows where columns are training rows"
             )
+        if (self.test_rows is None) != (self.pool_rows is None):
+            raise ValueError("splits: give test_rows and pool_rows, or neither")
         return self
 
     def overlap(self, column: str) -> float:
-        """Test rows over training rows."""
+        """ρ/(1 − ρ) for the correlation ρ of two replicates: the share of tested rows (Nadeau and
+        Bengio, 2003), or, for sets drawn from a larger pool, the share of it that the larger of both
+        sets has; two sets share that many of their rows, which bounds the correlation of scores that
+        are sums of what rows contribute."""
         if self.test_share is not None:
-            return self.test_share / (1.0 - self.test_share)
-        return float(self.test_rows or 0) / float(column)
+            rho = self.test_share
+        else:
+            rho = max(float(self.test_rows or 0), float(column)) / float(self.pool_rows or 1)
+        return rho / (1.0 - rho)

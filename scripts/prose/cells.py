@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from runner.record.checks import join_failures
 from runner.report.scores.cells import mark_failures
-from runner.statistics.paired_tests import MIN_REPLICATES, PairedDifference, compare
+from runner.statistics.paired_tests import MIN_REPLICATES, PairedDifference, compare_means
 from scripts.prose.estimate import Estimate
 from scripts.prose.scores import Found, ProseError
 
@@ -42,7 +42,7 @@ def count_finite(found: Found) -> int:
 
 def pair_cells(first: Found, second: Found) -> PairedDifference:
     """The difference of two cells, replicate by replicate."""
-    pair = compare(first.cell.values, second.cell.values, first.cell.overlap)
+    pair = compare_means(first.cell.values, second.cell.values, first.cell.overlap)
     if pair.n == 0:
         raise ProseError(f"{first} and {second}: no common replicate")
     return pair
@@ -66,7 +66,7 @@ def estimate_ratio(first: Found, second: Found) -> Estimate:
     keys = [key for key in a if key in b]
     base = statistics.fmean(b[key] for key in keys)
     ratio = statistics.fmean(a[key] for key in keys) / base
-    rest = compare(a, {key: ratio * b[key] for key in keys}, first.cell.overlap)
+    rest = compare_means(a, {key: ratio * b[key] for key in keys}, first.cell.overlap)
     se = None if rest.se is None else abs(rest.se / base)
     return replace(difference, value=ratio, se=se, digits=2, signed=False)
 

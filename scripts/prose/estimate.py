@@ -20,6 +20,7 @@ class Estimate:
     signed: bool = False
     decimals: int | None = None  # None: as the SE asks for
     unit: str = ""
+    is_bold: bool = False  # a difference whose test says that there is one
 
     @property
     def marks(self) -> str:
@@ -59,4 +60,5 @@ class Estimate:
         if not math.isfinite(self.value):
             return f"not finite{self.marks}"
         error = f" ± {self.se:,.{self.places}f}" if self.has_se else ""
-        return f"{self.format_value(self.places)}{error}{self.unit}{self.marks}"
+        text = f"{self.format_value(self.places)}{error}{self.unit}{self.marks}"
+        return f"**{text}**" if self.is_bold else text

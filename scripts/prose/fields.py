@@ -3,11 +3,12 @@
 A field is a Jinja expression of functions of keys, and of filters::
 
     {{ score(K) }}                         mean ± SE (median ± SE where the table shows medians)
-    {{ diff(K, L) }} {{ ratio(K, L) }}     K less L, K over L, paired by replicate, ± SE
+    {{ diff(K, L) }} {{ ratio(K, L) }}     K less L, K over L, paired by replicate, ± SE; of several
+                                           differences those with corrected p ≤ 5 % are in bold
     {{ mean(K) }}                          the mean, where the table shows medians
     {{ n(K) }}                             number of replicates
     {{ printed(K) }} {{ verdict(K) }} {{ apart(K) }}   the published number, its verdict, ours less it in SE
-    {{ in_se(K, L) }} {{ p(K, L) }}        the difference in SE; p of its two-sided test
+    {{ ahead(K, L) }} {{ behind(K, L) }} {{ undecided(K, L) }} {{ level(K, L, 0.01) }}   words with tests: scripts.prose.claims
     {{ wins(K, L) }}                       replicates in which K is better than L: 17 of 20
     {{ rank(K) }} {{ ranks(K) }} …         mean ranks: scripts.prose.ranks
     {{ score(K) | table }}                 rows by columns of all cells that K matches, as a Markdown
@@ -18,6 +19,7 @@ A field is a Jinja expression of functions of keys, and of filters::
     {{ score(K) | agree }}                 how many verdicts are "agrees", of those that compare: 98 of 104
     {{ … | show(decimals=3, percent=true) }}   three decimals; as a percentage
     [print: 0.89] [setting: 100 runs]      a number of print, a setting: shown as it is
+    [words: a better prior]                a comparison that is not one of scores: shown as it is
     [missing: words | study]               shown nowhere; a line of missing.md
 
 K, L: ``"study:row:column:table"``, see scripts.prose.scores.  ``†``: a run behind the number failed one
@@ -28,19 +30,21 @@ with 1.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from jinja2 import Environment, StrictUndefined, TemplateError
 
 from runner.record.checks import join_failures
 from runner.report.scores.cells import mark_failures
-from scripts.prose import cells
+from scripts.prose import cells, claims
 from scripts.prose.cells import Scores
 from scripts.prose.filters import FILTERS
 from scripts.prose.ranks import find_diagram, find_diagrams, format_rank, tabulate_ranks
-from scripts.prose.scores import Found, Lookup, ProseError
+from scripts.prose.scores import Lookup, ProseError
 
 FIELD = re.compile(r"\{\{(.+?)\}\}", re.S)
-MARKER = re.compile(r"\[(print|setting|missing): ([^\]]+)\]")
+MARKER = re.compile(r"\[(print|setting|words|missing): ([^\]]+)\]")
+CLAIMS = ("ahead", "behind", "undecided")
 EXPRESSIONS = Environment(undefined=StrictUndefined)
 EXPRESSIONS.filters |= FILTERS
 
@@ -63,8 +67,7 @@ class Functions:
 
     def diff(self, key: str, other: str) -> Scores:
         """Cells of a key less their partners."""
-        pairs = self.lookup.find_pairs(key, other)
-        return Scores([first for first, _ in pairs], [cells.estimate_difference(*p) for p in pairs])
+        return claims.mark_tested(self.lookup, self.lookup.find_pairs(key, other))
 
     def ratio(self, key: str, other: str) -> Scores:
         """Cells of a key over their partners."""
@@ -89,22 +92,14 @@ class Functions:
     def apart(self, key: str) -> str:
         """Ours less the published number, in its SE."""
         self.printed(key)
-        return format_in_se(self.lookup.find_one(key).cell.verdict.in_se or 0.0)
-
-    def in_se(self, key: str, other: str) -> str:
-        """The difference of two cells in its SE."""
-        pair = self.lookup.find_pair(key, other)
-        return format_in_se(cells.pair_cells(*pair).in_se) + mark_doubt(*pair)
-
-    def p(self, key: str, other: str) -> str:
-        """p of the test that two cells do not differ."""
-        pair = self.lookup.find_pair(key, other)
-        return f"{cells.pair_cells(*pair).p:.2g}{mark_doubt(*pair)}"
+        in_se = self.lookup.find_one(key).cell.verdict.in_se or 0.0
+        return f"{in_se:+.1f} SE".replace("-", "−")
 
     def wins(self, key: str, other: str) -> str:
         """Replicates in which the first cell is better."""
-        pair = self.lookup.find_pair(key, other)
-        return cells.count_wins(*pair) + mark_doubt(*pair)
+        (pair,) = self.lookup.find_pairs(key, other)
+        failed = join_failures(*(found.cell.failed for found in pair))
+        return cells.count_wins(*pair) + mark_failures(failed)
 
     def rank(self, key: str) -> str:
         """Mean rank of a row."""
@@ -123,16 +118,6 @@ class Functions:
         return find_diagram(self.lookup, key).critical
 
 
-def format_in_se(difference: float) -> str:
-    """``+2.1 SE``."""
-    return f"{difference:+.1f} SE".replace("-", "−")
-
-
-def mark_doubt(first: Found, second: Found) -> str:
-    """† or ¶ if a run behind one of two cells failed a check."""
-    return mark_failures(join_failures(first.cell.failed, second.cell.failed))
-
-
 def fill_field(text: str, lookup: Lookup) -> str:
     """One field, without its braces.
 
@@ -141,6 +126,8 @@ def fill_field(text: str, lookup: Lookup) -> str:
     """
     functions = Functions(lookup)
     words = {name: getattr(functions, name) for name in vars(Functions) if name[0] != "_"}
+    words |= {word: partial(claims.claim, lookup, word) for word in CLAIMS}
+    words["level"] = partial(claims.claim_level, lookup)
     try:
         expression = EXPRESSIONS.compile_expression(text.strip(), undefined_to_none=False)
         return str(expression(words))

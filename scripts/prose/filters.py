@@ -66,8 +66,6 @@ def tabulate(scores: Scores) -> str:
     texts: dict[str, dict[str, str]] = {}
     for found, estimate in zip(scores.cells, scores.estimates, strict=True):
         text = str(estimate)
-        if estimate.signed and estimate.value == 0.0 and estimate.se == 0.0:
-            text = "–"  # a row less itself
         if found.cell.number is not None and not estimate.signed:
             text += f"<br><sub>{found.cell.number.text}</sub>"
         row = texts.setdefault(found.cell.row.name, {})

@@ -1,4 +1,4 @@
-"""Numbers typed by hand in prose of results, in digits and in words."""
+"""Numbers typed by hand in prose of results, in digits and in words, and comparisons without a test."""
 
 from __future__ import annotations
 
@@ -57,6 +57,19 @@ WORDS = re.compile(
     re.I,
 )
 
+# words that compare, and functions of fields whose tests support them
+CLAIM = re.compile(
+    r"\b(?:ahead|behind|better|worse|beats?|outperforms?|leads?|superior|told apart"
+    r"|level(?: with\b|(?=[,;:)])))\b|\blevel\)",
+    re.I,
+)
+SUPPORT = re.compile(r"\b(?:ahead|behind|undecided|level|ranks?|critical)\(")
+SENTENCE = re.compile(r"(?:[^.;|\n]|\.(?=\S)|\n(?![\n|#-]))+")
+NO_PROSE = re.compile(
+    rf"^```.*?^```|^    [^\n]*|`[^`\n]*`|\"[^\"\n]*\"|\]\([^)]*\)|{FIELD.pattern}|{MARKER.pattern}",
+    re.M | re.S,
+)
+
 
 def _blank(match: re.Match[str]) -> str:
     return match[0] if BARE.fullmatch(match[0]) else re.sub(r"[^\n]", " ", match[0])
@@ -74,3 +87,14 @@ def find_hand_typed(template: str) -> list[tuple[int, str]]:
     text = blank_allowed(template)
     matches = sorted([*DIGIT.finditer(text), *WORDS.finditer(text)], key=re.Match.start)
     return [(text.count("\n", 0, match.start()) + 1, match[0]) for match in matches]
+
+
+def find_untested(template: str) -> list[tuple[int, str]]:
+    """Line and word of every comparison in a sentence without a field that tests it."""
+    text = NO_PROSE.sub(lambda match: re.sub(r"[^\n]", "\0", match[0]), template)
+    claims = []
+    for sentence in SENTENCE.finditer(text):
+        claim = CLAIM.search(sentence[0])
+        if claim and not SUPPORT.search(template, *sentence.span()):
+            claims.append((text.count("\n", 0, sentence.start() + claim.start()) + 1, claim[0]))
+    return claims

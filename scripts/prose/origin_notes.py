@@ -1,25 +1,49 @@
-"""Kept scores that are to be made again: no commit, or a commit with uncommitted changes."""
+"""Kept scores that are to be made again: their code had uncommitted changes, or its commit is unknown
+or outside the history.
+
+``lost_commits.txt`` lists those that were found when the history was first checked; a name leaves it when
+its scores are made again, and none is added.
+"""
 
 from __future__ import annotations
 
+import re
+import subprocess
 from functools import cache
 from pathlib import Path
 
-from runner.report.context import INCLUDED
+from runner.report.context import EARLIER_SCORES_PREFIX, INCLUDED
 from runner.report.origin import Origin, origin_path, read_origin
 from scripts.prose.scores import list_scores
 
 DIRTY = "with uncommitted changes"
-EARLIER = "of earlier scores: code"
+COMMIT = re.compile(r"\b[0-9a-f]{10}\b")
+LOST = "lost_commits.txt"
 
 
-def _find_code(origin: Origin) -> str:
-    """Commits behind the scores; of earlier ones where the page has some of them."""
-    code = dict(origin.provenance).get("code", "–")
-    if DIRTY not in code and any(INCLUDED in note for note in origin.notes):
-        earlier = (commit for key, commit in origin.provenance if key == EARLIER)
-        return next((commit for commit in earlier if DIRTY in commit), code)
-    return code
+@cache
+def read_history() -> frozenset[str]:
+    """Abbreviated commits that led to this one; empty outside of a repository."""
+    call = ["git", "rev-list", "--abbrev-commit", "--abbrev=10", "HEAD"]
+    done = subprocess.run(
+        call, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return frozenset(done.stdout.split())
+
+
+def find_fault(origin: Origin) -> str:
+    """Why scores are to be made again; empty: all are of commits of the history."""
+    included = any(INCLUDED in note for note in origin.notes)
+    keys = ["code", f"{EARLIER_SCORES_PREFIX}code"] if included else ["code"]
+    code = ", ".join(value for key, value in origin.provenance if key in keys)
+    if DIRTY in code:
+        return f"code {code}" if len(code) < 80 else f"some runs {DIRTY}"
+    commits = COMMIT.findall(code)
+    history = read_history()
+    lost = [commit for commit in commits if history and commit not in history]
+    if lost:
+        return f"commit {', '.join(lost)} outside the history"
+    return "" if commits else "commit not kept"
 
 
 @cache
@@ -28,10 +52,19 @@ def find_reruns(folder: Path) -> dict[str, str]:
     reruns = {}
     for name, scores in list_scores(folder).items():
         path = origin_path(scores)
-        origin = read_origin(path) if path.is_file() else None
-        code = _find_code(origin) if origin else "–"
-        if DIRTY in code:
-            reruns[name] = f"code {code}" if len(code) < 80 else f"some runs {DIRTY}"
-        elif not any(character.isdigit() for character in code):
-            reruns[name] = "commit not kept"
-    return reruns
+        reruns[name] = find_fault(read_origin(path) if path.is_file() else Origin())
+    return {name: why for name, why in reruns.items() if why}
+
+
+def check_commits(folder: Path) -> list[str]:
+    """Errors: scores of unknown code that ``lost_commits.txt`` does not list, names in it that are to go."""
+    path = folder / LOST
+    known = set(path.read_text(encoding="utf-8").split() if path.is_file() else [])
+    reruns = find_reruns(folder)
+    return [
+        *(f"{name}: {why}; run it again" for name, why in reruns.items() if name not in known),
+        *(
+            f"{LOST}: {name} is of a known commit, delete it"
+            for name in sorted(known - set(reruns))
+        ),
+    ]

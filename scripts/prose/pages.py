@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scripts.pages import render
 from scripts.prose.fields import FIELD, MARKER, fill_field
-from scripts.prose.hand_typed import find_hand_typed
+from scripts.prose.hand_typed import find_hand_typed, find_untested
 from scripts.prose.origin_notes import find_reruns
 from scripts.prose.scores import FOLDER, Lookup, ProseError
 
@@ -16,7 +16,7 @@ KEPT = ("replicates", "ranks")  # scores of a study, ranks of a calibration
 DAGGER = "† a run behind this number failed one of its checks"
 SHORT = "¶ a run behind this number was too short: it failed only checks that more steps would pass"
 FEW = "‡ fewer than five replicates: indicative"
-BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)  # on pages of studies
+CERTAIN = "bold differences: p ≤ 0.05 by Student's t, corrected by Holm for all tests of the table"
 NOTICE = "<!-- made by make results from {name}: edit that file -->\n"
 PIECE = re.compile(  # code, a field or a marker
     rf"^```.*?^```|^(?:    [^\n]*\n)+|`[^`\n]*`|\$[^$]+\$|{FIELD.pattern}|{MARKER.pattern}",
@@ -47,12 +47,6 @@ def list_templates(folder: Path = FOLDER) -> list[Path]:
     return sorted([*folder.glob("*.md.in"), *folder.glob("chapters/*.md.in")])
 
 
-def list_untemplated(folder: Path = FOLDER) -> list[Path]:
-    """Pages of prose without a template: their numbers are typed by hand."""
-    pages = [folder / "README.md", *sorted(folder.glob("chapters/*.md"))]
-    return [page for page in pages if not page.with_name(page.name + ".in").is_file()]
-
-
 def list_unscored(folder: Path = FOLDER) -> list[Path]:
     """Pages whose numbers come from nowhere: neither kept scores nor a template."""
     lists = {"missing.md", "printed.md", "cost.md"}
@@ -62,25 +56,6 @@ def list_unscored(folder: Path = FOLDER) -> list[Path]:
         if not page.with_name(page.name + ".in").is_file()
         and not (page.parent == folder and page.name in lists)
         and not any(page.with_name(f"{page.stem}_{kept}.csv").is_file() for kept in KEPT)
-        and page not in list_untemplated(folder)
-    ]
-
-
-def find_typed_pages(folder: Path = FOLDER) -> list[str]:
-    """Errors: pages with numbers that neither kept scores nor a template gives."""
-    errors = [
-        f"{path.name}: {number} is typed by hand"
-        for path in sorted(folder.glob("*.md"))
-        for piece in BY_HAND.findall(path.read_text(encoding="utf-8"))
-        for _, number in find_hand_typed(piece)
-    ]
-    for page in list_untemplated(folder):
-        count = len(find_hand_typed(page.read_text(encoding="utf-8")))
-        if count:
-            errors.append(f"{page.name}: {count} numbers typed by hand, and no {page.name}.in")
-    return errors + [
-        f"{page.relative_to(folder)}: neither kept scores nor a template"
-        for page in list_unscored(folder)
     ]
 
 
@@ -90,6 +65,10 @@ def make_page(template: Path, folder: Path = FOLDER) -> Page:
     page = Page(template.with_suffix(""), "")
     for number, text in find_hand_typed(source):
         page.errors.append(f"{template.name}, line {number}: {text} is typed by hand")
+    for number, word in find_untested(source):
+        page.errors.append(
+            f"{template.name}, line {number}: {word!r} without a field that tests it"
+        )
     lookup = Lookup(folder)
 
     def replace(match: re.Match[str]) -> str:
@@ -115,6 +94,8 @@ def _insert_legend(body: str, lookup: Lookup, folder: Path) -> str:
     """The page with the meaning of its marks, and the scores that are to be made again."""
     lines = []
     marks = [words for words in (DAGGER, SHORT, FEW) if words[0] in body]
+    if re.search(r"\| \*\*[+−]", body):
+        marks.append(CERTAIN)
     if marks:
         lines.append(f"Numbers: mean ± standard error over replicates. {'; '.join(marks)}.")
     reruns = [name for name in sorted(lookup.used) if name in find_reruns(folder)]

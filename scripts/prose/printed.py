@@ -17,13 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError, nearest
-from runner.report.results import layout_cell
 from runner.report.scores.earlier import PLACE
 from runner.statistics.paired_tests import MIN_REPLICATES
 from runner.statistics.published import Published, load_published
 from scripts.prose.fields import MARKER
 from scripts.prose.hand_typed import find_hand_typed
-from scripts.prose.scores import FOLDER, list_scores, load_scores
+from scripts.prose.scores import FOLDER, list_scores, load_tables
 
 REASONS = "printed_reasons.yaml"
 OTHER_PAPERS = ("gal_mc_dropout_uci",)  # shown next to our scores, but of none of the documents
@@ -153,19 +152,13 @@ def _list_scored(
     name: str, folder: Path, published: Mapping[str, Published]
 ) -> Iterator[tuple[str, str, str, str, int, str]]:
     """Rows of a study next to printed numbers."""
-    study, kept = load_scores(folder, name)
-    rows = {row.name: row for row in study.rows}
-    tables = {spec.name: spec for spec in study.tables}
-    for table, row_name, column in kept.by_place:
-        spec = tables[table]
-        row = rows[row_name]
-        print_column = spec.published_column or column
-        numbers = published.get(spec.published or "")
-        if numbers and print_column in numbers.values.get(row.published_label, {}):
-            laid = layout_cell(study, spec, row, column, kept, numbers)
-            if laid.summary is not None and laid.summary.n:
-                place = (numbers.name, row.published_label, print_column)
-                yield (*place, name, laid.summary.n, laid.verdict.word)
+    for laid in load_tables(folder, name).values():
+        numbers = laid.published
+        for cell in laid.cells if numbers and numbers.name in published else ():
+            if cell.number is not None and cell.summary is not None and cell.summary.n:
+                print_column = laid.spec.published_column or cell.column
+                place = (numbers.name, cell.row.published_label, print_column)
+                yield (*place, name, cell.summary.n, cell.verdict.word)
 
 
 def check_reason(reason: Reason, tables: list[str]) -> Iterator[str]:

@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 
 from runner.record.checks import join_failures
 from runner.report.figures.ranks import collect_blocks, critical_difference, rank
-from runner.report.results import layout_table
 from runner.report.scores.cells import TableLayout, mark_failures
 from runner.study.figure_specs import RankSpec
 from scripts.pages import format_table
 from scripts.prose.estimate import Estimate
-from scripts.prose.scores import Lookup, ProseError, load_scores
+from scripts.prose.scores import Lookup, ProseError, load_scores, load_tables
 
 DIGITS = 2
 
@@ -81,8 +80,8 @@ def find_diagram(lookup: Lookup, key: str) -> Diagram:
 @functools.cache
 def _read_diagrams(folder: Path, name: str) -> list[Diagram]:
     """The diagrams of a study that have kept scores."""
-    study, kept = load_scores(folder, name)
-    laid = {table.spec.name: table for table in layout_table(study, None, kept)}
+    study, _ = load_scores(folder, name)
+    laid = load_tables(folder, name)
     diagrams = []
     for spec in study.ranks:
         table = laid[spec.table]

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from runner.errors import nearest
 from runner.report.origin import Kept, Origin, origin_path, read_kept_scores, read_origin
-from runner.report.results import layout_cell
-from runner.report.scores.cells import Cell
-from runner.statistics.published import load_published
+from runner.report.results import layout_table
+from runner.report.scores.cells import Cell, TableLayout
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.table_specs import TableSpec
 
@@ -34,15 +33,21 @@ class Found:
     """A cell with its table."""
 
     cell: Cell
-    spec: TableSpec
+    table: TableLayout
     parts: Parts
+
+    @property
+    def spec(self) -> TableSpec:
+        """How its table is laid out."""
+        return self.table.spec
 
     def __str__(self) -> str:
         return ":".join(self.parts)
 
     def centre_on(self, centre: str) -> Found:
         """The cell as a table of means or of medians shows it."""
-        return replace(self, spec=self.spec.model_copy(update={"centre": centre}))
+        spec = self.spec.model_copy(update={"centre": centre})
+        return replace(self, table=replace(self.table, spec=spec))
 
     def rename_column(self, column: str) -> Found:
         """The cell in another column of a table."""
@@ -69,6 +74,19 @@ def load_scores(folder: Path, name: str) -> tuple[StudyDefinition, Kept]:
     origin = read_origin(path) if path.is_file() else Origin()
     study = load_study(origin.study or name)
     return study, read_kept_scores({name: scores}, study)
+
+
+@cache
+def load_tables(folder: Path, name: str) -> dict[str, TableLayout]:
+    """Tables of a study's kept scores by name."""
+    study, kept = load_scores(folder, name)
+    return {laid.spec.name: laid for laid in layout_table(study, None, kept)}
+
+
+def clear_caches() -> None:
+    """Forget scores that were read."""
+    load_scores.cache_clear()
+    load_tables.cache_clear()
 
 
 def _matching(pattern: str, names: list[str], what: str) -> list[str]:
@@ -108,19 +126,17 @@ class Lookup:
     def find_parts(self, parts: Parts) -> list[Found]:
         """As ``find``, for a key that is read."""
         name, row, column, table = parts
-        study, kept = load_scores(self.folder, name)
+        tables = load_tables(self.folder, name)
         self.used.add(name)
-        specs = {spec.name: spec for spec in study.tables}
-        rows = {each.name: each for each in study.rows}
         found = []
-        for spec in map(specs.__getitem__, _matching(table, list(specs), f"{name}: table")):
-            columns = _matching(column, study.columns(spec), f"{name}: column")
-            published = load_published(spec.published) if spec.published else None
-            for row_name in _matching(row, list(rows), f"{name}: row"):
-                for each in columns:
-                    cell = layout_cell(study, spec, rows[row_name], each, kept, published)
-                    if cell.values:
-                        found.append(Found(cell, spec, (name, row_name, each, spec.name)))
+        for laid in (tables[each] for each in _matching(table, list(tables), f"{name}: table")):
+            columns = _matching(column, laid.columns, f"{name}: column")
+            rows = _matching(row, [each.name for each, _ in laid.rows], f"{name}: row")
+            found += [
+                Found(cell, laid, (name, cell.row.name, cell.column, laid.spec.name))
+                for cell in laid.cells
+                if cell.values and cell.row.name in rows and cell.column in columns
+            ]
         if not found:
             raise ProseError(f"{':'.join(parts)}: no kept score")
         return found
@@ -139,10 +155,6 @@ class Lookup:
         return self.find_parts((study, row, column, table))[0]
 
     def find_pairs(self, key: str, other: str) -> list[tuple[Found, Found]]:
-        """All cells of a key, each with its partner."""
-        return [(first, self.find_partner(other, first)) for first in self.find(key)]
-
-    def find_pair(self, key: str, other: str) -> tuple[Found, Found]:
-        """The one cell of a key, and its partner."""
-        first = self.find_one(key)
-        return first, self.find_partner(other, first)
+        """All cells of a key, each with its partner, without pairs of a cell with itself."""
+        pairs = [(first, self.find_partner(other, first)) for first in self.find(key)]
+        return [pair for pair in pairs if pair[0].parts != pair[1].parts]

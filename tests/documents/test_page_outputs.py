@@ -5,11 +5,11 @@ import re
 import pytest
 from support.runs.printed_commands import ROOT, printed
 
-from runner.report import results
 from scripts import readme_table
 from scripts.outputs.__main__ import PAGES, build_environment, run_command
 from scripts.outputs.comparison import is_same_output, select_lines
 from scripts.outputs.parts import Output, fill, find_outputs, parse
+from scripts.prose.scores import clear_caches
 
 OUTPUTS = [(page, output) for page in PAGES for output in find_outputs(page.read_text("utf-8"))]
 
@@ -50,23 +50,19 @@ def test_every_method_page_has_an_output():
     assert shown == set(PAGES)
 
 
-def test_the_table_of_readme_is_what_its_scores_give(monkeypatch):
-    monkeypatch.setattr(results, "_compare_column", lambda *_: None)  # bold type takes seconds
-    readme_table.load_tables.cache_clear()
+def test_the_table_of_readme_is_what_its_scores_give():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"<!-- results: make results -->\n{readme_table.table()}<!-- end -->\n" in text
-    cell = readme_table.find_cell(readme_table.ENTRIES[0])
+    cell = readme_table.find_cell(readme_table.ENTRIES[0]).cell
     cell.values = {key: value + 1.0 for key, value in cell.values.items()}
     assert readme_table.table() not in text
+    clear_caches()
 
 
-def test_every_panel_of_the_picture_has_numbers(monkeypatch):
-    monkeypatch.setattr(results, "_compare_column", lambda *_: None)
-    readme_table.load_tables.cache_clear()
+def test_every_panel_of_the_picture_has_numbers():
     for entry in readme_table.ENTRIES:
         labels = [label for label, _ in readme_table.panel_cells(entry)]
         assert len(labels) == len(set(labels)) >= 6, entry.study
-    readme_table.load_tables.cache_clear()
     assert readme_table.PICTURE.is_file()
 
 

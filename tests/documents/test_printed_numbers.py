@@ -11,7 +11,7 @@ import pytest
 from runner.statistics.published import Published, load_published
 from scripts.prose import printed
 from scripts.prose.printed_page import make_printed
-from scripts.prose.scores import FOLDER, load_scores
+from scripts.prose.scores import FOLDER, clear_caches
 
 Q = "Q-learning, β = 0.4, ε = 0.01"
 FPQ = "FPQ-learning, β = 0.4, ε = 0.01"
@@ -30,13 +30,13 @@ def folder(tmp_path, monkeypatch):
     tables = [load_published("gallego_figure_4_8")]
     monkeypatch.setattr(printed, "list_tables", lambda: tables)
     write_reasons(tmp_path)
-    load_scores.cache_clear()
+    clear_caches()
     yield tmp_path
-    load_scores.cache_clear()
+    clear_caches()
 
 
 def write_scores(folder, replicates: dict[str, int], study="blotto", table="reward"):
-    load_scores.cache_clear()
+    clear_caches()
     with (folder / f"{study}_replicates.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["table", "row", "column", "data", "seed", "replicate", "score"])
@@ -112,6 +112,7 @@ def test_make_results_writes_the_page_and_check_fails_without_a_reason(folder, m
     from scripts import results
 
     monkeypatch.setattr(results, "FOLDER", folder)
+    (folder / "lost_commits.txt").write_text("blotto\n", encoding="utf-8")
     (folder / "README.md.in").write_text("# Page\n", encoding="utf-8")
     write_scores(folder, {Q: 5, FPQ: 5})
     assert results.make_prose(check=False) == []
@@ -148,7 +149,7 @@ def test_as_many_replicates_as_print_has_are_enough(folder, monkeypatch):
 def test_scores_next_to_a_number_count_where_it_is_printed_again(folder, monkeypatch):
     names = ("boustati_table_6_1", "boustati_table_d_3")
     monkeypatch.setattr(printed, "list_tables", lambda: [load_published(name) for name in names])
-    load_scores.cache_clear()
+    clear_caches()
     shutil.copy(FOLDER / "air_quality_replicates.csv", folder)
     cells = printed.collect_cells(folder)
     assert len(cells) == 22

@@ -9,18 +9,20 @@ from pathlib import Path
 import pytest
 
 from runner.study.definition import load_study
+from scripts.prose import origin_notes
 from scripts.prose.fields import fill_field
 from scripts.prose.hand_typed import find_hand_typed
-from scripts.prose.pages import list_templates, list_untemplated, make_missing, make_page
+from scripts.prose.origin_notes import check_commits, find_reruns
+from scripts.prose.pages import list_templates, list_unscored, make_missing, make_page
 from scripts.prose.printed_page import NAME, make_printed
-from scripts.prose.scores import FOLDER, Lookup, ProseError, load_scores
+from scripts.prose.scores import FOLDER, Lookup, ProseError, clear_caches, load_scores
 
 KEY = "spoofed:Kalman, all:8:rmse"
 FIELD = 'RMSE {{{{ score("{}") }}}}'
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
     """Kept scores of one study: Kalman of five replicates, a failed check behind WoLF."""
     scores = {"Kalman, all": [1.0, 2.0, 3.0, 4.0, 5.0], "WoLF, all": [2.0, 2.0, 4.0, 4.0, 8.0]}
     with (tmp_path / "spoofed_replicates.csv").open("w", newline="", encoding="utf-8") as file:
@@ -33,9 +35,9 @@ def folder(tmp_path):
     doubted = {"table": "rmse", "row": "WoLF, all", "column": "8", "doubted": True, "why": ""}
     origin = {"provenance": [["code", "abc1234567"]], "cells": [doubted]}
     (tmp_path / "spoofed_origin.json").write_text(json.dumps(origin), encoding="utf-8")
-    load_scores.cache_clear()
-    yield tmp_path
-    load_scores.cache_clear()
+    monkeypatch.setattr(origin_notes, "read_history", lambda: frozenset({"abc1234567"}))
+    clear_caches()
+    return tmp_path
 
 
 def write_template(folder: Path, text: str) -> Path:
@@ -75,6 +77,56 @@ def write_template(folder: Path, text: str) -> Path:
 )
 def test_fields_by_hand(folder, text, expected):
     assert fill_field(text, Lookup(folder)) == expected
+
+
+@pytest.fixture
+def claims(folder):
+    """Two more rows: Kalman's plus about 1, and plus 1 with a spread, so that p is 0.017."""
+    with (folder / "spoofed_replicates.csv").open("a", encoding="utf-8") as file:
+        for row, more in {
+            "BPF": [0.9, 1.1, 1, 1.05, 0.95],
+            "t-BPF": [0.3, 0.6, 1, 1.4, 1.7],
+        }.items():
+            for r, value in enumerate(more):
+                file.write(f'rmse,"{row}, all",8,wiener_velocity,0,{r},{r + 1 + value}\n')
+    return Lookup(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f'ahead("{KEY}", ":BPF, all::")', "−1.00 ± 0.04, p < 0.001"),
+        (f'behind("spoofed:BPF, all:8:rmse", "{KEY}")', "+1.00 ± 0.04, p < 0.001"),
+        (f'undecided("{KEY}", ":t-BPF, all::")', "−1.0 ± 0.3, p 0.052"),
+        (f'undecided("{KEY}", "spoofed:Kalman, all:4:rmse")', "+0.5000‡, too few replicates"),
+        (f'level("{KEY}", ":BPF, all::", 1.1)', "−1.00 ± 0.04, with 95 % confidence within ±1.1"),
+        (f'ahead("{KEY}", ":t-BPF, all::")', "is undecided, not ahead: −1.0 ± 0.3, p 0.052"),
+        (f'behind("{KEY}", ":BPF, all::")', "is ahead, not behind"),
+        (f'undecided("{KEY}", ":BPF, all::")', "is ahead, not undecided"),
+        (f'level("{KEY}", ":BPF, all::", 1.0)', "may be 1.1 from"),
+    ],
+)
+def test_words_need_the_p_of_the_page(claims, text, expected):
+    """Of three tests 0.017 is the smallest p: 0.052 after Holm."""
+    if ", not" in expected or "may be" in expected:
+        with pytest.raises(ProseError, match=expected):
+            fill_field(text, claims)
+    else:
+        assert fill_field(text, claims) == expected
+
+
+def test_a_planted_comparison_is_caught(claims, monkeypatch, capsys):
+    from scripts import results
+
+    field = f'{{{{ ahead("{KEY}", ":t-BPF, all::") }}}}'
+    write_template(
+        claims.folder, f"Kalman is ahead ({field}). It is better. A [words: better] one."
+    )
+    monkeypatch.setattr(results, "FOLDER", claims.folder)
+    assert results.main(["--check", "--prose"]) == 1
+    out = capsys.readouterr().out
+    assert "README.md.in, line 3: 'better' without a field that tests it" in out
+    assert ":t-BPF, all:8:rmse is undecided, not ahead: −1.0 ± 0.3, p 0.052" in out
 
 
 def test_a_missing_score_is_caught(folder):
@@ -170,12 +222,9 @@ def test_what_is_missing_names_a_study(folder):
 
 
 def test_scores_of_uncommitted_code_are_named(folder):
-    from scripts.prose.origin_notes import find_reruns
-
     path = folder / "spoofed_origin.json"
     origin = {"provenance": [["code", "abc1234567 with uncommitted changes"]]}
     path.write_text(json.dumps(origin), encoding="utf-8")
-    find_reruns.cache_clear()
     page = make_page(write_template(folder, FIELD.format(KEY)), folder)
     assert "To be run again" in page.text
     assert "`spoofed`" in page.text
@@ -184,8 +233,6 @@ def test_scores_of_uncommitted_code_are_named(folder):
 def test_no_prose_of_results_has_a_number_typed_by_hand():
     for template in list_templates():
         assert find_hand_typed(template.read_text(encoding="utf-8")) == [], template.name
-    for page in list_untemplated():
-        assert find_hand_typed(page.read_text(encoding="utf-8")) == [], page.name
 
 
 @pytest.mark.parametrize("template", list_templates(), ids=lambda path: path.stem)
@@ -212,43 +259,27 @@ def test_every_printed_number_has_kept_scores_or_a_reason():
 
 
 def test_no_page_is_without_kept_scores_or_a_template(folder):
-    from scripts.prose.pages import find_typed_pages, list_unscored
-
     assert list_unscored() == []
     write_template(folder, "A.")
     (folder / "chapters").mkdir()
     for name in ("README", "missing", "printed", "sbc", "spoofed", "typed", "chapters/new"):
         (folder / f"{name}.md").write_text("0.42\n", encoding="utf-8")
     (folder / "sbc_ranks.csv").write_text("", encoding="utf-8")
-    assert [page.name for page in list_unscored(folder)] == ["typed.md"]
-    (folder / "more").mkdir()
-    (folder / "more" / "sbc.md").write_text("0.42\n", encoding="utf-8")
-    assert find_typed_pages(folder) == [
-        "new.md: 1 numbers typed by hand, and no new.md.in",
-        "more/sbc.md: neither kept scores nor a template",
-        "typed.md: neither kept scores nor a template",
-    ]
+    assert [page.name for page in list_unscored(folder)] == ["new.md", "typed.md"]
 
 
 def test_split_studies_correct_their_standard_errors():
-    assert load_study("sarcos_table").overlap("500", "sarcos-test-file") == 2.0
+    # 1,000 test rows and N training rows of one pool of 4,449
+    overlap = load_study("sarcos_table").overlap
+    assert overlap("500", "sarcos-test-file") == pytest.approx(1000 / 3449)
+    assert overlap("2000", "sarcos-test-file") == pytest.approx(2000 / 2449)
     assert load_study("sarcos_table").overlap("500", "sarcos-sim") == 0.0
     assert load_study("aadm_uci").overlap("boston", "uci") == pytest.approx(1 / 9)
     assert load_study("spoofed").overlap("8", "wiener_velocity") == 0.0
 
 
-def test_prose_written_by_hand_on_pages_of_studies_has_no_numbers():
-    from scripts.results import BY_HAND
-
-    for page in FOLDER.glob("*.md"):
-        for piece in BY_HAND.findall(page.read_text(encoding="utf-8")):
-            assert find_hand_typed(piece) == [], page.name
-
-
 @pytest.mark.parametrize("included", [True, False])
 def test_earlier_scores_of_uncommitted_code_are_named_where_they_are_included(folder, included):
-    from scripts.prose.origin_notes import find_reruns
-
     origin = {
         "provenance": [
             ["code", "abc1234567"],
@@ -257,9 +288,15 @@ def test_earlier_scores_of_uncommitted_code_are_named_where_they_are_included(fo
         "notes": ["5 scores of earlier reports (--with) are included"] if included else [],
     }
     (folder / "spoofed_origin.json").write_text(json.dumps(origin), encoding="utf-8")
-    find_reruns.cache_clear()
     assert ("spoofed" in find_reruns(folder)) is included
-    find_reruns.cache_clear()
+
+
+def test_scores_of_a_commit_outside_the_history_are_caught(folder):
+    origin = {"provenance": [["code", "abc1234567, def1234567"]]}
+    (folder / "spoofed_origin.json").write_text(json.dumps(origin), encoding="utf-8")
+    assert check_commits(folder) == ["spoofed: commit def1234567 outside the history; run it again"]
+    (folder / "lost_commits.txt").write_text("shaping\nspoofed\n", encoding="utf-8")
+    assert check_commits(folder) == ["lost_commits.txt: shaping is of a known commit, delete it"]
 
 
 @pytest.mark.slow  # a minute and a half

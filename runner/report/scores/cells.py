@@ -55,7 +55,7 @@ class Cell:
         ""  # how its scores differ from that protocol; they are compared with none
     )
     left_out: str = ""  # how earlier scores differ that are not among them
-    overlap: float = 0.0  # test rows over training rows, where splits overlap
+    overlap: float = 0.0  # ρ/(1 − ρ) for their correlation ρ, where splits overlap
     number: PublishedNumber | None = None
     bold: bool = False
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))

@@ -38,7 +38,7 @@ def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):
     assert re.search(r"\\quad published & +& .* & 0.15 \\pm 0.10", text)
     assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
     assert "Mean and standard error of n = 8 replicates. Bold: the best row of a column and" in text
-    assert "two-sided Wilcoxon signed-rank test, paired by replicate" in text
+    assert "two-sided t test, paired by replicate" in text
     lines = paired.read_text()
     assert r"sMDGP, as published & 1000 & 0.400 & 0.000 & 8 & $0.0078$ & $0.016$ \\" in lines
     assert "Mean difference from sMDGP, tuned over n pairs" in lines
@@ -56,7 +56,7 @@ def test_where_splits_overlap_captions_and_references_name_the_corrected_test(st
         text = (folder / f"{name}.tex").read_text()
         assert "Wilcoxon" not in text
         assert "two-sided t test" in text
-        assert "corrected for overlapping splits (Nadeau and Bengio, 2003)" in text
+        assert "corrected for splits that share rows (Nadeau and Bengio, 2003)" in text
     references = (folder / "references.bib").read_text()
     assert "nadeau2003" in references
     assert "holm1979" in references

@@ -42,7 +42,7 @@ def test_the_files_of_a_report(study, tmp_path, capsys):
         "default-src 'none'",
         "data:image/png;base64,",
         "Two &lt;sizes&gt; &amp; three models.",
-        ">-0.20(0.01)</button>",  # no bold of six pairs and two tests
+        "<b>-0.20(0.01)</b>",
         "1.28(0.07)",  # as printed
     ):
         assert text in html

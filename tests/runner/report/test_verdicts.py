@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from scipy import stats
 
 from runner import CONF
 from runner.errors import ConfigError
@@ -13,6 +14,8 @@ from runner.statistics.verdicts import judge
 from runner.study.table_specs import Row, TableSpec
 
 parse = PublishedNumber.parse
+# of Student's t for SE of 0.24 and 0.1, both of five runs
+BORDER = stats.t.isf(0.025, 0.26**4 / (0.24**4 / 4 + 0.1**4 / 4))
 TABLE = {"name": "t", "source": "s", "where": "w", "caption": "c", "metric": "m", "better": "higher", "data": "d",
          "columns": "dataset", "protocol": "p"}  # fmt: skip
 
@@ -29,15 +32,23 @@ def read_number(text, **facts):
         (-0.30, 0.10, "lower", "better"),
         (0.60, 0.10, "higher", "better"),
         (-0.30, 0.10, "higher", "worse"),
-        # √(0.1² + 0.24²) = 0.26, twice that is the border
-        (0.15 + 0.52 - 1e-9, 0.24, "lower", "agrees"),
-        (0.15 + 0.52 + 1e-9, 0.24, "lower", "worse"),
+        # √(0.1² + 0.24²) = 0.26 with 5.35 degrees of freedom: twice that is p = 0.098
+        (0.15 + 0.26 * (BORDER - 1e-9), 0.24, "lower", "agrees"),
+        (0.15 + 0.26 * (BORDER + 1e-9), 0.24, "lower", "worse"),
     ],
 )
-def test_verdict_by_two_combined_standard_errors(mean, se, better, word):
+def test_verdict_by_the_t_of_welch_and_satterthwaite(mean, se, better, word):
     verdict = judge(parse("0.15(0.10)"), Summary(mean, se, 5), better)
     assert verdict.word == word
     assert verdict.in_se == pytest.approx((mean - 0.15) / math.sqrt(0.1**2 + se**2))
+
+
+def test_verdicts_of_a_table_are_corrected_for_their_number():
+    number, ours = parse("0.500(0.010)"), Summary(0.53, 0.01, 20)
+    own = judge(number, ours, "lower")
+    corrected = judge(number, ours, "lower", p=2 * own.p)
+    assert own.p == pytest.approx(2 * stats.t.sf(0.03 / math.hypot(0.01, 0.01), 38))
+    assert [own.word, corrected.word, corrected.p] == ["worse", "agrees", 2 * own.p]
 
 
 NUMBER = parse("0.31(0.03)")
@@ -97,10 +108,11 @@ OURS = [0.6, 0.65, 0.7, 0.8, 1.0049]
 @pytest.mark.parametrize(
     ("runs", "ours", "word"),
     [
-        # one run agrees where it lies among ours, to its rounding, for any mean of ours
+        # one run is compared with one of ours, whose spread counts
         (1, [*OURS, 1e9], "agrees"),
         (1, [*OURS, 1.006], "agrees"),
-        (1, OURS, "better"),
+        (1, OURS, "agrees"),
+        (1, [0.69, 0.7, 0.7, 0.71, 0.7], "better"),
         (10, [0.99, 1.0, 1.0, 1.0, 1.02], "agrees"),
         (10, [0.69, 0.7, 0.7, 0.71, 1.02], "better"),
     ],
@@ -124,8 +136,8 @@ def test_a_single_run_is_one_of_ours(runs, ours, word):
     ],
 )
 def test_a_single_run_agrees_within_the_tolerance_of_its_table(within, ours, word):
-    """Of the mean; without it, or further away, by where it lies among ours alone."""
-    printed = parse("0.933", one_run=True, within=within)
+    """Of the mean; without it, or further away, by its distance from one of ours."""
+    printed = parse("0.933", runs=1, within=within)
     assert judge(printed, summarise(ours), "higher").word == word
 
 
@@ -237,4 +249,4 @@ def test_tables_of_theses_have_their_sizes_and_spreads():
     apart = (0.66148 - 0.636) / math.hypot(0.009 / math.sqrt(10), 0.00791)
     assert verdict.in_se == pytest.approx(apart)
     of_one = load_published("gallego_table_1_4").number("vgg", "Test acc.")
-    assert of_one == parse("0.9329", one_run=True, within=0.01)
+    assert of_one == parse("0.9329", runs=1, within=0.01)
