@@ -1,5 +1,4 @@
-"""The final assessment of a posterior: the problem's own scores and figures, and those under
-attack."""
+"""Final assessment of a posterior: the problem's scores and figures, and those under attack."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from components.evaluation.assessment import Drawing, Tabulating
     from components.figures.style import Figures
 
-EXAMPLES = 6  # images shown under attack
+EXAMPLES = 6  # number of images shown under attack
 # score -> column of the curve, at every ε > 0
 BY_SIZE = {
     "robust_accuracy": "accuracy",
@@ -49,8 +48,8 @@ BY_SIZE = {
     "certified_accuracy": "certified_accuracy",
     "certificate_gap": "certificate_gap",
 }
-# score -> column of the curve, at 0 (clean), at the largest ε, or its mean over all ε > 0 (at 0 where
-# there is no other)
+# score -> column of the curve, at 0 (clean), at the largest ε, or its mean over all ε > 0 (at 0
+# without any other)
 WHOLE = {
     "entropy": ("entropy", "clean"),
     "robust_accuracy": ("accuracy", "largest"),
@@ -64,7 +63,7 @@ WHOLE = {
     "undefended_accuracy": ("undefended_accuracy", "clean"),
     "undefended_robust_accuracy": ("undefended_accuracy", "largest"),
 }
-CANDIDATES = 60  # test images that are attacked for the figure, from which these are chosen
+CANDIDATES = 60  # number of attacked test images from which those in the figure are chosen
 
 
 def assess(
@@ -90,8 +89,8 @@ def assess(
     scores = problem.score(posterior, rng)
     plain = Assessment(scores, drawings=drawings, tabulations=tabulations)
     if isinstance(attacker, Injection) and threat is not None:
-        assert isinstance(problem, Sequence), "check_pairs lets no injection meet another problem"
-        assert isinstance(posterior, FilteredStates), "nor another posterior"
+        assert isinstance(problem, Sequence), "check_pairs allows injections only with this problem"
+        assert isinstance(posterior, FilteredStates), "and only with this posterior"
         assert made_by is not None
         return assess_filter(
             problem=problem,
@@ -105,9 +104,9 @@ def assess(
     if not isinstance(attacker, Evasion) or threat is None:
         return plain
     assert isinstance(problem, Supervised), (
-        "check_pairs lets no evasion attacker meet another problem"
+        "check_pairs allows evasion attackers only with this problem"
     )
-    assert isinstance(posterior, Predicts), "so do the problem's scores"
+    assert isinstance(posterior, Predicts), "the problem's scores require it too"
     return assess_security(problem, posterior, attacker, threat, rng, figures).after(plain)
 
 
@@ -123,13 +122,13 @@ def assess_security(
 
     Scores are named "robust_accuracy/eps=0.10", and for a member of several attacks
     "robust_accuracy/fgsm/eps=0.10"; "robust_accuracy" is the score at the largest ε, and
-    "mean_robust_accuracy" the mean over all ε > 0, by which settings can be chosen.  A posterior
-    with bounds also has "certified_accuracy/eps=0.10", below which no attack of that size gets
-    (``evaluation.certificate``), "certificate_gap", the distance to this attack, and
-    "mean_certified_accuracy"; a smoothed one "abstained", the share of labels without a radius.
-    Costs of the attack over all ε > 0 are rows that the victim predicts for it
-    ("cost/attack_forwards") and differentiates ("cost/attack_gradients"), and CPU seconds; the
-    victim's training is not among them.
+    "mean_robust_accuracy" the mean over all ε > 0, for the choice of settings.  A posterior with
+    bounds also has "certified_accuracy/eps=0.10", a lower bound of the accuracy under any attack of
+    that size (``evaluation.certificate``), "certificate_gap", the distance to this attack, and
+    "mean_certified_accuracy"; a smoothed one has "abstained", the share of labels without a radius.
+    Costs of the attack over all ε > 0 are the rows that the victim predicts
+    ("cost/attack_forwards") and differentiates ("cost/attack_gradients") for it, and CPU seconds,
+    without the victim's training.
 
     Raises:
         ConfigMismatchError: as in ``security_curve``.
@@ -169,7 +168,7 @@ def assess_security(
 def _drawings(
     problem: Supervised, posterior: Predicts, attacker: Evasion, curve: SecurityCurve, rng: Rng
 ) -> dict[str, Drawing]:
-    """The curve; of images a few under attack too."""
+    """The curve and, for images, a few examples under attack."""
 
     def draw_curve() -> Figures:
         from components.figures.attacked.security_curve import security_curve_figure
@@ -199,8 +198,7 @@ def _examples(
 ) -> Figure:
     """A few test images, their perturbations of size ε and their predicted classes.
 
-    They are chosen among the first ``CANDIDATES``, half of them with a class that the attack
-    changes.
+    They are chosen from the first ``CANDIDATES``; for half of them the attack changes the class.
     """
     from components.figures.attacked.attacked_examples import (
         attacked_examples_figure,

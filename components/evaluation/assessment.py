@@ -27,32 +27,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Assessment:
-    """Scores of a posterior, what was checked of an attack on it, and figures and tables, which are
-    made when they are first asked for: a run keeps its scores before it draws anything.  A figure
-    or table that fails is a ``MissingOutputWarning`` warning."""
+    """Scores of a posterior, checks of an attack on it, and figures and tables.  These are made on
+    first access, so that a run stores its scores before it draws anything.  A figure or table that
+    fails is reported as a ``MissingOutputWarning``."""
 
     scores: NamedScores  # numbers, or [R] where replicates are a dimension
-    checks: list[Check] = field(default_factory=list)  # of the attack
-    # correctness of the observed test labels [labels] bool, by the name of the score that is their
-    # share
+    checks: list[Check] = field(default_factory=list)  # checks of the attack
+    # correctness of the observed test labels [labels] bool, by the name of the score that is its
+    # mean
     outcomes: dict[str, Tensor] = field(default_factory=dict)
-    # key: the name in an error line
+    # key: name in error messages
     drawings: Mapping[str, Drawing] = field(default_factory=dict)
     tabulations: Mapping[str, Tabulating] = field(default_factory=dict)
-    costs: dict[str, float] = field(default_factory=dict)  # of the attack: cost/attack_gradients
+    # costs of the attack, for example cost/attack_gradients
+    costs: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def figures(self) -> Figures:
-        """Every figure that can be drawn, by name."""
+        """All figures that can be drawn, by name."""
         return _attempt_each(self.drawings)
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Every table that can be made, by name."""
+        """All tables that can be made, by name."""
         return _attempt_each(self.tabulations)
 
     def after(self, first: Assessment) -> Assessment:
-        """The same of an attack, behind what is known of the posterior without it."""
+        """The assessment of an attack appended to that of the posterior without it."""
         return replace(
             self,
             scores=first.scores | self.scores,
@@ -63,7 +64,7 @@ class Assessment:
 
 
 def _attempt_each(makers: Mapping[str, Callable[[], Mapping[str, V]]]) -> dict[str, V]:
-    """Results of all makers that do not fail."""
+    """Results of all functions that do not fail."""
     made: dict[str, V] = {}
     for label in report_each(makers, str):
         made |= attempt(label, makers[label])
@@ -71,18 +72,15 @@ def _attempt_each(makers: Mapping[str, Callable[[], Mapping[str, V]]]) -> dict[s
 
 
 def size_suffix(eps: float) -> str:
-    """Name of the size of an attack in those of its scores: eps=0.10."""
+    """Size of an attack in the names of its scores, for example eps=0.10."""
     return f"eps={eps:.2f}" if round(eps, 2) == eps else f"eps={eps:g}"
 
 
 def warn_of_failures(checks: list[Check]) -> None:
-    """Warns ``IncompleteResultWarning`` if a check of an attack failed."""
+    """Warn with ``IncompleteResultWarning`` if a check of an attack failed."""
     failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
     if failed:
-        message = (
-            "the security evaluation is not to be trusted, of its checks these failed: "
-            f"{'; '.join(failed)}"
-        )
+        message = f"the security evaluation is not reliable; failed checks: {'; '.join(failed)}"
         warnings.warn(IncompleteResultWarning(message), stacklevel=2)
 
 

@@ -1,5 +1,5 @@
-"""Decisions about held-out labels: the action that the predictive recommends, its expected and its
-realised loss."""
+"""Decisions about held-out labels: the Bayes action of the predictive, its expected and realised
+loss."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ LossName = Literal["costs", "squared", "absolute", "pinball", "tolerance"]
 class DecisionKeys(StrictKeys, allow_inf_nan=False):
     """The run-level keys ``decision``: the loss that predictions of held-out labels must minimise.
 
-    ``costs`` [A, C] is for class labels: cost[a][c] of action a when the class is c, actions in the
-    order of the classes, further ones (refer the row to somebody) after them.  The other losses are
-    for real labels, in the units of the other scores.
+    ``costs`` [A, C] is for class labels: cost[a][c] of action a if the class is c, with actions in
+    the order of the classes, followed by further ones (such as referring a row to an expert).  The
+    other losses are for real labels, in the units of the other scores.
 
     Raises:
         ValueError: the cost matrix has rows of different lengths, or fewer actions than classes.
@@ -60,7 +60,7 @@ class DecisionKeys(StrictKeys, allow_inf_nan=False):
 
 @dataclass(frozen=True)
 class Decided:
-    """Actions [B, T], the plain ones (most probable class, predictive mean) and losses of both."""
+    """Actions [B, T], plain actions (most probable class, predictive mean) and losses of both."""
 
     action: Tensor
     expected: Tensor  # posterior expected loss of the action
@@ -77,7 +77,8 @@ def decide(keys: DecisionKeys, predictive: Predictive, y: Tensor) -> Decided:
     Source: Bardenet (2021), eqs. (2.1) and (2.4), Figure 2.1."""
     if isinstance(predictive, PoissonMixture):
         raise ConfigMismatchError(
-            "decision: has no losses of predicted counts; use model.link=probit, or no decision"
+            "decision: losses of predicted counts are not available; use model.link=probit, or "
+            "remove decision"
         )
     if not isinstance(predictive, GaussianMixture):
         costs = CostMatrixLoss(torch.tensor(keys.costs, dtype=torch.float64, device=y.device))
@@ -110,10 +111,10 @@ def scores(
 ) -> dict[str, float]:
     """Mean losses over the observed labels; y, mask [B, T].
 
-    decision_loss: realised by the Bayes action.  decision_expected_loss: what the predictive
-    expects of it; lower than the former where the predictive is too sure.  decision_loss_plain:
-    realised by the most probable class, or by the predictive mean.  Labels without a finite
-    prediction are left out."""
+    decision_loss: realised loss of the Bayes action.  decision_expected_loss: its expectation under
+    the predictive, lower than the former if the predictive is overconfident.  decision_loss_plain:
+    realised loss of the most probable class or the predictive mean.  Labels without a finite
+    prediction are omitted."""
     decided = decide(keys, predictive, torch.where(mask, y, 0))
     named = {
         "decision_loss": decided.realised,
@@ -126,10 +127,10 @@ def scores(
 
 
 def add_decision(problem: Supervised, keys: DecisionKeys) -> Supervised:
-    """The problem with a loss that predictions of its test labels must minimise.
+    """The problem with a loss for decisions about its test labels.
 
     Raises:
-        ConfigMismatchError: the cost matrix has another number of classes."""
+        ConfigMismatchError: the cost matrix has a different number of classes."""
     columns = len(keys.costs[0])
     if keys.is_of_classes and columns != problem.n_classes:
         raise ConfigMismatchError(

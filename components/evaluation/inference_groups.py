@@ -4,15 +4,14 @@ Groups in addition to the groups of ``posteriors.inference_data``, for the same 
 and N draws:
 
     log_likelihood        log p(y_i | θ_s) of every training label [C, N, …]
-    observed_data         y [rows], or [rows, tasks]; where several tasks have labels
-                          missing, a list of the labels that are there
-    posterior_predictive  ỹ_i ~ p(y | x_i, θ_s) [C, N, …]
+    observed_data         y [rows], or [rows, tasks]; if several tasks have missing labels, a list
+    of the observed labels posterior_predictive  ỹ_i ~ p(y | x_i, θ_s) [C, N, …]
 
-In a structural series i is a time and p(y_t | y_<t, θ) is the one-step predictive
-density, with the states summed out (in models with Student's t given the precisions).
-For functions (Gaussian processes) f ~ q(f_i) is drawn by row, and i is a label given
-f_i.  For states see ``inference_states``.  Weighted draws are resampled by their
-weights, as one chain.  Labels are in the problem's units.
+In a structural series i is a time and p(y_t | y_<t, θ) is the one-step predictive density, with the
+states marginalised (given the precisions in models with Student's t).  For functions (Gaussian
+processes) f ~ q(f_i) is drawn by row, and i is a label given f_i.  For states see
+``inference_states``.  Weighted draws are resampled by their weights, as one chain.  Labels are in
+the problem's units.
 """
 
 from __future__ import annotations
@@ -58,17 +57,16 @@ from components.series.structural.structural_posterior import StructuralDraws
 if TYPE_CHECKING:
     from xarray import DataTree
 
-MOST_NUMBERS = 10_000_000  # of a group, 80 MB in float64: more draws are thinned
-DRAWS = 1000  # used for a posterior that redraws whenever it predicts
-# draws: ``az.loo`` fits a Pareto distribution to a fifth of them, and at least five
+MOST_NUMBERS = 10_000_000  # maximum numbers in a group, 80 MB in float64; more draws are thinned
+DRAWS = 1000  # number of draws from a posterior that redraws for each prediction
+# minimum draws: ``az.loo`` fits a Pareto distribution to a fifth of them, at least five
 FEWEST = 25
-# of the evaluation's fresh generators; 9,001 and 9,003 are ``pointwise``'s and
-# ``inference_states``'s
+# index of an evaluation generator; ``pointwise`` and ``inference_states`` use 9,001 and 9,003
 STREAM = 9_000
 
 
 def inference_groups(problem: Problem, posterior: object, rng: Rng) -> DataTree:
-    """All available groups, for the first replicate where several are computed jointly.
+    """All available groups, for the first replicate if several are computed jointly.
 
     Raises:
         ConfigMismatchError: the posterior holds no draws of parameters, functions or states.
@@ -79,7 +77,7 @@ def inference_groups(problem: Problem, posterior: object, rng: Rng) -> DataTree:
         draws = posterior.select_replicate(0)
         if not isinstance(draws, Draws) or not draws.n_draws:
             raise ConfigMismatchError(
-                "no draw is kept yet; take more steps, or lower inference.burn_in"
+                "no draws are stored yet; take more steps, or lower inference.burn_in"
             )
         return _draw_groups(problem, draws, rng).tree()
     if isinstance(problem, Supervised) and isinstance(posterior, HoldsModule):
@@ -94,12 +92,13 @@ def inference_groups(problem: Problem, posterior: object, rng: Rng) -> DataTree:
     if isinstance(problem, Sequence) and isinstance(posterior, SmoothedStates):
         return smoothed_state_groups(problem, posterior, rng).tree()
     raise ConfigMismatchError(
-        f"a {type(posterior).__name__} holds no draws of parameters; a sampler keeps them (inference=nuts, sgld, …)"
+        f"a {type(posterior).__name__} holds no draws of parameters; use a sampler "
+        f"(inference=nuts, sgld, …)"
     )
 
 
 def _draw_groups(problem: Problem, draws: Draws, rng: Rng) -> Groups:
-    """Draws of parameters, and what they say of single observations where there are any."""
+    """Draws of parameters, with pointwise quantities if there are single observations."""
     n = _observations(problem, draws)
     if draws.log_weights is not None:
         generator = rng.at("evaluation", STREAM)
@@ -111,15 +110,17 @@ def _draw_groups(problem: Problem, draws: Draws, rng: Rng) -> Groups:
     if n is not None:
         _count(draws.n_chains * draws.n_draws, "keep more draws")
         _add(groups, _pointwise(problem, draws, rng), (draws.n_chains, draws.n_draws))
-    elif problem.kind != "density":  # which has no data
-        message = f"no log_likelihood: a {problem.kind} problem has here no observations, one by one, whose likelihood is known"
+    elif problem.kind != "density":  # a density has no data
+        message = (
+            f"no log_likelihood: this {problem.kind} problem has no single observations "
+            "with a known likelihood"
+        )
         warnings.warn(f"{message} given the parameters", IncompleteResultWarning, stacklevel=3)
     return groups
 
 
 def _observations(problem: Problem, draws: Draws) -> int | None:
-    """How many labels were learnt from; None: the problem has none that are independent given the
-    parameters."""
+    """Number of training labels; None: they are not independent given the parameters."""
     if isinstance(draws, StructuralDraws):
         return draws.series.y.shape[1]
     if isinstance(problem, Supervised):
@@ -136,20 +137,22 @@ def _observations(problem: Problem, draws: Draws) -> int | None:
 
 
 def _thin(draws: Draws, n: int) -> Draws:
-    """Evenly, until what is said of n observations can be held.
+    """Thin draws evenly until their values at n observations fit in memory.
 
     Raises:
-        ConfigMismatchError: no draw would be left."""
+        ConfigMismatchError: no draws would be left."""
     every = max(1, -(-draws.n_chains * draws.n_draws * n // MOST_NUMBERS))
     index = np.arange(draws.n_draws)[every - 1 :: every]
     if len(index) == 0:
         raise ConfigMismatchError(
-            f"{draws.n_draws} draws of so many numbers are more than 80 MB, thinned to none; keep more draws"
+            f"{draws.n_draws} draws need more than 80 MB and would be thinned to none; store more "
+            f"draws"
         )
     if every == 1:
         return draws
     message = (
-        f"every {every}th draw alone, {len(index)} of {draws.n_draws}: all would be more than 80 MB"
+        f"only every {every}th draw, {len(index)} of {draws.n_draws}, because all need more than "
+        f"80 MB"
     )
     warnings.warn(message, IncompleteResultWarning, stacklevel=2)
     part: dict[str, Any] = {"draws": draws.draws[:, index]}
@@ -166,18 +169,18 @@ def _pointwise(problem: Problem, draws: Draws, rng: Rng) -> Pointwise:
         return pointwise_of_labels(
             problem, lambda x: draws.predictive(draws.flat, x), len(draws.flat), rng
         )[0]
-    assert isinstance(problem, Unlabelled), "``_observations`` refuses what is neither"
+    assert isinstance(problem, Unlabelled), "``_observations`` excludes all other problems"
     return of_rows(problem, draws)
 
 
 def _predictive_groups(
     problem: Supervised, posterior: Redraws | GivenFunction, rng: Rng
 ) -> DataTree:
-    """Groups of functions, which their values f at the training rows represent.
+    """Groups of functions, represented by their values f at the training rows.
 
-    They are networks, or functions, that are redrawn for each prediction or are few, or draws
-    f_i ~ q(f_i) of a Gaussian process of each row separately, with p(y_i | f_i): the weights 1/p
-    thus remove a label from q.
+    Functions are networks or others that are few or redrawn for each prediction, or draws f_i ~
+    q(f_i) of a Gaussian process for each row separately, with p(y_i | f_i), so that weights 1/p
+    remove a label from q.
     """
     n_draws = MOST_NUMBERS // (problem.train.y.numel() * problem.n_classes)
     n_draws = max(FEWEST, min(DRAWS, n_draws))
@@ -207,17 +210,17 @@ def _predictive_groups(
 
 
 def _count(n_draws: int, mend: str) -> None:
-    """Warns of few draws.
+    """Warn of few draws.
 
     Raises:
-        ConfigMismatchError: there is one, or none."""
+        ConfigMismatchError: there is only one draw, or none."""
     if n_draws < 2:
         raise ConfigMismatchError(
-            f"there is {n_draws} draw of what can be drawn {FEWEST} times and more; {mend}"
+            f"there is {n_draws} draw, but at least 2 are required and {FEWEST} recommended; {mend}"
         )
     if n_draws < FEWEST:
         warnings.warn(
-            f"{n_draws} draws: az.loo asks for {FEWEST} or more; {mend}",
+            f"{n_draws} draws: az.loo requires {FEWEST} or more; {mend}",
             IncompleteResultWarning,
             stacklevel=3,
         )

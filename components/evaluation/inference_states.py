@@ -1,10 +1,9 @@
 """Filtered and smoothed states as ArviZ's InferenceData.
 
 posterior        x_t ~ N(m_t, v_t), the first two moments of p(x_t | y_1:t), or of
-                 p(x_t | y_1:T) of a smoother, by time and coordinate: only the
-                 marginals of each x_tj, not of paths  [1, N, time, state]
-observed_data    y_t of the times with an observation [seen]; y1, y2, … of several
-                 coordinates
+                 p(x_t | y_1:T) of a smoother, by time and coordinate: only the marginals of each
+                 x_tj, not paths  [1, N, time, state]
+observed_data    y_t at the times with an observation [seen]; y1, y2, … for several coordinates
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from components.posteriors.inference_data import Groups
 from components.series.sequence import Sequence
 
 DRAWS = 1000
-MOST_NUMBERS = 10_000_000  # of the states, 80 MB in float64
-STREAM = 9_003  # of the evaluation's fresh generators
+MOST_NUMBERS = 10_000_000  # maximum numbers of states, 80 MB in float64
+STREAM = 9_003  # index of an evaluation generator
 
 
 def observation_groups(problem: Sequence, times: int | None = None) -> Groups:
@@ -41,7 +40,7 @@ def smoothed_state_groups(problem: Sequence, posterior: SmoothedStates, rng: Rng
     """All groups of the first replicate.
 
     Raises:
-        ConfigMismatchError: nothing has been seen yet."""
+        ConfigMismatchError: nothing has been observed yet."""
     mean = posterior.mean[0]
     variance = posterior.variance[0]  # [T, dx]
     if mean.numel() == 0:

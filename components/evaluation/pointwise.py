@@ -29,8 +29,8 @@ from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.series.structural.structural_posterior import StructuralDraws
 
-AT_ONCE = 4_000_000  # numbers of a predictive held in memory together
-STREAM = 9_001  # of the evaluation's fresh generators, the one that draws labels
+AT_ONCE = 4_000_000  # maximum numbers of a predictive in memory
+STREAM = 9_001  # index of the evaluation generator that draws labels
 
 PredictiveFn = Callable[[Tensor], Predictive]  # of inputs x [B, D]
 
@@ -41,9 +41,9 @@ class Pointwise:
 
     name: str
     log_likelihood: Tensor  # [S, n]
-    observed: Tensor | None  # [n]; None: it is more than one number
-    drawn: Tensor | None  # of the predictive [S, n]; None: nothing draws them
-    axes: dict[str, list[Any]]  # dimensions that the n make up, and their coordinates
+    observed: Tensor | None  # [n]; None: more than one number each
+    drawn: Tensor | None  # of the predictive [S, n]; None: not available
+    axes: dict[str, list[Any]]  # dimensions of the n observations, and their coordinates
 
 
 def pointwise_of_labels(
@@ -84,10 +84,10 @@ def _evaluate_predictive(
     f = components_of(said)
     if len(f) != n_draws:
         raise ConfigMismatchError(
-            "what one draw of its parameters predicts is itself a mixture, whose parts are not told apart"
+            "the prediction of one parameter draw is itself a mixture, which is not supported"
         )
     if isinstance(said, Categorical):
-        y = y.clamp_min(0)  # anything where the label is missing
+        y = y.clamp_min(0)  # arbitrary where the label is missing
     return component_log_probs(said, y), sample_labels(said, generator), f
 
 
@@ -113,8 +113,8 @@ def of_series(draws: StructuralDraws, rng: Rng) -> Pointwise:
 def of_rows(problem: Unlabelled, draws: Draws) -> Pointwise:
     """Log-likelihoods of rows without labels; there are no predictive draws."""
     train = problem.train
-    assert isinstance(draws.model, LogJoint), "``inference_groups`` takes no other"
-    assert isinstance(train, Rows), "and no words"
+    assert isinstance(draws.model, LogJoint), "``inference_groups`` accepts only this type"
+    assert isinstance(train, Rows), "and not words"
     with torch.no_grad():
         size = max(1, AT_ONCE // max(1, train.n_rows))
         values = torch.cat(

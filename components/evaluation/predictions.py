@@ -1,4 +1,4 @@
-"""Predictions of a posterior at the test inputs, as a table that is kept with a run."""
+"""Predictions of a posterior at the test inputs, as a table stored with a run."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def predicted_table(problem: Problem, posterior: object, rng: Rng) -> pd.DataFrame:
-    """Table with a line for each test label: row, task, label, predictive mean and sd.
+    """Table with a row for each test label: row, task, label, predictive mean and sd.
 
     Values are in units of the labels, which must be real.  Reuses the draws of ``score``.
     """
     import pandas as pd
 
-    assert isinstance(problem, Supervised), "keep_predictions is refused where there are no labels"
-    assert isinstance(posterior, Predicts), "so do the problem's scores"
+    assert isinstance(problem, Supervised), "keep_predictions is rejected without labels"
+    assert isinstance(posterior, Predicts), "the problem's scores require it too"
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, problem.test.x, rng)
     assert not isinstance(predictive, Categorical), (
-        "keep_predictions is refused where labels are not real"
+        "keep_predictions is rejected unless labels are real"
     )
     test = problem.test
     names = problem.task_names or [""] * problem.n_tasks

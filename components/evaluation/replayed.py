@@ -1,4 +1,4 @@
-"""A filter run again, on observations that somebody shifted: what an attacker of filters sees."""
+"""A filter rerun on shifted observations, as victim of an attacker of filters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from components.series.models.linear_gaussian_ssm import factor
 from components.series.posteriors.filtered import Filtering
 from components.series.sequence import Sequence
 
-STREAM = 7_000  # first index of the streams' fresh generators that are used here
+STREAM = 7_000  # first index of the generators used here
 
 
 class PosteriorProvenance(NamedTuple):
@@ -37,8 +37,7 @@ class Filters(Protocol):
 
 
 class DifferentiableTrace(Trace):
-    """A trace that keeps the last rows as they came, with the graph that their gradient goes back
-    through."""
+    """A trace that stores the last rows unchanged, with their autograd graph."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,8 +52,8 @@ class DifferentiableTrace(Trace):
 class ReplayedFilterVictim:
     """``FilterVictim``: the run's own model and filter, with the random numbers of ``index``.
 
-    Gradients are propagated back through ``window`` times, from the error of every time to
-    the observations before it in the same window.
+    Gradients are propagated back through ``window`` times, from the error at every time to the
+    earlier observations in the same window.
     """
 
     made_by: PosteriorProvenance
@@ -76,16 +75,16 @@ class ReplayedFilterVictim:
     @property
     def states(self) -> Tensor:
         assert self.problem.states is not None, (
-            "``budget_unit`` and ``state_error_weights`` refuse what has none"
+            "``budget_unit`` and ``state_error_weights`` reject problems without it"
         )
         return self.problem.states
 
     def shift(self, u: Tensor) -> Tensor:
-        """The observations that the filter is shown, y + Σ^½ u."""
+        """The observations passed to the filter, y + Σ^½ u."""
         return self.observations + u @ self.unit.T
 
     def filter(self, u: Tensor) -> FilteredStates:
-        """States that the filter estimates from shifted observations."""
+        """Filtered states from shifted observations."""
         model, inference = self.made_by
         problem = replace(self.problem, observations=self.shift(u))
         rng = Beside(self.rng, STREAM + self.index)
@@ -97,7 +96,7 @@ class ReplayedFilterVictim:
                 state, _ = inference.step(state, batch, rng)
         posterior = inference.posterior(state)
         assert isinstance(posterior, FilteredStates), (
-            "check_pairs lets no injection meet another posterior"
+            "check_pairs allows injections only with this posterior"
         )
         return posterior
 
@@ -105,7 +104,7 @@ class ReplayedFilterVictim:
         return self.weighted_variance(self.filter(u).mean).mean(1)
 
     def weighted_variance(self, mean: Tensor) -> Tensor:
-        """Σ_j w_j (x_tj − x̂_tj)² of every time [R, T]."""
+        """Σ_j w_j (x_tj − x̂_tj)² at every time [R, T]."""
         return ((self.states - mean).square() * self.weights).sum(-1)
 
     def gradient(self, u: Tensor) -> tuple[Tensor, Tensor]:
@@ -116,7 +115,7 @@ class ReplayedFilterVictim:
         state = inference.init(model, problem, rng)
         if not isinstance(state, Filters):
             raise ConfigMismatchError(
-                f"attacker: inference={inference.name} keeps no filtered states whose gradient could be followed"
+                f"attacker: inference={inference.name} has no differentiable filtered states"
             )
         state.filtered.rows["mean"] = followed = DifferentiableTrace()
         times = y.shape[1]
@@ -134,8 +133,8 @@ class ReplayedFilterVictim:
                 ) / times
             if not errors.requires_grad:
                 raise ConfigMismatchError(
-                    f"attacker.access=gradient: inference={inference.name} has no gradient in the observations; use "
-                    "access=queries"
+                    f"attacker.access=gradient: inference={inference.name} has no gradient with "
+                    f"respect to the observations; use access=queries"
                 )
             slope += torch.autograd.grad(errors.sum(), y)[0].nan_to_num(nan=0.0)
             total += errors.detach()
@@ -145,7 +144,7 @@ class ReplayedFilterVictim:
 
 
 def _detach(state: Any) -> Any:
-    """The same state of a filter with detached tensors."""
+    """The state of a filter with detached tensors."""
     state.filtered.log_normaliser = state.filtered.log_normaliser.detach()
     fields = {f.name: vars(state)[f.name] for f in dataclasses.fields(state) if f.init}
     return replace(
@@ -156,12 +155,12 @@ def _detach(state: Any) -> Any:
 def budget_unit(
     made_by: PosteriorProvenance, problem: Sequence, sd: float | None, attacker: str
 ) -> Tensor:
-    """Σ^½ [dy, dy], the unit of budgets, of the system that made the data or of the model.
+    """Σ^½ [dy, dy], the unit of budgets, from the system that generated the data or from the model.
 
-    If ``sd`` is given, it is ``sd`` I.
+    If ``sd`` is given, the unit is ``sd`` I.
 
     Raises:
-        ConfigMismatchError: neither of them has Σ, and no ``sd`` is given.
+        ConfigMismatchError: neither has Σ, and ``sd`` is not given.
     """
     if sd is not None:
         y = problem.observations
@@ -170,20 +169,21 @@ def budget_unit(
         if isinstance(thing, GaussianNoise | AdditiveGaussian | LinearGaussian):
             return factor(thing.Sigma, "Σ")
     raise ConfigMismatchError(
-        f"attacker={attacker}: neither dataset={problem.name} nor the model says how large the observation noise is; give "
-        "attacker.unit, its standard deviation"
+        f"attacker={attacker}: neither dataset={problem.name} nor the model defines the "
+        f"observation noise; set attacker.unit to its standard deviation"
     )
 
 
 def state_error_weights(problem: Sequence, error: str, attacker: str) -> Tensor:
-    """w_j [dx] of the squared errors of the states.
+    """Weights w_j [dx] of the squared errors of the states.
 
     Raises:
         ConfigMismatchError: the true states are not known.
     """
     if problem.states is None:
         raise ConfigMismatchError(
-            f"attacker={attacker}: knows the true states, and those of dataset={problem.name} nobody does"
+            f"attacker={attacker}: requires the true states, which dataset={problem.name} does not "
+            f"have"
         )
     square = problem.states.square().mean((0, 1))  # [dx]
     return (1 / square if error == "nmse" else torch.ones_like(square)) / len(square)

@@ -1,8 +1,7 @@
 """Sanity checks of a run, apart from the checks of its attack.
 
-They detect chains that did not mix, filters that collapsed, steps that are too large, a
-bound that still rises, and scores that are not numbers.  They are additional to the
-scores and change none.
+They detect chains that did not mix, collapsed filters, steps that are too large, a bound that still
+rises, and scores that are not numbers.  They do not change the scores.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ def run_checks(
 ) -> list[Check]:
     """All applicable checks of a finished run, by its type of posterior and recorded values.
 
-    A smoke run has only its scores checked: nothing else is required after so few steps.
-    ``declared`` as in ``class_checks``.
+    For a smoke run only the scores are checked, because it takes few steps.  ``declared`` is as in
+    ``class_checks``.
     """
     checks = [finite_scores(scores, problem), *missing_checks(problem, posterior, rng)]
     mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws | PartitionDraws)
@@ -87,8 +86,8 @@ def run_checks(
 
 
 def interval_checks(scores: Scores) -> list[Check]:
-    """Check that each interval among the scores has a width; a plan from one value of its effects
-    has no interval."""
+    """Check that each interval among the scores has positive width; a plan from a single value of
+    its effects has no interval."""
     name = "intervals have a width"
     ends = [key.removesuffix("_lower95") for key in scores if key.endswith("_lower95")]
     widths = {
@@ -99,14 +98,14 @@ def interval_checks(scores: Scores) -> list[Check]:
             Check(
                 name,
                 False,
-                f"{list_names(empty)}: both ends are equal; keep more draws",
+                f"{list_names(empty)}: both ends are equal; store more draws",
                 is_short=True,
             )
         ]
     if "plan_gain" in scores and "plan_width90" not in scores:
         detail = (
-            "the gain of the plan has no interval: it rests on one value of the effects, a point "
-            "estimate; draws of them have one, as from inference=structural_gibbs"
+            "the gain of the plan has no interval because it is based on a point estimate of the "
+            "effects; use draws, for example inference=structural_gibbs"
         )
         return [Check(name, None, detail)]
     return [Check(name, True, f"{len(ends)} intervals")] if ends else []
@@ -117,14 +116,14 @@ def bound_check(values: list[list[float]]) -> Check:
 
     Compares the second half of the last fifth of the recorded values with its first half.
     """
-    name = "the bound rises no more"
+    name = "the bound no longer rises"
     window = len(values) // 10
     if window < limits.BOUND_LINES:
         needed = 10 * limits.BOUND_LINES
         return Check(
             name,
             None,
-            f"{len(values)} recorded values, {needed} needed; raise steps or lower record_every",
+            f"{len(values)} recorded values, {needed} required; raise steps or lower record_every",
         )
     before = np.array(values[-2 * window : -window])
     after = np.array(values[-window:])  # [window, R]

@@ -1,4 +1,4 @@
-"""Superchains: groups of chains that start at one point, for nested R̂ of many short chains."""
+"""Superchains: groups of chains with a common start, for nested R̂ of many short chains."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pydantic import BaseModel, PositiveInt, model_validator
 
 
 class Superchains(BaseModel):
-    """Sampler of C independent chains that may start in K groups of C/K chains in a row.
+    """Sampler of C independent chains that may start in K groups of C/K consecutive chains.
 
-    Chains of one group start at one point; their differences are due to their own random numbers.
+    Chains of a group share their start; they differ only by their random numbers.
 
     Source: Margossian et al. (2024), section 2."""
 
@@ -27,5 +27,5 @@ class Superchains(BaseModel):
 
 
 def count_superchains(method: object) -> int | None:
-    """Superchains of a method as configured; None: chains have starts of their own."""
+    """Number of superchains of a method as configured; None: each chain has its own start."""
     return method.superchains if isinstance(method, Superchains) else None

@@ -95,8 +95,7 @@ def least_squares(X: Tensor, y: Tensor, known_noise: float | None = None) -> Lea
     return LeastSquares(beta, (y - beta @ X.T).square().sum(-1), gram, L, len(X), known_noise)
 
 
-# ---- estimators, all functions of the sufficient statistics
-# -----------------------------------------------------------
+# Estimators, all functions of the sufficient statistics
 def james_stein(fit: LeastSquares, Q: Tensor, positive: bool) -> Tensor:
     """James–Stein estimator β̂ − c σ² Q⁻¹Gβ̂ / (β̂ᵀGQ⁻¹Gβ̂); [..., D].
 

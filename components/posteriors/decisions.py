@@ -82,8 +82,7 @@ def shortfall(belief: Belief, a: Tensor) -> Tensor:
     return (scale * (z * torch.special.ndtr(z) + density)).mean(0)
 
 
-# ---- regression and point estimation
-# ---------------------------------------------------------------------------------
+# Regression and point estimation
 @dataclass(frozen=True)
 class Squared:
     """L = (s − a)²: the mean.
@@ -187,8 +186,7 @@ class ToleranceLoss:
         return torch.tensordot(belief.weights, self(action, belief.values), 1)
 
 
-# ---- interval estimation: actions [2, ...] are lower and upper ends
-# ---------------------------------------------------
+# Interval estimation: actions [2, ...] are lower and upper ends
 @dataclass(frozen=True)
 class CentralInterval:
     """L = (u − l) + (2/δ) ((l − s)₊ + (s − u)₊): the interval between the quantiles of level δ/2
@@ -242,8 +240,7 @@ class DensestInterval:
         return torch.tensordot(belief.weights, self(action, belief.values), 1)
 
 
-# ---- classification and model choice: the unknown is one of C
-# ---------------------------------------------------------
+# Classification and model choice: the unknown is one of C
 @dataclass(frozen=True)
 class CostMatrixLoss:
     """L = cost[a, c] of action a when c is the case; there may be more actions than classes ("ask

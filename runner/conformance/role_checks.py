@@ -27,7 +27,7 @@ VICTIM_CHECKS = frozenset(
         "accuracy falls as ε grows",
         "the target is reached more often as ε grows",
         "no certified label is broken",
-        "the filter attacked is the run's own",
+        "the attacked filter is the run's own",
     }
 )
 

@@ -127,5 +127,5 @@ def test_what_is_equal_is_not_told_apart():
     for name in ("noise is weaker than the gradient", "the loss rises during the attack",
                  "the attack beats random signs of the same size"):  # fmt: skip
         assert checks[name].passed is None
-        assert checks[name].detail.startswith("not told apart, ")
+        assert checks[name].detail.startswith("indistinguishable, ")
     assert checks["the gradient is not zero"].passed is False

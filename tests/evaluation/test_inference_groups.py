@@ -175,13 +175,13 @@ def test_too_many_are_thinned_and_too_few_are_told(monkeypatch):
     data = regression()
     mean, covariance, _ = exact(data.train.x, data.train.y)
     monkeypatch.setattr(module, "MOST_NUMBERS", 4 * 100 * N)
-    with pytest.warns(IncompleteResultWarning, match="every 5th draw alone, 100 of 500"):
+    with pytest.warns(IncompleteResultWarning, match="only every 5th draw, 100 of 500"):
         tree = inference_groups(data, draws_of(mean, covariance), Streams(0))
     assert dict(tree["posterior"].sizes) == {"chain": 4, "draw": 100}
     assert tree["sample_stats"]["lp"].shape == tree["log_likelihood"]["y"].shape[:2] == (4, 100)
-    with pytest.warns(IncompleteResultWarning, match="16 draws: az.loo asks for 25 or more"):
+    with pytest.warns(IncompleteResultWarning, match="16 draws: az.loo requires 25 or more"):
         inference_groups(data, draws_of(mean, covariance, n=4), Streams(0))
-    with pytest.raises(ConfigMismatchError, match="no draw is kept yet"):
+    with pytest.raises(ConfigMismatchError, match="no draws are stored yet"):
         inference_groups(data, draws_of(mean, covariance, n=0), Streams(0))
 
 
@@ -217,7 +217,7 @@ def test_networks_are_known_by_what_they_say():
     "posterior", [PointEstimate(Net(1.0)), VariationalPosterior(Net(1.0), n_predict=5), object()]
 )
 def test_what_has_no_draws_says_so(posterior):
-    with pytest.raises(ConfigMismatchError, match="no draws of parameters; a sampler keeps them"):
+    with pytest.raises(ConfigMismatchError, match="no draws of parameters; use a sampler"):
         inference_groups(regression(), posterior, Streams(0))
 
 

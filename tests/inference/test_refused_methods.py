@@ -49,13 +49,13 @@ KEYS = [
     ("sgld", {"schedule": "polynomial", "decay": 1.1}, "Robbins-Monro"),
     ("sgld", {"schedule": "cosine"}, "polynomial"),
     ("sgld", {"cycles": 4}, "extra"),
-    ("psgld", ADAPTS, "burn_in=0 leaves no step to adapt in"),
-    ("adam_noise", ADAPTS, "burn_in=0 leaves no step to adapt in"),
+    ("psgld", ADAPTS, "with burn_in=0 there are no steps"),
+    ("adam_noise", ADAPTS, "with burn_in=0 there are no steps"),
     ("sghmc", {"step_size": 0.5, "friction": 3.0}, "friction: step_size × friction"),
-    ("recipe", {"step_size": 1.0, "friction": 1.3}, "turns the momentum round"),
+    ("recipe", {"step_size": 1.0, "friction": 1.3}, "reverses the momentum"),
     ("sgdm_r", {"chains": 8, "friction": 2.0, "step_size": 5.0}, MOMENTA),
-    ("sgld_r", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 6 particles"),
-    ("svgd", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 6 particles"),
+    ("sgld_r", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 4 is not a block size"),
+    ("svgd", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 4 is not a block size"),
     *((name, {"chains": 1}, ALONE) for name in ("sgld_r", "sgdm_r", "adam_nr")),
 ]  # fmt: skip
 
@@ -100,7 +100,7 @@ MISFITS = [
     ("statistical_risk", {}, component("model", "linear_regression", noise=1.0, intercept_scale=None),
      density("linear_simulation", beta=[1.0, 2.0]), "at least 3"),
     ("bbvi", {"family": "flow", "gradient": "reparam"}, TARGET, density("gaussian", dim=1),
-     "couplings need two coordinates or more"),
+     "couplings require at least two"),
     ("vis", {"q0": "prior"}, TARGET, density("gaussian"), r"inference\.q0=prior"),
     *((name, {"gradient": gradient}, TARGET, density("mixture_of_gaussians_2d"),
        rf"inference\.gradient={gradient}: a density")

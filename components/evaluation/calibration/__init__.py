@@ -1,1 +1,1 @@
-"""Simulation-based calibration: data simulated from a model, and quantities that are ranked."""
+"""Simulation-based calibration: data simulated from a model, and ranked quantities."""

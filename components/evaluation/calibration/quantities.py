@@ -1,4 +1,4 @@
-"""Quantities that simulation-based calibration ranks, at the truth and at posterior draws.
+"""Quantities ranked by simulation-based calibration, at the truth and at posterior draws.
 
 Named parameters, f(x) and a new label y(x) at held-out inputs, and one quantity that depends on the
 labels (log joint, or log-likelihood): a posterior that ignores its data is uniform in all others.
@@ -35,7 +35,7 @@ from components.evaluation.calibration.simulated import (
 from components.posteriors.draws import FORECASTS, Draws
 from components.series.structural.structural_posterior import StructuralDraws
 
-MOST_PARAMETERS = 20  # named parameters that are ranked; more: none of them
+MOST_PARAMETERS = 20  # maximum number of ranked parameters; with more, none is ranked
 
 
 class RankedQuantity(NamedTuple):
@@ -49,7 +49,7 @@ Quantities = dict[str, RankedQuantity]
 
 
 class ThinnedDraws(NamedTuple):
-    """Draws taken from all that chains kept: positions in [C, N]."""
+    """Selection from the stored draws of chains, as positions in [C, N]."""
 
     chains: Tensor  # [L]
     draws: Tensor  # [L]
@@ -62,7 +62,7 @@ class ThinnedDraws(NamedTuple):
 def compute_quantities(
     simulated: Simulated, posterior: object, n_draws: int, generator: torch.Generator
 ) -> Quantities:
-    """All quantities of a data set that the posterior allows.
+    """All quantities of a data set that are available from the posterior.
 
     Raises:
         ConfigMismatchError: the posterior has nothing to rank, or too few draws.
@@ -74,7 +74,8 @@ def compute_quantities(
             found = _rank_labels(simulated, posterior, n_draws, generator)
     if not found:
         raise ConfigMismatchError(
-            "inference: its posterior gives class probabilities only, no draws that θ* or f* could be ranked among"
+            "inference: the posterior returns only class probabilities, and no draws for ranks of "
+            "θ* or f*"
         )
     return found
 
@@ -107,10 +108,10 @@ def _rank_labels(
 
 
 def thin(draws: HoldsDraws, n_draws: int, generator: torch.Generator) -> ThinnedDraws:
-    """So many draws, evenly spaced in each chain; by their weights where they have some.
+    """Select the given number of draws, evenly spaced in each chain, or resampled if weighted.
 
     Raises:
-        ConfigMismatchError: fewer are kept.
+        ConfigMismatchError: fewer draws are stored.
     """
     chains = draws.n_chains
     kept = draws.n_draws
@@ -119,11 +120,12 @@ def thin(draws: HoldsDraws, n_draws: int, generator: torch.Generator) -> Thinned
         return ThinnedDraws(rows // kept, rows % kept)
     if chains * kept < n_draws:
         raise ConfigMismatchError(
-            f"inference: keeps {chains * kept} draws, and --draws {n_draws} are ranked; raise steps (or draws or chains of "
+            f"inference: stores {chains * kept} draws, but --draws {n_draws} are needed for ranks; "
+            f"raise steps (or draws or chains of "
             "the method), or lower --draws"
         )
     each = math.ceil(n_draws / chains)
-    places = kept - 1 - (torch.arange(each) * kept // each)  # the last is always taken
+    places = kept - 1 - (torch.arange(each) * kept // each)  # the last draw is always included
     pairs = torch.cartesian_prod(torch.arange(chains), places).view(-1, 2)
     if len(pairs) > n_draws:
         pairs = pairs[torch.randperm(len(pairs), generator=generator)[:n_draws].sort().values]
@@ -131,7 +133,7 @@ def thin(draws: HoldsDraws, n_draws: int, generator: torch.Generator) -> Thinned
 
 
 def _rank_parameters(draws: HoldsDraws, truth: Tensor, theta: Tensor) -> Quantities:
-    """Parameters that have names: weights of networks have none, and are not identified."""
+    """Named parameters; weights of networks are unnamed because they are not identified."""
     if not 0 < len(draws.names) <= MOST_PARAMETERS:
         return {}
     true_values = draws.constrain(truth)[0]
@@ -155,7 +157,7 @@ def _rank_log_joint(simulated: PriorLabels, draws: HoldsDraws, theta: Tensor) ->
 def _draw_function(
     posterior: object, x: Tensor, n_draws: int, generator: torch.Generator
 ) -> tuple[Predictive, bool] | None:
-    """p(y | f) at L draws of f at x [B, D], and whether a draw is one function at all rows.
+    """p(y | f) at L draws of f at x [B, D], and True if a draw is one function for all rows.
 
     None: the posterior draws no functions.
     """
@@ -168,9 +170,9 @@ def _draw_function(
 
 
 def _resample(predictive: Predictive, n: int, generator: torch.Generator) -> Predictive:
-    """n components at random with replacement."""
+    """Draw n components at random with replacement."""
     n_components = len(components_of(predictive))
-    if isinstance(predictive, PoissonMixture):  # of unequal weights
+    if isinstance(predictive, PoissonMixture):  # unequal weights
         weights = predictive.log_weights.softmax(0)
         chosen = torch.multinomial(weights, n, replacement=True, generator=generator)
         return PoissonMixture(predictive.log_rate[chosen], torch.zeros_like(weights[chosen]))
@@ -180,13 +182,13 @@ def _resample(predictive: Predictive, n: int, generator: torch.Generator) -> Pre
 def _rank_predictions(
     simulated: PriorLabels, test: Predictive, of_functions: bool, generator: torch.Generator
 ) -> Quantities:
-    """f(x) and a new label y(x) at each test row; tasks, or classes, take turns.
+    """f(x) and a new label y(x) at each test row, for tasks or classes in turn.
 
-    Of labels that are classes f is the log odds against the first, and y is not ranked.
+    For class labels, f is the log odds relative to the first class, and y is not ranked.
 
     Args:
         test: L components at the test rows.
-        of_functions: True if each component is one draw of f; False: only y is ranked.
+        of_functions: True if each component is one draw of f; if False, only y is ranked.
     """
     law = part_of(simulated.law, rows=slice(simulated.problem.n, None))
     y = simulated.problem.test.y
@@ -205,7 +207,7 @@ def _rank_predictions(
 
 
 def _rank_log_likelihood(simulated: PriorLabels, train: Predictive, is_joint: bool) -> Quantities:
-    """Σ_b log p(y_b | f) of all training labels, or of the first row where f is drawn row by row."""
+    """Σ_b log p(y_b | f) of all training labels, or of the first row if f is drawn row by row."""
     problem = simulated.problem
     truth = _log_likelihood(part_of(simulated.law, rows=slice(problem.n)), problem.train)
     draws = _log_likelihood(train, problem.train)
@@ -223,11 +225,13 @@ def _log_likelihood(predictive: Predictive, batch: Batch) -> Tensor:
 def _rank_series(
     simulated: PriorSeries, posterior: object, n_draws: int, generator: torch.Generator
 ) -> Quantities:
-    """θ, observations of the future, and log p(y | θ) where errors are Gaussian."""
+    """θ, future observations, and log p(y | θ) if errors are Gaussian."""
     if not isinstance(posterior, StructuralDraws):
         return {}
     if n_draws > FORECASTS:
-        raise ConfigMismatchError(f"--draws {n_draws}: series forecast from {FORECASTS} at most")
+        raise ConfigMismatchError(
+            f"--draws {n_draws}: series are forecast from at most {FORECASTS} draws"
+        )
     thinned = thin(posterior, n_draws, generator)
     theta = thinned.of(posterior.draws)
     lam = posterior.precisions

@@ -26,7 +26,7 @@ from components.problems.supervised import Supervised
 from components.series.forecasting import Forecasting
 from components.series.structural.simulate import draw_theta, simulate_series
 
-SIMULATION = 2  # the stream of random numbers that θ* and the labels come from
+SIMULATION = 2  # random stream of θ* and the labels
 CAPABLE = (
     "a supervised model with a log joint (linear_regression, logistic_regression, mlp, bnn, …), a Gaussian process "
     "(igp, cgp, gp_classifier, idgp), or model=structural on a series with a future"
@@ -55,10 +55,10 @@ Simulated = PriorLabels | PriorSeries
 
 
 def check_simulates(model: object, problem: object, name: str) -> None:
-    """Refuse a model that cannot simulate from its prior.
+    """Reject a model that cannot simulate from its prior.
 
     Raises:
-        ConfigMismatchError: naming models that can.
+        ConfigMismatchError: the message names models that can.
     """
     if isinstance(model, FlatNetwork) and model.flat_prior:
         raise ConfigMismatchError(f"{model.flat_prior}, for a prior that can be drawn from")
@@ -67,7 +67,8 @@ def check_simulates(model: object, problem: object, name: str) -> None:
     if isinstance(problem, Forecasting) and isinstance(model, StructuralSeries):
         if model.structure.lag is not None:
             raise ConfigMismatchError(
-                "model.blocks: a column of lagged observations is not simulated; leave its block out"
+                "model.blocks: a column of lagged observations cannot be simulated; remove its "
+                "block"
             )
         return
     raise ConfigMismatchError(
@@ -81,7 +82,7 @@ def _simulates_labels(model: object) -> bool:
 
 
 def simulate(model: Any, problem: Any, inputs: int, rng: Rng) -> Simulated:
-    """Draw θ* (or f*) from the prior and labels of all rows given it.
+    """Draw θ* (or f*) from the prior, and labels of all rows given it.
 
     Args:
         model: built on ``problem``; accepted by ``check_simulates``.
@@ -125,29 +126,29 @@ def _simulate_labels(
 
 
 def keep_rows(batch: Batch, n: int) -> Batch:
-    """So many rows, evenly spaced, or all, with all their labels observed."""
+    """The given number of rows, evenly spaced, or all, with all labels observed."""
     kept = batch.part(spaced_rows(batch.n_rows, n).to(batch.x.device), 1.0)
     return replace(kept, mask=torch.ones_like(kept.mask))
 
 
 def check_prior(before: object, after: object, theta: Tensor | None, name: str) -> None:
-    """Refuse a model whose prior depends on the labels: it changes once they are simulated.
+    """Reject a model whose prior depends on the labels, which change in simulation.
 
     Raises:
-        ConfigMismatchError: it does.
+        ConfigMismatchError: the prior depends on the labels.
     """
     if isinstance(before, StructuralSeries) and isinstance(after, StructuralSeries):
         if _describe_prior(before) != _describe_prior(after):
             raise ConfigMismatchError(
-                f"model={name}: its prior is in units of the series, so no θ* can be drawn before it; give "
-                "model.scale=1 model.centre=0 model.df=5 (or others)"
+                f"model={name}: its prior is in units of the series, so θ* cannot be drawn first; "
+                f"set model.scale=1 model.centre=0 model.df=5 (or others)"
             )
     elif theta is not None and isinstance(before, LogJoint) and isinstance(after, LogJoint):
         densities = [float(model.log_prior(theta)) for model in (before, after)]
         if not math.isclose(*densities, rel_tol=1e-6, abs_tol=1e-6):
             raise ConfigMismatchError(
-                f"model={name}: its prior depends on the labels, so no θ* can be drawn before them; "
-                "calibration needs a prior that does not"
+                f"model={name}: its prior depends on the labels, so θ* cannot be drawn first; "
+                f"calibration requires a prior that is independent of them"
             )
 
 

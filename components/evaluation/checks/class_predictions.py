@@ -1,5 +1,5 @@
-"""Checks of predictions: they are finite; those of a classifier use more than one class, and are
-made of logits."""
+"""Checks of predictions: they are finite; predictions of a classifier use more than one class and
+logits."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from components.problems.replicates.variants import Variants
 from components.problems.supervised import Supervised
 
 CLASS_CHECK_TITLE = "predictions use more than one class"
-LOGITS = "outputs are logits, no probabilities"
+LOGITS = "outputs are logits, not probabilities"
 
 
 def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) -> list[Check]:
-    """Checks of the class predictions at the test rows; empty where labels are real.
+    """Checks of the class predictions at the test rows; empty for real labels.
 
     Reuses the predictions of ``score``.
 
     Args:
-        declared: the type of the model's outputs was declared, so that only rows that sum
-            to one contradict it.
+        declared: True: the kind of the model's outputs was declared, and only rows that sum to one
+        contradict it.
     """
     predictions = [
         (label, split, predictive)
@@ -45,16 +45,17 @@ def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) 
 
 
 def missing_checks(problem: Problem, posterior: object, rng: Rng) -> list[Check]:
-    """Failed check that counts test rows without a finite prediction; empty without any.
+    """Failed check with the number of test rows without a finite prediction; empty if there are
+    none.
 
     Reuses the predictions of ``score``.
     """
     for label, split, predictive in _predict_each(problem, posterior, rng):
         rows = (split.test.mask & ~is_finite(predictive)).any(1)
         if bool(rows.any()):
-            scores = "wrong in accuracy, left out of nlpp, ece and auc"
+            scores = "counted as wrong in accuracy, omitted from nlpp, ece and auc"
             if not isinstance(predictive, Categorical):
-                scores = "left out of nlpp, rmse, coverage90 and crps"
+                scores = "omitted from nlpp, rmse, coverage90 and crps"
             detail = f"{int(rows.sum()):,} of {len(rows):,} test rows{label} have none: {scores}"
             return [Check("test rows have finite predictions", False, detail)]
     return []
@@ -83,7 +84,8 @@ def _predict_each(
 
 
 def _check_not_constant(label: str, problem: Supervised, predictive: Categorical) -> Check:
-    """False where every row of a task is given one class and its labels are of several."""
+    """Failed check if one class is predicted for all rows of a task with labels of several
+    classes."""
     guess = predictive.guess
     messages = []
     checked = 0  # [B, T]
@@ -100,7 +102,8 @@ def _check_not_constant(label: str, problem: Supervised, predictive: Categorical
         if len(classes := guess[:, t][guess[:, t] >= 0].unique()) == 1:
             task = f" of task {problem.task_names[t]}" if problem.n_tasks > 1 else ""
             messages.append(
-                f"class {int(classes)} for all {len(guess):,} test rows{task}{label}, whose labels are of {len(counts)}"
+                f"class {int(classes)} for all {len(guess):,} test rows{task}{label}, whose labels "
+                f"have {len(counts)} classes"
             )
     if not checked:
         return Check(
@@ -112,7 +115,7 @@ def _check_not_constant(label: str, problem: Supervised, predictive: Categorical
     return Check(
         CLASS_CHECK_TITLE,
         not messages,
-        f"{messages[0]}; the model has learnt nothing, or its outputs are no logits"
+        f"{messages[0]}; the model has learned nothing, or its outputs are not logits"
         if messages
         else used,
     )
@@ -121,7 +124,7 @@ def _check_not_constant(label: str, problem: Supervised, predictive: Categorical
 def _check_logit_scale(label: str, predictive: Categorical, declared: bool) -> Check:
     """Check that fails if logits look like probabilities.
 
-    A class with a logit that is always 0 indicates log odds, not probabilities.
+    A class whose logit is always 0 indicates log odds, not probabilities.
     """
     look = guess_output_kind(predictive.logits)
     constant = bool((predictive.logits == 0).all(0).all(0).any())
@@ -130,7 +133,8 @@ def _check_logit_scale(label: str, predictive: Categorical, declared: bool) -> C
         return Check(
             LOGITS,
             False,
-            f"{says}{label}; give their logarithms, or set model.outputs=probabilities where it is a key",
+            f"{says}{label}; return their logarithms, or set model.outputs=probabilities if the "
+            f"model has this key",
         )
     low = float(predictive.logits.min())
     high = float(predictive.logits.max())
@@ -138,5 +142,5 @@ def _check_logit_scale(label: str, predictive: Categorical, declared: bool) -> C
 
 
 def _worst(checks: list[Check]) -> Check:
-    """The first that failed, else the first that passed, else the first."""
+    """The first failed check, else the first passed one, else the first."""
     return min(checks, key=lambda check: {False: 0, True: 1, None: 2}[check.passed])

@@ -1,4 +1,4 @@
-"""Checks for the collapse of particle filters, of a series and inside a likelihood."""
+"""Checks for the collapse of particle filters, for a series and inside a likelihood."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from components.series.posteriors.filtered import Filtered
 from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
 
-EQUAL = 1e-6  # relative rounding error of an effective sample size of equal weights
+EQUAL = 1e-6  # relative rounding error of the effective sample size of equal weights
 
 
 def inner_filter_checks(draws: HoldsDraws) -> list[Check]:
     """Check that fails if the filters of most draws, by weight, have collapsed.
 
-    A filter has collapsed if one particle carried half of the weight.  Its estimate log Ẑ
-    varies by many nats from pass to pass: a chain stays where the estimate was too high,
-    and weights of parameters follow the noise.  Empty for draws without a filter.
+    A filter has collapsed if one particle carries half of the weight.  Its estimate log Ẑ then
+    varies by many nats between passes: a chain sticks where the estimate was too high, and weights
+    of parameters follow the noise.  Empty for draws without a filter.
     """
     ess = draws.stats.get("filter_ess")
     if ess is None or not ess.numel():
@@ -40,10 +40,10 @@ def inner_filter_checks(draws: HoldsDraws) -> list[Check]:
 
 
 def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
-    """Check of a particle filter's effective sample size at every time.
+    """Check of the effective sample size of a particle filter at every time.
 
-    For a posterior without it, as from an early record, only recorded times are checked.
-    An exact filter has no such check.
+    For a posterior without it, for example from an early record, only recorded times are checked.
+    Exact filters are not checked.
     """
     ess = posterior.ess if isinstance(posterior, Filtered | SmoothedSeries) else None
     if ess is not None:
@@ -68,15 +68,15 @@ def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
 
 
 def observation_checks(posterior: object, problem: Problem) -> list[Check]:
-    """Check that a filter that can ignore an observation follows some of them.
+    """Check that a filter that can ignore observations follows some of them.
 
-    A robust loss saturates where all observations are far off.  Particles with equal
-    weights for any observation have an effective sample size that never changes.
+    A robust loss saturates if all observations are far off.  Particles then have equal weights for
+    any observation, and the effective sample size never changes.
     """
     ess = posterior.ess if isinstance(posterior, Filtered | SmoothedSeries) else None
     weight = posterior.weight if isinstance(posterior, Filtered) else None
     if ess is not None:
-        # the number of particles where some time has equal weights: a whole number
+        # the number of particles, a whole number, if some time has equal weights
         most = ess.amax(1, keepdim=True)
         # [R, T]
         follows = (ess < most * (1 - limits.MIN_USED_SHARE)) | ~torch.isclose(
@@ -96,5 +96,5 @@ def observation_checks(posterior: object, problem: Problem) -> list[Check]:
     detail = f"{int(number[worst])} of {int(n_observed[worst])} observations change the weights"
     detail += f", the fewest of {len(n_observed)} replicates" if len(n_observed) > 1 else ""
     if not passed:
-        detail += "; they lie too far off for this loss: check the prior and the scale of the data"
+        detail += "; they are too far off for this loss: check the prior and the scale of the data"
     return [Check("the filter follows its observations", passed, detail)]

@@ -1,4 +1,4 @@
-"""Check that every score is a number, or has a reason for being none."""
+"""Check that every score is a number, or missing for a known reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.series.sequence import Sequence
 
-# Scores that compare predictions with test labels, scores of attacks without "robust_".
+# Scores that compare predictions with test labels; scores of attacks without the prefix "robust_".
 LABEL_SCORES = frozenset(
     {
         "accuracy",
@@ -73,8 +73,7 @@ def finite_scores(scores: Scores, problem: Problem) -> Check:
 
 
 def _missing_label_reason(name: str, value: float, problem: object) -> str | None:
-    """The reason of a score of labels that is NaN for want of them: its task has no test label, or
-    no task has one."""
+    """Reason for a NaN score of labels: its task has no test labels, or no task has any."""
     if not isinstance(problem, Supervised) or not math.isnan(value):
         return None
     labelled = problem.test.mask.any(0).tolist()

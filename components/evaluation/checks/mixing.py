@@ -16,11 +16,11 @@ from components.metrics.diagnostics import FEWEST_DRAWS
 
 
 def mixing_checks(posterior: object, scores: Scores) -> list[Check]:
-    """``draws_checks`` of the parameters that a posterior holds draws of."""
+    """``draws_checks`` of the parameters drawn by a posterior."""
     if isinstance(posterior, SeriesDraws):
         return draws_checks(posterior.parameters, scores)
     if isinstance(posterior, PartitionDraws):
-        # few splits are accepted if few exist
+        # few splits are accepted if few are possible
         names = ("rhat", "ess", "ess_tail")
         compared = {name: scores[name] for name in names if name in scores}
         return draws_checks(posterior.summaries, compared)
@@ -29,7 +29,7 @@ def mixing_checks(posterior: object, scores: Scores) -> list[Check]:
 
 
 def _worst(scores: Scores, name: str, largest: bool) -> float:
-    """The worst of all replicates, NaN if one has none."""
+    """The worst value of all replicates; NaN if one is missing."""
     values = scores[name] if isinstance(scores[name], list) else [scores[name]]
     return math.nan if any(math.isnan(v) for v in values) else (max if largest else min)(values)
 
@@ -41,7 +41,7 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
     if draws.log_weights is not None:
         return [_check_pareto_k(scores, chains * n)]
     if n < FEWEST_DRAWS:
-        detail = f"{n} draws a chain, {FEWEST_DRAWS} needed"
+        detail = f"{n} draws a chain, {FEWEST_DRAWS} required"
         names = f"R̂ is below {limits.RHAT:g}", f"ESS is above {limits.ESS_PER_CHAIN} a chain"
         checks = [Check(name, None, detail) for name in names]
     else:
@@ -79,12 +79,13 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
 
 
 def _check_rhat(draws: HoldsDraws, scores: Scores, groups: int, nested: bool) -> Check:
-    """Check of R̂; of superchains it is nested: R̂ of single chains needs longer ones."""
+    """Check of R̂; with superchains the nested R̂, because R̂ of single chains requires longer
+    chains."""
     limit = limits.RHAT_NESTED if nested else limits.RHAT
     title = f"{'nested ' * nested}R̂ is below {limit:g}"
     score = "rhat_nested" if nested else "rhat"
     if score not in scores:
-        return Check(title, None, "1 chain, 2 needed; raise inference.chains")
+        return Check(title, None, "1 chain, 2 required; raise inference.chains")
     statistic = (
         partial(diagnostics.nested_rhat, superchains=groups) if nested else diagnostics.split_rhat
     )
@@ -97,7 +98,7 @@ def _check_rhat(draws: HoldsDraws, scores: Scores, groups: int, nested: bool) ->
 
 
 def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, n: int) -> Check:
-    """Check of ESS by chain, or by superchain where there are fewer of these."""
+    """Check of ESS per chain, or per superchain if there are superchains."""
     unit = "chain" if chains * draws.replicates == draws.n_chains else "superchain"
     title = f"{which} ESS is above {limits.ESS_PER_CHAIN} a {unit}"
     if name not in scores:
@@ -117,12 +118,12 @@ def _judge(
     passed: bool,
     detail: tuple[str, str],
 ) -> Check:
-    """The check of a diagnostic, NaN of chains that never moved.
+    """Check of a diagnostic, which is NaN for chains that never moved.
 
-    If it failed, the coordinate with the worst value is named between the two parts of the detail.
+    If it failed, the detail names the coordinate with the worst value between its two parts.
     """
     if math.isnan(value):
-        return Check(title, False, "no chain ever moved, in any coordinate")
+        return Check(title, False, "no chain ever moved in any coordinate")
     where = "" if passed else diagnostics.format_worst_coordinate(draws, statistic, value)
     return Check(title, passed, where.join(detail), is_short=True)
 
@@ -133,4 +134,4 @@ def _check_pareto_k(scores: Scores, n: int) -> Check:
         return Check(name, None, f"{n} weights are too few")
     value = _worst(scores, "pareto_k", largest=True)
     most = limits.pareto_k(n)
-    return Check(name, value < most, f"{value:.2f}, below {most:.2f} asked of {n:,} weights")
+    return Check(name, value < most, f"{value:.2f}, required below {most:.2f} for {n:,} weights")

@@ -15,7 +15,7 @@ from components.metrics import limits
 from components.metrics.reference_moments import signed_errors
 from components.problems.density import Density
 
-FIT = Bias("its family: draws of a fit")
+FIT = Bias("its family, because draws are from a fit")
 
 
 def moments_checks(
@@ -30,10 +30,10 @@ def moments_checks(
 
     s is the Monte-Carlo standard error by the effective sample size and s_ref the error of the
     reference.  For m moments of all replicates z_max = −Φ⁻¹(p/2m) with p = ``MOMENTS_P``, Holm's
-    level of the largest |z|.  A skewness γ of the estimate, which makes s too small where it is
-    below E[f], is removed by ``remove_skewness``; moments with draws too skewed for that are left
-    out.  The check is not made of chains that have not mixed and of biased methods; for
-    these the largest error is shown.
+    level of the largest |z|.  A skewness γ of the estimate, which makes s too small if it is below
+    E[f], is removed by ``remove_skewness``; moments whose draws are too skewed for that are
+    omitted.  Chains that have not mixed and biased methods are not checked; their largest error is
+    reported.
 
     Source: Vehtari et al. (2021), section 4.3; Holm (1979); Hall (1992).
     """
@@ -51,19 +51,19 @@ def moments_checks(
         error = f"largest error {largest:+.2g} sd ({moment})"
         return [Check(name, None, f"biased by {bias.reason}: {error}")]
     if unmixed := [check.name for check in mixing if not check.passed]:
-        return [Check(name, None, f"the chains do not fulfil: {unmixed[0]}")]
+        return [Check(name, None, f"the chains fail the check: {unmixed[0]}")]
     return [_compare(name, z, skew, problem.names)]
 
 
 def remove_skewness(z: Tensor, skew: Tensor) -> Tensor:
-    """z of a mean with a skewness γ, nearer to normal: z + γ z²/3 + γ² z³/27 + γ/6.
+    """z of a mean with skewness γ, transformed towards normality: z + γ z²/3 + γ² z³/27 + γ/6.
 
     Source: Hall (1992), section 2."""
     return z + skew * (z.square() / 3 + 1 / 6) + skew.square() * z**3 / 27
 
 
 def _compare(name: str, z: Tensor, skew: Tensor, names: Sequence[str]) -> Check:
-    """The check of all z [R, 2, P'] of means with a skewness [R, 2, P']."""
+    """The check of all z [R, 2, P'] of means with skewness [R, 2, P']."""
     usable = skew.abs().nan_to_num(0.0) <= limits.MOMENTS_SKEW
     if not usable.any():
         return Check(name, None, "the draws are too skewed for their effective sample size")
@@ -73,7 +73,8 @@ def _compare(name: str, z: Tensor, skew: Tensor, names: Sequence[str]) -> Check:
     detail = f"largest |z| {abs(largest):.3g} ({moment}), {most:.2g} allowed"
     if not usable.all():
         detail += (
-            f"; {int((~usable).sum())} of {z.numel()} moments left out, their draws are skewed"
+            f"; {int((~usable).sum())} of {z.numel()} moments omitted because their draws are "
+            f"skewed"
         )
     return Check(name, abs(largest) <= most, detail)
 

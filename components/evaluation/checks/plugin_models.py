@@ -1,5 +1,5 @@
-"""Examination of a model of a plug-in before anything is learnt: each row by itself, and logits of
-classes."""
+"""Examination of a plug-in's model before training: rows are predicted independently, and class
+outputs are logits."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from components.errors import ConfigMismatchError
 from components.models.own.examination import check_rows, pick_spaced_rows
 from components.problems.supervised import Supervised
 
-DRAWS = 4  # of parameters under which a model is asked
+DRAWS = 4  # number of parameter draws for the examination
 
 
 def examine_model(model: object, problem: Supervised, where: str) -> None:
-    """A classifier of a plug-in answers each row by itself, and with logits; a copy of it is asked.
+    """Check on a copy of a plug-in's classifier that it predicts rows independently, with logits.
 
-    A model that is not ready to answer before it has learnt is not examined: checks of the run look
-    at what it predicts then.
+    A model that cannot predict before training is not examined; the checks of the run examine its
+    predictions afterwards.
 
     Raises:
-        ConfigMismatchError: a row is answered by others, its input is changed, or its logits
-            are probabilities."""
+        ConfigMismatchError: a prediction depends on other rows, inputs are changed, or the logits
+        are probabilities."""
     if problem.target == "real":
         return
     x = pick_spaced_rows(problem.train.x)
@@ -44,7 +44,8 @@ def examine_model(model: object, problem: Supervised, where: str) -> None:
         and guess_output_kind(predictive.logits) == "sums to one"
     ):
         raise ConfigMismatchError(
-            f"{where}: every row of its logits sums to one, as probabilities do; give their logarithms to Categorical"
+            f"{where}: every row of its logits sums to one, like probabilities; pass their "
+            f"logarithms to Categorical"
         )
 
 

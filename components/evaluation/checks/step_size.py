@@ -1,4 +1,4 @@
-"""Check that steps along a gradient are small against the curvature."""
+"""Check that gradient steps are small relative to the curvature."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from components.errors import ConfigMismatchError
 from components.inference.chains import Chains
 from components.inference.log_joint import log_joint
 
-ITERATIONS = 20  # of the power method, each about as dear as two steps of the sampler
+ITERATIONS = 20  # iterations of the power method; each costs about two steps of the sampler
 
 
 def largest_response(
     model: LogJoint, theta: Tensor, batch: Batch | None, response: Response
 ) -> float:
-    """Largest eigenvalue of A (−∇² log p) over all K chains θ [K, P] together, by the power method:
-    from below.
+    """Lower estimate of the largest eigenvalue of A (−∇² log p) over all K chains θ [K, P]
+    together, by the power method.
 
-    Where the eigenvalue of largest size is negative, a direction in which log p bends upwards, the
-    matrix is shifted by it. NaN where the log joint has no second derivatives."""
+    If the eigenvalue of largest magnitude is negative (log p is convex in its direction), the
+    matrix is shifted by it.  NaN if the log joint has no second derivatives."""
     theta = theta.detach().requires_grad_()
     with torch.enable_grad():
         (slope,) = torch.autograd.grad(
@@ -66,16 +66,20 @@ def _power_iteration(apply: Callable[[Tensor], Tensor], v: Tensor) -> float:
 def step_check(
     problem: Problem, inference: GradientResponsiveMethod[Any], state: Chains, rng: Rng
 ) -> Check:
-    """The largest step since draws are kept against the curvature where the chains stand, on the
-    last batch."""
-    name = "steps are small against the curvature"
+    """Compare the largest step since draws are stored with the curvature at the chains, on the last
+    batch."""
+    name = "steps are small relative to the curvature"
     model: LogJoint = state.model
     response = inference.response(state)
     assert isinstance(inference, Inference)
     _, batch = next(iter(problem.batches(inference.requires.batch_kind, rng, state.t - 1, state.t)))
     try:
         value = largest_response(model, state.theta, batch, response)
-    except (RuntimeError, ConfigMismatchError) as error:  # the log joint is differentiable once
+    # the log joint is differentiable only once
+    except (RuntimeError, ConfigMismatchError) as error:
         return Check(name, None, f"no second derivative: {str(error).splitlines()[0]}")
-    detail = f"step × curvature {value:.3g}, the path swings ever wider beyond {response.limit:.3g}"
+    detail = (
+        f"step × curvature {value:.3g}; above {response.limit:.3g} the path oscillates "
+        "with growing amplitude"
+    )
     return Check(name, value < response.limit, detail)

@@ -1,1 +1,1 @@
-"""Security evaluation: curves of a score against ε, certificates, and the checks on both."""
+"""Security evaluation: curves of a score by ε, certificates, and checks of both."""

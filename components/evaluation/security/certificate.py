@@ -1,7 +1,7 @@
-"""Certificates: test rows that no attack of a size can break, by any method.
+"""Certificates: test rows that no attack of a given size can break.
 
-An adaptive attack bounds the accuracy under the worst perturbation from above, a certificate from
-below; what lies between the two is not known.
+An adaptive attack gives an upper bound on the accuracy under the worst perturbation, a certificate
+a lower bound.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from components.posteriors.particles import Particles
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 
-EXACT = 2  # up to this many changed words, what the bounds leave open is settled by enumeration
-SETS = 20_000  # of changed words that are tried for a mail at most
-ROWS = 128  # rows that are bounded together
-DRAWS = 4096  # rows times draws that are bounded together
+EXACT = 2  # maximum changed words for which cases left open by the bounds are enumerated
+SETS = 20_000  # maximum number of sets of changed words per mail
+ROWS = 128  # number of rows bounded together
+DRAWS = 4096  # rows times draws bounded together
 EFFECTS = 1 << 20  # rows times draws times inputs
-RADII = 10**6  # evaluation streams from here on draw the radii of smoothed classifiers
+RADII = 10**6  # first evaluation stream for the radii of smoothed classifiers
 
 
 @dataclass(frozen=True)
 class SmoothedLabels:
-    """L2 radii of a smoothed classifier, drawn once for all sizes, and how it predicts."""
+    """L2 radii of a smoothed classifier, drawn once for all sizes, with its settings."""
 
-    radius: Tensor  # [B, T]; 0: abstains, or another class than y
+    radius: Tensor  # [B, T]; 0: abstains, or certifies a class other than y
     abstained: float  # share of labels without a radius
-    votes: int  # S, of a prediction
+    votes: int  # S, votes of a prediction
     level: float  # α
 
     def outvoted(self, y: Tensor, predictive: Categorical) -> Tensor:
-        """Labels of which the votes for y say that its probability is below ½ [B, T] bool.
+        """True for labels y whose votes show that their probability is below ½ [B, T] bool.
 
-        The bound of Clopper and Pearson is at level α over the number of labels.
+        The Clopper–Pearson bound has level α divided by the number of labels.
         """
         share = predictive.log_prob(y.clamp_min(0)).exp() * (self.votes + 1)
         k = share.ceil().clamp_max(self.votes).cpu().numpy()
@@ -62,17 +62,17 @@ class SmoothedLabels:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Labels that no perturbation of a size changes, and how this is known."""
+    """Labels that no perturbation of a size changes, and the method of proof."""
 
     rows: Tensor  # [B, T] bool
     method: str  # "interval bounds", "enumeration" (exact), or "votes under noise"
     smoothed: SmoothedLabels | None = None
 
     def count_contradictions(self, y: Tensor, *predictions: Categorical) -> int:
-        """Certified labels that predictions at perturbed inputs contradict, any of them.
+        """Number of certified labels contradicted by any prediction at perturbed inputs.
 
-        Of votes under noise, those with so few for y that its probability is below ½: a prediction
-        by few draws may err where g does not.
+        For votes under noise, only labels with so few votes for y that its probability is below ½,
+        because a prediction from few draws may err where g does not.
         """
         broken = torch.zeros_like(self.rows)
         for predictive in predictions:
@@ -83,7 +83,7 @@ class Certificate:
         return int((self.rows & broken)[y >= 0].sum())
 
 
-Classifiers = list[tuple[BoundsMargins, object]]  # with θ [K, P], what was learnt, or None
+Classifiers = list[tuple[BoundsMargins, object]]  # with θ [K, P], a fit, or None
 
 
 def certify(
@@ -95,24 +95,24 @@ def certify(
     rng: Rng,
     among: Certificate | None = None,
 ) -> Certificate | None:
-    """Labels of the test set that every perturbation of size ε leaves predicted rightly.
+    """Labels of the test set that stay correctly predicted under every perturbation of size ε.
 
-    Interval bounds of the margins of every draw (``maths.intervals``), sound as the victim is
-    computed in floating point, and for inputs that leave the ball by no more than the rounding that
-    the checks of an attack let pass.  Of words, mails that the bounds leave open are settled by
-    all sets of at most ``EXACT`` changed words, where these are no more than ``SETS``.
+    Interval bounds of the margins of every draw (``maths.intervals``) are sound for the victim in
+    floating point, and for inputs that leave the ball by no more than the rounding allowed in the
+    checks of an attack.  For words, mails left open by the bounds are decided by enumerating all
+    sets of at most ``EXACT`` changed words, if there are at most ``SETS``.
 
-    A smoothed classifier has radii in L2 instead, which hold with probability 1 − α each: a label
-    is certified if its radius exceeds the L2 norm of every perturbation.
+    A smoothed classifier has radii in L2 instead, each valid with probability 1 − α: a label is
+    certified if its radius exceeds the L2 norm of every perturbation.
 
     Args:
         problem: the problem with the test rows.
-        posterior: the classifier that is evaluated.
+        posterior: the evaluated classifier.
         y: class numbers [B, T], negative where missing.
-        measure: norm of the perturbation, or the way in which words are changed.
+        measure: norm of the perturbation, or kind of change of words.
         eps: ε, in that measure.
         rng: random streams; the enumeration predicts with those of the evaluation.
-        among: the certificate of a smaller size: no other label can be certified.
+        among: the certificate of a smaller size; only its labels can be certified.
 
     Returns:
         The certificate; None: the posterior has no bounds.
@@ -145,7 +145,7 @@ def certify(
 def _smoothed_labels(
     problem: Supervised, posterior: SmoothedNetwork, y: Tensor, rng: Rng
 ) -> SmoothedLabels:
-    """Radii of the test labels [B, T]; 0 where another class than y is certified."""
+    """Radii of the test labels [B, T]; 0 where a class other than y is certified."""
     chunks = problem.test.x.split(problem.evaluation_chunk)
     parts = [posterior.certify(x, rng.at("evaluation", RADII + i)) for i, x in enumerate(chunks)]
     guess, radius = (torch.cat(each) for each in zip(*parts, strict=True))
@@ -155,8 +155,8 @@ def _smoothed_labels(
 
 
 def _classifiers(posterior: Predicts) -> Classifiers:
-    """The classifiers with bounds that a posterior predicts with, and their parameters; empty: it
-    has others, or predicts by fresh draws or draws with weights."""
+    """The classifiers of a posterior, which have bounds, and their parameters; empty if they have
+    no bounds, or if the posterior predicts by fresh or weighted draws."""
     pairs: list[tuple[object, object]] = []
     match posterior:
         case PointEstimate():
@@ -174,14 +174,15 @@ def _classifiers(posterior: Predicts) -> Classifiers:
 
 
 def mixture_bounds(classifiers: Classifiers, y: Tensor, inputs: Perturbations) -> MarginBounds:
-    """Bounds of the margins of all classifiers of a mixture, side by side."""
+    """Bounds of the margins of all classifiers of a mixture, concatenated."""
     parts = [model.margin_bounds(theta, y, inputs) for model, theta in classifiers]
     lower, low, high = (torch.cat(ends) for ends in zip(*(p[:3] for p in parts), strict=True))
     return MarginBounds(lower, low, high, parts[0].unit)
 
 
 def perturbations(problem: Supervised, y: Tensor, measure: Measure, eps: float) -> Perturbations:
-    """What an attack of size ε may make of the test rows; of words only malicious mails change."""
+    """Inputs that an attack of size ε may reach from the test rows; for words only malicious mails
+    change."""
     x = problem.test.x
     if measure == "insertion" or measure == "flip":
         change = torch.where(x < 0.5, 1.0, 0.0 if measure == "insertion" else -1.0)
@@ -209,7 +210,7 @@ def _enumerate(
     most: int,
     rng: Rng,
 ) -> bool:
-    """True if a mail is taken for its class with every set of at most so many changed words."""
+    """True if a mail keeps its class for every set of at most the given number of changed words."""
     x = problem.test.x[row : row + 1]
     if int(y[row, 0]) < 0:
         return False

@@ -1,9 +1,8 @@
 """Sanity checks of a security evaluation.
 
-An attack that fails for a bad reason looks like robustness.  Checks of the curve cost
-nothing; checks of the victim run reference attacks on a few rows at one informative
-size.  In the spirit of Carlini et al. (2019), section 4, and Athalye et al. (2018),
-section 3.1.
+An attack that fails because of a defect looks like robustness.  Checks of the curve are free;
+checks of the victim run reference attacks on a few rows at one informative size.  They follow
+Carlini et al. (2019), section 4, and Athalye et al. (2018), section 3.1.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 from components.evaluation.security.victim_checks import less
 
-# accuracy may rise by this much between neighbouring ε before the curve is reported as not falling
+# largest rise of accuracy between neighbouring ε that still counts as falling
 SLACK = 0.01
 
 
@@ -36,21 +35,20 @@ def curve_checks(
 ) -> list[Check]:
     """Checks of the curve itself.
 
-    The attack has to beat random signs unless it knows nothing (``black box``).  Accuracy
-    has to fall, and further than under noise, for the classifier that the attack is aimed
-    at; for an attack with a target, the number of rows classified as the target has to
-    rise.
+    The attack must beat random signs unless it has no knowledge (``black box``).  The accuracy of
+    the attacked classifier must fall, and further than under noise; for an attack with a target,
+    the number of rows classified as the target must rise.
     """
     aside = "undefended_accuracy" in rows
-    whose = " of the undefended classifier, which the attack sees" if aside else ""
+    whose = " of the undefended classifier, which is attacked" if aside else ""
     prefix = "undefended_" if aside else ""
     targeted = "target_reached" in rows
     column = "target_reached" if targeted else "accuracy"
-    sign = -1.0 if targeted else 1.0  # sign of the quantity that an attack lowers
+    sign = -1.0 if targeted else 1.0  # sign of the quantity that an attack decreases
     hit = sign * rows[f"{prefix}{column}"]
     noise = sign * rows[f"{prefix}random_{column}"]
     rounding = 8 * torch.finfo(problem.test.x.dtype).eps * (1 + float(problem.test.x.abs().max()))
-    # lengths add up the rounding of all coordinates
+    # norms accumulate the rounding of all coordinates
     slack = rounding * (1 + math.sqrt(problem.n_inputs))
     excess = float((rows["max_perturbation"] - rows["eps"]).max())
     rise = float(hit.diff().max()) if len(rows) > 1 else 0.0
@@ -60,7 +58,7 @@ def curve_checks(
     moves = "fall" if targeted else "rise"
     checks = [
         Check(
-            "an attack of size 0 leaves the accuracy as it is",
+            "an attack of size 0 does not change the accuracy",
             at_zero == clean,
             f"{at_zero:.4f} against {clean:.4f}",
         ),
@@ -70,7 +68,7 @@ def curve_checks(
     if attacker.knowledge_used() != "black box" or not input_space(problem).smooth:
         name = "the attack beats random signs of the same size"
         detail = f"{sign * hit.iloc[-1]:.4f} against {sign * noise.iloc[-1]:.4f} at ε = {largest:g}{whose}"
-        detail += ", rows taken for the target" if targeted else ""
+        detail += ", rows classified as the target" if targeted else ""
         checks.append(less(name, float(hit.iloc[-1]), float(noise.iloc[-1]), detail))
     checks += _check_members(rows, column, sign)
     checks += _check_predictions(rows, problem)
@@ -84,19 +82,21 @@ def curve_checks(
 
 
 def _check_predictions(rows: pd.DataFrame, problem: Supervised) -> list[Check]:
-    """Failed check that counts attacked inputs without a finite prediction; empty without any."""
+    """Failed check with the number of attacked inputs without a finite prediction; empty if there
+    are none."""
     worst = max(rows.to_dict("records"), key=lambda row: int(row["unpredicted"]))
     fix = "set" if problem.bounds is None else "narrow"
     detail = (
         f"{worst['unpredicted']} of {len(problem.test.x)} attacked inputs have no finite prediction at ε = {worst['eps']:g}, "
-        f"{fix} dataset.bounds; they count as broken, and robust_nlpp, robust_ece and robust_entropy leave them out"
+        f"{fix} dataset.bounds; they count as broken, and robust_nlpp, robust_ece and "
+        f"robust_entropy omit them"
     )
     check = Check("attacked inputs have finite predictions", False, detail)
     return [check] if worst["unpredicted"] else []
 
 
 def _check_members(rows: pd.DataFrame, column: str, sign: float) -> list[Check]:
-    """Compare an attack with each of its members, where it has some."""
+    """Compare an attack with each of its members, if it has any."""
     members = [str(name) for name in rows if str(name).startswith(f"{column}/")]
     if not members:
         return []
@@ -107,18 +107,20 @@ def _check_members(rows: pd.DataFrame, column: str, sign: float) -> list[Check]:
 
 
 def check_certificates(contradictions: Mapping[float, int], labels: int) -> list[Check]:
-    """Compare certificates with the attack and with noise, label by label; empty without any."""
+    """Compare certificates with the attack and with noise for every label; empty without
+    certificates."""
     if not contradictions:
         return []
     most = max(contradictions.values())
     detail = (
-        f"{most} of {labels} labels certified and broken, of {len(contradictions)} sizes the worst"
+        f"{most} of {labels} labels are certified and broken, at the worst of "
+        f"{len(contradictions)} sizes"
     )
     return [Check("no certified label is broken", most == 0, detail)]
 
 
 def half_accuracy_eps(rows: pd.DataFrame) -> float:
-    """The ε > 0 with the accuracy nearest to half of the clean one; 0 without any ε > 0.
+    """The ε > 0 with accuracy closest to half of the clean accuracy; 0 without any ε > 0.
 
     Attacks differ most there.
     """

@@ -15,15 +15,16 @@ from components.metrics.classification import expected_calibration_error
 
 
 def check_logits(predictive: Categorical) -> None:
-    """Probabilities in the place of logits would be flattened by another softmax, and the attack's
-    gradient with them.
+    """Check for probabilities in place of logits, which a second softmax would flatten together
+    with the attack's gradient.
 
     Raises:
         ConfigMismatchError: every row of logits is nonnegative and sums to one.
     """
     if guess_output_kind(predictive.logits) == "sums to one":
         raise ConfigMismatchError(
-            "model: its predictions hold probabilities (they sum to one) where logits belong; give their logarithms"
+            "model: its predictions are probabilities (they sum to one) instead of logits; return "
+            "their logarithms"
         )
 
 
@@ -39,7 +40,7 @@ def accuracy(predictive: Categorical, y: Tensor) -> float:
 def certified_scores(
     certificate: Certificate, y: Tensor, row: Mapping[str, float | str]
 ) -> dict[str, float | str]:
-    """Share of the labels that are certified, and what is left between it and the attack."""
+    """Share of certified labels, and its gap to the accuracy under attack."""
     share = float(certificate.rows[y >= 0].double().mean())
     scores: dict[str, float | str] = {
         "certified_accuracy": share,
@@ -52,8 +53,8 @@ def certified_scores(
 
 
 def hit_scores(predictive: Categorical, y: Tensor, target: int | None) -> dict[str, float]:
-    """What an attack changes: the accuracy, and the share of labels of other classes that are
-    taken for its target."""
+    """Effects of an attack: the accuracy, and the share of labels of other classes that are
+    classified as its target."""
     scores = {"accuracy": accuracy(predictive, y)}
     if target is not None:
         taken = (predictive.guess == target)[(y >= 0) & (y != target)]
@@ -64,8 +65,8 @@ def hit_scores(predictive: Categorical, y: Tensor, target: int | None) -> dict[s
 def attacked_scores(
     predictive: Categorical, y: Tensor, right: Tensor, standing: Tensor
 ) -> dict[str, float]:
-    """Scores of predictions at attacked inputs; labels [B, T] that were ``right`` before, and those
-    that no size up to this one has changed."""
+    """Scores of predictions at attacked inputs; ``right`` are the labels [B, T] that were correct
+    before, and those that no size up to this one has changed."""
     is_labelled = y >= 0
     is_predicted = is_labelled & is_finite(predictive)
     correct = correct_predictions(predictive, y)

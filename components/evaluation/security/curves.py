@@ -1,7 +1,7 @@
-"""Security evaluation curve: how a classifier does as evasion attacks grow (Biggio and Roli 2018).
+"""Security evaluation curve: scores of a classifier by size of an attack (Biggio and Roli 2018).
 
-Attacks that fail for a bad reason (a broken gradient, a forgotten bound) look like robustness, so
-the checks of ``security_checks`` run with every curve and their verdict is part of the result."""
+Attacks that fail because of a defect (a wrong gradient, a missing bound) look like robustness, so
+the checks of ``security_checks`` run with every curve, and their verdict is part of the result."""
 
 from __future__ import annotations
 
@@ -49,25 +49,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SecurityCurve:
-    """Rows by ε and the checks made on them."""
+    """Rows by ε and their checks."""
 
-    # eps, accuracy, random_accuracy, worst_case_accuracy (no label that the attack or the noise of
-    # any size up to ε
-    # changes counts as right), unpredicted (inputs without a finite prediction, which count as broken
-    # and are left out of log_likelihood, entropy and ece), of a posterior with bounds
-    # certified_accuracy (of labels that no
-    # attack of size ε changes), certificate_gap and certificate (how that is known), of a smoothed
-    # one abstained (labels without a radius),
-    # log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); of an
-    # attack with a target target_reached, the share of labels of other classes that are taken for
-    # it, and random_target_reached under noise; where the attack does not know of the defence,
-    # undefended_accuracy and undefended_random_accuracy of the classifier it sees;
-    # knowledge; of an attack with members, accuracy/<member> and knowledge/<member>
+    # eps, accuracy, random_accuracy, worst_case_accuracy (a label counts as wrong if the attack or
+    # the noise of any size up to ε changes it), unpredicted (inputs without a finite prediction,
+    # which count as broken and are omitted from log_likelihood, entropy and ece), for a posterior
+    # with bounds certified_accuracy (labels that no attack of size ε changes), certificate_gap and
+    # certificate (its method), for a smoothed one abstained (labels without a radius),
+    # log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); for an
+    # attack with a target target_reached, the share of labels of other classes classified as the
+    # target, and random_target_reached under noise; if the attack does not know the defence,
+    # undefended_accuracy and undefended_random_accuracy of the attacked classifier; knowledge; for
+    # an attack with members, accuracy/<member> and knowledge/<member>
     rows: pd.DataFrame
     checks: list[Check]
-    # by ε the observed labels that are predicted rightly under attack [labels] bool
+    # by ε, the observed labels that are correctly predicted under attack [labels] bool
     right: dict[float, Tensor]
-    queries: Queries  # of the attack at all sizes above 0
+    queries: Queries  # costs of the attack at all sizes above 0
 
     @property
     def verdict(self) -> bool:
@@ -82,26 +80,26 @@ def security_curve(
     threat: Threat,
     rng: Rng,
 ) -> SecurityCurve:
-    """Attacks the test set at every ε of the threat, and at 0; predictions use the draws of the
-    clean evaluation.
+    """Attack the test set at every ε of the threat and at 0; predictions use the draws of the clean
+    evaluation.
 
-    An attack that does not know of a defence (``against: undefended``) is aimed at another
-    classifier than the one that is evaluated.  Whether it works shows in what it does to that one:
-    a defence that expects it may well be right more often about attacked inputs than about clean
-    ones.
+    An attack that does not know the defence (``against: undefended``) targets a different
+    classifier from the evaluated one.  Its success is judged on the targeted classifier, because a
+    defence that expects the attack may be more accurate at attacked inputs than at clean ones.
 
-    Every ε starts the attack stream anew from the same state, which is put back at the end: curves
-    compare attacks of different sizes on the same draws, and evaluating does not change training.
+    Every ε starts the attack stream from the same state, which is restored at the end: curves
+    compare attacks of different sizes on the same draws, and evaluation does not affect training.
 
     Raises:
-        ConfigMismatchError: the labels are real-valued, a size is larger than the inputs'
-            range, the victim gives no logits.
+        ConfigMismatchError: the labels are real-valued, a size is larger than the inputs' range, or
+        the victim does not return logits.
     """
     import pandas as pd
 
     if problem.target == "real":
         raise ConfigMismatchError(
-            f"attacker={attacker.name}: a security evaluation curve needs class labels, those of {problem.name} are real"
+            f"attacker={attacker.name}: a security evaluation curve requires class labels, but "
+            f"labels of {problem.name} are real"
         )
     threat.check(problem)
     attacker = attacker.with_problem(problem, rng)
@@ -113,7 +111,7 @@ def security_curve(
     fresh = rng.at("attack", 0).get_state()
     aim = victim_as_attacked(
         victim, attacker.looks_at()
-    ).posterior  # the victim's own, or the defended one's
+    ).posterior  # of the victim, or of the defended classifier
     target = find_single_target(attacker)
 
     def predict(x: Tensor, by: Predicts = posterior) -> Categorical:
@@ -152,7 +150,7 @@ def security_curve(
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
                 correct_by_eps[eps] = correct_predictions(after, y)[y >= 0]
-                noise = predict(noisy) if eps > 0 else after  # neither has changed any input
+                noise = predict(noisy) if eps > 0 else after  # inputs are unchanged at ε = 0
                 standing = standing & correct_predictions(after, y) & correct_predictions(noise, y)
                 row: dict[str, float | str] = {"eps": eps, **hit_scores(after, y, target)}
                 row |= _prefix("random_", hit_scores(noise, y, target))
@@ -197,7 +195,7 @@ def security_curve(
 
 
 def build_victim(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:
-    """A posterior as an attacker sees it.
+    """The victim of an attacker for a posterior.
 
     It has the bounds of the inputs and the attacker's own expectation over draws.
     """
@@ -214,10 +212,10 @@ def _attack_test_set(
     fresh: Tensor,
     begin: Callable[[str], None],
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """x' of the test set [B, D] and, of each member of an attack, the x' that it finds itself.
+    """x' of the test set [B, D] and, for each member of an attack, its own x'.
 
-    Members are judged by the same predictions that the evaluation makes, so that none is
-    stronger than the whole attack.
+    Members are judged by the predictions of the evaluation, so that none is stronger than the whole
+    attack.
     """
     x = problem.test.x
     size = problem.evaluation_chunk

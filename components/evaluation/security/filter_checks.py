@@ -1,7 +1,7 @@
-"""Sanity checks of a filter's security evaluation: an attack that fails for a bad reason looks like
-robustness.
+"""Sanity checks of a filter's security evaluation: an attack that fails because of a defect looks
+like robustness.
 
-The same as a classifier's (``security_checks``), of errors in the place of accuracies, replicate by
+Like a classifier's checks (``security_checks``), with errors in place of accuracies, by
 replicate."""
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from components.contracts.victim import FilterVictim
 from components.errors import ConfigMismatchError
 from components.evaluation.replayed import ReplayedFilterVictim
 
-# standard errors of a paired difference by which the stronger of two attacks may look weaker
+# standard errors of a paired difference by which a stronger attack may appear weaker
 SLACK = 3.0
-# share of the error by which it may if there is one replicate and no standard error
+# the same as a share of the error, for one replicate without a standard error
 ALONE = 0.05
 LEAST_GRADIENT = 0.05  # largest share of the attacked times without any gradient
 
@@ -36,14 +36,14 @@ class SpoofingResult:
     u: Tensor  # shifts in units of the noise [R, T, dy]
     rmse: Tensor
     nmse: Tensor
-    error: Tensor  # of the two errors, the one that the attacker raises
-    random: Tensor  # and the same error under random signs of the same size, at the same times
+    error: Tensor  # the one of the two errors that the attacker increases
+    random: Tensor  # the same error under random signs of the same size, at the same times
 
 
 def check_not_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
     """Check that the error of one attack is no smaller than the error of another.
 
-    Errors are paired by replicate, and Monte-Carlo error is allowed for.
+    Errors are paired by replicate, with a tolerance for Monte-Carlo error.
     """
     difference = strong - weak
     r = len(difference)
@@ -70,7 +70,7 @@ def budget_checks(
     worst = min(range(len(falls)), key=falls.__getitem__) if falls else None
     checks = [
         Check(
-            "a budget of 0 leaves the error as it is",
+            "a budget of 0 does not change the error",
             bool(torch.equal(clean, nothing)) and not bool(rows[0].u.any()),
             f"{float(nothing.mean().sqrt()):.4f} against {float(clean.mean().sqrt()):.4f}",
         ),
@@ -81,7 +81,7 @@ def budget_checks(
             f"largest excess {excess:.2g}",
         ),
         Check(
-            "only the share of times that he has is shifted",
+            "only the attacker's share of times is shifted",
             outside == 0,
             f"{outside} others of {int(moved.sum())}",
         ),
@@ -108,13 +108,13 @@ def budget_checks(
 
 
 def check_same_filter(again: Tensor, own: Tensor) -> Check:
-    """The filter that is attacked is the run's own: unattacked, it errs as much with other random
-    numbers."""
-    name = "the filter attacked is the run's own"
+    """Check that the attacked filter is the run's own: without attack it has the same error with
+    other random numbers."""
+    name = "the attacked filter is the run's own"
     difference = again - own
     detail = f"{float(again.mean().sqrt()):.4f} against {float(own.mean().sqrt()):.4f}"
     if len(own) == 1 and not torch.equal(again, own):
-        return Check(name, None, f"{detail}; 1 replicate, 2 needed")
+        return Check(name, None, f"{detail}; 1 replicate, 2 required")
     slack = 4 * float(difference.std()) / math.sqrt(len(own)) if len(own) > 1 else 0.0
     return Check(name, abs(float(difference.mean())) <= slack + 1e-9, detail)
 
@@ -153,7 +153,7 @@ def reference_checks(
         Check(
             "the gradient is not zero",
             silent <= LEAST_GRADIENT,
-            f"zero at {silent:.1%} of the times struck",
+            f"zero at {silent:.1%} of the attacked times",
         )
     )
     return checks

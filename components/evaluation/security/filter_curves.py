@@ -1,5 +1,5 @@
-"""Security evaluation of a filter: how its error grows with the budget of an adversary who shifts
-what it observes."""
+"""Security evaluation of a filter: its error by the budget of an attacker that shifts its
+observations."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 def doubling_budget(sizes: list[float], errors: Tensor) -> tuple[Tensor, Tensor]:
-    """Budget at which the error of each replicate is twice that at budget 0, between two budgets by
-    a straight line, and whether it doubles; where it does not, the largest budget, which is then a
-    lower bound.  An error that is not a number is infinite.  Errors [S, R] -> [R], [R]."""
+    """Budget at which the error of each replicate is twice that at budget 0, by linear
+    interpolation, and True if it doubles.  If it does not, the result is the largest budget, a
+    lower bound.  NaN errors count as infinite.  Errors [S, R] -> [R], [R]."""
     errors = errors.nan_to_num(torch.inf, torch.inf)
     level = 2 * errors[0]
     above = errors >= level
     doubled = above.any(0)
-    last = above.double().argmax(0).clamp_min(1)  # first budget at which it has doubled
+    last = above.double().argmax(0).clamp_min(1)  # first budget with a doubled error
     eps = torch.tensor(sizes).to(errors)
     high = errors.gather(0, last.unsqueeze(0))[0]
     low = errors.gather(0, last.unsqueeze(0) - 1)[0]
@@ -70,14 +70,14 @@ def assess_filter(
 ) -> Assessment:
     """Errors under attack at every budget and at 0, with checks of their credibility.
 
-    The attacker simulates the filter with its own random numbers; it is evaluated with
-    others.  Scores are named "robust_rmse/eps=2.00", "robust_nmse/eps=2.00" and, under
-    random signs, "random_rmse/eps=2.00"; "robust_rmse" is the error at the largest budget,
-    "doubling_budget" the budget at which the error doubles, and "doubled" whether it does.
+    The attacker simulates the filter with its own random numbers; the evaluation uses others.
+    Scores are named "robust_rmse/eps=2.00", "robust_nmse/eps=2.00" and, under random signs,
+    "random_rmse/eps=2.00"; "robust_rmse" is the error at the largest budget, "doubling_budget" the
+    budget at which the error doubles, and "doubled" is 1 if it does.
 
     Raises:
-        ConfigMismatchError: the true states or the size of the noise are not known, or the
-            filter has no gradient.
+        ConfigMismatchError: the true states or the scale of the noise are not known, or the filter
+        has no gradient.
     """
     weights = state_error_weights(problem, attacker.raises(), attacker.name)
     unit = budget_unit(made_by, problem, attacker.noise_unit(), attacker.name)
@@ -103,7 +103,7 @@ def assess_filter(
         struck = attacker.struck(simulated, rng)
         checks = budget_checks(attacker, rows, struck, run, posterior)
         if attacked := [row for row in rows if row.eps > 0]:
-            # attacks differ most where the error is nearest to twice the unattacked one
+            # attacks differ most where the error is closest to twice the clean one
             level = 2 * float(rows[0].error.mean())
             telling = min(attacked, key=lambda row: abs(float(row.error.mean()) - level))
             judges = {
@@ -147,8 +147,8 @@ def assess_filter(
 def _errors(
     run: ReplayedFilterVictim, u: Tensor, attacker: Injection
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """RMSE over times and states, NMSE (mean over states), and the one of them that the attacker
-    raises; [R] each."""
+    """RMSE over times and states, NMSE (mean over states), and the one of these that the attacker
+    increases; [R] each."""
     mean = run.filter(u).mean
     check_same_shape("the estimated states", mean, run.states)
     rmse = (run.states - mean).square().mean((1, 2)).sqrt()

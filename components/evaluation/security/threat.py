@@ -1,7 +1,7 @@
-"""The threat of a run: norm and sizes of the attacks that a posterior is evaluated at.
+"""The threat of a run: norm and sizes of the attacks in an evaluation.
 
-Both are set with the attack's own keys, ``attacker.norm`` and ``attacker.eps``; the
-attack keeps the norm where its moves depend on it, and receives one size at a time.
+Both are set by keys of the attacker, ``attacker.norm`` and ``attacker.eps``; the attack uses the
+norm if its steps depend on it, and receives one size at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Sizes = Annotated[list[NonNegativeFloat], AfterValidator(_check_increasing_eps)]
 
 
 class Grid(StrictKeys, allow_inf_nan=False):
-    """The keys of an attacker's YAML that are the evaluation's."""
+    """Keys of an attacker's YAML for the evaluation."""
 
     eps: Sizes
 
@@ -51,7 +51,7 @@ class WordGrid(Grid):
 
 @dataclass(frozen=True)
 class Threat:
-    """Norm and sizes that an attack is evaluated at."""
+    """Norm and sizes of an evaluated attack."""
 
     norm: Measure
     sizes: tuple[float, ...]  # ε, increasing, in the units of the inputs
@@ -60,15 +60,15 @@ class Threat:
         """Check that no size exceeds the whole range of an input.
 
         Raises:
-            ConfigMismatchError: the largest ε moves any input to any other, as grey levels do
-                where the inputs lie in [0, 1].
+            ConfigMismatchError: the largest ε can change any input into any other, for example with
+            grey levels as sizes for inputs in [0, 1].
         """
         if isinstance(problem, Supervised):
             input_space(problem).check_sizes(self.sizes, self.norm, problem.name)
 
 
 def threat_grid_class(attacker: type[Evasion] | type[Injection]) -> type[Grid]:
-    """Class that validates the threat's keys for a class of attackers."""
+    """Class for validating the threat's keys for a class of attackers."""
     return WordGrid if issubclass(attacker, Evasion) and attacker.domain == "binary" else Grid
 
 

@@ -1,4 +1,4 @@
-"""Checks of a victim by reference attacks: they must not be stronger than the attacker's."""
+"""Checks of a victim by reference attacks, which must not be stronger than the attacker."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from components.contracts.victim import Criterion, NormName, Victim
 from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
 
-ROWS = 128  # test rows that the reference attacks see
+ROWS = 128  # number of test rows for the reference attacks
 
 
-# share of those rows by which the outcomes of two random attacks may differ the wrong way
+# share of those rows by which the outcomes of two random attacks may differ in the wrong direction
 NOISE = 0.02
 
 
@@ -38,12 +38,12 @@ QUERIES = 100
 LEAST_GRADIENT = 0.05  # largest share of rows without any gradient
 
 
-TIE = "not told apart, {}"
+TIE = "indistinguishable, {}"
 
 
 def less(name: str, value: float, other: float, told: str) -> Check:
-    """The check that a value is below another; equal ones are not told apart, which neither passes
-    nor fails."""
+    """Check that a value is below another; equal values are indistinguishable and neither pass nor
+    fail."""
     return (
         Check(name, None, TIE.format(told)) if value == other else Check(name, value < other, told)
     )
@@ -51,11 +51,11 @@ def less(name: str, value: float, other: float, told: str) -> Check:
 
 @dataclass(frozen=True)
 class References:
-    """Reference attacks on a few test rows, to judge the attack and the victim's gradient.
+    """Reference attacks on a few test rows, for checks of the attack and of the victim's gradient.
 
-    Each climb is made along the criterion of the attack under test, along the margin, which
-    is not flattened by the scale of the logits or their saturation, and along the cross
-    entropy, which weighs all classes, not only the nearest.
+    Ascent follows the criterion of the attack under test, the margin, which is not affected by
+    scale or saturation of the logits, and the cross entropy, which includes all classes, not only
+    the closest one.
     """
 
     victim: Victim
@@ -68,14 +68,13 @@ class References:
 
     @property
     def criteria(self) -> list[Criterion]:
-        """The attack's own criterion, and the two that no attack should be without."""
+        """The attack's own criterion and the two standard ones."""
         return list(dict.fromkeys((self.criterion, "margin", "cross_entropy")))
 
     def climb(self, criterion: Criterion, steps: int, step_size: float, **keys: Any) -> Tensor:
-        """x' of a climb that does not stop at success; keys are those in ``Ascent``, and
-        ``eps``."""
-        # Where predictions are random, a row that stops at its first break is right again half of
-        # the time.
+        """x' of an ascent without early stopping; keys are those of ``Ascent``, and ``eps``."""
+        # with random predictions, a row stopped at its first misclassification is correct again
+        # half of the time
         size = keys.pop("eps", self.eps)
         settings = Ascent(
             self.norm, steps, step_size, criterion=criterion, stop_when_broken=False, **keys
@@ -87,7 +86,7 @@ class References:
         return ~self.victim.broken(x, self.y, self.rng.at("evaluation", 0)) & (self.y >= 0).any(1)
 
     def find_surviving_rows(self, steps: int, step_size: float, **keys: Any) -> Tensor:
-        """True for rows with every label still correct after climbs along all criteria [B] bool."""
+        """True for rows with every label still correct after ascent along all criteria [B] bool."""
         climbs = [
             self.standing(self.climb(criterion, steps, step_size, **keys))
             for criterion in self.criteria
@@ -110,8 +109,8 @@ class References:
         return attack.perturb(self.victim, self.x, self.y, self.rng, self.eps)
 
     def loss(self, x: Tensor, criterion: Criterion) -> float:
-        """Minus the mean of the criterion, of cross entropy its logarithm, which has no floor at
-        0."""
+        """Minus the mean of the criterion; for cross entropy of its logarithm, which is not bounded
+        at 0."""
         with torch.no_grad():
             answers = self.victim.answers(x, self.rng.at("evaluation", 0))
             return -float(RANKS[criterion](answers, self.y).mean())
@@ -129,8 +128,7 @@ def victim_checks(
 ) -> list[Check]:
     """Checks by reference attacks of size ε on the first ``ROWS`` test rows.
 
-    Empty where the victim has no gradient.  ``target`` is the class that the attack wants
-    to be predicted.
+    Empty if the victim has no gradient.  ``target`` is the target class of the attack.
     """
     x = problem.test.x[:ROWS]
     y = y[:ROWS]
@@ -213,16 +211,16 @@ def victim_checks(
 
 
 def _finite(rows: Tensor) -> Check:
-    """An infinite slope is left out of a step, so that the attack follows less than the whole
+    """Check for infinite derivatives, which steps omit, so that the attack uses only part of the
     gradient."""
     bad = int((~rows).sum())
     n = len(rows)
-    detail = f"an infinite slope, or one that is no number, in {bad} of {n} rows; left out"
+    detail = f"an infinite or NaN derivative in {bad} of {n} rows; omitted"
     return Check("the gradient is finite", bad == 0, detail if bad else f"in all of {n} rows")
 
 
 def _check_loss_rise(reference: References) -> Check:
-    """Along every criterion a longer climb ends at a larger loss."""
+    """Check that a longer ascent reaches a larger loss for every criterion."""
     name = "the loss rises during the attack"
     details = []
     verdicts = []
@@ -237,7 +235,7 @@ def _check_loss_rise(reference: References) -> Check:
 
 
 def _check_unbounded_attack(reference: References, problem: Supervised) -> Check:
-    """With the whole domain as its ball, an attack leaves no more right than guessing does."""
+    """Check that an attack with the whole domain as ball reduces accuracy to chance."""
     x = problem.test.x
     low, high = (
         problem.bounds if problem.bounds is not None else (10 * float(x.min()), 10 * float(x.max()))

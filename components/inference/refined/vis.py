@@ -189,8 +189,7 @@ class VIS(
             steps == 0 or (self.entropy == "jacobian" and whole)
         )
 
-    # ---- training
-    # ----------------------------------------------------------------------------------------------------
+    # Training
     def init(
         self, model: Any, problem: SampleableProblem | Unlabelled, rng: Rng
     ) -> RefinementState:
@@ -282,8 +281,7 @@ class VIS(
             )
         return state, info | {"grad_norm": norm}
 
-    # ---- inference
-    # ---------------------------------------------------------------------------------------------------
+    # Inference
     def posterior(
         self, state: RefinementState
     ) -> RefinedPosterior | LatentPosterior | ClassPosterior:

@@ -32,16 +32,16 @@ from components.registry import register
 
 @dataclass(kw_only=True)
 class VCDState(GuideState[GlobalGaussian]):
-    """q(θ) in training, the chain that improves its draws, and the seed of the returned draws."""
+    """q(θ) in training, the chain that refines its draws, and the seed of the returned draws."""
 
     step_size: float  # ε of the chain
-    # C, the running mean of the values of improved draws []; None: there was no step
+    # C, the running mean of the values of refined draws []; None before the first step
     control: Tensor | None = placed()
 
 
 @register("inference", "vcd")
 class VCD(SeededGuide[VCDState]):
-    """Variational contrastive divergence (VCD): a Gaussian q with draws improved by HMC.
+    """Variational contrastive divergence (VCD): a Gaussian q with draws refined by HMC.
 
     A few iterations of HMC take the draws from q to q^(t).
 
@@ -55,16 +55,15 @@ class VCD(SeededGuide[VCDState]):
     draws with the entropy in closed form, w is estimated by the single z_t, and C is a
     running mean of w over past steps, which leaves the gradient unbiased (at the first step
     the mean of its own S).  L_VCD is 0 if q is the target; as t → ∞ it is the symmetrised
-    KL, for which q is wider than for KL(q ‖ p).  L_VCD is not a bound; E_q[f] is one, and
-    Info and the posterior call it ``elbo`` (``nelbo``): q^(t) is at least as near.  The
-    posterior is two chains of draws, improved ``infer_steps`` times.  Step sizes are
-    adapted to ``target_acceptance`` at every step.
+    KL, for which q is wider than for KL(q ‖ p).  L_VCD is not a bound; E_q[f] is one, called
+    ``elbo`` in Info and ``nelbo`` in the posterior, and q^(t) is at least as close.  The posterior
+    is two chains of draws, refined ``infer_steps`` times.  Step sizes are adapted to
+    ``target_acceptance`` at every step.
     Info: ``elbo`` and ``improve`` (E_{q^(t)}[f]) in nats, their difference L_VCD,
     acceptance and step size.
 
     Raises:
-        NumericalError: the log joint is not finite where q starts, or q has left the
-            finite numbers.
+        NumericalError: the log joint is not finite at the initial q, or q becomes non-finite.
         ConfigMismatchError: the log joint cannot be differentiated.
 
     Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1.
@@ -109,7 +108,7 @@ class VCD(SeededGuide[VCDState]):
         with torch.no_grad():
             worth = log_joint(model, moved, batch) - log_q  # w(z_0) = f(z_t) [S]
             control = worth.mean() if state.control is None else state.control
-        # its value is 0, its gradient is the gradient of E_{q^(t)}[f]
+        # value 0; the gradient is that of E_{q^(t)}[f]
         improved = ((worth - control) * q.log_density(z_start) - log_q).mean()
         norm = ascend_value(q, elbo - improved, batch, state.optimizer)
         info = {

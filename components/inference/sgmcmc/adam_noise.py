@@ -1,4 +1,4 @@
-"""Adam with the noise that makes it a sampler."""
+"""Adam with added noise, as a sampler."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class AdamNoise(Superchains, ControlledSteps[AdamNoiseState], Preconditioning):
 
     coordinate by coordinate, θ, m [K, P], m_0 = 0.  With h = √(ε (1 − β₁)), γ = (1 − β₁)/h and r =
     m/γ this is one step of size h of the recipe of Ma et al. for z = (θ, r), H = −log p(θ, y) + ½
-    rᵀ M⁻¹ r, D = [0 0; 0 γM], Q = [0 −I; I 0] and Γ = 0, θ by the new r: Gallego's Q and (but for
-    the signs printed) H, with the friction that β₁ < 1 is and the noise that it asks for.  β₁ = 0
-    is ``psgld`` without Γ.  Biased are the step, at first order in ε, and, while M follows the
-    chain, ∇H, which lacks ½ ∇_θ (log|M| + rᵀ M⁻¹ r) because M is taken to be constant: π is
-    invariant (whole data, ε → 0) only once ``adapt``: burn_in has fixed M.  Gradients of variance V
-    heat the chain by about ε V / 2M, relatively.
+    rᵀ M⁻¹ r, D = [0 0; 0 γM], Q = [0 −I; I 0] and Γ = 0, θ updated with the new r.  Q and, up to
+    the printed signs, H are Gallego's; β₁ < 1 acts as friction and requires the added noise.  β₁ =
+    0 is ``psgld`` without Γ.  The step has a bias of first order in ε.  While M follows the chain,
+    ∇H is biased too, because it omits ½ ∇_θ (log|M| + rᵀ M⁻¹ r) as if M were constant: π is
+    invariant (whole data, ε → 0) only after ``adapt``: burn_in has fixed M.  Gradient noise of
+    variance V increases the temperature of the chain by a relative ε V / 2M.
 
-    Adam's correction of m for its start is left out: it belongs to burn-in.
-    Raises NumericalError when a chain leaves the finite numbers.
+    Adam's bias correction of m is omitted because it matters only during burn-in.  Raises
+    NumericalError if a chain becomes non-finite.
 
     Source: Gallego (2021), section 2.3.2; Kingma and Ba (2014), Algorithm 1; Ma et al. (2015), eq.
     (5)."""

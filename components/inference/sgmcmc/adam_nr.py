@@ -38,15 +38,14 @@ class AdamNR(Repulsion[AdamNRState], Preconditioning):
     z, m, v [L, P]; m = 0 at first.  With h² = ε (1 − β₁)/L and r = m h/(1 − β₁) this is one
     step of size h of the recipe of Ma et al. for (z, r),
     H = Σ_l [−log π(z_l) + ½ r_lᵀ M_l⁻¹ r_l],  Q = [[0, −K], [K, 0]],
-    D = ((1 − β₁)/h) [[0, 0], [0, M]],  in which Γ acts only on r.  The paper has a product
-    instead of the sum over particles, and no friction, which Adam's β₁ < 1 provides.
-    Particles that do not interact move as in ``adam_noise`` with step ε/L.  While M is fixed
-    (``adapt``: burn_in, after burn-in) exp(−H) is invariant for a fixed ``bandwidth``, up to
-    the error of the step; while M follows the chain it is not.
+    D = ((1 − β₁)/h) [[0, 0], [0, M]],  in which Γ acts only on r.  The paper has a product instead
+    of the sum over particles, and no friction, which Adam's β₁ < 1 provides.  Without interaction,
+    particles move as in ``adam_noise`` with step ε/L.  While M is fixed (``adapt``: burn_in, after
+    burn-in) exp(−H) is invariant for a fixed ``bandwidth``, up to the error of the step; while M
+    follows the chain it is not.
 
     Raises:
-        NumericalError: a particle leaves the finite numbers, or most particles start at
-            one place.
+        NumericalError: a particle becomes non-finite, or most particles start at the same point.
 
     Source: Gallego (2021), section 2.3.2; Kingma & Ba (2014), Algorithm 1; Ma et al.
     (2015), Theorem 1.

@@ -1,5 +1,5 @@
-"""Variance-reduced minibatch gradients by control variates at a reference point, and variances of
-minibatch gradients from two halves of each.
+"""Variance-reduced minibatch gradients by control variates at a reference point, and estimates of
+the variance of minibatch gradients from the two halves of a batch.
 
 The minibatch gradient at a reference point with a known full gradient is subtracted.
 """
@@ -25,13 +25,12 @@ from components.inference.log_joint import log_joint_gradient, value_and_gradien
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.problems.supervised import Supervised
 
-# rows of the training set together: memory must hold [K, ROWS] likelihoods of every layer
+# rows evaluated together: memory must hold [K, ROWS] likelihoods for every layer
 ROWS = 4096
 
 
 def whole_gradient(model: LogJoint, theta: Tensor, train: Batch) -> tuple[Tensor, Tensor]:
-    """log joint [K] of the whole training set, and its gradient [K, P], a part of the rows at a
-    time."""
+    """Log joint [K] of the whole training set, and its gradient [K, P], in chunks of rows."""
     value, gradient = value_and_gradient(model, theta, train.part(slice(ROWS), 1.0))
     if len(train.x) > ROWS:
         prior = value_and_gradient(model, theta, train.part(slice(0), 1.0))
@@ -52,7 +51,8 @@ def mode(model: LogJoint, theta: Tensor, train: Batch, iterations: int) -> Tenso
         point.grad = -gradient / len(train.x)
         return -value.sum() / len(train.x)
 
-    optimizer.step(loss)  # type: ignore[arg-type]  # a closure that returns a tensor is what L-BFGS asks for
+    # type: ignore[arg-type]  # L-BFGS requires a closure that returns a tensor
+    optimizer.step(loss)
     return point.detach() if torch.isfinite(point).all() else theta
 
 
@@ -62,7 +62,7 @@ class Reference:
 
     reference: Tensor  # θ̂ [K, P] or [1, P]
     slope: Tensor  # g(θ̂)
-    data: Batch | None = rebuilt()  # all rows, where the point moves
+    data: Batch | None = rebuilt()  # all rows, if the point moves
 
 
 class GradientEstimates(BaseModel):
@@ -75,20 +75,19 @@ class GradientEstimates(BaseModel):
                          last step that was a multiple of ``refresh_every``
 
     ĝ is the estimate from the minibatch and g the gradient for all rows, prior included.
-    The variance is the variance of ĝ(θ) − ĝ(θ̂): it falls with ‖θ − θ̂‖², and if that
-    distance is large it exceeds the variance of the plain estimate.  A step costs two
-    minibatch gradients; svrg adds one gradient of all rows every ``refresh_every`` steps.
+    The variance is that of ĝ(θ) − ĝ(θ̂), which is proportional to ‖θ − θ̂‖² and at large distances
+    exceeds the variance of the plain estimate.  A step costs two minibatch gradients; svrg adds one
+    gradient of all rows every ``refresh_every`` steps.
 
     Source: Baker et al. (2019), eq. (4); Dubey et al. (2016), Algorithm 2.
     """
 
-    # plain; control_variate about a mode, Baker et al. (2019); svrg, Dubey et al. (2016): less
-    # minibatch noise
+    # plain, or with less minibatch noise control_variate at a mode, Baker et al. (2019), or svrg,
+    # Dubey et al. (2016)
     gradient: Literal["plain", "control_variate", "svrg"]
-    # of control_variate: L-BFGS iterations on the whole training set that look for the mode, >= 1
+    # of control_variate: L-BFGS iterations on the whole training set to find the mode, >= 1
     centre_steps: PositiveInt
-    # of svrg: steps from one whole gradient to the next, >= 1; N/B steps make it cost one epoch
-    # each time
+    # of svrg: steps between full gradients, >= 1; with N/B steps each costs one epoch
     refresh_every: PositiveInt
 
     def init_reference(
@@ -107,7 +106,7 @@ class GradientEstimates(BaseModel):
             raise ConfigMismatchError(
                 f"inference.gradient={self.gradient}: a density has no minibatches; use plain"
             )
-        if self.gradient == "svrg":  # the first step puts the reference where the chains are
+        if self.gradient == "svrg":  # the first step sets the reference to the state of the chains
             blank = torch.zeros_like(theta)
             return Reference(reference=blank, slope=blank, data=problem.train)
         centre = mode(model, theta[:1], problem.train, self.centre_steps)  # [1, P]
@@ -118,7 +117,7 @@ class GradientEstimates(BaseModel):
     def refresh_reference(
         self, at: Reference | None, model: LogJoint, theta: Tensor, t: int
     ) -> Reference | None:
-        """The reference after t steps: moved to where the chains are, θ [K, P], if it is time."""
+        """The reference after t steps, set to the state θ [K, P] of the chains when due."""
         if at is None or at.data is None or t % self.refresh_every:
             return at
         return replace(at, reference=theta, slope=whole_gradient(model, theta, at.data)[1])
@@ -137,16 +136,16 @@ class GradientEstimates(BaseModel):
 class GradientNoise(GradientEstimates):
     """Gradient estimates and, with ``noise_estimate``, a running mean V̂ of their variances.
 
-    Each step has (1 − B/N) (ĝ₁ − ĝ₂)²/4 from the two halves of its minibatch, for each
-    coordinate, and V̂ remembers about ``noise_window`` steps.  With an odd number of rows one
-    row is then left out.
+    Each step adds (1 − B/N) (ĝ₁ − ĝ₂)²/4 from the two halves of its minibatch, for each coordinate,
+    and V̂ averages over about ``noise_window`` steps.  With an odd number of rows one row is
+    dropped.
     """
 
     noise_estimate: bool
     noise_window: PositiveInt
 
     def check_noise_estimate(self, problem: SampleableProblem) -> None:
-        """Raises ConfigMismatchError where ``noise_estimate`` has no minibatches."""
+        """Raise ConfigMismatchError if ``noise_estimate`` is used without minibatches."""
         if self.noise_estimate and not isinstance(problem, Supervised):
             raise ConfigMismatchError(
                 "inference.noise_estimate: a density has no gradient noise; use false"
@@ -155,12 +154,13 @@ class GradientNoise(GradientEstimates):
     def split_gradient(
         self, control: Reference | None, model: LogJoint, theta: Tensor, batch: Batch
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the variance of
-        the latter [K, P]."""
+        """Log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the gradient's
+        variance [K, P]."""
         half = len(batch.x) // 2
         if half == 0:
             raise ConfigMismatchError(
-                "inference.noise_estimate: a batch of 1 row has no halves; raise dataset.batch_size or use false"
+                "inference.noise_estimate: a batch of 1 row cannot be split; raise "
+                "dataset.batch_size or use false"
             )
         n = batch.scale * len(batch.x)
         one, two = (
@@ -180,16 +180,16 @@ class GradientNoise(GradientEstimates):
         V: Tensor,
         t: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """log joint [K], gradient [K, P] and V̂ [K, P] at the step that follows t steps."""
+        """Log joint [K], gradient [K, P] and V̂ [K, P] at the step after t steps."""
         if not self.noise_estimate:
             return *self.estimate(control, model, theta, batch), V
-        assert isinstance(batch, Batch)  # as ``check_noise_estimate`` ensures
+        assert isinstance(batch, Batch)  # guaranteed by ``check_noise_estimate``
         value, gradient, variance = self.split_gradient(control, model, theta, batch)
         return value, gradient, V + (variance - V) / min(t + 1, self.noise_window)
 
 
 class GradientSteps(GradientDynamics[C], Generic[C]):
-    """Base of samplers that move the chains by the gradient where they are."""
+    """Base of samplers with steps along the gradient at the current state."""
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> C:
         return self.begin(self.start_chains(model, problem, rng), rng)
@@ -206,25 +206,25 @@ class GradientSteps(GradientDynamics[C], Generic[C]):
 
     @abstractmethod
     def begin(self, chains: Chains, rng: Rng) -> C:
-        """The state before the first step, of chains at their starts."""
+        """The state before the first step, with the chains at their starts."""
 
     @abstractmethod
     def move(
         self, state: C, gradient: Tensor, eps: float, batch: ModelBatch, rng: Rng
     ) -> tuple[C, Info]:
-        """The state after a step of size ε by the gradient [C, P], and further facts of it."""
+        """The state after a step of size ε with the gradient [C, P], and further Info."""
 
 
 @dataclass(kw_only=True)
 class ControlledChains(Chains):
-    control: Reference | None  # subtracted from gradient estimates; None: nothing
+    control: Reference | None  # subtracted from gradient estimates; None: no control variate
 
 
 S = TypeVar("S", bound=ControlledChains)
 
 
 class ControlledSteps(GradientSteps[S], GradientEstimates, Generic[S]):
-    """Base of those that can subtract a control variate from the gradient."""
+    """Base of samplers that can subtract a control variate from the gradient."""
 
     def start_chains(
         self, model: LogJoint, problem: SampleableProblem, rng: Rng, gradient: bool = True

@@ -1,4 +1,4 @@
-"""Common keys and steps of stochastic gradient MCMC: step sizes ε_t, and which states are kept."""
+"""Common keys and steps of stochastic gradient MCMC: step sizes ε_t, and stored states."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from components.maths.annealing import cosine_anneal
 
 
 class StepSizes(BaseModel):
-    """ε_t of step t = 0, 1, …, as ``schedule`` says.
+    """Step sizes ε_t for t = 0, 1, …, by ``schedule``.
 
         constant    ε_t = ε
-        polynomial  ε_t = ε (1 + t/b)^−γ,  ½ < γ ≤ 1: Σ ε_t = ∞ and Σ ε_t² < ∞, as Robbins & Monro ask
-        cyclical    ε_t = ε/2 [cos(π (t mod T)/T) + 1],  T steps a cycle
+        polynomial  ε_t = ε (1 + t/b)^−γ,  ½ < γ ≤ 1: Σ ε_t = ∞ and Σ ε_t² < ∞, the Robbins–Monro
+        conditions cyclical    ε_t = ε/2 [cos(π (t mod T)/T) + 1],  T steps per cycle
 
-    With constant and cyclical steps the bias of order ε does not vanish.  Where a cycle begins,
-    steps are as large as ε, so that chains change modes; to keep only states of small steps let
-    ``burn_in`` and ``thinning`` be multiples of the cycle. (Zhang et al. also leave out the noise
-    in the first part of each cycle; here it is never left out.)
+    With constant and cyclical steps the bias of order ε does not vanish.  A cycle begins with steps
+    of size ε, so that chains can change modes; to store only states of small steps, set ``burn_in``
+    and ``thinning`` to multiples of the cycle.  (Zhang et al. also omit the noise in the first part
+    of each cycle; here it is always added.)
 
     Source: Welling & Teh (2011), section 3; Zhang et al. (2020), eq. (1)."""
 
@@ -36,10 +36,10 @@ class StepSizes(BaseModel):
     # γ of a polynomial schedule, 0.5 < γ <= 1 by Robbins-Monro; Welling & Teh (2011) use 0.55
     decay: PositiveFloat
     decay_scale: PositiveFloat  # b of a polynomial schedule, > 0: steps until the decay sets in
-    # T of a cyclical schedule, steps >= 1: then let burn_in and thinning be multiples of it
+    # T of a cyclical schedule, steps >= 1; burn_in and thinning should be multiples of it
     cycle_length: PositiveInt
-    burn_in: NonNegativeInt  # steps before any state is kept; Gallego (2021) section 2.3.3
-    thinning: PositiveInt  # one state in this many is kept; Gallego (2021) section 2.3.3
+    burn_in: NonNegativeInt  # steps before states are stored; Gallego (2021) section 2.3.3
+    thinning: PositiveInt  # every n-th state is stored; Gallego (2021) section 2.3.3
 
     @model_validator(mode="after")
     def _check_decay(self) -> StepSizes:
@@ -50,7 +50,7 @@ class StepSizes(BaseModel):
         return self
 
     def step_size_at(self, t: int) -> float:
-        """ε_t, t ≥ 0 steps having been done."""
+        """ε_t after t ≥ 0 steps."""
         if self.schedule == "polynomial":
             return self.step_size * (1 + t / self.decay_scale) ** -self.decay
         if self.schedule == "cyclical":
@@ -58,8 +58,8 @@ class StepSizes(BaseModel):
         return self.step_size
 
     def largest_step(self, t: int) -> float:
-        """The largest ε of the steps since draws are kept, or of all where there are none yet; t ≥
-        1 steps done."""
+        """The largest ε of the steps since draws are stored, or of all steps before that, after t ≥
+        1 steps."""
         first = self.burn_in if t > self.burn_in else 0
         last = min(t, first + self.cycle_length) if self.schedule == "cyclical" else first + 1
         return max(self.step_size_at(s) for s in range(first, last))
@@ -82,10 +82,10 @@ class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
     )
 
     def advance(self, state: C, theta: Tensor, **others: Any) -> C:
-        """The state one step on, at θ [C, P], with new values of its other fields.
+        """The next state at θ [C, P], with new values of its other fields.
 
         Raises:
-            NumericalError: a chain leaves the finite numbers.
+            NumericalError: a chain becomes non-finite.
         """
         return replace(advance(state, theta, self.burn_in, self.thinning), **others)
 

@@ -26,7 +26,7 @@ def curvature(
     """Unbiased estimate v ∘ (∇² log p) v of the diagonal of the Hessian of the log joint, v = ±1;
     [K, P].
 
-    Exact where the Hessian is diagonal."""
+    Exact if the Hessian is diagonal."""
     probe = 2.0 * (torch.rand(theta.shape, generator=generator, device=theta.device) < 0.5) - 1
     theta = theta.detach().requires_grad_()
     with torch.enable_grad():
@@ -56,19 +56,18 @@ class PSGLD(Superchains, ControlledSteps[PSGLDState], Preconditioning):
     Q = 0.  Γ needs the diagonal of the Hessian, estimated by one random probe, and is
     omitted unless ``correction``, as Li et al. do in their experiments.  It is the
     derivative through g_t only, and π is invariant (whole data, ε → 0) if nothing else in G
-    depends on θ: for α = 0, the case in which Γ matters most, and after ``adapt``: burn_in
-    has fixed G, where Γ = 0.  With ``adapt``: always and α > 0 the past of v depends on θ
-    as well; that bias shrinks as 1/(1 − α) exceeds the chain's memory of about 1/ε steps,
-    so a smaller ε makes it larger (on Gamma(3, 2) with α = 0.99, E[x²] is 9 % too large at
-    ε = 0.02 and 20 % at 0.005).  Minibatches also bias G ĝ while G adapts, because they
-    enter both factors.
+    depends on θ: for α = 0, the case in which Γ matters most, and once ``adapt``: burn_in has fixed
+    G, when Γ = 0.  With ``adapt``: always and α > 0 the past of v depends on θ as well; that bias
+    shrinks as 1/(1 − α) exceeds the chain's memory of about 1/ε steps, so a smaller ε makes it
+    larger (on Gamma(3, 2) with α = 0.99, E[x²] is 9 % too large at ε = 0.02 and 20 % at 0.005).
+    Minibatches also bias G ĝ while G adapts, because they enter both factors.
 
     Conventions: v is computed from the gradient of the log joint of all N rows; Li et al.
     use the mean log-likelihood, so their ε is 2/N of ours and their λ is 1/N of it.  v̂ is
     used instead of v, because otherwise the first steps are (1 − α)^−½ times too long.
 
     Raises:
-        NumericalError: a chain leaves the finite numbers.
+        NumericalError: a chain becomes non-finite.
 
     Source: Li et al. (2016), Algorithm 1; Ma et al. (2015), eq. (5).
     """
@@ -92,7 +91,7 @@ class PSGLD(Superchains, ControlledSteps[PSGLDState], Preconditioning):
         if self.correction and self.adapts(t):
             share = (1 - alpha) / (1 - alpha ** (t + 1))
             hessian = curvature(state.model, theta, batch, rng.noise)
-            # 0 where the gradient is
+            # 0 where the gradient is 0
             ratio = gradient / root.clamp_min(torch.finfo(root.dtype).tiny)
             drift = drift - G.square() * ratio * hessian * share
         noise = normal_like(theta, rng.noise)

@@ -1,4 +1,4 @@
-"""Stochastic gradient MCMC by the recipe of Ma et al.: any diffusion and curl."""
+"""Stochastic gradient MCMC by the recipe of Ma et al. with any diffusion and curl."""
 
 from __future__ import annotations
 
@@ -47,31 +47,30 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         H(z) = −log p(θ, y) + K(r) + (P/2) (ξ − A)²
 
     θ [K, P] is a part of z [K, n]; M are the columns of D + Q at θ, V̂ the variances of the
-    minibatch gradient (0 without ``noise_estimate``).  Every D ⪰ 0 and Q = −Qᵀ leaves
-    exp(−H), and so the posterior, invariant as ε → 0.  ``dynamics``, A is ``friction``:
+    minibatch gradient (0 without ``noise_estimate``).  Every D ⪰ 0 and Q = −Qᵀ leaves exp(−H), and
+    hence the posterior, invariant as ε → 0.  ``dynamics``, A is ``friction``:
 
         langevin     z = θ          D = G                Q = 0               G = I: ``sgld``
         hamiltonian  z = (θ, r)     D = [0 0; 0 A G]     Q = [0 −√G; √G 0]   G = I: ``sghmc``
         thermostat   z = (θ, r, ξ)  D = diag(0, A G, 0)  Q = [0 −√G 0; √G 0 v/P; 0 −vᵀ/P 0]
         thermostats  z = (θ, r, ξ)  D = diag(0, A G, 0)  Q = [0 −√G 0; √G 0 diag v; 0 −diag v 0]
 
-    with v = ∇K(r), K = rᵀr/2m of ``mass`` m.  thermostat is Nosé and Hoover's: ξ takes the
-    place of the friction and adapts to the gradient's noise, ṙ = ∇log p − ξ r and
-    ξ̇ = rᵀr/P − 1 for G = I, where −1 is Γ.  thermostats has a ξ for each coordinate, with
-    ½ |ξ − A|² in H, as ``santa``, whose preconditioner follows past gradients.  A finite ``speed`` c makes all that moves
-    relativistic, K(r) = m c² Σ_j √(1 + r_j²/(m c)²) and v_j = r_j/(m √(1 + r_j²/(m c)²)):
-    no coordinate moves faster than c, however large a gradient is.
-    ``metric``: constant G = I, or potential G = s √|U(θ) + c| I, U = −log p(θ, y), with long
-    steps where the density is low.  ``matrices`` replaces D and Q by a function of one z [n]
-    that returns both [n, n]; ``dynamics`` then says what z is, and a step costs n² numbers
-    for each of n directions.  ``updates`` together is the update in print; in_turn moves
-    r and ξ at the new θ, as ``sghmc`` does.  The print has −Γ, with which the posterior is
-    not invariant.
+    with v = ∇K(r), K = rᵀr/2m of ``mass`` m.  thermostat is the Nosé–Hoover thermostat: ξ replaces
+    the friction and adapts to the gradient noise, ṙ = ∇log p − ξ r and ξ̇ = rᵀr/P − 1 for G = I,
+    where −1 is Γ.  thermostats has a separate ξ for each coordinate, with ½ |ξ − A|² in H, like
+    ``santa``, whose preconditioner follows past gradients.  A finite ``speed`` c makes the dynamics
+    relativistic, K(r) = m c² Σ_j √(1 + r_j²/(m c)²) and v_j = r_j/(m √(1 + r_j²/(m c)²)): no
+    coordinate moves faster than c, for gradients of any size. ``metric``: constant G = I, or
+    potential G = s √|U(θ) + c| I, U = −log p(θ, y), with long steps where the density is low.
+    ``matrices`` replaces D and Q by a function of one z [n] that returns both [n, n]; ``dynamics``
+    then defines z, and a step computes n² numbers for each of n directions.  ``updates`` together
+    is the published update; in_turn updates r and ξ at the new θ, as ``sghmc`` does.  The published
+    equation has −Γ, for which the posterior is not invariant.
 
     Raises:
-        ConfigMismatchError: ``noise_estimate`` has no batch to halve; ``matrices`` has no such
-            function, or one that breaks its contract.
-        NumericalError: a chain leaves the finite numbers.
+        ConfigMismatchError: ``noise_estimate`` has no batch to split; the function of ``matrices``
+        does not exist or breaks its contract.
+        NumericalError: a chain becomes non-finite.
 
     Source: Gallego (2021), eqs. (1.12) to (1.14); Ma et al. (2015), eqs. (3) to (5) and section
     4.2; Ding et al. (2014); Lu et al. (2017), separable; Chen et al. (2016).
@@ -94,8 +93,8 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         turn = self.step_size * self.friction / self.mass
         if self.dynamics != "langevin" and turn > 1:
             raise ValueError(
-                f"friction: step_size × friction / mass = {turn:g} turns the momentum round at each step; "
-                "keep it at 1 or below"
+                f"friction: step_size × friction / mass = {turn:g} reverses the momentum at each "
+                f"step; use at most 1"
             )
         return self
 
@@ -150,7 +149,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         xi = normal_like(theta if self.matrices is None else torch.cat([theta, rest], 1), rng.noise)
         in_turn = self.updates == "in_turn" and rest.shape[1] > 0
         if in_turn and self.matrices is None and self.metric == "constant":
-            # √G v, which needs no gradient
+            # √G v, without gradient
             theta = theta + eps * self._kinetics.velocity(rest[:, :P])[0]
         elif in_turn:
             first = self.terms(theta, rest, *self.estimate(control, model, theta, batch))

@@ -1,4 +1,4 @@
-"""Diffusion and curl of the recipe of Ma et al.: named choices, and any matrices of the user."""
+"""Diffusion and curl of the recipe of Ma et al.: named choices, or matrices from the user."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Matrices = Callable[[Tensor], tuple[Tensor, Tensor]]  # z [n] -> D(z), Q(z) [n, 
 
 @dataclass(frozen=True)
 class RecipeTerms:
-    """Drift of z [K, n], and what its noise is made of.
+    """Drift of z [K, n], and the matrices of its noise.
 
-    D and the columns M of D + Q by which ∇U enters: diagonals [K, P] of the rows from
-    ``first`` on, or matrices [K, n, n] and [K, n, P].
+    D and the columns M of D + Q that multiply ∇U: diagonals [K, P] of the rows from ``first`` on,
+    or matrices [K, n, n] and [K, n, P].
     """
 
     drift: Tensor
@@ -28,7 +28,8 @@ class RecipeTerms:
     first: int = 0
 
     def noise(self, xi: Tensor, eps: float, V: Tensor) -> Tensor:
-        """A draw of N(0, ε (2D − ε M V Mᵀ)) [K, n] by ξ ~ N(0, I); negative variances are 0.
+        """A draw of N(0, ε (2D − ε M V Mᵀ)) [K, n] from ξ ~ N(0, I); negative variances are set to
+        0.
 
         V [K, P] are the variances of the gradient.
         """
@@ -70,13 +71,13 @@ def langevin(metric: Metric, gradient: Tensor) -> RecipeTerms:
 
 @dataclass(frozen=True)
 class Kinetics:
-    """K(r) = m c² Σ_j √(1 + r_j²/(m c)²): rᵀr/2m for c = ∞, and never faster than c."""
+    """K(r) = m c² Σ_j √(1 + r_j²/(m c)²): rᵀr/2m for c = ∞; velocities are at most c."""
 
     mass: float
     speed: float
 
     def velocity(self, r: Tensor) -> tuple[Tensor, Tensor]:
-        """∇K and the diagonal of its Hessian at r, of its shape."""
+        """∇K and the diagonal of its Hessian at r, both in the shape of r."""
         inertia = self.mass * (1 + (r / (self.mass * self.speed)).square()).sqrt()
         return r / inertia, self.mass**2 / inertia**3
 
@@ -84,11 +85,11 @@ class Kinetics:
 def hamiltonian(
     metric: Metric, gradient: Tensor, rest: Tensor, friction: float, kinetics: Kinetics
 ) -> RecipeTerms:
-    """z = (θ, r), or (θ, r, ξ) where ``rest`` has a thermostat [K, P + 1], or one for each
-    coordinate [K, 2P].
+    """z = (θ, r), or (θ, r, ξ) if ``rest`` has one thermostat [K, P + 1] or one for each coordinate
+    [K, 2P].
 
     D = [0 0; 0 A G], Q = [0 −√G; √G 0]; with v = ∇K(r) a thermostat adds Q_rξ = v/P,
-    Q_ξr = −vᵀ/P and Γ_ξ = −tr ∇²K/P; P of them Q_rξ = diag v, Γ_ξ = −diag ∇²K.
+    Q_ξr = −vᵀ/P and Γ_ξ = −tr ∇²K/P; P thermostats add Q_rξ = diag v, Γ_ξ = −diag ∇²K.
     """
     P = gradient.shape[1]
     v, curvature = kinetics.velocity(rest[:, :P])
@@ -125,7 +126,7 @@ def energy_gradient(gradient: Tensor, rest: Tensor, friction: float, kinetics: K
 def any_matrices(
     matrices: Matrices, z: Tensor, gradient: Tensor, slope_of_H: Tensor, where: str
 ) -> RecipeTerms:
-    """D(z) and Q(z) of the user at z [K, n]; Γ_i = Σ_j ∂(D + Q)_ij/∂z_j by automatic
+    """The user's D(z) and Q(z) at z [K, n]; Γ_i = Σ_j ∂(D + Q)_ij/∂z_j by automatic
     differentiation, n² numbers for each of n directions."""
 
     def total(one: Tensor) -> tuple[Tensor, Tensor]:
@@ -141,7 +142,7 @@ def any_matrices(
 
 
 def check_matrices(matrices: Matrices, z: Tensor, where: str) -> None:
-    """Raises ConfigMismatchError unless D(z) is symmetric and positive semidefinite and Q(z)
+    """Raise ConfigMismatchError unless D(z) is symmetric and positive semidefinite and Q(z)
     antisymmetric, both [n, n], at every row of z [K, n]."""
     n = z.shape[1]
     for one in z:
@@ -155,7 +156,8 @@ def check_matrices(matrices: Matrices, z: Tensor, where: str) -> None:
         size = 1e-6 * max(float(D.abs().max()), float(Q.abs().max()), 1e-6)
         if float((D - D.mT).abs().max()) > size or float(torch.linalg.eigvalsh(D)[0]) < -size:
             raise ConfigMismatchError(
-                f"{where}: D(z) is not symmetric and positive semidefinite at z = {one.tolist()}; mend it there"
+                f"{where}: D(z) is not symmetric and positive semidefinite at z = {one.tolist()}; "
+                f"fix the function"
             )
         if float((Q + Q.mT).abs().max()) > size:
             raise ConfigMismatchError(

@@ -12,8 +12,8 @@ operations are matrix products of [L, L] with [L, P]: no [L, L, P] tensor is cre
 replicates are R such chains without interaction between replicates: [R, L, L] with
 [R, L, P].
 
-K/L has eigenvalues between 0 and 1, and its trace is 1: particles that do not interact
-move as in SGLD with step ε/L, particles at one place move together with step ε.
+K/L has eigenvalues between 0 and 1, and its trace is 1: without interaction particles move as in
+SGLD with step ε/L; particles at the same point move together with step ε.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Bandwidth = Literal["median"] | PositiveFloat
 def square_distances(theta: Tensor) -> Tensor:
     """‖z_i − z_l‖² of particles [(R,) L, P], as ‖z_i‖² + ‖z_l‖² − 2 z_i·z_l; [(R,) L, L], zero on
     the diagonal."""
-    # distances do not change, and less is lost when the squares cancel
+    # centring keeps the distances and reduces cancellation of the squares
     theta = theta - theta.mean(-2, keepdim=True)
     square = theta.square().sum(-1)  # [(R,) L]
     sums = square.unsqueeze(-1) + square.unsqueeze(-2)
@@ -57,7 +57,7 @@ def median_bandwidth(distances: Tensor) -> Tensor:
     Source: Liu & Wang (2016), section 5."""
     L = distances.shape[-1]
     if L == 1:
-        # a single particle has k = 1 and Γ = 0, for every h
+        # a single particle has k = 1 and Γ = 0 for every h
         return distances.new_ones(distances.shape[:-2])
     row, column = torch.triu_indices(L, L, 1, device=distances.device)
     return distances[..., row, column].median(-1).values / math.log(L)
@@ -76,13 +76,13 @@ def kernel(theta: Tensor, bandwidth: float | Literal["median"]) -> tuple[Tensor,
 
 @dataclass(frozen=True)
 class Interaction:
-    """Kernel matrix of L particles at one time, or of R sets with L particles each.
+    """Kernel matrix of L particles at a step, or of R sets with L particles each.
 
     K None: the particles do not interact, and D = I/L.  If h is the median heuristic it
     depends on the particles too.  Γ then has further terms, with ∂h/∂z_l, which are
-    neglected here as in the literature: the target is invariant only for a fixed h.  (20
-    particles in the plane fall short of a standard Gaussian's variance by 3 % with the
-    median heuristic.)
+    neglected here as in the literature: the target is invariant only for a fixed h.  (With the
+    median heuristic, 20 particles in the plane underestimate the variance of a standard Gaussian by
+    3 %.)
     """
 
     theta: Tensor  # [R·L, P]
@@ -95,7 +95,7 @@ class Interaction:
         return len(self.theta) // self.replicates
 
     def _split_replicates(self, x: Tensor) -> Tensor:
-        """[R·L, P] -> [R, L, P]; as it is where there is one replicate."""
+        """[R·L, P] -> [R, L, P]; unchanged for a single replicate."""
         return x if self.replicates == 1 else x.unflatten(0, (self.replicates, self.L))
 
     def average(self, x: Tensor) -> Tensor:
@@ -110,14 +110,14 @@ class Interaction:
         if self.K is None or self.h is None:
             return 0.0
         theta = self._split_replicates(self.theta)
-        # Γ does not change, and less is lost when the two terms cancel
+        # centring keeps Γ and reduces cancellation of the two terms
         theta = theta - theta.mean(-2, keepdim=True)
         away = self.K.sum(-1, keepdim=True) * theta - self.K @ theta
         return (away * (2 / (self.h * self.L))[..., None, None]).reshape(self.theta.shape)
 
     def facts(self) -> dict[str, Tensor]:
-        """For the record: the bandwidth, and how many others a particle feels, Σ_{l≠i} k(z_l, z_i)
-        on average."""
+        """Info: the bandwidth, and the effective number of neighbours of a particle, the mean of
+        Σ_{l≠i} k(z_l, z_i)."""
         if self.K is None or self.h is None:
             return {}
         return {"bandwidth": self.h, "neighbours": self.K.sum((-2, -1)) / self.L - 1}
@@ -126,13 +126,13 @@ class Interaction:
         """A draw of N(0, D ⊗ I), [R·L, P], and the (largest) jitter that the Cholesky factors of K
         needed.
 
-        Raises NumericalError when K has no Cholesky factor."""
+        Raises NumericalError if K has no Cholesky factor."""
         theta = self.theta
         xi = normal_like(theta, generator)
         used = jitter
         if self.K is not None:
             factor, used = _factor(self.K, jitter)
-            # a separate one for each replicate: they stay independent
+            # a separate draw for each replicate, so that replicates stay independent
             if used > jitter and self.replicates > 1:
                 factors = [_factor(K, jitter) for K in self.K]
                 factor = torch.stack([L for L, _ in factors])
@@ -152,20 +152,20 @@ def among(theta: Tensor, replicates: int, bandwidth: float | Literal["median"]) 
 
 @dataclass(frozen=True)
 class BlockInteraction:
-    """Interaction within blocks of M particles that a random permutation makes of the L of each
-    replicate: D and Γ of L/M independent sets, O(L M).
+    """Interaction within random blocks of M of the L particles of each replicate: D and Γ of L/M
+    independent sets, O(L M).
 
-    For a permutation that does not look at the particles each block's chain leaves Π π(z_l)
-    invariant (a fixed h assumed), and so do all together.  A pair is in one block with probability
-    (M − 1)/(L − 1), so that the mean over permutations of M times the drift is
+    If the permutation does not depend on the particles, the chain of each block leaves Π π(z_l)
+    invariant (for fixed h), and so do all together.  A pair shares a block with probability (M −
+    1)/(L − 1), so that the mean over permutations of M times the drift is
 
         ∇log π(z_i) + (M − 1)/(L − 1) Σ_{l≠i} [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)],
 
-    the full sum with the other particles' share scaled.  Particles that do not interact move with
-    step ε/M."""
+    the full sum with a scaled contribution of the other particles.  Without interaction, particles
+    move with step ε/M."""
 
-    order: Tensor  # [R·L], block after block
-    inner: Interaction  # of the R·L/M blocks as replicates
+    order: Tensor  # [R·L], block by block
+    inner: Interaction  # interaction of the R·L/M blocks as replicates
     replicates: int
 
     def average(self, x: Tensor) -> Tensor:
@@ -179,12 +179,12 @@ class BlockInteraction:
         return self._restore(value)
 
     def facts(self) -> dict[str, Tensor]:
-        """As of ``Interaction``, the mean over the blocks of each replicate."""
+        """As in ``Interaction``, averaged over the blocks of each replicate."""
         means = {k: v.reshape(self.replicates, -1).mean(1) for k, v in self.inner.facts().items()}
         return means if self.replicates > 1 else {k: v[0] for k, v in means.items()}
 
     def noise(self, generator: torch.Generator, jitter: float) -> tuple[Tensor, float]:
-        """A draw of N(0, D ⊗ I) [R·L, P] and the jitter, as of ``Interaction``."""
+        """A draw of N(0, D ⊗ I) [R·L, P] and the jitter, as in ``Interaction``."""
         value, used = self.inner.noise(generator, jitter)
         return self._restore(value), used
 
@@ -217,37 +217,38 @@ def within_blocks(
 
 
 def check_kernel_particles(size: int | None, chains: int) -> None:
-    """Raises ValueError where so many particles cannot be blocks of all of them."""
+    """Raise ValueError if the block size does not divide the number of particles."""
     if size is not None and (size < 2 or chains % size):
         raise ValueError(
-            f"kernel_particles: {chains} particles fall into blocks of 2 or more that divide them; "
-            f"got {size}; use a divisor of inference.chains, or null"
+            f"kernel_particles: {size} is not a block size of 2 or more that divides {chains} "
+            f"particles; use a divisor of inference.chains, or null"
         )
 
 
 def check_positive_bandwidth(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
-    """Refuses a median bandwidth of 0.
+    """Reject a median bandwidth of 0.
 
-    Raises NumericalError when most particles [(R,) L, P] are at one place."""
+    Raises NumericalError if most particles [(R,) L, P] are at the same point."""
     if bandwidth == "median" and not (median_bandwidth(square_distances(theta)) > 0).all():
         raise NumericalError(
-            "the median distance of the particles is 0 where they start, so that the kernel has no bandwidth",
-            "start them apart, or give inference.bandwidth a number",
+            "the median distance of the particles is 0 at the start, so that the kernel has no "
+            "bandwidth",
+            "use different starts, or set inference.bandwidth to a number",
         )
 
 
 class ParticleDynamics(GradientSteps[C], Generic[C]):
-    """Base of samplers in which a kernel of this bandwidth links the particles."""
+    """Base of samplers of particles that interact through a kernel with this bandwidth."""
 
     bandwidth: Bandwidth
 
     def start_chains(
         self, model: LogJoint, problem: SampleableProblem, rng: Rng, gradient: bool = True
     ) -> Chains:
-        """The state of particles that begin at draws from the model's prior, no two of them at one
-        place.
+        """Initial state of particles at draws from the model's prior, most of them at different
+        points.
 
-        Raises NumericalError as ``init_chains`` and ``check_positive_bandwidth`` do."""
+        Raises NumericalError like ``init_chains`` and ``check_positive_bandwidth``."""
         state = super().start_chains(model, problem, rng, gradient)
         theta = state.theta.unflatten(0, (state.replicates, self.chains))
         check_positive_bandwidth(theta, self.bandwidth)
@@ -268,9 +269,8 @@ class Repulsion(ParticleDynamics[C], Generic[C]):
     # med²/log L at every
     # step, Liu & Wang (2016)
     bandwidth: Bandwidth
-    # steps >= 0 after which particles no longer see each other (half the run costs nothing in
-    # Gallego 2.3.3); null:
-    # they always do
+    # steps >= 0 after which particles no longer interact (half the run does no harm in Gallego
+    # 2.3.3); null: they always interact
     repulsion_until: NonNegativeInt | None
 
     @model_validator(mode="after")
@@ -282,7 +282,7 @@ class Repulsion(ParticleDynamics[C], Generic[C]):
         return self
 
     def repels(self, t: int) -> bool:
-        """True if particles see each other after t steps."""
+        """True if particles interact after t steps."""
         return self.repulsion_until is None or t < self.repulsion_until
 
     def interaction(self, theta: Tensor, t: int, replicates: int) -> Interaction:

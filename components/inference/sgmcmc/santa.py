@@ -1,4 +1,4 @@
-"""Stochastic annealing thermostats with an adaptive preconditioner: a sampler that cools to an
+"""Stochastic annealing thermostats with an adaptive preconditioner: a sampler that anneals to an
 optimizer."""
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
-FLOOR = 0.1  # |u| below which the correction's 1/u falls to 0, in thermal scales (η/β)^½
+# |u| below which the correction's 1/u tends to 0, in units of the thermal scale (η/β)^½
+FLOOR = 0.1
 
 
 @dataclass(kw_only=True)
@@ -48,15 +49,15 @@ class Santa(Superchains, ControlledSteps[SantaState], Preconditioning):
 
     with Γ = ∂G/∂θ by a difference quotient.  While G is fixed (``adapt``: burn_in, without
     ``refine``) exp(−β {−log p(θ, y) + ½ pᵀp + ½ |Ξ − G|²}) is invariant as η → 0: with γ = 0
-    and A = 1 Santa samples the posterior, as ``recipe`` with dynamics: thermostats does.  With
-    γ > 0 it cools, and refinement is momentum descent without noise to a mode.  While G adapts
-    nothing is invariant, and print drops (Ξ − G) ∂G/∂θ.  Departures: ĝ is of all N rows, not
-    their mean, so that η and λ are N times and C 1/√N of those in print; v̂ in place of v;
-    u/max(u², ``FLOOR``² η/β) for 1/u, which has no variance; refinement bounds the friction, which
-    print keeps even where it is negative and momenta grow.
+    and A = 1 Santa samples the posterior, like ``recipe`` with dynamics: thermostats.  With γ > 0
+    it anneals, and refinement is momentum descent without noise to a mode.  While G adapts no
+    density is invariant, and the paper drops (Ξ − G) ∂G/∂θ.  Differences from the paper: ĝ is the
+    sum over all N rows, not their mean, so that η and λ are N times and C 1/√N times the published
+    ones; v̂ replaces v; u/max(u², ``FLOOR``² η/β) replaces 1/u, which has no finite variance;
+    refinement bounds the friction, which the paper allows to be negative, so that momenta grow.
 
     Raises:
-        NumericalError: a chain leaves the finite numbers.
+        NumericalError: a chain becomes non-finite.
 
     Source: Chen et al. (2016), Algorithm 1, Euler scheme.
     """

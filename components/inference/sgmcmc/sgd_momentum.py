@@ -32,17 +32,17 @@ class SGDMomentum(ControlledSteps[SGDMomentumState]):
 
     The recipe of Ma et al. with z = (θ, m), H = −log p(θ, y) + ½ mᵀm, D = 0, Q = [0 −I; I
     0] and Γ = 0; θ, m [K, P].  With D = 0 and no resampling the chain never leaves a level
-    set of H.  Each chain therefore resamples its momentum every n = ``resample_every``
-    steps on average, at random times of its own, because fixed times may resonate with the
-    target. This is the only source of randomness, while ``sghmc`` has friction and noise at
-    every step.  m is kept at half steps (leapfrog): in print both lines are evaluated at
-    time t, an Euler step that gains energy each time.  The bias is of order ε²: on N(0, σ²)
-    the stationary variance is σ²/(1 − ε²/4σ²), and n = 1 is ``sgld`` with step ε²/2.
-    Minibatch noise is not dissipated: gradients of variance V heat the chain by a relative
-    n ε² V or so.
+    set of H.  Each chain therefore resamples its momentum every n = ``resample_every`` steps on
+    average, at independent random times, because fixed times may resonate with the target.  This is
+    the only source of randomness, while ``sghmc`` has friction and noise at every step.  m is
+    stored at half steps (leapfrog); in the thesis both lines are evaluated at time t, an Euler step
+    that gains energy each time.  The bias is of order ε²: on N(0, σ²) the stationary variance is
+    σ²/(1 − ε²/4σ²), and n = 1 is ``sgld`` with step ε²/2. Minibatch noise is not dissipated:
+    gradient noise of variance V increases the temperature of the chain by a relative n ε² V,
+    approximately.
 
     Raises:
-        NumericalError: a chain leaves the finite numbers.
+        NumericalError: a chain becomes non-finite.
 
     Source: Gallego (2021), section 2.3.2; Bou-Rabee and Sanz-Serna (2017), section 2.
     """

@@ -25,7 +25,7 @@ class SGDMRState(Chains):
 class SGDMR(Repulsion[SGDMRState]):
     """Momentum with repulsion (SGDM+R): Hamiltonian flow with a kernel curl matrix.
 
-    The flow is of all particles, and their kernel forms its curl matrix:
+    The flow moves all particles jointly, and their kernel forms its curl matrix:
 
     H(z, m) = Σ_l [−log π(z_l) + ½‖m_l‖²],  Q = (1/L) [[0, −K], [K, 0]],
     D = (C/L) [[0, 0], [0, I]];  z, m [L, P],
@@ -34,16 +34,14 @@ class SGDMR(Repulsion[SGDMRState]):
                   + N(0, (2ε_t C/L) I)
         z_i ← z_i + (ε_t/L) Σ_l k(z_l, z_i) m_l   with the new m and the old K.
 
-    Γ_i = Σ_j ∂Q_ij/∂(z, m)_j acts only on m, because K does not depend on m.  Algorithm 2.2
-    as printed has Γ in both lines, attractive, and −K m in the first, which with −K ∇H in
-    the second runs away from the modes; it has no friction either (C = 0).  Then a step of
-    finite size, and minibatch noise, add energy that is never dissipated: C > 0 with the
-    matching noise dissipates it (Chen et al., 2014).  Particles that do not interact move
-    with step ε/L.
+    Γ_i = Σ_j ∂Q_ij/∂(z, m)_j acts only on m, because K does not depend on m.  Algorithm 2.2 as
+    printed has an attractive Γ in both lines, and −K m in the first, which with −K ∇H in the second
+    drives particles away from the modes.  It also has no friction (C = 0): steps of finite size and
+    minibatch noise then add energy that is never dissipated.  C > 0 with the matching noise
+    dissipates it (Chen et al., 2014).  Without interaction, particles move with step ε/L.
 
     Raises:
-        NumericalError: a particle leaves the finite numbers, or most particles start at
-            one place.
+        NumericalError: a particle becomes non-finite, or most particles start at the same point.
 
     Source: Gallego (2021), section 2.3.2, Algorithm 2.2; Ma et al. (2015), Theorem 1.
     """
@@ -77,7 +75,7 @@ class SGDMR(Repulsion[SGDMRState]):
         momentum = (1 - damping) * momentum + eps * force + (2 * damping) ** 0.5 * noise
         theta = theta + eps * particles.average(momentum)  # Algorithm 2.2
         state = self.advance(state, theta, momentum=momentum)
-        # 1 where the momenta have their stationary law
+        # 1 if the momenta have their stationary distribution
         temperature = mean_over_chains(momentum.square(), R)
         return state, {"temperature": temperature} | particles.facts()
 

@@ -1,5 +1,4 @@
-"""Stochastic gradient Hamiltonian Monte Carlo: momentum, friction, and the noise that balances
-it."""
+"""Stochastic gradient Hamiltonian Monte Carlo: momentum, friction, and matching noise."""
 
 from __future__ import annotations
 
@@ -38,16 +37,16 @@ class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientNoise):
     The recipe of Ma et al. with z = (θ, r), H = −log p(θ, y) + ½ rᵀr, D = [0 0; 0 C I],
     Q = [0 −I; I 0] and Γ = 0, with r updated at the new θ as in Chen's Algorithm 2.  θ, r
     [K, P]; C is ``friction``.  As ε → 0 with the whole data π is invariant, with a bias of
-    order ε (ε² on a Gaussian).  The gradient's own noise, with covariance V, heats the
-    chain by a relative ε V / 2C or so; with ``noise_estimate`` its variances V̂ are
-    subtracted from the added noise (``GradientNoise``), at most 2C/ε of it.
+    order ε (ε² on a Gaussian).  Gradient noise with covariance V increases the temperature of the
+    chain by a relative ε V / 2C, approximately; with ``noise_estimate`` its variances V̂ are
+    subtracted from the added noise (``GradientNoise``), at most 2C/ε.
 
     Info: ``uncovered``, share of coordinates in which gradient noise exceeds what friction
     can absorb; a larger share needs more friction, smaller steps or larger batches.
 
     Raises:
-        ConfigMismatchError: ``noise_estimate`` has no batch to halve.
-        NumericalError: a chain leaves the finite numbers.
+        ConfigMismatchError: ``noise_estimate`` has no batch to split.
+        NumericalError: a chain becomes non-finite.
 
     Source: Chen et al. (2014), Algorithm 2; Ma et al. (2015), eq. (12).
     """
@@ -58,8 +57,8 @@ class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientNoise):
     def _check_stable_friction(self) -> SGHMC:
         if self.step_size * self.friction > 1:
             raise ValueError(
-                f"friction: step_size × friction = {self.step_size * self.friction:g} turns the momentum round at each step; "
-                "keep it at 1 or below"
+                f"friction: step_size × friction = {self.step_size * self.friction:g} reverses the "
+                f"momentum at each step; use at most 1"
             )
         return self
 

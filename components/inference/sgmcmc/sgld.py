@@ -22,11 +22,11 @@ class SGLD(Superchains, ControlledSteps[ControlledChains]):
     θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of
     Gallego: Welling & Teh write the same step with ε_t/2 and N(0, ε_t I).  It is the recipe
     of Ma et al. with D = I, Q = 0 and Γ = 0.  On N(0, σ²) with a constant step the chain is
-    autoregressive, and its stationary variance is σ² / (1 − ε/(2σ²)).  After ``burn_in``
-    steps every ``thinning``-th state is kept.
+    autoregressive, and its stationary variance is σ² / (1 − ε/(2σ²)).  After ``burn_in`` steps
+    every ``thinning``-th state is stored.
 
     Raises:
-        NumericalError: a chain leaves the finite numbers.
+        NumericalError: a chain becomes non-finite.
 
     Source: Gallego (2021), eq. (2.1); Welling & Teh (2011), eq. (4).
     """

@@ -25,17 +25,17 @@ class SGLDR(Repulsion[Chains]):
 
     z_i ← z_i + (ε_t/L) Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] + η_i,
     η ~ N(0, (2ε_t/L) K ⊗ I),  z [L, P],  k(z, z′) = exp(−‖z − z′‖²/h).  The paper prints
-    the second term with the sign of attraction ((2.2), (2.8)).  With the median heuristic h
-    moves with the particles, which Γ neglects; the target is invariant only for a fixed
-    ``bandwidth``, up to the error of the step.  Particles that do not interact move as SGLD
-    with step ε/L: to compare the two at equal noise per particle use L times the step here.
-    From step ``repulsion_until`` on K is I.  With ``kernel_particles`` M each step sees the
-    kernel within random blocks of M particles, with 1/M for 1/L, at O(L M) and with the same
-    invariant density (``BlockInteraction``).
+    the second term with the sign of attraction ((2.2), (2.8)).  With the median heuristic h depends
+    on the particles, which Γ neglects; the target is invariant only for a fixed ``bandwidth``, up
+    to the error of the step.  Without interaction, particles move as in SGLD with step ε/L: to
+    compare the two at equal noise per particle, use L times the step here.  From step
+    ``repulsion_until`` on K is I.  With ``kernel_particles`` M each step uses the kernel within
+    random blocks of M particles, with 1/M for 1/L, at cost O(L M) and with the same invariant
+    density (``BlockInteraction``).
 
     Raises:
-        NumericalError: a particle leaves the finite numbers, K has no Cholesky factor, or
-            most particles start at one place.
+        NumericalError: a particle becomes non-finite, K has no Cholesky factor, or most particles
+        start at the same point.
 
     Source: Gallego (2021), eq. (2.7), (2.8), Algorithm 2.1.
     """
@@ -69,7 +69,7 @@ class SGLDR(Repulsion[Chains]):
 
     def response(self, state: Chains) -> Response:
         eps = self.largest_step(state.t)
-        # of all particles: blocks, which are fewer, take up to L/M times the step
+        # with all particles; blocks have fewer and allow up to L/M times the step
         particles = self.interaction(state.theta, state.t, state.replicates)
         eps = eps * self.chains / (self.kernel_particles or self.chains)
         return Response(lambda gradient: eps * particles.average(gradient), limit=2.0)

@@ -34,19 +34,18 @@ class SVGD(ParticleDynamics[SVGDState]):
     z_i ← z_i + ε_t φ_i,  φ_i = (1/L) Σ_l [k(z_l, z_i) ∇log p(z_l) + ∇_{z_l} k(z_l, z_i)], z
     [L, P]; Gallego's (2.4) has the second term with the wrong sign.  ``adagrad`` divides φ
     by √G, G ← β₂ G + (1 − β₂) φ² elementwise and G = φ² at first.  A single particle
-    ascends the gradient to a mode.  L particles settle at a fixed point with a spread below
-    the target's (Gallego, Proposition 2.3); all kept states are then nearly the same, so
-    ``burn_in`` may be steps − 1.  With ``kernel_particles`` M each step sees the kernel within
-    random blocks of M particles, with 1/M for 1/L, at O(L M).
+    ascends the gradient to a mode.  L particles settle at a fixed point with less spread than the
+    target (Gallego, Proposition 2.3); all stored states are then nearly equal, so ``burn_in`` may
+    be steps − 1.  With ``kernel_particles`` M each step uses the kernel within random blocks of M
+    particles, with 1/M for 1/L, at cost O(L M).
 
     Raises:
-        NumericalError: a particle leaves the finite numbers, or most particles start at
-            one place.
+        NumericalError: a particle becomes non-finite, or most particles start at the same point.
 
     Source: Liu & Wang (2016), Algorithm 1; Gallego (2021), eq. (2.4).
     """
 
-    mixes = False  # particles at rest have no R̂
+    mixes = False  # R̂ does not apply to particles at rest
     draw_bias = Bias("the number of its particles", most=0.3)
     scaling: Literal["none", "adagrad"]
     beta2: ZeroToBelowOne
@@ -85,7 +84,7 @@ class SVGD(ParticleDynamics[SVGDState]):
         return state, {"direction_norm": direction_norm} | particles.facts()
 
     def response(self, state: SVGDState) -> Response:
-        # of all particles: blocks, which are fewer, take up to L/M times the step
+        # with all particles; blocks have fewer and allow up to L/M times the step
         eps = self.largest_step(state.t) * self.chains / (self.kernel_particles or self.chains)
         particles = among(state.theta, state.replicates, self.bandwidth)
         scale = (

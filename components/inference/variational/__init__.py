@@ -1,1 +1,1 @@
-"""Optimisation of a variational bound."""
+"""Variational inference: optimisation of a bound."""

@@ -1,7 +1,6 @@
 """Ascent step shared by the variational methods.
 
-The gradient comes from an estimator of the gradient of the bound, or from the
-derivative of the bound itself.
+The gradient is an estimate of the gradient of the bound, or the derivative of the bound itself.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ M = TypeVar("M", bound=Trainable)
 
 @dataclass
 class TrainingState(Generic[M]):
-    """A module in training, its optimizer, and what the estimator of its gradient has learnt."""
+    """A module in training, its optimizer, and the state of its gradient estimator."""
 
     module: M
     optimizer: Optimizer
-    gradient: Any  # the state of the estimator
+    gradient: Any  # state of the estimator
 
 
 F = TypeVar("F", bound=TrainingState[Any])
 
 
 def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F, Info]:
-    """φ ← φ + lr · optimizer(ĝ / N) where ĝ [φ] is what the estimator finds: the next state, the
-    terms of the bound for the whole data set in nats and the norm of ĝ / N."""
+    """Update φ ← φ + lr · optimizer(ĝ / N) with the estimate ĝ.  Returns the next state, the terms
+    of the bound for the whole data set in nats, and the norm of ĝ / N."""
     gradients, terms, learnt = estimator.estimate(state.module, batch, rng, state.gradient)
     norm = climb(state.optimizer.parameters, gradients, batch.scale * batch.n_rows, state.optimizer)
     return replace(state, gradient=learnt), terms | {"grad_norm": norm}
@@ -46,9 +45,9 @@ def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F,
 def ascend_parameters(
     state: F, estimator: Gradient, batch: RowBatch | None, rng: Rng
 ) -> tuple[F, Info]:
-    """``ascend`` of a q(θ); of a density, which has no rows, it is as of one.
+    """``ascend`` for a q(θ); a density, which has no rows, counts as one row.
 
-    Raises NumericalError when q has left the finite numbers."""
+    Raises NumericalError if q becomes non-finite."""
     rows: RowBatch = (
         Rows(state.optimizer.parameters[0].new_zeros(1, 0), 1.0) if batch is None else batch
     )
@@ -58,18 +57,18 @@ def ascend_parameters(
 
 
 def check_norm(norm: Tensor) -> None:
-    """Raises NumericalError when the norm of a gradient is not finite."""
+    """Raise NumericalError if the norm of a gradient is not finite."""
     if not torch.isfinite(norm):
         raise NumericalError(
-            "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"
+            "q(θ) became non-finite", "lower inference.lr, or raise inference.n_samples"
         )
 
 
 def climb(
     parameters: Iterable[Tensor], gradients: Iterable[Tensor | None], n: float, optimizer: Optimizer
 ) -> Tensor:
-    """φ ← φ + lr · optimizer(ĝ / N) of parameters and the gradient of each, None where it does not
-    matter: ‖ĝ / N‖ []."""
+    """Update φ ← φ + lr · optimizer(ĝ / N) for parameters and their gradients (None: no
+    dependence).  Returns ‖ĝ / N‖ []."""
     pairs = list(zip(parameters, gradients, strict=True))
     # optimizers descend; one pass for all
     scaled = torch._foreach_div([g for _, g in pairs if g is not None], -n)
@@ -84,11 +83,11 @@ def climb(
 def ascend_value(
     module: Trainable, value: Tensor, batch: RowBatch | None, optimizer: Optimizer
 ) -> Tensor:
-    """φ ← φ + lr · optimizer(∇value / N) of a value [], N = 1 of a density: ‖∇value / N‖ [].
+    """Update φ ← φ + lr · optimizer(∇value / N), N = 1 for a density.  Returns ‖∇value / N‖ [].
 
-    Raises NumericalError when q has left the finite numbers."""
+    Raises NumericalError if q becomes non-finite."""
     parameters = list(module.parameters())
-    # parameters of the model that q is fitted to take no part
+    # parameters of the model to which q is fitted are excluded
     gradients = torch.autograd.grad(value, parameters, allow_unused=True)
     norm = climb(parameters, gradients, rows_of(batch), optimizer)
     check_norm(norm)
@@ -96,18 +95,19 @@ def ascend_value(
 
 
 def rows_of(batch: RowBatch | None) -> float:
-    """N of the whole data set of a minibatch; 1: a density, which has no rows."""
+    """Number N of rows in the whole data set of a minibatch; 1 for a density."""
     return 1.0 if batch is None else batch.scale * batch.n_rows
 
 
 def warmup_weight(t: int, steps: int) -> float:
-    """A weight that rises from 0 to 1 in so many steps: min(1, t/steps), 1 where there are none."""
+    """Weight that rises from 0 to 1 over the given steps: min(1, t/steps), 1 for no steps."""
     return min(1.0, t / steps) if steps else 1.0
 
 
 def ascend_term(
     optimizer: Optimizer, terms: Mapping[str, Tensor], name: str, batch: RowBatch
 ) -> Info:
-    """One optimizer step up a named term [], divided by the number of rows; returns all terms."""
+    """One optimizer step that increases a named term [], divided by the number of rows.  Returns
+    all terms."""
     optimizer.descend(-terms[name] / (batch.scale * batch.n_rows))
     return {key: value.detach() for key, value in terms.items()}

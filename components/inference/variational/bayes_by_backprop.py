@@ -1,5 +1,5 @@
-"""Bayes by backprop: a factorised Gaussian over the weights of a network, its bound by draws of
-whole networks."""
+"""Bayes by backprop: a factorised Gaussian over the weights of a network, with the bound estimated
+from draws of whole networks."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ EVERY: tuple[Divergence, ...] = ("sampled", "entropy", "closed", "path")
 
 @dataclass(frozen=True)
 class MeasuredPosterior(MeanFieldPosterior, Analyses):
-    """q(θ), and how much the gradients of its bound vary there."""
+    """q(θ), and the variances of the gradients of its bound."""
 
     # traces of covariances by divergence and by parameter; empty: none measured
     variances: dict[str, float]
 
     def scores(self) -> NamedScores:
-        """trace/… of the covariance of ∇L/N, and trace_ratio/… against the divergence as
-        printed."""
+        """trace/… of the covariance of ∇L/N, and trace_ratio/… relative to the published
+        divergence."""
         out: NamedScores = {f"trace/{name}": value for name, value in self.variances.items()}
         for name, value in self.variances.items():
             parameter = name.partition(" of ")[2]
@@ -52,26 +52,26 @@ class BayesByBackprop(MeanFieldMethod):
         L̂ = S⁻¹ Σ_s [N/B Σ_b log p(y_b | x_b, θ_s) + log p(θ_s) − log q(θ_s)]
         θ_s = μ + σ ∘ ε_s,  ε_s ~ N(0, I)
 
-    A draw is of all weights of a network.  ``divergence`` selects how the last two terms
-    are computed.  sampled: both by the draws, as printed.  entropy: log p by the draws, the
-    entropy Σ log σ + const. in closed form.  closed: KL(q ‖ p) in closed form.  path: by
-    the draws, with q held fixed in log q (omitting the score of log q, which has mean 0).
-    For a Gaussian the total derivative of log q(μ + σε | μ, σ) is (0, −1/σ) for every ε, so
-    that sampled and entropy have the same gradient for each draw; the other two differ from
-    it by noise of mean 0.  (Bardenet's chain rule for F(w) = log p(y|w) + log p(w) omits
-    −log q, but the estimator above it needs the gradient of −log q.)
+    Each draw contains all weights of a network.  ``divergence`` selects how the last two terms are
+    computed.  sampled: both from the draws, as published.  entropy: log p from the draws, the
+    entropy Σ log σ + const. in closed form.  closed: KL(q ‖ p) in closed form.  path: from the
+    draws, with q held fixed in log q (omitting the score of log q, which has mean 0).  For a
+    Gaussian the total derivative of log q(μ + σε | μ, σ) is (0, −1/σ) for every ε, so that sampled
+    and entropy have the same gradient for each draw; the other two differ from it by noise of mean
+    0.  (Bardenet's chain rule for F(w) = log p(y|w) + log p(w) omits −log q, but the estimator
+    above it needs the gradient of −log q.)
 
-    ``prior: scale_mixture`` is π N(0, σ_1²) + (1 − π) N(0, σ_2²) for every weight instead
-    of the network's own prior, by draws.  ``measured`` draws of each gradient, for all
-    training rows and the same noise, give the trace of its covariance at every evaluation
-    (0: no measurement), for ∇L/N by μ and by log σ.  Info: elbo, log_likelihood and kl in
-    nats for the whole data set.
+    ``prior: scale_mixture`` replaces the network's own prior by π N(0, σ_1²) + (1 − π) N(0, σ_2²)
+    for every weight, evaluated at draws.  ``measured`` draws of each gradient, for all training
+    rows and the same noise, estimate the trace of its covariance at every evaluation (0: no
+    measurement), for ∇L/N with respect to μ and log σ.  Info: elbo, log_likelihood and kl in nats
+    for the whole data set.
 
     Raises:
         ConfigError: a scale mixture with divergence=closed, which has no closed form.
 
     Source: Blundell et al. (2015), sections 3.2 and 3.3; Bardenet (2021), section 5.3.1;
-    Roeder, Wu and Duvenaud (2017) for path.
+    Roeder, Wu and Duvenaud (2017) on path.
     """
 
     provides = {"predicts", "redraws", "analyses"}
@@ -86,7 +86,8 @@ class BayesByBackprop(MeanFieldMethod):
     def _has_closed_form(self) -> BayesByBackprop:
         if self.prior == "scale_mixture" and self.divergence == "closed":
             raise ValueError(
-                "divergence: a scale mixture has no KL in closed form; use sampled, entropy or path"
+                "divergence: the KL of a scale mixture has no closed form; use sampled, entropy or "
+                "path"
             )
         return self
 
@@ -101,7 +102,7 @@ class BayesByBackprop(MeanFieldMethod):
         return each.logsumexp(-1).sum(1)
 
     def kl(self, q: MeanField, theta: Tensor, divergence: Divergence) -> Tensor:
-        """Estimates of KL(q ‖ p) by draws θ [S, P] of q: [S], or [] in closed form."""
+        """Estimates of KL(q ‖ p) from draws θ [S, P] of q: [S], or [] in closed form."""
         if divergence == "closed":
             return q.kl()
         if divergence == "entropy":
@@ -134,8 +135,8 @@ class BayesByBackprop(MeanFieldMethod):
         return self.bound(q, batch, generator, self.divergence)
 
     def variances(self, state: MeanFieldState) -> dict[str, float]:
-        """Traces of the covariance of ∇L/N by μ and by log σ, of each divergence that this prior
-        has, on the same noise."""
+        """Traces of the covariance of ∇L/N with respect to μ and log σ, for each divergence
+        available with this prior, on the same noise."""
         q = state.q
         traces = {}
         parameters = {"mu": q.network.theta, "log_sigma": q.log_std}
@@ -144,7 +145,7 @@ class BayesByBackprop(MeanFieldMethod):
             sums = {
                 name: [torch.zeros_like(p), torch.zeros_like(p)] for name, p in parameters.items()
             }
-            first: list[Tensor] = []  # subtracted, so that the squares keep their digits
+            first: list[Tensor] = []  # subtracted, so that the squares keep their precision
             for _ in range(self.measured):
                 value = (
                     self.bound(q, state.train, generator, divergence)["elbo"] / state.train.n_rows

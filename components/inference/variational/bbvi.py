@@ -1,4 +1,4 @@
-"""Black-box variational inference of any log joint, in families from mean field to flows."""
+"""Black-box variational inference for any log joint, in families from mean field to flows."""
 
 from __future__ import annotations
 
@@ -57,20 +57,18 @@ class BBVI(AscendedGuide[BlackBoxTrainingState]):
 
         L(φ) = E_q[log p(y, θ) − log q(θ)],   φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ L
 
-    q(θ) is selected, and Adam or SGD moves its parameters.  ``family``: mean_field, Π_i
+    Adam or SGD updates the parameters of q(θ).  ``family``: mean_field, Π_i
     N(m_i, s_i²), for which ``gradient: rao_blackwell`` omits the terms that do not contain
     a coordinate; full_rank, N(m, L Lᵀ); mixture, of ``parts`` factorised Gaussians; flow, a
     factorised Gaussian through ``layers`` affine couplings.  All have score-function and
     pathwise gradients.  The model needs only a log density, and its gradient only for
     pathwise gradients.  The posterior is two chains of ``draws`` draws of q, and minus the
-    bound estimated by these draws (nelbo; for a density with its own log normaliser
-    unknown).
+    bound estimated from these draws (nelbo; for a density up to its unknown log normaliser).
     Info: elbo, the norm of ĝ / N.
 
     Raises:
-        NumericalError: the log joint is not finite where q starts, or q has left the
-            finite numbers.
-        ConfigMismatchError: a flow of one coordinate.
+        NumericalError: the log joint is not finite at the initial q, or q becomes non-finite.
+        ConfigMismatchError: a flow with one coordinate.
 
     Source: Ranganath, Gerrish and Blei (2014), Algorithm 2; Bardenet (2021), section 5.3.
     """
@@ -99,15 +97,15 @@ class BBVI(AscendedGuide[BlackBoxTrainingState]):
     def _guide(
         self, target: RowwiseLogJoint, places: Tensor, rng: Rng
     ) -> GlobalGaussian | FlexibleGuide:
-        """q where training begins, around the first of ``places`` [J, P], or its parts around
-        each."""
+        """Initial q, around the first of ``places`` [J, P], or with one part around each."""
         mean = places[0]
         if self.family == "mixture":
             return MixtureGuide(target, places, self.initial_std)
         if self.family == "flow":
             if len(mean) == 1:
                 raise ConfigMismatchError(
-                    "inference.family=flow: couplings need two coordinates or more, and there is one; use mixture"
+                    "inference.family=flow: couplings require at least two coordinates, and there "
+                    "is one; use mixture"
                 )
             return FlowGuide(target, mean, self.initial_std, self.layers, self.width, rng.init)
         return GlobalGaussian(target, mean, self.initial_std, self.family == "full_rank", "shared")

@@ -25,21 +25,21 @@ from components.registry import register
 
 @register("inference", "cavi")
 class CAVI(CoordinateInference[CoordinateAscent[Any]]):
-    """Coordinate ascent variational inference: each mean-field factor in turn at its optimum.
+    """Coordinate ascent variational inference: each mean-field factor in turn set to its optimum.
 
         q_i(x_i) ∝ exp E_{q_−i} log p(x, y),   L(q) = E_q[log p(x, y) − log q(x)] ≤ log p(y)
         x = (θ, z)
 
     A step is one cycle over all factors for ``starts`` starts in parallel; the start with
-    the best L is the posterior.  L cannot fall, and a fall beyond rounding ends the run.
-    ``joint`` names the parameters θ_I that keep their dependence in one factor, q_I(θ_I)
-    Π_{i ∉ I} q_i(θ_i) (structured mean field); without it the factors are the model's own.
-    Label predictions and moments are computed from two chains of ``draws`` draws; densities
-    of rows without labels come from q itself if known.  Scores: nelbo, −L of all training
-    rows in nats.  Info: elbo, its gain in this cycle, and L of the lowest start.
+    the best L is the posterior.  L cannot decrease, and a decrease beyond rounding ends the run.
+    ``joint`` names the parameters θ_I that stay dependent in one factor, q_I(θ_I) Π_{i ∉ I}
+    q_i(θ_i) (structured mean field); without it the model's own factors are used.  Label
+    predictions and moments are computed from two chains of ``draws`` draws; densities of rows
+    without labels come from q itself if known.  Scores: nelbo, −L of all training rows in nats.
+    Info: elbo, its gain in this cycle, and L of the worst start.
 
     Raises:
-        NumericalError: L falls or is not finite.
+        NumericalError: L decreases or is not finite.
         ConfigMismatchError: the model has no factor for the names in ``joint``.
 
     Source: Bardenet (2021), eqs. (5.3) to (5.5) and, for ``joint``, the end of 5.2; Bishop (2006), eq. (10.9).
@@ -60,7 +60,7 @@ class CAVI(CoordinateInference[CoordinateAscent[Any]]):
     def init(
         self, model: CoordinateAscent[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        # a model without the word structured_ascent takes no names
+        # a model without structured_ascent does not accept names
         ascent = model.mean_field(self.joint) if self.joint else model.mean_field()
         return self.init_starts(model, ascent, problem, rng)
 

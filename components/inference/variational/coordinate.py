@@ -1,4 +1,4 @@
-"""Cycles of a closed-form coordinate ascent, from several starts in parallel."""
+"""Cycles of closed-form coordinate ascent, from several starts in parallel."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 
 M = TypeVar("M")
-ROUNDING = 1e4  # units in the last place of the objective that a cycle may lose
+# decrease of the objective, in units in the last place, that a cycle may cause by rounding
+ROUNDING = 1e4
 
 
 @dataclass(kw_only=True)
 class CoordinateState:
-    """S starts on their way up."""
+    """S starts of the ascent."""
 
     model: object = rebuilt()
     ascent: ClosedFormAscent = rebuilt()
     factors: Factors  # [S, …] each
     objective: Tensor  # [S]
-    # of the draws that the posterior returns: always the same, so that scores move as q does
+    # seed of the posterior's draws: fixed, so that scores change only with q
     seed: int
     by_cycle: Trace = field(default_factory=Trace)  # rows [S], on the CPU
 
 
 def make_contiguous(factors: Factors) -> Factors:
-    """The same in memory of their own, as a checkpoint brings them back: products of others round
-    otherwise."""
+    """Contiguous copies in the memory layout of a loaded checkpoint, because rounding of products
+    depends on the layout."""
     return {name: value.contiguous() for name, value in factors.items()}
 
 
@@ -62,7 +63,7 @@ def path(state: CoordinateState, title: str) -> ObjectiveHistory:
 
 
 def sample_with_stored_seed(state: CoordinateState, factors: Factors, n: int) -> Tensor:
-    """θ ~ q [n, P], by the same random numbers whenever it is asked."""
+    """θ ~ q [n, P], with the same random numbers on every call."""
     device = state.objective.device
     return state.ascent.draw(factors, n, torch.Generator(device).manual_seed(state.seed))
 
@@ -84,14 +85,14 @@ class CoordinateInference(
     def init_starts(
         self, model: M, ascent: ClosedFormAscent, problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        """S starts where the model puts them.
+        """S starts chosen by the model.
 
-        Raises NumericalError where the objective of one is not finite."""
+        Raises NumericalError if the objective of a start is not finite."""
         factors = make_contiguous(ascent.start(problem.train, self.starts, rng.init))
         objective = ascent.objective(factors, problem.train)
         if not torch.isfinite(objective).all():
             raise NumericalError(
-                "the objective is not finite where it starts",
+                "the objective is not finite at a start",
                 "change the prior of the model, or seed",
             )
         seed = seed_from(rng.init)
@@ -105,8 +106,8 @@ class CoordinateInference(
     ) -> tuple[CoordinateState, Info]:
         """One cycle of every start.
 
-        Raises NumericalError where the objective of one falls by more than rounding, or is not
-        finite: the updates are each at an optimum, so that it cannot."""
+        Raises NumericalError if an objective decreases by more than rounding, or is not finite,
+        which exact updates exclude."""
         factors = make_contiguous(state.ascent.cycle(state.factors, batch))
         objective = state.ascent.objective(factors, batch)
         count(forwards=len(objective) * batch.n_rows)
@@ -114,10 +115,12 @@ class CoordinateInference(
             ROUNDING * torch.finfo(objective.dtype).eps * (state.objective.abs() + batch.n_rows)
         )
         gain = objective - state.objective
-        if not (gain >= -allowed).all():  # NaN is neither
+        if not (gain >= -allowed).all():  # also True for NaN
             raise NumericalError(
-                f"the objective of a start fell, by {float(-gain.nan_to_num(nan=-torch.inf).min()):g} nats",
-                "use dtype=float64, or a wider prior of the model: the updates lose their digits",
+                f"the objective of a start decreased by "
+                f"{float(-gain.nan_to_num(nan=-torch.inf).min()):g} nats",
+                "use dtype=float64, or a wider prior of the model, because the updates lose "
+                "precision",
             )
         state.by_cycle.append(objective.cpu())
         best = objective.argmax()

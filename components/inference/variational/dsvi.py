@@ -24,7 +24,7 @@ from components.posteriors.variational import VariationalPosterior
 from components.problems.supervised import Supervised
 from components.registry import register
 
-HALVINGS = 10  # the step is halved until the precision stays positive definite, γ/1024 at the least
+HALVINGS = 10  # the step is halved until the precision is positive definite, down to γ/1024
 
 
 def covariance_gradient(C: Tensor, dC: Tensor) -> Tensor:
@@ -38,9 +38,9 @@ def covariance_gradient(C: Tensor, dC: Tensor) -> Tensor:
 
 @torch.no_grad()
 def natural_step(m: Tensor, C: Tensor, gamma: float) -> None:
-    """One natural-gradient step up a bound, from the gradient of its negative.
+    """One natural-gradient ascent step on a bound, from the gradient of its negative.
 
-    The *negative* of the bound has been differentiated into ``m.grad``, ``C.grad``.
+    ``m.grad`` and ``C.grad`` hold the gradient of the *negative* bound.
 
         S⁻¹ ← S⁻¹ − 2 γ ∂ELBO/∂S,   S⁻¹ m ← S⁻¹ m + γ (∂ELBO/∂m − 2 ∂ELBO/∂S m)
 
@@ -48,7 +48,7 @@ def natural_step(m: Tensor, C: Tensor, gamma: float) -> None:
     definite, γ is halved.
 
     Raises:
-        NumericalError: no step down to γ/1024 leaves a positive definite precision.
+        NumericalError: the precision is not positive definite for any step down to γ/1024.
 
     Source: Salimbeni, Eleftheriadis and Hensman (2018), eq. (10); Hensman et al. (2013),
     section 3.2.
@@ -79,11 +79,11 @@ def natural_step(m: Tensor, C: Tensor, gamma: float) -> None:
 
 @dataclass(frozen=True)
 class DSVIState:
-    """A variational model, and how far its optimisation has come."""
+    """A variational model, and the progress of its optimisation."""
 
     module: Elbo
     optimizer: Adam
-    step: int  # steps done
+    step: int  # finished steps
 
 
 @register("inference", "dsvi")
@@ -133,7 +133,7 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
         return keys | ({"noise_parameters": "noise_warmup"} if self.noise_warmup else {})
 
     def _natural(self, module: Elbo) -> list[VariationalLayer]:
-        """Layers in which q(v) follows natural gradients."""
+        """Layers with natural-gradient updates of q(v)."""
         if self.natural_layers == "none":
             return []
         assert isinstance(module, VariationalLayers)

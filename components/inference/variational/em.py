@@ -1,4 +1,4 @@
-"""Expectation maximisation: coordinate ascent where the factors of the parameters are points."""
+"""Expectation maximisation: coordinate ascent with point masses as factors of the parameters."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ class EM(CoordinateInference[PointMasses[Any]]):
         q(z) = p(z | θ̂, y),   θ̂ ← argmax_θ E_q(z)[log p(y, z | θ)] + log p(θ)
 
     The latent variables of rows are treated as in mean field.  A step is one cycle of
-    ``starts`` starts in parallel; the start with the best objective is the answer.  The
-    objective, log p(y | θ̂) + log p(θ̂) or, not ``penalised``, log p(y | θ̂), cannot fall,
-    and a fall beyond rounding ends the run.  Scores: objective in nats, mean/… (location of
-    the point).  Info: elbo (the objective), its gain in this cycle, and the lowest start's.
+    ``starts`` starts in parallel; the start with the best objective is the result.  The objective,
+    log p(y | θ̂) + log p(θ̂) or (if not ``penalised``) log p(y | θ̂), cannot decrease, and a
+    decrease beyond rounding ends the run.  Scores: objective in nats, mean/… (location of the
+    point).  Info: elbo (the objective), its gain in this cycle, and the objective of the worst
+    start.
 
     Raises:
-        NumericalError: the objective falls, or a cluster collapses.
+        NumericalError: the objective decreases, or a cluster collapses.
 
     Source: Dempster, Laird and Rubin (1977); Bardenet (2021), section 5.2.3; Bishop (2006),
     section 9.4.

@@ -1,4 +1,4 @@
-"""Posteriors with factors in closed form, and their limit, a point."""
+"""Posteriors with closed-form factors, and point masses as their limit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ObjectiveHistory:
-    """How far the objective of each start has come."""
+    """Objective of each start by cycle."""
 
     title: str  # of the objective
     by_cycle: Tensor  # [T, S], T = 0 before the first
@@ -40,12 +40,12 @@ class ObjectiveHistory:
 
 @dataclass(frozen=True, kw_only=True)
 class FactorDraws(Draws):
-    """q(θ) of the best start, and draws of it, which predict and are scored as any others; rows by
-    q itself where it can."""
+    """q(θ) of the best start, and draws of it for predictions and scores; rows are scored by q
+    itself if possible."""
 
     ascent: ClosedFormAscent
     factors: Factors  # only of the best start, S = 1
-    objective: float  # nats: below the log evidence of the training rows
+    objective: float  # nats: a lower bound on the log evidence of the training rows
     climb: ObjectiveHistory
 
     def scores(self) -> NamedScores:
@@ -67,7 +67,7 @@ class FactorDraws(Draws):
         return super().clusters(batch)
 
     def log_density(self, theta: Tensor) -> Tensor | None:
-        """log q(θ), [n, P] -> [n]; None: it is not known."""
+        """log q(θ), [n, P] -> [n]; None: not known."""
         return (
             self.ascent.log_density(self.factors, theta)
             if isinstance(self.ascent, DensityOfFactors)
@@ -83,7 +83,7 @@ class PointMassPosterior:
     theta: Tensor  # θ̂ [1, P]
     ascent: ClosedFormAscent
     factors: Factors  # S = 1
-    objective: float  # log posterior or log likelihood there, nats
+    objective: float  # log posterior or log-likelihood at θ̂, nats
     climb: ObjectiveHistory
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
@@ -91,7 +91,7 @@ class PointMassPosterior:
         return Draws(self.theta[None], self.theta, model=self.model).predictive(self.theta, x)
 
     def scores(self) -> NamedScores:
-        """The objective, and where it is."""
+        """The objective, and its location θ̂."""
         values = self.model.constrain(self.theta)[0].tolist()
         return {"objective": self.objective} | {
             f"mean/{name}": value for name, value in zip(self.model.names, values, strict=True)

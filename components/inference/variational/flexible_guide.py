@@ -1,4 +1,4 @@
-"""Families of q(θ) beyond one Gaussian: a mixture of them, and a Gaussian sent through a flow."""
+"""Families of q(θ) beyond a single Gaussian: mixtures of Gaussians, and flows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from components.maths.exponential.standard_draws import standard_normal, standar
 
 
 class FlexibleGuide(nn.Module):
-    """q(θ) of one θ for all rows, which are shown the same S draws: what gradients ask of it.
+    """q(θ) for one θ shared by all rows, which use the same S draws: interface for gradients.
 
-    A row's share of the bound is log p(y_b | θ) + (log p(θ) − log q(θ))/N, as of one Gaussian."""
+    A row's share of the bound is log p(y_b | θ) + (log p(θ) − log q(θ))/N, as for a Gaussian."""
 
     def __init__(self, target: RowwiseLogJoint, dim: int):
         super().__init__()
@@ -28,8 +28,8 @@ class FlexibleGuide(nn.Module):
 
     @abstractmethod
     def places(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """θ of noise ε ~ N(0, I) [S, P], one or several of each: [S, J, P], and weights [J] that
-        sum to 1, with which E_q f = E_ε Σ_j w_j f(θ_j)."""
+        """θ from noise ε ~ N(0, I) [S, P], J values for each: [S, J, P], and weights [J] that sum
+        to 1, with E_q f = E_ε Σ_j w_j f(θ_j)."""
 
     @abstractmethod
     def log_density(self, theta: Tensor) -> Tensor:
@@ -37,24 +37,23 @@ class FlexibleGuide(nn.Module):
 
     @abstractmethod
     def draw(self, noise: Tensor, uniform: Tensor) -> Tensor:
-        """θ ~ q [n, P] of ε ~ N(0, I) [n, P] and u ~ U(0, 1) [n]."""
+        """θ ~ q [n, P] from ε ~ N(0, I) [n, P] and u ~ U(0, 1) [n]."""
 
     def _like(self) -> Tensor:
         return next(iter(self.parameters()))
 
     def _shares(self, batch: RowBatch, theta: Tensor, log_q: Tensor) -> Tensor:
-        """log p(y_b | θ_s) + (log p(θ_s) − log q(θ_s))/N [S, B] of θ [S, P]."""
+        """log p(y_b | θ_s) + (log p(θ_s) − log q(θ_s))/N [S, B] at θ [S, P]."""
         share = (self.target.log_prior(theta[:, None])[:, 0] - log_q) / (batch.scale * batch.n_rows)
         return self.target.log_likelihood(theta[:, None], batch) + share[:, None]
 
-    # ---- Pathwise
-    # ----------------------------------------------------------------------------------------------------
+    # Pathwise
     @property
     def noise_dim(self) -> int:
         return self.dim
 
     def draw_noise(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
-        """ε ~ N(0, I), one draw of each sample expanded over the rows [S, B, P]."""
+        """ε ~ N(0, I), one draw per sample, expanded over the rows [S, B, P]."""
         noise = standard_normal((n_samples, 1, self.dim), generator, self._like())
         return noise.expand(-1, batch.n_rows, -1)
 
@@ -62,7 +61,7 @@ class FlexibleGuide(nn.Module):
         return self._rows(batch, noise, held=False)
 
     def path_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
-        """Rows of the bound in which q moves only through the draws and their weights."""
+        """Rows of the bound with gradients through the draws and their weights only."""
         return self._rows(batch, noise, held=True)
 
     def _rows(self, batch: RowBatch, noise: Tensor, held: bool) -> Tensor:
@@ -78,16 +77,15 @@ class FlexibleGuide(nn.Module):
         return torch.einsum("sjb,j->sb", value, weights)
 
     def kl(self) -> Tensor:
-        """0: rows have it all."""
+        """0, because the rows include it."""
         return self._like().new_zeros(())
 
     @torch.no_grad()
     def elbo(self, whole: Batch | Rows | Series, noise: Tensor) -> Tensor:
-        """The bound of all N rows [] by K draws, ε [K, P]."""
+        """The bound for all N rows [] from K draws, ε [K, P]."""
         return bound_in_chunks(self._like().new_zeros(()), self.elbo_rows, whole, noise)
 
-    # ---- LogRatio
-    # ----------------------------------------------------------------------------------------------------
+    # LogRatio
     @torch.no_grad()
     def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """θ ~ q, shared by the rows [S, B, P]."""
@@ -106,8 +104,8 @@ class FlexibleGuide(nn.Module):
 
 
 class MixtureGuide(FlexibleGuide):
-    """q(θ) = Σ_j w_j N(θ | m_j, diag s_j²); each noise gives one θ of every part, so that no part
-    is drawn at random."""
+    """q(θ) = Σ_j w_j N(θ | m_j, diag s_j²); each noise draw gives one θ for every part, so that
+    parts are not drawn at random."""
 
     def __init__(self, target: RowwiseLogJoint, centres: Tensor, std: float):
         super().__init__(target, centres.shape[1])
@@ -130,12 +128,12 @@ class MixtureGuide(FlexibleGuide):
 
 
 class FlowGuide(FlexibleGuide):
-    """θ = m + s ∘ T(ε), T of affine couplings: half of the coordinates are moved and stretched by a
-    network of the others.
+    """θ = m + s ∘ T(ε), T a chain of affine couplings: half of the coordinates are shifted and
+    scaled by a network of the others.
 
-        u_b ← u_b exp(tanh α(u_a)) + β(u_a),  u_a as it was, halves in turn
+        u_b ← u_b exp(tanh α(u_a)) + β(u_a),  u_a unchanged, halves alternate
 
-    At the start T is the identity.  Source: Dinh, Sohl-Dickstein and Bengio (2017), eqs. (4) to
+    Initially T is the identity.  Source: Dinh, Sohl-Dickstein and Bengio (2017), eqs. (4) to
     (8)."""
 
     def __init__(
@@ -166,7 +164,7 @@ class FlowGuide(FlexibleGuide):
         self.register_buffer("kept", mask.to(mean.dtype))  # [layers, P]
 
     def _log_scale_and_shift(self, layer: int, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Log stretch and shift of the coordinates that are not kept, of those that are."""
+        """Log scale and shift of the transformed coordinates, from the unchanged ones."""
         mask: Tensor = self.get_buffer("kept")[layer]
         hidden = ((u * mask) @ self.first[layer].T + self.bias[layer]).tanh()
         stretch, shift = (hidden @ self.second[layer].T).chunk(2, -1)

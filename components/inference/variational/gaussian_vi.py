@@ -1,4 +1,4 @@
-"""Gaussian variational inference of the parameters of any log joint, by any estimator of the
+"""Gaussian variational inference for the parameters of any log joint, with any estimator of the
 gradient of its bound."""
 
 from __future__ import annotations
@@ -32,23 +32,22 @@ GaussianTrainingState = GlobalTrainingState[GlobalGaussian]
 
 @register("inference", "gaussian_vi")
 class GaussianVI(AscendedGuide[GaussianTrainingState]):
-    """Gaussian variational inference of a log joint: ascent of a lower bound on the evidence (Adam
+    """Gaussian variational inference for a log joint: ascent of a lower bound on the evidence (Adam
     or gradient ascent).
 
         L(φ) = Σ_n E_q[log p(y_n | θ)] − KL(q(θ) ‖ p(θ)),   q(θ) = N(m, L Lᵀ),   φ ← φ + lr · Adam(ĝ / N),  E[ĝ] = ∇_φ L
 
-    ĝ is what ``gradient`` estimates from a minibatch; L is diagonal or lower triangular, with log
-    L_pp among φ; θ [P].  KL is in closed form where the model says that its prior is Gaussian,
-    otherwise in part by the draws.  A density is its own log p(θ), without rows; a series is one
-    row. ``noise: rows`` gives every row of a minibatch a draw θ of its own, as (B.6) prints it. The
-    posterior is N(m, L Lᵀ) itself, and two chains of ``draws`` draws of it, which predict and
-    estimate −L of the training rows (``nelbo``).  Info: the terms of the bound for the whole data
-    set in nats (``elbo``), and the norm of ĝ / N.
+    ``gradient`` estimates ĝ from a minibatch; L is diagonal or lower triangular, with log L_pp
+    among φ; θ [P].  KL has a closed form if the model declares a Gaussian prior, otherwise part of
+    it is estimated from the draws.  A density is its own log p(θ), without rows; a series is one
+    row.  ``noise: rows`` uses a separate draw θ for every row of a minibatch, as in (B.6).  The
+    posterior is N(m, L Lᵀ) itself, with two chains of ``draws`` draws for predictions and for the
+    estimate of −L of the training rows (``nelbo``).  Info: the terms of the bound for the whole
+    data set in nats (``elbo``), and the norm of ĝ / N.
 
     Raises:
-        NumericalError: the log joint is not finite where q starts, or q has left the finite
-            numbers.
-        ConfigMismatchError: a pathwise gradient of a log joint that cannot be differentiated.
+        NumericalError: the log joint is not finite at the initial q, or q becomes non-finite.
+        ConfigMismatchError: a pathwise gradient for a log joint that cannot be differentiated.
 
     Source: Boustati (2021), eq. (B.6); Titsias and Lázaro-Gredilla (2014), Algorithm 1."""
 
@@ -74,7 +73,7 @@ class GaussianVI(AscendedGuide[GaussianTrainingState]):
     start: Literal["zero", "drawn", "training"]
 
     def family(self, target: RowwiseLogJoint, mean: Tensor) -> GlobalGaussian:
-        """q where training begins, around ``mean`` [P]."""
+        """Initial q, around ``mean`` [P]."""
         return GlobalGaussian(target, mean, self.initial_std, self.covariance == "full", self.noise)
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> GaussianTrainingState:

@@ -1,4 +1,5 @@
-"""A Gaussian q(θ) over the parameters of any log joint, as gradients of its bound see it."""
+"""A Gaussian q(θ) over the parameters of any log joint, with the interface for gradient
+estimators."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 
 Noise = Literal["shared", "rows"]
-CHUNK = 100  # rows processed together when the bound of all is estimated
+CHUNK = 100  # rows processed together in estimates of the full bound
 
 
 def bound_in_chunks(
@@ -30,7 +31,7 @@ def bound_in_chunks(
     whole: Batch | Rows | Series,
     noise: Tensor,
 ) -> Tensor:
-    """start + Σ_b mean_k elbo_rows [] over all N rows by K draws, ε [K, P]."""
+    """start + Σ_b mean_k elbo_rows [] over all N rows from K draws, ε [K, P]."""
     value = start
     for first in range(0, whole.n_rows, CHUNK):
         n = min(CHUNK, whole.n_rows - first)
@@ -44,8 +45,8 @@ class RowwiseLogJoint:
     """Log joint to which q(θ) is fitted; its parameters are not among the parameters of q."""
 
     model: LogJoint
-    context_dim: int = 0  # values of a row, inputs and labels; 0 of a density
-    n_data: int = 0  # N, rows of the training set; 0 of a density
+    context_dim: int = 0  # number of values of a row, inputs and labels; 0 for a density
+    n_data: int = 0  # N, rows of the training set; 0 for a density
 
     @classmethod
     def of(cls, model: LogJoint, problem: SampleableProblem) -> RowwiseLogJoint:
@@ -60,7 +61,7 @@ class RowwiseLogJoint:
 
     @property
     def prior_std(self) -> Tensor | None:
-        """s [P] where the prior is N(0, diag s²)."""
+        """s [P] if the prior is N(0, diag s²)."""
         return self.model.gaussian_prior() if isinstance(self.model, GaussianPrior) else None
 
     def log_prior(self, theta: Tensor) -> Tensor:
@@ -150,20 +151,19 @@ class GlobalGaussian(nn.Module):
 
     @staticmethod
     def distinct(rows: Tensor) -> Tensor:
-        """[S, B, P] -> [S, 1, P] where one draw was expanded over all rows."""
+        """[S, B, P] -> [S, 1, P] if one draw was expanded over all rows."""
         return rows[:, :1] if rows.stride(1) == 0 else rows
 
-    # ---- Pathwise
-    # ----------------------------------------------------------------------------------------------------
+    # Pathwise
     def draw_noise(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
-        """ε ~ N(0, I) [S, B, P]: of every row, or one of each sample expanded over the rows."""
+        """ε ~ N(0, I) [S, B, P]: one per row, or one per sample expanded over the rows."""
         n_rows = batch.n_rows if self.noise == "rows" else 1
         shape = (n_samples, n_rows, len(self.mean))
         return standard_normal(shape, generator, self.mean).expand(-1, batch.n_rows, -1)
 
     def elbo_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
-        """log p(y_b | θ_sb) [S, B] where the prior is Gaussian and ``kl`` has the rest; otherwise
-        with the row's share of log p(θ_sb) + H(q)."""
+        """log p(y_b | θ_sb) [S, B] if the prior is Gaussian and ``kl`` is the rest; otherwise with
+        the row's share of log p(θ_sb) + H(q)."""
         value = self.rows_at(batch, self.transform(self.distinct(noise)))
         return (
             value + self.entropy / (batch.scale * batch.n_rows)
@@ -172,8 +172,8 @@ class GlobalGaussian(nn.Module):
         )
 
     def kl(self) -> Tensor:
-        """KL(q ‖ p) [] in closed form where the prior is Gaussian; otherwise 0, for rows have it
-        all."""
+        """KL(q ‖ p) [] in closed form if the prior is Gaussian; otherwise 0, because the rows
+        include it."""
         s = self.target.prior_std
         if s is None:
             return self.mean.new_zeros(())
@@ -183,17 +183,17 @@ class GlobalGaussian(nn.Module):
 
     @torch.no_grad()
     def elbo(self, whole: Batch | Rows | Series, noise: Tensor) -> Tensor:
-        """The bound of all N rows [] by K draws, ε [K, P]."""
+        """The bound for all N rows [] from K draws, ε [K, P]."""
         return bound_in_chunks(-self.kl(), self.elbo_rows, whole, noise)
 
     def path_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
         """Row terms log p(y_b | θ_sb) + (log p(θ_sb) − log q̄(θ_sb))/N [S, B].
 
-        Only θ moves with q.
+        Gradients pass through θ only.
         """
         theta = self.transform(self.distinct(noise))
         theta_fixed = theta.detach()
-        # 0, with the gradient only through θ
+        # value 0, with the gradient through θ only
         log_q = self.log_density(theta) - self.log_density(theta_fixed)
         share = self.target.log_prior(theta) - log_q - self.log_density(theta_fixed).detach()
         return self.target.log_likelihood(theta, batch) + share / (batch.scale * batch.n_rows)
@@ -207,20 +207,19 @@ class GlobalGaussian(nn.Module):
         return self.target.context_dim
 
     def context(self, batch: RowBatch) -> Tensor:
-        """x_b and y_b side by side [B, C]; 0 for a label that is missing."""
+        """x_b and y_b concatenated [B, C]; missing labels are 0."""
         if isinstance(batch, Rows):
             return batch.x.flatten(1).to(self.mean.dtype)
         assert isinstance(batch, Batch)
         return batch.side_by_side().to(self.mean.dtype)
 
-    # ---- LocationScale, GlobalLatent
-    # ---------------------------------------------------------------------------------
+    # LocationScale, GlobalLatent
     def location_scale(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
         return self.mean[None], self.scale_tril[None]  # m [1, P], L [1, P, P]
 
     def rows_at(self, batch: RowBatch, theta: Tensor) -> Tensor:
-        """log p(y_b | θ_sb) [S, B], and the row's share of log p(θ_sb) where ``kl`` does not have
-        it in closed form."""
+        """log p(y_b | θ_sb) [S, B], plus the row's share of log p(θ_sb) unless ``kl`` includes it
+        in closed form."""
         value = self.target.log_likelihood(theta, batch)
         if self.target.prior_std is None:
             value = value + self.target.log_prior(theta) / (batch.scale * batch.n_rows)
@@ -230,11 +229,10 @@ class GlobalGaussian(nn.Module):
     def n_data(self) -> int:
         return self.target.n_data
 
-    # ---- LogRatio
-    # ----------------------------------------------------------------------------------------------------
+    # LogRatio
     @torch.no_grad()
     def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
-        """θ ~ q [S, B, P], shared by the rows as the noise is."""
+        """θ ~ q [S, B, P], shared by the rows like the noise."""
         theta = self.transform(self.distinct(self.draw_noise(batch, n_samples, generator)))
         return theta.expand(-1, batch.n_rows, -1)
 
@@ -253,8 +251,7 @@ class GlobalGaussian(nn.Module):
         share = self.target.log_prior(theta) / (batch.scale * batch.n_rows)
         return self.target.log_likelihood(theta, batch) + share
 
-    # ---- FactoredGuide: a diagonal covariance, and draws shared by the rows
-    # ------------------------------------------
+    # FactoredGuide: a diagonal covariance, and draws shared by the rows
     @torch.no_grad()
     def draw_theta(self, n: int, generator: torch.Generator) -> Tensor:
         """θ ~ q [S, P]."""
@@ -266,8 +263,8 @@ class GlobalGaussian(nn.Module):
         return -0.5 * z.square() - self.log_std - 0.5 * LOG_2PI
 
     def log_joint_each(self, batch: RowBatch, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """log p(x, θ) [S], and of each coordinate the likelihood and its own prior, where that is
-        N(0, diag s²); otherwise all of it [S, P]."""
+        """log p(x, θ) [S], and for each coordinate [S, P] the likelihood with its own prior if that
+        is N(0, diag s²), otherwise the whole log joint."""
         likelihood = batch.scale * self.target.log_likelihood(theta[:, None], batch).sum(1)
         s = self.target.prior_std
         if s is None:

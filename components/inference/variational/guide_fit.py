@@ -59,8 +59,8 @@ class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKey
     def to_posterior(
         self, model: LogJoint, theta: Tensor, start: Tensor, bound: Tensor
     ) -> RefinedPosterior:
-        """Independent draws θ [2 · draws, P] as two chains that start at [2, P], and the mean of
-        what bounds the evidence."""
+        """Independent draws θ [2 · draws, P] as two chains with starts [2, P], and the mean bound
+        on the evidence."""
         draws = theta.unflatten(0, (INDEPENDENT_CHAINS, self.draws))
         value = float(bound.mean())
         return RefinedPosterior(
@@ -78,17 +78,17 @@ class GuideState(Generic[Q]):
     q: Q
     optimizer: Optimizer
     seed: int
-    model: Any = rebuilt()  # of the log joint of θ, or of the latent variables of rows
+    model: Any = rebuilt()  # guide of the parameters θ, or of the latent variables of rows
     train: ModelBatch = rebuilt()  # None: a density
 
 
 class SeededGuide(GuideFit[S], Generic[S]):
-    """Base of methods that draw their posterior from q by a stored seed."""
+    """Base of methods that draw their posterior from q with a stored seed."""
 
     start: Literal["zero", "drawn"]
 
     def find_mean(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> Tensor:
-        """Mean of q at the start [P]."""
+        """Initial mean of q [P]."""
         return find_start(model, problem, self.requires.batch_kind, rng, self.start)
 
     def begin(self, q: Q, model: object, problem: SampleableProblem, rng: Rng) -> GuideState[Q]:
@@ -105,17 +105,17 @@ class SeededGuide(GuideFit[S], Generic[S]):
 class GlobalTrainingState(TrainingState[Q]):
     """q(θ) in training."""
 
-    # ε [2, draws, P] of the returned posterior: always the same, so that scores move as q does
+    # ε [2, draws, P] of the returned posterior: fixed, so that scores change only with q
     base: Tensor
     model: LogJoint = rebuilt()
     train: ModelBatch = rebuilt()  # None: a density
 
 
 class AscendedGuide(GuideFit[T], Generic[T]):
-    """Base of methods that ascend the bound of a q(θ) with a density by any estimator of its
+    """Base of methods that maximise the bound of a q(θ) with a density, with any estimator of its
     gradient."""
 
-    # keys that the gradient inherits from here
+    # keys inherited by the gradient estimator
     inherited_keys = {"n_samples"}
 
     gradient: Gradient
@@ -137,8 +137,8 @@ class AscendedGuide(GuideFit[T], Generic[T]):
 
     @torch.no_grad()
     def checks(self, run: FinishedRun) -> list[Check]:
-        """Check that draws θ [S, P] of q could be weighted to the density π of a problem: the
-        shape k̂ of log π(θ) − log q(θ).
+        """Check by the shape k̂ of log π(θ) − log q(θ) that draws θ [S, P] of q could be weighted
+        to the density π of a problem.
 
         Source: Yao et al. (2018), section 3.2."""
         assert isinstance(run.state, TrainingState)
@@ -146,13 +146,13 @@ class AscendedGuide(GuideFit[T], Generic[T]):
             return []
         assert isinstance(run.posterior, HoldsDraws)
         theta = run.posterior.flat
-        name = "q is near enough to weight its draws: Pareto k̂ is below its limit"
+        name = "q is close enough to weight its draws: Pareto k̂ is below its limit"
         if len(theta) < FEWEST_WEIGHTS:
             detail = f"{len(theta)} draws, {FEWEST_WEIGHTS} needed; raise inference.draws"
             return [Check(name, None, detail)]
         value = pareto_k(run.problem.log_density(theta) - run.state.module.log_density(theta))
         most = limits.pareto_k(len(theta))
-        detail = f"k {value:.2f} of {len(theta)} draws, below {most:.2f} asked"
+        detail = f"k {value:.2f} of {len(theta)} draws, required below {most:.2f}"
         return [Check(name, value < most, detail)]
 
 
@@ -164,7 +164,7 @@ def find_start(
     start: str,
     gradient: bool = True,
 ) -> Tensor:
-    """Point [P] at which q begins: 0 for the start ``zero``, otherwise as in ``init_chains``.
+    """Initial point [P] of q: 0 for the start ``zero``, otherwise as in ``init_chains``.
 
     Raises:
         NumericalError: as in ``init_chains``.

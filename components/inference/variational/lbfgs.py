@@ -1,4 +1,4 @@
-"""Limited-memory BFGS on the whole data set, one iteration a step."""
+"""Limited-memory BFGS on the whole data set, one iteration per step."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
 
         θ ← θ − α H ∇f(θ),   f = −ELBO,   H from the last ``memory`` pairs (Δθ, Δ∇f)
 
-    It is for shallow Gaussian processes and models of rows with a latent process.  f is over the
-    whole training set, for any batch size of the data set.  If a likelihood needs Monte-Carlo noise, it is drawn once and
-    kept, so that f is a function.  One step of the runner is one iteration of every
-    restart; converged restarts are left unchanged, and the best restart is the posterior.
+    For shallow Gaussian processes and models of rows with a latent process.  f uses the whole
+    training set, for any batch size of the data set.  Monte-Carlo noise of a likelihood is drawn
+    once and fixed, so that f is deterministic.  One step of the runner is one iteration of every
+    restart; converged restarts do not change, and the best restart is the posterior.
     Info: the best restart's elbo and terms in nats, grad_norm (largest |∂f/∂θ|), step_size,
-    evaluations so far of all restarts, converged (1 when all have).
+    evaluations so far of all restarts, converged (1 if all have converged).
 
     Source: Nocedal and Wright (2006), Algorithms 7.5, 3.5 and 3.6; Boustati (2021), A.1.2.
     """
@@ -72,8 +72,7 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
     def asked_by_keys(self) -> dict[str, str]:
         return {"hyperparameters": "restarts"} if self.restarts > 1 else {}
 
-    # ---- the start
-    # ---------------------------------------------------------------------------------------------------
+    # The start
     def _starts(self, module: Elbo, rng: Rng) -> list[Tensor]:
         """Initial θ of each restart; after the first, hyper-parameters (on their unbounded scale)
         plus normal noise."""
@@ -94,8 +93,7 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
         noise = model.draw_noise(train, self.n_samples, rng.noise)
         return LBFGSState(model, noise, [init_lbfgs(theta) for theta in self._starts(model, rng)])
 
-    # ---- one iteration
-    # -----------------------------------------------------------------------------------------------
+    # One iteration
     def step(self, state: LBFGSState, batch: Any, rng: Rng) -> tuple[LBFGSState, Info]:
         module = state.module
         parameters = list(module.parameters())

@@ -50,8 +50,8 @@ class MeanFieldVI(MeanFieldMethod):
     def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> MeanFieldState:
         if self.estimator == "local" and model.shares_weights:
             raise ConfigMismatchError(
-                "inference.estimator: noise on the pre-activations (local) would give every pixel weights of its own, which "
-                "a convolution's share; use weights"
+                "inference.estimator: noise on pre-activations (local) does not apply to "
+                "convolutions, in which pixels share weights; use weights"
             )
         return super().init(model, problem, rng)
 

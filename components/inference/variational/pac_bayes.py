@@ -26,21 +26,21 @@ from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
 from components.registry import register
 
-NETWORKS_AT_ONCE = 50  # whose errors are found together
-FEWEST_ROWS = 8  # the bound of Maurer (2004) is proved from there on
+NETWORKS_AT_ONCE = 50  # number of networks whose errors are computed together
+FEWEST_ROWS = 8  # smallest n for which the bound of Maurer (2004) is proved
 Share = BetweenZeroAndOne
 
 
 @dataclass(frozen=True)
 class PacState:
-    """q(θ), the centre of its prior, and the optimizer of the present phase."""
+    """q(θ), the centre of its prior, and the optimizer of the current phase."""
 
     q: MeanField
     centre: Tensor  # c [P]
     optimizer: Adam
-    seed: int  # of the networks whose errors the bound is of
+    seed: int  # seed of the networks in the bound
     prior_rows: Batch | None = rebuilt()  # None: c is the random start
-    certified: Batch = rebuilt()  # rows that c does not depend on
+    certified: Batch = rebuilt()  # rows for the bound, of which c is independent
     test: Batch = rebuilt()
     t: int = 0
 
@@ -54,14 +54,14 @@ def divergence(q: MeanField, centre: Tensor, prior_std: float) -> Tensor:
 
 @torch.no_grad()
 def gibbs_risk(q: MeanField, rows: Batch, draws: int, seed: int) -> float:
-    """Mean 0–1 loss of so many networks drawn from q on all rows; the same networks for the same
+    """Mean 0–1 loss on all rows of the given number of networks drawn from q, reproducible by
     seed."""
     generator = torch.Generator(q.log_std.device).manual_seed(seed)
     wrong = 0
     for first in range(0, draws, NETWORKS_AT_ONCE):
         theta = q.draw(min(NETWORKS_AT_ONCE, draws - first), generator)
         predictive = q.network.output_predictive(q.network.outputs(theta, rows.x))
-        assert isinstance(predictive, Categorical)  # as the requirements have it
+        assert isinstance(predictive, Categorical)  # guaranteed by ``requires``
         wrong += int((top_class(predictive.logits) != rows.y).sum())
     return wrong / (draws * len(rows.y))
 
@@ -79,35 +79,36 @@ class PacPosterior(MeanFieldPosterior, Analyses):
 
 @register("inference", "pac_bayes")
 class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
-    """PAC-Bayes: factorised Gaussian network weights that minimise a bound on their own risk (Adam).
+    """PAC-Bayes: factorised Gaussian network weights that minimise a bound on their risk (Adam).
 
         J(q) = E_q[−log₂ p(y | x, θ)] + √((KL(q ‖ p) + log(2√n/δ)) / 2n),   p = N(c, s² I)
         R(q) ≤ kl⁻¹(kl⁻¹(R̂_m, log(2/δ')/m), (KL(q ‖ p) + log(2√n/δ)) / n)
 
-    The second line, ``pac_bound``, holds with probability 1 − δ − δ' over the rows: R is the risk of
-    a network drawn anew for each label, R̂_m the error of m drawn networks on n rows.  The centre
-    c is the random start, or what ``prior_steps`` steps on a random ``prior_share`` of the training
-    rows lead to; then n are the other rows, which c does not depend on.  The surrogate −log₂ p is
-    at least the 0–1 loss.  J is minimised with ``n_samples`` reparameterised draws and all n rows at
-    each step.  Info: objective J, kl in nats, risk (surrogate).
+    The second line, ``pac_bound``, holds with probability 1 − δ − δ' over the rows: R is the risk
+    of a network redrawn for each label, R̂_m the error of m drawn networks on n rows.  The centre c
+    is the random start, or the result of ``prior_steps`` steps on a random ``prior_share`` of the
+    training rows; then n counts the other rows, of which c is independent.  The surrogate −log₂ p
+    is at least the 0–1 loss.  J is minimised with ``n_samples`` reparameterised draws and all n
+    rows at each step.  Info: objective J, kl in nats, risk (surrogate).
 
     Raises:
-        ConfigError: a share of rows for the prior and no steps on them, or the reverse.
+        ConfigError: a share of rows for the prior without steps on them, or the reverse.
         ConfigMismatchError: fewer than 8 rows are left for the bound, or a label is missing.
 
     Source: McAllester (1999); Maurer (2004), Theorem 5; Dziugaite & Roy (2017), sections 3 and 4;
-    Pérez-Ortiz et al. (2021), section 5, for priors learnt on a part; Bardenet (2021), section 3.4.3.
+    Pérez-Ortiz et al. (2021), section 5, on priors learned on part of the data; Bardenet (2021),
+    section 3.4.3.
     """
 
     requires = Requirements(
         kinds={"supervised"},
         targets={"binary", "classes"},
-        refused_traits={"several_tasks": "bounds the risk of one label a row"},
+        refused_traits={"several_tasks": "bounds the risk of one label per row"},
         batch_kind="whole",
         capabilities={"network", "weight_space"},
     )
     provides = {"predicts", "redraws", "analyses"}
-    reads_truth = True  # the bound is laid next to the error on test rows
+    reads_truth = True  # the bound is compared with the error on test rows
 
     prior_share: ZeroToBelowOne
     prior_steps: NonNegativeInt
@@ -134,13 +135,13 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
         m = round(self.prior_share * n)
         if n - m < FEWEST_ROWS:
             raise ConfigMismatchError(
-                f"inference.prior_share={self.prior_share:g}: leaves {n - m} of {n} training rows for "
-                f"the bound, which needs {FEWEST_ROWS}; lower it, or take more rows"
+                f"inference.prior_share={self.prior_share:g}: leaves {n - m} of {n} training rows "
+                f"for the bound, which requires {FEWEST_ROWS}; lower it, or use more rows"
             )
         if not bool(train.mask.all() and problem.test.mask.all()):
             raise ConfigMismatchError(
-                f"inference={self.name}: counts errors of all rows, and {problem.name} lacks labels; "
-                "leave out rows without one"
+                f"inference={self.name}: requires a label for every row, but {problem.name} has "
+                f"missing labels; remove these rows"
             )
         order = torch.randperm(n, generator=rng.init, device=rng.init.device).to(train.x.device)
         q = MeanField(model, self.prior_std)
@@ -155,7 +156,7 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
         )
 
     def surrogate(self, q: MeanField, theta: Tensor, rows: Batch) -> Tensor:
-        """−log₂ p(y | x, θ), a mean over networks θ [S, P] and rows []."""
+        """Mean of −log₂ p(y | x, θ) over networks θ [S, P] and rows []."""
         f = q.network.outputs(theta, rows.x)
         return -q.network.log_prob(f, rows).sum() / (len(theta) * rows.n_rows * math.log(2))
 
@@ -172,7 +173,7 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
     def step(self, state: PacState, batch: Batch, rng: Rng) -> tuple[PacState, Info]:
         q = state.q
         if state.t < self.prior_steps:
-            assert state.prior_rows is not None  # as the keys have it
+            assert state.prior_rows is not None  # guaranteed by the keys
             risk = self.surrogate(q, q.network.theta[None], state.prior_rows)
             terms = {"objective": risk, "kl": torch.zeros_like(risk), "risk": risk}
         else:
@@ -185,8 +186,8 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
         return state, {name: value.detach() for name, value in terms.items()}
 
     def bound(self, state: PacState) -> dict[str, float]:
-        """Scores of q: the bound, its terms and the held-out risk.  While the centre is learnt it is
-        q's own, so that KL = 0."""
+        """Scores of q: the bound, its terms and the held-out risk.  While the centre is learned, it
+        is that of q, so that KL = 0."""
         q = state.q
         centre = q.network.theta.detach() if state.t < self.prior_steps else state.centre
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Variational inference of models with a guide of their own, by any estimator of the gradient of
+"""Variational inference for models with their own guide, with any estimator of the gradient of
 their bound."""
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-CHUNK = 1000  # rows processed together when the bound of all is estimated
+CHUNK = 1000  # rows processed together in estimates of the full bound
 
 RowTrainingState = TrainingState[LogRatio[RowBatch]]
 
 
 @dataclass
 class LabelTrainingState(TrainingState[Elbo]):
-    """A model of labels in training, and what its bound on all rows is scored by."""
+    """A model of labels in training, and the data and seeds for the bound on all rows."""
 
     train: Batch = rebuilt()
-    # for each of their parts: always the same, so that the score moves as the model does
+    # seed for each part: fixed, so that the score changes only with the model
     noise: list[Any] = rebuilt()
 
 
@@ -58,16 +58,16 @@ class VI(
     gradient (Adam or SGD).
 
         φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ Σ_n E_q(z|x_n)[log p(x_n, z) − log q(z|x_n)]
-        of labels                   E[ĝ] = ∇_φ {Σ_n E_q(f_n)[log p(y_n | f_n)] − KL[q ‖ p]}
+        for labels                  E[ĝ] = ∇_φ {Σ_n E_q(f_n)[log p(y_n | f_n)] − KL[q ‖ p]}
 
-    ĝ is what ``gradient`` estimates from a minibatch; φ are the parameters of the generative model
-    and of its guide q. Dividing by the number of rows N leaves Adam's path as it is and gives
-    ``lr`` of sgd its customary meaning.  Labels are predicted by ``n_predict`` samples, and minus
-    the bound on all training rows (``nelbo``) is estimated by ``bound_samples``. Info: the terms of
-    the bound for the whole data set in nats (``elbo``), and the norm of ĝ / N.
+    ``gradient`` estimates ĝ from a minibatch; φ are the parameters of the generative model and of
+    its guide q.  Dividing by the number of rows N does not change the path of Adam and gives ``lr``
+    of sgd its usual meaning.  Labels are predicted with ``n_predict`` samples, and minus the bound
+    on all training rows (``nelbo``) is estimated with ``bound_samples``. Info: the terms of the
+    bound for the whole data set in nats (``elbo``), and the norm of ĝ / N.
 
     Source: Kingma and Welling (2014), Algorithm 1; Rezende, Mohamed and Wierstra (2014), Algorithm
-    1; of labels Salimbeni and Deisenroth (2017), Boustati (2021), section 4.6.4."""
+    1; for labels Salimbeni and Deisenroth (2017), Boustati (2021), section 4.6.4."""
 
     requires = Requirements(
         kinds={"unlabelled", "supervised"},
@@ -82,7 +82,7 @@ class VI(
         "unlabelled": {"bounds_likelihood"},
         "supervised": {"predicts", "redraws", "analyses"},
     }
-    # keys that the gradient inherits from here
+    # keys inherited by the gradient estimator
     inherited_keys = {"n_samples"}
 
     gradient: Gradient

@@ -108,7 +108,7 @@ def test_only_the_log_joint_sees_a_posterior_that_ignores_its_data(line):
 def test_too_few_draws_and_ties_are_handled(line):
     problem, settings, rng = line
     draws = exact_draws(settings.build(problem, rng), problem, 10, rng.noise)
-    with pytest.raises(ConfigMismatchError, match=r"keeps 10 draws, and --draws 19"):
+    with pytest.raises(ConfigMismatchError, match=r"stores 10 draws, but --draws 19"):
         thin(draws, 19, rng.evaluation)
     from components.evaluation.calibration.quantities import RankedQuantity
 

@@ -90,7 +90,7 @@ def test_acceptance_check_takes_the_worst_chain(energy, least, passed, replicate
 def test_too_few_draws_or_chains_are_not_checked():
     found = draws_checks(draws(n=3, energy=False), {})
     assert [check.passed for check in found] == [None, None, True]
-    assert "3 draws a chain, 4 needed" in found[0].detail
+    assert "3 draws a chain, 4 required" in found[0].detail
     alone = draws_checks(draws(chains=1, energy=False), {"ess": 500.0, "ess_tail": 500.0})
     assert [check.passed for check in alone] == [None, True, True, True]
 

@@ -47,7 +47,7 @@ def test_chains_that_have_not_mixed_are_not_compared():
     mala = component("inference", "mala")
     unmixed = [Check("R̂ is below 1.01", False, "")]
     (check,) = moments_checks(problem, independent_draws(0.5), mala, unmixed)
-    assert check == Check(NAME, None, "the chains do not fulfil: R̂ is below 1.01")
+    assert check == Check(NAME, None, "the chains fail the check: R̂ is below 1.01")
     assert moments_checks(problem.without_truth(), independent_draws(), mala, MIXED) == []
 
 

@@ -42,7 +42,7 @@ def test_a_bound_that_still_rises_is_found_out(bound, noise, passed):
 def test_a_bound_of_few_recorded_values_is_not_checked():
     check = bound_check([[-1.0]] * 50)
     assert check.passed is None
-    assert "50 recorded values, 100 needed" in check.detail
+    assert "50 recorded values, 100 required" in check.detail
 
 
 def labelled(*has, target="real"):
@@ -97,7 +97,7 @@ def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
         state, _ = method.step(state, None, rng)
     found = run_checks(problem, None, method, state, {}, [], rng, smoke=False)
     verdicts = {check.name: check.passed for check in found}
-    assert verdicts == {FINITE: True, "steps are small against the curvature": passed}
+    assert verdicts == {FINITE: True, "steps are small relative to the curvature": passed}
 
 
 def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):

@@ -116,7 +116,7 @@ def overlap(make_job, *overrides):
         make_job("dataset=gaussian", "dataset.dim=10", "model=target_density", *overrides)
     )
     (found,) = (
-        c for c in done.record.facts["checks"]["0"] if "near enough to weight" in c["check"]
+        c for c in done.record.facts["checks"]["0"] if "close enough to weight" in c["check"]
     )
     return found["passed"], found["detail"]
 

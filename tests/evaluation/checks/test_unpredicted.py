@@ -68,7 +68,9 @@ def test_a_check_counts_test_rows_without_a_class():
     problem.test.x[:3] = -1
     (check,) = missing_checks(problem, Counts(), Streams(0))
     assert (check.name, check.passed) == ("test rows have finite predictions", False)
-    assert check.detail.startswith(f"3 of {len(problem.test.x)} test rows have none: wrong in")
+    assert check.detail.startswith(
+        f"3 of {len(problem.test.x)} test rows have none: counted as wrong"
+    )
 
 
 class Roots:
@@ -92,7 +94,7 @@ def test_real_labels_without_a_prediction_are_left_out_and_counted(missing):
         return
     assert ours == part.score(Roots(), Streams(0))
     assert [c.detail for c in checks] == [
-        f"{missing} of 5 test rows have none: left out of nlpp, rmse, coverage90 and crps"
+        f"{missing} of 5 test rows have none: omitted from nlpp, rmse, coverage90 and crps"
     ] * (missing > 0)
 
 

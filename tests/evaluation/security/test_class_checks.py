@@ -142,7 +142,7 @@ class NotYet(OfProbabilities):
 def test_a_model_of_a_plug_in_is_examined_before_it_learns():
     with pytest.raises(
         ConfigMismatchError,
-        match=r"model=mine: every row of its logits sums to one, .* give their logarithms",
+        match=r"model=mine: every row of its logits sums to one, .* pass their logarithms",
     ):
         examine_model(OfProbabilities(), classes(), "model=mine")
     for model in (OfLogits(), NotYet(), object()):

@@ -104,14 +104,14 @@ class NeverNothing(Spoofing):
     ("wrong", "finds"),
     [
         (BeyondBudget, {"no observation moves by more than ε"}),
-        (EveryTime, {"only the share of times that he has is shifted"}),
+        (EveryTime, {"only the attacker's share of times is shifted"}),
         (Timid, {"the attack is no weaker than random signs", "a white box is no weaker than a black box"}),
-        (NeverNothing, {"a budget of 0 leaves the error as it is"}),
+        (NeverNothing, {"a budget of 0 does not change the error"}),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
     attacker = wrong(**dict(spoofer(steps=4, queries=20)))
-    with pytest.warns(IncompleteResultWarning, match="not to be trusted"):
+    with pytest.warns(IncompleteResultWarning, match="is not reliable"):
         found = assessed(attacker)
     assert finds <= failed(found)
     assert float(found.scores["attack_checks_passed"][0]) == 0
@@ -123,7 +123,7 @@ def test_another_filter_than_the_runs_own_is_found():
     mine = victim(p).made_by
     other = victim(p, "beta_bootstrap_filter", beta=0.9, particles=50).made_by
     posterior = run(mine.inference, mine.model, p, Streams(3))
-    with pytest.warns(IncompleteResultWarning, match="the filter attacked is the run's own"):
+    with pytest.warns(IncompleteResultWarning, match="the attacked filter is the run's own"):
         assess_filter(p, posterior, other, attacker, Threat("l2", (0.0, 1.0)), Streams(3), False)
 
 
@@ -140,8 +140,12 @@ def test_what_is_not_known_is_said_in_a_line():
     nowhere = dataclasses.replace(p, states=None)
     unknown = dataclasses.replace(p, system=None)
     for data, maker, message in (
-        (nowhere, made_by, "knows the true states, and those of dataset=test nobody does"),
-        (unknown, made_by._replace(model=object()), r"give attacker\.unit, its standard deviation"),
+        (nowhere, made_by, "requires the true states, which dataset=test does not have"),
+        (
+            unknown,
+            made_by._replace(model=object()),
+            r"set attacker\.unit to its standard deviation",
+        ),
     ):
         with pytest.raises(ConfigMismatchError, match=message):
             assess_filter(data, posterior, maker, attacker, THREAT, Streams(3), False)

@@ -169,6 +169,6 @@ def test_an_infinite_slope_is_left_out_and_fails_a_check(norm):
         curve = security_curve(problem, Roots(), attacker, Threat(norm, (eps,)), Streams(0))
         (check,) = (check for check in curve.checks if check.name == "the gradient is finite")
         assert check.passed is False
-        assert " of 128 rows; left out" in check.detail
+        assert " of 128 rows; omitted" in check.detail
         assert curve.rows["accuracy"].iloc[-1] < curve.rows["random_accuracy"].iloc[-1]
         assert np.isfinite(curve.rows.select_dtypes("number").to_numpy()).all()

@@ -126,7 +126,7 @@ class Broken(Evasion):
     [
         ("too far", "no input moves by more than ε"),
         ("out of bounds", "attacked inputs stay in bounds"),
-        ("at zero", "an attack of size 0 leaves the accuracy as it is"),
+        ("at zero", "an attack of size 0 does not change the accuracy"),
         ("wrong sign", "the attack beats random signs of the same size"),
     ],
 )
@@ -141,7 +141,7 @@ def test_real_labels_are_refused():
     problem = real()
     method = component("inference", "map")
     state, rng = train(method, component("model", "mlp"), problem, 1)
-    with pytest.raises(ValueError, match="needs class labels"):
+    with pytest.raises(ValueError, match="requires class labels"):
         security_curve(problem, method.posterior(state), FGSM, THREAT, rng)
 
 

@@ -85,7 +85,7 @@ def test_check_refuses_ranks_at_both_ends_and_failed_fits():
 def test_refusals_leave_nothing(tmp_path):
     with pytest.raises(ConfigError, match=r"--bins 7: does not divide the 20 ranks"):
         calibrate(tmp_path, "--bins", "7")
-    with pytest.raises(ConfigError, match=r"keeps 20 draws, and --draws 99 are ranked"):
+    with pytest.raises(ConfigError, match=r"stores 20 draws, but --draws 99 are needed"):
         calibrate(tmp_path, "--draws", "99")
     with pytest.raises(ConfigError, match=r"several values are a sweep; give the command once"):
         calibrate(tmp_path, "seed=1,2")

@@ -1,5 +1,5 @@
-"""log p(y) of a log joint by sequential Monte Carlo from its Laplace approximation: a proposal that
-does not miss."""
+"""log p(y) of a log joint by sequential Monte Carlo from its Laplace approximation, a reliable
+proposal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEWTON = 100
 LEVELS = 150
 MOVES = 3
 CHUNK = 1_000  # draws per likelihood evaluation
-TARGET_ACCEPTANCE = 0.3  # share of moves to be taken
+TARGET_ACCEPTANCE = 0.3  # target acceptance rate of moves
 
 
 def log_joint(model: LogJoint, theta: Tensor, train: Batch) -> Tensor:
@@ -32,7 +32,7 @@ def laplace(model: LogJoint, train: Batch, start: Tensor) -> tuple[Tensor, Tenso
     """The mode m [P] by Newton's method, and L with L Lᵀ = (−∇² log p(y, m))⁻¹ [P, P].
 
     Raises:
-        NumericalError: there is no mode to be found."""
+        NumericalError: the mode is not found."""
 
     def one(theta: Tensor) -> Tensor:
         return log_joint(model, theta[None], train)[0]
@@ -56,8 +56,8 @@ def log_evidence(
     """log p(y) [], unbiased on its natural scale, by sequential Monte Carlo.
 
     Particles move from N(m, L Lᵀ), the Laplace approximation, to the posterior through
-    N^{1−β} p^β, β = 0 … 1, by steps z ← √(1 − ρ²) z + ρ ξ that leave N invariant (θ = m + L
-    z) and are accepted with probability min(1, (w(z')/w(z))^β), w = p(y, θ)/N(θ); they are
+    N^{1−β} p^β, β = 0 … 1, by steps z ← √(1 − ρ²) z + ρ ξ, which leave N invariant (θ = m + L z)
+    and are accepted with probability min(1, (w(z')/w(z))^β), w = p(y, θ)/N(θ); particles are
     resampled at each level.
 
     Source: Neal (2001), Annealed importance sampling; Del Moral, Doucet and Jasra (2006),
@@ -100,9 +100,9 @@ def log_evidence(
 def log_importance_weights(
     q: GlobalGaussian, train: Batch, draws: int, generator: torch.Generator
 ) -> Tensor:
-    """log p(y, θ) − log q(θ) of θ ~ q [draws]: their mean is the bound, and log S⁻¹ Σ exp is
-    importance sampling from q itself (Boustati 2021, C.3.1), which misses by tens of nats where q
-    is narrower than the posterior."""
+    """log p(y, θ) − log q(θ) for θ ~ q [draws]: their mean is the bound, and log S⁻¹ Σ exp is
+    importance sampling from q itself (Boustati 2021, C.3.1), which is wrong by tens of nats if q is
+    narrower than the posterior."""
     theta = q.transform(standard_normal((draws, len(q.mean)), generator, q.mean))
     joint = [log_joint(q.target.model, part, train) for part in theta.split(CHUNK)]
     return torch.cat(joint) - q.log_density(theta)

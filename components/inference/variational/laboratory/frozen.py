@@ -39,7 +39,7 @@ TOGETHER = 40  # draws with scores from one backward pass
 
 
 def rows_of(module: LogRatio[RowBatch], batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
-    """Units that share one f: a row with its own latent variables or draw, otherwise a batch."""
+    """Units with a common f: a row with its own latent variables or draw, otherwise a batch."""
     shared = (
         module.noise == "shared"
         if isinstance(module, GlobalGaussian)
@@ -93,18 +93,17 @@ def corrections(
 
 RowProblem = Supervised | Unlabelled
 
-# Streams of a freeze, by purpose; the streams of estimators follow from INIT on.
+# streams of a freeze, by purpose; the streams of estimators follow from INIT on
 FIXED, NOISE, FRESH, AGAIN, BEST, LEARN, SCORE, BOUND, INIT = range(9)
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """The module after a step of the training, the data, and random streams that are nobody
-    else's."""
+    """The module after a training step, the data, and separate random streams."""
 
     module: Trainable
     problem: RowProblem
-    streams: int  # index of the first
+    streams: int  # index of the first stream
     rng: Rng
     guide: bool  # only parameters of q are measured
 
@@ -112,13 +111,13 @@ class Frozen:
         return Beside(self.rng, self.streams + purpose)
 
     def iterate_batches(self, purpose: int, start: int, stop: int) -> Iterator[RowBatch]:
-        """Minibatches start+1 … stop of an order of the laboratory's own."""
+        """Minibatches start+1 … stop in the laboratory's own order."""
         for _, batch in self.problem.batches("minibatch", self.own(purpose), start, stop):
             yield batch
 
     @cached_property
     def chosen(self) -> list[bool]:
-        """Flag for each parameter that is measured.
+        """Flag for each parameter, True if it is measured.
 
         Raises:
             ConfigMismatchError: the parameters of q are requested for a module without a
@@ -130,14 +129,15 @@ class Frozen:
             return [p.requires_grad for p in parameters]
         if not isinstance(module, LogRatio):
             raise ConfigMismatchError(
-                "inference.parameters=guide looks for a log q, which this model has not; set inference.parameters=all"
+                "inference.parameters=guide requires a log q, which this model lacks; set "
+                "inference.parameters=all"
             )
         (batch,) = self.iterate_batches(FIXED, 0, 1)
         log_q = module.log_q(batch, module.sample(batch, 1, self.own(INIT).noise)).sum()
         return [g is not None for g in torch.autograd.grad(log_q, parameters, allow_unused=True)]
 
     def teach(self, watched: list[MeasuredEstimator], start: int, stop: int) -> None:
-        """Train the estimators in iterations start+1 … stop, all on the same rows."""
+        """Train the estimators in iterations start+1 … stop, all with the same rows."""
         learning = [one for one in watched if one.state is not None]
         for batch in self.iterate_batches(LEARN, start, stop) if learning else ():
             for one in learning:
@@ -146,7 +146,7 @@ class Frozen:
     def spread(self, one: MeasuredEstimator, batches: int, draws: int) -> list[Spread]:
         """Spread of ``draws`` estimates at each fixed batch, due only to the noise of the draws.
 
-        Estimators that draw alike share the same noise.
+        Estimators with the same kind of draws share the noise.
         """
         rng = self.own(NOISE)
         return [
@@ -159,8 +159,8 @@ class Frozen:
     def time(self, watched: list[MeasuredEstimator], n: int) -> list[list[float]]:
         """Seconds of n estimates of each estimator at the first fixed batch [K, n].
 
-        They take turns, because the load of a machine changes: estimates of one round share
-        it, so that the ratio of two times within a round does not depend on it.
+        Estimators take turns, because the load of a machine changes: estimates of one round run
+        under the same load, so that the ratio of two times within a round does not depend on it.
         """
         (batch,) = self.iterate_batches(FIXED, 0, 1)
         streams = [(one, self.own(NOISE)) for one in watched]
@@ -178,19 +178,20 @@ class Frozen:
         ]
 
     def over(self, watched: list[MeasuredEstimator], draws: int) -> list[Over]:
-        """Variance share of the choice of rows, and the bias, of every estimator."""
+        """Share of the variance due to the choice of rows, and the bias, for every estimator."""
         same = [self.own(AGAIN) for _ in watched]
         batches = self.iterate_batches(FRESH, 0, draws)
         return spread_over_batches(watched, self.module, batches, same, self.chosen)
 
     def best(self, n_samples: int, order: int, batches: int, draws: int) -> BestRatios:
-        """The least trace ratios with polynomials of an order, a mean over the fixed batches.
+        """The smallest trace ratios with polynomials of an order, averaged over the fixed batches.
 
         Raises:
             ConfigMismatchError: the noise has no known moments."""
         if not isinstance(self.module, NormalNoise):
             raise ConfigMismatchError(
-                "inference.best_orders asks for normal noise, which this model has not; set inference.best_orders=[]"
+                "inference.best_orders requires normal noise, which this model lacks; set "
+                "inference.best_orders=[]"
             )
         generator = self.own(BEST).noise
         ratios = [
@@ -208,7 +209,8 @@ class Frozen:
         module = self.module
         if not isinstance(module, NormalNoise):
             raise ConfigMismatchError(
-                "inference.illustrated asks for normal noise, which this model has not; set it to null"
+                "inference.illustrated requires normal noise, which this model lacks; set it to "
+                "null"
             )
         out: dict[str, list[list[float]]] = {"noise": [], "gradient": []}
         for batch in self.iterate_batches(FIXED, 0, 2):
@@ -222,16 +224,17 @@ class Frozen:
         return out
 
     def corrections(self, batches: int, draws: int) -> dict[str, Tensor]:
-        """δ^CV/E[a_VarGrad] of the parameters of q that are vectors (biases; of a global q mean and
-        spread), by name [n, …]: of each row of the fixed batches where rows have latent variables
-        of their own, otherwise of each batch.
+        """δ^CV/E[a_VarGrad] for the vector parameters of q (biases; mean and spread of a global q),
+        by name [n, …]: for each row of the fixed batches if rows have their own latent variables,
+        otherwise for each batch.
 
         Raises:
             ConfigMismatchError: the module has no score function."""
         module = self.module
         if not isinstance(module, LogRatio) or not isinstance(module, nn.Module):
             raise ConfigMismatchError(
-                "inference.correction_draws asks for a log q, which this model has not; set it to null"
+                "inference.correction_draws requires a log q, which this model lacks; set it to "
+                "null"
             )
         named = zip(module.named_parameters(), self.chosen, strict=True)
         vectors = {name: p for (name, p), is_chosen in named if is_chosen and p.dim() == 1}
@@ -246,8 +249,8 @@ class Frozen:
         }
 
     def kl(self, log_evidence: float, draws: int) -> dict[str, float]:
-        """KL(q ‖ p(θ|y)) = log p(y) − ELBO; what it would be with log p(y) by importance sampling
-        from q; and the denominator of Boustati (2021), eq. (C.3)."""
+        """KL(q ‖ p(θ|y)) = log p(y) − ELBO; the same with log p(y) by importance sampling from q;
+        and the denominator of Boustati (2021), eq. (C.3)."""
         q = self.gaussian()
         with torch.no_grad():
             log_weights = log_importance_weights(q, self.train(), draws, self.own(BOUND).noise)
@@ -261,7 +264,7 @@ class Frozen:
         }
 
     def log_evidence(self, particles: int) -> float:
-        """log p(y) of the log joint that q is fitted to."""
+        """log p(y) of the log joint to which q is fitted."""
         q = self.gaussian()
         return float(
             log_evidence(q.target.model, self.train(), q.mean, particles, self.own(BOUND).noise)
@@ -271,7 +274,7 @@ class Frozen:
         """Raises ConfigMismatchError: the module is not a Gaussian q of all parameters."""
         if not isinstance(self.module, GlobalGaussian):
             raise ConfigMismatchError(
-                "inference.evidence_particles asks for inference.train=gaussian_vi; set it to null"
+                "inference.evidence_particles requires inference.train=gaussian_vi; set it to null"
             )
         return self.module
 
@@ -314,8 +317,8 @@ def add_costs(
     overs: list[Over],
     passes: list[float],
 ) -> None:
-    """Adds scores of bias, of the variance in all and of the time of an estimate, and of variance ×
-    cost over that of the first: by seconds and, where the model counts them, by passes."""
+    """Add scores of bias, total variance and time of an estimate, and of variance × cost relative
+    to the first estimator, by seconds and, if the model counts them, by passes."""
     costs = zip(seconds, time_ratios(seconds), overs, passes, strict=True)
     for values, (of_one, seconds_ratio, over, count) in zip(scores.values(), costs, strict=True):
         ratio = over.total / overs[0].total if overs[0].total else math.nan

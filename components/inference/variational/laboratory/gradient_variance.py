@@ -1,5 +1,5 @@
-"""A laboratory of gradient estimators: bias, variance and cost, measured side by side while a model
-is trained."""
+"""A laboratory of gradient estimators: bias, variance and cost, compared while a model is
+trained."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from components.inference.variational.laboratory.measured import (
 from components.inference.variational.laboratory.spread import MeasuredEstimator, Spread
 from components.registry import register
 
-FIRST = 10**7  # index of the laboratory's own streams: beyond the streams of any step
+FIRST = 10**7  # index of the laboratory's own streams, above the streams of all steps
 EACH = 10**3  # streams at each step
 QUANTILES = 101
-TIMED = 50  # estimates of each estimator that are timed, in turn
-BOUND_DRAWS = 2_000  # behind a bound (Boustati C.3.1)
+TIMED = 50  # number of timed estimates of each estimator, in turn
+BOUND_DRAWS = 2_000  # number of draws for a bound (Boustati C.3.1)
 GRADIENT = "gradient"  # label of the estimator of that key
-BESIDE = 500  # from there on streams of estimators that learn during the training
+BESIDE = 500  # first stream of estimators that learn during training
 
 
 @dataclass
 class LaboratoryState:
-    """Model in training, the states of the estimators next to it, and the findings so far."""
+    """Model in training, the states of the estimators, and the findings so far."""
 
     fitting: TrainingState[Any]
     step: int
@@ -66,7 +66,8 @@ class LaboratoryState:
 
 
 def labels(estimators: list[Gradient]) -> list[str]:
-    """A name for each: its own and, where others have it too, the keys in which they differ."""
+    """A label for each estimator: its name and, if others share it, the keys in which they
+    differ."""
     out = []
     for one in estimators:
         alike = [other for other in estimators if other.name == one.name]
@@ -84,30 +85,28 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         trace(g) = B⁻¹ Σ_B Tr Cov[ĝ/N | B],   trace_ratio(g) = trace(g)/trace(g₀)
         g₀ the first of ``gradients``
 
-    One method trains the model, which is frozen after step t of ``at``.  Estimators learn
-    afresh for each number of ``iterations`` (their coefficients, baselines, surrogates: on
-    minibatches of their own); their states are then held while ``draws`` estimates are
-    taken at each of ``batches`` fixed batches.  Without iterations they learn next to the
-    training instead, on its batches and noise of their own.  All draw the same base noise
-    where they draw alike.  ``parameters: guide`` measures only the parameters that q
-    depends on: the others have exactly the same gradient in score-function estimators.
-    ``gradient`` is one more estimator, whose scores end in /gradient/<t> whichever it is, and
-    by which the training goes on after the last freeze.
+    One method trains the model, which is frozen after each step t in ``at``.  For each number of
+    ``iterations``, estimators learn from scratch (coefficients, baselines, surrogates) on separate
+    minibatches; their states are then fixed while ``draws`` estimates are taken at each of
+    ``batches`` fixed batches.  Without iterations they learn during the training instead, on its
+    batches with separate noise.  Estimators with the same kind of draws share the base noise.
+    ``parameters: guide`` measures only the parameters of q; score-function estimators have the same
+    gradient for all others.  ``gradient`` is one more estimator, whose scores end in /gradient/<t>
+    for any choice, and with which the training continues after the last freeze.
 
     Scores, each followed by /<gradient>/<t>: trace, trace_ratio, norm_ratio (of Var‖ĝ‖, as
-    Boustati prints it), minibatch_share (of the variance, over draws/2 fresh batches), bias
-    (its squared norm, estimated without bias), bias_p (of no bias against g₀), bias_z (p as a
-    normal quantile), total (variance over the noise and fresh batches), milliseconds
-    (median time of an estimate), passes (rows through the model in it, a backward pass as
-    two), variance_seconds (trace ratio · time ratio), total_seconds and total_passes (ratio
-    of the total · ratio of the time or passes); and
-    best_per_row, best_context_free /order <k>/<t>: the least trace ratio that a polynomial
-    of order k of the noise can have, in closed form.  With ``correction_draws``:
-    correction/<parameter>/<t>, the mean of |δ_i^CV/E[a_VarGrad]| over a vector of
-    parameters and, for all of them, correction/all/<t> and correction_q95/all/<t>.  With
+    published by Boustati), minibatch_share (of the variance, over draws/2 fresh batches), bias
+    (unbiased estimate of its squared norm), bias_p (p-value of no bias relative to g₀), bias_z (p
+    as a normal quantile), total (variance over the noise and fresh batches), milliseconds (median
+    time of an estimate), passes (rows through the model per estimate, a backward pass counts as
+    two), variance_seconds (trace ratio · time ratio), total_seconds and total_passes (ratio of the
+    total · ratio of the time or passes); and best_per_row, best_context_free /order <k>/<t>: the
+    smallest trace ratio with a polynomial of order k in the noise, in closed form.  With
+    ``correction_draws``: correction/<parameter>/<t>, the mean of |δ_i^CV/E[a_VarGrad]| over a
+    vector of parameters and, for all of them, correction/all/<t> and correction_q95/all/<t>.  With
     ``evidence_particles``: log_evidence, kl/<t>, kl_by_q/<t>, bound_denominator/<t>.  With
-    ``illustrated``: a figure of the gradient against the noise at two minibatches.  The
-    posterior is from the method that trains.
+    ``illustrated``: a figure of the gradient against the noise at two minibatches.  The posterior
+    is that of the training method.
 
     Raises:
         ConfigError: ``train`` holds no gradient; fewer than 2 draws.
@@ -119,7 +118,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
 
     requires = Requirements(kinds={"supervised", "unlabelled"}, capabilities=frozenset())
     provides = {"analyses", "writes_files"}
-    # keys that components inside inherit from here
+    # keys inherited by nested components
     inherited_keys = {"n_samples"}
 
     train: Inference
@@ -141,7 +140,8 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     def _check_measurable(self) -> GradientVariance:
         if not any(isinstance(value, Gradient) for value in dict(self.train).values()):
             raise ValueError(
-                f"train: {self.train.name} has no gradient to measure; use vi or gaussian_vi"
+                f"train: {self.train.name} has no gradient estimator to measure; use vi or "
+                f"gaussian_vi"
             )
         return self
 
@@ -211,7 +211,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         return [*labels(self.gradients), *([] if self.gradient is None else [GRADIENT])]
 
     def _trainer(self, step: int) -> Inference:
-        """The method that takes the next step: after the last freeze by ``gradient``."""
+        """The method for the next step; after the last freeze with ``gradient``."""
         if self.gradient is None or step < self.at[-1]:
             return self.train
         (key,) = (key for key, value in dict(self.train).items() if isinstance(value, Gradient))
@@ -222,7 +222,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         return [estimator.init(module, rng) for estimator in self._estimators]
 
     def _measure_if_freeze_step(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
-        """Return the state with the findings of a freeze, if this step has one.
+        """Return the state, with the findings of a freeze if this step has one.
 
         The training streams are not advanced.
         """
@@ -272,10 +272,10 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         findings: Findings,
         t: int,
     ) -> dict[str, dict[str, float]]:
-        """Scores of the estimators, after each number of iterations in which they learn; the curves
-        go into the findings."""
+        """Scores of the estimators after each number of learning iterations; the curves are added
+        to the findings."""
         scores: dict[str, dict[str, float]] = {}
-        unmoved: dict[int, list[Spread]] = {}  # of estimators that learn nothing
+        unmoved: dict[int, list[Spread]] = {}  # for estimators that learn nothing
         for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)
             now = [
@@ -290,7 +290,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
 
 
 def _record_corrections(findings: Findings, by_name: dict[str, torch.Tensor], t: int) -> None:
-    """Sizes of the corrections at step t, by name and of all together."""
+    """Sizes of the corrections at step t, by name and for all together."""
     ratios = torch.cat([r.flatten() for r in by_name.values()]).abs()
     findings.scores |= {
         f"correction/{name}/{t}": float(r.abs().mean()) for name, r in by_name.items()

@@ -1,4 +1,4 @@
-"""A posterior, and what was measured of the gradients that it was fitted by."""
+"""A posterior, and measurements of the gradients with which it was fitted."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def _parts(name: str) -> tuple[str, str | None, str | None]:
-    """Score, gradient and step of a score's name; the last two may be absent.
+    """Split a score's name into score, gradient and step.
 
-    A name may lack the gradient, or both.
+    The gradient, or both gradient and step, may be absent.
     """
     score, *rest = name.split("/")
     return score, rest[0] if len(rest) > 1 else None, rest[-1] if rest else None
@@ -38,7 +38,7 @@ class Findings:
     scores: dict[str, float] = field(default_factory=dict)
     curves: dict[str, float] = field(
         default_factory=dict
-    )  # trace ratios on the way, by "<gradient>/<step>/<iteration>"
+    )  # trace ratios during learning, by "<gradient>/<step>/<iteration>"
     # quantiles of |δ^CV/E[a_VarGrad]| by step
     corrections: dict[str, list[float]] = field(default_factory=dict)
     # noise and gradient at two minibatches, by step
@@ -47,10 +47,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class Measured:
-    """Scores, figures of them, and a table with all."""
+    """Scores, their figures, and a table of all scores."""
 
-    labels: list[str]  # of the gradients; the first is the reference of the others
-    unbiased: list[bool]  # of each: True if its mean is the gradient of the ELBO
+    labels: list[str]  # labels of the gradients; the first is the reference
+    unbiased: list[bool]  # for each, True if its mean is the gradient of the ELBO
     at: list[int]
     iterations: list[int]
     findings: Findings
@@ -61,11 +61,11 @@ class Measured:
         return {**inner_scores, **self.findings.scores}
 
     def check_bias(self, scores: Scores) -> Check:
-        """Check that estimators marked unbiased agree in mean with the first wherever measured."""
-        name = "gradients marked unbiased have one mean"
+        """Check that estimators marked unbiased agree in mean with the first estimator."""
+        name = "gradients marked unbiased have the same mean"
         first = self.labels[0]
         if not self.unbiased[0]:
-            detail = f"the first, {first}, is marked biased; put an unbiased one there"
+            detail = f"the first, {first}, is marked biased; list an unbiased one first"
             return Check(name, None, detail)
         marked = zip(self.labels[1:], self.unbiased[1:], strict=True)
         p = [
@@ -101,8 +101,8 @@ class Measured:
         return inner_figures | own_figures | minibatch_dependence(self.findings.dependence)
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """``tables/gradient_variance.csv``: score, gradient, step, iteration (none where all was
-        learnt) and value."""
+        """``tables/gradient_variance.csv``: score, gradient, step, iteration (empty after all
+        iterations) and value."""
         import pandas as pd
 
         paths = self.inner.artefacts(folder) if isinstance(self.inner, WritesFiles) else []

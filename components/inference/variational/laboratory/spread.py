@@ -1,5 +1,4 @@
-"""How far the estimates of a gradient lie apart: what a laboratory measures of an estimator,
-streamed over its draws."""
+"""Spread of gradient estimates: streaming measurements of an estimator over its draws."""
 
 from __future__ import annotations
 
@@ -21,31 +20,31 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import flat
 
-GROUPS = 10  # of batches, behind a test of bias
-BACKWARD = 2  # forward passes that a backward one costs
+GROUPS = 10  # number of groups of batches in a test of bias
+BACKWARD = 2  # cost of a backward pass in forward passes
 
 
 @dataclass
 class MeasuredEstimator:
-    """An estimator of gradients, its name in the tables, what it has learnt so far and the noise
-    that it learns by."""
+    """An estimator of gradients, its name in the tables, its learned state, and the noise for
+    learning."""
 
     label: str
     estimator: Gradient
-    state: Any  # None: there is nothing to learn
+    state: Any  # None: nothing to learn
     rng: Rng
 
     def learn(self, module: Trainable, batch: RowBatch) -> None:
-        """One estimate, for what it teaches the estimator."""
+        """Update the estimator's state by one estimate."""
         self.state = self.estimator.estimate(module, batch, self.rng, self.state)[2]
 
     def estimate(
         self, module: Trainable, batch: RowBatch, rng: Rng, chosen: list[bool]
     ) -> tuple[Tensor, float]:
-        """ĝ/N of the chosen parameters end to end [P] and the seconds that it took.
+        """ĝ/N of the chosen parameters, concatenated [P], and its time in seconds.
 
-        What the estimator has learnt stays as it is: a copy learns from this noise, so that all
-        draws are of one estimator."""
+        The estimator's state does not change: a copy learns from this noise, so that all draws are
+        from the same estimator."""
         state = copy.deepcopy(self.state)
         began = time.perf_counter()
         gradients = self.estimator.estimate(module, batch, rng, state)[0]
@@ -61,7 +60,7 @@ class MeasuredEstimator:
     def count_passes(
         self, module: Trainable, batch: RowBatch, rng: Rng, chosen: list[bool]
     ) -> float:
-        """Rows through the model in one estimate, a backward pass as two."""
+        """Rows through the model in one estimate; a backward pass counts as two."""
         costs = Costs()
         with counting(costs):
             self.estimate(module, batch, rng, chosen)
@@ -75,7 +74,7 @@ class Spread:
     n: int
     mean: Tensor  # [P]
     variance: Tensor  # unbiased [P]
-    norm_variance: float  # of ‖ĝ‖, as printed in the thesis
+    norm_variance: float  # of ‖ĝ‖, as in the thesis
 
     @property
     def trace(self) -> float:
@@ -108,19 +107,20 @@ def time_ratios(seconds: list[list[float]]) -> list[float]:
 
 @dataclass(frozen=True)
 class Over:
-    """Variance in all and bias, from two estimates at each of M fresh batches."""
+    """Total variance and bias, from two estimates at each of M fresh batches."""
 
-    total: float  # Tr Cov[ĝ], of the noise and of the choice of rows
+    total: float  # Tr Cov[ĝ], due to the noise and the choice of rows
     minibatch_share: float  # Tr Cov_B[E[ĝ|B]] / Tr Cov[ĝ]
-    # ‖E ĝ − E ĝ₀‖², ĝ₀ of the first estimator: an unbiased estimate, which may be below 0
+    # ‖E ĝ − E ĝ₀‖², ĝ₀ of the first estimator: an unbiased estimate, which may be negative
     bias: float
-    bias_p: float  # probability of as large a value where both have one mean
-    bias_z: float  # the same as a quantile of the standard normal law; 0 for p above ½
+    bias_p: float  # p-value of the hypothesis that both have the same mean
+    bias_z: float  # p as a standard normal quantile; 0 for p above ½
 
 
 @dataclass
 class SquaredMean:
-    """Unbiased estimate of ‖E v‖², a mean over products of different ones of n vectors v."""
+    """Unbiased estimate of ‖E v‖², the mean product of pairs of different vectors among n vectors
+    v."""
 
     n: int = 0
     total: Tensor = field(default_factory=lambda: torch.zeros(()))  # Σ v [P]
@@ -143,11 +143,11 @@ class PairMoments:
     product: float = 0.0  # Σ ĝᵀĝ'
     within: float = 0.0  # Σ ½ ‖ĝ − ĝ'‖²
     mean: SquaredMean = field(default_factory=SquaredMean)  # of ḡ_B, the mean of the two
-    # of ḡ_B less that of the first estimator, by group of batches
+    # of ḡ_B minus that of the first estimator, by group of batches
     groups: list[SquaredMean] = field(default_factory=list)
 
     def add(self, one: Tensor, two: Tensor) -> Tensor:
-        """ḡ_B of a batch."""
+        """Add the mean ḡ_B of a batch."""
         mean = (one + two) / 2
         self.product += float(one @ two)
         self.within += 0.5 * float((one - two).square().sum())
@@ -155,7 +155,7 @@ class PairMoments:
         return mean
 
     def over(self, size: int) -> Over:
-        """Variance and bias, the latter from whole groups."""
+        """Variance and bias; the bias uses complete groups only."""
         n = self.mean.n
         between = self.product / n - self.mean.value
         total = between + self.within / n
@@ -170,14 +170,15 @@ def spread_over_batches(
     rngs: list[Rng],
     chosen: list[bool],
 ) -> list[Over]:
-    """Variance share of the choice of rows, and test for the same mean as the first estimator.
+    """Share of the variance due to the choice of rows, and test for the mean of the first
+    estimator.
 
-    Two estimates at a batch are independent given it: their mean product less ‖E ĝ‖² is the
-    trace of Cov_B, and half their squared difference is the trace of the noise.  d_B, the
-    mean of the two less the mean of the first estimator's two, is independent from batch to
-    batch: products of d at two batches have the mean ‖bias‖² for any number of parameters.
-    Each of at most ``GROUPS`` groups of batches has its mean over all pairs, and a one-sided
-    t-test asks if the mean over groups is above 0.
+    Two estimates at a batch are independent given the batch: their mean product minus ‖E ĝ‖² is the
+    trace of Cov_B, and half their squared difference is the trace of the noise.  d_B, the mean of
+    the two minus the mean of the first estimator's two, is independent between batches: products of
+    d at two batches have mean ‖bias‖² for any number of parameters.  Each of at most ``GROUPS``
+    groups of batches has its mean over all pairs, and a one-sided t-test asks if the mean over
+    groups is above 0.
     """
     batches = list(batches)
     size = len(batches) // min(GROUPS, len(batches) // 2)
@@ -195,7 +196,7 @@ def spread_over_batches(
 
 
 def _test_mean(values: list[float]) -> tuple[float, float, float]:
-    """Their mean, the p-value of a one-sided t-test that it is 0, and p as a normal quantile."""
+    """Mean, p-value of a one-sided t-test of zero mean, and p as a normal quantile."""
     from scipy.stats import norm, t
 
     mean = statistics.mean(values)

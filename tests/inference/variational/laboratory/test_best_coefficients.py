@@ -111,5 +111,5 @@ def test_it_is_not_flattered_by_a_fit_of_many_coefficients():
 
 
 def test_too_few_draws():
-    with pytest.raises(ConfigMismatchError, match="ask for at least 80"):
+    with pytest.raises(ConfigMismatchError, match="use at least 80"):
         found(2, draws=8)

@@ -200,7 +200,10 @@ def test_kl_divergence_is_that_of_two_normals():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"train": "map"}, "train: map has no gradient to measure; use vi or gaussian_vi"),
+        (
+            {"train": "map"},
+            "train: map has no gradient estimator to measure; use vi or gaussian_vi",
+        ),
         ({"at": [5, 3]}, r"at: \[5, 3\] must increase"),
         ({"iterations": [5, 5]}, r"iterations: \[5, 5\] must increase"),
         ({"draws": 1}, "draws"),
