@@ -1,1 +1,1 @@
-"""Datasets by what they load."""
+"""Datasets, grouped by the type of problem."""

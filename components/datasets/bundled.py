@@ -1,4 +1,4 @@
-"""Small data sets that installed packages carry, read from where they lie: importing the packages
+"""Small data sets from installed packages, read from their files because importing the packages
 takes a second."""
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 
 def locate_package(package: str) -> Path:
-    """Folder of an installed package, which is not imported."""
+    """Folder of an installed package, without importing it."""
     spec = find_spec(package)
     assert spec is not None and spec.origin is not None  # noqa: PT018
     return Path(spec.origin).parent
 
 
 def read_table(name: str, delimiter: str | None = None) -> NDArray[np.float64]:
-    """A table that is part of scikit-learn."""
+    """A table shipped with scikit-learn."""
     with gzip.open(locate_package("sklearn") / "datasets" / "data" / name, "rt") as text:
         return np.loadtxt(text, delimiter=delimiter)
 
@@ -33,8 +33,8 @@ def read_digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 
 def read_photographs() -> list[NDArray[np.uint8]]:
-    """Three colour photographs that are part of scikit-learn (a temple, a flower) and matplotlib
-    (G. Hopper)."""
+    """Three colour photographs shipped with scikit-learn (a temple, a flower) and matplotlib (G.
+    Hopper)."""
     from PIL import Image
 
     paths = sorted((locate_package("sklearn") / "datasets" / "images").glob("*.jpg"))

@@ -1,7 +1,6 @@
 """Checksums of data files.
 
-They cover the bytes, the content of a .gz file, or the numbers of a table, whichever
-form it has.
+They cover the bytes, the content of a .gz file, or the numbers of a table in any format.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _BLOCK = 1 << 20
 def numbers(path: Path) -> NDArray[np.float64]:
     """The table of numbers in a text file, or under ``data`` in an .npz file; [rows, columns].
 
-    Raises ValueError, KeyError or OSError for a file that holds none."""
+    Raises ValueError, KeyError or OSError for a file without a table."""
     import numpy as np  # not needed to list or fetch files
 
     if path.suffix == ".npz":
@@ -41,7 +40,7 @@ def _digest(blocks: Iterable[bytes], algorithm: str, prefix: bytes = b"") -> str
 
 
 def mismatch(path: Path, checksums: Mapping[str, str | None]) -> str | None:
-    """None if any checksum fits, otherwise what was expected and found."""
+    """None if any checksum matches, otherwise the expected and actual ones."""
     wrong = []
     for name, expected in checksums.items():
         if expected is None:
@@ -54,12 +53,12 @@ def mismatch(path: Path, checksums: Mapping[str, str | None]) -> str | None:
 
 
 def checksum(path: Path, name: str) -> str:
-    """A checksum of a file, or why it has none of that name."""
+    """A checksum of a file, or the reason why it cannot be computed."""
     if name == "sha256 of the numbers":
         try:
             return _digest([numbers(path).astype("<f8").tobytes()], "sha256")
         except (ValueError, KeyError, zipfile.BadZipFile):
-            return "no table of numbers"
+            return "not a table of numbers"
     try:
         with gzip.open(path) if name == "sha256 of the content" else path.open("rb") as stream:
             blocks = iter(lambda: stream.read(_BLOCK), b"")
@@ -67,4 +66,4 @@ def checksum(path: Path, name: str) -> str:
                 return _digest(blocks, "sha1", b"blob %d\0" % path.stat().st_size)
             return _digest(blocks, "sha256")
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        return "no gzip file"
+        return "not a gzip file"

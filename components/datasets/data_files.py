@@ -15,7 +15,7 @@ import yaml
 from components.datasets.checksums import mismatch
 from components.errors import DamagedFileError, DataUnavailableError
 
-# path, size, time of change of files with a verified checksum
+# path, size and modification time of verified files
 _verified: set[tuple[str, int, int]] = set()
 
 
@@ -25,7 +25,7 @@ class DataFile:
 
     dataset: str
     path: str  # inside the data folder
-    urls: tuple[str, ...]  # empty: a table made from many files, to be put there by hand
+    urls: tuple[str, ...]  # empty: a table made from many files, to be copied by hand
     bytes: int
     licence: str
     source: str
@@ -36,7 +36,7 @@ class DataFile:
 
     @property
     def checksums(self) -> dict[str, str | None]:
-        """Expected checksums by the names of ``checksums.checksum``; one that fits is enough."""
+        """Expected checksums by the names of ``checksums.checksum``; one match is enough."""
         return {
             "sha256": self.sha256,
             "git blob": self.git_blob,
@@ -47,7 +47,7 @@ class DataFile:
 
 @cache
 def catalogue() -> tuple[DataFile, ...]:
-    """Every file that the product can use."""
+    """All files of the catalogue."""
     sets = yaml.safe_load((Path(__file__).parent / "catalogue.yaml").read_text())
     return tuple(
         DataFile(
@@ -63,15 +63,14 @@ def catalogue() -> tuple[DataFile, ...]:
 
 
 def folders(data_dir: Path) -> tuple[Path, Path]:
-    """Folders that are searched for files, in this order."""
+    """Folders that are searched for files, in order."""
     return Path(data_dir), platformdirs.user_cache_path("bayes-runner")
 
 
 def writable(folder: Path) -> bool:
-    """True if files may be put into ``folder`` (which need not exist yet).
+    """True if ``folder``, which need not exist yet, is writable.
 
-    The permission bits count even for root, which could write where the owner of the data
-    asked nobody to.
+    Permission bits are respected even for root, so that read-only data stay unchanged.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -80,40 +79,40 @@ def writable(folder: Path) -> bool:
 
 
 def find(data_dir: Path, path: str) -> Path | None:
-    """Path of a file, unchecked; None if nowhere."""
+    """Path of a file, unchecked; None if it does not exist."""
     return next((folder / path for folder in folders(data_dir) if (folder / path).is_file()), None)
 
 
 def find_own_file(
     key: str, path: str, data_dir: Path, fits: Callable[[Path], bool] = Path.is_file
 ) -> Path:
-    """Path of a user's file in the data folder, or from where the runner was started.
+    """Path of a user's file in the data folder or the working directory.
 
     Raises:
-        DataUnavailableError: there is none."""
+        DataUnavailableError: the file does not exist."""
     places = (Path(data_dir) / path, Path(path))
     file = next((place for place in places if fits(place)), None)
     if file is None:
         raise DataUnavailableError(
-            f"dataset.{key}={path}: no such file, neither here nor in {Path(data_dir)}"
+            f"dataset.{key}={path}: the file does not exist here or in {Path(data_dir)}"
         )
     return file
 
 
 def verify_catalogue_file(path: Path, name: str) -> None:
-    """Check that a file, in any form, holds the numbers of the catalogue's file ``name``.
+    """Check that a file in any format holds the numbers of the catalogue's file ``name``.
 
     Raises:
-        DamagedFileError: it does not.
+        DamagedFileError: the numbers differ.
     """
     verify(path, next(f for f in catalogue() if f.path == name))
 
 
 def verify(path: Path, file: DataFile) -> None:
-    """Check a file's checksum; an unchanged file is not read again by the process.
+    """Check a file's checksum; a process reads an unchanged file only once.
 
     Raises:
-        DamagedFileError: names the file, the checksum expected and found, and the remedy.
+        DamagedFileError: names the file, the expected and actual checksum, and the fix.
     """
     try:
         status = path.stat()
@@ -125,7 +124,7 @@ def verify(path: Path, file: DataFile) -> None:
         ) from None
     if wrong:
         raise DamagedFileError(
-            f"{path}: not the file it should be: {wrong}; replace it with `runner data fetch {file.dataset}`, "
+            f"{path}: unexpected content: {wrong}; replace it with `runner data fetch {file.dataset}`, "
             "or remove it, or set data_dir (RUNNER_DATA_DIR) to another folder"
         )
     _verified.add(key)

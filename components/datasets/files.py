@@ -1,11 +1,11 @@
-"""Data files: found in the data folder, or downloaded into it, and never used unless their checksum
-fits.
+"""Data files, located in the data folder or downloaded into it, and used only if their checksum
+matches.
 
     path = locate(data_dir, "sarcos/sarcos_inv_test.mat")
 
-A file is looked for in the data folder, then in the user's cache.  A download goes to the first of
-the two that can be written, so a read-only data folder is used as it is and never written to.
-``catalogue.yaml`` lists every file."""
+A file is searched in the data folder, then in the user's cache.  A download goes to the first
+writable one of the two, so a read-only data folder stays unchanged. ``catalogue.yaml`` lists every
+file."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from components.datasets.checksums import mismatch
 from components.datasets.data_files import DataFile, catalogue, find, folders, verify, writable
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 
-# a host that does not answer is given up after this time, once for all files
+# timeout of the connection to a host, which applies once for all files
 CONNECT_SECONDS = 3.0
-STALL_SECONDS = 10.0  # a connection on which nothing arrives for this long is given up
-LEFT_SECONDS = 600.0  # a part of a file that has not grown for this long is abandoned
-# downloads that failed in this process: not tried again
+STALL_SECONDS = 10.0  # timeout of a connection without incoming data
+LEFT_SECONDS = 600.0  # age after which an unchanged partial file counts as abandoned
+# downloads that failed in this process and are not retried
 _failures: dict[tuple[Path, str], str] = {}
 
 
 def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
-    """A file of the catalogue, checked, downloading it if need be and if not ``offline``.
+    """Path of a verified file of the catalogue, downloaded if necessary and not ``offline``.
 
     Raises:
-        DamagedFileError: it is there, but its checksum does not fit.
-        DataUnavailableError: it is not there and cannot be downloaded; a failed download is not
-            tried again by the process.
+        DamagedFileError: the file does not match its checksum.
+        DataUnavailableError: the file does not exist and cannot be downloaded; a process does not
+            retry a failed download.
     """
     file = next(f for f in catalogue() if f.path == path)
     local_path = find(data_dir, path)
@@ -59,30 +59,30 @@ def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
 
 
 def downloads_failed() -> bool:
-    """True if this process has tried a download in vain."""
+    """True if a download has failed in this process."""
     return bool(_failures)
 
 
 def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
-    """Download a file from its mirrors in turn, check it, and give it its name.
+    """Download a file from its mirrors in turn, verify it, and rename it to its final name.
 
-    The last step is atomic: safe among processes.  ``progress`` has ``total``,
+    The renaming is atomic, so concurrent processes are safe.  ``progress`` has ``total``,
     ``update(bytes)``, ``reset()`` and ``close()``.
 
     Raises:
-        DataUnavailableError: names every address tried, the reason of failure, and the remedy.
+        DataUnavailableError: names every address tried, the reason of the failure, and the fix.
     """
-    from pooch import HTTPDownloader  # imports requests: not needed when the file is there
+    from pooch import HTTPDownloader  # imports requests, which is not needed for an existing file
 
     if not file.urls:
         raise DataUnavailableError(
-            f"{file.path}: not in {Path(data_dir)}, and no address offers it ({file.source}); put it there, or set data_dir "
+            f"{file.path}: not in {Path(data_dir)}, and not downloadable ({file.source}); copy it there, or set data_dir "
             "(RUNNER_DATA_DIR) to a folder that holds it"
         )
     folder = next((f for f in folders(data_dir) if writable(f)), None)
     if folder is None:
         raise DataUnavailableError(
-            _missing_file_message(data_dir, file, "no folder to download it to can be written")
+            _missing_file_message(data_dir, file, "no download folder is writable")
         )
     target = folder / file.path
     tried = []
@@ -90,7 +90,7 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
         progress,
         chunk_size=1 << 16,
         timeout=(CONNECT_SECONDS, STALL_SECONDS),
-        # a .gz file is stored as it is, not unpacked during the download
+        # a .gz file is stored compressed
         headers={"Accept-Encoding": "identity"},
     )
     for url in file.urls:
@@ -106,8 +106,8 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
             if wrong is None:
                 os.replace(part, target)
                 return target
-            tried.append(f"{url} (sent another file: {wrong})")
-        except OSError as error:  # requests' errors are OSErrors too
+            tried.append(f"{url} (sent a different file: {wrong})")
+        except OSError as error:  # the errors of requests are also OSErrors
             tried.append(f"{url} ({_reason(error)})")
         finally:
             part.unlink(missing_ok=True)
@@ -117,28 +117,27 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
 
 
 def remove_parts(folder: Path) -> None:
-    """Removes parts of files that nobody has written to for a while, as a process that was killed
-    leaves them."""
+    """Remove partial files without recent changes, which killed processes leave behind."""
     for part in folder.glob(".*.part"):
         if time.time() - part.stat().st_mtime > LEFT_SECONDS:
             part.unlink(missing_ok=True)
 
 
 def forget() -> None:
-    """Lets ``locate`` and ``fetch`` try again what failed before in this process."""
+    """Forget failed downloads, so that ``locate`` and ``fetch`` retry them."""
     _failures.clear()
     _connects.cache_clear()
 
 
 def _missing_file_message(data_dir: Path, file: DataFile, why: str) -> str:
     return (
-        f"{file.path}: not in {Path(data_dir)} and {why}; run `runner data fetch {file.dataset}` where there is a "
-        "network, or set data_dir (RUNNER_DATA_DIR) to a folder that holds it"
+        f"{file.path}: not in {Path(data_dir)} and {why}; run `runner data fetch {file.dataset}` "
+        "with a network connection, or set data_dir (RUNNER_DATA_DIR) to a folder that holds it"
     )
 
 
 def _reason(error: OSError) -> str:
-    # here: it takes a while, and only a download that failed needs it
+    # imported here because it is slow and needed only after a failed download
     from requests import RequestException
 
     if isinstance(error, RequestException) and error.response is not None:
@@ -149,7 +148,7 @@ def _reason(error: OSError) -> str:
 def _is_reachable(url: str) -> bool:
     """True if the host of an address, or its proxy, accepts a connection.
 
-    Time limits of HTTP libraries count per address of a host, and each file would wait for them.
+    Timeouts of HTTP libraries apply to each address of a host, and each file would wait for them.
     """
     from requests.utils import get_environ_proxies, select_proxy
 
@@ -171,14 +170,13 @@ def _connects(host: str, port: int) -> bool:
 
 @cache
 def why_unavailable(data_dir: Path, paths: tuple[str, ...], offline: bool) -> str | None:
-    """Why files cannot be had; None: they can.
+    """Reason why files are unavailable; None if they are available.
 
-    Asked once per process: a file that arrives later must not make a run's data differ from its
-    signature.
+    Determined once per process: a file that arrives later must not make a run's data differ from
+    its signature.
 
     Raises:
-        DamagedFileError: one is there and is not what it should be, which is never passed over
-            in silence.
+        DamagedFileError: a file exists with unexpected content, which is never ignored.
     """
     try:
         for path in paths:
@@ -191,10 +189,10 @@ def why_unavailable(data_dir: Path, paths: tuple[str, ...], offline: bool) -> st
 
 
 def warn_simulated(what: str, stand_in: str, name: str, why: str | None) -> None:
-    """Announce a simulation that takes the place of data that cannot be had."""
+    """Warn that a simulation replaces unavailable data."""
     warnings.warn(
-        f"SIMULATED DATA: {what} cannot be had, {stand_in} takes its place; "
-        f"everything is recorded as {name} and compares with no published number ({why})",
+        f"SIMULATED DATA: {what} is unavailable and replaced by {stand_in}; everything is recorded "
+        f"as {name} and is not comparable with published results ({why})",
         SimulatedDataWarning,
         stacklevel=2,  # from the file of the component: the runner shows such warnings
     )

@@ -18,8 +18,8 @@ from components.problems.density import Density
 
 @dataclass(frozen=True)
 class Variable:
-    """A block of unknowns, its bijection from θ (None: it is θ), and a start N(centre, spread²)
-    of θ, elementwise."""
+    """A block of unknowns, its bijection from θ (None: identity), and its start θ ~ N(centre,
+    spread²), elementwise."""
 
     name: str
     size: int = 1  # of θ
@@ -47,14 +47,14 @@ def transform(variables: tuple[Variable, ...], theta: Tensor) -> tuple[list[Tens
 
 
 class NamedVariables:
-    """A density of θ [K, P] for K chains in parallel, and the parameters [K, P'] that are functions
-    of θ."""
+    """A density of θ [K, P] for K chains in parallel, and parameters [K, P'] that are functions of
+    θ."""
 
     variables: tuple[Variable, ...]
-    like: Tensor  # for the type and device of new tensors
+    like: Tensor  # for the dtype and device of new tensors
     # θ [K, P] -> [K], up to a constant, with the log-Jacobian
     log_density: Callable[[Tensor], Tensor]
-    # variables -> the reported parameters, for samplers that move in other coordinates
+    # variables -> reported parameters, if samplers use other coordinates
     report: Callable[..., tuple[Tensor, ...]] | None = None
     recover: Callable[..., tuple[Tensor, ...]] | None = None  # the inverse of ``report``
 
@@ -77,7 +77,8 @@ class NamedVariables:
         return torch.cat([v.bijector.inverse(x) if v.bijector else x for v, x in pairs], 1)
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ [n, P] about the posterior and mostly wider: from the normal starts of the variables."""
+        """θ [n, P] from the normal starts of the variables, around the posterior and mostly
+        wider."""
         z = standard_normal((n, self.dim), generator, self.like)
         blocks = z.split([v.size for v in self.variables], 1)
         pairs = zip(self.variables, blocks, strict=True)
@@ -86,8 +87,8 @@ class NamedVariables:
     def to_density(
         self, name: str, setting: Setting, centre: Tensor, sd: Tensor, **fields: Any
     ) -> Density:
-        """The problem, with a box of five standard deviations ``sd`` [P'] about ``centre`` [P'] and
-        the fields given."""
+        """The problem, with a box of five standard deviations ``sd`` [P'] around ``centre`` [P']
+        and the given fields."""
         shown: dict[str, Any] = {"names": self.names, "constrain": self.constrain}
         return Density(
             **shown | fields,
@@ -103,7 +104,7 @@ class NamedVariables:
 
 @dataclass(frozen=True)
 class NamedTarget(NamedVariables):
-    """A target by the formula of its log density."""
+    """A target given by the formula of its log density."""
 
     variables: tuple[Variable, ...]
     log_density: Callable[[Tensor], Tensor]
@@ -112,7 +113,7 @@ class NamedTarget(NamedVariables):
     recover: Callable[..., tuple[Tensor, ...]] | None = None
 
     def scale(self, mean: Tensor, sd: Tensor) -> Tensor | None:
-        """Standard deviations of θ [P] from those of the variables, by the slope of each bijection at
+        """Standard deviations of θ [P] from the variables' ones, by the slope of each bijection at
         the mean; None: other parameters are reported."""
         if self.report is not None:
             return None

@@ -21,16 +21,14 @@ from components.registry import register
 
 @register("dataset", "smooth_function")
 class SmoothFunction(Dataset[KnownFunction]):
-    """A function on [0, 1] of known smoothness under Gaussian noise.
+    """A function on [0, 1] of known smoothness with Gaussian noise: a random cosine series, or a
+    straight line.
+    f₀(x) = Σ_j c_j √2 cos(π j x), c_j = ± s j^{−β−½}/‖·‖, j = 1 … J, with random signs in every
+    replicate.  As J → ∞ it lies in Sobolev spaces of every order below β, but not of order β.
+    ``smoothness`` line: f₀(x) = s √12 (x − ½), of any order.  In both cases ∫ f₀² = s².  y = f₀(x)
+    + N(0, σ²), training inputs x_i = (i − ½)/N, test inputs uniform. x [N, 1].
 
-    It is a random cosine series, or a straight line.
-    f₀(x) = Σ_j c_j √2 cos(π j x), c_j = ± s j^{−β−½}/‖·‖, j = 1 … J, signs at random in
-    every replicate: in Sobolev spaces of every order below β, in the one of order β only
-    because J < ∞.  ``smoothness`` line: f₀(x) = s √12 (x − ½), of any order.  Either way
-    ∫ f₀² = s².  y = f₀(x) + N(0, σ²), training inputs x_i = (i − ½)/N, test inputs uniform.
-    x [N, 1].
-
-    Source: made for this project, after van der Vaart & van Zanten (2011).
+    Source: designed for this project, after van der Vaart & van Zanten (2011).
     """
 
     kind = "supervised"

@@ -1,4 +1,4 @@
-"""Files of the catalogue, and what takes their place under its own name where they cannot be had."""
+"""Files of the catalogue, and substitutes under their own names if the files are unavailable."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class FilesOrStandIn:
     paths: tuple[str, ...]  # in the catalogue
     genuine: str
     stand_in: str
-    substitute: str  # in words
+    substitute: str  # description
     simulated: bool  # the substitute was requested, even if the files exist
     offline: Literal["simulate", "error", "always"]
-    what: str = ""  # the files in words; "": by their name
-    packed: str | None = None  # another form of the one file
-    why: str | None = None  # reason why the files can never be had
+    what: str = ""  # description of the files; "": their name
+    packed: str | None = None  # another format of the single file
+    why: str | None = None  # reason why the files are never available
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
         if self.why is not None or (self.packed and find(data_dir, self.packed)):
@@ -33,27 +33,27 @@ class FilesOrStandIn:
         return why_unavailable(Path(data_dir), self.paths, offline)
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``locate`` would find; may download them.
+        """The name of the data that ``locate`` finds; may download them.
 
         Raises:
-            DataUnavailableError: a file cannot be had and ``offline`` is error."""
+            DataUnavailableError: a file is unavailable and ``offline`` is error."""
         if self.simulated:
             return self.stand_in
         why = self._why_unavailable(data_dir, offline)
         if why is not None and self.offline == "error":
             raise DataUnavailableError(
-                f"{why}; or dataset.offline=simulate to use {self.substitute}"
+                f"{why}; or set dataset.offline=simulate to use {self.substitute}"
             )
         return self.genuine if why is None else self.stand_in
 
     def locate(self, setting: Setting) -> list[Path]:
-        """Paths of the files, with their checksums verified; empty: use the substitute.
+        """Paths of the files, with verified checksums; empty: use the substitute.
 
-        A substitute that was not requested is announced by a warning.
+        Warns about a substitute that was not requested.
 
         Raises:
-            DamagedFileError: a file is there but has unexpected content.
-            DataUnavailableError: a file cannot be had and ``offline`` is error.
+            DamagedFileError: a file has unexpected content.
+            DataUnavailableError: a file is unavailable and ``offline`` is error.
         """
         if self.identity(setting.data_dir, setting.offline) == self.stand_in:
             if not self.simulated:
@@ -68,39 +68,37 @@ class FilesOrStandIn:
 
 
 class StandInDataset(Dataset[P]):
-    """A data set of files, or of what takes their place under another name."""
+    """A data set from files, or from a substitute under another name."""
 
     def source(self) -> FilesOrStandIn:
-        """The files and what takes their place."""
+        """The files and their substitute."""
         raise NotImplementedError
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
+        """The name of the data that ``load`` uses; may download them.
 
         Raises:
-            DataUnavailableError: a file cannot be had and ``offline`` is error."""
+            DataUnavailableError: a file is unavailable and ``offline`` is error."""
         return self.source().identity(data_dir, offline)
 
     def locate(self, setting: Setting) -> tuple[str, list[Path]]:
-        """Name of the data and paths of their files; no path: use what takes their place."""
+        """Name of the data and paths of their files; no paths: use the substitute."""
         return self.identity(setting.data_dir, setting.offline), self.source().locate(setting)
 
 
 class FileOrSimulationDataset(StandInDataset[P]):
-    """A data set of one file; a subclass adds the file, what is simulated, and how either is
-    read."""
+    """A data set from one file; subclasses define the file, the simulation and the loading."""
 
-    stand_in: ClassVar[str] = "a random network of the same shape"  # the simulated object, in words
+    stand_in: ClassVar[str] = "a random network of the same shape"  # description of the simulation
     simulated: bool
     offline: Literal["simulate", "error"]
 
     def file(self) -> str:
-        """Its path in the catalogue."""
+        """Path of the file in the catalogue."""
         raise NotImplementedError
 
     def genuine(self) -> str:
-        """Name of the data of the file; those simulated in their place are called this and
-        ``-sim``."""
+        """Name of the data in the file; simulated data have the suffix ``-sim``."""
         return self.name
 
     def source(self) -> FilesOrStandIn:

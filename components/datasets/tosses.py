@@ -1,4 +1,4 @@
-"""Tosses of a coin, as they were seen."""
+"""Observed tosses of a coin."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from components.registry import register
 class Tosses(Dataset[Unlabelled]):
     """A given number of heads and tails of one coin, with held-out tosses to score.
 
-    x_i = 1 (heads) or 0 (tails), [N, 1]; the order is random, except for the last toss, a
-    tail if there is one: so the same tosses can result from a fixed number of them and from
-    waiting for the last tail.  Held-out rows are Bernoulli(``theta``), with a known
-    probability.
+    x_i = 1 (heads) or 0 (tails), [N, 1]; the order is random, except that the last toss is a tail
+    if there is one: the tosses fit both a fixed number of tosses and waiting for the last tail.
+    Held-out rows are Bernoulli(``theta``), with a known probability.
 
     Raises:
-        ConfigMismatchError: there are no tosses.
+        ConfigMismatchError: the numbers of heads and tails are both 0.
 
     Source: Lindley & Phillips (1976), 9 heads and 3 tails; Bardenet (2021), section 3.1.3.
     """
@@ -39,7 +38,7 @@ class Tosses(Dataset[Unlabelled]):
     def load(self, rng: Rng, setting: Setting) -> Unlabelled:
         if self.heads + self.tails == 0:
             raise ConfigMismatchError(
-                "dataset.heads=0, dataset.tails=0: there is no toss; give at least one"
+                "dataset.heads=0, dataset.tails=0: at least one toss is required; raise one of them"
             )
         last = min(self.tails, 1)
         x = torch.zeros(self.heads + self.tails, 1, dtype=setting.dtype)

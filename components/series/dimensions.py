@@ -1,4 +1,4 @@
-"""Check of the sizes of a state-space model against the data, before any work."""
+"""Check of a state-space model's dimensions against the data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from components.series.sequence import Sequence
 
 
 def model_dims(model: object, device: torch.device) -> tuple[int | None, int | None]:
-    """Numbers in a state of a model and in an observation of it, dx and dy; None: the model does
-    not say."""
+    """Dimensions dx of a model's state and dy of its observations; None: unknown."""
     generator = torch.Generator(device).manual_seed(0)  # a draw used only for its shape
     if isinstance(model, Parameterised):
         model = model.at(model.draw_prior(1, generator))
@@ -30,14 +29,14 @@ def model_dims(model: object, device: torch.device) -> tuple[int | None, int | N
 
 
 def check_sizes(problem: object, model: object) -> None:
-    """Refuses a state-space model that does not fit a sequence: states are scored coordinate by
-    coordinate.
+    """Reject a state-space model whose dimensions do not fit a sequence.
 
-    A model may have more states than the truth has names (derivatives, say): the first are those
-    that are scored.
+    States are scored coordinate by coordinate.  A model may have more states than the truth (e.g.
+    derivatives): the first ones are scored.
 
     Raises:
-        ConfigMismatchError: it has fewer states, or observes another number of coordinates."""
+        ConfigMismatchError: the model has fewer states than the data, or other observation
+            dimensions."""
     if not isinstance(problem, Sequence):
         return
     states, observed = model_dims(model, problem.observations.device)
@@ -45,10 +44,11 @@ def check_sizes(problem: object, model: object) -> None:
     n_values = problem.observations.shape[2]
     if observed is not None and observed != n_values:
         raise ConfigMismatchError(
-            f"model: observes {observed} numbers at a time, dataset={problem.name} has {n_values}; change the model"
+            f"model: observes {observed} values at a time, but dataset={problem.name} has {n_values}; change the model"
         )
     if states is not None and problem.states is not None and states < n_states:
         raise ConfigMismatchError(
-            f"model: has {states} {'state' if states == 1 else 'states'}, and dataset={problem.name} knows the truth of "
-            f"{n_states} ({', '.join(problem.state_names)}); change the model"
+            f"model: has {states} {'state' if states == 1 else 'states'}, but "
+            f"dataset={problem.name} has {n_states} true states "
+            f"({', '.join(problem.state_names)}); change the model"
         )

@@ -1,4 +1,4 @@
-"""Sequence problems with a future: methods see the first observations, and their forecasts of the
+"""Sequence problems with a future: methods get the first observations, and their forecasts of the
 others are scored."""
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ if TYPE_CHECKING:
 LAG = "_lag"  # suffix that Koyck's form adds to the name of a column
 
 INCLUSION_THRESHOLD = (
-    0.5  # columns with at least this inclusion probability are kept: the median probability model
+    0.5  # smallest inclusion probability of selected columns: the median probability model
 )
 
 
 def score_selection(
     inclusion: dict[str, float], coefficients: dict[str, float], inputs: list[str]
 ) -> dict[str, float]:
-    """Share of truly relevant regressors found and of idle ones kept; likewise for inputs.
+    """Share of relevant regressors selected and of irrelevant ones selected; likewise for inputs.
 
     Source: Barbieri and Berger (2004) for the ½; Gallego (2021), Figure 1.5.
     """
@@ -86,7 +86,7 @@ ONE_STEP_SCORES = ("mae", "mape", "crps", "log_score", "coverage90", "coverage95
 
 @dataclass(frozen=True)
 class Classes:
-    """Holder of class numbers: ``CategoricalSeries``."""
+    """``CategoricalSeries``: a container of class numbers."""
 
     n_classes: int
 
@@ -95,20 +95,19 @@ class Classes:
 class Forecasting(Sequence):
     """Series with the last H observations hidden from every method.
 
-    ``origin: end`` forecasts all of them from the end of the observed part; ``before``
-    forecasts each from all that came before it, with the parameters learned from the
-    observed part.
+    ``origin: end`` forecasts all of them from the end of the observed part; ``before`` forecasts
+    each from all earlier observations, with the parameters learned from the observed part.
     """
 
     future: Tensor  # [R, H, dy]; NaN: not observed
-    # regressors and inputs of the H times, where there are any: known beforehand
+    # regressors and inputs of the H times, if any, known in advance
     beyond: FutureCovariates | None = None
     origin: Origin = "end"
-    intervention: bool = False  # the future follows one: forecasts show what would have been
+    intervention: bool = False  # the future follows an intervention: forecasts are counterfactual
     budget: Budget | None = None  # of the inputs, to be planned
-    season: int = 1  # times in a season, of the forecast that errors are scaled by
-    # The last plan, and the affine form that it is for: scores, figures and tables of one
-    # evaluation ask for the same.
+    season: int = 1  # length of a season in the naive forecast that scales errors
+    # Cache of the last plan and its affine form, for the scores, figures and tables of one
+    # evaluation.
     _planned: tuple[AffineInInputs, PlannedBudget] | None = field(
         default=None, init=False, repr=False, compare=False
     )
@@ -133,7 +132,7 @@ class Forecasting(Sequence):
 
     @property
     def series(self) -> Series:
-        """All that is seen, and what is known beforehand of the times that follow."""
+        """The observed part, with the inputs and regressors of the future."""
         return super().series._replace(ahead=self.beyond)
 
     def forecast(self, posterior: Forecasts, rng: Rng) -> Predictive:
@@ -148,15 +147,15 @@ class Forecasting(Sequence):
         for h in range(horizon):
             y = torch.cat([self.observations, self.future[:, :h]], 1)
             grown = Series(y, None, y.isnan().any(-1))
-            # always the same draws
+            # reproducible draws
             parts.append(posterior.forecast(grown, 1, rng.at("evaluation", 0)))
         return concatenate(parts)
 
     def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> NamedScores:
         """Scores of a posterior.
 
-        Draws of parameters have the scores of their forecasts, with the log-likelihood of the
-        observed part averaged over the draws; anything else has the scores of a sequence.
+        Parameter draws get the scores of their forecasts, with the log-likelihood of the observed
+        part averaged over the draws; other posteriors get the scores of a sequence.
         """
         out = super().score(posterior, rng)
         if not isinstance(posterior, Forecasts):
@@ -165,7 +164,7 @@ class Forecasting(Sequence):
         if isinstance(posterior, StructuralPosterior) and self.intervention:
             without = posterior.joint_forecast(self.series, len(y), rng.at("evaluation", 0))
             return out | score_intervention(without, y[:, 0])
-        # or all of the future is still to come, and nothing can be scored
+        # nothing to score: the whole future is unobserved
         if not bool(y.isnan().all()):
             out |= self._score_forecasts(posterior, rng)
         if isinstance(posterior, Selects):
@@ -194,8 +193,8 @@ class Forecasting(Sequence):
         return out
 
     def _naive_error(self) -> float:
-        """Mean absolute error of the seasonal naive forecast of what is observed; NaN if the
-        series is shorter, or holds several numbers.
+        """Mean absolute error of the seasonal naive forecast on the observed part; NaN if the
+        series is shorter than a season or multivariate.
 
         Source: Hyndman and Koehler (2006), section 2.5."""
         if self.observations.shape[-1] > 1:
@@ -278,7 +277,7 @@ class Forecasting(Sequence):
     def plan_budget(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> PlannedBudget | None:
         """Best use of the budget.
 
-        None: nothing is to be planned, or the posterior does not know the effect of the inputs.
+        None: the problem has no budget, or the posterior has no effects of inputs.
         """
         if (
             self.budget is None
@@ -303,8 +302,8 @@ class Forecasting(Sequence):
 
 
 def forecast_table(found: GaussianMixture, y: Tensor, dates: list[str]) -> pd.DataFrame:
-    """A line for each of H times: its date, or how many after the last one seen, mean, sd, central
-    95 % and what came."""
+    """A row for each of H times: its date or its lead, mean, sd, central 95 % interval, and the
+    actual value."""
     import pandas as pd
 
     columns = {"mean": found.mean, "sd": found.variance.sqrt()}
@@ -322,11 +321,11 @@ def split(
     intervention: bool = False,
     season: int = 1,
 ) -> Forecasting:
-    """A sequence without its last observations, which become the future; their regressors and
-    inputs stay known.
+    """Split off the last observations of a sequence as its future; regressors and inputs stay
+    known.
 
     Raises:
-        ConfigMismatchError: nothing is left to be seen, or the budget does not fit.
+        ConfigMismatchError: no observations are left, or the budget is inconsistent.
     """
     n = whole.observations.shape[1] - n_ahead
     if n < 1:
@@ -350,7 +349,7 @@ def split(
 
 
 class ClassSeries(Dataset[Forecasting]):
-    """Series of class numbers, the last ``n_ahead`` of them to be forecast."""
+    """Series of class numbers; the last ``n_ahead`` are to be forecast."""
 
     kind = "sequence"
     traits = {"class_series", "unknown_states"}
@@ -365,7 +364,7 @@ class ClassSeries(Dataset[Forecasting]):
         """The problem of the classes y [1, T, 1].
 
         Raises:
-            ConfigMismatchError: nothing is left to learn from.
+            ConfigMismatchError: no observations are left to learn from.
         """
         sequence = Sequence(
             name=self.name,

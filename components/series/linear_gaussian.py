@@ -1,4 +1,4 @@
-"""Linear Gaussian systems from the matrices that a user writes."""
+"""Linear Gaussian systems from user-given matrices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.series.sequence import LinearGaussianSystem
 Matrix = list[list[float]]
 # "shared": all replicates have one sequence of states; "own": each replicate has its own
 StateSource = Literal["shared", "own"]
-# of the matrices, in numbers of states and of observations
+# of the matrices, in dimensions of states and observations
 SHAPES = {
     "A": ("dx", "dx"),
     "Q": ("dx", "dx"),
@@ -28,13 +28,13 @@ def tensors(written: Mapping[str, Matrix | list[float]]) -> dict[str, Tensor]:
     """Matrices in float64 by name.
 
     Raises:
-        ValueError: rows of a matrix differ in length; it names the key.
+        ValueError: rows of a matrix differ in length; the message names the key.
     """
     out = {}
     for name, rows in written.items():
         if len({len(row) for row in rows if isinstance(row, list)}) > 1:
             raise ValueError(
-                f"{name}: rows of different lengths; give each as many numbers as the others"
+                f"{name}: rows have different lengths; give each row the same number of values"
             )
         out[name] = torch.tensor(rows, dtype=torch.float64)
     return out
@@ -44,8 +44,8 @@ def make_system(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
     """System of A [dx, dx], Q [dx, dx], H [dy, dx], Sigma [dy, dy], m0 [dx] and P0 [dx, dx].
 
     Raises:
-        ValueError: dimensions do not match the others, or a matrix is not a covariance; it
-            names the key.
+        ValueError: dimensions do not match, or a matrix is not a covariance; the message names the
+            key.
     """
     sizes = {"dx": matrices["A"].shape[-1], "dy": matrices["H"].shape[0]}
     for name, letters in SHAPES.items():
@@ -61,14 +61,17 @@ def make_system(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
     for name in ("Q", "Sigma", "P0"):
         covariance = matrices[name]
         if not torch.allclose(covariance, covariance.T):
-            raise ValueError(f"{name}: not symmetric, a covariance is")
+            raise ValueError(f"{name}: not symmetric; a covariance must be")
         if torch.linalg.cholesky_ex(covariance)[1]:
-            raise ValueError(f"{name}: not positive definite; a covariance has eigenvalues > 0")
+            raise ValueError(
+                f"{name}: not positive definite; a covariance must have eigenvalues > 0"
+            )
     return LinearGaussianSystem(**matrices)
 
 
 def walk(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
-    """x_t = A x_{t−1} + d_t from x_0 on, for given d [T, dx] or [R, T, dx]; x_1 … x_T, likewise."""
+    """Iterate x_t = A x_{t−1} + d_t from x_0 for given d [T, dx] or [R, T, dx]; returns x_1 … x_T
+    of the same shape."""
     x = x0
     path = torch.empty_like(drive)
     for t in range(drive.shape[-2]):
@@ -80,7 +83,7 @@ def walk(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
 def draw_drive(
     states: StateSource, replicates: int, n_steps: int, dx: int, generator: torch.Generator
 ) -> Tensor:
-    """Standard normal numbers that drive the states, [T, dx] where they are shared, or [R, T, dx];
-    float64 on the CPU."""
+    """Standard normal noise of the states, [T, dx] if shared, else [R, T, dx]; float64 on the
+    CPU."""
     shape = (n_steps, dx) if states == "shared" else (replicates, n_steps, dx)
     return torch.randn(shape, generator=generator, dtype=torch.float64)

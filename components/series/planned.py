@@ -1,4 +1,4 @@
-"""The plan of a budget under one posterior: its scores, its figure and its tables."""
+"""The plan of a budget under one posterior, with scores, figures and tables."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class PlannedBudget:
 
     budget: Budget
     channels: list[str]
-    weeks: list[str]  # dates of the spends, or how many weeks from the last one seen
-    law: SumLaw  # of the sales that follow
+    weeks: list[str]  # dates of the spends, or weeks since the last observation
+    law: SumLaw  # of the future sales
     spent: Array | None  # actual spends in these weeks [k·c], if known
     # true effect of each spend on the sum of sales [k·c], if known
     effect: Array | None
@@ -52,18 +52,18 @@ class PlannedBudget:
         return self.budget.equal(self.channels)
 
     def promise(self, u: Array) -> Promise:
-        """What is promised of spends u above the equal split."""
+        """Predicted gain of spends u over the equal split."""
         return Promise.of(self.law, u - self.equal)
 
     def scores(self) -> dict[str, float]:
-        """Expected sales that the plan adds to the equal split, and their standard deviation.
+        """Expected sales gained by the plan over the equal split, and their standard deviation.
 
         ``plan_gap`` bounds the gain of any other plan, ``plan_width90`` is the width of the 90 %
-        interval of the gain; a point estimate of the effects has none. Where the truth is known,
-        the scores include the realised gain (``plan_realised``), the expected less the realised
-        (``plan_excess``), whether this is positive (``plan_over_promised``), whether the interval
-        has the realised gain (``plan_coverage90``), and the share of all that spending could add
-        in truth, for the plan and for the equal split: 1 is best.
+        interval of the gain; a point estimate of the effects has no interval.  If the truth is
+        known, the scores include the realised gain (``plan_realised``), the expected minus the
+        realised gain (``plan_excess``), whether it is positive (``plan_over_promised``), whether
+        the interval contains the realised gain (``plan_coverage90``), and the share of the largest
+        possible true gain, for the plan and for the equal split: 1 is best.
         """
         if self.plan is None:
             return {}
@@ -84,17 +84,15 @@ class PlannedBudget:
         return out
 
     def figures(self) -> Figures:
-        """Risk and return of the frontier and of all choices, and what the plan spends in each
-        week."""
+        """Risk and return of the frontier and of all choices, and the weekly spends of the plan."""
         along = self.budget.compute_frontier(self.law, self.channels)
         title = "" if self.plan is None else self.promise(self.plan.u).describe()
         figure = budget_figure(along, self.choices, self.channels, self.weeks, title)
         return {"budget": figure}
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """``budget``: of each choice what it spends on each channel, what is expected of it, its
-        gain above the equal split with a central 90 % interval, that of the sales themselves, and
-        what is to be said of it;
+        """``budget``: for each choice its spends by channel, expected sales, gain over the equal
+        split with a central 90 % interval, the interval of the sales themselves, and its verdict;
         ``budget_plan``: the plan, week by week."""
         import pandas as pd
 
@@ -137,10 +135,10 @@ def plan_series_budget(
     truth: KnownResponse | None,
     generator: torch.Generator,
 ) -> PlannedBudget:
-    """The budget of a series, given what a posterior says of the k weeks that follow it.
+    """The plan for a series' budget, given a posterior forecast of the k weeks that follow.
 
     The generator is for the draws of ``budget.shrink``."""
-    assert series.u is not None, "Budget.check lets no other series through"
+    assert series.u is not None, "Budget.check rejects series without inputs"
     k = budget.weeks
     n = len(series.u)
     law = SumLaw.of_draws(said.mean, said.effect.flatten(2), said.covariance.sum((1, 2)))

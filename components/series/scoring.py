@@ -1,4 +1,4 @@
-"""How one-step predictions of observations become one number."""
+"""Score of one-step predictions of observations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class PredictionScore:
 
     Source: Boustati (2021), eq. (D.8) and appendix D.3.2; the released code."""
 
-    # one sequence [T, dy] that all replicates are scored against; None: each its own
+    # one target sequence [T, dy] for all replicates; None: each replicate's own
     against: Tensor | None = None
     weights: Weights = "equal"  # 1, 1/|median| or 1/median of a dimension, normalised
-    late: bool = False  # ŷ_{t+1|t} held against y_t
+    late: bool = False  # compares ŷ_{t+1|t} with y_t
 
     def check(self, observations: Tensor) -> None:
         """Raises:
-        ConfigMismatchError: a dimension that is weighed by its median has none but 0.
+        ConfigMismatchError: a dimension weighted by its median has median 0.
         """
         if self.weights == "equal":
             return
@@ -46,10 +46,10 @@ class PredictionScore:
         return self._target(observations).nanquantile(0.5, dim=1)  # [R or 1, dy]
 
     def __call__(self, observations: Tensor, predicted: Tensor) -> Tensor | None:
-        """Score of predictions ŷ_{t|t−1} for the first times, -> [R].
+        """Score of predictions ŷ_{t|t−1} for the first times; -> [R].
 
-        Predictions are [R, t, dy], and all observations are given [R, T, dy]. None: there is
-        nothing yet to compare them with.
+        Predictions are [R, t, dy], and all observations are given [R, T, dy]. None: no time can be
+        compared yet.
         """
         if self.late:
             predicted = predicted[:, 1:]

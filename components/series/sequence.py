@@ -39,15 +39,14 @@ from components.series.scoring import PredictionScore
 if TYPE_CHECKING:
     from components.figures.style import Figures
 
-ANOTHER = 1  # index of the streams that an alternative realisation is drawn from
+ANOTHER = 1  # index of the random streams of an alternative realisation
 Drawing = Callable[["Sequence", SmoothedStates], "Figures"]
 
 
 def _select_named_states(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
-    """Posterior so far of the first coordinates of the states, which have names.
+    """Posterior so far of the first coordinates of the states, those with names.
 
-    A model may add derivatives. None: nothing has been observed yet, or a sampler kept no
-    draw.
+    A model may add derivatives.  None: no observations or no stored draws yet.
     """
     if posterior.mean.shape[1] == 0:
         return None
@@ -65,41 +64,41 @@ class Sequence(KnowsTruth):
     """Observations for a filter or a smoother, and the known part of the truth.
 
     Replicates differ in their observations; the states may be the same for all of them. An
-    observation with a coordinate that is NaN is missing as a whole: filters and smoothers
-    go on without it, scores leave it out.
+    observation with a NaN coordinate is missing as a whole: filters and smoothers skip it, and
+    scores leave it out.
     """
 
     kind: Kind = field(default="sequence", init=False)
     name: str
-    states: Tensor | None  # [R or 1, T, dx]; None: the truth is not known
-    observations: Tensor  # [R, T, dy], corrupted where there is an attacker
-    # source of the clean observations, if known: a model gets a capability from it
+    states: Tensor | None  # [R or 1, T, dx]; None: the truth is unknown
+    observations: Tensor  # [R, T, dy], corrupted if there is an attacker
+    # source of the clean observations, if known, from which models take parameters
     system: object | None
-    # of the first coordinates of the model's state: the ones that are scored and drawn
+    # of the first coordinates of the model's state, which are scored and plotted
     state_names: list[str]
-    # of these coordinates; empty: not known, or dimensionless
+    # of these coordinates; empty: unknown or dimensionless
     state_units: list[str] = field(default_factory=list, kw_only=True)
-    # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
+    # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations without noise
     means: Tensor | None = None
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
     regressors: Tensor | None = None  # x_t with y_t, the same for all replicates [T, p]
-    # of the p regressors, where they have names
+    # of the p regressors, if they have names
     regressor_names: list[str] = field(default_factory=list)
     inputs: Tensor | None = None  # u_t, the input at t, the same for all replicates [T, c]
-    input_names: list[str] = field(default_factory=list)  # of the c inputs, where there are any
-    # ISO 8601, of the T times and of those to be forecast; none: times are counted
+    input_names: list[str] = field(default_factory=list)  # of the c inputs, if any
+    # ISO 8601, of the T times and the forecast ones; empty: times are counted
     dates: tuple[str, ...] = ()
     # other observations of the same states [R, T, dy]
     redraw: Callable[[torch.Generator], Tensor] | None = None
-    # an alternative realisation, of a sequence whose own truth is not shown
+    # an alternative realisation, for a sequence with a hidden truth
     realise: Callable[[Rng], Sequence | None] | None = None
     scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
     figures: list[Drawing] = field(default_factory=list)
-    # observations that are outliers by a rule of the data [T] bool: for figures
+    # outliers by a rule of the dataset [T] bool, for figures
     suspect: Tensor | None = None
-    # facts of the data's own for the terminal and the record
+    # facts about the data for the terminal and the manifest
     about: dict[str, str] = field(default_factory=dict)
-    columns: InputColumns | None = None  # of a file, with its dates; None: names alone are known
+    columns: InputColumns | None = None  # of a file, with its dates; None: only the names are known
     attacker: Contamination | Injection | None = None
     replicates: int = field(init=False)
 
@@ -113,19 +112,18 @@ class Sequence(KnowsTruth):
             )
 
     def without_truth(self) -> Sequence:
-        """The observations as a method is shown them: no states, nothing uncorrupted."""
+        """The sequence that a method gets: without states or clean observations."""
 
         def realise(rng: Rng) -> Sequence | None:
-            other = self.another(rng)  # some attackers corrupt by the truth
+            other = self.another(rng)  # drawn now, because some attackers need the truth
             return None if other is None else other.without_truth()
 
         return replace(self, states=None, means=None, clean=None, suspect=None, realise=realise)
 
     def attack(self, attacker: Contamination, rng: Rng) -> Sequence:
-        """The same states, seen through observations that the attacker corrupted once, before any
-        inference.
+        """The same states with observations that the attacker corrupts once, before any inference.
 
-        Observations that were corrupted when they came stay as they are."""
+        Observations that were already corrupted in the data are unchanged."""
         if self.clean is not None:
             return replace(self, attacker=attacker)
         corrupted = attacker.corrupt(Clean(self.observations.clone(), self.means, self.states), rng)
@@ -133,7 +131,7 @@ class Sequence(KnowsTruth):
 
     def another(self, rng: Rng) -> Sequence | None:
         """An alternative realisation: other observations of the same states, corrupted by the same
-        attacker.  None: there is no simulation to draw them from."""
+        attacker.  None: the data are not simulated."""
         if self.realise is not None:
             return self.realise(rng)
         if self.redraw is None:
@@ -148,7 +146,7 @@ class Sequence(KnowsTruth):
 
     @property
     def state_labels(self) -> list[str]:
-        """Names of the states with their units where these are known, for axes."""
+        """Names of the states with their units, if known, for axes."""
         units = self.state_units or [""] * len(self.state_names)
         return [
             f"{name}, {unit}" if unit else name
@@ -157,7 +155,7 @@ class Sequence(KnowsTruth):
 
     @property
     def value_label(self) -> str:
-        """Name of the first observed number with its unit where it is known, for axes."""
+        """Name of the first observed value with its unit, if known, for axes."""
         name, unit = self.state_names[0], self.about.get("unit", "").removeprefix("1 ")
         if not unit:
             return name
@@ -167,40 +165,39 @@ class Sequence(KnowsTruth):
         return f"{name}, {unit}"
 
     def check_one_number(self, choice: str) -> None:
-        """Raises ConfigMismatchError for a component of one number at a time where there are
-        several."""
+        """Raise ConfigMismatchError if a univariate component meets multivariate observations."""
         if self.observations.shape[2] != 1:
             raise ConfigMismatchError(
-                f"{choice}: takes one number at a time, dataset={self.name} observes several"
+                f"{choice}: supports only univariate series, but dataset={self.name} is multivariate"
             )
 
     def check_single(self, choice: str) -> None:
-        """Raises ConfigMismatchError for a component (``model=dlm``) of one series of one number
-        where there are several."""
+        """Raise ConfigMismatchError if a component for one univariate series (``model=dlm``) meets
+        several series or values."""
         replicates, _, numbers = self.observations.shape
         if replicates > 1 or numbers != 1:
             raise ConfigMismatchError(
-                f"{choice}: takes one series of one number at a time, dataset={self.name} holds {replicates} of {numbers}"
+                f"{choice}: supports only one univariate series; dataset={self.name} has {replicates} of dimension {numbers}"
             )
 
     @property
     def missing(self) -> Tensor:
-        """Observations that are not there, [R, T] bool."""
+        """Indicator of missing observations, [R, T] bool."""
         return self.observations.isnan().any(-1)
 
     @property
     def is_corrupted(self) -> Tensor:
-        """Observations that the attacker changed, [R, T] bool."""
+        """Indicator of observations that the attacker changed, [R, T] bool."""
         if self.clean is None:
             return torch.zeros_like(self.missing)
         is_missing = self.clean.isnan() & self.observations.isnan()
         return ((self.clean != self.observations) & ~is_missing).any(-1)
 
     def outliers(self, replicate: int, times: int, most: int) -> list[int]:
-        """Times t of the corrupted and suspect observations that lie farthest out, in time order.
+        """Times t of the most extreme corrupted and suspect observations, in time order.
 
-        The distance is from E[y_t | x_t], or else from the observation before corruption, each
-        dimension in units of its median distance, among the first times.
+        The distance among the first times is from E[y_t | x_t], or else from the observation before
+        corruption, with each dimension in units of its median distance.
         """
         origin = self.clean if self.means is None else self.means
         if origin is None:
@@ -220,22 +217,22 @@ class Sequence(KnowsTruth):
 
     @property
     def series(self) -> Series:
-        """All that is seen."""
+        """The observed series."""
         missing = self.missing if bool(self.missing.any()) else None
         return Series(self.observations, self.regressors, missing, self.inputs, dates=self.dates)
 
     def length(self, batch_kind: BatchKind) -> int | None:
-        """T, where observations are seen one by one; a series can be seen for ever."""
+        """T for observations one by one; None for the whole series, which has no end."""
         return self.observations.shape[1] if batch_kind == "observation" else None
 
     def batches(
         self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Observation | Series]]:
-        """Batches of times start+1 … stop, up to T; or the whole series at every step."""
+        """Batches of times start+1 … stop, up to T, or the whole series at every step."""
         y = self.observations
         x = self.regressors
         missing = self.missing
-        # computed once: at every step it would make an accelerator wait
+        # computed once, to avoid a synchronisation of the accelerator at every step
         some = missing.any(0).tolist()
         if batch_kind != "observation":
             series = self.series
@@ -255,19 +252,18 @@ class Sequence(KnowsTruth):
             )
 
     def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> NamedScores:
-        """Scores over the times filtered so far, or over all of a smoothed series, [R] each.
+        """Scores over the times filtered so far, or over a whole smoothed series, [R] each.
 
-        Without the truth, there are only the predictive scores.
+        Without the truth, there are only predictive scores.
 
-        The scores are NMSE and 90 % coverage, means over state dimensions and each of them, and
-        for the NMSE the median too. Where only the truth of the signal E[y_t | x_t] is known, a
-        smoother has the NMSE of it, and its coverage by the intervals of new observations, and
-        a filter has the NMSE of its one-step predictions, whose noise has mean zero. A
-        filter has the median absolute error of its one-step predictions of the observations
-        (``scoring``), and the log evidence of its model where its normaliser estimates that.
-        Draws of parameters have their means and convergence and, where the
-        states are summed out, the log-likelihood, averaged over the draws. Where observations
-        are missing, their number is a score.
+        The scores are NMSE and 90 % coverage, for each state dimension and averaged over them, and
+        the median NMSE.  If only the true signal E[y_t | x_t] is known, a smoother has the NMSE of
+        the signal and its coverage by the intervals of new observations, and a filter has the NMSE
+        of its one-step predictions, because the noise has mean zero.  A filter also has the median
+        absolute error of its one-step predictions of the observations (``scoring``), and the log
+        evidence of its model if its normaliser estimates it.  Draws of parameters have means and
+        convergence diagnostics and, if the states are integrated out, the log-likelihood averaged
+        over the draws.  The number of missing observations is a score if there are any.
         """
         if isinstance(posterior, Forecasts):
             return self._of_parameters(posterior)
@@ -286,7 +282,7 @@ class Sequence(KnowsTruth):
         else:
             out |= self._score_signal(marginals)
         out |= {metric: filtering.mean_over_states(values) for metric, values in by_state.items()}
-        if self.states is not None and len(self.state_names) > 2:  # of two the mean is the median
+        if self.states is not None and len(self.state_names) > 2:  # the mean of two is their median
             out["nmse_median"] = filtering.median_over_dimensions(by_state["nmse"])
         if isinstance(marginals, FilteredStates):
             out |= self._score_predictions(marginals)
@@ -302,7 +298,7 @@ class Sequence(KnowsTruth):
         return out if self.replicates > 1 else {name: float(v) for name, v in out.items()}
 
     def _score_signal(self, marginals: SmoothedStates) -> NamedScores:
-        """Scores of a smoothed signal, or of a filter's predictions of it, where its truth is
+        """Scores of a smoothed signal, or of a filter's predictions of it, if the true signal is
         known."""
         if self.means is None:
             return {}
@@ -331,7 +327,7 @@ class Sequence(KnowsTruth):
         return self.system.parameters if isinstance(self.system, KnownParameters) else {}
 
     def _of_parameters(self, posterior: Forecasts) -> NamedScores:
-        """Scores of parameters without states, of one series."""
+        """Scores of parameters without states, for one series."""
         out: NamedScores = {"log_likelihood": float(posterior.log_likelihood(self.series).mean())}
         if isinstance(posterior, HoldsDraws) and posterior.n_draws > 0:
             scores = filtering.parameter_scores(posterior, self._true_parameters)
@@ -352,7 +348,7 @@ class Sequence(KnowsTruth):
         return figures
 
     def describe(self) -> dict[str, str]:
-        """Facts for the terminal and the record."""
+        """Facts for the terminal and the manifest."""
         facts = {
             "data": self.name,
             "time points": f"{self.observations.shape[1]:,}",
@@ -377,8 +373,7 @@ class Sequence(KnowsTruth):
         return facts
 
     def _missing_regressors(self) -> dict[str, str]:
-        """The times that a model which regresses on all of x leaves out, and which of x are the
-        reason."""
+        """Number of times left out by a model that regresses on all of x, and the x responsible."""
         assert self.regressors is not None
         gone = self.regressors.isnan() & ~self.missing.all(0).unsqueeze(1)  # [T, p]
         if not gone.any():
@@ -390,5 +385,5 @@ class Sequence(KnowsTruth):
         ]
         times = int(gone.any(1).sum())
         return {
-            "left out": f"{times:,} of {len(gone):,} times by models that regress on what is missing: {', '.join(counts)}"
+            "left out": f"{times:,} of {len(gone):,} times by models that regress on missing values: {', '.join(counts)}"
         }

@@ -99,8 +99,8 @@ def test_one_message_names_file_addresses_reasons_and_mend(tmp_path, server, clo
     found = hashlib.sha256(b"<html>log in first</html>").hexdigest()
     assert message == (
         f"toy/file.bin: not in {tmp_path} and could not be downloaded from {urls[0]} (no connection), "
-        f"{urls[1]} (HTTP 404), {urls[2]} (sent another file: sha256 expected {SHA256}, found {found}); "
-        "run `runner data fetch toy` where there is a network, or set data_dir (RUNNER_DATA_DIR) to a folder that "
+        f"{urls[1]} (HTTP 404), {urls[2]} (sent a different file: sha256 expected {SHA256}, found {found}); "
+        "run `runner data fetch toy` with a network connection, or set data_dir (RUNNER_DATA_DIR) to a folder that "
         "holds it"
     )
     assert not list((tmp_path / "toy").iterdir()), "nothing is left of a download that failed"
@@ -167,7 +167,7 @@ def test_a_damaged_file_is_never_used(tmp_path, content, good):
         with pytest.raises(DamagedFileError) as caught:
             locate(tmp_path)
     assert str(caught.value) == (
-        f"{path}: not the file it should be: sha256 expected {SHA256}, found {hashlib.sha256(content).hexdigest()}; "
+        f"{path}: unexpected content: sha256 expected {SHA256}, found {hashlib.sha256(content).hexdigest()}; "
         "replace it with `runner data fetch toy`, or remove it, or set data_dir (RUNNER_DATA_DIR) to another folder"
     )
     assert good.asked == [], "not replaced without being asked"
@@ -223,7 +223,7 @@ def test_a_read_only_folder_is_used_and_not_written(tmp_path, good):
 
 def test_no_folder_can_be_written(tmp_path, monkeypatch, good):
     monkeypatch.setattr(files, "writable", lambda _: False)
-    with pytest.raises(DataUnavailableError, match="no folder to download it to can be written"):
+    with pytest.raises(DataUnavailableError, match="no download folder is writable"):
         locate(tmp_path)
 
 

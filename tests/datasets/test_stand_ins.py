@@ -78,7 +78,7 @@ def fields_of(name):
 @absent
 def test_a_stand_in_warns_and_has_its_own_name(case, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_is_reachable", lambda _: pytest.fail("a download was attempted"))
-    with pytest.warns(SimulatedDataWarning, match="cannot be had, .*its? place") as caught:
+    with pytest.warns(SimulatedDataWarning, match="is unavailable and replaced by") as caught:
         problem = load_absent(case, tmp_path)
     assert problem.name == STAND_INS[case]
     recorded = re.search(r"recorded as (\S+)", str(caught[0].message))
@@ -115,5 +115,5 @@ def test_a_damaged_file_is_not_replaced_by_a_stand_in(case, tmp_path):
         path = tmp_path / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"something else")
-    with pytest.raises(DamagedFileError, match=r"not the file it should be: .* expected"):
+    with pytest.raises(DamagedFileError, match=r"unexpected content: .* expected"):
         load_absent(case, tmp_path)

@@ -109,7 +109,7 @@ def test_a_table_of_pixels_is_read_as_images(make_job, tmp_path):
     assert math.isfinite(found["robust_accuracy"][0])
     with pytest.raises(
         ConfigError,
-        match=r"dataset\.bounds: are one smallest .* for all columns, .* scale each to \[0, 1\]",
+        match=r"dataset\.bounds: must be one minimum .* for all columns, .* scale each to \[0, 1\]",
     ):
         make_job(*words[:4], "dataset.bounds=[[0,255],[0,1]]", *words[5:])
     with pytest.raises(ConfigError, match=r"attacker\.eps: 300 leads from any input"):

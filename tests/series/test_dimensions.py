@@ -33,6 +33,6 @@ def test_sizes_are_those_of_the_model():
 
     assert model_dims(Model(), cpu) == (2, 1)
     with pytest.raises(
-        ConfigMismatchError, match="observes 1 numbers at a time, dataset=test has 2"
+        ConfigMismatchError, match="observes 1 values at a time, but dataset=test has 2"
     ):
         check_sizes(problem, Model())

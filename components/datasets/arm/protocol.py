@@ -1,5 +1,4 @@
-"""The protocol of the inverse-dynamics experiments: N rows, a few of their labels, everything
-standardised."""
+"""The protocol of the inverse-dynamics experiments: N rows with a few labels each, standardised."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ TEST_ROWS = 4_449
 
 
 def observed_labels(rows: int, labels_per_row: int, generator: torch.Generator) -> Tensor:
-    """Which labels are observed, [rows, 7] bool: in each row ``labels_per_row`` of the 7, uniformly
-    at random."""
+    """Indicator of observed labels, [rows, 7] bool: in each row ``labels_per_row`` of the 7,
+    uniformly at random."""
     order = torch.rand(rows, JOINTS, generator=generator, dtype=torch.float64).argsort(1)
     return torch.zeros(rows, JOINTS, dtype=torch.bool).scatter_(1, order[:, :labels_per_row], True)
 
@@ -37,8 +36,8 @@ def observed_labels(rows: int, labels_per_row: int, generator: torch.Generator) 
 def moments(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of each task's observed labels, [T] each; y, mask [N, T].
 
-    For a task with fewer than two different labels, the deviation is pooled over all labels
-    around their tasks' means (1 if it is 0); the mean of a task without labels is 0.
+    For a task with fewer than two different labels, the deviation is pooled over all labels around
+    the means of their tasks (1 if it is 0); the mean of a task without labels is 0.
     """
     count = mask.sum(0)
     mean = (y * mask).sum(0) / count.clamp_min(1)
@@ -50,14 +49,14 @@ def moments(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sample_rows(data: tuple[Array, Array], n: int | None, rng: Rng) -> tuple[Array, Array]:
-    """n rows drawn without replacement; None: all, in their order (drawing as much from ``rng``, so
-    that what is drawn next does not depend on n)."""
+    """n rows drawn without replacement; None: all, in order.  ``rng`` always advances equally, so
+    that later draws do not depend on n."""
     rows = torch.randperm(len(data[0]), generator=rng.data)[:n].numpy()
     return data if n is None else (data[0][rows], data[1][rows])
 
 
 class PartlyLabelled(Dataset[Supervised]):
-    """Torques of seven joints; each training row has some of them."""
+    """Torques of seven joints, partly observed in the training rows."""
 
     kind = "supervised"
     traits = {"several_tasks"}
@@ -75,16 +74,16 @@ class PartlyLabelled(Dataset[Supervised]):
         rng: Rng,
         setting: Setting,
     ) -> Supervised:
-        """N rows drawn without replacement, with some labels of each, standardised.
+        """Draw N rows without replacement, hide some labels of each, and standardise.
 
         Inputs and labels are standardised by the observed data: x ← (x − x̄)/s_x and
         yᵗ ← (yᵗ − ȳᵗ)/s_yᵗ, with the mean and deviation of the N training inputs and of the
-        observed training labels of task t; the test rows carry all 7 labels.  For the same
-        ``rng`` the rows and labels of a smaller N are among those that a larger one takes.
-        train and test: x [rows, 21], y [rows, 7].
+        observed training labels of task t; the test rows carry all 7 labels.  For the same ``rng``
+        the rows and labels of a smaller N are a subset of those of a larger N.  train and test: x
+        [rows, 21], y [rows, 7].
 
         Raises:
-            ValueError: N is more than the rows there are.
+            ValueError: N exceeds the number of rows.
 
         Source: Boustati (2021), appendix A.1.2.
         """

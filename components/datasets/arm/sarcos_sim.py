@@ -19,11 +19,11 @@ class SarcosSim(PartlyLabelled):
 
     y = M(q) q̈ + C(q, q̇) q̇ + g(q) + b q̇ + c tanh(q̇/v) + ε, rigid-body dynamics by the recursive
     Newton–Euler algorithm with viscous and Coulomb friction, along smooth random motions; sensor
-    noise on positions (rad), velocities (rad/s), accelerations (rad/s²) and torques (N m).  44,484
-    training rows and 4,449 test rows from motions that are not in training: one fixed world,
-    invented but of realistic size (``arm/seven_joint.yaml``), the same for every seed.  A run draws
-    N training rows and ``labels_per_row`` of the 7 labels of each, and standardises by them.  x [N,
-    21], y [N, 7].
+    noise on positions (rad), velocities (rad/s), accelerations (rad/s²) and torques (N m).  There
+    are 44,484 training rows, and 4,449 test rows from separate motions: one fixed simulation with
+    invented but realistic parameters (``arm/seven_joint.yaml``), the same for every seed.  A run
+    draws N training rows and ``labels_per_row`` of the 7 labels of each, and standardises by them.
+    x [N, 21], y [N, 7].
 
     Source: Boustati (2021), appendix A.1.2; Craig (2005), eqs (6.45)–(6.53)."""
 

@@ -41,7 +41,7 @@ class SensorNoise:
 
 @dataclass(frozen=True)
 class SimulationSpec:
-    """All that determines the simulated data."""
+    """All parameters of the simulated data."""
 
     arm: Arm
     friction: Friction
@@ -63,7 +63,7 @@ class SimulatedRows:
 
 
 def read_world(path: Path = Path(__file__).parent / "seven_joint.yaml") -> SimulationSpec:
-    """The world that a parameter file describes."""
+    """Read the simulation parameters from a file."""
     facts = yaml.safe_load(path.read_text())
 
     def arrays(part: dict) -> dict:
@@ -85,11 +85,12 @@ def read_world(path: Path = Path(__file__).parent / "seven_joint.yaml") -> Simul
 
 
 def simulate(world: SimulationSpec) -> SimulatedRows:
-    """Random motions, the torques that they take, and what the sensors make of both.
+    """Simulate random motions, their torques, and sensor readings of both.
 
-    x = (q, q̇, q̈) + noise;  y = RNE(q, q̇, q̈) + τ_f(q̇) + noise.  Test rows come from motions of their own.
+    x = (q, q̇, q̈) + noise;  y = RNE(q, q̇, q̈) + τ_f(q̇) + noise.  Test rows come from separate
+    motions.
     """
-    # RandomState, not Generator: numpy promises that its streams never change.
+    # RandomState, not Generator: numpy guarantees that its streams never change.
     random = np.random.RandomState(world.seed)
     recorded: dict[str, Array] = {}
     for part, n in world.rows.items():
@@ -110,7 +111,7 @@ def simulate(world: SimulationSpec) -> SimulatedRows:
 
 @functools.lru_cache(maxsize=1)
 def simulated_rows() -> SimulatedRows:
-    """The rows of the fixed world; the arrays are read-only."""
+    """The rows of the fixed simulation, as read-only arrays."""
     rows = simulate(read_world())
     for array in vars(rows).values():
         array.flags.writeable = False

@@ -18,12 +18,12 @@ class Motion:
     upper: Array  # [J] rad
     speed: Array  # [J] largest |q̇|, rad/s
     acceleration: Array  # [J] largest |q̈|, rad/s²
-    # share of half a joint's range over which the centres of the motions are spread, in [0, 1)
+    # spread of the centres of motions, as a share of half a joint's range, in [0, 1)
     spread: float
     harmonics: int  # K sinusoids per joint
     frequency: tuple[float, float]  # smallest and largest frequency of a sinusoid, Hz
-    rows: int  # moments recorded of one motion
-    rate: float  # moments recorded per second, Hz
+    rows: int  # samples recorded per motion
+    rate: float  # sampling rate, Hz
 
 
 def random_motions(
@@ -31,12 +31,12 @@ def random_motions(
 ) -> tuple[Array, Array, Array]:
     """Positions, velocities and accelerations of ``count`` independent motions.
 
-    q_j(t) = c_j + Σ_k a_jk sin(2π f_jk t + φ_jk), with c_j, f_jk and φ_jk uniform and Σ_k a_jk at
-    most what leaves q_j within its limits; Σ_k a_jk (2π f_jk)^p at most the largest speed (p = 1)
-    and acceleration (p = 2).  Every motion has parameters of its own, so the rows of one say
-    nothing of another's.
+    q_j(t) = c_j + Σ_k a_jk sin(2π f_jk t + φ_jk), with c_j, f_jk and φ_jk uniform, Σ_k a_jk small
+    enough that q_j stays within its limits, and Σ_k a_jk (2π f_jk)^p at most the largest speed (p =
+    1) and acceleration (p = 2).  Every motion has its own parameters, so the motions are
+    independent.
 
-    Each [count · rows, J], a motion's rows one after the other.
+    Each [count · rows, J], motion by motion.
     """
     joints = len(motion.lower)
     k = motion.harmonics

@@ -1,1 +1,1 @@
-"""Benchmark tables of one file each, with a simulation where the file cannot be had."""
+"""Benchmark tables of one file each, with a simulation if the file is unavailable."""

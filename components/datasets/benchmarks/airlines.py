@@ -1,4 +1,4 @@
-"""A stand-in for delays of flights in the United States, January to April 2008."""
+"""A substitute for the delays of flights in the United States, January to April 2008."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def simulated_flights(rows: int) -> Array:
     and arrival (minutes of the day), day of the week, day of the month, month, and the delay
     (minutes).
 
-    delay = b(x) + s(x) t + h(x) e, t of Student with 3 degrees of freedom, e exponential for
-    flights held up: both grow through the day, b is larger on Fridays and in January."""
+    delay = b(x) + s(x) t + h(x) e, with t Student's t with 3 degrees of freedom and e exponential
+    for held-up flights.  Both grow through the day, and b is larger on Fridays and in January."""
     rng = np.random.default_rng([*b"airlines"])
     age = rng.gamma(2.0, 5.0, rows)
     distance = 100 + rng.gamma(1.6, 400.0, rows)
@@ -41,23 +41,23 @@ def simulated_flights(rows: int) -> Array:
 class Airlines(BigTable):
     """Simulated flight delays from eight attributes: two million noisy, heavy-tailed labels.
 
-    The paper's table (2008, January to April, joined with a register of aircraft, rows with
-    missing values left out) was not published and no genuine copy could be checked, so
-    there is no checksum to load one by: flights here are drawn from a law of the same
-    shape, named ``airlines-sim``, and nothing compares with printed numbers.  Of 2,127,068
-    rows, ``n_test`` drawn by the run's seed are scored and ``n_train`` (null: all others)
-    are for training; standardised, scored in minutes.  x [N, 8], y [N, 1].
+    The paper's table (2008, January to April, joined with a register of aircraft, without rows with
+    missing values) was not published, and no genuine copy could be verified.  Flights are therefore
+    simulated from a similar distribution, named ``airlines-sim``, and results are not comparable
+    with published ones.  Of 2,127,068 rows, ``n_test`` drawn by the run's seed are scored and
+    ``n_train`` (null: all others) are for training; data are standardised, scores are in minutes.
+    x [N, 8], y [N, 1].
 
     Raises:
-        ConfigMismatchError: more rows are requested than there are.
+        ConfigMismatchError: more rows are requested than exist.
 
     Source: Hensman, Fusi and Lawrence (2013), section 6.2; Rodríguez Santana and
     Hernández-Lobato (2020), section 6.3.
     """
 
     label = "delay (minutes)"
-    total = 2_127_068  # of the paper's own set
-    stand_in = "a law of flights like them"
+    total = 2_127_068  # size of the paper's data
+    stand_in = "a simulation of similar flights"
 
     def source(self) -> FilesOrStandIn:
         return replace(super().source(), why="the table of the paper was not published")

@@ -1,6 +1,6 @@
-"""Common code of the big regressions.
+"""Common code of the large regressions.
 
-Rows drawn at random are scored, and some or all of the others are for training.
+Randomly drawn rows are scored, and some or all of the others are for training.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 
 
 class BigTable(FileOrSimulationDataset[Supervised]):
-    """A subclass says how many rows there are and what they are: ``rows`` [N, D + 1], inputs and
-    then the label."""
+    """Large table; a subclass defines the number of rows and ``rows`` [N, D + 1], inputs and then
+    the label."""
 
     kind = "supervised"
     label_kind = "real"
@@ -36,7 +36,7 @@ class BigTable(FileOrSimulationDataset[Supervised]):
     batch_size: PositiveInt | None
 
     def rows(self, files: list[Path], simulate: int) -> Array:
-        """The whole set or, where it is simulated, as many rows as are asked for."""
+        """The whole data set or, if simulated, the requested number of rows."""
         raise NotImplementedError
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
@@ -44,7 +44,7 @@ class BigTable(FileOrSimulationDataset[Supervised]):
         n = available if self.n_train is None else self.n_train
         if n > available or available < 2:
             raise ConfigMismatchError(
-                f"dataset.n_train: {self.name} has {self.total:,} rows, {max(available, 0):,} beside dataset.n_test="
+                f"dataset.n_train: {self.name} has {self.total:,} rows, {max(available, 0):,} without dataset.n_test="
                 f"{self.n_test:,}; lower either"
             )
         name, files = self.locate(setting)

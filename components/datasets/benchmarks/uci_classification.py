@@ -1,4 +1,4 @@
-"""Binary classification sets of the UCI repository on which approximate inference is compared."""
+"""Binary classification sets of the UCI repository, benchmarks of approximate inference."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SPLITS = 20
 
 @dataclass(frozen=True)
 class Source:
-    """A set's file, its rows and inputs once read, how many are of class 1, and how a line of the
-    file is read."""
+    """File of a data set, its numbers of rows, inputs and rows of class 1, and the format of a
+    line."""
 
     file: str
     shape: Shape
@@ -43,8 +43,8 @@ class Source:
 
 
 SOURCES: dict[str, Source] = {
-    # nine grades of cells, the sample's number left out; 16 of 699 rows lack one and are dropped;
-    # 1: malignant
+    # nine grades of cells, without the sample number; 16 of 699 rows are incomplete and dropped; 1:
+    # malignant
     "breast": Source(
         "classification/breast-cancer-wisconsin.data",
         Shape(683, 9),
@@ -52,7 +52,7 @@ SOURCES: dict[str, Source] = {
         "4",
         inputs=itemgetter(slice(1, -1)),
     ),
-    # species (1: orange) and five measurements, the running number left out; 1: male
+    # species (1: orange) and five measurements, without the running number; 1: male
     "crabs": Source(
         "classification/crabs.csv",
         Shape(200, 6),
@@ -91,8 +91,8 @@ def _read(path: Path, name: str) -> Table:
 
 
 def simulated_labels(name: str, source: Source) -> Table:
-    """As many rows, inputs and ones as a set has: class 1 is where a random network with noise is
-    largest."""
+    """Simulated data with the rows, inputs and class sizes of a set: class 1 has the largest
+    outputs of a noisy random network."""
     rows = simulated_rows(f"{name} classes", source.shape)
     y = np.zeros(len(rows), dtype=np.int64)
     y[rows[:, -1].argsort()[len(rows) - source.ones :]] = 1
@@ -103,23 +103,22 @@ def simulated_labels(name: str, source: Source) -> Table:
 class UciClassification(SplitTable):
     """UCI classification sets of two classes, each with 20 splits into 90 % and 10 %.
 
-    ``split`` null: replicate r of a run takes split r.  The splits are successive
+    With ``split`` null, replicate r of a run takes split r.  The splits are successive
     permutations of numpy's legacy generator with seed 1, as in ``uci_regression``; the
     splits published with ionosphere are exactly these.  Inputs are standardised by the
     training rows, a constant one by its mean only.  If the file cannot be obtained, a
     random network of the same shape, named ``uci-classification-sim``, replaces it with a
     ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, D], y [N, 1].
 
-    Five of the six sets of the supplement are here.  Its Table 1 counts a row too few in
-    breast, pima, sonar and ionosphere (each file's first line was taken for a header) and,
-    for Australian credit, the values of the first input (222, 468) in place of the classes
-    (307, 383); no genuine copy of that set could be checked, so there is no checksum to
-    load one by.
+    Five of the six sets of the supplement are available.  Its Table 1 counts a row too few in
+    breast, pima, sonar and ionosphere (each file's first line was taken for a header) and, for
+    Australian credit, the values of the first input (222, 468) instead of the classes (307, 383).
+    Australian credit is left out because no genuine copy could be verified.
 
     Raises:
         DataUnavailableError: a file cannot be obtained.
         DamagedFileError: a file does not match its checksum.
-        ConfigMismatchError: there are more replicates than splits.
+        ConfigMismatchError: the run has more replicates than splits.
 
     Source: Rodríguez Santana and Hernández-Lobato (2020), supplement, section 1
     and Table 1.

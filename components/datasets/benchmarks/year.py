@@ -1,4 +1,4 @@
-"""Years in which songs came out, from the timbre of their sound."""
+"""Release years of songs, from their timbre."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Year(BigTable):
     replaces it with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
     x [N, 90], y [N, 1].
 
-    The set's own split keeps the songs of an artist on one side; the paper draws at random,
-    and so does this.
+    The original split keeps all songs of an artist on one side; the paper splits at random, as
+    here.
 
     Raises:
         DataUnavailableError: the file cannot be obtained.
         DamagedFileError: the file does not match its checksum.
-        ConfigMismatchError: more rows are requested than there are.
+        ConfigMismatchError: more rows are requested than exist.
 
     Source: Bertin-Mahieux et al. (2011); Rodríguez Santana and Hernández-Lobato (2020),
     section 6.3.

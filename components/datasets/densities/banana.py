@@ -1,4 +1,4 @@
-"""A Gaussian bent into the shape of a banana."""
+"""A banana-shaped twisted Gaussian."""
 
 from __future__ import annotations
 

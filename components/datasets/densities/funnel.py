@@ -1,4 +1,4 @@
-"""Neal's funnel: a scale and what it scales, which no single step size suits."""
+"""Neal's funnel: a scale and scaled variables, for which no single step size is suitable."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from components.registry import register
 
 @register("dataset", "funnel")
 class Funnel(NormalStart):
-    """Neal's funnel, the joint density of a log variance and of the variables that have it; or of a
-    log standard deviation.
+    """Neal's funnel, the joint density of a log variance (or log standard deviation) and of
+    variables with this variance.
 
     v ~ N(0, s²), x_i | v ~ N(0, e^v), i = 1 … P − 1; E[v] = E[x_i] = 0, E[v²] = s², E[x_i²] =
-    exp(s²/2), which few draws of large v make up: estimates of it need very long chains.  With
-    ``spread: sd`` x_i | v ~ N(0, e^2v), E[x_i²] = exp(2s²).
+    exp(s²/2), which is dominated by rare draws of large v, so its estimates need very long chains.
+    With ``spread: sd`` x_i | v ~ N(0, e^2v), E[x_i²] = exp(2s²).
 
     Source: Neal (2003), section 8; Gallego (2021), section 2.4.2 (sd, as its Figure 2.7 shows)."""
 
@@ -55,7 +55,7 @@ class Funnel(NormalStart):
         def per_parameter(of_v: float, of_x: float) -> Tensor:
             return setting.tensor([of_v] + [of_x] * (self.dim - 1))
 
-        # three standard deviations of x where v is two of its own above 0
+        # three standard deviations of x for v two standard deviations above 0
         reach = 3 * math.exp(a * s)
         return self.make_density(
             setting,
@@ -66,6 +66,6 @@ class Funnel(NormalStart):
             fourth_moment=per_parameter(3 * s**4, 3 * math.exp(2 * a**2 * s**2)),
             log_normaliser=0.0,
             box=[(-3.5 * s, 3.5 * s)] + [(-reach, reach)] * (self.dim - 1),
-            # of (v, x_1): the funnel of two dimensions
+            # (v, x_1): the two-dimensional funnel
             figures=[marginal_2d(log_density, exact), trace],
         )

@@ -1,5 +1,4 @@
-"""A multivariate Gaussian as a target: the one for which every moment of a sampler can be
-checked."""
+"""A multivariate Gaussian as a target, for checks of all moments of a sampler."""
 
 from __future__ import annotations
 
@@ -20,10 +19,10 @@ from components.registry import register
 
 @register("dataset", "gaussian")
 class Gaussian(NormalStart):
-    """A Gaussian target of any dimension, every pair of its coordinates equally correlated.
+    """A Gaussian target of any dimension with equal correlation between all coordinates.
 
     π(θ) = N(θ | μ, Σ), Σ_ij = σ_i σ_j (ρ + (1 − ρ) [i = j]), θ [K, P]; E[θ] = μ, E[θ_j²] = μ_j² +
-    σ_j².  Lists give one number to each coordinate, a number the same to all.  Samplers start at
+    σ_j².  Lists give one value per coordinate, a number applies to all.  Samplers start at
     N(start_mean, start_sd² I).
 
     Source: Gallego (2021), section 2.3.1."""
@@ -39,12 +38,12 @@ class Gaussian(NormalStart):
         for key, value in (("mean", self.mean), ("sd", self.sd), ("start_mean", self.start_mean)):
             if isinstance(value, list) and len(value) != self.dim:
                 raise ValueError(
-                    f"{key}: {len(value)} numbers for dim={self.dim}; give {self.dim}, or one number for all"
+                    f"{key}: {len(value)} values for dim={self.dim}; give {self.dim}, or a single number"
                 )
         lowest = -1 / (self.dim - 1) if self.dim > 1 else -1.0
         if not lowest < self.correlation < 1:
             raise ValueError(
-                f"correlation: {self.correlation:g} has no covariance; use a value in ({lowest:.3g}, 1)"
+                f"correlation: {self.correlation:g} does not give a covariance; use a value in ({lowest:.3g}, 1)"
             )
         return self
 

@@ -1,4 +1,4 @@
-"""A Gaussian in many dimensions whose variances differ by orders of magnitude, in rotated axes."""
+"""A high-dimensional Gaussian with variances of different orders of magnitude and rotated axes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class IllConditionedGaussian(NormalStart):
     """Gaussian target with inverse gamma eigenvalues and random axes.
 
     π(θ) = N(θ | 0, Q Λ Qᵀ), λ_j = 1/g_j, g_j ~ Gamma(``shape``, 1), Q uniform among rotations,
-    θ [K, P]; E[θ] = 0, E[θ_j²] = Σ_jj.  ``spectrum_seed`` decides λ and Q, so that the target is
-    the same for all seeds of a run.
+    θ [K, P]; E[θ] = 0, E[θ_j²] = Σ_jj.  ``spectrum_seed`` determines λ and Q, so the target is the
+    same for all seeds of a run.
 
     Source: Hoffman and Sountsov (2022), section 4; Sountsov, Radul & contributors (2020).
     """

@@ -19,7 +19,7 @@ from components.registry import register
 
 FOLDER = "inference_gym"
 ROWS_FILE = f"{FOLDER}/german_numeric.csv"
-# no second moment of its own: a heavier tail than runs of any length can average
+# no second moment: the tail is too heavy to be estimated by any run
 HEAVY_TAILED = {"stochastic_volatility_small": {"mean_log_volatility"}}
 
 
@@ -36,14 +36,14 @@ class InferenceGym(StandInDataset[Density]):
     Regressions of German credit data (logistic, probit, sparse), Brownian motions and Lorenz
     bridges with known and unknown scales, an item response model, a log-Gaussian Cox process, and
     stochastic volatility (small and whole).  The densities are written over unconstrained θ [K, P]
-    with log-Jacobians; moments are of the parameters.  The standard error of a second moment
-    follows from that of the mean, as of a Gaussian parameter.  ``mean_log_volatility`` of the small
-    stochastic volatility has too heavy a tail to be scored and is left out.  If the files are not
-    available, a simulated regression with exact moments replaces them, under its own name and with
-    a warning.
+    with log-Jacobians; moments are of the parameters.  The standard error of a second moment is
+    derived from the standard error of the mean, as for a Gaussian parameter.
+    ``mean_log_volatility`` of the small stochastic volatility is not scored because its tail is too
+    heavy.  If the files are not available, a simulated regression with exact moments replaces them,
+    under its own name and with a warning.
 
     Raises:
-        DataUnavailableError: the files are not available, with ``offline`` being error.
+        DataUnavailableError: the files are not available and ``offline`` is error.
         DamagedFileError: a file does not match its checksum.
 
     Source: Sountsov, Radul & contributors (2020), Inference Gym 0.0.5.
@@ -104,7 +104,7 @@ class InferenceGym(StandInDataset[Density]):
             mean=mean,
             second_moment=mean.square() + sd.square(),
             mean_error=error,
-            # sd of θ² over that of θ, of a Gaussian θ
+            # ratio of the sd of θ² to the sd of θ, for a Gaussian θ
             second_moment_error=error * (2 * sd.square() + 4 * mean.square()).sqrt(),
             scale=target.scale(mean, sd),
         )

@@ -1,4 +1,4 @@
-"""A target of one's own: a function of a plug-in that is a log density."""
+"""A user-defined target: a log density given as a function of a plug-in."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from components.problems.density import Density
 from components.registry import register
 
 Support = Literal["real", "positive", "unit"]
-TRIED = 3  # rows with which the function is tried
+TRIED = 3  # rows for the checks of the function
 
 
 @register("dataset", "log_density")
 class LogDensity(NormalStart, KnownMoments):
     """User-defined log density log π(x) [S] of a batch of parameters x [S, P].
 
-    It need not be normalised.  Samplers move in unconstrained θ, coordinate by coordinate
+    It need not be normalised.  Samplers use unconstrained θ, coordinate by coordinate
     x = θ (``support`` real), x = e^θ (positive) or x = 1/(1 + e^−θ) (unit), and the
     log-Jacobian is added here:
 
         log π(θ) = log π(x(θ)) + Σ_j log |∂x_j/∂θ_j|
 
-    ``mean`` and ``sd`` of x, if known, are the reference for scoring estimates.  The
-    function is code: its module must be among ``plugins`` too, and the data's name includes
-    the content of its file.  θ [S, P].
+    ``mean`` and ``sd`` of x, if known, are the reference for scoring estimates.  The module of the
+    function must also be listed in ``plugins``, and the data's name includes a checksum of its
+    file.  θ [S, P].
 
     Raises:
-        ConfigMismatchError: there is no such function, it raises, gives another shape or mixes
-            rows, or is finite nowhere chains start.
+        ConfigMismatchError: the function does not exist, raises, returns another shape, mixes rows,
+            or is not finite at the starting points.
 
     Source: Gallego (2021), section 2.2.1.
     """
@@ -63,14 +63,14 @@ class LogDensity(NormalStart, KnownMoments):
         for key in ("names", "support", "start_mean", "mean", "sd"):
             value = dict(self)[key]
             if isinstance(value, list) and len(value) != self.dim:
-                raise ValueError(f"{key}: {len(value)} of them for dim={self.dim}; give {self.dim}")
+                raise ValueError(f"{key}: {len(value)} values for dim={self.dim}; give {self.dim}")
         if self.names is not None and len(set(self.names)) < self.dim:
-            raise ValueError("names: two parameters have the same; rename one")
+            raise ValueError("names: two parameters have the same name; rename one")
         return self
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The function's name and the beginning of its file's checksum: other code is another
-        target."""
+        """The function's name and the beginning of its file's checksum, so that other code is a
+        different target."""
         import_object("dataset.function", self.function)
         return f"{self.name}-{self.function.replace(':', '.')}-{short_digest(self.function)}"
 
@@ -93,7 +93,7 @@ class LogDensity(NormalStart, KnownMoments):
         _check_density_contract(user_function, constrain(theta), where)
         if not bool(torch.isfinite(log_density(theta)).any()):
             raise ConfigMismatchError(
-                f"{where}: finite at none of {TRIED} starts; set dataset.start_mean, start_sd or support"
+                f"{where}: not finite at any of {TRIED} starts; set dataset.start_mean, start_sd or support"
             )
         return self.make_density(
             setting,
@@ -106,7 +106,7 @@ class LogDensity(NormalStart, KnownMoments):
         )
 
     def _places(self, kind: str) -> list[int]:
-        """Parameters with a constraint."""
+        """Indices of parameters with a constraint."""
         support = self.support if isinstance(self.support, list) else [self.support] * self.dim
         return [j for j, constraint in enumerate(support) if constraint == kind]
 
@@ -122,7 +122,7 @@ class LogDensity(NormalStart, KnownMoments):
 
 
 def _check_density_contract(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
-    """Check the function's contract at a few rows x [S, P].
+    """Check the function's contract with a few rows x [S, P].
 
     Raises:
         ConfigMismatchError: the function breaks it.
@@ -133,13 +133,13 @@ def _check_density_contract(given: Callable[[Tensor], object], x: Tensor, where:
     if not isinstance(value, Tensor) or value.shape != (len(x),):
         got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
         raise ConfigMismatchError(
-            f"{where}: gives {got} of theta {list(x.shape)}, must give a number for each row, [{len(x)}], such as .sum(1)"
+            f"{where}: returns {got} for theta {list(x.shape)}, must return one number per row, [{len(x)}]; use .sum(1)"
         )
     if not value.dtype.is_floating_point or not isinstance(single, Tensor) or single.shape != (1,):
         raise ConfigMismatchError(
-            f"{where}: must give floating numbers, one for each row of theta, also of a single row"
+            f"{where}: must return floating-point numbers, one per row of theta, also for a single row"
         )
     if not torch.allclose(value[:1], single, equal_nan=True):
         raise ConfigMismatchError(
-            f"{where}: what it gives of a row depends on the others; sum over the last dimension alone, .sum(1)"
+            f"{where}: the result for a row depends on other rows; sum only over the last dimension, .sum(1)"
         )

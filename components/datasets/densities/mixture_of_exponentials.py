@@ -1,4 +1,4 @@
-"""A mixture of exponential distributions: a positive parameter, sampled by its logarithm."""
+"""A mixture of exponential distributions of a positive parameter, sampled by its logarithm."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from components.registry import register
 
 @register("dataset", "mixture_of_exponentials")
 class MixtureOfExponentials(NormalStart):
-    """Mixture of exponential distributions of z > 0, with y = log z as the coordinate in which
-    samplers move.
+    """Mixture of exponential distributions of z > 0, with y = log z as the coordinate of samplers.
 
-    p(z) = Σ_i π_i λ_i exp(−λ_i z), z = eʸ, log p(y) = log p(z) + y: y is the log-Jacobian |dz/dy| =
-    eʸ. E[zⁿ] = Σ_i π_i n!/λ_iⁿ; y [K, 1], z [K, 1].  Samplers start at y ~ N(start_mean,
-    start_sd²).
+    p(z) = Σ_i π_i λ_i exp(−λ_i z), z = eʸ, log p(y) = log p(z) + y, as |dz/dy| = eʸ. E[zⁿ] = Σ_i
+    π_i n!/λ_iⁿ; y [K, 1], z [K, 1].  Samplers start at y ~ N(start_mean, start_sd²).
 
     Source: Gallego (2021), section 2.3.3."""
 
@@ -32,7 +30,7 @@ class MixtureOfExponentials(NormalStart):
     def _check_consistency(self) -> MixtureOfExponentials:
         if len(self.weights) != len(self.rates):
             raise ValueError(
-                f"weights: {len(self.weights)} numbers for {len(self.rates)} rates; give one to each"
+                f"weights: {len(self.weights)} values for {len(self.rates)} rates; give one per rate"
             )
         return self
 

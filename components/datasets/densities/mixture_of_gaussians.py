@@ -1,4 +1,4 @@
-"""Equal Gaussians at random places in several dimensions: modes that chains have to find."""
+"""Equally weighted Gaussians at random centres in several dimensions, a multimodal target."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class MixtureOfGaussians(NormalStart):
     """Equally weighted isotropic Gaussians with random centres.
 
     π(θ) = M⁻¹ Σ_k N(θ | m_k, v I), m_k ~ N(0, spread² I), θ [K, P]; E[θ_j] = mean of m_kj,
-    E[θ_j²] = mean of m_kj² + v.  Two centres are about spread √(2P) apart.  ``centre_seed`` decides
-    the centres, so that the target is the same for all seeds of a run.
+    E[θ_j²] = mean of m_kj² + v.  Two centres are about spread √(2P) apart.  ``centre_seed``
+    determines the centres, so the target is the same for all seeds of a run.
 
-    Source: the two-dimensional mixture of Gallego (2021), section 2.3.3, in P dimensions.
+    Source: the two-dimensional mixture of Gallego (2021), section 2.3.3, extended to P dimensions.
     """
 
     dim: PositiveInt

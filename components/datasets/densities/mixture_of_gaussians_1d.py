@@ -1,4 +1,4 @@
-"""A mixture of Gaussians on the line."""
+"""A univariate mixture of Gaussians."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MixtureOfGaussians1D(NormalStart):
     """Mixture of Gaussians of one variable, by default a large mode and a smaller one.
 
     π(θ) = Σ_k w_k N(θ | m_k, s_k²), θ [K, 1]; E[θ] = Σ_k w_k m_k,
-    E[θ²] = Σ_k w_k (m_k² + s_k²).  ``weights`` are divided by their sum.
+    E[θ²] = Σ_k w_k (m_k² + s_k²).  ``weights`` are normalised.
 
     Source: Minka (2005), Figure 1; Rodríguez Santana and Hernández-Lobato (2020), Figure 1.
     """
@@ -34,7 +34,7 @@ class MixtureOfGaussians1D(NormalStart):
         sizes = {key: len(dict(self)[key]) for key in ("weights", "means", "sds")}
         if len(set(sizes.values())) > 1 or not self.weights:
             counts = ", ".join(f"{n} {key}" for key, n in sizes.items())
-            raise ValueError(f"weights, means, sds: {counts}; give one of each to every component")
+            raise ValueError(f"weights, means, sds: {counts}; give one of each per component")
         return self
 
     def load(self, rng: Rng, setting: Setting) -> Density:

@@ -25,7 +25,7 @@ class NormalStart(Dataset[Density]):
     def prior_sampler(
         self, dim: int, setting: Setting, mean: Tensor | float = 0.0
     ) -> Callable[[int, torch.Generator], Tensor]:
-        """Draws of the starts, n [K, P], P = ``dim``; m = ``mean`` is a number or [P]."""
+        """Sampler of the starts, n -> [n, P], P = ``dim``; m = ``mean`` is a number or [P]."""
         like = setting.tensor([])
 
         def sample_prior(n: int, generator: torch.Generator) -> Tensor:
@@ -47,8 +47,8 @@ class NormalStart(Dataset[Density]):
         start: Tensor | float = 0.0,
         **known: Any,
     ) -> Density:
-        """The density over θ [K, P] with starts around ``start``, and what else is known of it, as
-        fields of ``Density``."""
+        """The density over θ [K, P] with starts around ``start`` and further known fields of
+        ``Density``."""
         return Density(
             name=self.identity(setting.data_dir, setting.offline),
             names=names,
@@ -65,7 +65,7 @@ def number_coordinates(n: int) -> list[str]:
 
 
 class KnownMoments(BaseModel):
-    """Moments of the parameters that a user may give: the reference for scoring estimates."""
+    """Optional user-given moments of the parameters, the reference for scoring estimates."""
 
     mean: list[FiniteFloat] | None
     sd: list[PositiveFloat] | None
@@ -73,11 +73,11 @@ class KnownMoments(BaseModel):
     @model_validator(mode="after")
     def _check_moments(self) -> Self:
         if (self.mean is None) != (self.sd is None):
-            raise ValueError("mean, sd: one of the two is not given; give both or neither")
+            raise ValueError("mean, sd: only one of the two is set; set both or neither")
         return self
 
     def moments(self, setting: Setting) -> dict[str, Tensor]:
-        """First and second moments [P'] as fields of ``Density``; empty: none are given."""
+        """First and second moments [P'] as fields of ``Density``; empty if not given."""
         if self.mean is None or self.sd is None:
             return {}
         mean = setting.tensor(self.mean)

@@ -1,4 +1,4 @@
-"""Three targets in the plane on which semi-implicit posteriors are compared."""
+"""Three targets in the plane, benchmarks of semi-implicit posteriors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BOXES = {
 
 @register("dataset", "planar_toy")
 class PlanarToy(NormalStart):
-    """A banana, two modes or a cross in the plane, normalised, with exact moments.
+    """A normalised banana, two-mode or cross-shaped density in the plane, with exact moments.
 
         banana      θ = (v_1, v_1² + v_2 + 1),  v ~ N(0, [[1, 0.9], [0.9, 1]])
         multimodal  ½ N((−2, 0), I) + ½ N((2, 0), I)

@@ -48,7 +48,7 @@ def regression(like: Tensor) -> GaussianRegression:
 
 
 def simulated_regression(name: str, setting: Setting, like: Tensor) -> Density:
-    """Its posterior, with moments from quadrature."""
+    """Posterior of the simulated regression, with moments from quadrature."""
     density = regression(like)
     mean, second = density.exact_moments()
     sd = (second - mean.square()).sqrt()
@@ -87,11 +87,11 @@ class Posteriordb(StandInDataset[Density]):
     are taken from the reference draws, with their Monte-Carlo errors; the densities are
     rewritten over unconstrained θ [K, P], with log-Jacobians.  If the files cannot be
     obtained, and for ``posterior: linear-regression-sim``, a simulated regression with
-    exact moments replaces them, under that name and, in the first case, with a
+    exact moments replaces them, under that name and, if files are missing, with a
     ``SimulatedDataWarning`` warning.
 
     Raises:
-        DataUnavailableError: files cannot be obtained, with ``offline`` being error.
+        DataUnavailableError: files cannot be obtained and ``offline`` is error.
         DamagedFileError: a file does not match its checksum.
 
     Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025); the densities

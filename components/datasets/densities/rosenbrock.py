@@ -1,4 +1,5 @@
-"""Rosenbrock's function as a log density: narrow curved ridges, one for each pair of coordinates."""
+"""Rosenbrock's function as a log density, with a narrow curved ridge for each pair of
+coordinates."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ Even = Annotated[int, Field(ge=2, multiple_of=2)]
 
 @register("dataset", "rosenbrock")
 class Rosenbrock(NormalStart):
-    """Pairs of coordinates, each with Rosenbrock's function over a temperature as energy.
+    """Independent pairs of coordinates with Rosenbrock's function over a temperature as energy.
 
     log π(θ) = −Σ_i [(1 − u_i)² + c (v_i − u_i²)²]/T + const, θ = (u_1, v_1, u_2, …) [K, P].  So u ~
-    N(1, T/2) and v | u ~ N(u², T/2c): all moments are those of a Gaussian, E[u] = 1, E[v] = E[u²] =
-    1 + T/2, E[v²] = E[u⁴] + T/2c.
+    N(1, T/2) and v | u ~ N(u², T/2c), with all moments in closed form: E[u] = 1, E[v] = E[u²] = 1 +
+    T/2, E[v²] = E[u⁴] + T/2c.
 
     Source: Goodman and Weare (2010), section 5, a pair with c = 100, T = 20; Pagani, Wiegand and Nadarajah (2022), section
     2.1, for many pairs.
@@ -65,7 +66,7 @@ class Rosenbrock(NormalStart):
 
 
 def _power_moment(power: int, variance: float) -> float:
-    """E[u^power] of u ~ N(1, variance): Σ_j C(power, 2j) (2j − 1)!! variance^j."""
+    """E[u^power] for u ~ N(1, variance): Σ_j C(power, 2j) (2j − 1)!! variance^j."""
     return sum(
         math.comb(power, 2 * j) * math.prod(range(1, 2 * j, 2)) * variance**j
         for j in range(power // 2 + 1)

@@ -1,1 +1,1 @@
-"""Densities that another package evaluates: Stan, NumPyro and PyMC."""
+"""Densities evaluated by other packages: Stan, NumPyro and PyMC."""

@@ -1,4 +1,4 @@
-"""Base class of datasets with a log density that another package evaluates."""
+"""Base class of datasets with a log density evaluated by another package."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from components.datasets.foreign.foreign_function import (
 from components.errors import ConfigMismatchError
 from components.problems.density import Density
 
-TRIED = 3  # starts at which the density is tried
+TRIED = 3  # starts for the checks of the density
 
 
 class ForeignDensity(NormalStart):
-    """A density of another package over its unconstrained parameters θ [K, P].
+    """A density evaluated by another package over unconstrained parameters θ [K, P].
 
     Chains start at N(start_mean, start_sd² I) in θ; draws are of the constrained parameters
     [K, P'].
     """
 
-    own_file: ClassVar[bool] = True  # only its files show whether they have changed
-    extra: ClassVar[str]  # of pyproject.toml, with the packages that it needs
+    own_file: ClassVar[bool] = True  # changes are detected from its files
+    extra: ClassVar[str]  # optional dependency group of pyproject.toml with the required packages
 
     start_mean: FiniteFloat | list[FiniteFloat]
 
     @property
     @abstractmethod
     def packages(self) -> tuple[str, ...]:
-        """Packages that it needs."""
+        """Required packages."""
 
     @property
     @abstractmethod
     def where(self) -> str:
-        """The key that names the model, with its value: the beginning of messages."""
+        """The key that names the model, with its value, for messages."""
 
     @abstractmethod
     def open_functions(self, data_dir: Path) -> ForeignFunctions:
@@ -59,16 +59,15 @@ class ForeignDensity(NormalStart):
 
     @abstractmethod
     def content(self, data_dir: Path) -> tuple[str, list[bytes]]:
-        """A word for the model, and all that decides its density."""
+        """A name for the model, and all inputs that determine its density."""
 
     @abstractmethod
     def read_reference(self, functions: ForeignFunctions, setting: Setting) -> dict[str, Tensor]:
-        """What is known of the parameters, in the order of their names, as fields of
+        """Known moments of the parameters, in the order of their names, as fields of
         ``Density``."""
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The model's word and the beginning of a checksum of its code and its data: others are
-        another target.
+        """The model's name and the beginning of a checksum of its code and data.
 
         Raises:
             DataUnavailableError: a file does not exist.
@@ -83,11 +82,11 @@ class ForeignDensity(NormalStart):
         """Check that the packages are installed, without importing them.
 
         Raises:
-            ConfigMismatchError: one is not; the message names the extra."""
+            ConfigMismatchError: a package is missing; the message names the extra."""
         for package in self.packages:
             if find_spec(package) is None:
                 raise ConfigMismatchError(
-                    f"dataset={self.name}: needs the package {package}; "
+                    f"dataset={self.name}: requires the package {package}; "
                     f"pip install 'bayes-runner[{self.extra}]'"
                 )
 
@@ -96,7 +95,7 @@ class ForeignDensity(NormalStart):
         functions = self.open_functions(Path(setting.data_dir))
         if functions.dim == 0:
             raise ConfigMismatchError(
-                f"{self.where}: the model has no continuous parameter to draw; give it a prior for one"
+                f"{self.where}: the model has no continuous parameter; add one with a prior"
             )
         check_length("start_mean", self.start_mean, functions.dim, self.where)
         begin = setting.tensor(self.start_mean).expand(functions.dim)
@@ -124,15 +123,15 @@ class ForeignDensity(NormalStart):
             value = log_density(theta.requires_grad_())
         if not bool(torch.isfinite(value).any()):
             raise ConfigMismatchError(
-                f"{self.where}: finite at none of {len(theta)} starts; "
-                "set dataset.start_mean or start_sd"
+                f"{self.where}: not finite at any of {len(theta)} starts; set dataset.start_mean "
+                "or start_sd"
             )
 
 
 class OwnDensity(ForeignDensity, KnownMoments):
-    """A density that the user states, with its data and, if known, its moments.
+    """A user-defined density with its data and, if known, its moments.
 
-    With ``derived``, draws have the parameters that are derived from others too.  ``mean`` and
+    With ``derived``, draws also contain derived parameters.  ``mean`` and
     ``sd`` of the P' parameters, if known, are the reference for scoring estimates.
     """
 
@@ -148,8 +147,8 @@ class OwnDensity(ForeignDensity, KnownMoments):
         """Content of the file ``data``, or an empty object.
 
         Raises:
-            DataUnavailableError: there is no such file.
-            ConfigMismatchError: it is not JSON, or no object."""
+            DataUnavailableError: the file does not exist.
+            ConfigMismatchError: the file is not a JSON object."""
         if self.data is None:
             return "{}"
         text = find_own_file("data", self.data, data_dir).read_text(encoding="utf-8")
@@ -158,7 +157,7 @@ class OwnDensity(ForeignDensity, KnownMoments):
                 raise ValueError("no object")
         except ValueError as error:
             raise ConfigMismatchError(
-                f"dataset.data={self.data}: {error}; must be JSON, an object of numbers and arrays"
+                f"dataset.data={self.data}: {error}; must be a JSON object of numbers and arrays"
             ) from error
         return text
 
@@ -169,16 +168,16 @@ def check_length(
     """Check a key that may be a list.
 
     Raises:
-        ConfigMismatchError: it has another length."""
+        ConfigMismatchError: the length differs from the expected one."""
     if isinstance(value, list) and len(value) != size:
         listed = f" ({', '.join(names[:6])}{', …' if size > 6 else ''})" if names else ""
         raise ConfigMismatchError(
-            f"dataset.{key}: {len(value)} of them, {where} has {size}{listed}; give {size}"
+            f"dataset.{key}: {len(value)} values, but {where} has {size}{listed}; give {size}"
         )
 
 
 def to_array(value: Any) -> Any:
-    """Nested lists of numbers as an array; anything else as it is.
+    """Convert nested lists of numbers to an array; other values are unchanged.
 
     Raises:
         ValueError: the lists are ragged."""

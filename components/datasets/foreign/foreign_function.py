@@ -1,4 +1,4 @@
-"""A log density of another package as a function of torch, with the gradient of that package."""
+"""A log density of another package as a torch function, with that package's gradient."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = np.ndarray[tuple[int, ...], np.dtype[np.float64]]  # float64
 
 @dataclass(frozen=True)
 class ForeignFunctions:
-    """A model of another package over unconstrained θ [K, P], rows in float64.
+    """A model of another package over unconstrained θ [K, P], in float64.
 
     A point outside the support has the value −∞ (or NaN); its gradient is arbitrary.
     """
@@ -30,13 +30,13 @@ class ForeignFunctions:
 
 
 class ForeignLogDensity:
-    """log π(θ) [K] of θ [K, P], differentiable once.
+    """log π(θ) [K] for θ [K, P], differentiable once.
 
     The value and the gradient come from one call of the other package, in float64 on the CPU;
-    the result has the type and the device of θ.
+    the result has the dtype and device of θ.
 
     Raises:
-        ConfigMismatchError: a gradient of the gradient is asked for.
+        ConfigMismatchError: a second derivative is requested.
     """
 
     def __init__(self, functions: ForeignFunctions, where: str):
@@ -61,7 +61,7 @@ class _Value(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
         theta, gradient = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody may differentiate the gradient
+        if torch.is_grad_enabled():  # the gradient may be differentiated again
             gradient = _Gradient.apply(theta, gradient, ctx.where)
         return g[:, None] * gradient, None, None
 
@@ -75,16 +75,16 @@ class _Gradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[None, None, None]:
         raise ConfigMismatchError(
-            f"{ctx.where}: has no second derivatives, which this method needs; use a method that "
-            "needs the gradient alone (nuts, hmc, sgld, svgd, full_rank_vi)"
+            f"{ctx.where}: does not provide second derivatives, which this method needs; use a "
+            "method that needs only the gradient (nuts, hmc, sgld, svgd, full_rank_vi)"
         )
 
 
 def to_rows(theta: Tensor) -> Rows:
-    """θ [K, P] as the other package takes it."""
+    """Convert θ [K, P] for the other package."""
     return theta.detach().to("cpu", torch.float64).contiguous().numpy()
 
 
 def to_tensor(rows: Rows, like: Tensor) -> Tensor:
-    """The other package's numbers with the type and the device of θ."""
+    """Convert the other package's results to the dtype and device of θ."""
     return torch.from_numpy(np.array(rows)).to(like.device, like.dtype)

@@ -1,4 +1,4 @@
-"""A model of NumPyro as a target."""
+"""A NumPyro model as a target."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from components.registry import register
 
 @register("dataset", "numpyro")
 class NumPyro(OwnModel):
-    """A model of NumPyro: the log joint of its latent sites, which JAX differentiates.
+    """A NumPyro model: the log joint of its latent sites, differentiated by JAX.
 
     The function is the model; it is called with ``data`` and ``arguments`` as keywords.  θ [K, P]
     holds its continuous latent sites, unconstrained, in the order of the model; chains are
-    evaluated together (vmap, compiled).  JAX computes in float64 here, for this density alone.
-    Discrete sites are summed out where funsor is installed and the model says how, as in
-    NumPyro.
+    evaluated together (vmap, compiled).  JAX computes in float64, only for this density.  Discrete
+    sites are summed out if funsor is installed and the model enables it, as in NumPyro.
 
     Raises:
-        ConfigMismatchError: NumPyro is not installed, there is no such function, it raises, or
-            the density is finite nowhere chains start.
+        ConfigMismatchError: NumPyro is not installed, the function does not exist or raises, or the
+            density is not finite at the starting points.
 
     Source: Phan, Pradhan & Jankowiak (2019).
     """

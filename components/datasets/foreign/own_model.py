@@ -1,4 +1,4 @@
-"""Base class of models that a function of the user's states in another package."""
+"""Base class of models defined in another package by a user's function."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from components.datasets.foreign.foreign_density import OwnDensity, to_array
 
 
 class OwnModel(OwnDensity):
-    """A model that a function of a plug-in states, called with ``data`` and ``arguments``.
+    """A model defined by a function of a plug-in, called with ``data`` and ``arguments``.
 
-    The function is code: its module must be among ``plugins`` too, and the data's name includes
-    the content of its file.
+    Its module must also be listed in ``plugins``, and the data's name includes a checksum of
+    its file.
     """
 
     imports = {"function"}
@@ -32,7 +32,7 @@ class OwnModel(OwnDensity):
         return f"dataset.function={self.function}"
 
     def content(self, data_dir: Path) -> tuple[str, list[bytes]]:
-        self.require_packages()  # the module imports them
+        self.require_packages()  # before the module imports them
         self.import_function()
         arguments = json.dumps(self.arguments or {}, sort_keys=True, default=str)
         return self.function.replace(":", "."), [
@@ -49,7 +49,7 @@ class OwnModel(OwnDensity):
         """Keywords of the function's call; lists of numbers are arrays.
 
         Raises:
-            DataUnavailableError: there is no such file of data.
-            ConfigMismatchError: it holds something else."""
+            DataUnavailableError: the data file does not exist.
+            ConfigMismatchError: the data file is not a JSON object."""
         given = json.loads(self.read_text(data_dir)) | (self.arguments or {})
         return {name: to_array(value) for name, value in given.items()}

@@ -1,4 +1,4 @@
-"""Any posterior of a posteriordb folder, by its program of Stan."""
+"""Any posterior of a posteriordb folder, from its Stan program."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from components.registry import register
 
 @register("dataset", "posteriordb_stan")
 class PosteriordbStan(ForeignDensity):
-    """Any posterior of a posteriordb folder: its program of Stan, its data, its reference draws.
+    """Any posterior of a posteriordb folder: its Stan program, data and reference draws.
 
     The package posteriordb reads the folder, posterior_database of a clone of
-    stan-dev/posteriordb, which has 147 posteriors.  Draws are of the parameters that the
-    reference draws have; their moments are the reference, with standard errors as of independent
-    draws.  Without reference draws, draws are of the program's parameters and there are no
-    errors.  ``dataset=posteriordb`` has eleven of these posteriors without Stan.
+    stan-dev/posteriordb, which has 147 posteriors.  Draws contain the parameters of the reference
+    draws, whose moments are the reference, with standard errors as for independent draws.  Without
+    reference draws, draws contain the program's parameters, and there are no errors.
+    ``dataset=posteriordb`` has eleven of these posteriors without Stan.
 
     Raises:
-        DataUnavailableError: the folder is no posteriordb, or lacks a file.
-        ConfigMismatchError: a package is not installed, there is no such posterior, or as
+        DataUnavailableError: the folder is not a posteriordb, or lacks a file.
+        ConfigMismatchError: a package is not installed, the posterior does not exist, or as for
             dataset=stan.
 
     Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025).
@@ -77,8 +77,8 @@ class PosteriordbStan(ForeignDensity):
         known = {stan_name(name) for name in model.param_names(include_tp=True)}
         if lacking := [name for name in names if name not in known]:
             raise ConfigMismatchError(
-                f"{self.where}: its program has no {lacking[0]}, which the reference draws have; "
-                "take another posterior"
+                f"{self.where}: its program lacks {lacking[0]} of the reference draws; use another "
+                "posterior"
             )
         return stan_functions(model, derived=True, chosen=names)
 
@@ -103,8 +103,8 @@ class PosteriordbStan(ForeignDensity):
         """The package's posterior.
 
         Raises:
-            DataUnavailableError: the folder holds no database.
-            ConfigMismatchError: it has no such posterior."""
+            DataUnavailableError: the folder does not contain a database.
+            ConfigMismatchError: the posterior does not exist."""
         self.require_packages()
         from posteriordb import PosteriorDatabase
 
@@ -112,16 +112,16 @@ class PosteriordbStan(ForeignDensity):
         place = next((p for p in places if (p / "posteriors").is_dir()), None)
         if place is None:
             raise DataUnavailableError(
-                f"dataset.folder={self.folder}: no folder posteriors in it, neither here nor in "
-                f"{data_dir}; name posterior_database of a clone of stan-dev/posteriordb"
+                f"dataset.folder={self.folder}: contains no folder posteriors, here or in "
+                f"{data_dir}; set it to posterior_database in a clone of stan-dev/posteriordb"
             )
         database = PosteriorDatabase(str(place.resolve()))
         names = database.posterior_names()
         if self.posterior not in names:
             near = get_close_matches(self.posterior, names, n=1, cutoff=0.0)
             raise ConfigMismatchError(
-                f"{self.where}: no such posterior in {place}, which has {len(names)}; "
-                f"the nearest is {', '.join(near) or 'none'}"
+                f"{self.where}: not among the {len(names)} posteriors of {place}; the nearest is "
+                f"{', '.join(near) or 'none'}"
             )
         with self._report_missing():
             return database.posterior(self.posterior)
@@ -131,7 +131,7 @@ class PosteriordbStan(ForeignDensity):
         """Re-raise a missing file or key of the database in one line.
 
         Raises:
-            DataUnavailableError: one is missing."""
+            DataUnavailableError: a file or key is missing."""
         try:
             yield
         except (OSError, KeyError) as error:

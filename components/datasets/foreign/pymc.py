@@ -1,4 +1,4 @@
-"""A model of PyMC as a target."""
+"""A PyMC model as a target."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from components.registry import register
 
 @register("dataset", "pymc")
 class PyMC(OwnModel):
-    """A model of PyMC: the log density of its value variables, which PyTensor differentiates.
+    """A PyMC model: the log density of its value variables, differentiated by PyTensor.
 
     The function returns a pymc.Model; it is called with ``data`` and ``arguments`` as keywords.
     θ [K, P] holds its continuous value variables, unconstrained, in the order of the model;
-    the log density has the log-Jacobian.  Chains are evaluated one after another.
+    the log density includes the log-Jacobian.  Chains are evaluated one after another.
 
     Raises:
-        ConfigMismatchError: PyMC is not installed, there is no such function, it raises or
-            returns something else, a variable is discrete, or the density is finite nowhere chains
-            start.
+        ConfigMismatchError: PyMC is not installed, the function does not exist, raises or does not
+            return a model, a variable is discrete, or the density is not finite at the starting
+            points.
 
     Source: Abril-Pla et al. (2023).
     """
@@ -42,7 +42,7 @@ class PyMC(OwnModel):
             return _compile_model(model, self.derived)
 
     def _check_model(self, model: Any) -> None:
-        """Check that it is a model with continuous variables alone."""
+        """Check for a model with only continuous variables."""
         import pymc
 
         if not isinstance(model, pymc.Model):

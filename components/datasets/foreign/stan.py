@@ -1,4 +1,4 @@
-"""A program of Stan as a target."""
+"""A Stan program as a target."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _INCLUDE = re.compile(r"^\s*#include\s+[\"<]?([^\s\">]+)", re.MULTILINE)
 
 @register("dataset", "stan")
 class Stan(OwnDensity):
-    """A program of Stan with its data: its log density, which Stan differentiates.
+    """A Stan program with its data: its log density, differentiated by Stan.
 
-    θ [K, P] are Stan's unconstrained parameters, in its order; the log density has the
-    log-Jacobian and drops constants, as in Stan's own samplers.  Chains are evaluated one
-    after another.  ``compiler`` bridgestan compiles the program with make, a C++ compiler and
-    the sources of Stan, which BridgeStan downloads (or BRIDGESTAN names their folder), into a
-    library next to it; stanli interprets it behind the same interface, without a compiler.  A
-    point that the program rejects has the log density −∞.
+    θ [K, P] are Stan's unconstrained parameters, in its order; the log density includes the
+    log-Jacobian and drops constants, as in Stan's own samplers.  Chains are evaluated one after
+    another.  ``compiler`` bridgestan compiles the program with make, a C++ compiler and the sources
+    of Stan (downloaded by BridgeStan, or in the folder BRIDGESTAN) into a library next to it;
+    stanli interprets it behind the same interface, without a compiler.  Points that the program
+    rejects have the log density −∞.
 
     Raises:
         DataUnavailableError: a file does not exist.
-        ConfigMismatchError: a package is not installed, the program does not compile, its data
-            do not fit, or its density is finite nowhere chains start.
+        ConfigMismatchError: a package is not installed, the program does not compile, its data do
+            not match, or its density is not finite at the starting points.
 
     Source: Roualdes, Ward, Carpenter, Seyboldt & Axen (2023).
     """
@@ -48,7 +48,7 @@ class Stan(OwnDensity):
     @classmethod
     def _check_program(cls, program: str) -> str:
         if Path(program).suffix != ".stan":
-            raise ValueError(f"program: {program} is no program of Stan; name a file .stan")
+            raise ValueError(f"program: {program} is not a Stan program; give a .stan file")
         return program
 
     @property
@@ -78,7 +78,7 @@ def stan_packages(compiler: Compiler) -> tuple[str, ...]:
 
 
 def included_files(program: Path) -> list[Path]:
-    """Files of the program's folder that it includes, directly or not, in order of their names."""
+    """Files of the program's folder that it includes directly or indirectly, sorted by name."""
     found: set[Path] = set()
     pending = [program]
     while pending:
@@ -94,11 +94,13 @@ def open_program(program: Path, data: str, compiler: Compiler, where: str) -> An
     """The bridgestan.StanModel of a program with its data, a JSON text.
 
     Raises:
-        ConfigMismatchError: it does not compile, or the data do not fit."""
+        ConfigMismatchError: the program does not compile, or the data do not match."""
     try:
         return _open_model(program, data, compiler)
     except (RuntimeError, ValueError, OSError) as error:
-        fix = "; dataset.compiler=stanli needs no compiler" if compiler == "bridgestan" else ""
+        fix = (
+            "; dataset.compiler=stanli works without a compiler" if compiler == "bridgestan" else ""
+        )
         raise ConfigMismatchError(f"{where}: {_one_line(error)}{fix}") from error
 
 
@@ -134,7 +136,7 @@ def stan_functions(model: Any, derived: bool, chosen: list[str] | None = None) -
 
 
 def stan_name(name: str) -> str:
-    """theta[1], w[1,2] for BridgeStan's theta.1, w.1.2; others as they are."""
+    """theta[1], w[1,2] for BridgeStan's theta.1, w.1.2; other names are unchanged."""
     base, *index = name.split(".")
     return f"{base}[{','.join(index)}]" if index and all(i.isdigit() for i in index) else name
 
@@ -148,13 +150,13 @@ def _open_model(program: Path, data: str, compiler: Compiler) -> Any:
     import bridgestan
     from filelock import FileLock
 
-    # one process at a time makes the library; the others find it
+    # one process at a time builds the library, which the others reuse
     with FileLock(Path(tempfile.gettempdir()) / f"runner-stan-{program.stem}.lock"):
         return bridgestan.StanModel(str(program), data, warn=False)
 
 
 def _evaluate(function: Any, theta: Rows, outside: Any) -> Any:
-    """The function's value at θ [P], or the given one where the program rejects θ."""
+    """The function's value at θ [P], or the given one if the program rejects θ."""
     try:
         return function(theta)
     except RuntimeError:  # BridgeStan's only error for a rejection
@@ -162,5 +164,6 @@ def _evaluate(function: Any, theta: Rows, outside: Any) -> Any:
 
 
 def _one_line(error: Exception) -> str:
-    """The last 300 characters of what Stan says: its compilers print the cause at the end."""
+    """The last 300 characters of Stan's message, because its compilers print the cause at the
+    end."""
     return " ".join(str(error).split())[-300:]

@@ -11,10 +11,10 @@ class BinarisedFashion(BinarisedImages):
     """Fashion-MNIST without labels, its 28 × 28 pixels 0 or 1.
 
     Binarisation is by threshold (1 if the brightness is above ½), static or dynamic, as in
-    ``binarised_mnist``.  Splits and stand-ins are those in ``images``.  x [N, 784].
+    ``binarised_mnist``.  Splits and substitutes are as in ``images``.  x [N, 784].
 
     Raises:
-        DataUnavailableError: Fashion-MNIST is not there and ``offline`` is error.
+        DataUnavailableError: Fashion-MNIST is unavailable and ``offline`` is error.
 
     Source: Titsias and Ruiz (2019), section 5 (threshold); Xiao, Rasul and Vollgraf (2017),
     section 2.

@@ -10,17 +10,17 @@ from components.registry import register
 class BinarisedMnist(BinarisedImages):
     """MNIST without labels, its 28 × 28 pixels 0 or 1.
 
-    Likelihoods of generative models are published for these data.
+    Published likelihoods of generative models refer to these data.
 
     static: each pixel of the 70,000 images was drawn once, 1 with probability equal to its
     brightness; one draw for all runs, like the file shared in the literature, but a
-    different draw from that file.  dynamic: pixels are redrawn each time a training image
-    is shown, and drawn once for a held-out image.  threshold: a pixel is 1 if its
-    brightness is above ½.  The three have different names because their likelihoods are not
-    comparable.  Splits and stand-ins are those in ``images``.  x [N, 784].
+    different draw from that file.  dynamic: pixels are redrawn each time a training image is used,
+    and drawn once for a held-out image.  threshold: a pixel is 1 if its brightness is above ½.  The
+    three have different names because their likelihoods are not comparable.  Splits and substitutes
+    are as in ``images``.  x [N, 784].
 
     Raises:
-        DataUnavailableError: MNIST is not there and ``offline`` is error.
+        DataUnavailableError: MNIST is unavailable and ``offline`` is error.
 
     Source: Salakhutdinov and Murray (2008), section 5 (static); Burda, Grosse and
     Salakhutdinov (2016), section 5 (dynamic).

@@ -1,4 +1,4 @@
-"""CIFAR-10's small colour photographs, and coloured digits in their place."""
+"""CIFAR-10's small colour photographs, or coloured digits as a substitute."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_cifar10(path: Path) -> tuple[Images, Images]:
     """Training and test images [n, 3, 32, 32] uint8 with their classes.
 
     Raises:
-        DamagedFileError: the archive lacks one of its files."""
+        DamagedFileError: the archive lacks a file."""
     with tarfile.open(path) as archive:
         parts = {
             Path(member.name).name: member for member in archive if member.name.endswith(".bin")
@@ -46,7 +46,7 @@ def read_cifar10(path: Path) -> tuple[Images, Images]:
                 content = archive.extractfile(parts[name]) if name in parts else None
                 if content is None:
                     raise DamagedFileError(
-                        f"{path}: {name} is not in it; replace it with `runner data fetch cifar10`"
+                        f"{path}: does not contain {name}; replace it with `runner data fetch cifar10`"
                     )
                 records.append(np.frombuffer(content.read(), np.uint8).reshape(-1, RECORD))
             rows = np.concatenate(records)
@@ -57,8 +57,8 @@ def read_cifar10(path: Path) -> tuple[Images, Images]:
 
 @functools.lru_cache(maxsize=1)
 def coloured_digits() -> tuple[Images, Images]:
-    """scikit-learn's digits in 28 × 28, moved by up to two pixels, ink and paper of random colours;
-    once and for all."""
+    """scikit-learn's digits in 28 × 28, shifted by up to two pixels, with random colours of ink and
+    paper; the same in all runs."""
     rng = np.random.default_rng([*b"cifar10-sim"])
 
     def colourise(images: np.ndarray) -> np.ndarray:
@@ -82,14 +82,14 @@ class Cifar10(FileOrSimulationDataset[Supervised]):
 
     Classes 0 … 9 are aeroplane, car, bird, cat, deer, dog, frog, horse, ship, lorry.  Each
     replicate takes ``n_train`` of the training images at random and the first ``n_test`` of the
-    test images, neither mirrored nor moved.  ``standardised`` makes (x − m)/s of pixels, m and s of
-    all training pixels; bounds move with them.  Where the archive cannot be had, scikit-learn's
-    digits in random colours (1,200 and 597) take their place under the name cifar10-sim with a
-    ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, 3072], colour after
+    test images, without augmentation.  ``standardised`` transforms pixels to (x − m)/s with m and s
+    of all training pixels, and the bounds accordingly.  If the archive is unavailable,
+    scikit-learn's digits in random colours (1,200 and 597) replace it under the name cifar10-sim
+    with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, 3072], colour after
     colour.
 
-    Raises DataUnavailableError (the archive cannot be had), DamagedFileError (its checksum does not
-    fit).
+    Raises DataUnavailableError (the archive is unavailable), DamagedFileError (it does not match
+    its checksum).
 
     Source: Krizhevsky (2009); Gallego (2021), section 1.3.4."""
 

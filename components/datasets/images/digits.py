@@ -1,4 +1,4 @@
-"""Handwritten digits of 8 × 8 pixels that ship with scikit-learn."""
+"""Handwritten digits of 8 × 8 pixels, shipped with scikit-learn."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ IMAGES = 1_797
 
 @register("dataset", "digits")
 class Digits(Dataset):
-    """Optical recognition of 1,797 handwritten digits of 8 × 8 pixels, ten classes; needs no
-    download.
+    """Optical recognition of 1,797 handwritten digits of 8 × 8 pixels, ten classes; no download is
+    needed.
 
     Pixels are scaled to [0, 1] (they come as 0 … 16).  A random permutation drawn from the seed
-    puts ``n_test`` images aside; training takes the first ``n_train`` of the others, so that
-    training sets of different sizes are nested and share their test images.
+    holds out ``n_test`` images; training takes the first ``n_train`` of the others, so training
+    sets of different sizes are nested and share their test images.
 
     Raises:
         ValueError: n_train + n_test exceed 1,797.
@@ -45,7 +45,7 @@ class Digits(Dataset):
         available = IMAGES - self.n_test
         if self.n_train is not None and self.n_train > available:
             raise ValueError(
-                f"n_train: only {available} of the {IMAGES} images are not test images; lower dataset.n_train or "
+                f"n_train: only {available} of the {IMAGES} images are left for training; lower dataset.n_train or "
                 "dataset.n_test"
             )
         return self

@@ -12,12 +12,12 @@ class FashionMnist(ImageDataset):
     pixels in [0, 1].
 
     Classes 0 … 9 are T-shirt, trousers, pullover, dress, coat, sandal, shirt, trainer, bag, ankle
-    boot.  Splits and files are as MNIST's, harder to tell apart.  Where they cannot be had,
-    scikit-learn's digits stand in as they do for ``mnist``, under the same name, digits-enlarged.
-    x [N, 784].
+    boot.  Splits and files are as for MNIST; the classes are harder to separate.  If the files are
+    unavailable, scikit-learn's digits replace them as for ``mnist``, under the same name,
+    digits-enlarged. x [N, 784].
 
     Raises:
-        DataUnavailableError: Fashion-MNIST is not there and ``offline`` is error.
+        DataUnavailableError: Fashion-MNIST is unavailable and ``offline`` is error.
 
     Source: Xiao, Rasul and Vollgraf (2017), section 2."""
 

@@ -19,7 +19,7 @@ from components.datasets.images.unlabelled_images import (
 )
 from components.registry import register
 
-DIGITS = 1_797  # images of scikit-learn's digits, which have no test split of their own
+DIGITS = 1_797  # images of scikit-learn's digits, which have no test split
 DIGITS_HELD_OUT = 500
 
 
@@ -30,30 +30,30 @@ class Images(UnlabelledImages):
     The sets are 8 × 8 digits that need no download, MNIST, Fashion-MNIST and Omniglot.
 
     ``binarised`` selects the data.  threshold: a pixel is 1 if its brightness is above ½.
-    dynamic: a pixel is 1 with probability equal to its brightness, redrawn each time a
-    training image is shown and drawn once for a held-out image.  static: drawn once for
-    every image, the same in all runs.  none: the brightness itself, a real value.  The
-    data's name includes the choice, because the bounds are not comparable.
+    dynamic: a pixel is 1 with probability equal to its brightness, redrawn each time a training
+    image is used and drawn once for a held-out image.  static: drawn once for every image, the same
+    in all runs.  none: the brightness itself, a real value.  The data's name includes the choice,
+    because the bounds are not comparable.
 
     For the digits, a random permutation drawn from the seed holds out ``n_test`` (null:
     500) images; the other sets have a test split, and its first ``n_test`` images are held
-    out.  ``n_train`` of the other images are drawn at random.  Where the files of a set are
-    unavailable, the digits enlarged to 28 × 28 stand in under the name digits-enlarged.
-    Classes are kept only for the colours of one figure.  x [N, pixels].
+    out.  ``n_train`` of the other images are drawn at random.  If the files of a set are
+    unavailable, the digits enlarged to 28 × 28 replace them under the name digits-enlarged. Classes
+    are kept only for the colours of one figure.  x [N, pixels].
 
     ``omniglot`` is the set of 24,345 + 8,070 images in 28 × 28 used in the literature,
-    which the user puts into the data folder.  Its substitute, under its own name, is
+    which the user copies into the data folder.  Its substitute, under its own name, is
     ``omniglot-partial``: eight of its alphabets, 4,840 images of 105 × 105 averaged over
     squares of 3.75 pixels, with drawers 1 to 15 of each character for training (3,630) and
     16 to 20 held out.  Its bounds are not comparable with published ones.
 
     Raises:
-        ValueError: more images are requested than there are digits.
-        DataUnavailableError: the files are not there and ``offline`` is error.
-        DamagedFileError: a file is there but has unexpected content.
+        ValueError: more images are requested than exist.
+        DataUnavailableError: the files are unavailable and ``offline`` is error.
+        DamagedFileError: a file has unexpected content.
 
     Source: Salakhutdinov and Murray (2008), section 5 (drawn binary pixels); Burda, Grosse
-    and Salakhutdinov (2016), section 5 (drawn anew; Omniglot in 28 × 28); Lake,
+    and Salakhutdinov (2016), section 5 (redrawn; Omniglot in 28 × 28); Lake,
     Salakhutdinov and Tenenbaum (2015).
     """
 
@@ -64,7 +64,7 @@ class Images(UnlabelledImages):
         available = DIGITS - (self.n_test or DIGITS_HELD_OUT)
         if self.set == "digits" and (self.n_train or 1) > available:
             raise ValueError(
-                f"n_train: {available} of the {DIGITS} digits are not held out; lower dataset.n_train or dataset.n_test"
+                f"n_train: only {available} of the {DIGITS} digits are for training; lower dataset.n_train or dataset.n_test"
             )
         return self
 

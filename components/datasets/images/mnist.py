@@ -1,4 +1,4 @@
-"""MNIST's handwritten digits as they are."""
+"""MNIST's handwritten digits."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Mnist(ImageDataset):
     1], ten classes.
 
     Each replicate takes ``n_train`` of the training images at random and the first ``n_test`` of
-    the test images.  Where MNIST cannot be had, scikit-learn's 8 × 8 digits enlarged to 20 × 20 in
-    the middle of 28 × 28 stand in under the name digits-enlarged (1,200 training and 597 test
+    the test images.  If MNIST is unavailable, scikit-learn's 8 × 8 digits, enlarged to 20 × 20 in
+    the middle of 28 × 28, replace it under the name digits-enlarged (1,200 training and 597 test
     images).  x [N, 784].
 
     Raises:
-        DataUnavailableError: MNIST is not there and ``offline`` is error.
+        DataUnavailableError: MNIST is unavailable and ``offline`` is error.
 
     Source: LeCun, Bottou, Bengio and Haffner (1998), section III."""
 

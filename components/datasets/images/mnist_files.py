@@ -1,5 +1,4 @@
-"""Sets of images in MNIST's four idx files, and the digits that stand in where they cannot be
-had."""
+"""Sets of images in MNIST's four idx files, and the digits that replace them if unavailable."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ Offline = Literal["simulate", "error", "always"]
 Images = tuple[np.ndarray, np.ndarray]  # [n, 28, 28] uint8, class numbers [n]
 SIDE = 28  # pixels
 DIGITS = "scikit-learn's 8 × 8 digits"
-HALF = 0.5  # pixels above it are 1 where images are binarised at a threshold
+HALF = 0.5  # threshold above which pixels of binarised images are 1
 STAND_IN_TRAIN = 1_200  # of scikit-learn's 1,797 digits; the other 597 are the test split
 
 
@@ -41,12 +40,12 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def enlarge(images: np.ndarray, side: int) -> np.ndarray:
-    """Images [n, k, k] by linear interpolation between their pixels, corners to corners, [n, side,
-    side]."""
+    """Images [n, k, k] by linear interpolation between their pixels, with aligned corners, [n,
+    side, side]."""
     k = images.shape[1]
     positions = np.arange(side) * ((k - 1) / (side - 1))
     first = np.minimum(positions.astype(int), k - 2)
-    weights = 1 - (positions - first), positions - first  # of a pixel and of the next
+    weights = 1 - (positions - first), positions - first  # weights of a pixel and of the next
     out = np.zeros((len(images), side, side))
     for i, row in enumerate(weights):
         for j, column in enumerate(weights):
@@ -55,8 +54,8 @@ def enlarge(images: np.ndarray, side: int) -> np.ndarray:
 
 
 def enlarged_digits() -> tuple[Images, Images]:
-    """scikit-learn's 8 × 8 digits, enlarged to 20 × 20 in the middle of 28 × 28 as MNIST's are:
-    training, test."""
+    """scikit-learn's 8 × 8 digits, enlarged to 20 × 20 in the middle of 28 × 28, as in MNIST:
+    training and test images."""
     pixels, classes = read_digits()
     large = enlarge(pixels.reshape(-1, 8, 8) / 16, 20).clip(0, 1)  # [1797, 20, 20]
     images = np.pad((255 * large).round().astype(np.uint8), ((0, 0), (4, 4), (4, 4)))
@@ -71,7 +70,7 @@ class IdxFiles(FilesOrStandIn):
         """Training and test images with their classes.
 
         Raises:
-            DataUnavailableError: the files cannot be had and ``offline`` is error."""
+            DataUnavailableError: the files are unavailable and ``offline`` is error."""
         paths = self.locate(setting)
         if not paths:
             return enlarged_digits()
@@ -80,8 +79,8 @@ class IdxFiles(FilesOrStandIn):
 
 
 def idx_files(folder: str, genuine: str, stand_in: str, offline: Offline) -> IdxFiles:
-    """The idx files in a folder of the data folder (training images and labels, test images and
-    labels) under the name ``genuine``, or else the digits under ``stand_in``."""
+    """The idx files in a subfolder of the data folder (training images and labels, test images and
+    labels) under the name ``genuine``, or else the digits under the name ``stand_in``."""
     paths = [
         f"{folder}/{split}-{kind}-ubyte.gz"
         for split in ("train", "t10k")
@@ -93,8 +92,8 @@ def idx_files(folder: str, genuine: str, stand_in: str, offline: Offline) -> Idx
 
 
 class ImageDataset(StandInDataset[Supervised]):
-    """A set in MNIST's files, in the folder of its own name: ``n_train`` of the training images at
-    random, the first ``n_test`` of the test images."""
+    """A set in MNIST's file format, in a folder of its name: ``n_train`` of the training images at
+    random, and the first ``n_test`` test images."""
 
     kind = "supervised"
     label_kind = "classes"
@@ -107,7 +106,7 @@ class ImageDataset(StandInDataset[Supervised]):
     n_test: Annotated[int, Field(ge=1, le=10_000)]
     offline: Offline
     batch_size: PositiveInt | None  # images per step, >= 1; null: the whole training set
-    # pixels as they are, or 1 where brighter than ½ and else 0
+    # true: pixels are 1 if brighter than ½, else 0
     binarised: Literal["none", "threshold"]
 
     def data_traits(self) -> Set[str]:
@@ -119,7 +118,7 @@ class ImageDataset(StandInDataset[Supervised]):
         return idx_files(self.name, self.name, "digits-enlarged", self.offline)
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """``StandInDataset.identity`` and the way in which pixels are binarised."""
+        """``StandInDataset.identity`` and the type of binarisation."""
         name = super().identity(data_dir, offline)
         return name if self.binarised == "none" else f"{name}-{self.binarised}"
 

@@ -26,14 +26,14 @@ TASKS = ["standard", "random background", "image background"]
 
 
 def photographs() -> list[np.ndarray]:
-    """Luma in [0, 1] of three photographs that are part of scikit-learn (a temple, a flower) and
+    """Luma in [0, 1] of three photographs shipped with scikit-learn (a temple, a flower) and
     matplotlib (G. Hopper)."""
     luma = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
     return [(photo @ luma / 255).astype(np.float32) for photo in read_photographs()]
 
 
 def patches(n: int, min_std: float, rng: np.random.Generator) -> np.ndarray:
-    """n patches [n, 28, 28] at random places of random photographs.
+    """n patches [n, 28, 28] at random positions of random photographs.
 
     The standard deviation of the pixels of each patch is ≥ min_std.
 
@@ -52,14 +52,13 @@ def patches(n: int, min_std: float, rng: np.random.Generator) -> np.ndarray:
             accepted.append(patch)
         elif tried >= 1000 * (len(accepted) + 1):
             raise ConfigMismatchError(
-                f"dataset.min_patch_std: hardly any patch has a standard deviation of {min_std}; lower it"
+                f"dataset.min_patch_std: almost no patch has a standard deviation of {min_std}; lower it"
             )
     return np.stack(accepted)
 
 
 def overlay(digit: np.ndarray, background: np.ndarray) -> np.ndarray:
-    """d + (1 − d) b: the digit's grey value is its opacity, ink hides the background and paper
-    shows it."""
+    """d + (1 − d) b: the grey value of the digit is its opacity, so ink hides the background."""
     return digit + (1 - digit) * background
 
 
@@ -68,11 +67,10 @@ class MnistVariations(StandInDataset[Supervised]):
     """Digits in three tasks: standard MNIST, on random pixels and on photographs, regenerated.
 
     Recipe of Larochelle et al., applied to MNIST: in mnist-back-rand every background pixel
-    is uniform between 0 and 255; in mnist-back-image the background is a patch taken at
-    random from black and white photographs, patches of low pixel variance being ignored.
-    How digit and background were merged is not printed; here x = d + (1 − d) b in [0, 1].
-    With 12,000 training images, errors on test images in percent, as printed and here
-    (without tuning; 3,000 test images):
+    is uniform between 0 and 255; in mnist-back-image the background is a random patch of black and
+    white photographs, without patches of low pixel variance.  The paper does not give the merging
+    of digit and background; here x = d + (1 − d) b in [0, 1].  With 12,000 training images, the
+    test errors in percent are, as published and here (without tuning; 3,000 test images):
 
         support vector machine, RBF   standard 3.0, 3.8
                                       random 14.6, 15.4 (max(d, b): 18.0)
@@ -81,17 +79,17 @@ class MnistVariations(StandInDataset[Supervised]):
                                       random 20.0, 21.3 (max(d, b): 23.6)
                                       image 27.4, 27.0
 
-    Their 20 photographs were never published: three that ship with scikit-learn and
-    matplotlib stand in, hence the name mnist-variations-regenerated.
+    Their 20 photographs were never published; three photographs shipped with scikit-learn and
+    matplotlib replace them, hence the name mnist-variations-regenerated.
 
     Each replicate draws 3 · n_train different training digits, one label each, and fresh
-    backgrounds for them; the test digits of every task are those in MNIST's own test split,
-    with backgrounds that depend only on ``test_seed``.  Rows are grouped by task.  Where
-    MNIST is unavailable, scikit-learn's 8 × 8 digits enlarged to 20 × 20 stand in under the
-    name digits-variations (at most 400 training and 597 test digits per task).
+    backgrounds for them; the test digits of every task come from MNIST's test split, with
+    backgrounds that depend only on ``test_seed``.  Rows are grouped by task.  If MNIST is
+    unavailable, scikit-learn's 8 × 8 digits enlarged to 20 × 20 replace it under the name
+    digits-variations (at most 400 training and 597 test digits per task).
 
     Raises:
-        DataUnavailableError: MNIST is not there and ``offline`` is error.
+        DataUnavailableError: MNIST is unavailable and ``offline`` is error.
 
     Source: Larochelle, Erhan, Courville, Bergstra & Bengio (2007), section 3.1; Boustati
     (2021), sections 3.5.1 and A.1.1.

@@ -22,20 +22,20 @@ WHOLE = "omniglot/chardata.mat"
 ADDRESS = "https://github.com/yburda/iwae/raw/master/datasets/OMNIGLOT/chardata.mat"
 IN_WHOLE = {"data": 24_345, "testdata": 8_070}  # images of the training and of the test split
 PARTS = ("omniglot/images_background_small1.zip", "omniglot/images_background_small2.zip")
-DRAWERS_IN_TRAINING = 15  # of the 20 who drew each character
+DRAWERS_IN_TRAINING = 15  # of the 20 drawers of each character
 
 
 def average_pixels(images: np.ndarray, side: int) -> np.ndarray:
-    """Images [n, k, k] in [0, 1] as means over the squares of a grid, pixels on its lines shared by
+    """Average images [n, k, k] in [0, 1] over the squares of a grid, with boundary pixels shared by
     area, [n, side, side]."""
     k = images.shape[1]
     edges = np.arange(side + 1) * (k / side)
     pixel = np.arange(k)
     begin = np.maximum(edges[:-1, None], pixel)
     end = np.minimum(edges[1:, None], pixel + 1)
-    # of each pixel in each cell [side, k]
+    # share of each pixel in each cell [side, k]
     share = (np.clip(end - begin, 0, None) * (side / k)).astype(np.float32)
-    # except for rounding they are in [0, 1]
+    # in [0, 1] up to rounding
     return (share @ images.astype(np.float32) @ share.T).clip(0, 1)
 
 
@@ -44,7 +44,7 @@ def read_whole(path: Path) -> tuple[Images, Images]:
     alphabets.
 
     Raises:
-        DamagedFileError: it does not hold 24,345 and 8,070 images of 28 × 28."""
+        DamagedFileError: the file does not contain 24,345 and 8,070 images of 28 × 28."""
     from scipy.io import loadmat
 
     try:
@@ -58,7 +58,7 @@ def read_whole(path: Path) -> tuple[Images, Images]:
         ]
     except (ValueError, LookupError, OSError, NotImplementedError, TypeError) as error:
         raise DamagedFileError(
-            f"{path}: not the file it should be ({error}); replace it by {ADDRESS}"
+            f"{path}: unexpected content ({error}); replace it by {ADDRESS}"
         ) from None
     for (images, labels), expected in zip(parts, IN_WHOLE.values(), strict=True):
         if (
@@ -68,13 +68,13 @@ def read_whole(path: Path) -> tuple[Images, Images]:
             or images.max() > 1
         ):
             raise DamagedFileError(
-                f"{path}: {expected:,} images in [0, 1] are expected in it; replace it by {ADDRESS}"
+                f"{path}: must contain {expected:,} images in [0, 1]; replace it by {ADDRESS}"
             )
     return parts[0], parts[1]
 
 
 def read_parts(paths: tuple[Path, ...]) -> tuple[Images, Images]:
-    """Lake's images from several archives, each once, in path order.
+    """Lake's images from several archives, without duplicates, in path order.
 
     Images are means over 3.75 × 3.75 pixels, ink 1, with the numbers of their alphabets.
     Drawers 1 to 15 of each character are the training split, 16 to 20 the test split.
@@ -99,7 +99,7 @@ def read_parts(paths: tuple[Path, ...]) -> tuple[Images, Images]:
 
 @cache
 def _whole(data_dir: Path) -> Path | None:
-    """Path of the complete set, None if absent; looked up once per process, as other files."""
+    """Path of the complete set, None if absent; looked up once per process, like other files."""
     return find(data_dir, WHOLE)
 
 
@@ -107,8 +107,8 @@ def _whole(data_dir: Path) -> Path | None:
 class OmniglotFiles:
     """Omniglot as used in the literature, Lake's two small background sets, or the digits.
 
-    The first has its own name and the second is omniglot-partial.  The first is read from
-    the data folder and never downloaded: its checksum is unknown, so its shape is checked.
+    The background sets have the name omniglot-partial.  The full set is read from the data folder
+    and never downloaded; its checksum is unknown, so its shape is checked.
     """
 
     genuine: Literal["omniglot", "omniglot-partial"]
@@ -126,26 +126,27 @@ class OmniglotFiles:
         )
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``images`` would give; may download the partial set.
+        """The name of the data that ``images`` returns; may download the partial set.
 
         Raises:
-            DataUnavailableError: the set cannot be had and ``offline`` is error."""
+            DataUnavailableError: the set is unavailable and ``offline`` is error."""
         if self.genuine == "omniglot" and self.offline != "always":
             if _whole(Path(data_dir)) is not None:
                 return "omniglot"
             if self.offline == "error":
                 raise DataUnavailableError(
-                    f"{WHOLE}: not in {Path(data_dir)}, and it is never downloaded; put it there from {ADDRESS}, or take eight "
-                    "alphabets of it, dataset.set=omniglot-partial"
+                    f"{WHOLE}: not in {Path(data_dir)}, and not available for download; copy it "
+                    f"there from {ADDRESS}, or use eight of its alphabets, "
+                    "dataset.set=omniglot-partial"
                 )
         return self._partial.identity(data_dir, offline)
 
     def images(self, setting: Setting) -> tuple[Images, Images]:
-        """Training and test images [n, 28, 28] in [0, 1] with alphabets, or the digits as they come
-        (uint8); a substitute that was not requested is announced.
+        """Training and test images [n, 28, 28] in [0, 1] with alphabets, or the raw digits (uint8);
+        warns about a substitute that was not requested.
 
         Raises:
-            DataUnavailableError: the set cannot be had and ``offline`` is error."""
+            DataUnavailableError: the set is unavailable and ``offline`` is error."""
         name = self.identity(setting.data_dir, setting.offline)
         archive = _whole(Path(setting.data_dir))
         if name == "omniglot" and archive is not None:

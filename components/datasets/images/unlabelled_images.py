@@ -22,14 +22,14 @@ BinarisationMode = Literal["static", "dynamic", "threshold", "none"]
 # training and held-out images [n, H, W] in [0, 1], classes of the latter
 Split = tuple[Tensor, Tensor, Tensor]
 
-# seed of the static draw: like one file, the same for every seed of a run
+# seed of the static draw, the same for every seed of a run, like a file
 STATIC = 784
 
 
 class UnlabelledImages(Dataset[Unlabelled]):
-    """Images without labels; a subclass says where they come from.
+    """Images without labels; a subclass defines their source.
 
-    ``static`` draws from the images in the order of their files, before any are chosen: an image
+    ``static`` binarises all images in the order of their files before any selection, so an image
     has the same binary pixels in every run."""
 
     kind = "unlabelled"
@@ -66,16 +66,16 @@ class UnlabelledImages(Dataset[Unlabelled]):
         return {"latent_variable": (now, default)} if asking else {}
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
+        """The name of the data that ``load`` uses; may download them.
 
         Raises:
-            DataUnavailableError: the files cannot be had and ``offline`` is error."""
+            DataUnavailableError: the files are unavailable and ``offline`` is error."""
         files = self.source()
         name = "digits" if files is None else files.identity(data_dir, offline)
         return name if self.binarised == "none" else f"{name}-{self.binarised}"
 
     def _binarise_if_static(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """The images as they are, or where they are ``static`` as they were drawn once."""
+        """The images, with the fixed binary draw if they are ``static``."""
         if self.binarised != "static":
             return images
         return (torch.rand(images.shape, generator=generator) < images).to(images.dtype)
@@ -133,7 +133,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
 
 
 class BinarisedImages(UnlabelledImages):
-    """One set in MNIST's files, with pixels 0 or 1."""
+    """One set in MNIST's file format, with pixels 0 or 1."""
 
     folder: ClassVar[str]
     binarised: Literal["static", "dynamic", "threshold"]

@@ -1,7 +1,6 @@
-"""Densities of the Inference Gym's targets over unconstrained θ, written out from their
-mathematics.
+"""Densities of the Inference Gym's targets over unconstrained θ, implemented from their equations.
 
-``TARGETS`` makes one from the data of its file."""
+``TARGETS`` builds a density from the data of its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Brownian motion observed with noise in two windows, its two scales known or not."""
+"""A Brownian motion observed with noise in two windows, with known or unknown scales."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from components.datasets.named_target import NamedTarget, Variable, joint_target
 from components.maths.bijectors import POSITIVE
 
-WIDTH = 2.0  # of log s and of log r, a priori
+WIDTH = 2.0  # prior sd of log s and log r
 
 
 def log_normal(scale: Tensor, centre: float, width: float) -> Tensor:
@@ -21,7 +21,7 @@ def log_normal(scale: Tensor, centre: float, width: float) -> Tensor:
 
 
 def brownian_motion(data: dict[str, Any], like: Tensor) -> NamedTarget:
-    """x_1 ~ N(0, s²), x_t ~ N(x_{t−1}, s²), y_t ~ N(x_t, r²) where observed; s and r given, or
+    """x_1 ~ N(0, s²), x_t ~ N(x_{t−1}, s²), y_t ~ N(x_t, r²) where observed; s and r are given, or
     ~ LogNormal(0, 2²)."""
     y = like.new_tensor([math.nan if v is None else v for v in data["observed"]])
     seen = ~y.isnan()

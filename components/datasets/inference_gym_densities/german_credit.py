@@ -12,7 +12,7 @@ from torch.nn.functional import logsigmoid
 from components.datasets.named_target import NamedTarget, Variable, joint_target
 from components.maths.bijectors import POSITIVE
 
-SHAPE = 0.5  # of the Gamma priors of scales, and their rate
+SHAPE = 0.5  # shape and rate of the Gamma priors of scales
 
 
 def _read_rows(data: dict[str, Any], like: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Answers of 400 students to 100 questions, some of them missing."""
+"""Answers of 400 students to 100 questions, with missing answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEAN = 0.75  # prior mean of the mean ability
 def item_response(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """P(student i answers question j) = σ(m + a_i − d_j), m ~ N(¾, 1), a_i and d_j ~ N(0, 1)."""
     shape = (max(data["student"]) + 1, max(data["question"]) + 1)
-    # ±1 where student i has answered question j rightly or wrongly, 0 where no answer is known
+    # ±1 for a correct or wrong answer of student i to question j, 0 if missing
     sign = like.new_zeros(shape)
     sign[data["student"], data["question"]] = 2 * like.new_tensor(data["correct"]) - 1
     answered = sign.abs()

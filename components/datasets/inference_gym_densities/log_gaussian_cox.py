@@ -1,4 +1,4 @@
-"""Counts at 100 places whose log intensity is a Gaussian process with unknown scales."""
+"""Counts at 100 places, with a Gaussian process with unknown scales as log intensity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def log_gaussian_cox(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """f ~ GP(m, a² Matérn-3/2(‖·‖/l)), y_i ~ Poisson(e_i exp f_i), log a ~ N(−1, ½²), log l ~ N(−1,
     1), m the mean of log y_i − log e_i.
 
-    Samplers move the whitened process v ~ N(0, I), f = m + L v with the Cholesky factor L."""
+    Samplers use the whitened process v ~ N(0, I), f = m + L v with the Cholesky factor L."""
     x, extents, counts = (like.new_tensor(data[k]) for k in ("locations", "extents", "counts"))
     distance = torch.cdist(x, x)
     mean = (counts.log() - extents.log()).mean()

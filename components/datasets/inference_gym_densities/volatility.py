@@ -1,4 +1,4 @@
-"""Stochastic volatility of daily returns, its level, persistence and noise unknown."""
+"""Stochastic volatility of daily returns, with unknown level, persistence and noise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def volatility(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """x_1 ~ N(μ, σ²/(1 − φ²)), x_t ~ N(μ + φ (x_{t−1} − μ), σ²), y_t ~ N(0, exp x_t);
     (φ + 1)/2 ~ Beta(20, 1.5), μ ~ Cauchy(0, 5), σ ~ half-Cauchy(0, 2).
 
-    Samplers move the standardised noise z = ε/σ, not x."""
+    Samplers use the standardised noise z = ε/σ instead of x."""
     y = like.new_tensor(data["centered_returns"])
     log_square = y.square().clamp_min(1e-12).log()
 

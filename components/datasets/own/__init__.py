@@ -1,1 +1,1 @@
-"""Data sets that are files of the user's own."""
+"""Data sets from users' own files."""

@@ -1,4 +1,4 @@
-"""Class labels of a user's table: their names, order and numbers."""
+"""Class labels of a user's table: names, order and numbers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from pydantic import BeforeValidator
 from components.datasets.own.text_table import TextTable
 from components.errors import ConfigMismatchError
 
-MOST_LEVELS = 30  # different texts that a column of inputs may hold: one input for each
+MOST_LEVELS = 30  # distinct texts allowed in an input column, which become one input each
 
 
 def parse_classes(value: object) -> int | tuple[str, ...]:
-    """Names of classes from a list of them or from the ends of a range, 1-12; or the number C of
-    the labels 0 … C − 1.
+    """Parse class names from a list or a range, 1-12; or the number C of labels 0 … C − 1.
 
     Raises:
-        ValueError: it is none of these, or a name occurs twice.
+        ValueError: the value has another form, or a name occurs twice.
     """
     if type(value) is int and value > 1:
         return value
@@ -30,8 +29,8 @@ def parse_classes(value: object) -> int | tuple[str, ...]:
     names = tuple(map(str, listed)) if isinstance(listed, list | tuple | range) else ()
     if len(set(names)) < max(2, len(names)):
         raise ValueError(
-            "classes: must be a list of different names, [cat, dog], a range of labels, 1-12, or the number of the labels "
-            f"0, 1, …, at least two, not {value!s:.60}"
+            "classes: must be a list of distinct names, [cat, dog], a range of labels, 1-12, or "
+            f"the number of labels 0, 1, …, at least 2, not {value!s:.60}"
         )
     return names
 
@@ -40,22 +39,22 @@ ClassList = Annotated[int | tuple[str, ...], BeforeValidator(parse_classes)]
 
 
 def name_classes(given: ClassList | None) -> list[str]:
-    """Names of the given classes in their order."""
+    """Names of the given classes, in order."""
     return [*map(str, range(given) if isinstance(given, int) else given or ())]
 
 
 def class_labels(
     table: TextTable, names: Sequence[str], binary: bool, given: ClassList | None = None
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Class numbers [N, T], −1 where a cell is missing, and the classes in order: the ``given``
-    ones, else numbers by size, else texts by alphabet.
+    """Class numbers [N, T], −1 for missing cells, and the classes in order: the ``given`` ones,
+    else numbers by size, else texts alphabetically.
 
     All tasks have the same classes.
 
     Raises:
-        ConfigMismatchError: fewer than two classes, more than two where two are asked for,
-            numbers with fractions, or as many classes as hardly any label is seen twice; or a
-            label is not among the given ones, or none is 0 and only their number is given."""
+        ConfigMismatchError: fewer than two classes, more than two for binary labels, fractional
+            numbers, or mostly unique labels; a label is not among the given ones, or no label is 0
+            when only their number is given."""
     columns = [table.column(name, "targets") for name in names]
     cells = [cell for column in columns for cell in column if cell is not None]
     values = {text: table.number(text) for text in dict.fromkeys(cells)}
@@ -69,7 +68,7 @@ def class_labels(
     )
     if isinstance(given, int) and cells and 0 not in numbers:
         raise ConfigMismatchError(
-            f"dataset.classes={given}: no label of {','.join(names)} is 0, so that they may count from 0 or from 1; set "
+            f"dataset.classes={given}: no label of {','.join(names)} is 0, so labels may start at 0 or 1; set "
             f"dataset.classes=0-{given - 1} or 1-{given}"
         )
     return numbers.T, classes
@@ -78,10 +77,10 @@ def class_labels(
 def _find_places(
     table: TextTable, names: str, classes: Sequence[str], values: Mapping[str, float | None]
 ) -> dict[str, int]:
-    """Places of labels among the classes.
+    """Indices of labels among the classes.
 
     Raises:
-        ConfigMismatchError: a label is not among them.
+        ConfigMismatchError: a label is not among the classes.
     """
     place = {text: i for i, text in enumerate(classes)}
     by_number = {table.number(text): i for text, i in place.items()} | {None: -1}  # 7.0 is 7
@@ -89,7 +88,7 @@ def _find_places(
     if unknown := [text for text in values if place[text] < 0]:
         raise ConfigMismatchError(
             f"dataset.classes: {names} holds {unknown[0]!r}, which is not among the {len(classes)} classes "
-            f"({classes[0]}, …, {classes[-1]}); name it in its place, as [cat, dog] or 1-{len(classes)}"
+            f"({classes[0]}, …, {classes[-1]}); list all classes in order, such as [cat, dog] or 1-{len(classes)}"
         )
     return place
 
@@ -101,36 +100,35 @@ def _sort_classes(values: Mapping[str, float | None]) -> list[str]:
 
 
 def _describe_same_classes(classes: Sequence[str], numbers: Mapping[str, float | None]) -> str:
-    """Describe two classes of one number, or texts that differ in capitals only; "": there are
-    none."""
+    """Describe two classes with the same number, or texts that differ only in case; "" if none."""
     seen: dict[object, str] = {}
     for text in classes:
         same = seen.setdefault(numbers.get(text, text.casefold()), text)
         if same != text:
-            fault = "are one number" if numbers else "differ in capitals only"
-            remedy = "mark both as texts, as c1" if numbers else "name both in dataset.classes"
-            return f"classes {same} and {text} {fault}; write it in one way, or {remedy}"
+            fault = "are the same number" if numbers else "differ only in case"
+            remedy = "mark both as texts, such as c1" if numbers else "list both in dataset.classes"
+            return f"classes {same} and {text} {fault}; use one spelling, or {remedy}"
     return ""
 
 
 def _describe_class_error(
     classes: Sequence[str], values: Mapping[str, float | None], n_labels: int, binary: bool
 ) -> str:
-    """Describe the error in classes by their numbers (None: a text is no class); "": no error."""
+    """Describe the error in classes from their numbers (None: a text); "" if there is no error."""
     by_size = None not in values.values()
     if same := _describe_same_classes(classes, values if by_size else {}):
         return same
     if len(classes) < 2 or (binary and len(classes) > 2):
         class_list = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
-        mend = "name other columns" if len(classes) < 2 else "set dataset.labels=classes"
-        requirement = "two are asked for" if binary else "two or more are needed"
+        mend = "choose other columns" if len(classes) < 2 else "set dataset.labels=classes"
+        requirement = "must be two" if binary else "must be at least two"
         return f"{len(classes)} classes ({class_list}), {requirement}; {mend}"
     for text in classes:
         if (values[text] or 0) % 1:
-            return f"{text} is a number with a fraction, no class; set dataset.labels=real"
+            return f"{text} is a fractional number, not a class; set dataset.labels=real"
     if 2 * len(classes) > n_labels > 2 * MOST_LEVELS:
         return (
-            f"{len(classes)} classes of {n_labels} labels, most seen once; name another "
-            "column, set dataset.labels=real, or give the classes of a network in dataset.classes"
+            f"{len(classes)} classes among {n_labels} labels, mostly unique; choose another "
+            "column, set dataset.labels=real, or list the classes of a network in dataset.classes"
         )
     return ""

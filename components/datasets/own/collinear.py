@@ -1,21 +1,21 @@
-"""Columns that others of a table determine."""
+"""Collinear columns of a table."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-TOLERANCE = 1e-3  # 1 − R² of a column on those before it, below which it is reported
-SHARE = 0.05  # a standardised weight below which a column plays no part in it
-MOST = 300  # columns; above this number only pairs are compared
+TOLERANCE = 1e-3  # 1 − R² on the preceding columns, below which a column is reported
+SHARE = 0.05  # smallest standardised weight of a column that is reported
+MOST = 300  # columns; with more, only pairs are compared
 
 
 def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:
-    """Columns of X [N, D] with 1 − R² < tolerance in a regression on the columns before them.
+    """Columns of X [N, D] with 1 − R² < tolerance in a regression on the preceding columns.
 
-    Return a mapping from each such column to the others.  Rows with a missing number, and
-    constant columns, do not count.  Where there are too few rows for all columns jointly, a
-    column is compared with one other column at a time.
+    Return a mapping from each such column to the others.  Rows with a missing number, and constant
+    columns, are left out.  With too few rows for a joint regression, a column is compared with one
+    other column at a time.
     """
     rows = X[~X.isnan().any(1)].double()
     away = rows - rows.mean(0)
@@ -44,7 +44,7 @@ def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:
 
 
 def name_collinear(X: Tensor, names: list[str], most: int = 5) -> str:
-    """Each collinear column with those that determine it, as one line of facts; "" if none."""
+    """Each collinear column with the columns that determine it, on one line; "" if none."""
     pairs = collinear(X)
     descriptions = [
         f"{names[j]} with {', '.join(names[i] for i in others[:most])}"

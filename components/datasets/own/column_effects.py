@@ -1,5 +1,5 @@
-"""Coefficients of a linear model of the user's own table, of a standard deviation and of a unit of
-each column."""
+"""Coefficients of a linear model of a user's table, per standard deviation and per unit of each
+column."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from components.metrics.structural.coefficients import coefficient_table, effect
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_SCORED = 40  # columns; only the table has more
+MOST_SCORED = 40  # columns with scores; the table has all
 
 
 class ColumnUnits(NamedTuple):
-    """``Selects`` where every column is in."""
+    """``Selects`` with all columns included."""
 
-    # for a parameter, the units of its column that raise the linear predictor by it
+    # for each parameter, the units of its column per unit of the linear predictor
     units: dict[str, float]
     inclusion: dict[str, float]
     positive: dict[str, float]
@@ -27,8 +27,8 @@ class ColumnUnits(NamedTuple):
 
 
 def parameter_columns(posterior: object, columns: list[str], classes: list[str]) -> dict[str, int]:
-    """Places of the columns by the names of coefficients, x1 … xD or x1/0 … of the first class;
-    empty: it is no such model."""
+    """Indices of columns by names of coefficients, x1 … xD or x1/0 … of the first class; empty for
+    other models."""
     if (
         not isinstance(posterior, HoldsDraws)
         or posterior.log_weights is not None
@@ -44,7 +44,8 @@ def parameter_columns(posterior: object, columns: list[str], classes: list[str])
 
 
 def parameter_label(parameter: str, columns: list[str], classes: list[str]) -> str:
-    """The column, and the class where each has coefficients, in place of x1 and x1/0."""
+    """The name of the column, and of the class if coefficients depend on it, instead of x1 and
+    x1/0."""
     name, _, number = parameter.partition("/")
     column = columns[int(name[1:]) - 1] if name != "intercept" else name
     return f"{column}/{classes[int(number)]}" if number else column
@@ -58,8 +59,8 @@ def _units(places: dict[str, int], scale: Tensor, label_scale: float) -> ColumnU
 def per_unit_scores(
     posterior: object, columns: list[str], classes: list[str], scale: Tensor, label_scale: float
 ) -> dict[str, float]:
-    """``per_unit`` and ``per_unit_sd`` of the coefficients of standardised columns, by the names of
-    these."""
+    """``per_unit`` and ``per_unit_sd`` of the coefficients of standardised columns, by column
+    name."""
     places = parameter_columns(posterior, columns, classes)
     if not isinstance(posterior, HoldsDraws) or not places or len(places) > MOST_SCORED:
         return {}
@@ -73,9 +74,9 @@ def per_unit_scores(
 def effect_table(
     posterior: object, columns: list[str], classes: list[str], scale: Tensor, label_scale: float
 ) -> dict[str, pd.DataFrame]:
-    """A line for each parameter, coefficients by the names of their columns: mean, sd and central
-    95 % as the model has them, of a standard deviation of a standardised column and label, and the
-    same of a unit of the column in units of the label."""
+    """A row for each parameter, with coefficients named by column: mean, sd and central 95 %
+    interval in the model's units (standard deviations of standardised columns and labels), and the
+    same per unit of the column in units of the label."""
     places = parameter_columns(posterior, columns, classes)
     if not isinstance(posterior, HoldsDraws) or not places:
         return {}

@@ -1,5 +1,4 @@
-"""Columns of a user's table, read as texts and encoded as numbers: each guess is reported, each
-bad cell is named."""
+"""Encoding of a user's text columns as numbers; interpretations and bad cells are reported."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ class EncodedColumn(NamedTuple):
 
     @property
     def taken_for(self) -> str:
-        """Interpretation of the column, in words."""
+        """Description of the column's interpretation."""
         parts = f" ({', '.join(self.column.parts)})" if self.column.parts else ""
         levels = f"{len(self.column.levels)} " if self.column.levels else ""
         return f"{levels}{self.column.type}{parts}"
@@ -38,16 +37,16 @@ class EncodedColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnRules:
-    """Keys of the dataset about columns of inputs, and the training rows."""
+    """Dataset keys for input columns, and the training rows."""
 
     kept: NDArray[np.int64]
     gaps: GapRule = "error"
     dates: Dates | None = None
-    indicators: list[Array] = field(default_factory=list)  # of gaps in the columns so far
+    indicators: list[Array] = field(default_factory=list)  # gap indicators of the columns so far
 
     def add_indicator(self, gaps: Array) -> bool:
-        """True if training rows have gaps, and not those of an earlier column: equal indicators
-        would depend on each other."""
+        """True if training rows have gaps that differ from an earlier column's: equal indicators
+        would be collinear."""
         learnt = gaps[self.kept]
         is_new = learnt.any() and not any((learnt == other).all() for other in self.indicators)
         self.indicators.append(learnt)
@@ -55,24 +54,24 @@ class ColumnRules:
 
 
 def encode(table: TextTable, name: str, rules: ColumnRules) -> EncodedColumn:
-    """A column of inputs: numbers where every cell is one, dates, else 1 for the text of a row and
-    0 for the others.
+    """Encode an input column as numbers, dates, or indicators of its texts.
 
-    The first text of the alphabet is the one that others are compared with, and has no input: with
-    one for each, and an intercept, inputs would depend on each other. A cell that is no number in a
-    column where nine in ten are, one in ten texts, or in the first row only, is a mistake, not a
-    text.  With ``gaps: impute`` a gap has the medians of the training rows and an indicator; among
-    texts it is the text "missing", or the most frequent one where no training row has a gap.
+    The alphabetically first text is the reference level and has no input, because with all levels
+    and an intercept the inputs would be collinear.  A non-numeric cell is an error, not a text, in
+    a column in which nine in ten cells are numbers, if it is the only text among ten distinct
+    values, or only in the first row.  With ``gaps: impute`` a gap gets the medians of the training
+    rows and an indicator; among texts it becomes the text "missing", or the most frequent one if no
+    training row has a gap.
 
     Raises:
-        ConfigMismatchError: no training row has a value, one is no number among numbers, there are
-            too many different texts, or dates without ``dates`` or with two readings."""
+        ConfigMismatchError: no training row has a value, a cell among numbers is not a number,
+            there are too many distinct texts, or dates are ambiguous or lack ``dates``."""
     cells = table.column(name, "inputs")
     texts = [cell for cell in cells if cell is not None]
     learnt = Counter(filter(None, (cells[row] for row in rules.kept)))
     if not learnt:
         raise ConfigMismatchError(
-            f"{table.file}: {name} has no value in a training row; name it in dataset.exclude"
+            f"{table.file}: {name} has no value in the training rows; add it to dataset.exclude"
         )
     numbers = {text: table.number(text) for text in {*texts}}
     column = _find_type(table, name, texts, numbers, rules)
@@ -90,7 +89,7 @@ def encode(table: TextTable, name: str, rules: ColumnRules) -> EncodedColumn:
 def _fill_gaps(
     column: InputColumn, values: Array, gaps: Array, rules: ColumnRules, usual: str
 ) -> EncodedColumn:
-    """A column with the inputs of its gaps, among texts those of the ``usual`` one."""
+    """A column with its gaps filled, among texts with the ``usual`` one."""
     if rules.gaps not in ("impute", "keep"):
         return EncodedColumn(column, values)
     fill = np.full(values.shape[1], np.nan)
@@ -106,7 +105,7 @@ def _fill_gaps(
 def _to_values(
     column: InputColumn, cells: Sequence[str | None], numbers: Mapping[str, float | None]
 ) -> Array:
-    """Inputs of the cells [N, k], NaN in gaps."""
+    """Inputs of the cells [N, k], NaN for gaps."""
     k = column.n_inputs
     rows: Sequence[object] = [numbers.get(cell or MISSING) for cell in cells]
     if column.levels or column.parts:
@@ -117,7 +116,7 @@ def _to_values(
 
 
 def _select_parts(column: InputColumn, values: Array, kept: NDArray[np.int64]) -> EncodedColumn:
-    """Parts of dates that vary in the training rows, or the first."""
+    """Parts of dates that vary in the training rows, or the first part."""
     varied = np.nanmin(values[kept], 0) < np.nanmax(values[kept], 0)
     varied[0] |= not varied.any()
     parts = tuple(np.array(PARTS)[varied].tolist())
@@ -131,9 +130,9 @@ def _find_type(
     numbers: Mapping[str, float | None],
     rules: ColumnRules,
 ) -> InputColumn:
-    """Type of a column by its texts, and the numbers that these are.
+    """Type of a column, and its numbers.
 
-    Raises ConfigMismatchError."""
+    Raises ConfigMismatchError for mixed types."""
     bad = [text for text in texts if numbers[text] is None]
     if not bad:
         words = {text.lower() for text in texts}
@@ -143,9 +142,9 @@ def _find_type(
         if len(forms) > 1 or rules.dates is None:
             remedy = "set dataset.dates=days (since 1970), parts (year, month, weekday) or texts"
             if len(forms) > 1:
-                remedy = "which can be read in two ways: write 2011-01-31, set dataset.dates=texts"
+                remedy = "which is ambiguous: write 2011-01-31, set dataset.dates=texts"
             raise ConfigMismatchError(
-                f"{place}: {name} is {bad[0]!r}, a date; {remedy}, or name the column in dataset.exclude"
+                f"{place}: {name} is {bad[0]!r}, a date; {remedy}, or add the column to dataset.exclude"
             )
         return InputColumn(
             name, "dates", (), forms[0], ("days",) if rules.dates == "days" else PARTS
@@ -155,30 +154,32 @@ def _find_type(
 
 
 def _check_texts(table: TextTable, name: str, texts: Sequence[str], bad: Sequence[str]) -> None:
-    """Raises ConfigMismatchError: a column of texts is one of numbers with mistakes, the ``bad``
-    texts, or there are too many."""
+    """Raise ConfigMismatchError for a column of numbers with mistakes, the ``bad`` texts, or with
+    too many texts."""
     distinct = {*texts}
     few = 10 * len(bad) <= len(texts) or 10 * len({*bad}) <= len(distinct)
     is_unit = bad == texts[:1] and len(texts) > 2
     if few or is_unit or all(map(table.hint, bad)):
-        others = " as the others are" * (len(bad) < len(texts))
+        others = ", unlike the others" * (len(bad) < len(texts))
         raise ConfigMismatchError(
-            f"{table.where(table.cells[name].index(bad[0]))}: {name} is {bad[0]!r}, no number{others}; repair it, add it to "
-            f"dataset.missing, or name the column in dataset.exclude{table.hint(bad[0])}"
+            f"{table.where(table.cells[name].index(bad[0]))}: {name} is {bad[0]!r}, not a "
+            f"number{others}; correct it, add it to dataset.missing, or add the column to "
+            f"dataset.exclude{table.hint(bad[0])}"
         )
     if len(distinct) > MOST_LEVELS:
         raise ConfigMismatchError(
-            f"dataset.inputs: {name} holds {len(distinct)} different texts, at most {MOST_LEVELS} become inputs; name "
-            "it in dataset.exclude, or make numbers of it"
+            f"dataset.inputs: {name} has {len(distinct)} distinct texts, but at most {MOST_LEVELS} "
+            "can become inputs; add it to dataset.exclude, or convert it to numbers"
         )
 
 
 def check_gaps(table: TextTable, name: str, gaps: GapRule) -> None:
-    """Raises ConfigMismatchError: some cells of a column of inputs are missing, and refused."""
+    """Raise ConfigMismatchError if cells of an input column are missing and gaps are not
+    allowed."""
     cells = table.column(name, "inputs")
     if gaps == "error" and None in cells and any(cells):
         more = f" (and {cells.count(None) - 1:,} more)" * (cells.count(None) > 1)
         raise ConfigMismatchError(
-            f"{table.where(cells.index(None))}: {name} is missing{more}; set dataset.gaps=impute or drop, fill it, or "
-            "name the column in dataset.exclude"
+            f"{table.where(cells.index(None))}: {name} is missing{more}; set dataset.gaps=impute "
+            "or drop, fill it, or add the column to dataset.exclude"
         )

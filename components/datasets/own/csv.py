@@ -1,4 +1,4 @@
-"""A table of one's own: rows of a CSV or Parquet file."""
+"""A user's own table: rows of a CSV or Parquet file."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ LABEL_ADVICE = "add it to dataset.missing, or set dataset.labels to binary or cl
 
 Indices = NDArray[np.int64]
 MOST_CLASSES: dict[Target, float] = {"real": 0, "binary": 2, "classes": np.inf}  # by labels
-# y [N, T], the mask of observed labels, the names of tasks, mean and sd of real labels, classes
+# y [N, T], mask of observed labels, names of tasks, mean and sd of real labels, classes
 Labels = tuple[Tensor, Tensor, list[str], tuple[Tensor, Tensor] | None, list[str]]
 
 
 class UsableTable(NamedTuple):
-    """A table without faults."""
+    """A validated table."""
 
     table: TextTable
     columns: dict[str, EncodedColumn]  # of inputs
@@ -64,25 +64,24 @@ class UsableTable(NamedTuple):
 class Csv(OwnFile[Supervised | Unlabelled]):
     """A user's table: rows of a CSV file with column names in its first line, or of Parquet.
 
-    Every column of ``targets`` is a task, and a missing cell an unobserved label; or
-    ``task`` names the column that gives the task of a row's only label; without ``targets``
-    rows have no labels, and their distribution is learnt.  ``labels`` is the type of the
-    labels, by which models are chosen: real, binary or classes.  ``classes`` names the classes
-    in a network's order, also those that the file lacks (1-12: the labels 1 … 12; a number C: 0 … C − 1,
-    if a label is 0).  Input columns hold
-    numbers, true or false, or at most 30 texts (an input for each but the first); the
-    interpretation of each column is shown.  Test rows are selected by the column ``split``
-    (cells train and test), by the column ``fold`` (replicate r is tested on the r-th fold),
-    or at random.  Inputs and real labels are standardised by the training rows, as in the
-    built-in sets, and scores are in standardised units; with ``standardise: false`` both
-    stay in the units of the columns, ``bounds`` are the limits of the inputs and
-    ``image_shape`` declares each row an image.  x [N, D], y [N, T].
+    Every column of ``targets`` is a task, and a missing cell an unobserved label; or ``task`` names
+    the column with the task of a row's single label; without ``targets`` rows have no labels, and
+    their distribution is learnt.  ``labels`` is the type of the labels, which determines the
+    compatible models: real, binary or classes.  ``classes`` lists the classes in a network's order,
+    including classes that do not occur in the file (1-12: the labels 1 … 12; a number C: 0 … C − 1,
+    if a label is 0).  Input columns hold numbers, true or false, or at most 30 texts (one input for
+    each except the first); the interpretation of each column is reported.  Test rows are selected
+    by the column ``split`` (cells train and test), by the column ``fold`` (replicate r is tested on
+    the r-th fold), or at random.  Inputs and real labels are standardised by the training rows, as
+    in the built-in sets, and scores are in standardised units; with ``standardise: false`` both
+    keep the units of the columns, ``bounds`` are the limits of the inputs, and ``image_shape``
+    declares that each row is an image.  x [N, D], y [N, T].
 
     Raises:
-        DataUnavailableError: no such file.
+        DataUnavailableError: the file does not exist.
         DamagedFileError: the file is not a table.
-        ConfigMismatchError: a column that is not there, a cell that cannot be used, classes
-            that do not fit ``labels``, a split that leaves nothing, or more replicates than folds.
+        ConfigMismatchError: a column does not exist, a cell is invalid, classes do not match
+            ``labels``, a split is empty, or there are more replicates than folds.
 
     Source: Shafranovich (2005), RFC 4180.
     """
@@ -112,25 +111,23 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     @model_validator(mode="after")
     def _fits(self) -> Csv:
         if self.task is not None and not self.targets:
-            raise ValueError("task: there are no labels in dataset.targets=[]; leave it out")
+            raise ValueError("task: requires labels, but dataset.targets=[]; leave it out")
         if self.split is not None and self.fold is not None:
-            raise ValueError("split, fold: both say which rows are for the test; leave one out")
+            raise ValueError("split, fold: both select the test rows; leave one out")
         if self.task is not None and len(self.targets) > 1:
-            raise ValueError(
-                "task: with a column of tasks there is one column of labels; name one in dataset.targets"
-            )
+            raise ValueError("task: requires exactly one label column; name one in dataset.targets")
         if self.bounds is not None and self.standardise:
             raise ValueError(
-                "bounds: are in the units of the columns; set dataset.standardise=false as well"
+                "bounds: refer to the units of the columns; also set dataset.standardise=false"
             )
         if len(name_classes(self.classes)) > MOST_CLASSES[self.labels]:
             raise ValueError(
-                f"classes: dataset.labels={self.labels} has at most {MOST_CLASSES[self.labels]}; set it to classes, or leave "
-                "dataset.classes out"
+                f"classes: dataset.labels={self.labels} allows at most "
+                f"{MOST_CLASSES[self.labels]}; set it to classes, or leave dataset.classes out"
             )
         if self.gaps == "keep" and self.targets:
             raise ValueError(
-                "gaps: keep is for rows without labels (dataset.targets=[]); set dataset.gaps=impute or drop"
+                "gaps: keep requires rows without labels (dataset.targets=[]); set dataset.gaps=impute or drop"
             )
         return self
 
@@ -148,7 +145,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     def folds(self, data_dir: Path) -> int | None:
         if self.fold is None:
             return None
-        with suppress(DamagedFileError, ConfigMismatchError):  # that ``load`` reports
+        with suppress(DamagedFileError, ConfigMismatchError):  # reported by ``load``
             fold_names = set(self._table(data_dir).column(self.fold, "fold"))
             return len(fold_names - {None})
         return None
@@ -164,14 +161,14 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         )
 
     def _input_names(self, table: TextTable) -> list[str]:
-        """Columns of inputs.
+        """Input columns.
 
-        Raises ConfigMismatchError."""
+        Raises ConfigMismatchError if there are none, or one has another use."""
         other_uses = {"task": self.task, "split": self.split, "fold": self.fold}
         used = [("targets", name) for name in self.targets]
         used += [(key, name) for key, name in other_uses.items() if name is not None]
         for key, name in used:
-            table.column(name, key)  # first: a misspelt one would be treated as an input
+            table.column(name, key)  # check first, because a misspelt name would become an input
         taken = {name for _, name in used}
         unused = [name for name in table.names if name not in taken]
         names = unused if self.inputs is None else self.inputs
@@ -181,12 +178,14 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             )
         if not names:
             raise ConfigMismatchError(
-                f"dataset.inputs: {table.file} has no column left for inputs; name some"
+                f"dataset.inputs: {table.file} has no column left for inputs; list some"
             )
         return names
 
     def _read(self, rng: Rng, data_dir: Path) -> UsableTable:
-        """Raises ConfigMismatchError: the first fault of the file."""
+        """Read and validate the table.
+
+        Raises ConfigMismatchError for the first error in the file."""
         table = self._table(data_dir)
         names = self._input_names(table)
         table = apply_gap_rule(table, names, self.gaps)
@@ -268,9 +267,9 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         )
 
     def _rows(self, table: TextTable, rng: Rng) -> tuple[Indices, Indices, str]:
-        """Rows to train on and to test on, and how they were told apart.
+        """Training and test rows, and a description of the split.
 
-        Raises ConfigMismatchError."""
+        Raises ConfigMismatchError for an invalid split."""
         n = table.n_rows
         if self.split is not None:
             cells = [
@@ -281,17 +280,17 @@ class Csv(OwnFile[Supervised | Unlabelled]):
                     f"{table.where(other[0])}: {self.split} is {cells[other[0]]!r}; write train or test"
                 )
             tested = np.array([cell == "test" for cell in cells])
-            split_rule = f"those of {self.split}"
+            split_rule = f"given by {self.split}"
         elif self.fold is not None:
             folds = table.column(self.fold, "fold")
             if None in folds:
                 raise ConfigMismatchError(
-                    f"{table.where(folds.index(None))}: {self.fold} is missing; give every row a fold"
+                    f"{table.where(folds.index(None))}: {self.fold} is missing; every row needs a fold"
                 )
             values = sorted({str(fold) for fold in folds}, key=lambda text: (len(text), text))
             if rng.replicate >= len(values):
                 raise ConfigMismatchError(
-                    f"replicates: {self.fold} has {len(values)} folds; set replicates to at most that"
+                    f"replicates: {self.fold} has only {len(values)} folds; set replicates to at most that"
                 )
             tested = np.array([fold == values[rng.replicate] for fold in folds])
             split_rule = f"{self.fold} {values[rng.replicate]}"
@@ -304,15 +303,15 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         scored = np.flatnonzero(tested)
         if len(train_rows) < 2 or len(scored) == 0:
             raise ConfigMismatchError(
-                f"{table.file}: {len(train_rows)} rows to learn from and {len(scored)} to test on; at least 2 and 1"
+                f"{table.file}: {len(train_rows)} training rows and {len(scored)} test rows; at least 2 and 1 are needed"
             )
         return train_rows, scored, split_rule
 
     def _labels(self, table: TextTable, kept: Indices) -> Labels:
-        """y [N, T], which of them are there, the names of the tasks, mean and sd of real labels,
-        and the classes of others.
+        """y [N, T], the mask of observed labels, the names of the tasks, mean and sd of real
+        labels, and the classes of others.
 
-        Raises ConfigMismatchError."""
+        Raises ConfigMismatchError for invalid labels."""
         classes: list[str] = []
         if self.labels == "real":
             y = torch.from_numpy(
@@ -330,7 +329,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             task_cells = table.column(self.task, "task")
             if None in task_cells:
                 raise ConfigMismatchError(
-                    f"{table.where(task_cells.index(None))}: {self.task} is missing; say whose label it is"
+                    f"{table.where(task_cells.index(None))}: {self.task} is missing; every label needs a task"
                 )
             tasks = sorted({str(task) for task in task_cells})
             member = torch.tensor([[task == name for name in tasks] for task in task_cells])
@@ -340,7 +339,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         for values, task in zip(observed, tasks, strict=True):
             if len(values) < 2:
                 raise ConfigMismatchError(
-                    f"dataset.targets: task {task} has {len(values)} labels to learn from; at least 2"
+                    f"dataset.targets: task {task} has {len(values)} training labels; at least 2 are needed"
                 )
         scale = None
         if self.labels == "real":
@@ -354,7 +353,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
 def _moments(observed: list[Tensor], tasks: list[str]) -> tuple[Tensor, Tensor]:
     """Mean and sd of the observed labels of each task [T].
 
-    Raises ConfigMismatchError."""
+    Raises ConfigMismatchError for constant labels."""
     for values, task in zip(observed, tasks, strict=True):
         check_squares(values.unsqueeze(1), [f"the label of task {task}"])
     mean = torch.stack([values.mean() for values in observed])

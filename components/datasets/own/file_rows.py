@@ -13,9 +13,9 @@ from pathlib import Path
 from components.datasets.own.number_marks import is_number
 from components.errors import ConfigMismatchError, DamagedFileError
 
-Row = tuple[int, list[str]]  # line of the file, and cells
+Row = tuple[int, list[str]]  # line number and cells
 DELIMITERS = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'", " ": "blanks"}
-SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # first line of a file of Excel
+SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # first line of an Excel file
 BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -26,7 +26,7 @@ BOMS = {
 
 
 def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
-    """The text of a file, and the guessed encoding where it is not UTF-8.
+    """The text of a file, and the guessed encoding if it is not UTF-8.
 
     Raises:
         DamagedFileError: the bytes have another encoding.
@@ -51,24 +51,23 @@ def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
             continue
         except LookupError:
             raise ConfigMismatchError(
-                f"dataset.encoding={name}: no encoding of Python; as latin-1, cp1250 or shift_jis"
+                f"dataset.encoding={name}: not a Python encoding; use e.g. latin-1, cp1250 or shift_jis"
             ) from None
     raise DamagedFileError(
-        f"{file}: no text in {' or '.join(names)}; set dataset.encoding, as cp1250 or shift_jis"
+        f"{file}: not text in {' or '.join(names)}; set dataset.encoding, e.g. cp1250 or shift_jis"
     )
 
 
 def read_rows(
     file: Path, text: str, delimiter: str, by_time: bool
 ) -> tuple[str, list[str], list[Row], dict[str, str]]:
-    """The delimiter, names of columns, rows below them, and a fact about lines left out.
+    """The delimiter, column names, rows, and a note on skipped lines.
 
-    Blank lines are left out; of a single column of times they are missing cells, but for those at
-    the end.
+    Blank lines are skipped; in a single column of times they are missing cells, except at the end.
 
     Raises:
-        DamagedFileError: there is no row, a quote is wrong, or a row has another number of cells
-            than there are names.
+        DamagedFileError: the file has no rows, a quote is wrong, or a row does not match the number
+            of names.
     """
     lines = list(io.StringIO(text, newline=""))
     if lines and (stated := SEPARATOR.fullmatch(lines[0])):
@@ -78,9 +77,9 @@ def read_rows(
     every = _parse(file, lines, mark)
     rows = _drop_comments([pair for pair in every if not _is_blank(pair[1])])
     if len(rows) < 2:
-        content = "no line after its names" if rows else "nothing"
+        content = "no line after its column names" if rows else "nothing"
         raise DamagedFileError(
-            f"dataset.path={file.name}: the file is empty, {file} holds {content}; name another"
+            f"dataset.path={file.name}: the file is empty, {file} contains {content}; choose another"
         )
     names = rows[0][1]
     rows = [(line, _cut_blanks(row, len(names))) for line, row in rows]
@@ -95,23 +94,23 @@ def read_rows(
 
 
 def _take_times(every: list[Row], first: int) -> list[Row]:
-    """Lines of a single column from the first one on, but for blank ones at the end."""
+    """Lines of a single column from the first one, without blank ones at the end."""
     last = max(line for line, row in every if row == [""] or not _is_blank(row))
     return [(line, row or [""]) for line, row in every if first <= line <= last]
 
 
 def _describe_left_out(every: list[Row], rows: list[Row]) -> dict[str, str]:
-    """A fact about comments, and blank lines between the rows."""
+    """A note on comments and blank lines between the rows."""
     kept = {line for line, _ in rows}
     between = range(min(kept), max(kept))
     out = [line for line, row in every if line not in kept and (row or line in between)]
-    text = f"{len(out)}, blank or comments, the first is line {min(out, default=0)}"
+    text = f"{len(out)}, blank or comments, first at line {min(out, default=0)}"
     return {"lines left out": text} if out else {}
 
 
 def _has_row_names(names: list[str], rows: list[list[str]], last: str) -> bool:
-    """True if rows begin with a name, in quotes or a running number, and their first line has no
-    name for it, as R writes them; ``last`` is the last line."""
+    """True if rows begin with a row name (quoted, or a running number) without a column name, as
+    written by R; ``last`` is the last line."""
     is_named = last.startswith('"') or [row[:1] for row in rows] == [
         [str(i)] for i in range(1, len(rows) + 1)
     ]
@@ -119,14 +118,13 @@ def _has_row_names(names: list[str], rows: list[list[str]], last: str) -> bool:
 
 
 def _check_widths(file: Path, names: list[str], rows: list[Row]) -> None:
-    """Check that every row has a cell for each name.
-
-    Raises DamagedFileError."""
+    """Raise DamagedFileError unless every row has a cell for each name."""
     for line, row in rows:
         if len(row) != len(names):
             raise DamagedFileError(
-                f"{file}, line {line}: {len(row)} cells under {len(names)} names; name every column in the first line, "
-                "repair lines that differ, or set dataset.delimiter (a single column with decimal commas has ';')"
+                f"{file}, line {line}: {len(row)} cells for {len(names)} names; name every column "
+                "in the first line, correct lines that differ, or set dataset.delimiter (a single "
+                "column with decimal commas has ';')"
             )
 
 
@@ -135,19 +133,19 @@ def _is_blank(row: list[str]) -> bool:
 
 
 def _parse(file: Path, lines: list[str], mark: str) -> list[Row]:
-    """Raises DamagedFileError: a quote is wrong."""
+    """Parse lines as CSV.  Raises DamagedFileError for a wrong quote."""
     reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=mark == " ")
     try:
         return [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise DamagedFileError(
-            f"{file}, line {reader.line_num}: no CSV file ({error}); repair its quotes, or set dataset.delimiter"
+            f"{file}, line {reader.line_num}: invalid CSV ({error}); correct its quotes, or set dataset.delimiter"
         ) from None
 
 
 def _drop_comments(rows: list[Row]) -> list[Row]:
-    """Rows without the lines that begin with # and have another number of cells than the first
-    other line, or are above it while it has no number."""
+    """Rows without comments: lines that begin with # and differ in width from the first other line,
+    or precede it if it contains no number."""
     other = [pair for pair in rows if pair[1][0][:1] != "#"]
     start, top = (other or rows or [(0, [""])])[0]
     has_number = any(map(is_number, top))
@@ -159,12 +157,12 @@ def _drop_comments(rows: list[Row]) -> list[Row]:
 
 
 def _cut_blanks(row: list[str], width: int) -> list[str]:
-    """A row without cells after the last name, if they are blank: a delimiter ends the line."""
+    """A row without blank cells after the last column name (a delimiter at the end of the line)."""
     return row if "".join(row[width:]).strip() else row[:width]
 
 
 def find_delimiter(lines: list[str], marks: Iterable[str]) -> str | None:
-    """The first delimiter that makes a table of lines without comments; None: none does."""
+    """The first delimiter that gives a table from lines without comments; None if none does."""
     lines = [line for line in lines if line.strip() and line[0] != "#"]
     for mark in marks:
         with suppress(csv.Error, ValueError):

@@ -1,4 +1,4 @@
-"""Rows of a user's table with gaps among the inputs: counted, left out."""
+"""Rows of a user's table with gaps among the inputs, counted or dropped."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from components.datasets.own.text_table import TextTable
 GapRule = Literal["error", "drop", "impute", "keep"]
 HANDLED: dict[GapRule, str] = {
     "drop": "left out",
-    "impute": "imputed by the training rows: medians with an indicator, a text 'missing'",
+    "impute": "imputed from the training rows: medians with an indicator, or the text 'missing'",
     "keep": "kept",
 }
 
 
 def apply_gap_rule(table: TextTable, inputs: Sequence[str], gaps: GapRule) -> TextTable:
-    """The table with the count of rows with gaps in its facts, and with ``drop`` without them."""
+    """Add the number of rows with gaps to the facts of a table, and drop these rows with
+    ``drop``."""
     columns = {name: table.cells[name] for name in inputs if name in table.cells}
     counts = [f"{name} {cells.count(None):,}" for name, cells in columns.items() if None in cells]
     if gaps == "error" or not counts:

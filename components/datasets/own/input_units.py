@@ -1,4 +1,4 @@
-"""Units, bounds and shape of the inputs of a table of the user's own."""
+"""Units, bounds and shape of the inputs of a user's table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from components.datasets.tables.raw_units import (
 )
 from components.errors import ConfigMismatchError
 
-MOST_NAMED = 16  # columns that are each named
+MOST_NAMED = 16  # columns listed by name
 
 
 def _to_tuple(value: object) -> object:
@@ -30,9 +30,10 @@ def _to_tuple(value: object) -> object:
 def _check_single_bounds(value: object) -> object:
     if isinstance(value, list | tuple) and any(isinstance(entry, list | tuple) for entry in value):
         raise ValueError(
-            "bounds: are one smallest and one largest number for all columns, e.g. [0, 255]; where columns differ in range, "
-            "scale each to [0, 1] in the file, or leave bounds out and set dataset.standardise=true (sizes of attacks are then "
-            "in standard deviations of each column)"
+            "bounds: must be one minimum and one maximum for all columns, e.g. [0, 255]; if "
+            "columns have different ranges, scale each to [0, 1] in the file, or leave bounds out "
+            "and set dataset.standardise=true (attack sizes are then in standard deviations of "
+            "each column)"
         )
     return _to_tuple(value)
 
@@ -63,9 +64,9 @@ ImageShape = Annotated[
 
 
 def describe_columns(kinds: Mapping[str, str]) -> str:
-    """The interpretation of each column in words.
+    """Description of each column's interpretation.
 
-    If there are many, the columns of one kind are counted, and the first is named.
+    Many columns of one kind are counted, with the first one named.
     """
     if len(kinds) <= MOST_NAMED:
         return "; ".join(f"{name}: {kind}" for name, kind in kinds.items())
@@ -88,16 +89,16 @@ def convert_inputs(
     bounds: tuple[float, float] | None,
     image_shape: tuple[int, ...] | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs [N, D] in the units that were asked for, the column's value where one of these is 0 [D],
-    and how many units of the column one of these is [D].
+    """Inputs [N, D] in the requested units, the column values at input 0 [D], and the column units
+    per unit of input [D].
 
     Args:
         columns: numbers [N, k] of each column, k ≥ 0.
-        kept: rows of the training set, which inputs are standardised by.
+        kept: training rows, used for standardisation.
 
     Raises:
-        ConfigMismatchError: a cell lies outside of the bounds, or rows have another number of
-            inputs than an image has pixels."""
+        ConfigMismatchError: a cell lies outside the bounds, or the number of inputs differs from
+            the pixels of an image."""
     x = np.concatenate(list(columns.values()), 1)
     if bounds is not None:
         for name, values in columns.items():
@@ -105,13 +106,13 @@ def convert_inputs(
             if outside.any():
                 row, place = np.argwhere(outside)[0]
                 raise ConfigMismatchError(
-                    f"{table.where(int(row))}: {name} is {values[row, place]:g}, outside of dataset.bounds="
-                    f"[{bounds[0]:g}, {bounds[1]:g}]; widen the bounds, or mend the cell"
+                    f"{table.where(int(row))}: {name} is {values[row, place]:g}, outside dataset.bounds="
+                    f"[{bounds[0]:g}, {bounds[1]:g}]; widen the bounds, or correct the cell"
                 )
     if image_shape is not None and x.shape[1] != (pixels := int(np.prod(image_shape))):
         raise ConfigMismatchError(
-            f"dataset.image_shape={list(image_shape)}: is of {pixels} pixels, and {table.file} has {x.shape[1]} inputs; name "
-            "the columns of pixels in dataset.inputs"
+            f"dataset.image_shape={list(image_shape)}: has {pixels} pixels, but {table.file} has "
+            f"{x.shape[1]} inputs; list the pixel columns in dataset.inputs"
         )
     inputs = torch.from_numpy(x)
     if not standardise:

@@ -1,4 +1,4 @@
-"""Cells without a value: listed words, their spellings, and marks that stand for nothing."""
+"""Missing cells: listed words, their spellings, and marks without a value."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ MARKS = re.compile(r"[-–—.…?*#/<>()]")
 
 
 def is_missing(text: str, words: Sequence[str], among_numbers: bool) -> bool:
-    """True for a listed word or another spelling of it, as n/a, #N/A or NULL; among numbers also in
-    any case, for None and, if the empty text is listed, for marks such as - and ."""
+    """True for a listed word or a variant, such as n/a, #N/A or NULL; among numbers also in any
+    case, for None and, if the empty text is listed, for marks such as - and ."""
     plain = MARKS.sub("", text).lower()
     is_spelling = plain in {*map(str.lower, words), "none"}
     is_word = plain not in ("", "none") and (plain != text.lower() or text.isupper())
@@ -18,7 +18,7 @@ def is_missing(text: str, words: Sequence[str], among_numbers: bool) -> bool:
 
 
 def find_cells(texts: Sequence[str | None], words: Sequence[str]) -> list[str | None]:
-    """Cells of a column, None where one has no value."""
+    """Cells of a column, with None for missing values."""
     cells = [None if text is None else text.strip() for text in texts]
     distinct = {cell for cell in cells if cell is not None}
     words_only = {cell for cell in distinct if cell in words or not re.search(r"\d", cell)}

@@ -1,4 +1,4 @@
-"""Marks of fractions and of thousands in columns of texts, and texts with two readings."""
+"""Decimal and thousands marks in text columns, and ambiguous numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Cells = Sequence[str | None]
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?")
 UNGROUPED = re.compile(r"[+-]?\d{4}")
-# a fraction, or more than a thousand
+# a fraction, or a grouped number above a thousand
 THOUSANDS_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 GROUPED_NUMBER = re.compile(r"[+-]?\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?:[.,]\d+)?")
 
@@ -27,8 +27,9 @@ def is_number(text: str) -> bool:
 
 
 def parse_number(text: str, decimal: Decimal | None, grouped: bool) -> float | None:
-    """A finite number; if ``grouped``, the mark that is not the decimal one may group thousands.
-    None: no number."""
+    """Parse a finite number; if ``grouped``, the other mark may group thousands.
+
+    None: not a number."""
     other = "." if decimal == "," else ","
     if grouped and re.match(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?![{other}\d])", text):
         text = text.replace(other, "")
@@ -42,29 +43,29 @@ def parse_number(text: str, decimal: Decimal | None, grouped: bool) -> float | N
 def find_decimal_mark(
     file: Path, cells: Mapping[str, Cells], delimiter: str
 ) -> tuple[Decimal | None, str]:
-    """Mark of the fractions in columns of numbers, and words for a mark that is a guess.
+    """Decimal mark of columns of numbers, and a description if it is a guess.
 
-    None: no column has fractions.  Three digits after the mark are thousands as well, as in 1,234
-    or 1.234, unless another number shows that the mark is one of fractions.  A point is read as
-    such where commas separate the cells and every number of the column has it.
+    None: no column has fractions.  Three digits after the mark may also be thousands, as in 1,234
+    or 1.234, unless another number shows that it is a decimal mark.  A point counts as decimal if
+    commas separate the cells and every number of the column has it.
 
     Raises:
-        ConfigMismatchError: columns have different marks, or all numbers have two readings.
+        ConfigMismatchError: columns have different marks, or all numbers are ambiguous.
     """
     columns: dict[str, dict[Decimal, str]] = {"clear": {}, "default": {}, "doubtful": {}}
     for name, column in cells.items():
         if classified := _classify([text for text in column if text is not None], delimiter):
             kind, mark, text = classified
-            columns[kind].setdefault(mark, f"{name} holds {text}")
+            columns[kind].setdefault(mark, f"{name} contains {text}")
     clear = columns["default"] | columns["clear"]
-    choice = "or name columns that are not used in dataset.exclude"
+    choice = "or add unused columns to dataset.exclude"
     if len(clear) > 1:
         raise ConfigMismatchError(
             f"{file}: {clear[',']}, {clear['.']}; set dataset.decimal to ',' or '.', {choice}"
         )
     for mark, text in () if clear else columns["doubtful"].items():
         raise ConfigMismatchError(
-            f"{file}: {text}, a fraction with dataset.decimal='{mark}' or a thousand with the other mark; set it, {choice}"
+            f"{file}: {text}, a fraction with dataset.decimal='{mark}' or thousands with the other mark; set it, {choice}"
         )
     guess = "comma" if "," in clear else ""
     if len(cells) == 1 and not columns["clear"]:
@@ -73,9 +74,9 @@ def find_decimal_mark(
 
 
 def _classify(texts: list[str], delimiter: str) -> tuple[str, Decimal, str] | None:
-    """How far a column of numbers shows its mark of fractions, the mark, and a number with it.
+    """Evidence for the decimal mark of a column of numbers, the mark, and an example.
 
-    None: a text is no number, or none has a fraction.
+    None: a text is not a number, or no number has a fraction.
     """
     whole = [*filter(WHOLE.fullmatch, texts)]
     marked = [*filter(FRACTION.fullmatch, texts)]

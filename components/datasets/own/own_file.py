@@ -1,4 +1,4 @@
-"""A data set that is a file of the user's own: found, and named after what it holds."""
+"""A data set in a user's file, named after its content."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from components.errors import DataUnavailableError
 
 
 class OwnFile(Dataset[P]):
-    """``path`` is looked for in the data folder and from where the runner was started; nothing
-    takes its place."""
+    """Data set in the file ``path``, searched in the data folder and the working directory, without
+    a substitute."""
 
-    # not in a catalogue: only the file itself shows whether it has changed
+    # not in the catalogue: changes are detected from the file itself
     own_file: ClassVar[bool] = True
-    reads_folders: ClassVar[bool] = False  # a path may be a folder of text files
+    reads_folders: ClassVar[bool] = False  # the path may be a folder of text files
 
     path: str | None
 
@@ -26,34 +26,34 @@ class OwnFile(Dataset[P]):
         """Path of the file.
 
         Raises:
-            DataUnavailableError: no path was given, or there is no such file.
+            DataUnavailableError: the path is not set, or the file does not exist.
         """
         if self.path is None:
             raise DataUnavailableError(
-                "dataset.path: not given; name a file, whole or inside data_dir"
+                "dataset.path: not set; give a path, absolute or relative to data_dir"
             )
         return find_own_file(
             "path", self.path, data_dir, Path.exists if self.reads_folders else Path.is_file
         )
 
     def files(self, data_dir: Path) -> list[Path]:
-        """The file, or the text files of the folder in the order of their names.
+        """The file, or the text files of the folder, sorted by name.
 
         Raises:
-            DataUnavailableError: as ``file``, or the folder holds no text file."""
+            DataUnavailableError: as ``file``, or the folder has no text file."""
         file = self.file(data_dir)
         files = sorted(file.rglob("*.txt")) if file.is_dir() else [file]
         if not files:
             raise DataUnavailableError(
-                f"dataset.path={self.path}: no file *.txt in {file}; name another folder, or a file"
+                f"dataset.path={self.path}: {file} has no *.txt file; choose another folder, or a file"
             )
         return files
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """Its own name, the file's and the beginning of its checksum: other content is other data.
+        """The names of the dataset and of the file, and the beginning of its checksum.
 
         Raises:
-            DataUnavailableError: there is no such file."""
+            DataUnavailableError: the file does not exist."""
         file = self.file(data_dir)
         files = self.files(data_dir)
         digest = hashlib.sha256()

@@ -24,7 +24,7 @@ class OwnTable(Supervised):
 
     about: dict[str, str] = field(default_factory=dict)
     input_names: list[str] = field(default_factory=list)
-    # units of each column that inputs are counted in: 1, or a standard deviation [D]
+    # scale of the inputs in units of each column: 1, or a standard deviation [D]
     input_scale: Tensor | None = None
 
     def describe(self) -> dict[str, str]:
@@ -51,7 +51,7 @@ class OwnTable(Supervised):
     def _label_scale(self) -> float:
         """Label units per unit of the model's labels.
 
-        It is 1 for raw labels and for classes, because log odds have no unit.
+        It is 1 for raw labels and for classes, because log odds are unitless.
         """
         return 1.0 if self.y_std is None else float(self.y_std[0])
 
@@ -61,14 +61,14 @@ class UnlabelledTable(Unlabelled):
     """Rows without labels."""
 
     about: dict[str, str] = field(default_factory=dict)
-    # of the file, for training and then held-out rows, N + B
+    # line numbers of the training rows, then of the held-out rows, N + B
     lines: list[int] = field(default_factory=list)
 
     def describe(self) -> dict[str, str]:
         return super().describe() | self.about
 
     def tables(self, posterior: object, rng: Rng) -> dict[str, pd.DataFrame]:
-        """Imputed gaps by the lines and columns of the file, in the units of the columns."""
+        """Imputed gaps by line and column of the file, in the units of the columns."""
         tables = super().tables(posterior, rng)
         columns = self.columns
         if (
@@ -83,7 +83,7 @@ class UnlabelledTable(Unlabelled):
             frame["mean"] = frame["mean"] * scale + columns.mean.numpy()[places]
             frame["sd"] *= scale
             frame["column"] = [columns.input_names[j] for j in places]
-            if len(self.lines) == self.n + self.test.n_rows:  # not a part of the table
+            if len(self.lines) == self.n + self.test.n_rows:  # the whole table
                 frame["row"] = [self.lines[row - 1] for row in frame["row"]]
                 frame.rename(columns={"row": "line"}, inplace=True)
         return tables

@@ -1,6 +1,5 @@
-"""Limits of a user's table: constant or collinear inputs, and texts or classes not learnt.
-
-Such texts and classes occur only in test rows.
+"""Limitations of a user's table: constant or collinear inputs, and texts or classes that occur only
+in test rows.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from components.datasets.tables.raw_units import is_constant
 from components.errors import ConfigMismatchError, list_names
 
 Rows = NDArray[np.int64]
-MOST = 5  # names in a line
-MOST_CLASSES = 30  # that are all listed
+MOST = 5  # names listed on a line
+MOST_CLASSES = 30  # classes that are all listed
 
 
 def input_facts(
     table: TextTable, encoded: Mapping[str, EncodedColumn], kept: Rows, scored: Rows
 ) -> dict[str, str]:
-    """Lines about inputs that do not vary in the training rows, that others determine there, and
-    about unseen texts."""
+    """Facts about inputs that are constant or collinear in the training rows, and about unseen
+    texts."""
     out: dict[str, str] = {}
     unseen = []
     constant = []
@@ -46,14 +45,14 @@ def input_facts(
             constant.append(name)
     if constant:
         out["constant inputs"] = (
-            f"{list_names(constant, MOST)}: nothing is learnt from them; name them in dataset.exclude"
+            f"{list_names(constant, MOST)}: without information; add them to dataset.exclude"
         )
     if unseen:
         out["texts not learnt from"] = list_names(unseen, MOST)
     names = [name for column in encoded.values() for name in column.column.input_names]
     X = torch.from_numpy(np.concatenate([column.values for column in encoded.values()], 1)[kept])
     if pairs := name_collinear(X, names):
-        out["collinear inputs"] = f"{pairs}; their weights are hardly told apart"
+        out["collinear inputs"] = f"{pairs}; their weights are weakly identified"
     return out
 
 
@@ -66,7 +65,7 @@ def class_facts(
     scored: Rows,
     given: bool,
 ) -> dict[str, str]:
-    """The classes, and the classes that only the test rows of a task contain.
+    """Facts about the classes, and about classes that only the test rows of a task contain.
 
     Labels are y [N, T] where ``seen``.
 
@@ -74,15 +73,16 @@ def class_facts(
         given: the classes are those of ``dataset.classes``, and rows may lack any of them.
 
     Raises:
-        ConfigMismatchError: the training labels of a task are all of one class.
+        ConfigMismatchError: the training labels of a task are all equal.
     """
     only_tested = []
     for t, task in enumerate(tasks):
         learnt, tested = (set(y[rows, t][seen[rows, t]].tolist()) for rows in (kept, scored))
         if len(learnt) == 1 and not given:
             raise ConfigMismatchError(
-                f"dataset.targets: the training labels of task {task} are all {classes[learnt.pop()]!r}; leave it out of "
-                "dataset.targets, or put other rows aside (dataset.split, fold, test_share, or another seed)"
+                f"dataset.targets: the training labels of task {task} are all "
+                f"{classes[learnt.pop()]!r}; leave it out of dataset.targets, or hold out other "
+                "rows (dataset.split, fold, test_share, or another seed)"
             )
         of_task = f" of {task}" if len(tasks) > 1 else ""
         only_tested += [f"{classes[c]}{of_task}" for c in sorted(tested - learnt)]
@@ -90,12 +90,12 @@ def class_facts(
         "classes": (
             ", ".join(classes) if len(classes) <= MOST_CLASSES else list_names(classes, MOST)
         )
-        + {2: f" (log odds are of {classes[1]})"}.get(
+        + {2: f" (log odds refer to {classes[1]})"}.get(
             len(classes), "" if given else " (dataset.classes gives another order)"
         )
     }
     if only_tested:
         out["classes not learnt from"] = (
-            f"{list_names(only_tested, MOST)}: test rows alone have them, and count in the scores"
+            f"{list_names(only_tested, MOST)}: only in test rows, which count in the scores"
         )
     return out

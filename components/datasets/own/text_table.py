@@ -1,5 +1,4 @@
-"""A user's file as a table of texts: its encoding, delimiter and decimal mark are recognised and
-reported."""
+"""A user's file as a table of texts, with detection of its encoding, delimiter and decimal mark."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from components.datasets.own.number_marks import (
 )
 from components.errors import ConfigMismatchError, DamagedFileError
 
-Rows = Sequence[tuple[int, Sequence[str | None]]]  # line of the file, and cells
+Rows = Sequence[tuple[int, Sequence[str | None]]]  # line number and cells
 TRUE_OR_FALSE = {"true": 1.0, "false": 0.0}
 NUMBER = r"\d[\d.,'’\u00a0\u202f ]*(?:[eE][+-]?\d+)?"
 NUMBER_WITH_UNIT = re.compile(
@@ -33,14 +32,14 @@ NUMBER_WITH_UNIT = re.compile(
 
 @dataclass(frozen=True)
 class TextTable:
-    """Cells as texts, None where one is missing, by the names of their columns."""
+    """Cells as texts, None if missing, by column name."""
 
     file: Path
     cells: dict[str, list[str | None]]
-    lines: list[int]  # of the file, a line for each row
-    decimal: Decimal | None = None  # mark of fractions; None: a point, as far as is known
-    facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the record
-    grouped: bool = False  # the other mark may group thousands: the decimal one is given
+    lines: list[int]  # line number of each row in the file
+    decimal: Decimal | None = None  # decimal mark; None: a point, by default
+    facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the manifest
+    grouped: bool = False  # the other mark may group thousands, because the decimal mark is given
 
     @property
     def names(self) -> list[str]:
@@ -51,13 +50,13 @@ class TextTable:
         return len(self.lines)
 
     def column(self, name: str, key: str) -> list[str | None]:
-        """Raises ConfigMismatchError: there is no such column."""
+        """Cells of a column.  Raises ConfigMismatchError if it does not exist."""
         if name not in self.cells:
             unlabelled = (
-                "; of rows without labels set dataset.targets=[]" if key == "targets" else ""
+                "; for rows without labels set dataset.targets=[]" if key == "targets" else ""
             )
             raise ConfigMismatchError(
-                f"dataset.{key}={name}: {self.file} has no such column; there are {', '.join(self.names)}{unlabelled}"
+                f"dataset.{key}={name}: not a column of {self.file}; its columns are {', '.join(self.names)}{unlabelled}"
             )
         return self.cells[name]
 
@@ -65,51 +64,51 @@ class TextTable:
         return f"{self.file}, line {self.lines[row]}"
 
     def number(self, text: str) -> float | None:
-        """A finite number, 1 or 0 for true or false; None where a text is neither."""
+        """A finite number, 1 or 0 for true or false; None otherwise."""
         if text.lower() in TRUE_OR_FALSE:
             return TRUE_OR_FALSE[text.lower()]
         return parse_number(text, self.decimal, self.grouped)
 
     def numbers(self, name: str, key: str, advice: str) -> NDArray[np.float64]:
-        """A column of numbers [N], NaN where a cell is missing.
+        """A column of numbers [N], NaN for missing cells.
 
         Raises:
-            ConfigMismatchError: there is no such column, or a cell is no number; ``advice`` names
-                other remedies than to repair it."""
+            ConfigMismatchError: the column does not exist, or a cell is not a number; ``advice``
+                gives alternatives to correcting it."""
         out = np.full(self.n_rows, np.nan)
         for row, cell in enumerate(self.column(name, key)):
             if cell is not None:
                 value = self.number(cell)
                 if value is None:
                     raise ConfigMismatchError(
-                        f"{self.where(row)}: {name} is {cell!r}, no number; repair it, {advice}{self.hint(cell)}"
+                        f"{self.where(row)}: {name} is {cell!r}, not a number; correct it, {advice}{self.hint(cell)}"
                     )
                 out[row] = value
         return out
 
     def hint(self, text: str) -> str:
-        """Advice on a text that is not a number, where its marks explain it; starts with a ";"."""
+        """Advice on a text that is not a number, if its marks explain it; starts with a ";"."""
         if GROUPED_NUMBER.fullmatch(text):
-            return "; leave out the marks of thousands, or set dataset.decimal to that of fractions"
+            return "; remove the thousands marks, or set dataset.decimal to the decimal mark"
         if FRACTION.fullmatch(text) and self.number(text) is None:
-            return f"; of such fractions set dataset.decimal='{',' if ',' in text else '.'}'"
+            return f"; for such fractions set dataset.decimal='{',' if ',' in text else '.'}'"
         dressed = (
             self.number(text) is None
             and NUMBER_WITH_UNIT.fullmatch(text)
             and re.search(r"[%$€£¥()−]|\s[^\W\d]", text)
         )
         return (
-            "; write numbers as -1.5, without %, units, signs of money, brackets or a long minus"
+            "; write numbers as -1.5, without %, units, currency signs, brackets or a long minus"
             if dressed
             else ""
         )
 
     def part(self, skip: int, number: int | None) -> TextTable:
-        """Rows after the first ``skip`` ones, at most so many."""
+        """Rows after the first ``skip`` ones, at most ``number``."""
         return self.take(range(self.n_rows)[skip : None if number is None else skip + number])
 
     def take(self, rows: Sequence[int]) -> TextTable:
-        """Some of the rows, in this order."""
+        """The given rows, in this order."""
         cells = {name: [values[row] for row in rows] for name, values in self.cells.items()}
         return replace(self, cells=cells, lines=[self.lines[row] for row in rows])
 
@@ -125,20 +124,20 @@ def read_table(
 ) -> TextTable:
     """Read a CSV file with column names in its first line, or a Parquet file (by its ending).
 
-    Columns in ``exclude`` are left out.  Where cells separated by ``delimiter`` do not form
-    a table, the delimiters ; tab | and blank are tried.
+    Columns in ``exclude`` are left out.  If cells separated by ``delimiter`` do not form a table,
+    the delimiters ; tab | and blank are tried.
 
     Args:
-        decimal: decimal mark, the other one may group thousands; None: a comma where columns are
-            numbers only with a comma.
+        decimal: decimal mark, the other one may group thousands; None: a comma if columns are
+            numeric only with a comma.
         encoding: None: the encoding given by the first bytes, UTF-8, or else Windows-1252.
-        by_time: rows are equally spaced times, so that a blank line of a single column is a
-            missing value; other blank lines are left out and counted.
+        by_time: rows are equally spaced times, so a blank line of a single column is a missing
+            value; other blank lines are skipped and counted.
 
     Raises:
-        DamagedFileError: the file is not a table, or holds no row.
-        ConfigMismatchError: a name occurs twice, or is not there; the decimal mark is
-            ambiguous; or the encoding does not exist.
+        DamagedFileError: the file is not a table, or has no rows.
+        ConfigMismatchError: a name occurs twice or does not exist, the decimal mark is ambiguous,
+            or the encoding does not exist.
     """
     facts: dict[str, str] = {}
     separator = ","
@@ -154,13 +153,15 @@ def read_table(
             facts["delimiter"] = DELIMITERS.get(separator, separator)
     if unknown := [name for name in exclude if name not in names]:
         raise ConfigMismatchError(
-            f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}"
+            f"dataset.exclude={unknown[0]}: not a column of {file}; its columns are {', '.join(names)}"
         )
     if all(map(is_number, names)):
-        facts["names"] = f"{', '.join(names[:3])}, numbers; the first line is not read as a row"
+        facts["names"] = (
+            f"{', '.join(names[:3])}, which are numbers; the first line is not a data row"
+        )
     cells = _name_columns(file, names, rows, exclude, missing)
     if "" in names and "" not in {*exclude, *cells}:
-        facts["left out"] = "a column without a name, which counts the rows or is empty"
+        facts["left out"] = "a column without a name, which numbers the rows or is empty"
     grouped = decimal is not None
     if decimal is None:
         decimal, mark = find_decimal_mark(file, cells, separator)
@@ -175,9 +176,9 @@ def _name_columns(
     exclude: Sequence[str],
     missing: Sequence[str],
 ) -> dict[str, list[str | None]]:
-    """Cells by the names of their columns, without the excluded ones and the index of the rows.
+    """Cells by column name, without excluded columns and the row index.
 
-    Raises ConfigMismatchError: a column has no name, or that of another one."""
+    Raises ConfigMismatchError for a missing or duplicate name."""
     cells: dict[str, list[str | None]] = {}
     for j, name in enumerate(names):
         column = find_cells([row[j] for _, row in rows], missing)
@@ -185,33 +186,33 @@ def _name_columns(
             continue
         if not name:
             raise ConfigMismatchError(
-                f"{file}: column {j + 1} has no name; give it one, or leave it out by dataset.exclude=['']"
+                f"{file}: column {j + 1} has no name; name it, or exclude it with dataset.exclude=['']"
             )
         if name in cells:
-            raise ConfigMismatchError(f"{file}: two columns are called {name!r}; rename one")
+            raise ConfigMismatchError(f"{file}: two columns have the name {name!r}; rename one")
         cells[name] = column
     return cells
 
 
 def _is_row_index(cells: list[str | None]) -> bool:
-    """True if cells are empty, or 0, 1, 2, … or 1, 2, 3, … as an index is."""
+    """True if cells are empty, or 0, 1, 2, … or 1, 2, 3, … like an index."""
     return set(cells) == {None} or any(
         cells == [str(start + row) for row in range(len(cells))] for start in (0, 1)
     )
 
 
 def _read_parquet(file: Path) -> tuple[list[str], Rows]:
-    """Raises DamagedFileError."""
+    """Read a Parquet file.  Raises DamagedFileError if it is invalid."""
     import pandas as pd
 
     try:
         frame = pd.read_parquet(file)
     except (OSError, ValueError) as error:
         raise DamagedFileError(
-            f"{file}: no Parquet file ({' '.join(str(error).split())}); replace it"
+            f"{file}: not a Parquet file ({' '.join(str(error).split())}); replace it"
         ) from None
     if len(frame) == 0:
-        raise DamagedFileError(f"dataset.path: {file} holds no row; name another")
+        raise DamagedFileError(f"dataset.path: {file} has no rows; choose another")
     columns = [
         [None if pd.isna(value) else str(value) for value in frame.iloc[:, j]]
         for j in range(frame.shape[1])

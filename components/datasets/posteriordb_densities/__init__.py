@@ -1,7 +1,6 @@
-"""Densities of posteriordb's posteriors over unconstrained θ, written out again from their
-mathematics.
+"""Densities of posteriordb's posteriors over unconstrained θ, reimplemented from their equations.
 
-``DENSITIES`` makes one from the data of its posterior."""
+``DENSITIES`` builds a density from the data of its posterior."""
 
 from __future__ import annotations
 

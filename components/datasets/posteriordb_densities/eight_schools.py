@@ -1,4 +1,4 @@
-"""Effects of coaching in eight schools: a hierarchy, its effects standardised (not centred)."""
+"""Effects of coaching in eight schools, with a non-centred parameterisation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TAU = half_cauchy(5.0)  # prior standard deviation of μ, prior of τ
 def eight_schools(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """y_j ~ N(ϑ_j, σ_j²), ϑ = μ + τη, η_j ~ N(0, 1), μ ~ N(0, 5²), τ ~ half-Cauchy(5);  θ = (η, μ, log τ).
 
-    Starts have η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(1, ½²), which leaves out the
-    prior's far tail.  There the η are a hundred times as narrow as in the middle: a step size that
-    chains share would hold one fast."""
+    Starts have η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(1, ½²), which avoids the
+    prior's far tail, where the η are a hundred times narrower and a chain with a shared step size
+    would get stuck."""
     y, sigma = (like.new_tensor(data[key]) for key in ("y", "sigma"))
 
     def report(eta: Tensor, mu: Tensor, tau: Tensor) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""A mixture of two Gaussians on the line, its components told apart by the order of their means."""
+"""A univariate mixture of two Gaussians, identified by the order of their means."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def two_gaussians(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """y_n ~ w N(μ_1, σ_1²) + (1 − w) N(μ_2, σ_2²), μ_k ~ N(0, 2²) with μ_1 < μ_2, σ_k ~ N⁺(0, 2²),
     w ~ Beta(5, 5).
 
-    θ = (μ_1, log(μ_2 − μ_1), log σ, logit w) [K, 5].  Starts have means about the quarters of the
-    data, moved by a tenth of their distance; log σ and logit w ~ N(0, ½²).  Far from there one
-    component takes all data and the other collapses on a few: chains take long to leave that."""
+    θ = (μ_1, log(μ_2 − μ_1), log σ, logit w) [K, 5].  Starts have means around the quartiles of the
+    data, with an sd of a tenth of their distance; log σ and logit w ~ N(0, ½²).  Far from there,
+    one component takes all data and the other collapses on a few points, and chains take long to
+    leave this mode."""
     y = like.new_tensor(data["y"])
 
     def log_density(theta: Tensor) -> Tensor:
@@ -46,7 +47,7 @@ def two_gaussians(data: dict[str, Any], like: Tensor) -> NamedTarget:
         log_prior = log_prior + (BETA - 1) * log_weights.sum(1)
         log_likelihood = torch.where(
             torch.isfinite(log_prior), log_likelihood, 0.0
-        )  # NaN where μ = ∞; its prior is 0
+        )  # NaN for μ = ∞, with prior density 0
         # last three: Jacobian
         return log_likelihood + log_prior + log_jacobian + log_scale.sum(1) + log_weights.sum(1)
 

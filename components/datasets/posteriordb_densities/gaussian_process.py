@@ -1,4 +1,4 @@
-"""Gaussian process regression on eleven points, its three hyperparameters unknown."""
+"""Gaussian process regression on eleven points with three unknown hyperparameters."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SIGMA = 1.0  # ρ ~ Gamma(25, 4), α ~ N⁺(0, 2²), σ ~ N⁺(0, 1)
 
 
 def gaussian_process(data: dict[str, Any], like: Tensor) -> NamedTarget:
-    """y ~ N(0, α² exp(−(x − x')²/2ρ²) + σI): σ is a variance here;  θ = (log ρ, log α, log σ) [K, 3].
+    """y ~ N(0, α² exp(−(x − x')²/2ρ²) + σI): σ is a variance;  θ = (log ρ, log α, log σ) [K, 3].
 
-    Where rounding leaves the covariance without a Cholesky factor, the density is 0.  Starts are
-    about as wide as the prior."""
+    If rounding leaves the covariance without a Cholesky factor, the density is 0.  Starts are about
+    as dispersed as the prior."""
     x, y = (like.new_tensor(data[key]) for key in ("x", "y"))
     square = (x[:, None] - x).square()  # [N, N]
 
@@ -30,8 +30,8 @@ def gaussian_process(data: dict[str, Any], like: Tensor) -> NamedTarget:
         eye = torch.eye(len(y)).to(y)
         covariance = alpha.square() * (-0.5 * square / rho.square()).exp() + sigma * eye
         finite = torch.isfinite(covariance).flatten(1).all(1)
-        # A failed matrix is replaced before it is factorised: its gradient would be NaN, and
-        # Cholesky refuses some.
+        # A failed matrix is replaced before factorisation, because its gradient would be NaN and
+        # Cholesky rejects some.
         L, info = torch.linalg.cholesky_ex(torch.where(finite[:, None, None], covariance, eye))
         good = finite & (info == 0)
         L = torch.where(good[:, None, None], L, eye)
@@ -46,7 +46,7 @@ def gaussian_process(data: dict[str, Any], like: Tensor) -> NamedTarget:
             - 0.5 * (alpha / ALPHA) ** 2
             - 0.5 * (sigma / SIGMA) ** 2
         )
-        # θ's sum: log-Jacobian
+        # sum of θ: log-Jacobian
         return torch.where(good, log_likelihood + log_prior + theta.sum(1), -torch.inf)
 
     variables = (

@@ -1,5 +1,5 @@
-"""Linear regressions with Gaussian noise of unknown scale: six of posteriordb's posteriors, an
-autoregression among them."""
+"""Linear regressions with Gaussian noise of unknown scale: six of posteriordb's posteriors,
+including an autoregression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from components.datasets.posteriordb_densities.scale_priors import (
 from components.maths.bijectors import POSITIVE
 from components.maths.exponential.standard_draws import standard_normal
 
-WIDER = 2.0  # chains start this many times as wide as the least squares estimate is uncertain
+WIDER = 2.0  # spread of the starts in standard errors of the least-squares estimate
 
 
 class GaussianRegression(NamedVariables):

@@ -1,8 +1,7 @@
 """Priors of a scale σ > 0 as functions of log σ, up to a constant; densities of σ, without a
 Jacobian.
 
-They are functions of log σ so that scales too large or too small for floating point still have a
-density."""
+Functions of log σ are also defined for scales beyond the floating-point range."""
 
 from __future__ import annotations
 

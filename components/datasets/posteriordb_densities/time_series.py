@@ -1,4 +1,4 @@
-"""Densities recursive in time: a hidden Markov model and a GARCH(1, 1), without a loop."""
+"""Densities recursive in time, without a loop: a hidden Markov model and a GARCH(1, 1)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ UNIT = Interval(0.0, 1.0)
 
 
 class HiddenMarkov(NamedVariables):
-    """Two states, uniform at first; y_t ~ N(μ_{z_t}, 1), 0 < μ_1 < μ_2, μ_1 ~ N(3, 1), μ_2 ~ N(10,
+    """Two states, initially uniform; y_t ~ N(μ_{z_t}, 1), 0 < μ_1 < μ_2, μ_1 ~ N(3, 1), μ_2 ~ N(10,
     1), transitions flat.
 
     θ = (two rows of the transition matrix by stick breaking, log μ_1, log(μ_2 − μ_1)) [K, 4].  The
-    forward algorithm is a product of T matrices; they are multiplied two by two, in ⌈log₂ T⌉ rounds
-    for all chains, in logarithms."""
+    forward algorithm is a product of T matrices, multiplied pairwise in ⌈log₂ T⌉ rounds for all
+    chains, in logarithms."""
 
     variables = (Variable("theta1", 1, ROW), Variable("theta2", 1, ROW), Variable("mu", 2, MEANS))
 
@@ -55,8 +55,8 @@ class HiddenMarkov(NamedVariables):
         return log_likelihood + log_prior + rows_jacobian + means_jacobian
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """Rows of the transition matrix by N(0, 1), means from N(3, ½²) and N(10, ½²), a priori
-        half as wide."""
+        """Rows of the transition matrix from N(0, 1), means from N(3, ½²) and N(10, ½²), half the
+        prior's width."""
         z = standard_normal((n, self.dim), generator, self.like)
         mu = (z.new_tensor([3.0, 10.0]) + 0.5 * z[:, 2:]).clamp(min=z.new_tensor([1.0, 7.0]))
         return torch.cat([z[:, :2], MEANS.inverse(mu)], 1)
@@ -66,16 +66,17 @@ def garch(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """y_t ~ N(μ, s_t²), s_t² = α_0 + α_1 (y_{t−1} − μ)² + β_1 s_{t−1}², s_1 known; α_0 > 0, 0 <
     α_1, 0 < β_1 < 1 − α_1, flat.
 
-    θ = (μ, log α_0, logit α_1, logit β_1/(1 − α_1)) [K, 4].  With c_t what joins the variance at t,
+    θ = (μ, log α_0, logit α_1, logit β_1/(1 − α_1)) [K, 4].  With c_t = α_0 + α_1 (y_{t−1} − μ)²,
     s_t² = Σ_j β_1^j c_{t−j}; it is summed in ⌈log₂ T⌉ doublings, s² ← s² + β_1^{2^k} (s² of 2^k
-    steps before), for all chains.  Starts have μ around the mean of the series, log α_0 around its log variance."""
+    steps earlier), for all chains.  Starts have μ around the mean of the series, log α_0 around its
+    log variance."""
     y = like.new_tensor(data["y"])  # [T]
 
     def parameters(theta: Tensor) -> tuple[Tensor, Tensor]:
         """(μ, α_0, α_1, β_1) [K, 4], and the log-Jacobian [K]."""
         alpha0, log_jacobian0 = POSITIVE.forward(theta[:, 1:2])
         alpha1, log_jacobian1 = UNIT.forward(theta[:, 2:3])
-        # 1 − α_1 = s(−θ): exact where α_1 is next to 1
+        # 1 − α_1 = s(−θ): accurate for α_1 near 1
         beta1, log_jacobian2 = Interval(0.0, (-theta[:, 2:3]).sigmoid()).forward(theta[:, 3:])
         values = torch.cat([theta[:, :1], alpha0, alpha1, beta1], 1)
         return values, log_jacobian0 + log_jacobian1 + log_jacobian2

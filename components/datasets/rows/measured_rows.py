@@ -1,4 +1,4 @@
-"""Measurements of flowers, wines, oil and faces, their classes put aside."""
+"""Measurements of flowers, wines, oil and faces, with classes held out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FACE = (28, 20)  # pixels of a Frey face
 
 
 class MeasuredTable(NamedTuple):
-    """Rows, their classes where they are known, and how many of them at the end are held out."""
+    """Rows, their classes if known, and the number of held-out rows at the end."""
 
     x: Tensor  # [N, D]
     classes: Tensor | None  # [N]
@@ -35,7 +35,7 @@ class MeasuredTable(NamedTuple):
 
 
 def read_rows(path: Path, name: str) -> MeasuredTable:
-    """Rows of a file of the data folder or of scikit-learn."""
+    """Rows of a file in the data folder or in scikit-learn."""
     if name == "oil_flow":
         from scipy.io import loadmat
 
@@ -53,19 +53,20 @@ def read_rows(path: Path, name: str) -> MeasuredTable:
 
 @register("dataset", "measured_rows")
 class MeasuredRows(Dataset[Unlabelled]):
-    """Measured data: 150 irises or 178 wines, of three classes, which need no download; 2,000 gamma
-    densities of oil, gas and water in a pipe of three kinds of flow, or 1,965 photographs of a face.
+    """Measured data: 150 irises or 178 wines of three classes (no download needed), 2,000 gamma
+    densities of oil, gas and water in a pipe with three kinds of flow, or 1,965 photographs of a
+    face.
 
     Irises have 4 lengths, wines 13 analyses, oil_flow 12 densities (the published training and
-    test rows, 1,000 each), frey_faces 28 × 20 pixels in [0, 1], which are left as they are.
+    test rows, 1,000 each), frey_faces 28 × 20 pixels in [0, 1], which are not standardised.
     A random permutation drawn from the seed holds out a ``test_share``; values are standardised by
-    the other rows, and only ``columns`` are used if any are named.  Classes are never used for learning: clusters of
-    held-out rows are compared with them.  A share ``gaps`` of all (standardised) values is
-    removed at random and put aside as the truth of what a model imputes.  x [N, D], NaN in gaps.
+    the other rows, and only ``columns`` are used if given.  Classes are never used for learning:
+    clusters of held-out rows are compared with them.  A share ``gaps`` of all (standardised) values
+    is removed at random and held out as the truth for imputation.  x [N, D], NaN in gaps.
 
     Raises:
-        ValueError: the set has no such column.
-        DataUnavailableError: the file of oil_flow or frey_faces cannot be had.
+        ValueError: the set does not have the column.
+        DataUnavailableError: the file of oil_flow or frey_faces is unavailable.
 
     Source: Fisher (1936); Forina et al. (1988), as shipped by scikit-learn; Bishop and James
     (1993); Roweis and Saul (2000).
@@ -93,7 +94,7 @@ class MeasuredRows(Dataset[Unlabelled]):
         x, y, n_test = read_rows(path, self.set)
         if self.columns is not None:
             if max(self.columns) > x.shape[1]:
-                raise ValueError(f"columns: {self.set} has {x.shape[1]}")
+                raise ValueError(f"columns: {self.set} has only {x.shape[1]}")
             x = x[:, [c - 1 for c in self.columns]]
         if n_test is None:
             order = torch.randperm(len(x), generator=rng.data)

@@ -26,7 +26,7 @@ class MixtureSim(Dataset[Unlabelled]):
     ``spread`` apart.  Held-out rows are new draws, and inferred clusters are compared with
     their true clusters; every replicate draws new rows from the same mixture.  x [N, D].
 
-    Source: made for this project, after Bishop (2006), Figure 9.5.
+    Source: designed for this project, after Bishop (2006), Figure 9.5.
     """
 
     kind = "unlabelled"

@@ -1,4 +1,4 @@
-"""Draws of one normal."""
+"""Draws from a normal distribution."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from components.registry import register
 class NormalSample(Dataset[Unlabelled]):
     """Independent draws from a normal with known mean and standard deviation.
 
-    x ~ N(μ, σ²).  Held-out rows are new draws; every replicate draws all rows anew.  For a
-    model with two parameters, a figure has contours of the exact posterior next to those
-    drawn for its approximation.  x [N, 1].
+    x ~ N(μ, σ²).  Held-out rows are new draws; every replicate redraws all rows.  For a model with
+    two parameters, a figure shows contours of the exact posterior and of its approximation.  x [N,
+    1].
 
     Source: Bishop (2006), section 10.1.3, Figure 10.4.
     """

@@ -33,14 +33,14 @@ class Airfoil(FileOrSimulationDataset[Supervised], HeldOutRows):
     The inputs are frequency, angle of attack, chord, speed and thickness of the boundary
     layer.  1,503 rows (the thesis says 1,500); inputs and label are standardised by the
     training rows.  ``n_test`` rows, drawn from the seed, are held out; 0 trains on all rows
-    and scores the same rows, as in the thesis.  Without the file a random network of the
-    same shape, named ``airfoil-sim``, takes its place with a ``SimulatedDataWarning`` warning,
-    unless ``offline`` is error.  x [N, 5], y [N, 1].
+    and scores the same rows, as in the thesis.  If the file is unavailable, a random network of the
+    same shape, named ``airfoil-sim``, replaces it with a ``SimulatedDataWarning`` warning, unless
+    ``offline`` is error.  x [N, 5], y [N, 1].
 
     Raises:
-        DataUnavailableError: the file cannot be had.
-        DamagedFileError: the checksum of the file does not fit.
-        ConfigMismatchError: no row would be left to learn from.
+        DataUnavailableError: the file is unavailable.
+        DamagedFileError: the file does not match its checksum.
+        ConfigMismatchError: no rows are left to learn from.
 
     Source: Brooks, Pope and Marcolini (1989), UCI repository; Boustati (2021), appendix
     B.2.2.

@@ -1,7 +1,4 @@
-"""Binary labels of a probit or logistic regression with known coefficients.
-
-The inputs are correlated.
-"""
+"""Binary labels of a probit or logistic regression with known coefficients and correlated inputs."""
 
 from __future__ import annotations
 
@@ -21,14 +18,14 @@ from components.registry import register
 
 @register("dataset", "binary_simulation")
 class BinarySimulation(Dataset[Supervised]):
-    """Binary regression with correlated inputs and known coefficients, few enough that a posterior
-    can be known exactly.
+    """Binary regression with correlated inputs and known coefficients, small enough for exact
+    posteriors.
 
     x ~ N(0, C), C_jk = ρ^|j−k|; p(y = 1 | x) = Φ(β_0 + xᵀβ), or 1/(1 + exp(−β_0 − xᵀβ)).  Nothing
-    is standardised; every replicate draws inputs and labels anew.  Posterior means and standard
-    deviations of named parameters are among the scores.  x [N, D].
+    is standardised; every replicate redraws inputs and labels.  The scores include posterior means
+    and standard deviations of named parameters.  x [N, D].
 
-    Source: made for this project, after Albert and Chib (1993), section 3."""
+    Source: designed for this project, after Albert and Chib (1993), section 3."""
 
     kind = "supervised"
     label_kind = "binary"

@@ -25,18 +25,18 @@ COAL = (
     "45410434063340263354531441553425223421322111130010110031"
     "03220111010100021000110233112111124200014000100000100101"
 )
-LENGTHSCALE = 0.15  # of the simulated log rate, in lengths of the domain
+LENGTHSCALE = 0.15  # of the simulated log rate, as a share of the domain
 
 
 @register("dataset", "counts")
 class CountsByCell(HeldOutRows, Dataset):
-    """Counts y = 0, 1, 2 … in cells along one input, some of them held out.
+    """Counts y = 0, 1, 2 … in cells along one input, with held-out cells.
 
     coal: disasters in British coal mines that killed ten or more, by year, 1851 to 1962 (N = 112).
     cox: a simulated log-Gaussian Cox process in ``n_cells`` equal cells, y ~ Poisson(eᶠ), f =
     ln(mean) − s²/2 + s g, s = ``spread``, g a Gaussian process of unit variance, squared
     exponential kernel and a lengthscale of 0.15 of the domain, so that E[y] = ``mean``.  x [N, 1]
-    is the number of the cell, standardised; counts are left as they are (``model.link=log``).
+    is the standardised index of the cell; counts are not standardised (``model.link=log``).
 
     Source: Jarrett (1979) and Carlin, Gelfand and Smith (1992) for coal; Møller, Syversveen and
     Waagepetersen (1998) and Boustati (2021), section 2.1.2.2, for the process."""
@@ -49,7 +49,7 @@ class CountsByCell(HeldOutRows, Dataset):
     spread: NonNegativeFloat
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        """The problem, with the rate as truth where it is simulated."""
+        """The problem, with the rate as truth if it is simulated."""
         n = len(COAL) if self.set == "coal" else self.n_cells
         x = torch.arange(n, dtype=torch.float64)[:, None]
         rate = None

@@ -19,12 +19,12 @@ PATIENTS = 442
 
 @register("dataset", "diabetes")
 class Diabetes(Dataset):
-    """Progression of diabetes one year on, from age, sex, body mass, blood pressure and six serum
-    measurements.
+    """Progression of diabetes after one year, from age, sex, body mass, blood pressure and six
+    serum measurements.
 
-    442 patients, ten inputs, some of them nearly collinear (two cholesterol levels correlate by
-    0.9); needs no download. A random permutation drawn from the seed puts ``n_test`` patients
-    aside; inputs and label are standardised by the other rows.  x [N, 10].
+    442 patients and ten inputs, some of them nearly collinear (two cholesterol levels have a
+    correlation of 0.9); no download is needed.  A random permutation drawn from the seed holds out
+    ``n_test`` patients; inputs and label are standardised by the other rows.  x [N, 10].
 
     Source: Efron, Hastie, Johnstone and Tibshirani (2004), as shipped by scikit-learn."""
 

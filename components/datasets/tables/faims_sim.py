@@ -29,7 +29,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 RUNS = 3
-CONFOUNDERS = 3  # such as hydration, diet and age: healthy people differ in them
+CONFOUNDERS = 3  # variation between healthy people, such as hydration, diet and age
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Study:
 
     current: np.ndarray  # [P, 3, n_df, n_cv], ion current ≥ 0, arbitrary units
     case: np.ndarray  # [P] bool
-    markers: np.ndarray  # [K] bool: compounds with a concentration that the disease changes
+    markers: np.ndarray  # [K] bool: compounds with a concentration changed by the disease
     concentration: np.ndarray  # [P, 3, K], relative to the compounds' typical values
 
 
@@ -48,9 +48,9 @@ def plumes(
     """Transmission [K, n_df, n_cv] of each ion at dispersion field s ∈ [0, 1] and compensation
     voltage v ∈ [−6, 6] V.
 
-    exp(−loss s²) exp(−(v − v_k(s))² / 2w²): an ion passes where v offsets its drift v_k(s) = α₂ s³
-    + α₄ s⁵ (volts), fewer ions at a stronger field; the width w is 0.25 V at s = 0 and 0.45 V at s
-    = 1."""
+    exp(−loss s²) exp(−(v − v_k(s))² / 2w²): an ion passes if v offsets its drift v_k(s) = α₂ s³ +
+    α₄ s⁵ (volts), and fewer ions pass at a stronger field; the width w is 0.25 V at s = 0 and 0.45
+    V at s = 1."""
     s = np.linspace(0, 1, n_df)[None, :, None]
     v = np.linspace(-6, 6, n_cv)[None, None, :]
     alpha2, alpha4, loss = (a[:, None, None] for a in (alpha2, alpha4, loss))
@@ -63,10 +63,9 @@ def plumes(
 class FaimsSim(Dataset):
     """Simulated FAIMS study of diabetes in urine: three runs per patient are three tasks.
 
-    The three runs are successive, and the tasks are binary.  The data of Boustati's section
-    3.5.3 (125 patients, 48 of them cases) are not public; this simulation has their shape
-    and is never compared with the published scores.  Patient p, run r ∈ {0, 1, 2}, volatile
-    compound k:
+    The three runs are successive, and the tasks are binary.  The data of Boustati's section 3.5.3
+    (125 patients, including 48 cases) are not public; this simulation has their shape but is not
+    comparable with the published scores.  Patient p, run r ∈ {0, 1, 2}, volatile compound k:
 
         log c_pk  = B_k · u_p + δ z_p [k is a marker] + ε_pk,   u_p ~ N(0, I₃),
                     ε ~ N(0, spread²)
@@ -82,12 +81,12 @@ class FaimsSim(Dataset):
     side.  A sparse PCA is fitted only to the cells of the training rows, and its scores are
     standardised and divided by √n_components (a row then has a mean squared norm of 1, the
     scale on which the thesis initialises its kernels).  Rows are patient × run, each
-    labelled for its own run.  ``effect`` was set so that a random forest per task reaches
-    an AUC of about 0.71, the published one; no other model was tried.
+    labelled for its own run.  ``effect`` was set so that a random forest per task reaches the
+    published AUC of about 0.71; no other model was tried.
 
     Raises:
-        ValueError: the number of cases, markers or components does not fit the number of
-            patients, compounds or cells.
+        ValueError: the number of cases, markers or components exceeds the number of patients,
+            compounds or cells.
 
     Source: Boustati (2021), sections 3.5.3 and A.1.3.
     """
@@ -118,7 +117,7 @@ class FaimsSim(Dataset):
             )
         if self.n_markers > self.n_compounds:
             raise ValueError(
-                f"n_markers: there are only {self.n_compounds} compounds; lower n_markers"
+                f"n_markers: exceeds the {self.n_compounds} compounds; lower n_markers"
             )
         if self.n_components > min(
             self.n_df * self.n_cv, RUNS * int(self.train_fraction * self.n_patients)
@@ -129,13 +128,13 @@ class FaimsSim(Dataset):
         return self
 
     def study(self) -> Study:
-        """The measured study, a pure function of the configuration."""
+        """The measured study, determined by the configuration."""
         rng = np.random.default_rng(self.study_seed)
         P = self.n_patients
         K = self.n_compounds
         case = np.zeros(P, dtype=bool)
         case[rng.permutation(P)[: self.n_cases]] = True
-        # Compounds.  Index K is the reactant ion, which gives its charge to the compounds.
+        # Compounds.  Index K is the reactant ion, which transfers its charge to the compounds.
         alpha2 = np.append(rng.uniform(-2.5, 4.0, K), 5.5)
         alpha4 = np.append(rng.uniform(-1.5, 1.5, K), -1.0)
         loss = np.append(rng.uniform(0.5, 2.5, K), 1.0)
@@ -163,11 +162,11 @@ class FaimsSim(Dataset):
             )
         if not np.isfinite(charge).all():
             raise ConfigMismatchError(
-                f"dataset={self.name}: its concentrations are beyond all numbers; lower dataset.effect, spread or run_noise"
+                f"dataset={self.name}: its concentrations overflow; lower dataset.effect, spread or run_noise"
             )
         shape = plumes(alpha2, alpha4, loss, self.n_df, self.n_cv)  # [K + 1, n_df, n_cv]
         current = np.tensordot(charge, shape, 1)  # [P, 3, n_df, n_cv]
-        # Humidity shifts the voltages a little: to first order, −shift ∂/∂v.
+        # Humidity shifts the voltages slightly: to first order, −shift ∂/∂v.
         shift = 0.05 * rng.normal(size=(P, RUNS, 1, 1))  # volts
         current -= shift * np.gradient(current, 12 / (self.n_cv - 1), axis=-1)
         gain = rng.lognormal(0.0, 0.05, (P, RUNS, 1, 1))
@@ -176,7 +175,7 @@ class FaimsSim(Dataset):
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         study = self.study()
-        # Stratified: the same share of cases on both sides.
+        # Stratified: the same share of cases in training and test rows.
         training: list[torch.Tensor] = []
         for group in (np.flatnonzero(study.case), np.flatnonzero(~study.case)):
             order = torch.randperm(len(group), generator=rng.data)
@@ -229,7 +228,7 @@ class FaimsSim(Dataset):
             random_state=seed,
         )
         with warnings.catch_warnings():
-            # Early stopping is part of the recipe: the scores need not be the optimum, only a
+            # Early stopping is part of the protocol: the scores need not be optimal, but must be a
             # function of the rows.
             warnings.simplefilter("ignore", ConvergenceWarning)
             pca.fit((rows - mean) / scale)
@@ -237,5 +236,5 @@ class FaimsSim(Dataset):
         scores = scores.reshape(*cells.shape[:2], -1)
         train_scores = scores[in_training].reshape(-1, self.n_components)
         deviation = train_scores.std(0)
-        deviation[deviation == 0] = 1.0  # a component that no training row has
+        deviation[deviation == 0] = 1.0  # a component that is 0 in all training rows
         return (scores - train_scores.mean(0)) / (deviation * self.n_components**0.5)

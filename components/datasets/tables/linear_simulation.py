@@ -21,10 +21,9 @@ class LinearSimulation(Dataset):
     """Linear regression on correlated inputs with known coefficients and noise variance.
 
     x ~ N(0, C), C_jk = ρ^|j−k|; y = xᵀβ + N(0, σ²).  ρ near 1 makes XᵀX ill-conditioned.
-    Nothing is standardised and there is no intercept.  Each training label is, with
-    probability ``outliers``, moved by N(0, (s σ)²).  Each replicate draws new inputs and labels;
-    ``truth`` of the problem holds β and σ², and draws of x1 … xD and sigma2 are scored against it.
-    x [N, D].
+    Nothing is standardised and there is no intercept.  With probability ``outliers``, N(0, (s σ)²)
+    is added to a training label.  Each replicate draws new inputs and labels; ``truth`` of the
+    problem holds β and σ², and draws of x1 … xD and sigma2 are scored against it. x [N, D].
 
     Source: Tibshirani (1996), section 7.2, example 1.
     """

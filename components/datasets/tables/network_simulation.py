@@ -20,16 +20,15 @@ from components.registry import register
 
 @register("dataset", "network_simulation")
 class NetworkSimulation(Dataset[Supervised]):
-    """Regression on one input, simulated from logistic units whose number is known.
+    """Regression on one input, simulated from a known number of logistic units.
 
-    y = x b + Σ_j β_j ψ(w_j (x − c_j)) + N(0, σ²), ψ(η) = 1/(1 + e^−η), x uniform on [−√3, √3],
-    so that it has variance 1.  Nothing is standardised; every replicate draws inputs and labels
-    anew.  Posterior means and standard deviations of named parameters are among the scores.
-    x [N, 1].
+    y = x b + Σ_j β_j ψ(w_j (x − c_j)) + N(0, σ²), ψ(η) = 1/(1 + e^−η), x uniform on [−√3, √3], with
+    variance 1.  Nothing is standardised; every replicate redraws inputs and labels.  The scores
+    include posterior means and standard deviations of named parameters. x [N, 1].
 
-    Raises ConfigMismatchError where beta, steepness and centres have different lengths.
+    Raises ConfigMismatchError if beta, steepness and centres have different lengths.
 
-    Source: made for this project, after Gallego (2021), section 1.3.2."""
+    Source: designed for this project, after Gallego (2021), section 1.3.2."""
 
     kind = "supervised"
     label_kind = "real"
@@ -42,14 +41,14 @@ class NetworkSimulation(Dataset[Supervised]):
     noise: PositiveFloat
 
     def function(self, x: Tensor) -> Tensor:
-        """f [B] at x [B]."""
+        """The true function f [B] at x [B]."""
         units = zip(self.beta, self.steepness, self.centres, strict=True)
         return sum((b * (w * (x - c)).sigmoid() for b, w, c in units), self.slope * x)
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         if not len(self.beta) == len(self.steepness) == len(self.centres):
             raise ConfigMismatchError(
-                "dataset.beta, dataset.steepness, dataset.centres: have one number for each unit"
+                "dataset.beta, dataset.steepness, dataset.centres: must have equal lengths, one value per unit"
             )
 
         def rows(n: int) -> Batch:

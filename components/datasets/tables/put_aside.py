@@ -1,7 +1,4 @@
-"""Tables with test rows held out at random from the seed, or none held out.
-
-Studies of gradients hold out none.
-"""
+"""Tables with test rows held out at random, or without held-out rows for studies of gradients."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ from components.problems.supervised import Supervised
 
 
 class HeldOutRows(BaseModel):
-    """Keys of a table with held-out rows, and the problem that it makes."""
+    """Keys of a table with held-out rows, and its problem."""
 
-    n_test: NonNegativeInt  # rows put aside; 0: training uses all rows and scores them
+    n_test: NonNegativeInt  # held-out rows; 0: all rows are used for training and scoring
     batch_size: PositiveInt | None
 
     def make_problem(
@@ -37,10 +34,10 @@ class HeldOutRows(BaseModel):
         rng: Rng,
         setting: Setting,
     ) -> Supervised:
-        """The problem of x [N, D] and y [N, 1]: inputs, and real labels, are standardised by the
-        training rows; counts are real labels that are left as they are.
+        """The problem with x [N, D] and y [N, 1]: inputs and real labels are standardised by the
+        training rows; counts are real labels without standardisation.
 
-        Raises ConfigMismatchError where fewer than two rows would be left to learn from."""
+        Raises ConfigMismatchError if fewer than two rows are left to learn from."""
         if len(x) - self.n_test < 2:
             raise ConfigMismatchError(
                 f"dataset.n_test={self.n_test}: leaves {max(len(x) - self.n_test, 0)} of {len(x)} rows to learn from; lower it"

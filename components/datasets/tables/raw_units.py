@@ -1,4 +1,4 @@
-"""Tables of real labels that are learnt from standardised and scored in the units of the labels."""
+"""Tables of real labels, standardised for learning and scored in their own units."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Rows = NDArray[np.int_] | slice
 
 
 class RawUnits(Supervised):
-    """Scores are in the units of the target, as the literature has them: y = ȳ + s ỹ."""
+    """Problem with scores in the units of the target, y = ȳ + s ỹ, as in the literature."""
 
     def score(self, posterior: Predicts, rng: Rng) -> NamedScores:
         """Scores of ``Supervised`` in the units of the target.
@@ -53,7 +53,7 @@ class RawUnits(Supervised):
         setting: Setting,
         figures: Sequence[SupervisedFigure] = (predictions, calibration),
     ) -> Self:
-        """Problem of x [N, D] and y [N, 1], standardised by the training rows.
+        """Problem with x [N, D] and y [N, 1], standardised by the training rows.
 
         A constant input is only centred.
         """
@@ -81,15 +81,14 @@ def standardised_inputs(x: Tensor, kept: Rows) -> Tensor:
     """x [N, D] standardised by the training rows; a constant input is only centred.
 
     Raises:
-        ConfigMismatchError: numbers so large that their squares overflow, or so small that
-            their squares are 0.
+        ConfigMismatchError: squares of numbers overflow or underflow.
     """
     check_squares(x[kept], [f"input {j + 1}" for j in range(x.shape[1])])
     return (x - x[kept].mean(0)) / column_scales(x[kept])
 
 
 def standardise(x: Tensor, kept: Rows) -> tuple[Tensor, InputColumns]:
-    """``standardised_inputs``, and the columns that they were made of."""
+    """``standardised_inputs``, and their columns."""
     columns = InputColumns.numbered(x.shape[1], x[kept].mean(0), column_scales(x[kept]))
     return standardised_inputs(x, kept), columns
 
@@ -106,14 +105,15 @@ def is_constant(x: Tensor) -> Tensor:
 
 
 def check_squares(x: Tensor, names: list[str]) -> None:
-    """Raises ConfigMismatchError where columns of x [N, D] vary and their standard deviation is 0,
-    or no number."""
+    """Raise ConfigMismatchError if non-constant columns of x [N, D] have a standard deviation of 0
+    or NaN."""
     std = x.std(0, correction=0)
     unscaled = ~std.isfinite() | ((std == 0) & (x != x[0]).any(0))
     if len(columns := unscaled.nonzero()):
         j = int(columns[0])
         units = "larger" if float(x[:, j].abs().max()) > 1 else "smaller"
         raise ConfigMismatchError(
-            f"dataset: {names[j]} has values up to {float(x[:, j].abs().max()):.3g}, whose squares are "
-            f"{'no numbers' if units == 'larger' else '0'}; give the column in {units} units"
+            f"dataset: {names[j]} has values up to {float(x[:, j].abs().max()):.3g}, with squares "
+            f"that are {'not finite' if units == 'larger' else '0'}; give the column in {units} "
+            "units"
         )

@@ -1,4 +1,4 @@
-"""Who survived the Titanic."""
+"""Survival on the Titanic."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ def persons() -> Tensor:
 
 @register("dataset", "titanic")
 class Titanic(Dataset, HeldOutRows):
-    """Survival of the 2,201 persons on the Titanic, by class, age and sex.
+    """Survival of the 2,201 persons on the Titanic by class, age and sex.
 
-    Built in as its 4 × 2 × 2 × 2 table of counts.  Inputs: class (first 1, second 2, third
-    3, crew 4), age (child 1), sex (male 1), standardised by the training rows; the constant
-    of the thesis' feature vector of length 4 is the model's intercept, because a constant
-    cannot be standardised.  y = 1: survived.  ``n_test`` persons, drawn from the seed, are
-    held out; 0 trains on all and scores the same rows, as in the thesis.
-    x [N, 3], y [N, 1].
+    The data are a built-in 4 × 2 × 2 × 2 table of counts.  Inputs: class (first 1, second 2, third
+    3, crew 4), age (child 1), sex (male 1), standardised by the training rows; the constant in the
+    thesis' feature vector of length 4 is the model's intercept here, because a constant cannot be
+    standardised.  y = 1: survived.  ``n_test`` persons, drawn from the seed, are held out; 0 trains
+    on all and scores the same rows, as in the thesis. x [N, 3], y [N, 1].
 
     Raises:
-        ConfigMismatchError: no row would be left to learn from.
+        ConfigMismatchError: no rows are left to learn from.
 
     Source: Dawson (1995), Table 1; Boustati (2021), appendix B.2.1.
     """

@@ -1,5 +1,5 @@
-"""The regression sets of the UCI repository on which Bayesian neural networks are compared, with
-their standard splits."""
+"""Regression sets of the UCI repository, benchmarks of Bayesian neural networks, with their
+standard splits."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ SHAPES: dict[str, Shape] = {
 def split_rows(rows: int, split: int) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
     """Training and test rows of a standard split: nine tenths and one tenth of a permutation.
 
-    The permutations are the ones of Hernández-Lobato & Adams, which Gal & Ghahramani
-    published with the data: successive draws of numpy's legacy generator with seed 1.
+    The permutations are those of Hernández-Lobato & Adams, published with the data by Gal &
+    Ghahramani: successive draws of numpy's legacy generator with seed 1.
     """
     state = np.random.RandomState(1)
     for _ in range(split + 1):
@@ -71,8 +71,8 @@ def _read(path: Path) -> Array:
 
 
 def simulated_rows(name: str, shape: Shape) -> Array:
-    """Rows of the shape of a set, [rows, inputs + 1]: a random network of ten tanh units of
-    correlated inputs, and noise."""
+    """Simulated rows with the shape of a set, [rows, inputs + 1]: a random network of ten tanh
+    units of correlated inputs, plus noise."""
     rng = np.random.default_rng([*name.encode()])
     x = rng.normal(size=(shape.rows, shape.inputs)) @ rng.normal(size=(shape.inputs, shape.inputs))
     x /= x.std(0)
@@ -111,12 +111,12 @@ class SplitTable(FileOrSimulationDataset[Supervised]):
         """Number of the split of a replicate.
 
         Raises:
-            ConfigMismatchError: there are more replicates than splits.
+            ConfigMismatchError: the run has more replicates than splits.
         """
         split = rng.replicate if self.split is None else self.split
         if split >= self.splits:
             raise ConfigMismatchError(
-                f"replicates: {self.set} has {self.splits} splits, one to each; set replicates to at most that"
+                f"replicates: {self.set} has only {self.splits} splits, one per replicate; set replicates to at most that"
             )
         return split
 
@@ -125,17 +125,17 @@ class SplitTable(FileOrSimulationDataset[Supervised]):
 class UciRegression(SplitTable):
     """UCI regression sets for Bayesian neural networks, with their 20 standard splits.
 
-    The sets are the ones of the Bayesian-neural-network literature; protein has 5 splits.
-    ``split`` null: replicate r of a run takes split r.  Inputs and target are standardised
-    by the training rows, and a constant input is only centred; RMSE and log-likelihood are
-    scored in the units of the target.  Where the files are unavailable a random network of
-    the same shape, named ``uci-sim``, takes their place with a ``SimulatedDataWarning`` warning,
-    unless ``offline`` is error.  x [N, D], y [N, 1].
+    The sets are common benchmarks of Bayesian neural networks; protein has 5 splits.  With
+    ``split`` null, replicate r of a run takes split r.  Inputs and target are standardised by the
+    training rows, and a constant input is only centred; RMSE and log-likelihood are scored in the
+    units of the target.  If the files are unavailable, a random network of the same shape, named
+    ``uci-sim``, replaces them with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
+    x [N, D], y [N, 1].
 
     Raises:
-        DataUnavailableError: the files cannot be had.
-        DamagedFileError: the checksum of the numbers does not fit.
-        ConfigMismatchError: more replicates than splits.
+        DataUnavailableError: the files are unavailable.
+        DamagedFileError: the numbers do not match their checksum.
+        ConfigMismatchError: the run has more replicates than splits.
 
     Source: Hernández-Lobato & Adams (2015), section 5; Gal & Ghahramani (2016),
     section 5.2.
@@ -155,7 +155,7 @@ class UciRegression(SplitTable):
         return "uci"
 
     def source(self) -> FilesOrStandIn:
-        # the same numbers in another form, used in place
+        # the same numbers in another format, used in place
         return replace(super().source(), packed=f"uci_bnn/{self.set}.npz")
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:

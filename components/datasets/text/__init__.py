@@ -1,1 +1,1 @@
-"""Mails and messages as sets of words."""
+"""Mails, messages and reviews as words."""

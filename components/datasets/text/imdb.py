@@ -1,4 +1,4 @@
-"""The Large Movie Review Dataset, and a simulated corpus in its place."""
+"""The Large Movie Review Dataset, or a simulated corpus as a substitute."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
-EACH = 12_500  # reviews of a class in either split
+EACH = 12_500  # reviews per class in each split
 BREAK = re.compile(r"<br\s*/?>")
-Split = list[LabelledText]  # 1: for the film
+Split = list[LabelledText]  # 1: positive
 
 
 def words_of(text: str) -> Text:
-    """Words, with what is joined by an apostrophe, and signs, without HTML's breaks: "It's fine!<br
-    />" -> it's, fine, !"""
+    """Words (including apostrophes) and punctuation, without HTML line breaks: "It's fine!<br />"
+    -> it's, fine, !"""
     plain = BREAK.sub(" ", text).lower()
     return tuple(re.findall(r"\w+(?:'\w+)*|[^\w\s]", plain))
 
@@ -35,8 +35,8 @@ def words_of(text: str) -> Text:
 def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
     """Training and test reviews in the order of their numbers, negative ones first.
 
-    If ``whole_words`` is False, reviews keep their own spelling and are split only at
-    spaces, for a tokenizer with rules of its own.
+    If ``whole_words`` is False, reviews keep their original text and are split only at spaces, for
+    a tokenizer.
 
     Raises:
         DamagedFileError: the archive contains another number of reviews.
@@ -63,7 +63,7 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
             rows = sorted(reviews_by_kind.get((split, kind), []))
             if len(rows) != EACH:
                 raise DamagedFileError(
-                    f"{path}: {EACH:,} reviews are expected in {split}/{kind}, {len(rows):,} are there"
+                    f"{path}: {EACH:,} reviews are expected in {split}/{kind}, found {len(rows):,}"
                 )
             texts += [(words, label) for _, words in rows]
         return texts
@@ -73,8 +73,7 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
 
 @functools.lru_cache(maxsize=1)
 def simulated_imdb() -> tuple[Split, Split]:
-    """The 2,000 simulated reviews of ``reviews``, half of them to learn from and half to test
-    on."""
+    """The 2,000 simulated reviews of ``reviews``, half for training and half for testing."""
     train = [(words, label) for words, label, fold in simulated_reviews() if fold < 5]
     test = [(words, label) for words, label, fold in simulated_reviews() if fold >= 5]
     return train, test
@@ -85,16 +84,16 @@ class Imdb(TokenRows):
     """IMDB: 25,000 training and 25,000 test film reviews as rows of tokens.
 
     Half of the reviews are positive (class 1).  Words are in lower case, punctuation marks
-    count as words, and line breaks are left out: our choices, because the thesis does not
-    specify them.  Tokens are numbered as in ``reviews``; the vocabulary comes from the
-    training reviews.  ``n_train`` of these are drawn at random, and the ``n_test`` test
-    reviews are the first of each class.  Where the archive is unavailable a simulated
-    corpus (1,000 and 1,000), named ``imdb-sim``, takes its place with a ``SimulatedDataWarning``
-    warning, unless ``offline`` is error.  x [N, L] whole numbers, y [N, 1].
+    count as words, and line breaks are left out; the thesis does not specify this preprocessing.
+    Tokens are numbered as in ``reviews``; the vocabulary comes from the training reviews.
+    ``n_train`` of these are drawn at random, and the ``n_test`` test reviews are the first of each
+    class.  If the archive is unavailable, a simulated corpus (1,000 and 1,000), named ``imdb-sim``,
+    replaces it with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, L]
+    integers, y [N, 1].
 
     Raises:
-        DataUnavailableError: the archive cannot be had.
-        DamagedFileError: its checksum does not fit.
+        DataUnavailableError: the archive is unavailable.
+        DamagedFileError: the archive does not match its checksum.
 
     Source: Maas et al. (2011), section 4.3; Gallego (2021), section 1.3.4.
     """

@@ -19,8 +19,8 @@ from components.problems.supervised import Supervised
 def held_out(
     n: int, test_share: float, n_train: int | None, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Rows to train on and to test on of a random permutation: ``test_share`` put aside, and the
-    first ``n_train`` of the others (None: all), so that training sets of different sizes are
+    """Training and test rows from a random permutation: ``test_share`` is held out, and the first
+    ``n_train`` of the others (None: all) are for training, so training sets of different sizes are
     nested."""
     n_test = min(max(1, round(test_share * n)), n - 1)
     order = torch.randperm(n, generator=generator)
@@ -35,8 +35,8 @@ def make_word_problem(
     batch_size: int | None,
     setting: Setting,
 ) -> Supervised:
-    """Spam (1) or not (0), y [N], from words that are there (1) or not (0), x [N, D]; rows to train
-    on and to test on."""
+    """Problem of spam (1) or not (0), y [N], from the presence (1) or absence (0) of words, x [N,
+    D], with training and test rows."""
     train, test = (labelled_rows(x[chosen], y[chosen, None], setting) for chosen in rows)
     return Supervised(
         name=name,
@@ -53,7 +53,8 @@ def make_word_problem(
 
 
 class MailDataset(FileOrSimulationDataset[Supervised]):
-    """A set of mails as binary words, one file of the catalogue or the simulated ``corpus``."""
+    """A set of mails as binary word indicators, from a file of the catalogue or the simulated
+    ``corpus``."""
 
     kind = "supervised"
     label_kind = "binary"

@@ -1,4 +1,4 @@
-"""Film reviews as lists of words: the polarity dataset, and a simulated corpus of its size."""
+"""Film reviews as lists of words: the polarity dataset, or a simulated corpus of its size."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 REVIEWS = "text/review_polarity.tar.gz"  # path in the catalogue
-EACH = 1_000  # reviews of a class
-# Of the simulated corpus: its words, and the mean length of a review (the genuine ones: 50,920 and
-# 747).
+EACH = 1_000  # reviews per class
+# Simulated corpus: number of distinct words and mean length of a review (genuine: 50,920 and 747).
 SIMULATED_WORDS = 2_000
 LENGTH = 200
 
@@ -20,20 +19,20 @@ LENGTH = 200
 class Review(NamedTuple):
     """A text and its class."""
 
-    words: tuple[str, ...]  # as many tokens as it has, punctuation among them
-    label: int  # 1: for the film
-    fold: int  # 0 … 9: the hundreds of its number, the folds of the authors
+    words: tuple[str, ...]  # all tokens, including punctuation
+    label: int  # 1: positive
+    fold: int  # 0 … 9: the hundreds of its number, the authors' folds
 
 
 def reviews(*archive: Path) -> list[Review]:
-    """The reviews of an archive, or simulated ones without one, first those against, then those
-    for, in the order of their numbers."""
+    """The reviews of an archive, or else simulated ones: first negative, then positive ones, in the
+    order of their numbers."""
     return read(*archive) if archive else simulated_reviews()
 
 
 @functools.lru_cache(maxsize=1)
 def read(path: Path) -> list[Review]:
-    """All texts of the archive: txt_sentoken/neg/cv123_….txt is number 123 of those against."""
+    """All texts of the archive: txt_sentoken/neg/cv123_….txt is negative review 123."""
     entries: list[tuple[int, int, tuple[str, ...]]] = []
     with tarfile.open(path) as archive:
         for member in archive:
@@ -50,12 +49,12 @@ def read(path: Path) -> list[Review]:
 
 @functools.lru_cache(maxsize=1)
 def simulated_reviews() -> list[Review]:
-    """One fixed corpus, independent of the seed of a run.
+    """A fixed simulated corpus, independent of the seed of a run.
 
-    Words follow Zipf's law, tilted by class, and lengths a Poisson law.
+    Words follow Zipf's law, tilted by class, and lengths a Poisson distribution.
     """
     rng = np.random.default_rng([*b"reviews-sim"])
-    tilt = rng.normal(0.0, 0.4, SIMULATED_WORDS)  # towards praise (+) or away from it
+    tilt = rng.normal(0.0, 0.4, SIMULATED_WORDS)  # towards positive (+) or negative
     logits = -np.log(np.arange(SIMULATED_WORDS) + 5.0) + np.array([-0.5, 0.5])[:, None] * tilt
     p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)  # [2, words]
     labels = np.repeat([0, 1], EACH)

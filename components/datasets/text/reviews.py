@@ -19,20 +19,20 @@ FOLDS = 10
 
 @register("dataset", "reviews")
 class FilmReviews(TokenRows):
-    """2,000 film reviews as rows of tokens, half of them positive, tested fold by fold.
+    """2,000 film reviews as rows of tokens, half of them positive, with ten folds.
 
-    Positive reviews are class 1.  ``fold`` null: replicate r of a run is tested on fold r,
-    the 200 reviews with numbers that have r hundreds, as the authors define it, and learns
-    from the other 1,800.  Token 0 is padding (after the last word), 1 a word that is not in
-    the vocabulary, 2 … the ``n_words`` most frequent words of the training reviews, in that
-    order; punctuation marks count as words.  Where the archive is unavailable a simulated
-    corpus of the same size, named ``reviews-sim``, takes its place with a ``SimulatedDataWarning``
-    warning, unless ``offline`` is error.  x [N, L] whole numbers, y [N, 1].
+    Positive reviews are class 1.  With ``fold`` null, replicate r of a run is tested on fold r, the
+    200 reviews with r as the hundreds digit of their number (the authors' folds), and trained on
+    the other 1,800.  Token 0 is padding (after the last word), 1 a word outside the vocabulary, 2 …
+    the ``n_words`` most frequent words of the training reviews, in that order; punctuation marks
+    count as words.  If the archive is unavailable, a simulated corpus of the same size, named
+    ``reviews-sim``, replaces it with a ``SimulatedDataWarning`` warning, unless ``offline`` is
+    error.  x [N, L] integers, y [N, 1].
 
     Raises:
-        DataUnavailableError: the file cannot be had.
-        DamagedFileError: its checksum does not fit.
-        ConfigMismatchError: there is an eleventh replicate.
+        DataUnavailableError: the archive is unavailable.
+        DamagedFileError: the archive does not match its checksum.
+        ConfigMismatchError: the run has more than ten replicates.
 
     Source: Pang and Lee (2004), section 3.1 (version 2.0).
     """
@@ -43,9 +43,7 @@ class FilmReviews(TokenRows):
     @model_validator(mode="after")
     def _check_fold(self) -> FilmReviews:
         if self.fold is not None and self.fold >= FOLDS:
-            raise ValueError(
-                f"fold: there are 0 to {FOLDS - 1}, not {self.fold}; lower dataset.fold"
-            )
+            raise ValueError(f"fold: must be 0 to {FOLDS - 1}, not {self.fold}; lower dataset.fold")
         return self
 
     def file(self) -> str:
@@ -58,7 +56,7 @@ class FilmReviews(TokenRows):
         fold = rng.replicate if self.fold is None else self.fold
         if fold >= FOLDS:
             raise ConfigMismatchError(
-                f"replicates: reviews has {FOLDS} folds, one to each; set replicates to at most that"
+                f"replicates: reviews has only {FOLDS} folds, one per replicate; set replicates to at most that"
             )
         name, files = self.locate(setting)
         train: list[LabelledText] = []

@@ -1,5 +1,4 @@
-"""Text messages as the words that they hold: the SMS Spam Collection, and a simulated corpus of its
-size."""
+"""Text messages as sets of words: the SMS Spam Collection, or a simulated corpus of its size."""
 
 from __future__ import annotations
 
@@ -24,28 +23,28 @@ from components.registry import register
 
 MESSAGES = 5_574
 SPAM = 747
-# Of the simulated corpus: topics of each class, its words, words a message.
+# Simulated corpus: topics per class, distinct words, and words per message.
 TOPICS = 4
 SIMULATED_WORDS = 800
 LENGTH = 14
-# the words of every message, one after the other, 1 for spam
+# the words of every message in order, and 1 for spam
 Texts = tuple[list[list[str]], list[int]]
-# the different words of every message, 1 for spam
+# the distinct words of every message, and 1 for spam
 Messages = tuple[list[frozenset[str]], list[int]]
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in their order: runs of two or more letters or digits, in lower case."""
+    """The words of a text in order: runs of two or more letters or digits, in lower case."""
     return re.findall(r"\w\w+", text.lower())
 
 
 def message_texts(*file: Path) -> Texts:
-    """The messages of a file, or simulated ones without one."""
+    """The messages of a file, or simulated messages without a file."""
     return _read(*file) if file else _simulate()
 
 
 def messages(*file: Path) -> Messages:
-    """The same as sets of words."""
+    """The messages as sets of words."""
     texts, spam = message_texts(*file)
     return [frozenset(words) for words in texts], spam
 
@@ -53,14 +52,14 @@ def messages(*file: Path) -> Messages:
 @functools.lru_cache(maxsize=1)
 def _read(path: Path) -> Texts:
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    # quotes have no meaning here
+    # quotes are ordinary characters
     lines = [line.split("\t", 1) for line in content.decode("utf-8").split("\n") if line]
     return [words_of(text) for _, text in lines], [int(label == "spam") for label, _ in lines]
 
 
 @functools.lru_cache(maxsize=1)
 def _simulate() -> Texts:
-    """One fixed corpus with as many messages and as much spam as the collection.
+    """A fixed simulated corpus with the same numbers of messages and spam as the collection.
 
     The corpus does not depend on the seed of a run.  Every message has one of four topics
     of its class and draws its words from that topic's frequencies, which follow Zipf's law
@@ -68,7 +67,7 @@ def _simulate() -> Texts:
     """
     rng = np.random.default_rng([*b"sms-sim"])
     y = (np.arange(MESSAGES) < SPAM).astype(int)
-    tilt = rng.normal(0.0, 1.0, SIMULATED_WORDS)  # towards spam (+) or away from it
+    tilt = rng.normal(0.0, 1.0, SIMULATED_WORDS)  # towards spam (+) or non-spam
     topics = rng.normal(0.0, 0.7, (2, TOPICS, SIMULATED_WORDS))
     logits = (
         -np.log(np.arange(SIMULATED_WORDS) + 5.0)
@@ -85,13 +84,13 @@ def _simulate() -> Texts:
 
 
 def most_frequent(messages: Sequence[frozenset[str]], n: int) -> list[str]:
-    """The n words that most messages hold, of equals the first of the alphabet; fewer where there
-    are no more."""
+    """The n words contained in most messages, with ties in alphabetical order; fewer if there are
+    fewer words."""
     return most_common_words(Counter(word for message in messages for word in message), n)
 
 
 def bag(messages: Sequence[frozenset[str]], vocabulary: Sequence[str]) -> Tensor:
-    """x_ij = 1 where message i holds word j, else 0, [N, D]."""
+    """x_ij = 1 if message i contains word j, else 0, [N, D]."""
     column = {word: j for j, word in enumerate(vocabulary)}
     x = torch.zeros(len(messages), len(vocabulary))
     indices = [
@@ -111,15 +110,15 @@ class SmsSpam(MailDataset):
 
     Class 1 is spam.  The words are the ``n_words`` words that occur in most training
     messages: test messages are not used, so every replicate has its own vocabulary.  Inputs
-    are binary: attacks change words, and gradient attacks are rejected.  Repeated hold-out
-    as in ``spambase``, training sets nested; 403 messages are copies of others, and copies
-    may fall on both sides.  Where the file is unavailable a simulated corpus of the same
-    size, named ``sms-sim``, takes its place with a ``SimulatedDataWarning`` warning, unless
-    ``offline`` is error.  x [N, D], y [N, 1].
+    are binary: attacks change words, and gradient attacks are rejected.  Repeated hold-out as in
+    ``spambase``, with nested training sets; 403 messages are copies of others, and copies may occur
+    in both training and test rows.  If the file is unavailable, a simulated corpus of the same
+    size, named ``sms-sim``, replaces it with a ``SimulatedDataWarning`` warning, unless ``offline``
+    is error.  x [N, D], y [N, 1].
 
     Raises:
-        DataUnavailableError: the file cannot be had.
-        DamagedFileError: the checksum of the file does not fit.
+        DataUnavailableError: the file is unavailable.
+        DamagedFileError: the file does not match its checksum.
 
     Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3.
     """

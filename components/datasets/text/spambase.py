@@ -1,4 +1,4 @@
-"""E-mails as the words that they hold: UCI spambase, and a simulated corpus of its shape."""
+"""E-mails as sets of words: UCI spambase, or a simulated corpus of its shape."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from components.registry import register
 
 MAILS = 4_601
 WORDS = 54
-SPAM = 1_813  # mails, words (or characters) looked for, mails that are spam
+SPAM = 1_813  # mails, words (or characters) that are searched, and spam mails
 TOPICS = 4  # of each class in the simulated corpus
 # x [4601, 54] in {0, 1}, y [4601]: 1 for spam
 Mails = tuple[NDArray[np.float64], NDArray[np.int64]]
@@ -28,23 +28,22 @@ Mails = tuple[NDArray[np.float64], NDArray[np.int64]]
 def _read(path: Path) -> Mails:
     rows = numbers(path)
     words = rows[:, :WORDS]
-    spam = rows[:, -1]  # three lengths of runs of capitals are left out
+    spam = rows[:, -1]  # without the three lengths of runs of capitals
     return (words > 0).astype(float), spam.astype(int)
 
 
 @functools.lru_cache(maxsize=1)
 def simulated_mails() -> Mails:
-    """One fixed corpus with as many mails, words and spam as spambase.
+    """A fixed simulated corpus with the same numbers of mails, words and spam as spambase.
 
     The corpus does not depend on the seed of a run.  Every mail has one of four topics of
-    its class, and contains word j with a probability that depends only on the topic, so
-    that words are dependent given the class; some words are rare, some all but determine
-    the class.
+    its class, and contains word j with a probability that depends only on the topic, so words are
+    dependent given the class; some words are rare, some almost determine the class.
     """
     rng = np.random.default_rng([*b"spam-sim"])
     y = (np.arange(MAILS) < SPAM).astype(int)
     common = rng.normal(-1.8, 0.9, WORDS)  # log odds of a word in any mail
-    tilt = rng.normal(0.0, 1.1, WORDS)  # towards spam (+) or away from it
+    tilt = rng.normal(0.0, 1.1, WORDS)  # towards spam (+) or non-spam
     topics = rng.normal(0.0, 0.9, (2, TOPICS, WORDS))
     logits = common + np.array([-0.5, 0.5])[:, None, None] * tilt + topics  # [2, TOPICS, WORDS]
     p = 1 / (1 + np.exp(-logits[y, rng.integers(TOPICS, size=MAILS)]))
@@ -58,13 +57,13 @@ class Spambase(MailDataset):
     Class 1 is spam.  Inputs are binary: attacks change words, and gradient attacks are
     rejected.  Repeated hold-out: every replicate holds out ``test_share`` of its own random
     permutation and trains on the others, or on the first ``n_train`` of them, so that
-    training sets of different sizes are nested.  Where the file is unavailable a simulated
-    corpus of the same size, named ``spam-sim``, takes its place with a ``SimulatedDataWarning``
-    warning, unless ``offline`` is error.  x [N, 54], y [N, 1].
+    training sets of different sizes are nested.  If the file is unavailable, a simulated corpus of
+    the same size, named ``spam-sim``, replaces it with a ``SimulatedDataWarning`` warning, unless
+    ``offline`` is error.  x [N, 54], y [N, 1].
 
     Raises:
-        DataUnavailableError: the file cannot be had.
-        DamagedFileError: the checksum of the numbers does not fit.
+        DataUnavailableError: the file is unavailable.
+        DamagedFileError: the numbers do not match their checksum.
 
     Source: Hopkins, Reeber, Forman and Suermondt (1999), UCI repository; Gallego (2021),
     section 3.2.2.

@@ -1,5 +1,4 @@
-"""Texts as rows of tokens: the vocabulary of the training texts, the numbers of their words, and
-the problem of both."""
+"""Texts as rows of tokens, with the vocabulary of the training texts."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from components.problems.supervised import Supervised
 
 NONE = 0
 UNKNOWN = 1
-FIRST = 2  # no word, a word that is not in the vocabulary, and the most frequent word
+FIRST = 2  # padding, an unknown word, and the most frequent word
 Text = tuple[str, ...]
 LabelledText = tuple[Text, int]
 Keep = Literal["first", "last"]
@@ -32,21 +31,21 @@ T = TypeVar("T")
 
 
 def build_vocabulary(texts: Iterable[Text], n: int | None) -> dict[str, int]:
-    """Numbers of the n most frequent words (None: of all), from 2 on; of equals the first of the
-    alphabet."""
+    """Numbers of the n most frequent words (None: all), starting at 2, with ties in alphabetical
+    order."""
     ordered = most_common_words(Counter(word for text in texts for word in text), n)
     return {word: FIRST + k for k, word in enumerate(ordered)}
 
 
 def truncate_items(items: Sequence[T], length: int | None, keep: Keep) -> Sequence[T]:
-    """At most so many of them (None: all), those in front or those at the end."""
+    """At most ``length`` items (None: all), from the beginning or the end."""
     if length is None:
         return items
     return items[:length] if keep == "first" else items[-length:]
 
 
 def pad_rows(rows: Sequence[Sequence[int]], dtype: torch.dtype) -> Tensor:
-    """Rows of numbers as one tensor [N, longest], 0 behind the last of each."""
+    """Rows of numbers as one tensor [N, longest], padded with 0."""
     out = torch.zeros(len(rows), max(1, *(len(row) for row in rows)), dtype=dtype)
     for i, row in enumerate(rows):
         out[i, : len(row)] = torch.tensor(row, dtype=dtype)
@@ -56,31 +55,29 @@ def pad_rows(rows: Sequence[Sequence[int]], dtype: torch.dtype) -> Tensor:
 def subwords(
     folder: str, length: int | None, keep: Keep
 ) -> tuple[Callable[[Text], list[int]], int]:
-    """Return a function from a text to token numbers, and how many different numbers exist.
+    """Return a function from a text to token numbers, and the number of distinct tokens.
 
-    The numbers are the ones of the tokenizer in a folder, plus one, between its begin and
-    end marks.
+    The numbers are those of the tokenizer in a folder, plus one, between its begin and end marks.
 
     Raises:
-        DataUnavailableError: there is no tokenizer, or the package that reads it is not
-            installed.
+        DataUnavailableError: the tokenizer does not exist, or its package is not installed.
     """
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():
         raise DataUnavailableError(
-            f"dataset.tokenizer: {path} is not there; put the tokenizer of the model's own weights there"
+            f"dataset.tokenizer: {path} does not exist; copy the tokenizer of the model's weights there"
         )
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise DataUnavailableError(
-            "dataset.tokenizer: needs the package tokenizers; pip install 'bayes-runner[roberta]'"
+            "dataset.tokenizer: requires the package tokenizers; pip install 'bayes-runner[roberta]'"
         ) from None
     tokenizer = Tokenizer.from_file(str(path))
     begin, end = (tokenizer.token_to_id(mark) for mark in ("<s>", "</s>"))
     if begin is None or end is None:
         raise ConfigMismatchError(
-            f"dataset.tokenizer: {path} has no marks <s> and </s>, as RoBERTa's has; choose that of RoBERTa"
+            f"dataset.tokenizer: {path} lacks the marks <s> and </s>; choose RoBERTa's tokenizer"
         )
 
     def numbers(text: Text) -> list[int]:
@@ -92,8 +89,7 @@ def subwords(
 
 
 class TokenRows(FileOrSimulationDataset[Supervised]):
-    """Keys of texts as rows of tokens; a subclass says which texts there are and which of them are
-    tested on."""
+    """Keys of texts as rows of tokens; a subclass defines the texts and the test split."""
 
     kind = "supervised"
     label_kind = "binary"
@@ -110,22 +106,22 @@ class TokenRows(FileOrSimulationDataset[Supervised]):
     def _check_marks_fit(self) -> TokenRows:
         if self.tokenizer is not None and self.length is not None and self.length < 3:
             raise ValueError(
-                f"length: {self.length} leaves no room between a tokenizer's two marks; use 3 or more"
+                f"length: {self.length} leaves no space between a tokenizer's two marks; use 3 or more"
             )
         return self
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
+        """The name of the data that ``load`` uses; may download them.
 
         Raises:
-            DataUnavailableError: the file cannot be had and ``offline`` is error; or the
-                tokenizer is not there."""
+            DataUnavailableError: the file is unavailable and ``offline`` is error, or the tokenizer
+                does not exist."""
         if self.tokenizer is not None:
             subwords(self.tokenizer, self.length, self.keep)
         return super().identity(data_dir, offline)
 
     def numbering(self, texts: list[Text]) -> tuple[Callable[[Text], Sequence[int]], int]:
-        """Return a function from a text to token numbers, and how many numbers exist.
+        """Return a function from a text to token numbers, and the number of distinct tokens.
 
         The numbers come from the words of the training texts, or from a tokenizer.
         """
@@ -148,7 +144,7 @@ class TokenRows(FileOrSimulationDataset[Supervised]):
         rng: Rng,
         setting: Setting,
     ) -> Supervised:
-        """Texts to learn from, ``n_train`` of them at random, and to test on."""
+        """Problem with ``n_train`` random training texts, and test texts."""
         rows = torch.randperm(len(train), generator=rng.data)[: self.n_train].tolist()
         chosen = [train[i] for i in rows]
         numbers, size = self.numbering([text for text, _ in chosen])

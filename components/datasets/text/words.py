@@ -12,8 +12,8 @@ UNSPACED = re.compile(
 
 
 def tokens_of(text: str) -> list[str]:
-    """Words in their order: runs of two or more letters, their marks or digits, composed (Unicode
-    NFC) and in lower case."""
+    """Words in order: runs of two or more letters, combining marks or digits, in Unicode NFC and
+    lower case."""
     text = unicodedata.normalize("NFC", text.lower())
     marks = "".join(letter for letter in set(text) if unicodedata.category(letter)[0] == "M")
     return re.findall(rf"\w[\w{marks}]+", text)

@@ -1,1 +1,1 @@
-"""Small simulated problems, drawn whole in one figure."""
+"""Small simulated problems, each shown in one figure."""

@@ -12,7 +12,7 @@ from components.registry import register
 
 @register("dataset", "bimodal_toy")
 class BimodalToy(ConditionalToy):
-    """Bimodal regression on one input: no Gaussian fits the labels, for any variance.
+    """Bimodal regression on one input: a Gaussian does not fit the labels for any variance.
 
     y = 10 sin x + ε or 10 cos x + ε, each with probability ½, ε ~ N(0, 1), x uniform on
     [−2, 2].  Inputs and labels are standardised by the training rows; RMSE and

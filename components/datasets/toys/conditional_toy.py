@@ -21,18 +21,18 @@ from components.figures.supervised.predictive_samples import predictive_samples
 from components.maths.exponential.standard_draws import normal_like, standard_uniform
 from components.metrics.branches import both_branches
 
-EVERY = 10  # one test row in this many is examined for branches
+EVERY = 10  # every 10th test row is checked for branches
 
 
 @dataclass
 class KnownLaw(RawUnits):
-    """``law_at`` says p(y|x), in the units of y, of standardised inputs x [B, 1]."""
+    """Problem with ``law_at``: p(y|x), in the units of y, at standardised inputs x [B, 1]."""
 
     law_at: Callable[[Tensor], GaussianMixture] | None = None
 
     def score(self, posterior: Predicts, rng: Rng) -> NamedScores:
-        """Besides: ``nlpp_of_law``, which no other law is below in expectation, and
-        ``both_branches`` where there are two."""
+        """Also scores ``nlpp_of_law``, the lowest possible expected NLPP, and ``both_branches`` if
+        there are two branches."""
         assert self.law_at is not None
         assert self.y_mean is not None
         assert self.y_std is not None
@@ -50,8 +50,8 @@ class KnownLaw(RawUnits):
 
 
 class ConditionalToy(Dataset[KnownLaw]):
-    """x uniform on [−reach, reach], y ~ p(y|x), a mixture of Gaussians of equal weights; both
-    standardised by the training rows, scores in the units of y."""
+    """x uniform on [−reach, reach], y ~ p(y|x), an equally weighted mixture of Gaussians.  Both are
+    standardised by the training rows; scores are in the units of y."""
 
     kind = "supervised"
     label_kind = "real"
@@ -62,12 +62,12 @@ class ConditionalToy(Dataset[KnownLaw]):
 
     @staticmethod
     def law(x: Tensor) -> GaussianMixture:
-        """p(y|x) of inputs x [B], μ and v [S, B, 1]."""
+        """p(y|x) at inputs x [B], with μ and v [S, B, 1]."""
         raise NotImplementedError
 
     @classmethod
     def sample_labels(cls, x: Tensor, generator: torch.Generator) -> Tensor:
-        """y ~ p(y|x) [B] of inputs x [B], in float64."""
+        """y ~ p(y|x) [B] at inputs x [B], in float64."""
         law = cls.law(x)
         places = torch.arange(len(x))
         component = torch.zeros(len(x), dtype=torch.long)

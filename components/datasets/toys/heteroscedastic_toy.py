@@ -1,4 +1,4 @@
-"""A function of one input under noise that grows and falls with it."""
+"""A function of one input with heteroscedastic noise."""
 
 from __future__ import annotations
 

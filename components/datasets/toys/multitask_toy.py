@@ -1,4 +1,4 @@
-"""Two functions of one input that share a process in a non-linear way."""
+"""Two functions of one input with a nonlinear shared process."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class MultitaskToy(Dataset):
     yᵗ = fᵗ(x) + ε, ε ~ N(0, noise²), x uniform on [0, 1], with f₁ = cos²(g) + sin(3x) and f₂ =
     sin(10x) g² + 3x where g(x) = −sin(8π(x+1))/(2x+1) − x⁴.  When asymmetric, each task has its own
     inputs, so that every row carries one label; otherwise every row carries both.  Labels are
-    standardised per task by the training labels; inputs are left in [0, 1].  The test rows are an
-    even grid with both labels: the functions themselves, or noisy observations of them.  The thesis
-    gives neither the number of points nor the noise; those are ours.
+    standardised per task by the training labels; inputs stay in [0, 1].  The test rows are an even
+    grid with both labels: the functions themselves, or noisy observations of them.  The thesis does
+    not give the number of points or the noise; the defaults were chosen here.
 
     Source: Boustati (2021), section 3.1."""
 
@@ -83,7 +83,7 @@ class MultitaskToy(Dataset):
         count = mask.sum(0)
         y_mean = (y * mask).sum(0) / count
         y_std = (((y - y_mean) ** 2 * mask).sum(0) / count).sqrt()
-        # a single label per task has no spread
+        # a single label per task has no standard deviation
         y_std = torch.where(y_std > 0, y_std, torch.ones_like(y_std))
         y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
 

@@ -18,12 +18,12 @@ from components.registry import register
 
 @register("dataset", "two_moons")
 class TwoMoons(Dataset):
-    """Two half circles of radius 1, one hooked into the other, under Gaussian noise; one class
-    each, equally likely.
+    """Two interleaved half circles of radius 1 with Gaussian noise, one for each of two equally
+    likely classes.
 
-    t ~ U(0, π), y ~ Bernoulli(½), e ~ N(0, s² I):  x = (cos t, sin t) + e of class 0, x = (1 − cos
-    t, ½ − sin t) + e of class 1.  Built in; test points are new draws in every replicate.  Inputs
-    are not bounded.  x [N, 2], y [N, 1].
+    t ~ U(0, π), y ~ Bernoulli(½), e ~ N(0, s² I):  x = (cos t, sin t) + e for class 0, x = (1 − cos
+    t, ½ − sin t) + e for class 1.  Test points are new draws in every replicate.  Inputs are not
+    bounded.  x [N, 2], y [N, 1].
 
     Source: Pedregosa et al. (2011), ``make_moons``, here with random angles and classes."""
 
@@ -39,12 +39,14 @@ class TwoMoons(Dataset):
             t = math.pi * torch.rand(n, generator=rng.data, dtype=torch.float64)
             y = torch.randint(2, (n,), generator=rng.data)
             sign = 1 - 2 * y
-            shift = torch.stack([y, y / 2], 1)  # class 1 is class 0 turned by π and moved by (1, ½)
+            shift = torch.stack(
+                [y, y / 2], 1
+            )  # class 1 is class 0 rotated by π and shifted by (1, ½)
             x = sign[:, None] * torch.stack([t.cos(), t.sin()], 1) + shift
             x = x + self.noise * torch.randn(n, 2, generator=rng.data, dtype=torch.float64)
             return labelled_rows(x, y[:, None], setting)
 
-        # first: training sets of other sizes are tested on the same points
+        # drawn first, so that training sets of all sizes share the test points
         test = batch(self.n_test)
         return Supervised(
             name=self.name,

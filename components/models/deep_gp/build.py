@@ -1,4 +1,4 @@
-"""Builds the modules of the deep GP family from their settings and the training data, bottom to
+"""Construction of the modules of the deep GP family from settings and training data, bottom to
 top."""
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ class MultiTaskDGPModel(Model[Supervised, MultiTaskDGP], DeepGPSettings):
 
 @dataclass(frozen=True)
 class TaskSpecificProcesses:
-    """Task-specific processes: how many a task has at each level, and the kernel they start
-    from."""
+    """Task-specific processes: their number per task at each level, and their initial kernel."""
 
     dim: int
     lengthscale: float | None
@@ -64,7 +63,7 @@ def choose_inputs(x: Tensor, M: int, method: str, generator: torch.Generator) ->
 
 def find_centroids(x: Tensor, M: int, generator: torch.Generator) -> Tensor:
     """Centroids of k-means [M, D] of rows x [N, D]."""
-    from sklearn.cluster import KMeans  # slow to import, rarely wanted
+    from sklearn.cluster import KMeans  # slow to import and rarely needed
 
     means = KMeans(M, n_init=1, random_state=seed_from(generator)).fit(x.cpu().double().numpy())
     return torch.as_tensor(means.cluster_centers_).to(x)
@@ -75,9 +74,9 @@ def choose_initial_inputs(
 ) -> tuple[Tensor, Layout]:
     """Initial inducing inputs: M for the shared processes, then m for each task.
 
-    The layout says which of them a task has. With ``inducing_by_task`` the inputs of a task
-    are chosen among its own rows, and, if those are too few, among the others; m = M, or M
-    dealt to the T tasks, m = max(⌊M/T⌋, 1).
+    The layout gives the rows of a task.  With ``inducing_by_task`` the inputs of a task are chosen
+    among its own rows and, if these are too few, among the others; m = M, or M distributed over the
+    T tasks, m = max(⌊M/T⌋, 1).
     """
     x = problem.train.x
     shared = choose_inputs(x, settings.n_inducing, settings.inducing, generator)
@@ -97,9 +96,9 @@ def choose_initial_inputs(
 
 
 def make_linear_map(x: Tensor, n_outputs: int) -> Tensor:
-    """Weights [D, Q] of a fixed linear mean function: the identity when D = Q, the first Q
-    principal axes when D > Q, with the signs that the CPU gives them on any device, the identity
-    with columns of zeros when D < Q.
+    """Weights [D, Q] of a fixed linear mean function: the identity if D = Q, the first Q principal
+    axes if D > Q (with signs as on the CPU for any device), or the identity with zero columns if D
+    < Q.
 
     Source: Salimbeni and Deisenroth (2017), section 3.
     """
@@ -111,7 +110,7 @@ def make_linear_map(x: Tensor, n_outputs: int) -> Tensor:
 
 
 class _Builder:
-    """Holds what every layer of one model needs while it is built."""
+    """Shared state for the construction of a model's layers."""
 
     def __init__(self, settings: DeepGPSettings, problem: Supervised, rng: Rng):
         self.settings = settings
@@ -125,7 +124,7 @@ class _Builder:
         self.inputs, self.layout = choose_initial_inputs(problem, settings, rng.init)
         self.M, self.D = min(settings.n_inducing, problem.train.x.shape[0]), self.inputs.shape[1]
         self.features: Features = (self.inputs.unsqueeze(0), None)
-        # at depth 0 the top layer sees them anyway
+        # at depth 0 the top layer always gets the inputs
         self.pass_inputs = settings.pass_inputs and settings.depth > 0
 
     def inner(
@@ -138,7 +137,7 @@ class _Builder:
         variance: float,
         weight: Tensor,
     ) -> GPLayer:
-        """``dim`` processes for each leading index of Z [n_groups, M, D]; one group each unless
+        """``dim`` processes for each leading index of Z [n_groups, M, D], in separate groups unless
         they are tied."""
         s = self.settings
         M, D = Z.shape[1:]
@@ -163,17 +162,16 @@ class _Builder:
         return join_features(self.features, self.layout)[0]
 
     def in_turn(self, Z: Tensor) -> Tensor:
-        """One set for all tasks from Z [T, m, D], [1, min(M, T · m), D]: the first from the first
-        task, the second from the second, and so on; where M are dealt to the tasks all that they
-        have."""
+        """One set for all tasks from Z [T, m, D], [1, min(M, T · m), D], taken from the tasks in
+        turn; if M are distributed over the tasks, all of them."""
         if Z.shape[1] < self.M:
             return Z.flatten(0, 1)[: self.M].unsqueeze(0)
         places = torch.arange(self.M, device=Z.device)
         return Z[places % self.T, places].unsqueeze(0)
 
     def top(self, n_groups: int, n_outputs: int) -> GPLayer:
-        """The top layer, starting from Λ^t at the initial inputs; one group for each task, or one
-        for them all."""
+        """The top layer, starting from Λ^t at the initial inputs; one group per task, or one for
+        all."""
         s = self.settings
         Z = self.by_task()
         if self.pass_inputs:
@@ -206,7 +204,7 @@ def build_shared_and_specific(
     n_shared: int,
     specific: TaskSpecificProcesses | None,
 ) -> MultiTaskDGP:
-    """Levels of shared and task-specific processes under one ARD GP for each task: sMDGP, mMDGP,
+    """Levels of shared and task-specific processes under one ARD GP per task: sMDGP, mMDGP,
     iDGP."""
     b = _Builder(settings, problem, rng)
     levels = []
@@ -221,8 +219,8 @@ def build_shared_and_specific(
             shared = b.inner(f"shared {depth}", g[:, : b.M], 1, n_shared, length, variance, weight)
         if specific is not None:
             Z = b.by_task()
-            # Above the first level a task's own features go through; the shared ones do so in their
-            # own layer.
+            # Above the first level, a task's features pass through the task-specific mean; shared
+            # ones use their own layer.
             own_features = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)[
                 :, -specific.dim :
             ]
@@ -259,7 +257,7 @@ def build_coregionalised(
             weight,
         )
         K = settings.inner_dim
-        # The identity plus a little: at the start every task mixes nearly alike, as in sMDGP.
+        # The identity plus small noise: initially all tasks mix almost equally, as in sMDGP.
         noise = standard_normal((b.T, K, n_base), rng.init, b.inputs)
         mixing = torch.eye(K, n_base).to(noise) + 0.1 * noise
         level = CoregionalisedLevel(base, mixing, depth == 1)

@@ -14,7 +14,7 @@ from components.registry import register
 @register("model", "cmdgp")
 class CMDGP(MultiTaskDGPModel):
     """Coregionalised multi-task deep GP: linearly mixed latent processes under one coregionalised
-    GP of all tasks.
+    GP for all tasks.
 
         λ_k^t = Σ_q W_kq^t u_q(x),   f^t(λ^t) = Σ_r A_tr v_r(λ^t),   cov(f^t, f^s) = (A Aᵀ)_ts k(λ^t, λ^s)
 

@@ -25,17 +25,19 @@ if TYPE_CHECKING:
     from components.contracts.problems import Batch
     from components.models.shallow_gp.labels import Labels
 
-MAX_WARP_DRAWS = 20  # draws of v among draws of f: each costs a factorisation
+MAX_WARP_DRAWS = (
+    20  # largest number of draws of v among draws of f, each of which needs a factorisation
+)
 
 
 class InnerFunctions(nn.Module):
     """I shared functions g_i(x) = m_i(x) + σ Σ_m A_m(x) v_im, A(x) = L⁻¹ κ(Z, x), v_i ~ N(0, I),
     with q(v) diagonal.
 
-    The projection of a GP on its inducing inputs: a draw of v is a whole function, the same at
-    training and at test inputs, which the exact layer above needs (marginals drawn row by row would
-    be noise on its inputs).  The inducing inputs are part of this prior, not of the approximation:
-    they stay where they are, or they would be overfitted."""
+    The projection of a GP on its inducing inputs: a draw of v defines a whole function, consistent
+    between training and test inputs, as required by the exact layer above (independent marginals
+    per row would add noise to its inputs).  The inducing inputs are part of this prior, not of the
+    approximation, and are fixed to avoid overfitting."""
 
     inducing: Tensor
 
@@ -68,8 +70,7 @@ class InnerFunctions(nn.Module):
         self.register_buffer("mean_weight", mean_weight)
 
     def forward(self, x: Tensor, v: Tensor) -> tuple[Tensor, float]:
-        """g(x) [..., I] for x [..., D] and one draw v [I, M]; also the jitter that κ(Z, Z)
-        needed."""
+        """g(x) [..., I] for x [..., D] and one draw v [I, M]; also the jitter added to κ(Z, Z)."""
         lengthscale = self.log_lengthscale.exp()
         unit = x.new_ones(())
         Z = self.inducing
@@ -104,12 +105,11 @@ class CollapsedMDGP(nn.Module):
     """ELBO = E_q(v)[log p(y | Λ_v)] − KL[q(v) ‖ p(v)], with log p(y | Λ) the exact log marginal
     likelihood of the top.
 
-    Λ_v(x) = g_v(x), or (g_v(x), x) where inputs are passed on.  It is never below the bound of a
-    sparse top layer with the same inner one, and leaves no variational parameters of the top to be
-    optimised.
+    Λ_v(x) = g_v(x), or (g_v(x), x) if inputs are passed on.  The bound is at least the one of a
+    sparse top layer with the same inner layer, and the top has no variational parameters.
 
-    Source: Boustati (2021), eqs. (3.13) and (3.14); Titsias (2009) for integrating out what is
-    Gaussian."""
+    Source: Boustati (2021), eqs. (3.13) and (3.14); Titsias (2009) for integrating out the Gaussian
+    part."""
 
     def __init__(
         self, inner: InnerFunctions, top: ExactGP, pass_inputs: bool, hyperprior: float | None
@@ -135,13 +135,13 @@ class CollapsedMDGP(nn.Module):
         return replace(self.top.labels, x=features), jitter
 
     def log_marginal(self, labels: Labels, eps: Tensor) -> Tensor:
-        """log p(y | Λ_v) of any labels at one ε, in nats."""
+        """log p(y | Λ_v) of given labels at one ε, in nats."""
         return self.top.log_marginal(replace(labels, x=self.features(labels.x, eps)[0]))[0]
 
     def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
         """Bound for all training labels, in nats, including the log hyper-prior if there is one.
 
-        The batch has no effect on it.
+        It does not depend on the batch.
         """
         total = torch.zeros((), dtype=noise.dtype, device=noise.device)
         most = 0.0
@@ -161,7 +161,7 @@ class CollapsedMDGP(nn.Module):
         return terms | {"jitter": torch.tensor(most)}
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y*|x*, y) as a mixture over draws of v, of every task at x [B, D]; differentiable in
+        """p(y*|x*, y) as a mixture over draws of v, for every task at x [B, D]; differentiable in
         x."""
         parts = []
         for eps in self.draw_noise(None, n, generator):
@@ -198,11 +198,10 @@ class CollapsedMDGP(nn.Module):
         return self.top.sample_function(torch.cat([g, x], -1) if self.pass_inputs else g, generator)
 
     def noise_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the observation noise, which ``noise_warmup`` holds."""
+        """Parameters of the observation noise, which ``noise_warmup`` keeps fixed."""
         return self.top.noise_parameters()
 
-    # ---- what figures ask for
-    # ----------------------------------------------------------------------------------------
+    # Figures
     @property
     def process_names(self) -> list[str]:
         functions = [f"g{i + 1}" for i in range(self.inner.q_mean.shape[0])]
@@ -212,9 +211,9 @@ class CollapsedMDGP(nn.Module):
     @torch.no_grad()
     def ard_weights(self) -> Tensor:
         """ω = 1/ℓ² of the top layer by task and feature [T, D], eq. (3.15); a coregionalised top
-        has the same for all."""
+        has the same for all tasks."""
         covariance = self.top.covariance
         assert isinstance(
             covariance, IndependentCovariance | CoregionalisedCovariance
-        )  # the types that it is built with
+        )  # the types of its top layer
         return torch.exp(-2 * covariance.log_lengthscale).expand(covariance.n_tasks, -1).clone()

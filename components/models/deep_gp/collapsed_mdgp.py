@@ -38,10 +38,10 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
         f^t ~ GP(0, σ_t² κ(Σ_i ω_i^t (λ_i − λ'_i)²)) or ICM,
         y^t = f^t(λ(x)) + N(0, σ_t²)
 
-    With functions of identity mean and small variance it starts as the exact GP of each
-    task (igp), or as the ICM (cgp), and learns from all tasks how to warp the inputs. It
-    needs real labels and uses the whole training set at each step: O(Σ_t N_t³) with
-    independent tops, O(N³) with a coregionalised one.
+    With inner functions of identity mean and small variance it starts as the exact GP of each task
+    (igp), or as the ICM (cgp), and learns a warping of the inputs from all tasks. It needs real
+    labels and uses the whole training set at each step: O(Σ_t N_t³) with independent tops, O(N³)
+    with a coregionalised one.
 
     Source: Boustati (2021), section 3.3.2, eqs. (3.13) to (3.15), with the top layer
     integrated out as in Titsias (2009).
@@ -70,11 +70,10 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     jitter: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> CollapsedMDGP:
-        """The module on the training labels of a problem.
+        """Build the module with the training labels of a problem.
 
         Raises:
-            ConfigMismatchError: the matrices of its labels do not fit in the memory that is
-                free."""
+            ConfigMismatchError: the matrices for its labels exceed the available memory."""
         x = problem.train.x
         T = problem.n_tasks
         by_task = group_by_task(problem.train)

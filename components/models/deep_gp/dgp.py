@@ -1,4 +1,5 @@
-"""Single-task deep Gaussian process; only the approximate posterior is learned."""
+"""Single-task deep Gaussian process with a learned variational posterior and fixed
+hyperparameters."""
 
 from __future__ import annotations
 
@@ -53,8 +54,7 @@ class TwoLayers(nn.Module):
     def context(self, batch: Batch) -> Tensor:
         return batch.side_by_side()  # [B, C]
 
-    # ---- the bound
-    # ---------------------------------------------------------------------------------------------------
+    # The bound
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor:
         shape = (n_samples, batch.n_rows, self.noise_dim)
         return standard_normal(shape, generator, batch.x)
@@ -68,12 +68,12 @@ class TwoLayers(nn.Module):
         return mean.squeeze(-1), variance.squeeze(-1)
 
     def elbo_rows(self, batch: Batch, noise: Tensor) -> Tensor:
-        """log p(y_b | f_2(f_1(x_b))) [S, B] at a sample of f_2, or its mean over q(f_2); 0 where
-        the label is missing."""
+        """log p(y_b | f_2(f_1(x_b))) [S, B] at a sample of f_2, or its mean over q(f_2); 0 for a
+        missing label."""
         mean, variance = self.top_moments(batch.x, noise)
         is_observed = batch.mask[:, 0]
         y = torch.where(is_observed, batch.y[:, 0], 0.0)
-        spread = variance  # of the closed form: E (y − f)² = (y − μ)² + v
+        spread = variance  # for the closed form: E (y − f)² = (y − μ)² + v
         if self.samples_top:
             mean = mean + variance.sqrt() * noise[..., -1]
             spread = torch.zeros_like(variance)
@@ -89,16 +89,15 @@ class TwoLayers(nn.Module):
         kl = self.kl()
         return {"elbo": log_likelihood - kl, "log_likelihood": log_likelihood, "kl": kl}
 
-    # ---- predictions
-    # -------------------------------------------------------------------------------------------------
+    # Predictions
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
-        """p(y*|x*) as a mixture over n samples of f_1, f_2 integrated out; x [B, D]."""
+        """p(y*|x*) as a mixture over n samples of f_1, with f_2 integrated out; x [B, D]."""
         noise = standard_normal((n, len(x), self.inner_dim), generator, x)
         mean, variance = self.top_moments(x, noise)
         return GaussianMixture(mean.unsqueeze(-1), (variance + self.noise_variance).unsqueeze(-1))
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
-        """p(y | f_2) at n draws of f_1 and f_2 at every row of x [B, D] by itself."""
+        """p(y | f_2) at n draws of f_1 and f_2, separately at every row of x [B, D]."""
         predictive = self.sample_predictive(x, n, generator)
         eps = standard_normal(predictive.mu.shape, generator, x)
         noise = torch.full_like(predictive.v, self.noise_variance)
@@ -124,10 +123,10 @@ class DGP(Model[Supervised, TwoLayers]):
                − KL[q(u_1) ‖ p(u_1)] − KL[q(u_2) ‖ p(u_2)],
         q(u_l) = N(m_l, L_l L_lᵀ)
 
-    m_l and L_l refer to whitened values. The noise of a row is the noise of f_1 [E] and,
-    with ``top: sampled`` as (B.7) prints it, the noise of f_2; ``integrated`` takes the
-    mean over f_2 given f_1 in closed form. Inducing inputs of both layers are the k-means
-    centroids of the training inputs (the upper ones through the mean function).
+    m_l and L_l refer to whitened values. The noise of a row is the noise of f_1 [E] and, with
+    ``top: sampled`` as in (B.7), the noise of f_2; ``integrated`` computes the mean over f_2 given
+    f_1 in closed form. Inducing inputs of both layers are the k-means centroids of the training
+    inputs (mapped through the mean function for the upper layer).
 
     Raises ConfigMismatchError for a dataset of several tasks.
 

@@ -1,4 +1,4 @@
-"""Layer of sparse Gaussian processes in which only q(v) is learned."""
+"""Layer of sparse Gaussian processes with only q(v) learned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from components.maths.divergences.gaussian_kl import kl_whitened
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import kernel
 
-# in units of σ²: rounding can make a variance at an inducing input negative
+# in units of σ², because rounding can make a variance at an inducing input negative
 UNIT_VARIANCE_FLOOR = 1e-10
 
 
@@ -20,9 +20,9 @@ class FixedLayer(nn.Module):
     values (``GPLayer`` has the formulas).
 
     Parameters: m [Q, M] and the lower triangles C row by row [Q, M(M + 1)/2], without the zeros
-    above the diagonal, which would count as gradients.  L⁻¹, L Lᵀ = κ(Z, Z) + jitter · I, is found
-    once.  Every operation is differentiable twice and can be vectorised, as gradients row by row
-    and curvatures in the noise ask.
+    above the diagonal, which would count as gradients.  L⁻¹, L Lᵀ = κ(Z, Z) + jitter · I, is
+    computed once.  Every operation is twice differentiable and vectorisable, as required for
+    row-wise gradients and for curvatures in the noise.
 
     Source: Boustati (2021), appendix B.2.2 and eqs. (3.5) to (3.9)."""
 
@@ -30,7 +30,7 @@ class FixedLayer(nn.Module):
     slopes: Tensor  # Zᵀ/ℓ² [D, M]
     offsets: Tensor  # −|z|²/2ℓ² [M]
     whiten: Tensor  # L⁻ᵀ [M, M]
-    place: Tensor  # of the entries of C in [M, Q, M], the row of C first
+    place: Tensor  # indices of the entries of C in [M, Q, M], the row of C first
     mean_weight: Tensor | None  # W [D, Q]; None: zero mean function, or the identity
 
     def __init__(
@@ -76,7 +76,7 @@ class FixedLayer(nn.Module):
 
     @property
     def factors(self) -> Tensor:
-        """C of all processes side by side, [M, Q, M]."""
+        """C of all processes, [M, Q, M]."""
         Q, M = self.q_mean.shape
         zeros = self.q_packed.new_zeros(Q * M * M)
         return zeros.index_put((self.place,), self.q_packed.flatten()).view(M, Q, M)

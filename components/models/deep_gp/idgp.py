@@ -15,7 +15,7 @@ from components.registry import register
 
 @register("model", "idgp")
 class IDGP(MultiTaskDGPModel):
-    """Independent deep GPs: one deep GP for each task, nothing shared; all of them are one batch.
+    """Independent deep GPs: one deep GP per task without shared parameters, evaluated as one batch.
 
         λ_n^t = (h_1^t(x_n) … h_J^t(x_n)),   f^t ~ GP(0, σ² κ(Σ_j ω_j^t (λ_j − λ'_j)²)),   y_n^t ~ p(y | f^t(λ_n^t))
 

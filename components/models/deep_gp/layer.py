@@ -14,7 +14,7 @@ from components.maths.sparse_gp import LayerTerms, sparse_conditional
 
 
 class InitialKernel(NamedTuple):
-    """A kernel, and its parameters before training."""
+    """A kernel and its initial parameters."""
 
     shape: Shape
     ard: bool
@@ -27,8 +27,8 @@ class GPLayer(nn.Module):
     N(m, C Cᵀ).
 
     The processes of a group share inputs, inducing inputs and kernel (the D^{G_i} outputs of one
-    g_i of Boustati section 3.3.1); groups share nothing.  v = L⁻¹ u are whitened inducing values in
-    units of σ_g: q(f) at x is
+    g_i of Boustati section 3.3.1); groups are independent.  v = L⁻¹ u are whitened inducing values
+    in units of σ_g: q(f) at x is
 
         μ(x) = m(x) + σ Aᵀ m,   v(x) = σ² (1 − Aᵀ A + Aᵀ C Cᵀ A),   A = L⁻¹ κ(Z, x),   L Lᵀ = κ(Z, Z) + jitter · I.
 
@@ -81,12 +81,12 @@ class GPLayer(nn.Module):
 
     @property
     def variance_floor(self) -> float:
-        """Smallest variance, in units of σ²: rounding can make a variance at an inducing input
-        negative."""
+        """Smallest variance, in units of σ², because rounding can make a variance at an inducing
+        input negative."""
         return 1e-10 if self.inducing.dtype == torch.float64 else 1e-6
 
     def prior_mean(self, x: Tensor) -> Tensor | None:
-        """m(x) [G, Q, N], or None where it is zero."""
+        """m(x) [G, Q, N], or None if it is zero."""
         if self.mean_weight is None:
             return None
         m = torch.matmul(self.mean_weight.mT, x.mT)  # [G, Q, N]
@@ -94,7 +94,7 @@ class GPLayer(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D]; Σ KL[q(u) ‖ p(u)] over
-        the layer's processes and the jitter K_zz needed."""
+        the layer's processes, and the jitter added to K_zz."""
         mean, variance, terms = self._conditional(x, self.q_mean)
         prior_mean = self.prior_mean(x)
         if prior_mean is not None:
@@ -105,7 +105,8 @@ class GPLayer(nn.Module):
         return mean, variance, terms
 
     def _conditional(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
-        """``forward`` with inducing means m [G, Q, M], less the prior mean; variance in units of σ²."""
+        """``forward`` with inducing means m [G, Q, M], without the prior mean; variance in units of
+        σ²."""
         mean, variance, terms = sparse_conditional(
             x=x,
             Z=self.inducing,
@@ -133,9 +134,9 @@ class GPLayer(nn.Module):
 
     @torch.no_grad()
     def propagate(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """A representative function of the layer at x: q's mean or, where that is the zero
-        function, a draw from the prior (its inducing values), so that the next layer's inducing
-        inputs do not all start at one point."""
+        """A representative function of the layer at x: the mean of q or, if it is zero, a draw of
+        the inducing values from the prior, so that the next layer's inducing inputs differ
+        initially."""
         if self.mean_weight is None and not self.q_mean.any():
             return self._conditional(x, normal_like(self.q_mean, generator))[0]
         return self(x)[0]

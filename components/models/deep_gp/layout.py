@@ -1,5 +1,4 @@
-"""Which rows a task sees: from [B, T] labels, any of them missing, to padded rows per task and
-back."""
+"""Layout of partly missing labels [B, T] as padded rows per task."""
 
 from __future__ import annotations
 
@@ -10,8 +9,8 @@ from torch import Tensor
 
 
 class _GatherRows(torch.autograd.Function):
-    """g [S, B, P] -> [S, T, n, P]; the reverse pass gathers too (no atomics: the same bits on every
-    device)."""
+    """g [S, B, P] -> [S, T, n, P]; the backward pass also gathers (without atomics, bit for bit
+    equal on every device)."""
 
     @staticmethod
     def forward(ctx, g: Tensor, rows: Tensor, inverse: Tensor) -> Tensor:
@@ -20,7 +19,7 @@ class _GatherRows(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor):
-        (inverse,) = ctx.saved_tensors  # [B, K] places among T·n, T·n itself for none
+        (inverse,) = ctx.saved_tensors  # [B, K] indices among T·n, T·n itself for none
         S, T, n, P = gradient.shape
         padded = torch.cat([gradient.reshape(S, T * n, P), gradient.new_zeros(S, 1, P)], 1)
         return padded[:, inverse].sum(2), None, None
@@ -34,11 +33,12 @@ class Layout:
     """
 
     n_tasks: int
-    n_rows: int  # n: the longest task's number of rows
-    rows: Tensor | None  # [T, n] rows of the batch; None: every task sees every row, in order
-    # [B, K] places (t · n + position) of each row, T · n beyond its last; None: autograd's own
+    n_rows: int  # n: the largest number of rows of a task
+    rows: Tensor | None  # [T, n] rows of the batch; None: all rows for every task, in order
+    # [B, K] indices (t · n + position) of each row, padded with T · n; None: autograd's own
+    # backward
     inverse: Tensor | None
-    weight: Tensor | None  # [T, n] 1 where there is a label, 0 in the padding; None: 1 everywhere
+    weight: Tensor | None  # [T, n] 1 for labels, 0 for padding; None: all 1
 
     @classmethod
     def full(cls, n_tasks: int, n_rows: int) -> Layout:
@@ -76,7 +76,7 @@ class Layout:
     def labels(self, y: Tensor) -> Tensor:
         """Labels [B, T] -> [T, n], with 0 in the padding.
 
-        The 0 replaces any value of a missing label (NaN would spoil gradients).
+        The 0 replaces the value of a missing label (NaN would contaminate gradients).
         """
         if self.rows is None or self.weight is None:
             return y.T

@@ -1,7 +1,7 @@
-"""Levels of a multi-task deep GP: how latent features are made from the level below.
+"""Levels of a multi-task deep GP: latent features as functions of the level below.
 
-Features of a batch are the pair (g, h): g [S, B, P] of shared processes, on the B rows, once; h [S,
-T, n, J] of each task's own processes, on that task's rows.  S = 1 while nothing has been sampled.
+Features of a batch are the pair (g, h): g [S, B, P] of shared processes, at the B rows; h [S, T, n,
+J] of task-specific processes, at the rows of each task.  S = 1 before any sampling.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Draw = Callable[[GPLayer, Tensor, torch.Generator], Tensor]
 
 
 def join_features(features: Features, layout: Layout) -> Tensor:
-    """Λ^t: shared features at each task's rows, then the task's own, [S, T, n, P + J]."""
+    """Λ^t: shared features at each task's rows, then task-specific ones, [S, T, n, P + J]."""
     g, h = features
     if g is None or h is None:
         only = h if g is None else layout.gather(g)
@@ -86,7 +86,7 @@ class SharedSpecificProcesses(nn.Module):
     def forward(
         self, features: Features, layout: Layout, noise: list[Tensor | None]
     ) -> tuple[Features, list[LayerTerms]]:
-        """Samples of this level's features; divergence and jitter of each of its layers."""
+        """Samples of this level's features, and divergence and jitter of its layers."""
         g = None
         h = None
         terms = []
@@ -110,8 +110,8 @@ class SharedSpecificProcesses(nn.Module):
         generator: torch.Generator,
         draw: Draw = GPLayer.propagate,
     ) -> Features:
-        """Representative features (``GPLayer.propagate``), where the next level's inducing inputs
-        start, or draws of the prior (``GPLayer.sample_prior``)."""
+        """Representative features (``GPLayer.propagate``), which initialise the next level's
+        inducing inputs, or draws from the prior (``GPLayer.sample_prior``)."""
         g = None
         h = None
         if self.shared is not None:
@@ -153,8 +153,8 @@ class CoregionalisedLevel(nn.Module):
     def forward(
         self, features: Features, layout: Layout, noise: list[Tensor | None]
     ) -> tuple[Features, list[LayerTerms]]:
-        """The first level's base processes are sampled on the B rows once; a deeper level's at each
-        task's own λ^t."""
+        """Sample the base processes: at the B rows in the first level, at each task's λ^t in deeper
+        levels."""
         g, h = features
         if self.first:
             assert g is not None
@@ -173,7 +173,7 @@ class CoregionalisedLevel(nn.Module):
         generator: torch.Generator,
         draw: Draw = GPLayer.propagate,
     ) -> Features:
-        """As ``SharedSpecificProcesses.propagate``."""
+        """See ``SharedSpecificProcesses.propagate``."""
         g, h = features
         x = g if h is None else h.flatten(1, 2)
         assert x is not None

@@ -1,7 +1,7 @@
 """Likelihoods of several tasks: E_q(f)[log p(y|f)] given the Gaussian marginals of the top layer,
 and predictives.
 
-``outputs`` is the number of latent functions a task has; μ and v are [S, T, n, outputs], y is [T,
+``outputs`` is the number of latent functions per task; μ and v are [S, T, n, outputs], y is [T,
 n]."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from components.problems.supervised import Supervised
 
 Link = Literal["probit", "logit", "log"]
-NOISE_FLOOR = 1e-6  # below it a label has more digits than float32 holds
+NOISE_FLOOR = 1e-6  # smaller noise exceeds the precision of float32 labels
 
 
 class GaussianLabels(nn.Module):
@@ -33,8 +33,8 @@ class GaussianLabels(nn.Module):
 
     def __init__(self, n_tasks: int, noise_variance: float, like: Tensor):
         super().__init__()
-        # σ² = floor + softplus(raw) ≥ floor; a value at the floor starts a hair above it, where
-        # there is a gradient.
+        # σ² = floor + softplus(raw) ≥ floor; an initial value at the floor starts slightly above
+        # it, for a nonzero gradient.
         above = max(noise_variance - NOISE_FLOOR, NOISE_FLOOR)
         raw = above if above > 30 else math.log(math.expm1(above))
         self.raw_noise = nn.Parameter(
@@ -98,8 +98,8 @@ class BernoulliLabels(nn.Module):
 
 
 class SoftmaxLabels(nn.Module):
-    """y ∈ {0 … C−1}, P(y = c) = softmax(f)_c with C latent functions; one sample of f for each of
-    λ."""
+    """y ∈ {0 … C−1}, P(y = c) = softmax(f)_c with C latent functions; one sample of f for each
+    sample of λ."""
 
     samples_f = True
 
@@ -123,10 +123,10 @@ class SoftmaxLabels(nn.Module):
 
 
 class PoissonLabels(nn.Module):
-    """y ∈ {0, 1, 2 …}, y ~ Poisson(eᶠ), a log-Gaussian Cox process where rows are cells of its
-    domain: closed form E_q[log p(y|f)] = y μ − e^(μ + v/2) − log y!.
+    """y ∈ {0, 1, 2 …}, y ~ Poisson(eᶠ), a log-Gaussian Cox process if rows are cells of its domain:
+    closed form E_q[log p(y|f)] = y μ − e^(μ + v/2) − log y!.
 
-    Predictions are mixtures of Poisson laws at the Gauss–Hermite nodes of q(f).
+    Predictions are mixtures of Poisson distributions at the Gauss–Hermite nodes of q(f).
 
     Source: Boustati (2021), sections 2.1.2.2 and 2.4.2; Møller, Syversveen and Waagepetersen
     (1998)."""
@@ -154,7 +154,7 @@ class PoissonLabels(nn.Module):
         return y * mu - (mu + 0.5 * variance.squeeze(-1)).exp() - (y + 1).lgamma()
 
     def predictive(self, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Predictive:
-        if not bool(variance.any()):  # f is known
+        if not bool(variance.any()):  # f is deterministic
             return PoissonMixture(mean.squeeze(-1).mT, mean.new_zeros(len(mean)))
         f = (mean + variance.sqrt() * self.nodes).permute(0, 3, 2, 1)  # [S, nodes, B, T]
         return PoissonMixture(f.flatten(0, 1), self.log_weights.repeat(len(mean)))
@@ -166,8 +166,8 @@ Likelihood = GaussianLabels | BernoulliLabels | SoftmaxLabels | PoissonLabels
 def predictive_at_draws(
     likelihood: Likelihood, mean: Tensor, variance: Tensor, n: int, generator: torch.Generator
 ) -> Predictive:
-    """p(y | f) at n draws f ~ N(mean, variance), of each row by itself: S of them stand for n/S
-    draws each."""
+    """p(y | f) at n draws f ~ N(mean, variance), separately for each row; each of the S moments is
+    used for n/S draws."""
     indices = torch.arange(n, device=mean.device) % len(mean)
     eps = standard_normal((n, *mean.shape[1:]), generator, mean)
     f = mean[indices] + variance.sqrt()[indices] * eps
@@ -184,15 +184,15 @@ def make_likelihood(
     softmax for classes.
 
     Raises:
-        ConfigMismatchError: labels under the log link are no counts.
+        ConfigMismatchError: labels under the log link are not counts.
     """
     x = problem.train.x
     if link == "log":
         y = problem.train.y[problem.train.mask]
         if problem.target != "real" or bool(((y < 0) | (y != y.round())).any()):
             raise ConfigMismatchError(
-                f"model.link=log: needs counts 0, 1, 2 …, which labels of dataset={problem.name} "
-                "are not; use model.link=probit, or counts that are not standardised "
+                "model.link=log: requires counts 0, 1, 2 …, unlike the labels of "
+                f"dataset={problem.name}; use model.link=probit, or counts without standardisation "
                 "(dataset=counts)"
             )
         return PoissonLabels(quadrature_nodes, x)

@@ -18,11 +18,11 @@ from components.registry import register
 @register("model", "mmdgp")
 class MMDGP(MultiTaskDGPModel):
     """Multiprocess multi-task deep GP: shared and task-specific latent processes under one ARD GP
-    for each task.
+    per task.
 
         λ_n^t = (g_1(x_n) … g_I(x_n), h_1^t(x_n) … h_J^t(x_n)),   f^t ~ GP(0, σ² κ(Σ_i ω_i^t (λ_i − λ'_i)²))
 
-    With no task-specific processes it is sMDGP, with no shared ones iDGP.
+    Without task-specific processes it is sMDGP, without shared ones iDGP.
 
     Source: Boustati (2021), sections 3.3.1 and 3.3.2 (mMDGP), eqs. (3.3) to (3.15).
     """

@@ -21,14 +21,13 @@ from components.models.deep_gp.tops import Top
 if TYPE_CHECKING:
     from components.contracts.problems import Batch
 
-# of the largest tensor of a prediction (128 MB in float64): samples are taken in chunks
+# size of the largest tensor in a prediction (128 MB in float64); samples are processed in chunks
 PREDICTION_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
 class DGPNoise:
-    """Standard normals of one evaluation of the bound, and the layout of the batch that they were
-    drawn for."""
+    """Standard normals for one evaluation of the bound, and the layout of their batch."""
 
     layout: Layout
     levels: list[list[Tensor | None]]  # shared [S, B, P] and specific [S, T, n, J] of each level
@@ -36,22 +35,22 @@ class DGPNoise:
 
     @property
     def n_draws(self) -> int:
-        """S, or 1 where nothing is drawn."""
+        """S, or 1 without draws."""
         drawn = (noise for level in [*self.levels, [self.likelihood]] for noise in level)
         return next((len(noise) for noise in drawn if noise is not None), 1)
 
 
 def pool(parts: list[Predictive]) -> Predictive:
-    """One mixture over the samples of several (dimension S)."""
+    """One mixture over the samples of several mixtures (dimension S)."""
     return join(parts, 0)
 
 
 class MultiTaskDGP(nn.Module):
     """A deep GP of several tasks under the doubly stochastic variational approximation.
 
-    ELBO = Σ_t Σ_n E_q(f_n^t)[log p(y_n^t | f_n^t)] − Σ KL[q(u) ‖ p(u)] over every process of every
-    layer; the expectation over the features λ is a mean over S samples, the one over f given λ is
-    in closed form where it can be.
+    ELBO = Σ_t Σ_n E_q(f_n^t)[log p(y_n^t | f_n^t)] − Σ KL[q(u) ‖ p(u)] summed over all processes of
+    all layers.  The expectation over the features λ is a mean over S samples; the expectation over
+    f given λ is in closed form if possible.
 
     Source: Boustati (2021), eqs. (3.13) and (3.14).
     """
@@ -74,14 +73,13 @@ class MultiTaskDGP(nn.Module):
         self.process_names = process_names
 
     def _levels(self) -> list[Level]:
-        return cast("list[Level]", list(self.levels))  # a ModuleList forgets what its modules are
+        return cast("list[Level]", list(self.levels))  # a ModuleList loses the type of its modules
 
-    # ---- the bound
-    # ---------------------------------------------------------------------------------------------------
+    # The bound
     def sample_layer_noise(
         self, x: Tensor, layout: Layout, S: int, generator: torch.Generator
     ) -> DGPNoise:
-        """Noise of S samples at x [B, D] for the labels of a layout."""
+        """Noise for S samples at x [B, D] and the labels of a layout."""
 
         def draw(shape: tuple[int, ...]) -> Tensor | None:
             if not shape[-1]:
@@ -102,7 +100,7 @@ class MultiTaskDGP(nn.Module):
 
     def features(self, x: Tensor, noise: DGPNoise) -> tuple[Tensor, list[LayerTerms]]:
         """Samples of Λ^t [S, T, n, D] at x [B, D]; divergence and jitter of each layer below the
-        top one."""
+        top."""
         features: Features = (x.unsqueeze(0), None)
         terms: list[LayerTerms] = []
         for level, eps in zip(self._levels(), noise.levels, strict=True):
@@ -111,7 +109,7 @@ class MultiTaskDGP(nn.Module):
         return self._join(features, x, noise.layout), terms
 
     def _join(self, features: Features, x: Tensor, layout: Layout) -> Tensor:
-        """Λ^t [S, T, n, D], with the inputs where they are passed to the top layer."""
+        """Λ^t [S, T, n, D], with the inputs if they are passed to the top layer."""
         combined = join_features(features, layout)
         if not self.pass_inputs:
             return combined
@@ -120,7 +118,7 @@ class MultiTaskDGP(nn.Module):
 
     def elbo(self, batch: Batch, noise: DGPNoise) -> dict[str, Tensor]:
         """elbo = scale · Σ observed E[log p(y|f)] − KL, in nats; also its two terms and the jitter
-        K_zz needed."""
+        added to K_zz."""
         features, terms = self.features(batch.x, noise)
         mean, variance, of_top = self.top(features)
         terms.append(of_top)
@@ -138,8 +136,7 @@ class MultiTaskDGP(nn.Module):
             "jitter": torch.tensor(max(layer.jitter for layer in terms)),
         }
 
-    # ---- predictions
-    # -------------------------------------------------------------------------------------------------
+    # Predictions
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) as a mixture over samples of λ, for every task at every row of x [B, D];
         differentiable in x."""
@@ -150,7 +147,7 @@ class MultiTaskDGP(nn.Module):
         return pool(parts)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y | f) at n draws of λ, and of f given each, of every row of x [B, D] by itself."""
+        """p(y | f) at n draws of λ, and of f given each, separately for every row of x [B, D]."""
         tops = self._sample_top_moments(x, n, generator)
         return pool(
             [
@@ -175,7 +172,7 @@ class MultiTaskDGP(nn.Module):
     def _sample_top_moments(
         self, x: Tensor, n: int, generator: torch.Generator
     ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor | None]]:
-        """Moments of f at x given n samples of λ in all, with the noise of the likelihood."""
+        """Moments of f at x given n samples of λ in total, with the noise of the likelihood."""
         layout = Layout.full(self.n_tasks, x.shape[0])
         most = max(layer.q_mean.numel() for layer in self.layers().values())
         chunk = max(1, min(n, PREDICTION_ELEMENTS // (most * x.shape[0])))
@@ -185,31 +182,30 @@ class MultiTaskDGP(nn.Module):
             mean, variance, _ = self.top(features)
             yield (mean, variance), noise.likelihood
 
-    # ---- what figures and natural gradients ask for
-    # ------------------------------------------------------------------
+    # Figures and natural gradients
     def layers(self) -> dict[str, GPLayer]:
         """Every GP layer by name ("shared 1", "specific 1", …, "top"), bottom to top."""
         return {m.name: m for m in self.modules() if isinstance(m, GPLayer)}
 
     def noise_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the observation noise, which ``noise_warmup`` holds."""
+        """Parameters of the observation noise, which ``noise_warmup`` keeps fixed."""
         return self.likelihood.noise_parameters()
 
     @torch.no_grad()
     def ard_weights(self) -> Tensor:
-        """ω = 1/ℓ² of the top layer by task and process [T, D], eq. (3.15); ``process_names`` names
+        """ω = 1/ℓ² of the top layer by task and process [T, D], eq. (3.15); ``process_names`` gives
         the columns."""
         return torch.exp(-2 * self.top.layer.log_lengthscale).expand(self.n_tasks, -1).clone()
 
     @property
     def n_levels(self) -> int:
-        """Levels below the top layer."""
+        """Number of levels below the top layer."""
         return len(self.levels)
 
     def inducing_inputs(self) -> dict[str, Tensor]:
-        """Z of each layer now, [G, M, D]."""
+        """Current Z of each layer, [G, M, D]."""
         return {name: layer.inducing.detach() for name, layer in self.layers().items()}
 
     def initial_inducing_inputs(self) -> dict[str, Tensor]:
-        """Z of each layer as it was initialised, [G, M, D]."""
+        """Initial Z of each layer, [G, M, D]."""
         return {name: layer.initial_inducing for name, layer in self.layers().items()}

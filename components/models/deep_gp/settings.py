@@ -1,5 +1,4 @@
-"""Settings that every model of the deep GP family has, under the same names, so that ``model=`` can
-be switched."""
+"""Common settings of the deep GP family."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from components.models.deep_gp.likelihoods import Link
 
 
 class DeepGPSettings(BaseModel):
-    """Fields of smdgp, mmdgp, cmdgp and idgp; meanings and defaults stand in their YAML."""
+    """Fields of smdgp, mmdgp, cmdgp and idgp; defaults are in their YAML."""
 
     inner_dim: PositiveInt
     # inner layers under the top one, >= 0 (0: a shallow sparse GP for each task)
     depth: Annotated[int, Field(ge=0)]
-    # true: the processes of one inner layer share kernel and inducing inputs (faster); false: each
+    # true: the processes of an inner layer share kernel and inducing inputs (faster); false: each
     # has its own
     tied: bool
     # inner layers: matern12 | matern32 | matern52 | squared_exponential | linear | arc_cosine0 |
@@ -32,8 +31,8 @@ class DeepGPSettings(BaseModel):
     # initial sd of q(v), whitened inducing values, inner layers, > 0 (Salimbeni and Deisenroth:
     # 1e-5)
     inner_q_scale: PositiveFloat
-    # sd of the random initial mean of q(v), inner layers, >= 0: above 0 the processes start apart;
-    # 1: a prior draw
+    # sd of the random initial mean of q(v), inner layers, >= 0: above 0 the processes start
+    # differently; 1: a prior draw
     inner_q_mean: NonNegativeFloat
     # kernel of the top layer, always ARD, Boustati eq. (3.15); linear: a linear mixing of the
     # latent processes, eq. (3.16)
@@ -44,15 +43,15 @@ class DeepGPSettings(BaseModel):
     top_mean: Literal["zero", "linear"]
     # initial sd of q(v), whitened inducing values, top layer, > 0; 1: the prior
     top_q_scale: PositiveFloat
-    pass_inputs: bool  # true: the top layer sees the inputs and the latent features
+    pass_inputs: bool  # true: the top layer gets the inputs and the latent features
     # inducing inputs of each shared process, at most the number of training rows (A.1.2: 100); see
     # inducing_by_task
     n_inducing: PositiveInt
     # rows: training rows drawn at random | kmeans: centroids (A.1.1); higher layers propagate them
     inducing: Literal["rows", "kmeans"]
-    # true: a task's own processes have n_inducing, which start in its own rows; dealt: n_inducing
-    # in all, 1/T of them for
-    # each task (A.1: "distributed per task"), in its own rows; false: one set for all
+    # true: task-specific processes have n_inducing each, initialised from the task's rows; dealt:
+    # n_inducing in total, 1/T of them for each task (A.1: "distributed per task"), from its rows;
+    # false: one set for all
     inducing_by_task: bool | Literal["dealt"]
     # real labels: initial noise variance, > 0, in units of the standardised labels (A.1.2: 1e-6)
     noise_variance: PositiveFloat

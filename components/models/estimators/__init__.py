@@ -1,1 +1,1 @@
-"""Estimators that fit themselves in one go."""
+"""Estimators fitted in a single step."""

@@ -22,8 +22,8 @@ from components.registry import register
 if TYPE_CHECKING:  # slow to import
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-TINY = 1e-6  # smallest residual variance: no prediction is certain
-FOLDS = 5  # of the cross-validation; a calibration is fitted to its predictions
+TINY = 1e-6  # smallest residual variance, so that predictions are never certain
+FOLDS = 5  # of the cross-validation for calibration
 Calibration = Literal["none", "sigmoid", "isotonic"]
 
 
@@ -46,10 +46,10 @@ class Forests(nn.Module):
         self.n_classes = problem.n_classes
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """Grows a forest on the observed labels of each task; trees are padded to the largest.
+        """Grow a forest on the observed labels of each task; trees are padded to the largest.
 
         Raises:
-            ConfigMismatchError: a task has no label at all, or too few of a class to calibrate.
+            ConfigMismatchError: a task has no labels, or too few of a class to calibrate.
         """
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -61,9 +61,7 @@ class Forests(nn.Module):
         for t in range(self.n_tasks):
             is_observed = batch.mask[:, t].cpu().numpy()
             if not is_observed.any():
-                raise ConfigMismatchError(
-                    f"task {t}: no training label, a forest needs one; raise dataset.n_train"
-                )
+                raise ConfigMismatchError(f"task {t}: has no training label; raise dataset.n_train")
             y = batch.y[:, t].detach().cpu().numpy()[is_observed]
             forest = kind(bootstrap=True, random_state=seed + t, n_jobs=1, **self.options)
             if self.calibrated == "none":
@@ -80,7 +78,7 @@ class Forests(nn.Module):
         child, feature, threshold, value = self._to_arrays(forests)
         depth = max(tree.tree_.max_depth for forest in forests for tree in forest.estimators_)
         like = batch.x
-        # each curve's last one is repeated
+        # padded with each curve's last knot
         knots = max((curve.shape[-1] for curve in curves), default=0)
         padded = [
             np.pad(c, ((0, 0), (0, 0), (0, knots - c.shape[-1])), mode="edge") for c in curves
@@ -89,7 +87,7 @@ class Forests(nn.Module):
             "left": torch.from_numpy(child[0]).to(like.device),  # [T, K, nodes]
             "right": torch.from_numpy(child[1]).to(like.device),
             "feature": torch.from_numpy(feature).to(like.device),
-            # float64: scikit-learn compares in it
+            # float64, as in scikit-learn's comparisons
             "threshold": torch.from_numpy(threshold).to(like.device),
             "value": torch.from_numpy(value).to(like),  # [T, K, nodes, C]
             "noise": like.new_tensor(noise),  # residual variance, [T]
@@ -116,7 +114,7 @@ class Forests(nn.Module):
                 here = (t, k, slice(estimator.tree_.node_count))
                 leaf = tree.children_left < 0
                 nodes = np.arange(tree.node_count)
-                # a leaf leads to itself
+                # a leaf points to itself
                 child[(0, *here)] = np.where(leaf, nodes, tree.children_left)
                 child[(1, *here)] = np.where(leaf, nodes, tree.children_right)
                 feature[here] = np.where(leaf, 0, tree.feature)
@@ -130,7 +128,7 @@ class Forests(nn.Module):
         A prediction is the mean or the class frequencies of the leaf.
         """
         tasks = []
-        rows = x.float().double()  # scikit-learn's trees see inputs in single precision
+        rows = x.float().double()  # scikit-learn's trees use inputs in single precision
         for t in range(self.n_tasks):
             left, right, feature, threshold = (
                 fitted[k][t] for k in ("left", "right", "feature", "threshold")
@@ -149,7 +147,7 @@ class Forests(nn.Module):
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Predictive:
         """Real: N(mean over trees, variance over trees + residual variance); classes: smoothed mean
-        of the votes, calibrated before."""
+        of the calibrated votes."""
         votes = self.votes(fitted, x)
         if self.target == "real":
             mu = votes[..., 0]
@@ -171,12 +169,12 @@ def _fit_calibration(
     n_classes: int,
     task: int,
 ) -> tuple[RandomForestClassifier, np.ndarray]:
-    """The forest of all rows, and each class's curve from its votes to its probability, fitted to
-    the votes of forests that have not seen a row: (a, b) of a sigmoid [C, 2, 1], or knots of an
-    isotonic regression [C, 2, n].
+    """The forest of all rows, and the calibration curve of each class from votes to probability,
+    fitted to out-of-fold votes: (a, b) of a sigmoid [C, 2, 1], or knots of an isotonic regression
+    [C, 2, n].
 
     Raises:
-        ConfigMismatchError: some class has fewer rows than there are folds.
+        ConfigMismatchError: a class has fewer rows than folds.
     """
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.model_selection import StratifiedKFold
@@ -184,8 +182,9 @@ def _fit_calibration(
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2 or counts.min() < FOLDS:
         raise ConfigMismatchError(
-            f"model.calibrated: task {task} has a class with {counts.min() if len(classes) > 1 else 0} training labels, "
-            f"{FOLDS} folds need as many; raise dataset.n_train or use none"
+            f"model.calibrated: task {task} has a class with "
+            f"{counts.min() if len(classes) > 1 else 0} training labels, but needs {FOLDS}; raise "
+            "dataset.n_train or set it to none"
         )
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=forest.random_state)
     (fitted,) = (
@@ -201,7 +200,7 @@ def _fit_calibration(
         curves = [np.stack([c.X_thresholds_, c.y_thresholds_]) for c in fitted.calibrators]
         other = [1 - curve[:, ::-1] for curve in curves]
         never = np.zeros((2, 1))
-    if len(classes) == 2:  # one curve, of the second class, serves both
+    if len(classes) == 2:  # one curve, of the second class, serves both classes
         curves = [other[0], curves[0]]
     knots = max(curve.shape[1] for curve in curves)
     out = np.stack([np.pad(never, ((0, 0), (0, knots - 1)), mode="edge")] * n_classes)
@@ -211,8 +210,8 @@ def _fit_calibration(
 
 
 def _calibrate(curves: Tensor, votes: Tensor, method: Calibration) -> Tensor:
-    """Probabilities [B, T, C] of mean votes [B, T, C]: each class by its own curve [T, C, 2, n],
-    then normalised."""
+    """Probabilities [B, T, C] of mean votes [B, T, C]: each class by its curve [T, C, 2, n], then
+    normalised."""
     v = votes.double().permute(1, 2, 0)  # [T, C, B]
     first, second = curves.unbind(2)  # [T, C, n]
     if method == "sigmoid":
@@ -229,8 +228,8 @@ def _calibrate(curves: Tensor, votes: Tensor, method: Calibration) -> Tensor:
 
 
 def _residual_variance(forest: RandomForestRegressor, x: np.ndarray, y: np.ndarray) -> float:
-    """Out-of-bag squared error less out-of-bag variance over trees, so that on average the two add
-    up to the error."""
+    """Out-of-bag squared error minus out-of-bag variance over trees, so that their sum matches the
+    error on average."""
     n = len(x)
     predictions = np.stack([tree.predict(x) for tree in forest.estimators_])  # [K, n]
     out = np.ones_like(predictions, dtype=bool)
@@ -253,10 +252,10 @@ class IRF(Model[Supervised, Forests]):
     σ² is the excess of the out-of-bag error over v. Classes: (Σ_k p_k(x) + α) / (K + αC)
     over K trees. The model has no gradient in x.
 
-    ``calibrated`` replaces Σ_k p_k(x) by K q_c(x), q normalised: each class, against the
-    others, has its own curve from p̄ = Σ_k p_k/K to q, fitted to out-of-fold p̄ of 5 folds:
-    q = 1/(1 + exp(a p̄ + b)) (sigmoid, Platt) or the nondecreasing step function nearest to
-    the labels (isotonic). The trees are the same as without calibration.
+    ``calibrated`` replaces Σ_k p_k(x) by K q_c(x), q normalised: each class has its own one-vs-rest
+    curve from p̄ = Σ_k p_k/K to q, fitted to out-of-fold p̄ of 5 folds: q = 1/(1 + exp(a p̄ + b))
+    (sigmoid, Platt) or the nondecreasing step function closest to the labels (isotonic).
+    Calibration does not change the trees.
 
     Raises:
         ConfigMismatchError: a task has no training label; calibration of real labels, or of a
@@ -280,7 +279,7 @@ class IRF(Model[Supervised, Forests]):
     def build(self, problem: Supervised, rng: Rng) -> Forests:
         if self.calibrated != "none" and problem.target == "real":
             raise ConfigMismatchError(
-                f"model.calibrated: {self.calibrated} is of class probabilities, labels of {problem.name} are real; use none"
+                f"model.calibrated: {self.calibrated} calibrates classes, but labels of {problem.name} are real; set it to none"
             )
         options = {
             "n_estimators": self.trees,

@@ -1,4 +1,4 @@
-"""Naive Bayes for counts of words."""
+"""Naive Bayes for word counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from components.registry import register
 
 
 class CountsNaiveBayes(nn.Module):
-    """Frequencies by scikit-learn, predictions as tensors."""
+    """Frequencies from scikit-learn, predictions as tensors."""
 
     def __init__(self, n_words: int, n_classes: int, smoothing: float, presence: bool):
         super().__init__()
@@ -60,10 +60,10 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
 
         p(y = c|x) ∝ π_c Π_j θ_cj^{n_j},   θ_cj = (n_cj + α)/(n_c + αV),   π_c = N_c/N
 
-    n_j says how often word j is in the text, or with ``presence`` whether it is.  Order and unknown
-    words have no say.  By scikit-learn.  x [B, L] of tokens.
+    n_j is the count of word j in the text, or with ``presence`` its presence.  Order and unknown
+    words are ignored.  It uses scikit-learn.  x [B, L] are tokens.
 
-    Raises ConfigMismatchError for inputs that are no tokens, or several tasks.
+    Raises ConfigMismatchError for inputs that are not tokens, or several tasks.
 
     Source: McCallum and Nigam (1998); Pang, Lee and Vaithyanathan (2002), sections 5 and 6
     (reviews, presence)."""

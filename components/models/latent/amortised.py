@@ -117,12 +117,10 @@ class Amortised(RowLatents[R]):
         return batch.x.flatten(1)  # [B, C]
 
     # ---- p and q, at any z
-    # --------------------------------------------------------------------------------------------
     def encode(self, batch: R) -> tuple[Tensor, Tensor]:
         return self.guide(self.context(batch))  # m, s [B, D]
 
     # ---- the bound, through noise
-    # -------------------------------------------------------------------------------------
     def draw_noise(self, batch: R, n_samples: int, generator: torch.Generator) -> Tensor:
         shape = (n_samples, batch.n_rows, self.latent_dim)
         return standard_normal(shape, generator, batch.x)

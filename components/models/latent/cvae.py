@@ -119,7 +119,6 @@ class ConditionalAutoEncoder(Amortised[Batch]):
         return self.generative.log_prob(batch.x.flatten(1), torch.cat([theta, y], -1))
 
     # ---- as a model of labels
-    # -----------------------------------------------------------------------------------------
     def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
         """The bound on Σ log p(x_b|y_b) + log p(y_b) of the whole data set in nats: rows share
         nothing, so that kl is 0."""

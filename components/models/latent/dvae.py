@@ -104,7 +104,6 @@ class BinaryAutoEncoder(nn.Module):
         return batch.x.flatten(1)  # [B, C]
 
     # ---- q
-    # ------------------------------------------------------------------------------------------------------------
     def logits(self, batch: Rows, below: Sequence[Tensor]) -> Tensor:
         h = below[-1] if below else batch.x.flatten(1)[None]  # [S, B, D], [1, B, I]
         alpha: Tensor = self.down[len(below)](h)
@@ -167,7 +166,6 @@ class BinaryAutoEncoder(nn.Module):
         return log_q, log_joint, pull_back
 
     # ---- p
-    # ------------------------------------------------------------------------------------------------------------
     def log_joint(self, batch: Rows, z: Sequence[Tensor]) -> Tensor:
         total = log_bernoulli(z[-1], self.prior_logits) + self.visible.log_prob(
             batch.x.flatten(1), z[0]

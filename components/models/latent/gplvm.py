@@ -73,7 +73,6 @@ class LatentGP(RowLatents[Rows]):
         self._encoded: tuple[Tensor, Tensor, Tensor] | None = None
 
     # ---- the bound
-    # ---------------------------------------------------------------------------------------------
     def psi_statistics(self, m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Ψ₁ [N, M] and Ψ₂ [M, M] of q(z_n) = N(m_n, diag v_n), m and v [N, Q]."""
         Z = self.inducing
@@ -147,7 +146,6 @@ class LatentGP(RowLatents[Rows]):
         }
 
     # ---- rows and latent variables
-    # ---------------------------------------------------------------------------------------------
     def _moments_of(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Mean [..., I] and variance [...] of every value of x given z [..., Q]; computed from the
         parameters of now."""

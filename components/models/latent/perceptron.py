@@ -73,7 +73,6 @@ class Perceptron(nn.Module):
         return h
 
     # ---- the same with its derivative by the parameters, which spares what autograd records
-    # -------------------------------
     def run(self, h: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Output of ``forward``, and the input of each affine map.
 

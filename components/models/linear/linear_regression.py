@@ -118,7 +118,6 @@ class LinearRegressionModule(nn.Module):
         return GaussianMixture(mu, log_noise.exp().unsqueeze(-1).expand_as(mu))
 
     # ---- in closed form
-    # ----------------------------------------------------------------------------------------------
     def coefficients(self, batch: Batch) -> Coefficients:
         """β | σ², y of all rows."""
         return coefficients(*select_labelled(batch, self.intercept), self.penalty)

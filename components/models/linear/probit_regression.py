@@ -98,7 +98,6 @@ class ProbitModule:
         return Categorical(torch.stack([log_share(-f), log_share(f)], -1)[:, :, None])
 
     # ---- given the augmentation
-    # --------------------------------------------------------------------------------------
     def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return select_labelled(batch, self.intercept)
 

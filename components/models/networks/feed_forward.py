@@ -145,7 +145,6 @@ class FeedForward(FlatNetwork, BoundsMargins):
         return torch.cat([theta, log_noise.to(generator.device)], 1)
 
     # ---- the forward pass
-    # ------------------------------------------------------------------------------------------
     def layers(self, theta: Tensor, first: int | None = None) -> list[tuple[Tensor, Tensor]]:
         """θ [..., P] as (W [..., out, in], b [..., out]) of each layer.
 
@@ -234,7 +233,6 @@ class FeedForward(FlatNetwork, BoundsMargins):
         return x if self.front is None else self.front(x, layers[: self.first])
 
     # ---- and back to the inputs
-    # ------------------------------------------------------------------------------------
     def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
         """f [B, T, C] of the module's own weights, and what takes ∂/∂f to ∂/∂x [B, D]; None: there
         are convolutions with pooling, or on a device."""
@@ -290,7 +288,6 @@ class FeedForward(FlatNetwork, BoundsMargins):
         )
 
     # ---- over all inputs of an attack
-    # ------------------------------------------------------------------------------------
     def margin_bounds(
         self, parameters: Tensor | None, y: Tensor, inputs: Perturbations
     ) -> MarginBounds:
@@ -300,7 +297,6 @@ class FeedForward(FlatNetwork, BoundsMargins):
         return network_margins(layers, self.front, self.activation_name, self.n_outputs, y, inputs)
 
     # ---- without the last layer
-    # --------------------------------------------------------------------------------------
     def integrate_out(self) -> LastLayerMarginal:
         """The log density of all but the last layer, which is integrated out.
 

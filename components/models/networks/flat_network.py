@@ -104,7 +104,6 @@ class FlatNetwork(nn.Module):
         raise NotImplementedError
 
     # ---- likelihood and prior
-    # --------------------------------------------------------------------------------------
     def log_prob(self, f: Tensor, batch: Batch, log_noise: Tensor | None = None) -> Tensor:
         """Σ_t log p(y_t|f_t) over the observed labels: f [..., B, T, C] -> [..., B]."""
         if self.target == "real":
@@ -182,7 +181,6 @@ class FlatNetwork(nn.Module):
         return copy.deepcopy(self).to(dtype).requires_grad_(False)
 
     # ---- as a log-density over flat parameters
-    # ---------------------------------------------------------------------
     @property
     def dim(self) -> int:
         """P: the weights and, when learned, one log σ² per task."""

@@ -124,7 +124,6 @@ class LastLayerMarginal:
         return torch.cat([rest[:, : self.below], w.to(rest), rest[:, self.below :]], 1)
 
     # ---- the regression of y on Φ
-    # ----------------------------------------------------------------------------------
     def _log_noise(self, rest: Tensor) -> Tensor:
         return (
             rest[:, self.below :]

@@ -154,7 +154,6 @@ class ModuleNetwork(FlatNetwork):
     shares_weights = True  # noise on pre-activations does not apply to its layers
 
     # ---- the module
-    # ------------------------------------------------------------------------------------------------
     def _to_module_input(self, x: Tensor) -> Tensor:
         """x [B, D] as the module reads it: rows, or images [B, colours, height, width]."""
         if self.inputs == "flat":
@@ -248,7 +247,6 @@ class ModuleNetwork(FlatNetwork):
         )
 
     # ---- where training begins
-    # -------------------------------------------------------------------------------------
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P'] of n newly constructed modules, or around the weights of the file."""
         if self.given:
@@ -292,7 +290,6 @@ class ModuleNetwork(FlatNetwork):
         return theta if self.free is None else theta[self.free.to(theta.device)]
 
     # ---- running statistics
-    # ---------------------------------------------------------------------------------------
     def _learning(self) -> list[nn.Module]:
         return [self.net.get_submodule(name) for name in self.layers_in_training.learning]
 

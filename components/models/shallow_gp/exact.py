@@ -86,7 +86,6 @@ class ExactGP(LearnedGP):
         self._conditioned: tuple[Tensor, ExactGPCache] | None = None
 
     # ---- the bound
-    # ---------------------------------------------------------------------------------------------------
     def _system(self, labels: Labels) -> tuple[Tensor, Tensor, Tensor]:
         """K [G, n, n], the diagonal of Σ [G, n] and y − m [G, n] of labels."""
         x = labels.x
@@ -119,7 +118,6 @@ class ExactGP(LearnedGP):
         return self.bound_terms(marginal, marginal, torch.zeros_like(marginal), jitter)
 
     # ---- predictions
-    # -------------------------------------------------------------------------------------------------
     @property
     def evidence(self) -> Labels:
         """The labels that predictions condition on: those of the bound."""

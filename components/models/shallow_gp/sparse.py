@@ -52,7 +52,6 @@ class SparseGP(LearnedGP):
         self.q_tril = nn.Parameter(eye.repeat(G, likelihood.outputs, 1, 1))
 
     # ---- the bound
-    # ---------------------------------------------------------------------------------------------------
     def marginals(self, x: Tensor, task: Tensor) -> tuple[Tensor, Tensor, float]:
         """Means and variances [1, T, n, C] of q(f) at points (x [T or 1, n, D], task [T, n or 1]);
         the jitter used."""
@@ -92,7 +91,6 @@ class SparseGP(LearnedGP):
         return self.bound_terms(log_likelihood - kl, log_likelihood, kl, jitter)
 
     # ---- predictions
-    # -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of
         f for classes."""
@@ -109,7 +107,6 @@ class SparseGP(LearnedGP):
         return predictive_at_draws(self.likelihood, mean, variance, n, generator)
 
     # ---- what inference asks for
-    # -------------------------------------------------------------------------------------
     def layers(self) -> dict[str, SparseGP]:
         """The only layer with a q(v) that natural gradients can follow: this one."""
         return {"top": self}

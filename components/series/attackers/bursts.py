@@ -1,4 +1,4 @@
-"""Stretches of times at which something is wrong with a sensor: what is lost, or stuck."""
+"""Bursts of sensor faults, in which observations are lost or stuck."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class BurstContamination(Contamination):
 
     @model_validator(mode="after")
     def _check_run_length(self) -> BurstContamination:
-        """Refuses runs so short that they cannot hold their share of the times: between two runs
-        lies a time at least."""
+        """Reject runs too short for the share of faulty times: two runs are at least one time
+        apart."""
         p = self.probability
         least = 1.0 if p <= 0.5 or p == 1 else p / (1 - p)
         if self.run_length is not None and self.run_length < least:
             raise ValueError(
-                f"run_length={self.run_length:g}: runs of a mean length below {least:g} cannot hold {p:g} of the times"
+                f"run_length={self.run_length:g}: runs of a mean length below {least:g} cannot cover {p:g} of the times"
             )
         return self
 
     def draw_bursts(self, y: Tensor, rng: Rng) -> Tensor:
-        """Times [R, T] bool of observations [R, T, dy] at which something is wrong."""
+        """Indicators [R, T] bool of the faulty times of observations [R, T, dy]."""
         u = standard_uniform(y.shape[:2], rng.attack, y)
         return bursts(u, self.probability, self.run_length)
 

@@ -1,4 +1,4 @@
-"""Observations that get lost on the way."""
+"""Observations lost in transmission."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Missing(BurstContamination):
     offers = {"noise_law"}
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
-        """A copy of the observations [R, T, dy] with NaN in the place of those lost."""
+        """A copy of the observations [R, T, dy] with NaN for the lost ones."""
         y = clean.y
         is_missing = self.draw_bursts(y, rng)
         return y.masked_fill(is_missing.unsqueeze(-1), math.nan)

@@ -1,4 +1,4 @@
-"""Noise that is now and then blown up by a random factor."""
+"""Noise occasionally multiplied by a random factor."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from components.maths.cholesky import half_log_det
 from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 
-# of the trapezoidal rule, which converges exponentially for an integrand that dies at both ends
+# of the trapezoidal rule, which converges exponentially for an integrand that vanishes at both ends
 NODES = 80
 
-DROP = 25.0  # the nodes reach to where the integrand is below e^−25 of its largest value
+DROP = 25.0  # the nodes span the range where the integrand exceeds e^−25 of its maximum
 
 STEPS = 6  # of Newton's method from above the root of a convex cubic
 
-SMALLEST = 1e-30  # of r, at which the integral has no end
+SMALLEST = 1e-30  # of r; the integral diverges as r → 0
 
 
 def log_scale_integral(r: Tensor, d: int) -> Tensor:
-    """log ∫_0^∞ u^{−d} exp(−u − r²/(2u²)) du of r ≥ 0, in float64; [...] -> [...].
+    """log ∫_0^∞ u^{−d} exp(−u − r²/(2u²)) du for r ≥ 0, in float64; [...] -> [...].
 
     The density of ξ ε at a distance r from 0, ξ ~ Exp(1), ε ~ N(0, I_d), is (2π)^{−d/2} times this.
-    In v = log u the integrand is largest where u³ + (d − 1)u² = r²; to either side of that v it
-    falls by ``DROP`` within lengths that are known, over which the nodes are spread.  It grows
-    without bound as r → 0: like −log r for d = 1, like r^{1−d} else."""
+    In v = log u the integrand is largest where u³ + (d − 1)u² = r²; the nodes cover the distances
+    on either side of that v within which it falls by ``DROP``.  It grows without bound as r → 0:
+    like −log r for d = 1, otherwise like r^{1−d}."""
     r = r.double().clamp_min(SMALLEST)
     u = r.pow(2 / 3) if d == 1 else torch.minimum(r.pow(2 / 3), r / math.sqrt(d - 1))
     for _ in range(STEPS):
@@ -56,13 +56,12 @@ class MultiplicativeExponential(Contamination):
     """Multiplies an observation's noise, with small probability, by an exponential factor.
 
     ε_t ← ξ_t ε_t where b_t = 1, b_t ~ Bernoulli(p_c), ξ_t ~ Exp of mean ``scale``,
-    ε_t = y_t − h(x_t); one factor for all coordinates of y_t [dy].  The noise keeps its
-    sign, and with it any asymmetry.  N(0, Σ) noise becomes a mixture over all sizes of ξ:
-    an infinite mixture, with a density by quadrature that the oracle reads.
+    ε_t = y_t − h(x_t); all coordinates of y_t [dy] share one factor.  The noise keeps its sign, and
+    so any asymmetry.  N(0, Σ) noise becomes an infinite mixture over ξ; the oracle uses its
+    density, computed by quadrature.
 
     Raises:
-        ConfigMismatchError: the noise cannot be separated from the observations, as in recorded
-            data.
+        ConfigMismatchError: the noise cannot be separated from the observations (recorded data).
 
     Source: Boustati (2021), section 6.5.3 and appendix D.3.5.
     """
@@ -73,14 +72,14 @@ class MultiplicativeExponential(Contamination):
     scale: PositiveFloat
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
-        """A corrupted copy of the observations [R, T, dy]: h(x_t) + ξ_t (y_t − h(x_t)) where it
-        strikes."""
+        """A copy of the observations [R, T, dy], corrupted to h(x_t) + ξ_t (y_t − h(x_t)) where b_t
+        = 1."""
         y = clean.y
         mean = clean.mean
         if mean is None:
             raise ConfigMismatchError(
-                f"attacker={self.name}: multiplies the noise of the observations, which this dataset does not know apart from "
-                "them; use a simulated one, or attacker=gaussian_contamination"
+                f"attacker={self.name}: multiplies the noise of the observations, which is unknown "
+                "for this dataset; use a simulated dataset, or attacker=gaussian_contamination"
             )
         u = standard_uniform(y.shape[:2], rng.attack, y)  # [R, T]
         # 1 − u lies in (0, 1]: its logarithm is finite.
@@ -94,8 +93,8 @@ class MultiplicativeExponential(Contamination):
         dy] -> [...].
 
         With r² = εᵀ Σ⁻¹ ε and s the mean of ξ the integral is (2π)^{−dy/2} |Σ|^{−½} s^{−dy} ∫
-        u^{−dy} e^{−u − (r/s)²/(2u²)} du, which has no bound at ε = 0: for dy > 1 weights have a
-        heavy tail."""
+        u^{−dy} e^{−u − (r/s)²/(2u²)} du, which is unbounded at ε = 0: for dy > 1 the weights are
+        heavy-tailed."""
         d = deviation.shape[-1]
         L = torch.linalg.cholesky(Sigma)
         r = torch.einsum("...ij,...j->...i", torch.linalg.inv(L), deviation).norm(dim=-1).double()

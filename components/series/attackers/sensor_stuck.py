@@ -1,4 +1,4 @@
-"""A sensor that now and then repeats its last value."""
+"""A sensor that occasionally repeats its last value."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from components.series.attackers.bursts import BurstContamination
 
 @register("attacker", "sensor_stuck")
 class SensorStuck(BurstContamination):
-    """Repeats the sensor's last value for geometric times that add up to a share of all times.
+    """Repeats the sensor's last value in runs of geometric length that cover a share of all times.
 
     y'_t = y_s where b_t = 1, s < t the last time with b_s = 0 and an observation, and y_t
     elsewhere; b is a stationary two-state chain with P(b_t = 1) = p_c and runs of ones of
     mean length ``run_length``.  Before its first value the sensor cannot be stuck.  A
     missing observation stays missing.  Observations are [R, T, dy]; all coordinates of a
-    time are stuck together.  The error of a stuck sensor depends on the state's motion
-    since time s: it has no law of its own.
+    time are stuck together.  The error of a stuck sensor depends on the state's motion since time
+    s, so it has no fixed distribution.
 
     Source: Balaban et al. (2009), of frozen sensors.
     """
@@ -31,8 +31,8 @@ class SensorStuck(BurstContamination):
     run_length: Annotated[float, Field(ge=1)]
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
-        """A copy of the observations [R, T, dy] with the last value in the place of those when it
-        is stuck."""
+        """A copy of the observations [R, T, dy] with the last value repeated while the sensor is
+        stuck."""
         y = clean.y
         stuck = self.draw_bursts(y, rng)  # [R, T]
         is_observed = ~y.isnan().any(-1)

@@ -1,7 +1,7 @@
 """Shifts u of observations, in units of the observation noise: their budget and search.
 
-All R replicates are processed together; u [R, T, dy] is zero except at the times that
-are struck [R, T], and ‖u_t‖ ≤ ε.
+All R replicates are processed together; u [R, T, dy] is zero except at the attacked times [R, T],
+and ‖u_t‖ ≤ ε.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from components.contracts.victim import FilterVictim
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 
 LARGEST_STRETCH = 0.5  # share of the series that the first stretch of a random search covers
-SMALLEST = 1e-12  # of a gradient's length: below it there is no direction
+SMALLEST = 1e-12  # norm of a gradient, below which its direction is undefined
 
 
 def within(u: Tensor, eps: float) -> Tensor:
@@ -28,15 +28,14 @@ def within(u: Tensor, eps: float) -> Tensor:
 def random_signs(
     struck: Tensor, dy: int, eps: float, generator: torch.Generator, like: Tensor
 ) -> Tensor:
-    """±ε/√dy in every coordinate of the times struck: the whole budget, and no thought."""
+    """±ε/√dy in every coordinate of the attacked times: the whole budget, without optimisation."""
     bits = standard_uniform((*struck.shape, dy), generator, like) < 0.5
     return torch.where(bits, 1.0, -1.0).to(like) * (eps / math.sqrt(dy)) * struck.unsqueeze(-1)
 
 
 @dataclass
 class Strongest:
-    """The shift of every replicate that raises the filter's error most, of those that were
-    tried."""
+    """The shift of each replicate, among those evaluated, that raises the filter's error most."""
 
     u: Tensor  # [R, T, dy]
     error: Tensor  # [R]
@@ -48,7 +47,7 @@ class Strongest:
 
 
 def beginning(victim: FilterVictim, candidates: list[Tensor]) -> Strongest:
-    """The best of no shift at all and of some that are known."""
+    """The best of the zero shift and the given candidates."""
     nothing = torch.zeros_like(victim.observations)
     best = Strongest(nothing, victim.error(nothing))
     for u in candidates:
@@ -66,8 +65,8 @@ def climb(
     candidates: list[Tensor],
 ) -> Tensor:
     """Projected gradient ascent of the filter's error from each start: u ← P_ε(u + α_k ε ∇_t/‖∇_t‖)
-    time by time, with α_k = ``step_size`` (1 − k/K), as a filter that gives up on outliers has its
-    maximum inside the ball.  The best is kept."""
+    time by time, with α_k = ``step_size`` (1 − k/K), because the maximum for a filter that rejects
+    outliers lies inside the ball.  The best shift is kept."""
     best = beginning(victim, candidates)
     for u in starts:
         for k in range(steps):
@@ -90,11 +89,10 @@ def search(
 ) -> Tensor:
     """Random search that queries only the filter's error.
 
-    In a stretch of times, of decreasing length, all shifts are set to one vector with a
-    random direction and a length that is ε or uniform below it; a proposal that raises the
-    error is kept.
+    A proposal sets all shifts in a stretch of times, of decreasing length, to one vector with a
+    random direction and a length that is ε or uniform below ε; it is kept if it raises the error.
 
-    Source: Andriushchenko et al. (2020), with stretches of time in place of squares.
+    Source: Andriushchenko et al. (2020), with stretches of time instead of squares.
     """
     best = beginning(victim, [start, *candidates])
     r, times, dy = victim.observations.shape

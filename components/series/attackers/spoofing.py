@@ -1,4 +1,4 @@
-"""An adversary who shifts what a filter observes, within a budget, to lead it astray."""
+"""An adversary that shifts a filter's observations, within a budget, to mislead it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from components.series.attackers.shifts import climb, random_signs, search
 def _scale_to_norm(u: Tensor, eps: float) -> Tensor:
     """Rescale shifts so that the longest of each replicate has length ε.
 
-    A replicate without shifts stays without.
+    A replicate without shifts is unchanged.
     """
     longest = u.norm(dim=-1).amax(1).view(-1, 1, 1)
     return u * torch.where(longest > 0, eps / longest.clamp_min(1e-12), 1.0)
@@ -33,17 +33,17 @@ class Spoofing(Injection):
 
     max_δ E(y + δ), E = Σ_j w_j T⁻¹ Σ_t (x_tj − x̂_tj(y + δ))², ‖Σ^{−½} δ_t‖ ≤ ε at a share
     of the times and δ_t = 0 at the others; w_j = 1/dx (rmse, √E) or
-    1/(dx T⁻¹ Σ_t x_tj²) (nmse).  The attacker is omniscient, the worst case: it knows the
-    true states x, the whole series y, and the filter except for its random numbers, which
-    the attacker simulates with its own.  With access to the gradient it uses gradient
-    ascent through the filter's own steps, random numbers held fixed; resampling is passed
-    with stopped gradients, through the weights.  With queries it observes only the error;
-    with nothing its signs are random.  At a larger budget it starts from the shifts found
-    at a smaller one.  Observations and shifts are [R, T, dy]; missing ones stay missing.
+    1/(dx T⁻¹ Σ_t x_tj²) (nmse).  The attacker is omniscient, the worst case: it has the true states
+    x, the whole series y and the filter, but not the filter's random numbers, for which it draws
+    its own.  With access to the gradient it uses gradient ascent through the filter's own steps,
+    random numbers held fixed; gradients pass resampling through the weights (stop-gradient
+    estimator).  With queries it observes only the error; without access its signs are random.  At a
+    larger budget it starts from the shifts found at a smaller one.  Observations and shifts are [R,
+    T, dy]; missing ones stay missing.
 
     Raises:
-        ConfigMismatchError: the unit of the noise is not known; or the gradient is asked for
-            and the filter has none.
+        ConfigMismatchError: the unit of the noise is unknown, or ``access=gradient`` and the filter
+            is not differentiable.
 
     Source: Mo and Sinopoli (2010); Madry et al. (2018), eq. (1); Ścibior and Wood (2021),
     section 3.
@@ -66,7 +66,7 @@ class Spoofing(Injection):
     def _check_worst_access(self) -> Spoofing:
         if self.times == "worst" and self.access != "gradient":
             raise ValueError(
-                "times=worst: the gradient says which they are; set access=gradient or times=random"
+                "times=worst: the worst times are chosen by the gradient; set access=gradient or times=random"
             )
         return self
 
@@ -83,8 +83,8 @@ class Spoofing(Injection):
         return "white box" if self.access == "gradient" else "black box"
 
     def references(self) -> dict[str, Injection]:
-        """The same attacker with a single step, with queries, and with random signs: at the same
-        times."""
+        """The same attacker at the same times with a single step, with queries, and with random
+        signs."""
         one = self.model_copy(
             update={"access": "gradient", "steps": 1, "step_size": 1.0, "restarts": 0}
         )

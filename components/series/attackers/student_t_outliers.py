@@ -18,7 +18,7 @@ from components.registry import register
 
 
 def student_t(u: Tensor, v: Tensor, df: float) -> Tensor:
-    """cos(2πv) √(ν(u^{−2/ν} − 1)) ~ t_ν of two uniforms, u in (0, 1].
+    """cos(2πv) √(ν(u^{−2/ν} − 1)) ~ t_ν from two uniforms, u in (0, 1].
 
     Source: Bailey (1994), eq. (2)."""
     return torch.cos(2 * math.pi * v) * torch.sqrt(df * torch.expm1(-2 / df * u.log()))
@@ -26,16 +26,14 @@ def student_t(u: Tensor, v: Tensor, df: float) -> Tensor:
 
 @register("attacker", "student_t_outliers")
 class StudentTOutliers(Contamination):
-    """Student's t noise in place of an observation's own, or on top of it, with a small
-    probability.
+    """Replaces an observation's noise by Student's t noise, or adds it, with a small probability.
 
     b_t ~ Bernoulli(p_c), τ_t ~ t_ν, independent over t and replicates.  ``replace``: y'_t = (1 −
     b_t) y_t + b_t (E[y_t | x_t] + s τ_t), the mixture of (6.18); ``add``: y'_t = y_t + b_t s τ_t.
-    τ_t has a draw for each coordinate, or one that they ``share``.  The law of the corrupted noise
-    has a density that is known where noise is replaced and nothing is shared.
+    Each coordinate has its own draw τ_t, or all ``share`` one.  The density of the corrupted noise
+    is known only for ``replace`` without ``share``.
 
-    Raises ConfigMismatchError where noise is to be replaced and the means of the observations are
-    not known.
+    Raises ConfigMismatchError for ``replace`` if the means of the observations are unknown.
 
     Source: Boustati (2021), eq. (6.18) and appendix D.3.4."""
 
@@ -50,7 +48,7 @@ class StudentTOutliers(Contamination):
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
         y = clean.y
         wide = (*y.shape[:2], 1 if self.shared else y.shape[2])
-        # Always in float64: 24 bits of a uniform do not reach the last of the tail.
+        # Always in float64: a uniform of 24 bits cuts off the tail.
         hit, u, v = (
             torch.rand(shape, generator=rng.attack, device=y.device, dtype=torch.float64)
             for shape in (y.shape[:2], wide, wide)
@@ -60,7 +58,7 @@ class StudentTOutliers(Contamination):
             base = y
         elif clean.mean is None:
             raise ConfigMismatchError(
-                f"attacker={self.name}: noise is replaced where E[y|x] is known; set attacker.mode=add, or simulate the dataset"
+                f"attacker={self.name}: mode=replace requires a known E[y|x]; set attacker.mode=add, or use a simulated dataset"
             )
         else:
             base = clean.mean
@@ -72,8 +70,8 @@ class StudentTOutliers(Contamination):
         [...].
 
         Raises:
-            ConfigMismatchError: the law has no density that is known: noise is added to noise,
-                or coordinates share a draw.
+            ConfigMismatchError: the density is unknown: the noise is added, or coordinates share a
+                draw.
         """
         if self.mode == "add" or self.shared:
             key = "mode=replace" if self.mode == "add" else "shared=false"

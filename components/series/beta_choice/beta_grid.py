@@ -17,8 +17,7 @@ AnyFilter = Inference[Any, Any, Any, FilterState[Any]]
 
 
 class BetaGrid(Inference[Any, Sequence, Any, Any]):
-    """A filter with a key ``beta``, run at every value of a grid: all of them see each observation
-    before the next."""
+    """A filter with a key ``beta``, run at every value of a grid, observation by observation."""
 
     requires = Requirements(
         kinds={"sequence"},
@@ -50,7 +49,7 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
             except ValidationError as error:
                 message = error.errors()[0]["msg"]
                 raise ValueError(
-                    f"betas: {beta:g} is no β of {self.filter.name} ({message[0].lower()}{message[1:]})"
+                    f"betas: {beta:g} is not allowed for {self.filter.name} ({message[0].lower()}{message[1:]})"
                 ) from None
         return out
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedBeta(Filtered):
-    """The states as the filter at one β of a grid sees them, and the losses that the choice rests
-    on."""
+    """The states filtered at one β of a grid, and the losses behind the choice."""
 
     betas: list[float]  # [G]
     losses: Tensor  # (6.13) [G, R]
@@ -43,7 +42,8 @@ class SelectedBeta(Filtered):
         return {"beta": beta_losses(self.betas, self.losses.cpu(), self.chosen, self.scored_on)}
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """``tables/beta.csv``: for each β the loss over replicates, and how many find it best."""
+        """``tables/beta.csv``: the loss of each β over replicates, and the number of replicates for
+        which it is best."""
         import pandas as pd
 
         losses = self.losses.double().cpu()
@@ -64,13 +64,13 @@ class SelectedBeta(Filtered):
 
 @dataclass(frozen=True, kw_only=True)
 class OnlineBeta(Filtered):
-    """The states as the filter at the β of each time sees them."""
+    """The states filtered with a β chosen at each time."""
 
     betas: list[float]  # [G]
     index: Tensor  # index of the β of each time in the grid [R, T]
 
     def scores(self) -> dict[str, Tensor]:
-        """The β that was chosen most often, of equals the smaller; [R]."""
+        """The β chosen most often (ties: the smaller); [R]."""
         often = torch.stack([(self.index == g).sum(1) for g in range(len(self.betas))])  # [G, R]
         return {"beta_most_often": self.mean.new_tensor(self.betas)[smallest(-often.double())]}
 

@@ -1,4 +1,4 @@
-"""Choosing β anew at every time, by how well each has predicted of late."""
+"""Choice of β at every time, by recent prediction errors."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from components.series.sequence import Sequence
 
 @dataclass(kw_only=True)
 class OnlineBetaState:
-    """The filters at all β, what they missed by of late, and the summaries of those that were
-    best."""
+    """The filters at all β, their recent prediction errors, and the summaries of the best ones."""
 
     filters: list[FilterState[Any]]  # [G]
-    errors: Tensor  # |y − ŷ| of the last W times, NaN where there was none [W, G, R, dy]
+    errors: Tensor  # |y − ŷ| of the last W times, NaN: not observed [W, G, R, dy]
     observations: Tensor  # of the last W times [W, R, dy]
     filtered: Filtering
     index: Trace = field(default_factory=Trace)  # index of the β of each time, rows [R]
@@ -38,7 +37,7 @@ class OnlineBetaState:
 
 @register("inference", "online_beta")
 class OnlineBetaFilter(BetaGrid):
-    """Robust filter that uses, per time and replicate, the β that predicted best lately.
+    """Robust filter that uses, per time and replicate, the β with the best recent predictions.
 
     β_t = argmin_β median_{s = t−W … t−1} dy⁻¹ Σ_j w_j |y_sj − ŷ_sj(β)|, with w_j = 1/|median_s
     y_sj|; ties go to the smaller β.  The β come from a grid.  The prediction ŷ_t and the summaries
@@ -69,7 +68,7 @@ class OnlineBetaFilter(BetaGrid):
         )
 
     def _best(self, state: OnlineBetaState) -> Tensor:
-        """Place of β_t in the grid for each replicate, given what was seen before; [R]."""
+        """Index of β_t in the grid for each replicate, given earlier observations; [R]."""
         is_observed = ~state.observations.isnan().any(2)  # [W, R]
         has_data = is_observed.any(0)
         best = torch.full_like(has_data, self.betas.index(self.first_beta), dtype=torch.long)

@@ -26,11 +26,11 @@ from components.series.sequence import Sequence
 
 @dataclass(kw_only=True)
 class Selection:
-    """Filters by the place of their β in the grid, and what is known of the choice."""
+    """Filters in the order of their β in the grid, and the state of the choice."""
 
     # filter states on the observations; once β is chosen, only that filter continues
     seen: dict[int, FilterState[Any]]
-    # on the alternative realisation; empty if there is none, or β is chosen
+    # on the alternative realisation; empty without one, or once β is chosen
     elsewhere: dict[int, FilterState[Any]]
     losses: Tensor | None = None  # [G, R]; None: not chosen yet
     scored: Tensor = rebuilt()  # the observations used for the choice [R, horizon, dy]
@@ -40,17 +40,16 @@ class Selection:
 
 @register("inference", "select_beta")
 class SelectBeta(BetaGrid):
-    """A robust filter at the β of a grid that predicts best, by the selection criterion of the
-    thesis.
+    """A robust filter at the β of a grid that predicts best by the thesis' selection criterion.
 
     β_r = argmin_β median_t dy⁻¹ Σ_j w_j |y'_tj − ŷ'_tj(β)| for each replicate r, w_j = 1/|median_t
     y'_tj|, on the first ``share`` of an alternative realisation y' of the same simulation: other
     observations of the same states, attacked by the same attacker; then the modal β over replicates
-    (of equals the smaller) filters the observations.  Where none can be simulated (measured data)
-    y' are the observations themselves, as 6.3.3 allows offline, and a warning says so.  The filters
-    at all β see both realisations side by side, particles [R, N, dx] each, until the choice is
-    made; what is handed back before is the filter that would be chosen by then.  Raises
-    ConfigMismatchError where a median is 0, and what the filter raises.
+    (ties: the smaller) filters the observations.  If none can be simulated (measured data), y' are
+    the observations themselves, as 6.3.3 allows offline, with a warning.  Until the choice is made,
+    the filters at all β process both realisations in parallel, with particles [R, N, dx] each;
+    earlier results belong to the best β so far.  Raises ConfigMismatchError if
+    a median is 0, and any error of the filter.
 
     Source: Boustati (2021), section 6.3.3, eq. (6.13) and appendix D.3.2."""
 
@@ -60,8 +59,8 @@ class SelectBeta(BetaGrid):
         other = problem.another(rng)
         if other is None:
             message = (
-                f"{problem.name}: no other realisation can be simulated; β is chosen on "
-                f"the observations that are filtered"
+                f"{problem.name}: no other realisation can be simulated; β is chosen on the "
+                "filtered observations"
             )
             warnings.warn(IncompleteResultWarning(message), stacklevel=1)
         scored = (problem if other is None else other).observations
@@ -95,7 +94,7 @@ class SelectBeta(BetaGrid):
         return state, info
 
     def _losses(self, state: Selection) -> Tensor:
-        """(6.13) of each β, over the times so far; [G, R]."""
+        """Loss (6.13) of each β, over the times so far; [G, R]."""
         losses = []
         for filtered in (
             filter_state.filtered for filter_state in (state.elsewhere or state.seen).values()

@@ -1,5 +1,5 @@
-"""A budget to be planned: its constraints as a user writes them, the best plan of a posterior, and
-what else could be done."""
+"""A budget to be planned: its constraints as a user writes them, the best plan, and
+alternatives."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from components.series.budget.sum_law import Array, SumLaw
 
 
 def frontier(law: SumLaw, spends: Spends, points: int) -> list[Plan]:
-    """Pareto frontier: the safest plan, the plan with most expected sales, and plans between.
+    """Pareto frontier: the safest plan, the plan with the highest expected sales, and plans
+    between.
 
     The plans between are the best at equally spaced standard deviations.
 
     Raises:
-        ConfigMismatchError: constraints that nothing satisfies.
-        NumericalError: a plan is not solved.
+        ConfigMismatchError: infeasible constraints.
+        NumericalError: the optimiser fails.
 
     Source: Gallego (2021), section 1.2.4, "a continuum of Pareto optimal investment
     strategies"; Markowitz (1952).
@@ -79,13 +80,13 @@ class Budget(StrictKeys):
     strategies: dict[str, dict[str, NonNegativeFloat]] | None
 
     def check(self, channels: list[str], horizon: int) -> None:
-        """Raises ConfigMismatchError: no inputs, or none of a name, more weeks than are known
-        ahead, constraints that nothing satisfies."""
+        """Raise ConfigMismatchError if there are no inputs, a name is unknown, more weeks are
+        planned than forecast, or the constraints are infeasible."""
         if self.total is None:
             return
         if not channels:
             raise ConfigMismatchError(
-                f"dataset.budget.total={self.total:g}: the series has no inputs to spend it on; null plans nothing"
+                f"dataset.budget.total={self.total:g}: the series has no inputs to spend it on; set it to null"
             )
         named = {
             "least": self.least or {},
@@ -100,16 +101,16 @@ class Budget(StrictKeys):
             for name in names:
                 if name not in channels:
                     raise ConfigMismatchError(
-                        f"dataset.budget.{key}: {name} is no input of the series; there are {', '.join(channels)}"
+                        f"dataset.budget.{key}: the series has no input {name}; its inputs are {', '.join(channels)}"
                     )
         if self.weeks > horizon:
             raise ConfigMismatchError(
-                f"dataset.budget.weeks={self.weeks}: {horizon} are to be forecast; plan no more"
+                f"dataset.budget.weeks={self.weeks}: only {horizon} weeks are forecast; plan at most as far ahead"
             )
         self.spends(channels).check()
 
     def spends(self, channels: list[str]) -> Spends:
-        """Set of allowed spends, week after week, channel after channel [k·c]."""
+        """Set of allowed spends [k·c], in the order of weeks, then channels."""
         k = self.weeks
         c = len(channels)
 
@@ -137,8 +138,7 @@ class Budget(StrictKeys):
         )
 
     def best(self, law: SumLaw, channels: list[str]) -> Plan | None:
-        """The plan.  None, with a warning: the risk is too small for any, or it could not be
-        found."""
+        """The best plan; None, with a warning, if no plan meets the risk or the optimiser fails."""
         try:
             return best_plan(law, self.spends(channels), self.risk, self.aversion)
         except (ConfigMismatchError, NumericalError) as trouble:
@@ -148,8 +148,7 @@ class Budget(StrictKeys):
             return None
 
     def compute_frontier(self, law: SumLaw, channels: list[str]) -> list[Plan]:
-        """Plans from the safest to the boldest; none, with a warning, where they could not be
-        found."""
+        """Plans from the safest to the riskiest; empty, with a warning, if the optimiser fails."""
         try:
             return frontier(law, self.spends(channels), self.frontier)
         except NumericalError as trouble:
@@ -159,7 +158,7 @@ class Budget(StrictKeys):
             return []
 
     def equal(self, channels: list[str]) -> Array:
-        """The same in every week and channel, all that may be spent [k·c]."""
+        """The whole budget, split equally over weeks and channels [k·c]."""
         n = self.weeks * len(channels)
         each = float(self.total or 0.0) / self.weeks
         return np.full(n, (each if self.weekly is None else min(each, self.weekly)) / len(channels))
@@ -167,8 +166,8 @@ class Budget(StrictKeys):
     def choices(
         self, law: SumLaw, channels: list[str], spent: Array | None, best: Plan | None
     ) -> Sequence[Choice]:
-        """The plan and what could be done in its place, each judged: the user's strategies, the
-        equal split, nothing, and what was spent in these weeks [k·c], where that is known."""
+        """The plan and its alternatives [k·c], each judged: the user's strategies, the equal split,
+        no spending, and the actual spends of these weeks where they are known."""
         k = self.weeks
         c = len(channels)
         offered = {} if best is None else {BEST: best.u}

@@ -1,4 +1,4 @@
-"""Named strategies next to the best plan: feasible ones and those that no other dominates."""
+"""Named strategies compared with the best plan: feasible and undominated ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.series.budget.sum_law import Array, SumLaw
 
 @dataclass(frozen=True)
 class Choice:
-    """One strategy, and what is to be said of it."""
+    """One strategy, its moments and its verdict."""
 
     name: str
     u: Array  # [n]
@@ -26,8 +26,8 @@ def judge(
 ) -> list[Choice]:
     """Classify strategies [n] by name: infeasible ones first, then dominated ones.
 
-    A strategy that breaks a constraint is out.  A strategy is dominated if another has as
-    much expected sales at less risk, or more at no more risk.
+    A strategy that breaks a constraint is infeasible.  It is dominated if another has at least its
+    expected sales at less risk, or more at no more risk.
 
     Source: Gallego (2021), section 1.2.4, "a discrete set of s investment strategies".
     """
@@ -47,8 +47,8 @@ def judge(
 
 
 def find_dominators(moments: list[tuple[float, float]]) -> list[int | None]:
-    """For each mean and standard deviation which other beats it, the one of most mean; None: none does.  Differences of
-    rounding do not count."""
+    """Index of the dominating strategy with the highest mean, for each (mean, standard deviation);
+    None: undominated.  Rounding errors are ignored."""
     mean, sd = np.array(moments).reshape(-1, 2).T
     out: list[int | None] = []
     for i in range(len(mean)):

@@ -1,5 +1,4 @@
-"""The best plan: most expected sales under a budget and a risk, or a mean less so many standard
-deviations."""
+"""The best plan: highest expected sales within a budget and a risk, or with a penalty on risk."""
 
 from __future__ import annotations
 
@@ -35,20 +34,20 @@ class Plan:
 def best_plan(
     law: SumLaw, spends: Spends, risk: float | None = None, aversion: float = 0.0
 ) -> Plan:
-    """The u that makes E[Σ_h y_{t+h} | u] − λ sd[Σ_h y_{t+h} | u] largest over the constraints and
-    sd ≤ σ (``risk``).
+    """The u that maximises E[Σ_h y_{t+h} | u] − λ sd[Σ_h y_{t+h} | u] subject to the constraints
+    and sd ≤ σ (``risk``).
 
-    A concave function over a convex set: a linear programme where neither λ nor σ counts, otherwise
-    sequential quadratic programming.  Its answer is not taken on trust: with η ≥ 0 for the
-    variance, L(v) = f(v) − η (Var v − σ²) bounds the best from above, and lies below its tangent at
-    u, so that no plan is better than L(u) + max_v ∇L(u)'(v − u), a linear programme. ``gap`` is
-    what is left to it, at most ``TOLERANCE``.
+    A concave function over a convex set: a linear programme if λ = 0 and σ does not bind, otherwise
+    sequential quadratic programming.  The result is verified: for η ≥ 0, the multiplier of the
+    variance, L(v) = f(v) − η (Var v − σ²) bounds the optimum from above and lies below its tangent
+    at u, so no plan is better than L(u) + max_v ∇L(u)'(v − u), a linear programme.  ``gap`` is the
+    distance to this bound, at most ``TOLERANCE``.
 
-    As printed the programme chooses u_{t+1} for y_{t+1}, which by (1.4) moves only y_{t+2}: what is
-    chosen here are u_t … u_{t+k−1}, for y_{t+1} … y_{t+k}.
+    The printed programme chooses u_{t+1} for y_{t+1}, but by (1.4) u_{t+1} affects only y_{t+2};
+    this one chooses u_t … u_{t+k−1} for y_{t+1} … y_{t+k}.
 
-    Raises ConfigMismatchError (constraints that nothing satisfies, a risk that no plan meets),
-    NumericalError (not solved).
+    Raises ConfigMismatchError (infeasible constraints, or a risk that no plan meets),
+    NumericalError (the optimiser fails).
 
     Source: Gallego (2021), section 1.2.4, "Budget allocation"; Kraft (1988); Frank and Wolfe (1956)
     for the bound."""
@@ -83,17 +82,17 @@ def best_plan(
     gap = one.gap(u, value(u), gradient(u), limit, eta)
     if gap > TOLERANCE * (1 + abs(value(u))):
         raise NumericalError(
-            f"a plan that may fall short of the best by {gap:.1e} standard deviations of sales",
+            f"the plan may fall short of the best by {gap:.1e} standard deviations of sales",
             "plan fewer dataset.budget.weeks",
         )
     return _plan(law, u * one.unit, max(gap, 0.0) * one.sale)
 
 
 def safest_plan(law: SumLaw, spends: Spends) -> Plan:
-    """Plan u of least variance; its ``gap`` is for the standard deviation.
+    """Plan u of least variance; its ``gap`` bounds the standard deviation.
 
     Raises:
-        ConfigMismatchError: constraints that nothing satisfies.
+        ConfigMismatchError: infeasible constraints.
     """
     spends.check()
     one = _ScaledPlan.of(law, spends)
@@ -108,7 +107,7 @@ def _plan(law: SumLaw, u: Array, gap: float) -> Plan:
 
 
 def _bisect_to_variance(law: SumLaw, safest: Array, u: Array, limit: float) -> Array:
-    """Last point from the safest plan towards u with variance at most the limit, by halving."""
+    """Last point between the safest plan and u with variance at most the limit, by bisection."""
     low, high = (1.0, 1.0) if law.variance(u) <= limit else (0.0, 1.0)
     for _ in range(60):
         middle = (low + high) / 2
@@ -122,8 +121,8 @@ def _bisect_to_variance(law: SumLaw, safest: Array, u: Array, limit: float) -> A
 
 @dataclass(frozen=True)
 class _ScaledPlan:
-    """The same in units of the budget and of the standard deviation of sales, in which tolerances
-    mean something."""
+    """The problem in units of the budget and of the standard deviation of sales, for meaningful
+    tolerances."""
 
     law: SumLaw
     spends: Spends
@@ -152,7 +151,8 @@ class _ScaledPlan:
         begin: Array,
         limit: float = math.inf,
     ) -> tuple[Array, float]:
-        """Maximiser over the constraints and Var ≤ ``limit``, and the multiplier of that limit."""
+        """Maximiser subject to the constraints and Var ≤ ``limit``, and the multiplier of that
+        limit."""
         A = self.spends.A
         b = self.spends.b
         inside = [{"type": "ineq", "fun": lambda u: b - A @ u, "jac": lambda u: -A}]
@@ -177,13 +177,13 @@ class _ScaledPlan:
         return np.clip(solution.x, self.spends.lower, self.spends.upper), eta
 
     def safest(self, begin: Array) -> Array:
-        """Spends of least variance over the constraints."""
+        """Spends of least variance subject to the constraints."""
         return self.ascend(lambda u: -self.law.variance(u), lambda u: -self.law.slope(u), begin)[0]
 
     def gap(self, u: Array, value: float, gradient: Array, limit: float, eta: float) -> float:
-        """Upper bound on the improvement that the best plan can have over u.
+        """Upper bound on the improvement of the best plan over u.
 
-        It holds for every η; if the given η does not suffice, the best η is searched.
+        The bound holds for every η; if the given η is too loose, η is optimised.
         """
 
         def above(eta: float) -> float:

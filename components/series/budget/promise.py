@@ -1,4 +1,4 @@
-"""What a plan promises above the equal split, and what it brings."""
+"""Predicted and realised gain of a plan over the equal split."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ CENTRAL = (0.05, 0.95)  # quantiles of the interval of a gain
 
 @dataclass(frozen=True)
 class Promise:
-    """Gain in expected sales by one spending in place of another, as a posterior has it."""
+    """Posterior of the gain in expected sales by a change of spends."""
 
     gain: float  # its mean over the draws
-    lower: float  # central 90 % interval; NaN: one draw, a point estimate, has none
+    lower: float  # central 90 % interval; NaN for a point estimate (one draw)
     upper: float
 
     @classmethod
     def of(cls, law: SumLaw, change: Array) -> Promise:
-        """The gain r'Δu by a change of spends Δu [n], over the draws of r: the noise of sales is in
-        both sums, and cancels."""
+        """The gain r'Δu from a change of spends Δu [n], over the draws of r; the noise of sales
+        cancels."""
         gains = law.r @ change
         lower, upper = np.quantile(gains, CENTRAL) if len(gains) > 1 else (np.nan, np.nan)
         return cls(float(gains.mean()), float(lower), float(upper))
@@ -43,7 +43,7 @@ class Promise:
         return not np.isnan(self.lower)
 
     def describe(self) -> str:
-        """The promise in words, for a figure."""
+        """A description for a figure."""
         interval = (
             f"90 %: {self.lower:.3g} to {self.upper:.3g}"
             if self.has_interval

@@ -9,24 +9,24 @@ import numpy as np
 from components.series.budget.sum_law import Array, SumLaw
 
 SHARES = (np.arange(200) + 0.5) / 200  # s²/(s² + τ²)
-POWERS = (0.0, 0.5, 1.0)  # of the posterior variances of effects in their prior variances
-# of the mean variance: the least that a channel's counts for in its prior variance
+POWERS = (0.0, 0.5, 1.0)  # κ: exponent of an effect's posterior variance in its prior variance
+# smallest posterior variance in the prior variance, as a share of the mean variance
 LEAST_VARIANCE = 1e-4
 
 
 def shrink_effects(law: SumLaw, channels: int, rng: np.random.Generator) -> SumLaw:
-    """The law given that the channels' effects are alike: a cure of the optimiser's curse.
+    """Condition the law on similar effects of all channels, against the optimiser's curse.
 
     A plan spends on the channels with the largest estimated effects, which are on average
-    overestimated, unless the prior says how far effects lie from each other.  With e_i the rise
-    of the sum of sales by a unit spent on channel i in the first week, in the units of the
-    budget and so comparable, ē and C its posterior mean and covariance, and s² = tr C/c,
+    overestimated, unless the prior limits their differences.  With e_i the rise of the sum of sales
+    by a unit spent on channel i in the first week, in the units of the budget and so comparable, ē
+    and C its posterior mean and covariance, and s² = tr C/c,
 
         e_i ~ N(m, τ² (C_ii/s²)^κ),   m flat,   s²/(s² + τ²) ~ U(0, 1),   κ ~ U{0, ½, 1}
 
-    is learnt from the posterior itself, taken as a Gaussian likelihood of e.  κ = 0: effects are
-    alike in money; κ = 1: in units of what is known of them, as under a g-prior.  With
-    V = C + τ² diag((C_ii/s²)^κ)
+    is learnt from the posterior itself, taken as a Gaussian likelihood of e.  With κ = 0 effects
+    are similar in money; with κ = 1 in units of their posterior standard deviation, as under a
+    g-prior.  With V = C + τ² diag((C_ii/s²)^κ)
 
         p(τ, κ | ē) ∝ p(τ) |V|^{−½} (1'V⁻¹1)^{−½} exp(−½ (ē − m̂1)'V⁻¹(ē − m̂1)),
         m | τ, κ ~ N(m̂, 1/(1'V⁻¹1)),   m̂ = 1'V⁻¹ē/(1'V⁻¹1)
@@ -36,12 +36,12 @@ def shrink_effects(law: SumLaw, channels: int, rng: np.random.Generator) -> SumL
 
         (a, r) ← (a, r) + Cov((a, r), e) V⁻¹ (m1 + (V − C)^{½} z − e),
 
-    exact where the draws are Gaussian.  A channel that some draws leave out has been drawn to 0
-    by its spike, and has no part in this; one channel, or effects without spread over the draws,
-    stay as they are.
+    which is exact if the draws are Gaussian.  A channel that some draws exclude is already shrunk
+    by its spike, and is left out here; a single channel, or effects that do not vary over the
+    draws, are unchanged.
 
     Args:
-        law: its r [S, k·c] week after week, channel after channel.
+        law: with r [S, k·c] in the order of weeks, then channels.
         channels: c.
 
     Source: Smith and Winkler (2006), sections 4 and 5; Daniels (1999) for the prior of τ;

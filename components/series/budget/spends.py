@@ -11,7 +11,7 @@ from components.errors import ConfigMismatchError, NumericalError
 from components.series.budget.sum_law import Array
 
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-SLACK = 1e-8  # of a constraint, in units of its size: rounding
+SLACK = 1e-8  # relative tolerance of a constraint, for rounding errors
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Spends:
     """{u: lower ≤ u ≤ upper, A u ≤ b}; the first row of A is the budget, Σ u ≤ b_0."""
 
     lower: Array  # [n]
-    upper: Array  # [n]; inf: none
+    upper: Array  # [n]; inf: unbounded
     A: Array  # [m, n]
     b: Array  # [m]
     names: list[str]  # of the rows, as their keys are written
@@ -30,7 +30,7 @@ class Spends:
         return float(self.b[0])
 
     def best(self, value: Array) -> Array:
-        """A u that makes value'u largest, a corner: linear programming.
+        """A vertex u that maximises value'u, by linear programming.
 
         Raises NumericalError."""
         solution = linprog(
@@ -38,7 +38,8 @@ class Spends:
         )
         if solution.status != 0:
             raise NumericalError(
-                f"no best corner of the constraints ({solution.message})", "change dataset.budget"
+                f"the linear programme has no solution ({solution.message})",
+                "change dataset.budget",
             )
         return np.clip(solution.x, self.lower, self.upper)
 
@@ -47,7 +48,7 @@ class Spends:
         return np.stack([self.lower, self.upper], 1)
 
     def broken(self, u: Array) -> str | None:
-        """The constraint that u breaks most, in units of its size; None: it keeps all of them."""
+        """The constraint with the largest relative violation by u; None: u is feasible."""
         size = np.maximum(np.abs(self.b), np.abs(self.A) @ np.abs(u))
         over = (self.A @ u - self.b) / np.where(size > 0, size, 1.0)
         beyond = np.maximum(self.lower - u, np.where(np.isinf(self.upper), -np.inf, u - self.upper))
@@ -57,17 +58,18 @@ class Spends:
         return self.names[int(over.argmax())] if over.max() >= wrong.max() else "bounds of a week"
 
     def check(self) -> None:
-        """Raises ConfigMismatchError, naming the constraint: nothing satisfies all of them."""
+        """Raise ConfigMismatchError, which names the constraint, if the constraints are
+        infeasible."""
         if (crossed := np.flatnonzero(self.lower > self.upper)).size:
             j = crossed[0]
             raise ConfigMismatchError(
-                f"dataset.budget: at least {self.lower[j]:g} and at most {self.upper[j]:g} of one spend in one week"
+                f"dataset.budget: minimum {self.lower[j]:g} exceeds maximum {self.upper[j]:g} for one spend in one week"
             )
         rest = replace(self, A=self.A[1:], b=self.b[1:], names=self.names[1:])
         conflict = rest._violated_constraint()
         if conflict is not None:
             raise ConfigMismatchError(
-                f"dataset.budget.{conflict}: nothing satisfies it beside the other constraints; loosen one of them"
+                f"dataset.budget.{conflict}: conflicts with the other constraints; loosen one of them"
             )
         least = linprog(
             np.ones(len(self.lower)),
@@ -83,14 +85,13 @@ class Spends:
                 for name, dual in zip(rest.names, least.ineqlin.marginals, strict=True)
                 if dual < -SLACK
             ]
-            why = ", ".join(binding_names) or "the least of each week"
+            why = ", ".join(binding_names) or "minimum of each week"
             raise ConfigMismatchError(
                 f"dataset.budget.total={self.total:g}: minimum spends ({why}) need {least.fun:g}; raise it, or lower them"
             )
 
     def _violated_constraint(self) -> str | None:
-        """Name of a constraint that is broken when total violation is least; None if all can
-        hold."""
+        """Name of a constraint violated at the least total violation; None: feasible."""
         n = len(self.lower)
         m = len(self.b)
         if m == 0:

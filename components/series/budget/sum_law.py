@@ -1,5 +1,5 @@
-"""Mean and variance of a sum of sales to come, linear and quadratic in what is spent, under draws
-of a posterior."""
+"""Mean and variance of the sum of future sales under posterior draws, linear and quadratic in the
+spends."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Array = NDArray[np.float64]
 
 
 def numbers(value: Tensor) -> Array:
-    """A tensor as numpy has it, in float64."""
+    """A tensor as a float64 numpy array."""
     return value.detach().double().cpu().numpy()
 
 
 @dataclass(frozen=True)
 class SumLaw:
-    """y_{t+1} + … + y_{t+k} given n spends u: of draw s it is N(a_s + r_s'u, v_s), and draws are
-    equally likely.
+    """The sum y_{t+1} + … + y_{t+k} given n spends u: N(a_s + r_s'u, v_s) under draw s, with
+    equally likely draws.
 
-    E = ā + r̄'u and Var = v̄ + Var(a) + 2 Cov(a, r)'u + u' Cov(r) u, over the draws: the law of
+    E = ā + r̄'u and Var = v̄ + Var(a) + 2 Cov(a, r)'u + u' Cov(r) u, over the draws, by the law of
     total variance.
 
     Source: Gallego (2021), section 1.2.4, "Budget allocation"."""
 
-    a: Array  # [S] sum expected without further spending
-    r: Array  # [S, n] rise of the sum by one more unit of each spend
-    v: Array  # [S] variance of the sum, of one draw
+    a: Array  # [S] expected sum without further spending
+    r: Array  # [S, n] increase of the sum per unit of each spend
+    v: Array  # [S] variance of the sum under one draw
 
     @classmethod
     def of_draws(cls, base: Tensor, response: Tensor, noise_variance: Tensor) -> SumLaw:
@@ -85,11 +85,11 @@ class SumLaw:
         return float(np.sqrt(self.variance(u)))
 
     def quantile(self, u: Array, level: float) -> float:
-        """The sum that is not reached with probability ``level``, of the mixture of the draws.
+        """Quantile ``level`` of the sum under the mixture of the draws.
 
-        Of normal errors this is exact given the draws.  Student-t errors have a precision
-        for each week, drawn with each draw: v_s has them, and the mixture is a Monte-Carlo
-        average; mean − λ sd is no quantile of it.
+        For normal errors this is exact given the draws.  Student-t errors have a precision for
+        each week, drawn with each draw and contained in v_s, so the mixture is a Monte-Carlo
+        average; mean − λ sd is not one of its quantiles.
         """
         mu, v = (torch.from_numpy(x)[:, None, None] for x in (self.a + self.r @ u, self.v))
         return float(GaussianMixture(mu, v).quantile(level))

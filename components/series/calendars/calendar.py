@@ -1,4 +1,4 @@
-"""Dates of a series: read, put to the test, and filled in where some are missing."""
+"""Dates of a series: parsing, validation, and filling of gaps."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from components.series.maths.dates import format_time_like, has_offset, read_tim
 if TYPE_CHECKING:
     import pandas as pd
 
-# most of them may be missing; beyond them a date far away is treated as a mistake
+# most times in a series that consists mainly of gaps; a longer one is treated as a mistake
 MOST_TIMES = 100_000
 CLOCK_CHANGE_HINT = (
-    "local times across a change of clocks need their offset, as 2024-10-27T02:00+01:00, or UTC"
+    "local times across a clock change need an offset, as in 2024-10-27T02:00+01:00, or UTC"
 )
-UTC_HINT = "; times are read in UTC: of local midnights give the dates alone"
+UTC_HINT = "; times are read in UTC: for local midnights give only the dates"
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Calendar:
     """T equally spaced times; only some of them may have a line in the file."""
 
     dates: tuple[str, ...]  # ISO 8601 [T]
-    places: list[int]  # of the file's lines among them
-    facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the record
-    time: TimeColumn | None = None  # of the file
+    places: list[int]  # indices of the file's lines among the dates
+    facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the manifest
+    time: TimeColumn | None = None  # column of the file
 
     @property
     def gaps(self) -> int:
@@ -54,16 +54,16 @@ def calendar(
     gaps: Gaps,
     date_format: str | None = None,
 ) -> Calendar:
-    """Dates that rise by equal steps: of hours or days, of months where all are one day of a month,
-    or its last, or of business days where all are from Monday to Friday.
+    """Check that dates rise by equal steps: hours, days, months (all on one day of the month, or on
+    its last), or business days (all from Monday to Friday).
 
-    The step is the commonest difference.  Times with an offset from UTC are read in UTC.
-    ``gaps``: times that are not there take their place in the series, every day or from Monday to
-    Friday; otherwise they are a mistake.
+    The step is the most common difference.  Times with an offset from UTC are read in UTC.  With
+    ``gaps``, missing times (on every day, or from Monday to Friday) are added to the series;
+    without, they are an error.
 
     Raises:
-        ConfigMismatchError: no date, one that can be read in two ways, out of order, there
-            twice, between two steps, or a gap; it names the line.
+        ConfigMismatchError: a date is invalid, ambiguous, out of order, repeated or between two
+            steps, or there is a gap; the error names the line.
     """
     where = [f"{file}, line {line}: {column}" for line in lines]
     dates, facts = to_iso(texts, where, date_format)
@@ -94,9 +94,8 @@ def calendar(
             )
         if len(out) + skipped > MOST_TIMES and skipped > len(texts):
             raise ConfigMismatchError(
-                f"{where[k]} {labels[k]} leaves {skipped - 1:,} times of {steps} without a "
-                f"line after {labels[k - 1]}; mend the "
-                "date, or leave out the lines after the gap"
+                f"{where[k]} {labels[k]} follows a gap of {skipped - 1:,} times of {steps} after "
+                f"{labels[k - 1]}; correct the date, or remove the lines after the gap"
             )
         first = int(steps.counts[k - 1])
         out += [
@@ -109,7 +108,7 @@ def calendar(
 
 
 def _gap_hint(steps: EqualSteps, missing: int, times: pd.DatetimeIndex) -> str:
-    """The setting that allows a gap of so many times."""
+    """The setting that allows a gap of ``missing`` times."""
     in_seconds = steps.unit == "seconds"
     if in_seconds and are_weekdays(times) and steps.step == DAY:
         return "dataset.gaps=business_days (Monday to Friday) or allow"
@@ -119,13 +118,13 @@ def _gap_hint(steps: EqualSteps, missing: int, times: pd.DatetimeIndex) -> str:
 
 
 def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None = None) -> int:
-    """The place of the first of the dates that is no earlier.
+    """Index of the first date that is not earlier than ``text``.
 
     Raises:
-        ConfigMismatchError: it is no date, or not between the first and the last."""
+        ConfigMismatchError: ``text`` is not a date, or is outside the series."""
     if not dates:
         raise ConfigMismatchError(
-            f"{key}={text}: a date asks for a column of dates, dataset.date; or give a number"
+            f"{key}={text}: a date requires a column of dates; set dataset.date, or give a number"
         )
     times = read_times([text])
     if times.hasnans:
@@ -134,7 +133,7 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
     times = read_times(dates)
     if not times[0] < time <= times[-1]:
         raise ConfigMismatchError(
-            f"{key}={text}: the series is from {dates[0]} to {dates[-1]}; name a date between them"
+            f"{key}={text}: the series runs from {dates[0]} to {dates[-1]}; choose a date in this range"
         )
     return int((times >= time).argmax())
 
@@ -143,7 +142,7 @@ def _check_order(times: pd.DatetimeIndex, texts: list[str], where: list[str], co
     """Check that dates rise strictly.
 
     Raises:
-        ConfigMismatchError: a date occurs twice, or one precedes the last.
+        ConfigMismatchError: a date is repeated or out of order.
     """
     clocks = f"; {CLOCK_CHANGE_HINT}" if (times != times.normalize()).any() else ""
     if not (bad := np.flatnonzero(times[1:] <= times[:-1])).size:
@@ -151,7 +150,7 @@ def _check_order(times: pd.DatetimeIndex, texts: list[str], where: list[str], co
     k = int(bad[0]) + 1
     if times[k] == times[k - 1]:
         raise ConfigMismatchError(
-            f"{where[k]} {texts[k]} is there twice; keep one of the lines{clocks}"
+            f"{where[k]} {texts[k]} occurs twice; keep one of the lines{clocks}"
         )
     raise ConfigMismatchError(
         f"{where[k]} {texts[k]} comes after {texts[k - 1]}; sort the lines by {column}{clocks}"

@@ -10,8 +10,8 @@ from components.series.maths.dates import format_time_like, read_times
 
 
 def dates_ahead(dates: Sequence[str], start: int, horizon: int) -> list[str]:
-    """Dates of the times start, start + 1, …, in the equal steps of the given ones; none of a
-    series without two dates."""
+    """Dates of the times start, start + 1, …, in equal steps; empty for a series with fewer than
+    two dates."""
     if len(dates) < 2:
         return []
     steps = count_steps(read_times(dates), "error")
@@ -24,7 +24,7 @@ def dates_ahead(dates: Sequence[str], start: int, horizon: int) -> list[str]:
 def find_other_dates(
     texts: list[str], expected: list[str], where: str, date_format: str | None
 ) -> list[int]:
-    """Places of the texts that are not the expected dates.
+    """Indices of the texts that are not the expected dates.
 
     Raises:
         ConfigMismatchError: one has another form than the others.

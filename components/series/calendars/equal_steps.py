@@ -1,4 +1,4 @@
-"""Times of a series counted in equal steps: months, business days, or so many microseconds."""
+"""Times of a series counted in equal steps: months, business days or microseconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Gaps = Literal["error", "allow", "business_days"]
 Integers = NDArray[np.int64]
-MONTH = 28  # days between dates from which they may be the same day of each month
+MONTH = 28  # fewest days between two dates on the same day of the month
 DAY = 86_400_000_000
 HOUR = 3_600_000_000  # microseconds
 
@@ -31,7 +31,7 @@ class EqualSteps(NamedTuple):
 
     @property
     def step(self) -> int:
-        """The commonest difference, of equals the shortest."""
+        """The most common difference (ties: the shortest)."""
         times = Counter(np.diff(self.counts).tolist())
         return int(min(times, key=lambda difference: (-times[difference], difference)))
 
@@ -61,8 +61,7 @@ def count_steps(times: pd.DatetimeIndex, gaps: Gaps) -> EqualSteps:
         return _business_days(times)
     if (months := _find_month_steps(times)) is not None:
         return months
-    # Weekends are no gaps if every other day is present: with gaps=allow they are missing, as
-    # before.
+    # With gaps=allow, weekends count as missing unless every other day is present.
     if gaps == "error" and are_weekdays(times) and elapsed.step == DAY and elapsed.has_gaps:
         business = _business_days(times)
         return elapsed if business.has_gaps else business
@@ -70,7 +69,7 @@ def count_steps(times: pd.DatetimeIndex, gaps: Gaps) -> EqualSteps:
 
 
 def _find_month_steps(times: pd.DatetimeIndex) -> EqualSteps | None:
-    """Times counted in months.  None: they are not the same day of each month, or its last."""
+    """Times counted in months.  None: they are not on one day of the month, or on its last."""
     clock = times - times.normalize()
     last = times.days_in_month
     anchor = 31 if (times.day == last).all() else int(times.day.max())
@@ -93,11 +92,11 @@ def _business_days(times: pd.DatetimeIndex) -> EqualSteps:
     """Times counted in days from Monday to Friday.
 
     Raises:
-        ConfigMismatchError: one is on a weekend, or has another hour."""
+        ConfigMismatchError: a time is on a weekend or not at midnight."""
     if not are_weekdays(times):
         row = int(((times.day_of_week > 4) | (times != times.normalize())).argmax())
         raise ConfigMismatchError(
-            f"dataset.gaps=business_days: {times[row]} is no day from Monday to Friday; set it to allow"
+            f"dataset.gaps=business_days: {times[row]} is not a business day at midnight; set it to allow"
         )
     counts = np.busday_count("1970-01-01", times.to_numpy().astype("datetime64[D]"))
     first = int(counts[0])

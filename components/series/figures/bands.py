@@ -23,21 +23,21 @@ def draw_band(
     percent: int = 95,
     ls: str = "-",
 ) -> None:
-    """A line at the mean, within the band between two quantiles; mean, lower and upper [T] each."""
+    """Draw the mean as a line within the band between two quantiles; mean, lower, upper [T]."""
     mean, lower, upper = (value.cpu() for value in moments)
     axis.fill_between(t, lower, upper, color=SKY, alpha=0.5, lw=0, label=f"{percent} % band")
     axis.plot(t, mean, color=BLUE, lw=1.2, ls=ls, label=label)
 
 
 def drawn_states(found: SmoothedStates) -> tuple[str, tuple[Tensor, Tensor, Tensor]]:
-    """What the mean is, and mean, lower and upper quantile [T, dx] of the replicate that is drawn."""
+    """Label of the mean, and mean, lower and upper quantile [T, dx] of the drawn replicate."""
     kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
     return f"{kind} mean", (mean, lower, upper)
 
 
 def draw_ticks(axis: Axes, t: Any, where: Tensor, label: str | None = None) -> None:
-    """Ticks just above the axis at some of the times, in its own units: no value changes its scale."""
+    """Draw ticks just above the axis at some of the times, without any effect on its scale."""
     axis.plot(
         t[where.numpy()],
         torch.full((int(where.sum()),), 0.02),

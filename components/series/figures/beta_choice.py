@@ -10,8 +10,8 @@ from components.series.figures.spread import draw_boxes, logarithmic
 
 
 def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str) -> Figure:
-    """Losses [G, R] against β: a box over replicates (a point, where there is one), the chosen β
-    with a golden dashed line."""
+    """Losses [G, R] against β: a box over replicates (a point for one replicate), and the chosen β
+    as a golden dashed line."""
     figure, (ax,) = new_figure(1, 1, width=6.4, height=3.6)
     places = list(range(len(betas)))
     finite_losses = [row[row.isfinite()] for row in losses]
@@ -34,7 +34,7 @@ def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str)
 
 
 def beta_over_time(betas: list[float], index: Tensor) -> Figure:
-    """The β chosen at each time, from places in the grid [R, T].
+    """The β chosen at each time, from indices in the grid [R, T].
 
     The upper panel is the first replicate, the lower one the share of replicates at each β.
     """

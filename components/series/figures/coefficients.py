@@ -9,15 +9,14 @@ from components.figures.style import BLUE, Figures, new_figure
 from components.maths.particles.order_statistics import quantiles
 from components.metrics.structural.coefficients import CENTRAL
 
-MOST = 40  # columns that are drawn, the largest effects first
+MOST = 40  # columns drawn, the largest effects first
 
 
 def coefficients(effects: dict[str, Tensor], posterior: Selects) -> Figures:
-    """Mean and central 95 % of the effect on y of a standard deviation of each column.
+    """Mean and central 95 % interval of the effect of one standard deviation of each column on y.
 
-    Columns that are not standardised have the effect of one unit.  The labels on the right
-    are the effect of one unit of the column, ``effects`` [S] each.  One draw has no
-    interval.
+    Columns that are not standardised show the effect of one unit.  The labels on the right are the
+    effects of one unit of the column, ``effects`` [S] each.  A single draw has no interval.
     """
     if not effects:
         return {}

@@ -1,4 +1,4 @@
-"""A series taken apart: what each block adds."""
+"""Decomposition of a series into the contributions of its blocks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from components.series.figures.time_axis import axis_times, label_times
 
 
 def components(posterior: StructuralPosterior) -> Figures:
-    """The series with the sum of its parts, and below it a panel for each part, its mean and 95 %
-    band."""
+    """The series with the sum of its parts, and below it a panel with mean and 95 % band per
+    part."""
     parts = posterior.components
     if not parts:
         return {}

@@ -14,8 +14,8 @@ from components.series.figures.spread import draw_boxes
 from components.series.scores import filtering
 
 WINDOWS = 25  # stretches of time over which coverage is averaged
-FEWEST_IN_BOX = 5  # replicates from which a box is drawn, below that points
-FEWEST = 20  # states in each of them
+FEWEST_IN_BOX = 5  # fewest replicates for a box; fewer are drawn as points
+FEWEST = 20  # fewest states in each window
 
 
 def _window_coverage(covered: Tensor) -> tuple[Tensor, Tensor]:
@@ -28,10 +28,10 @@ def _window_coverage(covered: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def coverage(problem: Trajectories, found: SmoothedStates) -> Figures:
-    """90 % coverage of each state dimension over time, and its error over replicates as box plots.
+    """90 % coverage of each state dimension over time, and box plots of its error over replicates.
 
-    Boxes are of RMSE, in the units of the state: NMSE of positions and velocities lie decades
-    apart, where no box shows. Nothing is drawn where the true states are not known."""
+    Boxes show RMSE in the units of the state, because NMSE of positions and velocities differ by
+    orders of magnitude.  Nothing is drawn if the true states are unknown."""
     if problem.states is None:
         return {}
     states = problem.states[:, : found.mean.shape[1]]

@@ -17,8 +17,7 @@ from components.series.posteriors.smoothed import SmoothedSeries
 def effective_size(problem: Trajectories, found: SmoothedStates) -> Figures:
     """Effective sample size of one replicate's particles, and the median of all replicates.
 
-    Both are shown at every time.  Nothing is drawn for a posterior without weighted
-    particles.
+    Nothing is drawn for a posterior without weighted particles.
     """
     if not isinstance(found, Filtered | SmoothedSeries) or found.ess is None:
         return {}

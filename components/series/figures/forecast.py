@@ -10,7 +10,7 @@ from components.figures.style import BLACK, GREY, SKY, Figures, legend_above, ne
 from components.series.figures.bands import draw_band
 from components.series.figures.time_axis import axis_times, label_times
 
-TAIL = 3  # length of the seen part drawn, in lengths of the forecast
+TAIL = 3  # length of the observed part drawn, in multiples of the forecast
 
 
 def forecast(
@@ -20,9 +20,8 @@ def forecast(
     dates: tuple[str, ...] = (),
     label: str = "",
 ) -> Figures:
-    """The end of a series [T], what followed [H], and of numbers the mean and central 95 % band of
-    the forecast; of classes their probabilities, as areas.  ``label`` names the vertical axis of
-    numbers."""
+    """The end of a series [T], the actual values [H], and the forecast: mean and central 95 % band
+    of numbers, probabilities of classes as areas.  ``label`` names the vertical axis of numbers."""
     n = len(seen)
     h = len(future)
     begin = max(0, n - TAIL * h)

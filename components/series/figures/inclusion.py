@@ -1,4 +1,4 @@
-"""How often each regressor and channel is in (Gallego Fig 1.5)."""
+"""Inclusion probability of each regressor and channel (Gallego Fig 1.5)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from components.figures.style import BLACK, Figures, new_figure
 
 
 def inclusion(posterior: Selects) -> Figures:
-    """A bar for each column, as long as it is probably in, the likeliest on top; white where its
-    coefficient is positive more often than not, black where it is negative."""
+    """A bar per column with its inclusion probability, the highest on top; white if its coefficient
+    is mostly positive, black if mostly negative."""
     probable = posterior.inclusion
     positive = posterior.positive
     if not probable:

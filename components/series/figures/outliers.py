@@ -1,4 +1,4 @@
-"""Dashed vertical lines at the largest outliers of the replicate that is drawn.
+"""Dashed vertical lines at the largest outliers of the drawn replicate.
 
 As in Boustati Figs 6.3 and D.6 to D.19.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 REPLICATE = 0  # the replicate drawn
-MOST = 8  # outliers that are marked
+MOST = 8  # outliers marked
 
 
 def mark(axes: list[Axes], problem: Trajectories, times: int) -> None:

@@ -15,8 +15,8 @@ MOST_LAGS = 40
 
 
 def residuals(posterior: StructuralPosterior) -> Figures:
-    """Standardised one-step residuals in time, against quantiles of the normal law, and their
-    autocorrelation with the band ±1.96/√T of white noise."""
+    """Standardised one-step residuals over time, their Q-Q plot against the normal distribution,
+    and their autocorrelation with the band ±1.96/√T of white noise."""
     every = posterior.residuals.cpu().double()
     is_observed = ~every.isnan()
     n = int(is_observed.sum())

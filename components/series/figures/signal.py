@@ -1,4 +1,4 @@
-"""A measured series, the signal that a smoother finds behind it, and the truth (Boustati Figs 6.5
+"""A measured series, its smoothed signal, and the truth (Boustati Figs 6.5
 and D.20)."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from components.series.figures.bands import draw_band, drawn_states
 from components.series.figures.outliers import REPLICATE
 from components.series.figures.time_axis import axis_times, label_times
 
-# limits of the vertical axis, in ranges of the inliers: outliers are marks at its edge
+# limits of the vertical axis, in ranges of the inliers; outliers are marked at its edge
 ROOM = 1.5
 
 
@@ -20,9 +20,9 @@ def signal(problem: Trajectories, found: SmoothedStates) -> Figures:
     """Mean of the signal and the 90 % band of new observations over time, the measurements, and the
     truth.
 
-    What an attacker changed, or a rule of the data's own suspects, has another colour; beyond the
-    axis it is an arrow. Of a filter, or where the noise of the observations is not known, mean and
-    band of the state."""
+    Observations that an attacker changed, or that the dataset's own rule suspects, have another
+    colour and are arrows beyond the axis.  For a filter, or if the observation noise is unknown,
+    mean and band show the state."""
     label, (mean, lower, upper) = drawn_states(found)
     if isinstance(found, SmoothedSignal) and found.signal is not None:
         mean, lower, upper = (v[REPLICATE].cpu() for v in found.signal)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["violin", "box"]
-WIDE = 30.0  # largest over smallest score from which the axis is logarithmic
-# the first eight methods take the colours plain, the next eight hatched
+WIDE = 30.0  # ratio of the largest to the smallest score from which the axis is logarithmic
+# plain colours for the first eight methods, hatched for the next eight
 HATCHES = ["", "////", "...."]
-POINTS = 100  # at which a density is drawn
+POINTS = 100  # grid points of a density
 
 
 def spread(
@@ -93,7 +93,7 @@ def logarithmic(values: np.ndarray, levelled: bool) -> bool:
 
 
 def _look(i: int, grouped: bool) -> dict[str, Any]:
-    """Colour and hatch of the i-th method; where the axis names the methods, all look alike."""
+    """Colour and hatch of the i-th method; all look alike where the axis names the methods."""
     if not grouped:
         return {"facecolor": BLUE, "hatch": ""}
     return {
@@ -108,7 +108,7 @@ def _one(
     if kind == "box":
         draw_boxes(ax, [values], [place], [look])
         return
-    shape = np.log10(values) if log else values  # where the axis is logarithmic, so is the density
+    shape = np.log10(values) if log else values  # the density is on the scale of the axis
     grid = np.linspace(shape.min(), shape.max(), POINTS)
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
     if np.ptp(shape) > 0:
@@ -146,7 +146,7 @@ def draw_boxes(
 def _ticks(
     ax: Axes, methods: list[str], groups: list[str], at: Mapping[tuple[str, str], float], label: str
 ) -> None:
-    """Names of the groups below their middles; of the methods, where there is one group."""
+    """Names of the groups below their centres; names of the methods if there is only one group."""
     if len(groups) > 1:
         ax.set_xticks([float(np.mean([at[m, g] for m in methods])) for g in groups], groups)
         ax.set_xlabel(label)

@@ -1,5 +1,4 @@
-"""The hidden states of one replicate, as a filter or a smoother sees them, above what was
-observed."""
+"""The estimated hidden states of one replicate, above its observations."""
 
 from __future__ import annotations
 
@@ -12,10 +11,10 @@ from components.series.figures.time_axis import axis_times, label_times
 
 
 def states(problem: Trajectories, found: SmoothedStates) -> Figures:
-    """Mean and 90 % band of every state dimension over time with the truth where it is known, then
-    the observations.
+    """Mean and 90 % band of every state dimension over time, with the truth if it is known, and the
+    observations.
 
-    A missing observation is a tick on the axis, a corrupted one has another colour."""
+    A missing observation is a tick on the axis; a corrupted one has another colour."""
     times = found.mean.shape[1]
     t = axis_times(problem.dates, 0, times)
     label, (mean, lower, upper) = drawn_states(found)

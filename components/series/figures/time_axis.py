@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def axis_times(dates: tuple[str, ...], start: int, stop: int) -> NDArray[Any]:
     """Positions on the axis of the times start + 1 … stop [stop − start].
 
-    They are datetime64 where there are dates.
+    Dates give datetime64.
     """
     return to_axis(dates)[start:stop] if dates else np.arange(start + 1, stop + 1)
 
 
 def label_times(axis: Axes, dates: tuple[str, ...], most: int = 9) -> None:
-    """At most so many ticks at dates, or ticks at whole numbers with the name t."""
+    """Set at most ``most`` ticks at dates, or ticks at whole numbers with the label t."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.ticker import MaxNLocator
 

@@ -14,8 +14,8 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> Figures:
     """Error x̂_t − x_t and 90 % band of every state dimension.
 
     Ticks below mark the corrupted observations.  Errors are drawn instead of states,
-    because the range of states is thousands of times the width of the bands.  Nothing is
-    drawn where the true states are not known.
+    because the range of states is thousands of times the width of the bands.  Nothing is drawn if
+    the true states are unknown.
     """
     if problem.states is None:
         return {}

@@ -33,7 +33,7 @@ from components.series.filtering.losses import (
 from components.series.sequence import Sequence
 
 Loss = Literal["kl", "beta", "gamma", "huber"]
-# of a loss: the potential, its key and what it asks of the model
+# for each loss: the potential, its key and the protocol required of the model
 LOSSES: dict[Loss, tuple[Callable[..., Tensor], tuple[str, ...], tuple[str, ...]]] = {
     "kl": (log_likelihood, (), ()),
     "beta": (log_beta_likelihood, ("beta",), ("power_integral",)),
@@ -50,25 +50,24 @@ class GeneralisedFilter(IteratedProposal):
     resampling as in the bootstrap filter.  ℓ is the loss of the KL divergence (−log g), of
     the β- or the γ-divergence (β = 0 and γ = 0 are KL), or Huber's loss of the whitened
     residual.  ``integral: poisson`` replaces G^β by an unbiased estimate without its integral,
-    which makes this a random-weight particle filter.  Particles are [R, N, dx]; the log
-    normaliser is the one of the generalised posterior, and the evidence only for KL.  A missing observation leaves the weights
-    unchanged.
+    which makes this a random-weight particle filter.  Particles are [R, N, dx]; the normaliser
+    belongs to the generalised posterior, and is the evidence only for KL.  A missing observation
+    leaves the weights unchanged.
 
-    ``optimal`` and ``linearised`` proposals follow y_t as the likelihood does.  A robust
-    loss forgives an outlier: its posterior stays near f, wider than q and away from it, and
-    w_t = exp(−ℓ) f_t / q_t then has a large variance.  Such proposals are correct on
-    average and poor with few particles; a warning (Doubtful) reports this.
+    ``optimal`` and ``linearised`` proposals follow y_t as the likelihood does.  A robust loss
+    discounts an outlier: its posterior stays near f, wider than q and away from it, and w_t =
+    exp(−ℓ) f_t / q_t then has a large variance.  Such proposals are unbiased but inefficient with
+    few particles; a warning reports this.
 
     ``iterated`` is the iterated auxiliary filter.  It runs ``passes`` passes over the whole
     series before the first step, and each fits, from T to 0, ψ_t(x) = exp(quadratic) + ``floor``
     to G_t(x) ∫ f(x' | x) ψ_{t+1}(x') dx'; then x_t ~ f_t ψ_t / f̃_t, w_t ∝ w_{t−1} f̃_t G_t / ψ_t,
-    f̃_t = ∫ f_t ψ_t.  ψ is that of G, so that a robust loss has a proposal that forgives as it
-    does.  Evidence is unbiased given ψ, and exact for a linear Gaussian model with KL and
-    ``floor`` 0; means and intervals of the filtered states weigh particles that follow the whole
-    series and need more of them than the bootstrap filter.  Number of passes
-    and N are fixed (the source stops by the spread of Ẑ and doubles N);
-    ψ is fitted on the log scale.  Raises NumericalError if all weights of a
-    replicate are zero.
+    f̃_t = ∫ f_t ψ_t.  ψ is fitted to G, so the proposal of a robust loss discounts outliers in the
+    same way.  The evidence is unbiased given ψ, and exact for a linear Gaussian model with KL and
+    ``floor`` 0; means and intervals of the filtered states weight particles that depend on the
+    whole series, and so need more particles than in the bootstrap filter.  Number of passes and N
+    are fixed (the source stops by the spread of Ẑ and doubles N); ψ is fitted on the log scale.
+    Raises NumericalError if all weights of a replicate are zero.
 
     Source: Boustati (2021), Algorithm 6, section 6.3.2 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008);
     Huber (1964); Guarniero, Johansen & Lee (2017), Algorithms 1, 3 and 4.
@@ -113,15 +112,16 @@ class GeneralisedFilter(IteratedProposal):
         if self.proposal != "transition" and not self.weighs_by_likelihood():
             warnings.warn(
                 QuestionableConfigWarning(
-                    f"inference.proposal={self.proposal} follows an outlier that inference.loss={self.loss} forgives: weights "
-                    "have a large variance there, and few particles carry them; set inference.proposal=transition"
+                    f"inference.proposal={self.proposal} follows outliers that "
+                    f"inference.loss={self.loss} discounts, so the weights have a large variance "
+                    "and few effective particles; set inference.proposal=transition"
                 ),
                 stacklevel=1,
             )
         return state
 
     def potential(self, model: Any, t: int, generator: torch.Generator) -> Potential[Any]:
-        """log exp(−ℓ), up to a constant, of a model that offers what the loss asks."""
+        """log exp(−ℓ), up to a constant, for a model with the protocol that the loss requires."""
         if self.loss == "beta" and self.integral == "poisson":
             log_bound = model.log_observation_bound(t)
             return partial(

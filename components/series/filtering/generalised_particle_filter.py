@@ -1,8 +1,8 @@
 """Generalised particle filter, the common code of all particle filters.
 
-An inference defines how particles move and their weights after the move (``PropagatedParticles``);
-``settle`` normalises the weights, summarises and resamples.  ``advance`` is the filter
-that moves by the transition and weighs by a potential G_t(y_t | x_t): with the
+An inference defines how particles move and how they are weighted afterwards
+(``PropagatedParticles``); ``settle`` normalises the weights, summarises and resamples.  ``advance``
+is the filter that moves by the transition and weighs by a potential G_t(y_t | x_t): with the
 likelihood as G it is the bootstrap filter.
 
 It runs R replicates of N particles in parallel.
@@ -38,24 +38,24 @@ Potential = Callable[[M, Observation, Tensor], Tensor]
 
 
 class WeightedParticles(NamedTuple):
-    """The weighted particles of time t before they were resampled: what smoothers and figures
-    want."""
+    """The weighted particles of time t before resampling, for smoothers and figures."""
 
     x: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
 
 
 class PropagatedParticles(NamedTuple):
-    """The particles of time t, what they weigh, and what was predicted before y_t was seen."""
+    """The particles of time t, their weights, and the prediction of y_t from earlier
+    observations."""
 
     x: Tensor  # [R, N, dx]
-    log_w: Tensor  # their sum is this time's factor of the normaliser [R, N]
+    log_w: Tensor  # unnormalised; their sum is the factor of time t of the normaliser [R, N]
     predicted: Tensor  # E[y_t | y_1:t−1] [R, dy]
 
 
 class Resampling(NamedTuple):
-    """How particles are resampled, and when: where the effective sample size is at most a share of
-    their number."""
+    """Resampling scheme and its threshold: the effective sample size as a share of the number of
+    particles."""
 
     scheme: Scheme
     below: float
@@ -63,13 +63,13 @@ class Resampling(NamedTuple):
 
 @dataclass(kw_only=True)
 class FilterState(Generic[M]):
-    """N weighted particles of each of R replicates, and what has been filtered."""
+    """N weighted particles for each of R replicates, and the results so far."""
 
     model: M = rebuilt()
     particles: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
     filtered: Filtering
-    # None: nothing has been filtered since the run began or resumed
+    # None: no step since the run began or resumed
     weighted: WeightedParticles | None = rebuilt()
 
 
@@ -77,7 +77,7 @@ FilterStep = tuple[FilterState[M], Info]
 
 
 def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> FilterState[M]:
-    """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential will be the
+    """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential is the
     likelihood."""
     x = model.init((problem.replicates, n), rng.init)  # [R, N, dx]
     log_w = torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype)
@@ -97,7 +97,7 @@ def advance(
     """x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G_t(y_t | x̄_t); predictions are Σ_n w_{t−1}^n E[y_t |
     x̄_t^n].
 
-    Raises NumericalError when all weights of a replicate are zero or one is not a number."""
+    Raises NumericalError if all weights of a replicate are zero or one is NaN."""
     x = state.model.transition(state.particles, batch.t, rng.noise)  # Sample  # [R, N, dx]
     predicted = expectation(state.log_w, state.model.observation_mean(x, batch.t))  # [R, dy]
     observation = stand_in(batch, predicted)
@@ -129,7 +129,7 @@ def stand_in(batch: Observation, predicted: Tensor) -> Observation:
 
 
 def zero_where_missing(batch: Observation, log_g: Tensor) -> Tensor:
-    """Log potentials [R, N], 0 in replicates that saw nothing."""
+    """Log potentials [R, N], 0 in replicates without an observation."""
     return log_g if batch.missing is None else torch.where(batch.missing.unsqueeze(1), 0.0, log_g)
 
 
@@ -165,7 +165,8 @@ def settle(
     particles = resample_particles(x, counts)
     lower, upper = quantiles(particles, (0.05, 0.95))  # [R, dx]
     equal = torch.full_like(log_w, -math.log(n))
-    # stopped gradients: w of the ancestor over itself is 1, and its slope goes on
+    # stop-gradient estimator: the ancestor's w divided by its detached value is 1 and keeps its
+    # gradient
     if log_w.requires_grad:
         parent_log_w = resample_particles(log_w.unsqueeze(2), counts).squeeze(2)
         equal = equal + (parent_log_w - parent_log_w.detach())
@@ -188,19 +189,18 @@ def settle(
 
 
 class Weights(NamedTuple):
-    """Weights that need not be normalised, in float64, and what they say."""
+    """Weights, possibly unnormalised, in float64, with their sums and effective sample size."""
 
     w: Tensor  # [R, N]
-    sums: Tensor  # of them and of their squares [R, ≥ 2]
-    log_sum: Tensor  # of the weights before they were divided by their greatest [R]
+    sums: Tensor  # of the weights and of their squares [R, ≥ 2]
+    log_sum: Tensor  # of the weights before division by their maximum [R]
     ess: Tensor  # effective sample size, (Σ_n w_n)² / Σ_n w_n² [R]
 
 
 def normalise_log_weights(log_w: Tensor, batch: Observation) -> Weights:
-    """The weights that log weights [R, N] stand for.
+    """Exponentiate log weights [R, N].
 
-    Raises NumericalError, which names the observation, where their sum is zero or not a
-    number."""
+    Raises NumericalError, which names the observation, if their sum is zero or NaN."""
     if loops.is_on_cpu(log_w) and not log_w.requires_grad:
         w, sums = weighing.weights(log_w)
         log_sum = sums[:, 2]
@@ -217,8 +217,8 @@ def normalise_log_weights(log_w: Tensor, batch: Observation) -> Weights:
     replicates = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
     y = ", ".join(f"{value:.4g}" for value in batch.y[replicates[0]].tolist())
     raise NumericalError(
-        f"particle weights all zero or not a number at t = {batch.t} in replicates {replicates}, where y = ({y}) in the first",
-        "raise inference.particles, or use a filter that forgives outliers (inference=beta_bootstrap_filter)",
+        f"particle weights are all zero or NaN at t = {batch.t} in replicates {replicates}; y = ({y}) in the first",
+        "raise inference.particles, or use a filter that is robust to outliers (inference=beta_bootstrap_filter)",
     )
 
 
@@ -230,5 +230,7 @@ def moments(x: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
         return weighing.moments(x, w, sums)
     shares = (w / sums[:, :1]).to(x).unsqueeze(1)
     mean = shares @ x  # [R, 1, dx]
-    variance = shares @ (x - mean).square()  # centred first: positions are 10³ times their spread
+    variance = (
+        shares @ (x - mean).square()
+    )  # centred first, because positions are 10³ times their spread
     return mean.squeeze(1), variance.squeeze(1)

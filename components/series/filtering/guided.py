@@ -1,9 +1,9 @@
 """Proposals that depend on y_t: locally optimal or linearised.
 
-The locally optimal proposal needs a model that knows it; the linearised one is taken
-about the point to which a particle is expected to go.  Both follow the likelihood: at
-an outlier they are narrower than the posterior of a robust loss and located elsewhere,
-so the weights G f / q of such a loss have a large variance.
+The locally optimal proposal must be implemented by the model; the linearised one is computed at a
+particle's expected next state.  Both follow the likelihood: at an outlier they are narrower than
+the posterior of a robust loss and located elsewhere, so the weights G f / q of such a loss have a
+large variance.
 
 Source: Doucet, Godsill & Andrieu (2000), sections II.D.1 and II.D.2; Boustati (2021),
 Algorithm 6.
@@ -47,7 +47,7 @@ GUIDE_REQUIREMENTS: dict[Guide, tuple[str, ...]] = {
 
 
 class Guided(NamedTuple):
-    """Draws of a proposal q(· | x_{t−1}, y_t), and log f/q of each."""
+    """Draws from a proposal q(· | x_{t−1}, y_t), with the log f/q of each."""
 
     x: Tensor  # [R, N, dx]
     log_ratio: Tensor  # [R, N]
@@ -106,10 +106,10 @@ def linearise(
     """q = N(m + K(y − h(m)), (I − K J) Q (I − K J)ᵀ + K Σ Kᵀ), m = f(x_{t−1}), J = ∂h/∂x at m, K =
     Q Jᵀ (J Q Jᵀ + Σ)⁻¹.
 
-    Exact, and then the optimal proposal, where h is linear."""
+    For a linear h it is exact, and is then the optimal proposal."""
     m = model.transition_mean(before, seen.t)  # [R, N, dx]
     h, J = _value_and_jacobian(model, m, seen.t)  # [R, N, dy], [R, N, dy, dx]
-    # All particles of a replicate share them.
+    # Shared by all particles of a replicate.
     Q, Sigma = (
         matrix if matrix.dim() == 2 else matrix.unsqueeze(1) for matrix in (model.Q, model.Sigma)
     )
@@ -129,8 +129,8 @@ def linearise(
 
 
 def _value_and_jacobian(model: AdditiveGaussian, m: Tensor, t: int) -> tuple[Tensor, Tensor]:
-    """h(m) [R, N, dy] and ∂h/∂x there [R, N, dy, dx]: a particle's h depends on no other
-    particle."""
+    """h(m) [R, N, dy] and ∂h/∂x there [R, N, dy, dx]: h of a particle does not depend on other
+    particles."""
     with torch.enable_grad():
         x = m.detach().requires_grad_()
         h = model.observation_mean(x, t)

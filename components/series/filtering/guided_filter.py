@@ -19,10 +19,10 @@ class GuidedFilter(AdaptiveFilter[StateSpace]):
     bootstrap filter.  The optimal proposal is p(x_t | x_{t−1}, y_t), with weights p(y_t |
     x_{t−1}); the linearised one is the Gaussian that is optimal for the linearised h.
     Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.
-    Predictions are means of h over draws from f.  Both proposals follow the likelihood, and
-    thus an outlier as far as it pulls; for losses that forgive outliers see
-    ``generalised_filter``.  A missing observation leaves the weights unchanged.  Raises
-    NumericalError if all weights of a replicate are zero.
+    Predictions are means of h over draws from f.  Both proposals follow the likelihood, and so are
+    drawn to outliers; for losses that are robust to them see ``generalised_filter``.  A missing
+    observation leaves the weights unchanged.  Raises NumericalError if all weights of a replicate
+    are zero.
 
     Source: Doucet, Godsill & Andrieu (2000); Boustati (2021), Algorithm 6 with G = g.
     """

@@ -46,8 +46,8 @@ class Twist:
 
 
 class TwistedNormal:
-    """N(μ, Q) ψ / f̃, f̃ = ∫ N(x; μ, Q) ψ(x) dx, by x = μ + L ε: a Gaussian in ε with the share of
-    its part of f̃, or else N(0, I)."""
+    """N(μ, Q) ψ / f̃, f̃ = ∫ N(x; μ, Q) ψ(x) dx, by x = μ + L ε, with ε from a mixture of a
+    Gaussian, weighted by its share of f̃, and N(0, I)."""
 
     def __init__(self, psi: Twist, mu: Tensor, Q: Tensor):
         self.mu = mu.double()  # [R, N, dx]
@@ -75,7 +75,7 @@ class TwistedNormal:
 
 @dataclass(kw_only=True)
 class TwistedState(FilterState[Any]):
-    """A filter with the functions that twist its proposals."""
+    """State of a filter, with the functions that twist its proposals."""
 
     twists: tuple[Twist, ...]  # of times 0 … T
 
@@ -89,8 +89,8 @@ class IteratedProposal(AdaptiveFilter[Any]):
     def learn(
         self, state: FilterState[Any], times: list[Observation], floor: float, rng: Rng
     ) -> TwistedState:
-        """The filter at time 0 with ψ_t fitted to G_t(ξ_t^n) f̃_{t+1}(ξ_t^n) at the particles ξ_t of
-        a pass with the ψ of ``state``, or else a bootstrap filter, from T to 0.
+        """The filter at time 0 with ψ_t fitted, from T to 0, to G_t(ξ_t^n) f̃_{t+1}(ξ_t^n) at the
+        particles ξ_t of a pass with the ψ of ``state``, or of a bootstrap filter.
 
         x_0 ~ N(m_0, P_0) ψ_0 / μ̃ has weight μ̃ / ψ_0(x_0).
         """
@@ -165,7 +165,7 @@ class IteratedProposal(AdaptiveFilter[Any]):
 def fit_log_quadratic(x: Tensor, log_psi: Tensor, floor: float) -> Twist:
     """ψ by least squares of log ψ^n, over the half with the largest ψ^n; their maximum is 1.
 
-    x [R, N, dx], log ψ [R, N].  Eigenvalues of the curvature below 0 become 0, and N(0, I) ψ has
+    x [R, N, dx], log ψ [R, N].  Negative eigenvalues of the curvature become 0, and N(0, I) ψ has
     its centre among the standardised particles.
     """
     m = x.mean(1, keepdim=True)

@@ -1,7 +1,7 @@
 """Base code of auxiliary particle filters: select by expected weight, then move.
 
-Particles move by the transition and are weighed by the potential that selected them:
-under a robust loss too, no proposal follows an outlier.
+Particles move by the transition and are weighted by the potential that selected them, so no
+proposal follows an outlier under a robust loss.
 
 Source: Pitt & Shephard (1999); Boustati (2021), Algorithm 8 with q = f.
 """
@@ -47,8 +47,8 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
         return {"bounded_observation": "stabiliser"} if self.stabiliser else {}
 
     def bound(self, model: A, mu: Tensor, t: int) -> Tensor:
-        """log sup_y G_t(y | μ) of μ [R, N, dx]; [R, 1] or []."""
-        assert isinstance(model, BoundedObservation)  # asked by the stabiliser
+        """log sup_y G_t(y | μ) for μ [R, N, dx]; [R, 1] or []."""
+        assert isinstance(model, BoundedObservation)  # required by the stabiliser
         return mu.new_tensor(model.log_observation_bound(t))
 
     def step(self, state: FilterState[A], batch: Observation, rng: Rng) -> FilterStep[A]:
@@ -74,14 +74,14 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
         first = state.log_w.double() + log_g.double()  # Sample: k ∝ w_{t−1} Ǧ_t
         weights = normalise_log_weights(first, batch)
         rows = ancestors(self.resampling, weights.w, rng.noise)  # [R·N]
-        if batch.missing is not None:  # no weight to select by: all stay in place
+        if batch.missing is not None:  # no selection without an observation
             identity = torch.arange(r * n, device=rows.device)
             rows = torch.where(batch.missing.repeat_interleave(n), identity, rows)
         parents = take_rows(before, rows)
         x = model.transition(parents, t, rng.noise)
         parent_log_g = (
             log_g.flatten().index_select(0, rows).view(r, n)
-        )  # log Ǧ_t of each one's parent
+        )  # log Ǧ_t of each particle's parent
         second = (
             zero_where_missing(batch, potential(model, observation, x)) - parent_log_g
         )  # Weight: f G / (f Ǧ)

@@ -1,7 +1,7 @@
 """Losses ℓ(x, y) of generalised Bayesian updates, as log potentials −ℓ up to constants.
 
-log G_t(y_t | x) of x [R, N, dx] is [R, N].  Constants are those that make a loss the ordinary one,
-−log g, in its limit: they change the normaliser, not a weight.
+log G_t(y_t | x) for x [R, N, dx] is [R, N].  Constants are chosen so that a loss tends to −log g in
+its limit; they change the normaliser but not the weights.
 
 Source: Boustati (2021), eqs. (2.92), (6.4)."""
 
@@ -32,8 +32,8 @@ def log_beta_likelihood(model: PowerIntegral, batch: Observation, x: Tensor, bet
     """log G^β(y|x) = (g^β − 1)/β − (∫ g(y'|x)^{β+1} dy' − 1)/(β+1), g = g(y|x); x [R, N, dx] -> [R,
     N].
 
-    Equals (6.6) but for the constant 1/β − 1/(β+1), taken off so that β → 0 gives log g(y|x) itself
-    and not infinity.
+    Equals (6.6) up to the constant 1/β − 1/(β+1), subtracted so that β → 0 gives log g(y|x) rather
+    than infinity.
 
     Source: Boustati (2021), eqs. (6.6), (6.7), (6.11)."""
     return _log_divergence(model, batch, x, beta, beta_potential)
@@ -61,7 +61,7 @@ def log_beta_estimate(
     log_bound: float,
     generator: torch.Generator,
 ) -> Tensor:
-    """log Ĝ of an unbiased Ĝ ≥ 0 of G^β(y|x), without the integral ∫ g^{1+β}; [R, N].
+    """log Ĝ of an unbiased estimate Ĝ ≥ 0 of G^β(y|x), without the integral ∫ g^{1+β}; [R, N].
 
         e^{−I/(1+β)} = E Π_{j ≤ κ} (1 − g(y'_j|x)^β / s),   κ ~ Poisson(s/(1+β)),   y'_j ~ g(·|x)
 
@@ -85,7 +85,7 @@ def log_beta_estimate(
 
 
 def log_beta_bound(log_bound: float, integral: Tensor, beta: float) -> Tensor:
-    """log sup_y G^β(y|x) where log g ≤ ``log_bound``, with log ∫ g^{β+1} given as ``integral``."""
+    """log sup_y G^β(y|x) for log g ≤ ``log_bound``, with ``integral`` = log ∫ g^{β+1}."""
     if beta == 0:
         return torch.full_like(integral, log_bound)
     largest = torch.expm1(integral.new_tensor(beta * log_bound)) / beta
@@ -99,7 +99,7 @@ def log_gamma_likelihood(
 
         log G^γ(y|x) = (g^γ / (∫ g(y'|x)^{1+γ} dy')^{γ/(1+γ)} − 1)/γ
 
-    x [R, N, dx] -> [R, N].  Unlike the likelihood of β it is unchanged if g is multiplied
+    x [R, N, dx] -> [R, N].  Unlike the β-likelihood it is unchanged if g is multiplied
     by a constant.
 
     Source: Fujisawa & Eguchi (2008), section 2; Futami, Sato & Sugiyama (2018), section 3.

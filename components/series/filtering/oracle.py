@@ -1,4 +1,4 @@
-"""The particle filter that knows by what law the observations were corrupted."""
+"""The particle filter with the true distribution of the corrupted observations."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NoiseDensityFn = Callable[[Tensor], Tensor]  # log density of y − h(x) [R, N, 
 
 
 def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityFn:
-    """log Σ_c w_c N(· | 0, Σ_c) of weights [C] and covariances [C, dy, dy], or [C, R, dy, dy] of
-    each replicate."""
+    """log Σ_c w_c N(· | 0, Σ_c) for weights [C] and covariances [C, dy, dy], or [C, R, dy, dy] per
+    replicate."""
     L = torch.linalg.cholesky(covariances)
     whiten = torch.linalg.inv(L)
     log_scales = half_log_det(L) + 0.5 * covariances.shape[-1] * LOG_2PI
@@ -39,7 +39,7 @@ def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityFn:
 
 
 class TrueNoiseModel(BorrowedDynamics):
-    """``StateSpace``: a model with the law of the corrupted noise in place of its Gaussian one."""
+    """``StateSpace``: a model with the corrupted noise distribution instead of Gaussian noise."""
 
     def __init__(self, model: StateSpace, log_density: NoiseDensityFn):
         self.dynamics = model
@@ -84,8 +84,8 @@ class Oracle(AdaptiveFilter[StateSpace]):
                 atol=1e-3,
             ):
                 raise ConfigMismatchError(
-                    f"inference={self.name}: the model's own noise is not N(0, Σ), around which attackers know their laws; use "
-                    "another model, or inference=bootstrap_filter"
+                    f"inference={self.name}: the attackers' noise distributions require a model "
+                    "with noise N(0, Σ); use another model, or inference=bootstrap_filter"
                 )
         return state
 
@@ -103,10 +103,11 @@ class Oracle(AdaptiveFilter[StateSpace]):
             def log_density(noise: Tensor) -> Tensor:
                 return density.log_noise_density(noise, covariance)
 
-            # it may not know the law, as configured: report this now
+            # fail now if the attacker, as configured, has no noise density
             log_density(torch.zeros_like(covariance[..., :1, :]))
             return log_density
         raise ConfigMismatchError(
-            f"inference={self.name}: attacker={attacker.name} does not say by what law it corrupts; use one that does "
-            "(gaussian_contamination, student_t_outliers, multiplicative_exponential, missing), or another filter"
+            f"inference={self.name}: attacker={attacker.name} does not provide its noise "
+            "distribution; use one that does (gaussian_contamination, student_t_outliers, "
+            "multiplicative_exponential, missing), or another filter"
         )

@@ -1,4 +1,4 @@
-"""Base classes of particle filters, and of methods that hold one.
+"""Base classes of particle filters, and of methods that contain one.
 
 They define the common keys, the initial state and the result.
 """
@@ -31,7 +31,8 @@ from components.series.sequence import Sequence
 
 
 class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generic[M]):
-    """N particles for each of R replicates, which a subclass moves and weighs."""
+    """Particle filter with N particles for each of R replicates; subclasses move and weight
+    them."""
 
     requires = Requirements(
         kinds={"sequence"},
@@ -50,7 +51,7 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
         return start(model, problem, self.particles, rng, evidence=self.weighs_by_likelihood())
 
     def potential(self, model: M, t: int, generator: torch.Generator) -> Potential[M]:
-        """log G_t, by which particles are weighed: the log-likelihood."""
+        """Log potential log G_t of the weights: the log-likelihood."""
         return log_likelihood
 
     def posterior(self, state: FilterState[M]) -> Filtered:
@@ -71,8 +72,8 @@ class BetaLoss(ParticleFilter[Any]):
 
 
 class AdaptiveFilter(ParticleFilter[M], Generic[M]):
-    """Filter that moves particles by the transition, weighs them by the potential and resamples where
-    too few particles carry the weight."""
+    """Filter that moves particles by the transition, weights them by the potential, and resamples
+    if the effective sample size is small."""
 
     resample_below: ZeroToOne
 
@@ -85,7 +86,7 @@ class AdaptiveFilter(ParticleFilter[M], Generic[M]):
 
 
 class FilterBasedMethod(BaseModel):
-    """A method that runs a particle filter inside it."""
+    """A method that contains a particle filter."""
 
     filter: Inference
 
@@ -94,7 +95,7 @@ class FilterBasedMethod(BaseModel):
     def _weighs_particles(cls, value: Inference) -> Inference:
         if not isinstance(value, ParticleFilter):
             raise ValueError(
-                f"filter: {value.name} is no particle filter; choose bootstrap_filter, beta_bootstrap_filter, …"
+                f"filter: {value.name} is not a particle filter; choose bootstrap_filter, beta_bootstrap_filter, …"
             )
         return value
 

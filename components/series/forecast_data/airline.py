@@ -15,15 +15,15 @@ from components.series.forecast_data.monthly_record import CSV, LogRecord
 class Airline(LogRecord):
     """Passengers of international airlines, in thousands, January 1949 to December 1960.
 
-    Trend and season grow together, so that their logarithms add up.  y [1, n_train, 1] and
-    the ``n_ahead`` months that follow.  If the file cannot be obtained, a simulated record
-    replaces it, named ``airline-sim``, with a ``SimulatedDataWarning`` warning, unless ``offline``
-    is error.
+    The amplitude of the season grows with the trend, so the model is additive in logarithms.  y [1,
+    n_train, 1] and the ``n_ahead`` months that follow.  If the file cannot be obtained, a simulated
+    record replaces it, named ``airline-sim``, with a ``SimulatedDataWarning`` warning, unless
+    ``offline`` is error.
 
     Raises:
         DataUnavailableError: the file cannot be obtained.
         DamagedFileError: the file does not match its checksum.
-        ConfigMismatchError: more months are requested than there are.
+        ConfigMismatchError: more months are requested than the record has.
 
     Source: Box and Jenkins (1976), series G.
     """

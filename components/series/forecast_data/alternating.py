@@ -12,12 +12,12 @@ from components.series.forecasting import ClassSeries, Forecasting
 
 @register("dataset", "alternating")
 class Alternating(ClassSeries):
-    """A series of alternating values 0, 1, 0, 1, …, for models that may assume C classes.
+    """A series of alternating values 0, 1, 0, 1, …, for models that assume C classes.
 
     y [1, T, 1]; the last ``n_ahead`` of the ``n_steps`` times are to be forecast.
 
     Raises:
-        ConfigMismatchError: nothing is left to learn from.
+        ConfigMismatchError: no observations are left to learn from.
 
     Source: Gallego (2021), section 2.4.2, "Prediction with an HMM".
     """

@@ -16,18 +16,18 @@ MONTHS = 637  # of the record, to January 2018
 
 @register("dataset", "co2")
 class CO2(MonthlyRecord):
-    """Monthly carbon dioxide at Mauna Loa: the first years are seen, the next are forecast.
+    """Monthly carbon dioxide at Mauna Loa: the first years are observed, the next are forecast.
 
-    y [1, n_train, 1] and the ``n_ahead`` months that follow, less a mean and divided by a
-    standard deviation: of the months seen (``train``), of all 637 months of the record,
-    those to be forecast and all later ones included (``record``, as the published errors
-    have it), or none (ppm).  If the file cannot be obtained, a simulated record replaces
-    it, named ``co2-sim``, with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
+    y [1, n_train, 1] and the ``n_ahead`` months that follow, standardised by the mean and standard
+    deviation of the observed months (``train``), of all 637 months of the record including the
+    forecast and later ones (``record``, as in the published errors), or not standardised (ppm).  If
+    the file cannot be obtained, a simulated record replaces it, named ``co2-sim``, with a
+    ``SimulatedDataWarning`` warning, unless ``offline`` is error.
 
     Raises:
         DataUnavailableError: the file cannot be obtained.
         DamagedFileError: the file does not match its checksum.
-        ConfigMismatchError: more months are requested than there are.
+        ConfigMismatchError: more months are requested than the record has.
 
     Source: Keeling et al. (2005); Gallego (2021), section 2.4.2, "Prediction with a DLM".
     """

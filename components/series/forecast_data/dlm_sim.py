@@ -16,13 +16,13 @@ from components.series.sequence import Sequence
 
 @register("dataset", "dlm_sim")
 class DlmSim(Dataset[Forecasting]):
-    """A simulated autoregression seen through noise.
+    """A simulated autoregression observed with noise.
 
     z_0 = 0, z_{t+1} ~ N(0.5 z_t + 1, σ_tr²), x_t ~ N(3 z_t + 0.5, σ_em²), t = 1 … T; x [1, T, 1].
-    Neither T nor the standard deviations are printed.  The last ``n_ahead`` observations are to be
-    forecast.
+    The source gives neither T nor the standard deviations.  The last ``n_ahead`` observations are
+    to be forecast.
 
-    Raises ConfigMismatchError when nothing is left to learn from.
+    Raises ConfigMismatchError if no observations are left to learn from.
 
     Source: Gallego (2021), appendix 2.B.1."""
 

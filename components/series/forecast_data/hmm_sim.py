@@ -18,11 +18,11 @@ class HmmSim(ClassSeries):
     """A simulated hidden Markov model of S states and observations of C classes.
 
     A_i ~ Dir(a 1_S), B_i ~ Dir(b 1_C), z_1 uniform, z_t | z_{t−1} ~ A_{z_{t−1}}, x_t | z_t ~
-    B_{z_t}; y [1, T, 1] are class numbers. Neither the length nor the printed probabilities of the
-    paper's series are known: small concentrations, so that there is something to learn.  The last
-    ``n_ahead`` observations are to be forecast.
+    B_{z_t}; y [1, T, 1] are class numbers. The source gives neither the length nor the
+    probabilities of its series; the defaults are small concentrations, which give structure to
+    learn.  The last ``n_ahead`` observations are to be forecast.
 
-    Raises ConfigMismatchError when nothing is left to learn from.
+    Raises ConfigMismatchError if no observations are left to learn from.
 
     Source: Gallego (2021), section 2.4.2 and appendix 2.B.1."""
 

@@ -21,7 +21,7 @@ from components.series.forecast_data.dlm_sim import DlmSim
 from components.series.forecasting import Forecasting
 from components.series.models.gp_ssm import GPStateSpace
 
-DRAWS = 200  # draws of the posterior that scores and the figure of f take
+DRAWS = 200  # posterior draws for scores and the figure of f
 
 
 def kink(x: Tensor) -> Tensor:
@@ -31,7 +31,7 @@ def kink(x: Tensor) -> Tensor:
 
 @dataclass(kw_only=True)
 class KnownTransition(Forecasting):
-    """A series with the truth of its states and of f, for models that learn both."""
+    """A series with true states and true f, for models that learn both."""
 
     f: Callable[[Tensor], Tensor]
     path: Tensor  # x_0 … x_T of the observed part
@@ -40,7 +40,7 @@ class KnownTransition(Forecasting):
         self, posterior: SmoothedStates | Forecasts, x: Tensor
     ) -> tuple[GaussianMixture, Tensor] | None:
         """f at x [N], [S, N, 1], and E[x_1:T | y] [T] by evenly spaced draws of a model of f; None:
-        it is no such model."""
+        not a model of f."""
         if not isinstance(posterior, Draws) or not isinstance(posterior.model, GPStateSpace):
             return None
         every = posterior.flat if posterior.n_draws else posterior.start
@@ -50,8 +50,8 @@ class KnownTransition(Forecasting):
         return f, theta[:, 1 - len(self.path) :].mean(0)
 
     def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> NamedScores:
-        """Scores of the forecasts, and root mean squared errors of E[f | y] at the true states and of
-        E[x_1:T | y], and the share of f in its central 90 % intervals."""
+        """Scores of the forecasts, root mean squared errors of E[f | y] at the true states and of
+        E[x_1:T | y], and the coverage of the central 90 % intervals of f."""
         out = super().score(posterior, rng)
         found = self._learnt(posterior, self.path[:-1])
         if found is None:
@@ -83,13 +83,13 @@ class KnownTransition(Forecasting):
 
 @register("dataset", "kink")
 class Kink(DlmSim):
-    """A simulated state that moves by a function with a kink, seen through noise.
+    """A simulated state whose transition function has a kink, observed with noise.
 
     x_0 = ½, x_t = f(x_{t−1}) + N(0, σ_x²), y_t = x_t + N(0, σ_y²), t = 1 … T, with
     f(x) = 0.8 + (x + 0.2) (1 − 5/(1 + e^{−2x})), which rises with slope 1 up to the kink near 0 and
     falls with slope −4 after it; y [1, T, 1].  The last ``n_ahead`` observations are to be forecast.
 
-    Raises ConfigMismatchError when nothing is left to learn from.
+    Raises ConfigMismatchError if no observations are left to learn from.
 
     Source: Ialongo et al. (2019)."""
 

@@ -1,4 +1,4 @@
-"""Monthly records of a file: the first months are seen, the next are forecast."""
+"""Monthly records from a file: the first months are observed, the next are forecast."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ CSV = {"delimiter": ",", "skiprows": 1, "usecols": 1}  # a column of months, the
 
 
 class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
-    """y [1, n_train, 1] and the ``n_ahead`` months that follow; a subclass adds its file, a
+    """y [1, n_train, 1] and the ``n_ahead`` months that follow; subclasses add the file, a
     simulation and the unit."""
 
     kind = "sequence"
     traits = {"unknown_states"}
     stand_in = "a simulated record"
     path: ClassVar[str]  # in the catalogue
-    layout: ClassVar[dict[str, Any]] = {}  # of the file, for ``numpy.loadtxt``
+    layout: ClassVar[dict[str, Any]] = {}  # arguments of ``numpy.loadtxt``
     state_name: ClassVar[str]
-    first: ClassVar[tuple[int, int] | None] = None  # year and month; None: not known
+    first: ClassVar[tuple[int, int] | None] = None  # year and month; None: unknown
     n_train: AtLeastTwo
     n_ahead: PositiveInt
     origin: Origin
@@ -41,7 +41,7 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
         return self.path
 
     def simulate(self) -> Tensor:
-        """A record like it [T], from a seed of its own."""
+        """A simulated record [T], from a fixed seed."""
         raise NotImplementedError
 
     def transform(self, months: Tensor, record: Tensor) -> tuple[Tensor, str]:
@@ -54,8 +54,8 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
         n = self.n_train + self.n_ahead
         if n > len(record):
             raise ConfigMismatchError(
-                f"dataset.n_train={self.n_train}: with dataset.n_ahead={self.n_ahead} that is {n} months, the record has "
-                f"{len(record)}"
+                f"dataset.n_train={self.n_train}: with dataset.n_ahead={self.n_ahead} these are "
+                f"{n} months, but the record has {len(record)}"
             )
         y, unit = self.transform(record[:n], record)
         sequence = Sequence(
@@ -88,7 +88,7 @@ class LogRecord(MonthlyRecord):
         if bool((months <= 0).any()):
             month = int((months <= 0).nonzero()[0]) + 1
             raise ConfigMismatchError(
-                f"dataset.log=true: month {month} has {float(months[month - 1]):g}, which has no logarithm; "
-                "set dataset.log=false"
+                f"dataset.log=true: month {month} is {float(months[month - 1]):g}, which has no "
+                "logarithm; set dataset.log=false"
             )
         return months.log(), f"log {self.unit}"

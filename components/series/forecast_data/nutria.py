@@ -21,7 +21,7 @@ class Nutria(LogRecord):
     Raises:
         DataUnavailableError: the file cannot be obtained.
         DamagedFileError: the file does not match its checksum.
-        ConfigMismatchError: more months are requested than there are.
+        ConfigMismatchError: more months are requested than the record has.
 
     Source: Peters, Hosack and Hayes (2010).
     """
@@ -31,7 +31,7 @@ class Nutria(LogRecord):
     unit = "relative abundance"
 
     def simulate(self) -> Tensor:
-        """A random walk of logarithms that is drawn back to a capacity."""
+        """A mean-reverting random walk of logarithms."""
         noise = torch.randn(120, generator=torch.Generator().manual_seed(9833), dtype=torch.float64)
         walk = torch.empty(120, dtype=torch.float64)
         walk[0] = -0.6

@@ -1,5 +1,5 @@
-"""Simulated weekly sales of a chain of restaurants that advertises, in the place of the thesis'
-private series."""
+"""Simulated weekly sales of a restaurant chain that advertises, instead of the thesis' private
+series."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RetailTruth:
     """Data-generating truth of the series: ``KnownParameters``, ``KnownResponse``."""
 
     parameters: dict[str, float]
-    coefficients: dict[str, float]  # of every candidate, 0: idle
+    coefficients: dict[str, float]  # of every candidate; 0: irrelevant
     q: Tensor  # [c]
     decay: float
 
@@ -47,19 +47,19 @@ class RetailTruth:
 
 @register("dataset", "retail_sim")
 class RetailSim(Dataset[Forecasting]):
-    """Sales of T weeks in million EUR, with holidays, sport, weather, an economy and what is spent
-    on seven channels.
+    """Sales of T weeks in million EUR, with holidays, sport, weather, economy and spends on seven
+    channels.
 
         y_t = A_t + L_t + x_t'β + ε_t,   A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ_A²),   L_{t+1} = L_t + N(0, σ_L²)
 
-    ε_t ~ N(0, σ²) or Student's t.  A channel with a half-saturation h has u/(h + u) in the place of
-    u.  The calendar is true, weather, economy and spends are drawn
-    (``retail_world``); each replicate is another series.  Seen are y [1, n_train, 1] with
-    regressors x [7] and the inputs u of ``channels``; what follows is to be forecast, with x and u
-    known.  ``missing_share`` of the weeks seen lose their y.  The series of the thesis is private:
-    nothing here was fitted to it, and no number compares with its tables.
+    ε_t ~ N(0, σ²) or Student's t.  A channel with a half-saturation h has u/(h + u) instead of u.
+    The calendar is real; weather, economy and spends are simulated (``retail_world``); each
+    replicate is another series.  Observed are y [1, n_train, 1] with regressors x [7] and the
+    inputs u of ``channels``; the weeks after them are to be forecast, with x and u known.
+    ``missing_share`` of the observed weeks lose their y.  The thesis' series is private: nothing
+    here was fitted to it, and results are not comparable with its tables.
 
-    Raises ConfigMismatchError: names of none of the regressors or channels, all weeks missing.
+    Raises ConfigMismatchError if a regressor or channel is unknown, or all weeks are missing.
 
     Source: Gallego (2021), section 1.2, eqs. (1.4), (1.5)."""
 
@@ -83,7 +83,7 @@ class RetailSim(Dataset[Forecasting]):
     budget: Budget
 
     def _check(self) -> None:
-        """Raises ConfigMismatchError."""
+        """Raise ConfigMismatchError for inconsistent keys."""
         named: dict[str, tuple[Collection[str], Collection[str]]] = {
             "channels": (self.channels, CHANNELS),
             "q": (self.q, CHANNELS),
@@ -98,12 +98,12 @@ class RetailSim(Dataset[Forecasting]):
                     )
         if self.half and self.budget.total is not None:
             raise ConfigMismatchError(
-                "dataset.half: no plan is known to be best where channels saturate; "
-                "use dataset.half={} or dataset.budget.total=null"
+                "dataset.half: the best plan is unknown if channels saturate; set dataset.half={} "
+                "or dataset.budget.total=null"
             )
         if self.n_train >= self.n_steps:
             raise ConfigMismatchError(
-                f"dataset.n_train={self.n_train}: of {self.n_steps} weeks some must be left to forecast"
+                f"dataset.n_train={self.n_train}: must be below n_steps={self.n_steps}, to leave weeks to forecast"
             )
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
@@ -175,7 +175,7 @@ class RetailSim(Dataset[Forecasting]):
         return z / precision.sqrt() * ((self.nu - 2) / self.nu) ** 0.5
 
     def _missing_weeks(self, generator: torch.Generator) -> Tensor:
-        """Which weeks have no y [T]: a share of those seen, never the first."""
+        """Indicator of weeks without y [T]: a share of the observed ones, never the first."""
         is_missing = torch.zeros(self.n_steps, dtype=torch.bool)
         count = round(self.missing_share * self.n_train)
         is_missing[1 + torch.randperm(self.n_train - 1, generator=generator)[:count]] = True

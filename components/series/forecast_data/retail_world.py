@@ -50,7 +50,7 @@ class RetailWorld:
         return out
 
     def holidays(self) -> Tensor:
-        """Days off in the week: Christmas, a week at Easter, four in August, and two days in one of
+        """Holidays in the week: Christmas, a week at Easter, four in August, and two days in one of
         twenty other weeks."""
         days = torch.zeros(self.weeks, dtype=torch.float64)
         sundays = {
@@ -91,13 +91,13 @@ class RetailWorld:
         return 80.0 + 6.0 * self._autoregression(0.95)
 
     def even(self, mean: float) -> Tensor:
-        """Spends that are spread over all weeks, a gamma's of shape 6."""
+        """Spends in all weeks, gamma distributed with shape 6."""
         shape = torch.full((self.weeks,), 6.0, dtype=torch.float64)
         return mean / 6 * torch._standard_gamma(shape, generator=self.generator)
 
     def bursts(self, mean: float, share: float) -> Tensor:
-        """Campaigns of three weeks on average, that fill this share of the weeks, nothing between
-        them; of share 1 ``even``."""
+        """Campaigns of three weeks on average that fill this share of the weeks, with zero spends
+        between them; share 1 is ``even``."""
         if share == 1:
             return self.even(mean)
         out = torch.zeros(self.weeks, dtype=torch.float64)
@@ -119,9 +119,9 @@ REGRESSORS: dict[str, Callable[[RetailWorld], Tensor]] = {
     "Price_IX": RetailWorld.prices,
     "CC_IX": RetailWorld.confidence,
 }
-# Million EUR a week, ours: section 1.2.3 says that TV and OOH dominate, and that some are spread
-# evenly, others in spikes.
-CHANNELS = {  # mean, and the share of the weeks with a campaign
+# Million EUR a week, chosen here: in section 1.2.3 TV and OOH dominate, and some channels are
+# spread evenly, others in spikes.
+CHANNELS = {  # mean, and share of weeks with a campaign
     "OOH": (1.5, 0.4),
     "RADIO": (0.5, 0.3),
     "TV": (2.5, 0.5),

@@ -15,9 +15,9 @@ MONTHS = 2820  # of the record, to December 1983
 
 @register("dataset", "sunspots")
 class Sunspots(LogRecord):
-    """Zurich's mean number of sunspots a month, January 1749 to December 1983.
+    """Monthly mean sunspot numbers (Zurich), January 1749 to December 1983.
 
-    Cycles of about eleven years, no two alike; quiet months have 0, which has no logarithm.
+    Irregular cycles of about eleven years; quiet months are 0, which has no logarithm.
     y [1, n_train, 1] and the ``n_ahead`` months that follow.  If the file cannot be
     obtained, a simulated record replaces it, named ``sunspots-sim``, with a
     ``SimulatedDataWarning`` warning, unless ``offline`` is error.
@@ -25,7 +25,8 @@ class Sunspots(LogRecord):
     Raises:
         DataUnavailableError: the file cannot be obtained.
         DamagedFileError: the file does not match its checksum.
-        ConfigMismatchError: more months are requested than there are, or the logarithm of 0.
+        ConfigMismatchError: more months are requested than the record has, or the logarithm of 0 is
+            needed.
 
     Source: Andrews and Herzberg (1985), table 11.1.
     """
@@ -37,7 +38,7 @@ class Sunspots(LogRecord):
     first = (1749, 1)
 
     def simulate(self) -> Tensor:
-        """Cycles of 131 months with random heights, and noise in proportion to their root."""
+        """Cycles of 131 months with random heights, and noise proportional to their square root."""
         t = torch.arange(MONTHS)
         generator = torch.Generator().manual_seed(1749)
         height = 60 + 80 * torch.rand(MONTHS // 131 + 1, generator=generator, dtype=torch.float64)

@@ -24,9 +24,9 @@ class ExtendedKalman(GaussianFilter[AdditiveGaussian]):
 
     m⁻ = f_t(m), P⁻ = F P Fᵀ + Q, F = ∂f_t(m)/∂x;  H = ∂h_t(m⁻)/∂x, S = H P⁻ Hᵀ + Σ, K = P⁻
     Hᵀ S⁻¹; m = m⁻ + K(y − h_t(m⁻)), P = (I − KH) P⁻ (I − KH)ᵀ + K Σ Kᵀ.  Means are [R, dx],
-    covariances [R, dx, dx].  Jacobians come from automatic differentiation.  On a linear
-    model it is the Kalman filter; otherwise the log normaliser is the one of the linearised
-    model, not an evidence.  If an observation is missing, m = m⁻ and P = P⁻.
+    covariances [R, dx, dx].  Jacobians come from automatic differentiation.  For a linear model it
+    is the Kalman filter; otherwise the log normaliser belongs to the linearised model and is not an
+    evidence.  If an observation is missing, m = m⁻ and P = P⁻.
 
     Raises NumericalError if S cannot be factorised.
 

@@ -37,9 +37,7 @@ from components.series.posteriors.filtered import Filtering
 from components.series.sequence import Sequence
 
 Z90 = 1.6448536269514722  # the standard normal's 95 % quantile
-MAX_ROUNDING_ERRORS = (
-    8  # rounding errors by which a step may change a covariance that counts as settled
-)
+MAX_ROUNDING_ERRORS = 8  # largest change of a converged covariance in a step, in rounding errors
 
 
 M = TypeVar("M", bound=AdditiveGaussian | LinearGaussian)
@@ -47,16 +45,16 @@ M = TypeVar("M", bound=AdditiveGaussian | LinearGaussian)
 
 @dataclass(frozen=True)
 class Gain:
-    """Effect of an observation on N(m⁻, P⁻) for any value of the observation.
+    """Effect of an observation on N(m⁻, P⁻), independent of its value.
 
-    There is a leading dimension R if replicates differ.
+    Tensors have a leading dimension R if replicates differ.
     """
 
-    start: Tensor  # the P of the previous time, from which it follows
+    start: Tensor  # P of the previous time
     prior_P: Tensor  # P⁻ [dx, dx]
     K: Tensor  # [dx, dy]
     whiten: Tensor  # L⁻¹, S = L Lᵀ [dy, dy]
-    P: Tensor  # once y is seen; ``start`` itself if the step leaves it unchanged
+    P: Tensor  # given y; ``start`` itself if the step leaves it unchanged
 
     @cached_property
     def log_scale(self) -> Tensor:
@@ -77,14 +75,14 @@ def margins(P: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(kw_only=True)
 class Gaussians(Generic[M]):
-    """N(m, P), the filtering distribution of each replicate now, and what has been filtered."""
+    """N(m, P), the current filtering distribution of each replicate, and the results so far."""
 
     model: M = rebuilt()
     m: Tensor  # [R, dx]
-    P: Tensor  # [dx, dx], shared by all replicates; [R, dx, dx] where they differ
+    P: Tensor  # [dx, dx], shared by all replicates, or [R, dx, dx]
     gain: Gain | None = (
         rebuilt()
-    )  # of the last step: reused where P has settled, recomputed from P after resuming
+    )  # of the last step: reused once P has converged, recomputed from P after resuming
     filtered: Filtering
 
 
@@ -105,7 +103,7 @@ class GaussianFilter(Inference[M, Sequence, Observation, Gaussians[M]], Generic[
 
 
 def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Gaussians[M]:
-    """The prior N(m_0, P_0); ``apart``: replicates will differ in their covariances.
+    """The prior N(m_0, P_0); ``apart``: covariances differ between replicates.
 
     Raises:
         NumericalError: Σ has no Cholesky factor.
@@ -129,7 +127,7 @@ def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Ga
 
 @dataclass(frozen=True)
 class Deviations:
-    """D_x, D_y and W of the update; leading dimension R where replicates differ."""
+    """D_x, D_y and W of the update; leading dimension R if replicates differ."""
 
     x: Tensor | None  # [dx, J]; None: the identity
     y: Tensor  # [dy, J]
@@ -163,8 +161,7 @@ def gain(start: Tensor, prior_P: Tensor, deviations: Deviations, Sigma: Tensor, 
 
 
 def _plus(base: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """base + a b, in one pass where all are matrices: most of the time of a small filter goes into
-    calls."""
+    """base + a b, in one call if all are matrices: calls dominate the time of a small filter."""
     return torch.addmm(base, a, b) if base.dim() == a.dim() == b.dim() == 2 else base + a @ b
 
 
@@ -174,9 +171,9 @@ def predicted_covariance(A: Tensor, P: Tensor, Q: Tensor) -> Tensor:
 
 
 def freeze_converged_gain(found: Gain) -> Gain:
-    """The same gain; where the step changes P by no more than rounding, it leaves P as it was.
+    """The same gain, with the old P if the step changes it by no more than rounding.
 
-    From then on the gain is the same, and need not be found again."""
+    From then on the gain is constant and need not be recomputed."""
     P = found.P
     before = found.start
     if P.requires_grad or P.shape != before.shape:
@@ -186,7 +183,7 @@ def freeze_converged_gain(found: Gain) -> Gain:
         and abs((now := float(P.trace())) - float(before.trace()))
         > MAX_ROUNDING_ERRORS * torch.finfo(P.dtype).eps * now
     ):
-        return found  # most are far from it, which the trace shows
+        return found  # cheap test: most steps are far from convergence, as the trace shows
     return replace(found, P=before) if bool(rounding(P, before).all()) else found
 
 
@@ -214,7 +211,7 @@ def apply_gain(K: Tensor, innovation: Tensor) -> Tensor:
 
 
 def innovation(batch: Observation, predicted: Tensor) -> Tensor:
-    """y − ŷ [R, dy], 0 where nothing was seen."""
+    """y − ŷ [R, dy], 0 for missing observations."""
     if batch.missing is None:
         return batch.y - predicted
     return (batch.y - predicted).masked_fill(batch.missing.unsqueeze(1), 0)
@@ -230,11 +227,11 @@ def finish_filter_step(
     extra: Tensor | None = None,
     weight: Tensor | None = None,
 ) -> GaussianStep[M]:
-    """m = m⁻ + K v for innovations v (None: y − ŷ), 0 where nothing was seen; the rest is written
-    down.
+    """Update m = m⁻ + K v for innovations v (None: y − ŷ), 0 for missing observations, and record
+    the results.
 
-    ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight``: of the observation
-    [R], None: 1."""
+    ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight`` is the weight of
+    the observation [R], None: 1."""
     v = innovation(batch, predicted) if v is None else v
     shares_gain = found.K.dim() == 2
     m = torch.addmm(prior_m, v, found.K.mT) if shares_gain else prior_m + apply_gain(found.K, v)

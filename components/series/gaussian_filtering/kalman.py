@@ -27,11 +27,11 @@ class Kalman(GaussianFilter[LinearGaussian]):
     """Kalman filter: the exact filtering distributions of a linear Gaussian state-space model.
 
     m⁻ = A m, P⁻ = A P Aᵀ + Q;  S = H P⁻ Hᵀ + Σ, K = P⁻ Hᵀ S⁻¹;  m = m⁻ + K(y − H m⁻),
-    P = (I − KH) P⁻ (I − KH)ᵀ + K Σ Kᵀ.  Means are [R, dx].  Covariances do not depend on
-    the observed values: replicates that miss the same observations, or none, share one
-    [dx, dx], which stays fixed once a step changes it by no more than rounding.  If an
-    observation is missing, m = m⁻ and P = P⁻.  Quantiles are Gaussian; the log normaliser
-    is the log evidence Σ_t log N(y_t | H m⁻, S).
+    P = (I − KH) P⁻ (I − KH)ᵀ + K Σ Kᵀ.  Means are [R, dx].  Covariances do not depend on the
+    observed values: replicates with the same missing observations share one [dx, dx], which stays
+    fixed once a step changes it by no more than rounding.  If an observation is missing, m = m⁻ and
+    P = P⁻.  Quantiles are Gaussian; the log normaliser is the log evidence Σ_t log N(y_t | H m⁻,
+    S).
 
     Raises NumericalError if S cannot be factorised.
 
@@ -41,7 +41,7 @@ class Kalman(GaussianFilter[LinearGaussian]):
     requires = Requirements(capabilities={"linear_gaussian"})
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Gaussians[LinearGaussian]:
-        """The prior, its covariance shared where all replicates have one model and miss the same
+        """The prior; its covariance is shared if all replicates have one model and the same missing
         observations."""
         missing = problem.missing
         differ = max(matrix.dim() for matrix in (model.P0, model.Q, model.Sigma)) == 3
@@ -54,7 +54,7 @@ class Kalman(GaussianFilter[LinearGaussian]):
         prior_m = propagate_mean(model, state.m)  # [R, dx]
         predicted = prior_m @ model.H.T  # [R, dy]
         filter_gain = state.gain
-        if filter_gain is None or filter_gain.start is not state.P:  # P has not settled
+        if filter_gain is None or filter_gain.start is not state.P:  # P has not converged
             prior_P = predicted_covariance(model.A, state.P, model.Q)
             deviations = Deviations(None, model.H, prior_P)
             filter_gain = freeze_converged_gain(

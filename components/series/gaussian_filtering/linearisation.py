@@ -1,5 +1,5 @@
-"""First-order Taylor expansions of a state-space model with additive Gaussian noise, and the filter
-that follows them.
+"""First-order Taylor expansions of a state-space model with additive Gaussian noise, and the
+prediction step of a filter based on them.
 
 Source: Särkkä (2013), algorithm 5.4."""
 
@@ -20,9 +20,9 @@ from components.series.gaussian_filtering.gaussian_filtering import (
 
 
 def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """f(x) [R, size] and ∂f/∂x [R, size, dx] at x [R, dx], of a function of [R, N, dx] row by row.
+    """f(x) [R, size] and ∂f/∂x [R, size, dx] at x [R, dx], for a row-wise function of [R, N, dx].
 
-    One backward pass: row i of the Jacobian is the gradient of the i-th output of the i-th of
+    One backward pass: row i of the Jacobian is the gradient of the i-th output at the i-th of
     ``size`` equal points."""
     points = x.unsqueeze(1).expand(-1, size, -1)  # [R, size, dx]
     result = torch.func.vjp(f, points)
@@ -35,14 +35,14 @@ def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor
 def transition_tangent(
     model: AdditiveGaussian | LinearGaussian, x: Tensor, t: int
 ) -> tuple[Tensor, Tensor]:
-    """f_t(x) [R, dx] and its Jacobian [R, dx, dx], or [dx, dx] where f is linear."""
+    """f_t(x) [R, dx] and its Jacobian [R, dx, dx], or [dx, dx] if f is linear."""
     if isinstance(model, LinearGaussian):
         return propagate_mean(model, x), model.A
     return tangent(lambda points: model.transition_mean(points, t), x, x.shape[1])
 
 
 def observation_tangent(model: AdditiveGaussian, x: Tensor, t: int) -> tuple[Tensor, Tensor]:
-    """h_t(x) [R, dy] and its Jacobian [R, dy, dx], or [dy, dx] where h is linear."""
+    """h_t(x) [R, dy] and its Jacobian [R, dy, dx], or [dy, dx] if h is linear."""
     if isinstance(model, LinearGaussian):
         return x @ model.H.T, model.H
     return tangent(lambda points: model.observation_mean(points, t), x, model.Sigma.shape[-1])

@@ -27,19 +27,19 @@ from components.series.sequence import Sequence
 
 @register("inference", "unscented_kalman")
 class UnscentedKalman(GaussianFilter[AdditiveGaussian]):
-    """Unscented Kalman filter: a Gaussian for each time, by 2n + 1 sigma points that go through the
-    model as it is.
+    """Unscented Kalman filter: a Gaussian for each time, from 2n + 1 sigma points propagated
+    through the model without linearisation.
 
     With λ = α²(n + κ) − n and P = L Lᵀ the points are X_0 = m, X_±i = m ± √(n + λ) L_i, their
     weights W_0 = λ/(n + λ) for means, W_0 + 1 − α² + β for covariances and 1/(2(n + λ)) for all
-    others.  m⁻ = Σ W_i f_t(X_i), P⁻ = Σ W_i (f_t(X_i) − m⁻)(…)ᵀ + Q; of new points of N(m⁻, P⁻): ŷ
-    = Σ W_i h_t(X_i), S = Σ W_i (h_t(X_i) − ŷ)(…)ᵀ + Σ, C = Σ W_i (X_i − m⁻)(h_t(X_i) − ŷ)ᵀ, K = C
+    others.  m⁻ = Σ W_i f_t(X_i), P⁻ = Σ W_i (f_t(X_i) − m⁻)(…)ᵀ + Q; with new points of N(m⁻, P⁻):
+    ŷ = Σ W_i h_t(X_i), S = Σ W_i (h_t(X_i) − ŷ)(…)ᵀ + Σ, C = Σ W_i (X_i − m⁻)(h_t(X_i) − ŷ)ᵀ, K = C
     S⁻¹, m = m⁻ + K(y − ŷ), P = P⁻ − K S Kᵀ in Joseph's form.  Means are [R, dx], covariances [R,
-    dx, dx].  On a linear model it is the Kalman filter; elsewhere the log normaliser is no
-    evidence.  Where an observation is missing, m = m⁻ and P = P⁻.
+    dx, dx].  For a linear model it is the Kalman filter; otherwise the log normaliser is not an
+    evidence.  If an observation is missing, m = m⁻ and P = P⁻.
 
-    Raises ConfigMismatchError where n + κ is not positive, NumericalError when a covariance cannot
-    be factorised.
+    Raises ConfigMismatchError if n + κ is not positive, NumericalError if a covariance cannot be
+    factorised.
 
     Source: Särkkä (2013), algorithm 5.14; Wan and van der Merwe (2000)."""
 
@@ -63,7 +63,7 @@ class UnscentedKalman(GaussianFilter[AdditiveGaussian]):
         n = len(model.m0)
         if n + self.kappa <= 0:
             raise ConfigMismatchError(
-                f"inference.kappa = {self.kappa:g}: the {n} coordinates of the state and κ must add up to > 0"
+                f"inference.kappa = {self.kappa:g}: n + κ must be positive, for n = {n} coordinates of the state"
             )
         return super().init(model, problem, rng)
 

@@ -1,4 +1,5 @@
-"""The weighted-observation-likelihood filter: a Kalman filter that outliers move only so far."""
+"""The weighted-observation-likelihood filter: a Kalman filter with bounded influence of
+outliers."""
 
 from __future__ import annotations
 
@@ -33,16 +34,16 @@ from components.series.sequence import Sequence
 class WolfFilter(GaussianFilter[AdditiveGaussian]):
     """Weighted-observation-likelihood filter (WoLF): the Kalman update with Σ/w_t².
 
-    w_t is small if y_t is surprising.  The loss −w_t² log N(y_t | h_t(x), Σ) in place of
-    the negative log-likelihood gives P_t⁻¹ = (P⁻)⁻¹ + w_t² Hᵀ Σ⁻¹ H and m_t = m⁻ + w_t² P_t
-    Hᵀ Σ⁻¹ (y_t − ŷ_t), ŷ_t = h_t(m⁻), H = ∂h_t(m⁻)/∂x: the Kalman update by w_t y_t with
-    w_t H, which is how it is computed.  With d² = (y − ŷ)ᵀ Σ⁻¹ (y − ŷ) the weight is
+    w_t is small if y_t is surprising.  The loss −w_t² log N(y_t | h_t(x), Σ) instead of the
+    negative log-likelihood gives P_t⁻¹ = (P⁻)⁻¹ + w_t² Hᵀ Σ⁻¹ H and m_t = m⁻ + w_t² P_t Hᵀ Σ⁻¹ (y_t
+    − ŷ_t), ŷ_t = h_t(m⁻), H = ∂h_t(m⁻)/∂x: the Kalman update by w_t y_t with w_t H, which is how it
+    is computed.  With d² = (y − ŷ)ᵀ Σ⁻¹ (y − ŷ) the weight is
 
         imq  (1 + ‖y − ŷ‖²/c²)^−½      md  (1 + d²/c²)^−½      tmd  1{d² ≤ c²}
 
     and c → ∞ gives the (extended) Kalman filter.  Means are [R, dx], covariances
-    [R, dx, dx].  The log normaliser is the one of the generalised posterior, not an
-    evidence.  If an observation is missing, m = m⁻ and P = P⁻.
+    [R, dx, dx].  The log normaliser belongs to the generalised posterior and is not an evidence.
+    If an observation is missing, m = m⁻ and P = P⁻.
 
     Raises NumericalError if S cannot be factorised.
 

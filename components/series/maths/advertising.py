@@ -1,4 +1,4 @@
-"""Responses to advertising that are not proportional to it."""
+"""Nonlinear responses to advertising."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def saturate(u: Tensor, half: float, power: float) -> Tensor:
-    """Hill's curve u^p/(h^p + u^p): ½ at u = h, S-shaped for p > 1, and never above 1; any shape.
+    """Hill's curve u^p/(h^p + u^p): ½ at u = h, S-shaped for p > 1, at most 1; any shape.
 
     Source: Little (1979), eq. (1), the ADBUDG response between 0 and its largest value."""
     raised = u.clamp_min(0) ** power
@@ -19,11 +19,11 @@ def effectiveness(u: Tensor, wear_in: float, wear_out: float, recovery: float) -
 
         e_t = (1 − ρ^{k_t}) w_t,   w_{t+1} = (1 − ω) w_t if u_t > 0 else w_t + r (1 − w_t),   w_1 = 1
 
-    k_t counts the weeks on air in a row, ρ is ``wear_in`` (0: effective from the first week), ω
+    k_t counts consecutive weeks on air, ρ is ``wear_in`` (0: effective from the first week), ω
     ``wear_out``, r ``recovery``.
 
     Source: Naik, Mantrala and Sawyer (1998), eq. (4), in weeks and with copy wear-out; the wear-in
-    is ours."""
+    is an addition."""
     if not (wear_in or wear_out):
         return torch.ones_like(u)
     worn = torch.ones_like(u[0])

@@ -1,5 +1,4 @@
-"""Dates in ISO 8601: texts read as times, times named as texts, and times on the axis of a figure;
-all of it by pandas."""
+"""Dates in ISO 8601: parsing, formatting, and positions on the axis of a figure, by pandas."""
 
 from __future__ import annotations
 
@@ -25,22 +24,22 @@ FORMS = {
     "day": re.compile(_DAY),
     "time": re.compile(rf"(?:{_DAY})[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?{_OFFSET}?"),
 }
-SHOWN = "2011-01-03, 2011-01, 2011-Q1, 2011-W01 or 2011-01-03T14:00"  # the forms, for messages
+SHOWN = "2011-01-03, 2011-01, 2011-Q1, 2011-W01 or 2011-01-03T14:00"  # examples, for messages
 
 
 def date_form(text: str) -> str | None:
-    """The form of a date; None: it is no date."""
+    """The form of a date; None: not a date."""
     return next((form for form, pattern in FORMS.items() if pattern.fullmatch(text)), None)
 
 
 def has_offset(text: str) -> bool:
-    """True if a time says how far its clock is from UTC."""
+    """True if a time has an offset from UTC."""
     return date_form(text) == "time" and re.search(rf"{_OFFSET}$", text) is not None
 
 
 def read_times(texts: Sequence[str]) -> pd.DatetimeIndex:
-    """Times [n], the first of a year, month, quarter or week; in UTC where a text has an offset;
-    NaT where it is no date."""
+    """Times [n], the first of a year, month, quarter or week; in UTC if a text has an offset; NaT
+    if it is not a date."""
     import pandas as pd
 
     by_form: dict[str | None, list[int]] = {}
@@ -66,7 +65,7 @@ def _read(form: str, texts: list[str]) -> Any:
 
 
 def format_time_like(time: pd.Timestamp, like: str) -> str:
-    """A time in the form of another date."""
+    """Format a time like another date."""
     form = date_form(like)
     dash = "-" * ("-" in like)
     if form == "quarter":
@@ -85,6 +84,6 @@ def format_time_like(time: pd.Timestamp, like: str) -> str:
 
 @lru_cache(maxsize=8)
 def to_axis(dates: tuple[str, ...]) -> NDArray[Any]:
-    """Times of an axis [n], datetime64; or 1 … n where a date cannot be read."""
+    """Times of an axis [n], datetime64; or 1 … n if a date cannot be parsed."""
     times = read_times(dates)
     return np.arange(1, len(dates) + 1) if times.hasnans else times.to_numpy()

@@ -1,4 +1,4 @@
-"""Gaussian processes with a Matérn kernel as linear stochastic differential equations, seen at
+"""Gaussian processes with a Matérn kernel as linear stochastic differential equations, observed at
 steps Δτ.
 
 With ν = p + 1/2 and λ = √(2ν)/ℓ the state (f, f', …, f^(p)) of a process with the Matérn-ν kernel
@@ -19,8 +19,8 @@ import torch
 from pydantic import AfterValidator
 from torch import Tensor
 
-# F and P∞ with λ = σ² = 1, and the spectral density q of W.  D.3.6 prints one corner of the last P∞
-# without its sign.
+# F and P∞ with λ = σ² = 1, and the spectral density q of W.  D.3.6 omits the sign of one corner of
+# the last P∞.
 _DRIFT = {
     0.5: [[-1.0]],
     1.5: [[0.0, 1.0], [-1.0, -2.0]],
@@ -32,12 +32,12 @@ _STATIONARY = {
     2.5: [[1.0, 0.0, -1 / 3], [0.0, 1 / 3, 0.0], [-1 / 3, 0.0, 1.0]],
 }
 _SPECTRAL = {0.5: 2.0, 1.5: 4.0, 2.5: 16 / 3}
-_NODES = 24  # of the quadrature over a time of at most 1/λ: exact to rounding
+_NODES = 24  # of the quadrature over a time of at most 1/λ: exact up to rounding
 
 
 def _check_smoothness(smoothness: float) -> float:
     if smoothness not in _DRIFT:
-        raise ValueError(f"smoothness is one of {', '.join(map(str, _DRIFT))}")
+        raise ValueError(f"smoothness must be one of {', '.join(map(str, _DRIFT))}")
     return smoothness
 
 
@@ -66,9 +66,9 @@ def transition(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A, Q and P∞ of the state (f, f', …), [d, d] each in float64, d = ν + 1/2.
 
-    They are found in units of time 1/λ, where all entries are of one size.  Within a short step the
-    difference P∞ − A P∞ Aᵀ would cancel and Q would have no Cholesky factor; there its integral is
-    taken, a sum of positive terms."""
+    They are computed in units of time 1/λ, where all entries have the same magnitude.  For a short
+    step the difference P∞ − A P∞ Aᵀ would cancel and Q would have no Cholesky factor; Q is then
+    computed from its integral, a sum of positive terms."""
     drift = torch.tensor(_DRIFT[smoothness], dtype=torch.float64)
     stationary = torch.tensor(_STATIONARY[smoothness], dtype=torch.float64)
     rate = math.sqrt(2 * smoothness) / lengthscale  # λ
@@ -80,7 +80,7 @@ def transition(
         Q = _SPECTRAL[smoothness] * time / 2 * (driven.T * weights) @ driven
     else:
         Q = stationary - A @ stationary @ A.T
-    scale = rate ** torch.arange(len(drift), dtype=torch.float64)  # f^(i) is of size λ^i
+    scale = rate ** torch.arange(len(drift), dtype=torch.float64)  # f^(i) scales as λ^i
     outer = variance * scale.outer(scale)
     return A * scale.outer(1 / scale), 0.5 * (Q + Q.T) * outer, stationary * outer
 
@@ -88,7 +88,7 @@ def transition(
 def _exponential(drift: Tensor, times: Tensor) -> Tensor:
     """exp(uF) = e^−u Σ_{k<d} (u N)^k / k! for times u [K] -> [K, d, d].
 
-    N = F + I, and its d-th power is 0.
+    N = F + I is nilpotent: N^d = 0.
     """
     one = torch.eye(len(drift), dtype=drift.dtype)
     nilpotent = drift + one

@@ -1,4 +1,4 @@
-"""Errors of the forecast that repeats the season before."""
+"""Errors of the forecast that repeats the previous season."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def carry_seasons(y: Tensor, period: int) -> Tensor:
-    """y [T] with the value of the season before where it is missing (NaN)."""
+    """y [T] with missing values (NaN) replaced from the previous season."""
     carried = y.clone()
     for t in y[period:].isnan().nonzero().flatten().tolist():
         carried[period + t] = carried[t]

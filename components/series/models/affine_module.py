@@ -1,4 +1,4 @@
-"""A linear Gaussian system whose states are shifted at every step."""
+"""A linear Gaussian system with a constant shift of its states."""
 
 from __future__ import annotations
 

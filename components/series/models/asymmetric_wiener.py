@@ -1,4 +1,4 @@
-"""State-space model with linear Gaussian dynamics and a noise that is long on one side."""
+"""State-space model with linear Gaussian dynamics and asymmetric observation noise."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class AsymmetricModule(BorrowedDynamics, nn.Module):
         ).sum(-1)
 
     def log_observation_bound(self, t: int) -> float:
-        """log sup g: both normals are largest at 0, the one of smaller scale is larger."""
+        """log sup g: both normals are largest at 0, where the one with the smaller scale is
+        larger."""
         return -len(self.Sigma) * (math.log(min(self.below, self.above)) + 0.5 * LOG_2PI)
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
@@ -83,14 +84,14 @@ class AsymmetricModule(BorrowedDynamics, nn.Module):
 
 @register("model", "asymmetric_wiener")
 class AsymmetricWienerSSM(Model[Sequence, AsymmetricModule]):
-    """Linear Gaussian dynamics with observation noise that has two halves of different scales.
+    """Linear Gaussian dynamics with split-normal observation noise.
 
     x_t = A x_{t−1} + N(0, Q), y_t = H x_t + ε_t,
     g(y|x) = Π_j [1{ε_j ≤ 0} N(ε_j | 0, s_−²) + 1{ε_j > 0} N(ε_j | 0, s_+²)],
-    particles [R, N, dx]; with both scales equal it is the normal. The integral of g^{1+β},
-    by quadrature or in closed form, is Π_j of ½ Σ_s (2π s²)^{−β/2} (1 + β)^{−½}. The
-    prediction of y is H x, where the noise is 0; Σ = I is the unit of a heavy-tailed
-    density that replaces g. A scale that is null takes the value of the simulated noise.
+    particles [R, N, dx]; equal scales give the normal distribution. The integral of g^{1+β},
+    by quadrature or in closed form, is Π_j ½ Σ_s (2π s²)^{−β/2} (1 + β)^{−½}. The
+    prediction of y is H x, where the noise is 0; Σ = I is the scale of a heavy-tailed density that
+    replaces g.  A scale of null takes the value of the simulated noise.
 
     Raises ConfigMismatchError on data of another system.
 
@@ -114,7 +115,7 @@ class AsymmetricWienerSSM(Model[Sequence, AsymmetricModule]):
         system = problem.system
         if not isinstance(system, SplitNormal):
             raise ConfigMismatchError(
-                f"model={self.name}: assumes two scales of noise, and dataset={problem.name} names none"
+                f"model={self.name}: needs the two noise scales, which dataset={problem.name} does not provide"
             )
         below = system.below if self.below is None else self.below
         above = system.above if self.above is None else self.above

@@ -1,4 +1,4 @@
-"""The state-space model that knows how its observations are contaminated: the oracle."""
+"""The state-space model with the true contamination of its observations: the oracle."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class ContaminatedModule(BorrowedDynamics, nn.Module):
 
 
 class UnknownContaminated(UnknownParameters, ContaminatedModule):
-    """``Parameterised``: scales of the noises that have priors; asked itself, it is the model of
-    the priors' centres."""
+    """``Parameterised``: noise scales with priors.  Used directly, the model takes the centres of
+    the priors."""
 
     def __init__(self, system: LinearGaussian, law: NoiseLaw | None, priors: NoiseScales):
         centres = {name: system.Q.new_tensor(sd) for name, sd in priors.centres.items()}
@@ -77,13 +77,13 @@ def mixture(law: NoiseLaw | None, Sigma: Tensor) -> tuple[Tensor, Tensor]:
 
 @register("model", "contaminated_ssm")
 class ContaminatedSSM(UnknownParameterModel):
-    """Oracle: the linear Gaussian state-space model with the true, contaminated law of the
+    """Oracle: the linear Gaussian state-space model with the true, contaminated distribution of the
     observation noise.
 
-    y_t | x_t ~ Σ_c w_c N(H x_t, Σ_c), weights and covariances asked of the problem's attacker, here
-    (1 − p_c) N(H x_t, Σ) + p_c N(H x_t, Σ + s² I).  Where nothing attacks, it is the linear
-    Gaussian model.  Raises ConfigMismatchError where the attacker knows of no law, and on data of
-    another system.  Scales of the clean noises may be unknown, as in ``lgssm``.
+    y_t | x_t ~ Σ_c w_c N(H x_t, Σ_c), with weights and covariances from the problem's attacker,
+    here (1 − p_c) N(H x_t, Σ) + p_c N(H x_t, Σ + s² I).  Without an attacker it is the linear
+    Gaussian model.  Raises ConfigMismatchError if the attacker has no noise distribution, and on
+    data of another system.  Scales of the clean noises may be unknown, as in ``lgssm``.
 
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 
@@ -101,7 +101,7 @@ class ContaminatedSSM(UnknownParameterModel):
         law = problem.attacker
         if law is not None and not isinstance(law, NoiseLaw):
             raise ConfigMismatchError(
-                f"model={self.name}: attacker={law.name} does not say by what law it corrupts"
+                f"model={self.name}: attacker={law.name} does not provide its noise distribution"
             )
         if self.unknown.given_priors:
             return UnknownContaminated(system, law, self.unknown)

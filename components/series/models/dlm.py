@@ -1,4 +1,5 @@
-"""Dynamic linear models of a series of numbers, built from blocks, their states summed out."""
+"""Dynamic linear models of a series of numbers, built from blocks, with the states integrated
+out."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ from components.series.models.linear_filter import (
 from components.series.models.unknown import PositivePrior, Priors, UnknownParameters
 from components.series.sequence import Sequence
 
-LONGEST = 500  # times up to which a factor of T³/3 is sooner made than T steps of a filter
+LONGEST = 500  # times up to which a Cholesky factor (T³/3) is faster than T steps of a filter
 
-NUMBERS = 3 * 10**7  # numbers of K covariances [T, T] together, a quarter of a gigabyte
+NUMBERS = 3 * 10**7  # total entries of K covariances [T, T], a quarter of a gigabyte
 
 
 @dataclass(frozen=True)
 class SeriesCovariance:
-    """x_1:T ~ N(μ, U Uᵀ + Σ_p v_p B_p) of a linear system with states summed out, in float64.
+    """x_1:T ~ N(μ, U Uᵀ + Σ_p v_p B_p) of a linear system with states integrated out, in float64.
 
     Let h_k = F Gᵏ and let M_j be the lower triangular Toeplitz matrix of (h_0)_j, (h_1)_j,
     … The noise of state j, of variance q_j, contributes q_j M_j M_jᵀ, the noise of the
@@ -47,7 +48,7 @@ class SeriesCovariance:
 
     @classmethod
     def of(cls, system: LinearSystem, shared: list[int], times: int) -> SeriesCovariance:
-        """``shared``: how many states, in their order, have one variance in common."""
+        """``shared``: sizes of consecutive groups of states with a common variance."""
         system = system.like(torch.empty(0, dtype=torch.float64, device=system.F.device))
         state = system.m0
         mean = []
@@ -65,13 +66,13 @@ class SeriesCovariance:
         return cls(torch.stack(mean), system.s0 * effects[1:], torch.stack([eye, *parts]))
 
     def log_density(self, variances: Tensor, x: Tensor, seen: Tensor) -> tuple[Tensor, bool]:
-        """log p(x_seen) [K] of variances [K, 1 + P], x [T], seen [T] bool; and whether every
-        covariance had a factor.
+        """log p(x_seen) [K] of variances [K, 1 + P], x [T], seen [T] bool; and True if every
+        covariance has a Cholesky factor.
 
             V = Σ v B = L Lᵀ,  W = L⁻¹ U,  e = L⁻¹(x − μ),  I + Wᵀ W = R Rᵀ,
             −2 log p = eᵀe − ‖R⁻¹ Wᵀ e‖² + 2 Σ log L_tt + 2 Σ log R_jj + T log 2π
 
-        U is kept apart, for a diffuse first state would drown small variances in V + U Uᵀ.
+        U is kept separate, because a diffuse first state would swamp small variances in V + U Uᵀ.
 
         Source: Woodbury's identity and the matrix determinant lemma."""
         parts = self.parts[:, seen][:, :, seen]
@@ -106,11 +107,11 @@ CONSTANT = 1.0
 
 LOADING = 3.0
 
-OFFSET = 0.5  # of the autoregression of appendix 2.B.1
+OFFSET = 0.5  # of the autoregression in appendix 2.B.1
 
 
 class NoisePriors(Priors):
-    """Priors of standard deviations; priors of noises that no block has are not used."""
+    """Priors of standard deviations; priors of unused noises are ignored."""
 
     observation_sd: PositivePrior
     level_sd: PositivePrior
@@ -120,7 +121,7 @@ class NoisePriors(Priors):
 
 
 def system(trend: Trend, period: int | None, initial_sd: float) -> LinearSystem:
-    """Matrices of a trend, with a season if there is one, in float64."""
+    """Matrices of a trend and an optional season, in float64."""
     size = len(NOISES[trend])
     simple = trend == "autoregressive"
     ones = torch.ones(size, size, dtype=torch.float64)
@@ -144,8 +145,7 @@ class DynamicLinear(UnknownParameters, nn.Module):
     """``LogJoint`` of a dynamic linear model's standard deviations.
 
     It is also ``ForecastsSeries`` and ``WarmStart``. θ [K, P] holds their logarithms, in
-    the order of ``names``; the standard deviations of the states come after the one of the
-    observations.
+    the order of ``names``; the observations' standard deviation comes first, then the states' ones.
     """
 
     def __init__(
@@ -190,8 +190,8 @@ class DynamicLinear(UnknownParameters, nn.Module):
         return value, last, r, q
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
-        """log ∫ p(x, z | θ) dz [K, 1]: of short series by one Cholesky factor; of long ones, and
-        where a covariance has none, by the filter, which takes many times as long."""
+        """log ∫ p(x, z | θ) dz [K, 1]: by one Cholesky factor for short series; by the much slower
+        filter for long ones, or if a covariance has no factor."""
         x = series.y[0, :, 0]
         is_observed = ~x.isnan()
         times = len(x)
@@ -222,14 +222,13 @@ class Dlm(NumberSeriesModel[DynamicLinear]):
 
     ``linear``: level ← level + slope, slope ← slope, x is the level; ``level``: without
     slope. A period p adds p effects, z_1 ← z_p and z_j ← z_{j−1}, and x includes the first.
-    ``autoregressive``: z_t = ½ z_{t−1} + 1, x = 3 z + ½. The states z are summed out for K
-    parameter sets together: by the Kalman filter, or, for up to 500 times, from the
-    covariance of x, which is linear in the variances. θ [K, P] are the logarithms of the
-    standard deviations, and the prior has the Jacobian. A large s₀ is a diffuse first
-    state, s₀ = 0 starts from z_0 = 0. A missing observation is skipped. There is one series
-    of one number at a time, log p(x | θ) [K, 1].
+    ``autoregressive``: z_t = ½ z_{t−1} + 1, x = 3 z + ½. The states z are integrated out for K
+    parameter sets at a time: by the Kalman filter, or, for up to 500 times, from the covariance of
+    x, which is linear in the variances. θ [K, P] are the logarithms of the standard deviations, and
+    the prior has the Jacobian. A large s₀ is a diffuse first state, s₀ = 0 starts from z_0 = 0. A
+    missing observation is skipped.  The series is single and univariate, log p(x | θ) [K, 1].
 
-    Raises ConfigMismatchError when there are several series or numbers, or class numbers.
+    Raises ConfigMismatchError for several series, multivariate series, or class numbers.
 
     Source: Gallego (2021), appendix 2.B.1; West and Harrison (1997).
     """

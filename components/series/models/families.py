@@ -13,7 +13,7 @@ from components.series.sequence import Sequence
 
 
 class UnknownParameterModel(Model[Sequence, StateSpace]):
-    """State-space model with unknown parameters, the ones with a prior in ``unknown``."""
+    """State-space model whose unknown parameters are those with a prior in ``unknown``."""
 
     offers_where = {"parameterised": "unknown"}
     unknown: Priors
@@ -23,13 +23,13 @@ class UnknownParameterModel(Model[Sequence, StateSpace]):
 
 
 class NumberSeriesModel(Model[Sequence, M]):
-    """Model of one series of numbers, its log joint given."""
+    """Model of one series of numbers, with a log joint."""
 
     requires = Requirements(
         kinds={"sequence"},
         refused_traits={
-            "several_numbers": "takes one number at a time",
-            "class_series": "is for numbers",
+            "several_numbers": "supports only univariate series",
+            "class_series": "does not support class numbers",
         },
     )
     offers = {"log_joint", "forecasts_series", "warm_start"}

@@ -1,4 +1,4 @@
-"""Gaussian-process state-space model of a series of numbers, its transition summed out."""
+"""Gaussian-process state-space model of a series of numbers, with the transition integrated out."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from components.series.models.families import NumberSeriesModel
 from components.series.models.unknown import Law, PositivePrior, Priors, UnknownParameters
 from components.series.sequence import Sequence
 
-NODES = 20  # of Gauss–Hermite quadrature over a state that is not known
-SPREAD = 0.3  # sd of the starts around the medians of the priors, in log units
+NODES = 20  # of Gauss–Hermite quadrature over an uncertain state
+SPREAD = 0.3  # sd of initial values around the prior medians, in log units
 
 
 class TransitionPriors(Priors):
-    """Priors of standard deviations and of the lengthscale, which kernels of products do not use."""
+    """Priors of standard deviations and of the lengthscale, which product kernels do not use."""
 
     lengthscale: PositivePrior
     signal_sd: PositivePrior
@@ -95,7 +95,7 @@ class GPStateSpace(UnknownParameters, nn.Module):
         return torch.where(failed > 0, -torch.inf, total)
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
-        """log p(y_1:T | x_1:T) [K, 1]; of a longer series of its first T times."""
+        """log p(y_1:T | x_1:T) [K, 1]; only the first T times of a longer series."""
         scales, x = self._split(theta)
         y = series.y[0, : x.shape[1] - 1, 0]
         seen = ~y.isnan()
@@ -137,8 +137,8 @@ class GPStateSpace(UnknownParameters, nn.Module):
         """y_{T+1} … y_{T+H} after a series that may be longer than the states of θ [K, H, 1].
 
         One time after the states it is exact given θ.  Later times have the mean and variance of
-        E[f(x)] and E[f(x)²] + q by quadrature over a Gaussian x, updated by each observation as by
-        a Kalman filter; f keeps what θ says of it.
+        E[f(x)] and E[f(x)²] + q by quadrature over a Gaussian x, updated by each observation as in
+        a Kalman filter; f is not updated.
 
         Source: Deisenroth et al. (2009), their moments by quadrature."""
         scales, states = self._split(theta)
@@ -171,18 +171,18 @@ class GPSSM(NumberSeriesModel[GPStateSpace]):
         x_0 ~ N(0, s_0²),   x_t = f(x_{t−1}) + N(0, q),   y_t = x_t + N(0, r),   t = 1 … T
         f ~ GP(0, σ² κ(x, x') + s_b²)
 
-    f is summed out, so that the states have the density
+    f is integrated out, so the states have the density
 
         p(x_0:T) = N(x_0; 0, s_0²) N(x_1:T; 0, K(x_0:T−1) + q I),
 
-    the product of one-step predictions of a Gaussian process, which is no Gaussian of x_0:T, for K
-    depends on it.  Any method for a log joint draws states and scales together, θ [K, P + T + 1],
-    at O(T³) a gradient; f given a draw is the regression of x_1:T on x_0:T−1.  ``linear`` makes
-    f(x) = a x + b with a ~ N(0, σ²), b ~ N(0, s_b²): a linear Gaussian model with unknown
-    coefficients.  The observation is the state itself, since another map of it could be moved into
-    f.  A missing observation is skipped.  One series of one number, log p(y | θ) [K, 1].
+    the product of one-step predictions of a Gaussian process, which is not Gaussian in x_0:T
+    because K depends on it.  Any method for a log joint draws states and scales together, θ [K, P +
+    T + 1], at O(T³) a gradient; f given a draw is the regression of x_1:T on x_0:T−1.  ``linear``
+    makes f(x) = a x + b with a ~ N(0, σ²), b ~ N(0, s_b²): a linear Gaussian model with unknown
+    coefficients.  The observation is the state itself, because any other map could be absorbed into
+    f.  A missing observation is skipped.  The series is single and univariate, log p(y | θ) [K, 1].
 
-    Raises ConfigMismatchError when there are several series or numbers, or class numbers.
+    Raises ConfigMismatchError for several series, multivariate series, or class numbers.
 
     Source: Frigola et al. (2013); Turner et al. (2010); Boustati (2021), section
     2.1.2.2.

@@ -1,4 +1,4 @@
-"""Hidden Markov model of a categorical series, its states summed out."""
+"""Hidden Markov model of a categorical series, with the states summed out."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def forward(log_start: Tensor, log_transition: Tensor, log_seen: Tensor) -> Tens
 
         α_1(j) = π_j p(x_1 | j),   α_t(j) = Σ_i α_{t−1}(i) A_ij p(x_t | j)
 
-    log π [K, S] or [S], log A [K, S, S], log p(x_t | z_t = j) [K, T, S], 0 where nothing is seen ->
-    [K, S].
+    log π [K, S] or [S], log A [K, S, S], log p(x_t | z_t = j) [K, T, S], 0 if missing -> [K, S].
 
     Source: Rabiner (1989), eqs. (19), (20)."""
     first = log_start + log_seen[:, 0]  # α_1  # [K, S]
@@ -50,8 +49,7 @@ def forward(log_start: Tensor, log_transition: Tensor, log_seen: Tensor) -> Tens
 
 
 def ahead(log_weights: Tensor, log_transition: Tensor, horizon: int) -> Tensor:
-    """log Pr(z_{T+h} | x_1:T), h = 1 … H, from α_T [K, S] or anything proportional to it -> [K, H,
-    S]."""
+    """log Pr(z_{T+h} | x_1:T), h = 1 … H, from α_T [K, S], up to a factor -> [K, H, S]."""
     now = log_weights.log_softmax(-1)
     log_probs = []
     for _ in range(horizon):
@@ -122,7 +120,7 @@ class HiddenMarkovModule(nn.Module):
         (log_a, _), (log_b, _) = self._rows(theta)
         x = series.y[0, :, 0]  # [T]
         is_observed = ~x.isnan()
-        # a missing one has no information  # [K, T, S]
+        # missing observations carry no information  # [K, T, S]
         log_emission = log_b[:, :, x.nan_to_num(0.0).long()].mT * is_observed.unsqueeze(1)
         start = log_a.new_zeros(self.states).log_softmax(0)
         return forward(start, log_a, log_emission), log_a, log_b
@@ -147,13 +145,11 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
         p(x, z, θ) = Π_t B_{z_t x_t} Π_{t>1} A_{z_{t−1} z_t} p(z_1) p(θ),
         A_i ~ Dir(a 1_S), B_i ~ Dir(b 1_C), p(z_1) = 1/S
 
-    The states z are summed out by the forward algorithm, in logarithms, for K parameter
-    sets together; θ of S(S − 1) + S(C − 1) coordinates are the rows by stick breaking, and
-    the prior has the Jacobian. A missing observation adds no information. There is one
-    series at a time, log p(x | θ) [K, 1].
+    The states z are summed out by the forward algorithm, in logarithms, for K parameter sets at a
+    time; θ of S(S − 1) + S(C − 1) coordinates are the rows by stick breaking, and the prior has the
+    Jacobian. A missing observation adds no information. The series is single, log p(x | θ) [K, 1].
 
-    Raises ConfigMismatchError when the observations are not class numbers, or there are several
-    series.
+    Raises ConfigMismatchError if the observations are not class numbers, or for several series.
 
     Source: Gallego (2021), eq. (2.14) and section 2.4.2; Rabiner (1989), eqs. (19), (20).
     """
@@ -173,8 +169,8 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
         symbols = y[~y.isnan()]
         if bool(((symbols != symbols.round()) | (symbols < 0) | (symbols >= classes)).any()):
             raise ConfigMismatchError(
-                f"model={self.name}: observations must be class numbers 0 to {classes - 1}; those of "
-                f"dataset={problem.name} are not"
+                f"model={self.name}: requires observations that are class numbers 0 to "
+                f"{classes - 1}, unlike those in dataset={problem.name}"
             )
         return HiddenMarkovModule(
             self.states, classes, self.transition_concentration, self.emission_concentration, y

@@ -1,6 +1,6 @@
 """Linear Gaussian state-space model with user-given matrices.
 
-The scales of its noises may be unknown.
+The noise scales may be unknown.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def rescale_system(system: LinearGaussian, sd: dict[str, Tensor]) -> LinearGauss
 
 
 class UnknownScales(UnknownParameters, LinearGaussianModule):
-    """``Parameterised`` linear Gaussian model with unknown scales of its noises.
+    """``Parameterised`` linear Gaussian model with unknown noise scales.
 
     The noises keep the covariance shape of a given system. Used directly, the model takes
     the centres of the priors.
@@ -73,13 +73,13 @@ class Lgssm(LinearGaussianModel, UnknownParameterModel):
     """Linear Gaussian state-space model with user-given matrices; noise scales may be unknown.
 
     x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles
-    [R, N, dx]. A matrix that is null takes the value of the simulated system. Where a prior
-    is given, ``observation_sd`` = (tr Σ/dy)^½ or ``state_sd`` = (tr Q/dx)^½ is unknown, and
-    the matrix gives only the shape of the covariance.
+    [R, N, dx]. A null matrix takes the value of the simulated system.  With a prior,
+    ``observation_sd`` = (tr Σ/dy)^½ or ``state_sd`` = (tr Q/dx)^½ is unknown, and the matrix gives
+    only the shape of the covariance.
 
-    Raises ValueError or ConfigMismatchError, naming the key, where a matrix does not match the size
-    of the others or of the data, a matrix is not a covariance, or a key is null and no linear
-    Gaussian system made the data.
+    Raises ValueError or ConfigMismatchError, which names the key, if a matrix does not match the
+    size of the others or of the data, is not a covariance, or is null for data that were not
+    simulated by a linear Gaussian system.
 
     Source: Boustati (2021), eqs. (6.16), (6.17); Andrieu, Doucet and Holenstein (2010),
     section 2.
@@ -109,7 +109,7 @@ class Lgssm(LinearGaussianModel, UnknownParameterModel):
         }
 
     def assumptions(self) -> Set[str]:
-        """Nothing, where every matrix is given."""
+        """Empty if every matrix is given."""
         return (
             frozenset() if len(self._given_matrices()) == len(SHAPES) else self.requires.simulated
         )
@@ -127,7 +127,7 @@ class Lgssm(LinearGaussianModel, UnknownParameterModel):
             raise ConfigMismatchError(f"model.{wrong}") from None
         if len(system.H) != like.shape[2]:
             raise ConfigMismatchError(
-                f"model.H: has {len(system.H)} rows, dataset={problem.name} observes {like.shape[2]} numbers at a time"
+                f"model.H: has {len(system.H)} rows, but dataset={problem.name} observes {like.shape[2]} values at a time"
             )
         placed = LinearGaussianSystem(
             **{name: matrix.to(like) for name, matrix in vars(system).items()}

@@ -12,8 +12,8 @@ from components.maths.cholesky import LOG_2PI
 
 @dataclass(frozen=True)
 class LinearSystem:
-    """z_0 ~ N(m_0, s_0² I), z_t = G z_{t−1} + c + N(0, diag q), x_t = F z_t + a + N(0, r), one
-    number x_t; the same for all sets but for q [K, d] and r [K]."""
+    """z_0 ~ N(m_0, s_0² I), z_t = G z_{t−1} + c + N(0, diag q), x_t = F z_t + a + N(0, r), scalar
+    x_t; only q [K, d] and r [K] differ between the K sets."""
 
     G: Tensor  # [d, d]
     c: Tensor  # [d]
@@ -23,7 +23,7 @@ class LinearSystem:
     s0: float  # 0: z_0 is m_0
 
     def like(self, other: Tensor) -> LinearSystem:
-        """With the dtype and on the device of another tensor."""
+        """The system with the dtype and device of another tensor."""
         G, c, F, a, m0 = (matrix.to(other) for matrix in (self.G, self.c, self.F, self.a, self.m0))
         return LinearSystem(G, c, F, a, m0, self.s0)
 
@@ -36,7 +36,7 @@ class StateMoments:
     P: Tensor  # [K, d, d]
 
     def ahead(self, system: LinearSystem, q: Tensor) -> StateMoments:
-        """One time further: m⁻ = G m + c, P⁻ = G P Gᵀ + Q."""
+        """Prediction for the next time: m⁻ = G m + c, P⁻ = G P Gᵀ + Q."""
         m = torch.addmm(system.c, self.m, system.G.T)
         return StateMoments(m, system.G @ self.P @ system.G.T + torch.diag_embed(q))
 
@@ -50,7 +50,7 @@ def filter_series(
     system: LinearSystem, q: Tensor, r: Tensor, x: Tensor, seen: list[bool]
 ) -> tuple[Tensor, StateMoments]:
     """log p(x_1:T) [K] and the moments of z_T given x_1:T, for x [T]; times that are not ``seen``
-    are passed over.
+    are skipped.
 
         S = F P⁻ Fᵀ + r,  m = m⁻ + P⁻ Fᵀ (x − F m⁻ − a)/S,  P = P⁻ − P⁻ Fᵀ F P⁻/S,  log p = Σ_t log N(x_t | F m⁻ + a, S)
 

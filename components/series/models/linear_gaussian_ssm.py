@@ -1,4 +1,4 @@
-"""The linear Gaussian state-space model, with the parameters that made the data."""
+"""The linear Gaussian state-space model, with the true parameters of the data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def factor(matrix: Tensor, name: str) -> Tensor:
 
 
 def log_normal(deviation: Tensor, lower: Tensor) -> Tensor:
-    """log N(deviation | 0, L Lᵀ) of deviations [..., d] -> [...]."""
+    """log N(deviation | 0, L Lᵀ) for deviations [..., d] -> [...]."""
     whitened = torch.linalg.solve_triangular(lower, deviation.mT, upper=False)  # [..., d, N]
     constant = log_determinant(lower) + 0.5 * lower.shape[-1] * LOG_2PI
     return -0.5 * whitened.square().sum(-2) - constant
@@ -45,26 +45,26 @@ def log_determinant(lower: Tensor) -> Tensor:
 
 
 def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
-    """The system that a model assumes.
+    """The linear Gaussian system behind the data.
 
     Raises:
-        ConfigMismatchError: what made the data is something else, or not known.
+        ConfigMismatchError: the data have another source, or an unknown one.
     """
     if not isinstance(problem.system, LinearGaussian):
         raise ConfigMismatchError(
-            f"model={model}: assumes a linear Gaussian system, and dataset={problem.name} names none"
+            f"model={model}: needs the parameters of a linear Gaussian system, which dataset={problem.name} does not provide"
         )
     return problem.system
 
 
 class LinearGaussianModule(nn.Module):
-    """Linear Gaussian system, with all the queries that it can answer.
+    """Linear Gaussian system, with all quantities in closed form.
 
-    It is ``StateSpace``, ``LinearGaussian``, ``AdditiveGaussian`` and more. The locally
+    It implements ``StateSpace``, ``LinearGaussian``, ``AdditiveGaussian`` and more. The locally
     optimal proposal is N(m, P) with K = Q Hᵀ (H Q Hᵀ + Σ)⁻¹, m = A x + K(y − H A x), P = (I
     − K H) Q; the predictive likelihood is N(y | H A x, H Q Hᵀ + Σ). Q and Σ are shared by
-    all replicates, or [R, d, d] for each. Particles are propagated and observed coordinate
-    by coordinate in memory: batched small products are slow.
+    all replicates, or [R, d, d] for each. Particles are stored coordinate by coordinate, because
+    batched small products are slow.
     """
 
     A: Tensor
@@ -152,7 +152,8 @@ class LinearGaussianModule(nn.Module):
 
 
 class BorrowedDynamics:
-    """The dynamics and the observation mean of the model ``dynamics``, seen through another noise."""
+    """The dynamics and the observation mean of the model ``dynamics``, with other observation
+    noise."""
 
     dynamics: Any
 
@@ -169,7 +170,7 @@ class BorrowedDynamics:
         return self.dynamics.log_transition(x, x_prev, t)
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
-        """H x: where the noise is 0, and not its mean where that is another."""
+        """H x, the observation for noise 0, which need not be its mean."""
         return self.dynamics.observation_mean(x, t)
 
 
@@ -178,8 +179,8 @@ class LinearGaussianSSM(LinearGaussianModel):
     """Linear Gaussian state-space model with the matrices of the simulated system.
 
     x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles
-    [R, N, dx]. The model does not know about any contamination. Raises NumericalError
-    when a covariance cannot be factorised, ConfigMismatchError on data of another system.
+    [R, N, dx]. The model ignores any contamination.  Raises NumericalError if a covariance cannot
+    be factorised, ConfigMismatchError on data of another system.
 
     Source: Boustati (2021), eqs. (6.16), (6.17).
     """

@@ -18,12 +18,12 @@ from components.series.models.families import LinearGaussianModel
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem, Sequence
 
-NORMAL_MAD = 1.4826  # standard deviation of a normal law over its median absolute deviation
+NORMAL_MAD = 1.4826  # ratio of a normal's standard deviation to its median absolute deviation
 
 
 def robust_moments(y: Tensor) -> tuple[float, float]:
-    """Median of the observations [...] that are not missing, and (1.4826 MAD)², where MAD is the
-    median of their absolute deviations from it; 0 and 0 where all are missing."""
+    """Median of the available observations [...], and (1.4826 MAD)² with MAD their median absolute
+    deviation from it; 0 and 0 if all are missing."""
     seen = y[~y.isnan()].double()
     if not len(seen):
         return 0.0, 0.0
@@ -35,19 +35,19 @@ def robust_moments(y: Tensor) -> tuple[float, float]:
 class MaternSDE(LinearGaussianModel):
     """Gaussian process with a Matérn kernel, as a state-space model with Gaussian noise.
 
-    The process is observed at steps Δτ. x_t = (f, f', …)(t Δτ) of ν + 1/2 coordinates:
+    The process is observed at steps Δτ. x_t = (f, f', …)(t Δτ) has ν + 1/2 coordinates:
     x_0 ~ N(μ e, P∞), x_t = μ e + A (x_{t−1} − μ e) + N(0, Q), y_t = f(t Δτ) + N(0, σ²), with
     e = (1, 0, …), A = exp(Δτ F), λ = √(2ν)/ℓ, Q = P∞ − A P∞ Aᵀ. For ν = 5/2 and κ = σ_s² λ²/3
 
         F = [0 1 0; 0 0 1; −λ³ −3λ² −3λ],   P∞ = [σ_s² 0 −κ; 0 κ 0; −κ 0 σ_s² λ⁴]
 
-    ``mean: median`` and ``variance: mad`` take μ and σ_s² from the observations: their median
-    and the square of 1.4826 times their median absolute deviation, over all replicates. Both
-    are robust to outliers at less than half of the times. The truth is not read.
+    ``mean: median`` and ``variance: mad`` estimate μ and σ_s² from the observations of all
+    replicates, by their median and the square of 1.4826 times their median absolute deviation.
+    Both are robust to outliers at less than half of the times.  The truth is not used.
 
-    Particles are [R, N, d]. Where the data know the truth of fewer coordinates than d,
-    these are the first. Raises ConfigMismatchError on observations of several coordinates,
-    NumericalError when Q has no Cholesky factor or ``variance: mad`` finds no spread.
+    Particles are [R, N, d]. If the true states have fewer coordinates than d, they are the first
+    ones.  Raises ConfigMismatchError for multivariate observations, NumericalError if Q has no
+    Cholesky factor or the MAD is 0.
 
     Source: Boustati (2021), appendix D.3.6 (its P∞ lacks a sign in one corner); Hartikainen
     and Särkkä (2010).
@@ -55,7 +55,7 @@ class MaternSDE(LinearGaussianModel):
 
     requires = Requirements(
         kinds={"sequence"},
-        refused_traits={"several_numbers": "is of one number at a time"},
+        refused_traits={"several_numbers": "supports only univariate series"},
     )
     smoothness: Smoothness
     lengthscale: PositiveFloat
@@ -92,7 +92,7 @@ class MaternSDE(LinearGaussianModel):
             return mean, self.variance
         if spread == 0:
             raise NumericalError(
-                "model.variance=mad: half of the observations or more are equal",
-                "give model.variance a number",
+                "model.variance=mad: at least half of the observations are equal",
+                "set model.variance to a number",
             )
         return mean, spread

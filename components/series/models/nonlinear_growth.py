@@ -31,8 +31,8 @@ class GrowthPriors(Priors):
 
 
 class GrowthModule(nn.Module):
-    """``StateSpace``, ``AdditiveGaussian`` and the rest; the standard deviations are [] or [R, 1,
-    1], one of each replicate."""
+    """``StateSpace``, ``AdditiveGaussian`` and more; the standard deviations are [] or [R, 1, 1],
+    one per replicate."""
 
     m0: Tensor
     P0: Tensor
@@ -80,7 +80,7 @@ class GrowthModule(nn.Module):
         return log_normal(y.unsqueeze(-2) - self.observation_mean(x, t), self.observation_sd)
 
     def log_observation_bound(self, t: int) -> float:
-        """log sup N(y | h(x), s²) = −log s − ½ log 2π, of the smallest s."""
+        """log sup N(y | h(x), s²) = −log s − ½ log 2π, for the smallest s."""
         return -math.log(float(self.observation_sd.min())) - 0.5 * LOG_2PI
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
@@ -92,13 +92,13 @@ class GrowthModule(nn.Module):
 
 
 def log_normal(deviation: Tensor, sd: Tensor) -> Tensor:
-    """log N(deviation | 0, s²) of deviations [R, N, 1] -> [R, N]."""
+    """log N(deviation | 0, s²) for deviations [R, N, 1] -> [R, N]."""
     return (-0.5 * (deviation / sd).square() - sd.log() - 0.5 * LOG_2PI).squeeze(-1)
 
 
 class UnknownGrowth(UnknownParameters, GrowthModule):
-    """``Parameterised``: standard deviations that have priors; asked itself, it is the model of the
-    priors' centres."""
+    """``Parameterised``: standard deviations with priors.  Used directly, the model takes the
+    centres of the priors."""
 
     def at(self, theta: Tensor) -> GrowthModule:
         sd = {name: value.view(-1, 1, 1) for name, value in self.by_name(theta).items()}
@@ -116,14 +116,14 @@ class NonlinearGrowth(AdditiveGaussianModel, UnknownParameterModel):
     y_t = x_t²/20 + N(0, s_y²); particles [R, N, 1]. A standard deviation with a prior is
     unknown.
 
-    Raises ConfigMismatchError when an observation has several coordinates.
+    Raises ConfigMismatchError for multivariate observations.
 
     Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987).
     """
 
     requires = Requirements(
         kinds={"sequence"},
-        refused_traits={"several_numbers": "sees one number at a time"},
+        refused_traits={"several_numbers": "supports only univariate series"},
     )
 
     initial_mean: float

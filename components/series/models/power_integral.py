@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 NODES = 64  # of Gauss–Legendre between two breaks
-# of the trapezoidal rule in the tails, which converges exponentially for smooth g, heavy-tailed too
+# of the trapezoidal rule in the tails, which converges exponentially for smooth g, even if
+# heavy-tailed
 STEP = 0.04
 ENDS = 4.5
 
@@ -24,20 +25,20 @@ def log_power_integral(
 ) -> float:
     """log ∫ g(z)^a dz over the whole line, for log g [n] -> [n] in float64.
 
-    ``breaks`` are the points, increasing, at which g or a derivative of it jumps; a density
-    without any has one, its centre.  ``scales`` [2] are lengths over which g changes below
-    the first and above the last.  Between two breaks the nodes are Gauss–Legendre nodes; a
-    tail is mapped onto the line by z = b ∓ s exp(½π sinh τ), with equal steps in τ.
+    ``breaks`` are the points, increasing, at which g or a derivative of it jumps; a smooth density
+    needs one, its centre.  ``scales`` [2] are the lengths over which g changes below the first
+    break and above the last.  Between two breaks the nodes are Gauss–Legendre nodes; a tail is
+    mapped onto the line by z = b ∓ s exp(½π sinh τ), with equal steps in τ.
 
     Source: Takahasi and Mori (1974).
 
     Raises:
-        ValueError: breaks that do not increase, a scale or a power that is not positive.
+        ValueError: breaks do not increase, or a scale or power is not positive.
     """
     b = list(breaks)
     if not b or sorted(set(b)) != b or min(scales) <= 0 or power <= 0:
         raise ValueError(
-            f"breaks {b} must increase, scales {list(scales)} and power {power} be positive"
+            f"breaks {b} must increase, and scales {list(scales)} and power {power} must be positive"
         )
     x, w = np.polynomial.legendre.leggauss(NODES)
     nodes = torch.from_numpy((x + 1) / 2)

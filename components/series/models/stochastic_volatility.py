@@ -30,8 +30,8 @@ from components.series.sequence import Sequence
 
 
 class VolatilityModule(nn.Module):
-    """``StateSpace`` and the densities of a log-variance that is an AR(1) process; parameters are
-    [], or [R, 1, 1]."""
+    """``StateSpace`` with a log-variance that is an AR(1) process; parameters are [], or [R, 1,
+    1]."""
 
     mu: Tensor
     phi: Tensor
@@ -86,8 +86,8 @@ class VolatilityPriors(Priors):
 
 
 class UnknownVolatility(UnknownParameters, VolatilityModule):
-    """``Parameterised``: parameters that have priors; asked itself, it is the model of the priors'
-    centres."""
+    """``Parameterised``: parameters with priors.  Used directly, the model takes the centres of the
+    priors."""
 
     def at(self, theta: Tensor) -> VolatilityModule:
         defaults = {"mu": self.mu, "phi": self.phi, "sigma": self.sigma}
@@ -100,11 +100,11 @@ class StochasticVolatility(UnknownParameterModel):
     """Stochastic volatility: returns with a hidden, stationary autoregressive log-variance.
 
     x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with
-    standard normal η, ε; particles [R, N, 1]. A key that is null takes the value that made
-    the data, unless its prior is given: the parameter is then unknown.
+    standard normal η, ε; particles [R, N, 1]. A null key takes the true value of the simulated
+    data, unless it has a prior: the parameter is then unknown.
 
-    Raises ConfigMismatchError when a key is null and the data were made by something else, or when
-    an observation has several coordinates.
+    Raises ConfigMismatchError if a key is null for data that this model did not simulate, or for
+    multivariate observations.
 
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1).
     """
@@ -112,7 +112,7 @@ class StochasticVolatility(UnknownParameterModel):
     requires = Requirements(
         kinds={"sequence"},
         simulated={"autoregressive_volatility"},
-        refused_traits={"several_numbers": "is of one number at a time"},
+        refused_traits={"several_numbers": "supports only univariate series"},
     )
     offers = {"state_space", "transition_density", "transition_mean", "power_integral"}
 
@@ -126,7 +126,7 @@ class StochasticVolatility(UnknownParameterModel):
         for name in self.unknown.given_priors:
             if dict(self)[name] is not None:
                 raise ValueError(
-                    f"{name}: is given and has a prior in unknown.{name}; make one of them null"
+                    f"{name}: has a value and a prior in unknown.{name}; set one of them to null"
                 )
         return self
 
@@ -134,7 +134,7 @@ class StochasticVolatility(UnknownParameterModel):
         return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma} | self.unknown.centres
 
     def assumptions(self) -> Set[str]:
-        """Nothing, where every parameter is given."""
+        """Empty if every parameter is given."""
         return self.requires.simulated if None in self._values().values() else frozenset()
 
     def build(self, problem: Sequence, rng: Rng) -> VolatilityModule:
@@ -144,7 +144,7 @@ class StochasticVolatility(UnknownParameterModel):
         if len(values) < 3:
             if not isinstance(system, AutoregressiveVolatility):
                 raise ConfigMismatchError(
-                    f"model={self.name}: give mu, phi and sigma; dataset={problem.name} names none"
+                    f"model={self.name}: set mu, phi and sigma; dataset={problem.name} does not provide them"
                 )
             values = {"mu": system.mu, "phi": system.phi, "sigma": system.sigma} | values
         if not self.unknown.given_priors:

@@ -1,4 +1,4 @@
-"""Terrain-aided navigation: an aircraft that knows the ground's elevation."""
+"""Terrain-aided navigation: an aircraft with an elevation map of the ground."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from components.series.sequence import Sequence
 
 
 def _numbers(x: Tensor) -> bool:
-    """True if a tensor is only numbers in memory, with no derivative taken through it."""
+    """True if a tensor holds plain values, without autograd or torch.func tracking."""
     if x.requires_grad or forward_ad.unpack_dual(x).tangent is not None:
         return False
     try:
@@ -33,7 +33,7 @@ def _numbers(x: Tensor) -> bool:
 
 
 class TerrainModule(nn.Module):
-    """Gaussian noise around two functions: ``StateSpace``, ``AdditiveGaussian`` and more."""
+    """Model with additive Gaussian noise: ``StateSpace``, ``AdditiveGaussian`` and more."""
 
     m0: Tensor
     prior_sd: Tensor
@@ -62,7 +62,7 @@ class TerrainModule(nn.Module):
         return self.m0 + self.prior_sd * z.to(self.m0.device)  # [R, N, 6]
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        # Coordinate by coordinate in memory: vector instructions are slow on six numbers.
+        # Stored coordinate by coordinate: vector instructions are slow on six numbers.
         z = standard_normal_like(x, generator)
         z.mul_(self.motion_sd).add_(x)  # in place: nothing else holds z
         z[..., :3].add_(x[..., 3:], alpha=self.delta)
@@ -79,7 +79,7 @@ class TerrainModule(nn.Module):
         return -0.5 * whitened.square().sum(-1) - self.motion_sd.log().sum() - 3 * LOG_2PI
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
-        """h(x) [R, N, 2]; of particles that were asked about last, what was answered then."""
+        """h(x) [R, N, 2]; cached for the last particles."""
         if not _numbers(x):
             return self._look(x)
         if self._last is None or self._last[0] is not x or self._last[1] != x._version:
@@ -114,12 +114,12 @@ class TerrainModule(nn.Module):
 
 @register("model", "tan")
 class TerrainNavigation(AdditiveGaussianModel):
-    """Terrain-aided navigation: height above ground and distance from the point of take-off tell
-    where an aircraft is.
+    """Terrain-aided navigation: the position of an aircraft from its height above ground and its
+    distance from the point of take-off.
 
     x_t = A x_{t−1} + N(0, Q), y_t = (z − DEM(x, y), √((x − x_0)² + (y − y_0)²)) + N(0, s² I),
-    particles [R, N, 6] of positions and velocities in x, y and z; parameters and elevation map are
-    those that made the data.  It knows nothing of any contamination.  Raises ConfigMismatchError on
+    particles [R, N, 6] of positions and velocities in x, y and z; parameters and elevation map come
+    from the simulated data.  The model ignores any contamination.  Raises ConfigMismatchError on
     data of another system.
 
     Source: Boustati (2021), eqs. (6.16), (6.18) and appendix D.3.4."""
@@ -130,6 +130,6 @@ class TerrainNavigation(AdditiveGaussianModel):
     def build(self, problem: Sequence, rng: Rng) -> TerrainModule:
         if not isinstance(problem.system, TerrainAided):
             raise ConfigMismatchError(
-                f"model={self.name}: assumes a flight over known terrain, and dataset={problem.name} is none"
+                f"model={self.name}: needs a flight over known terrain, unlike dataset={problem.name}"
             )
         return TerrainModule(problem.system, self.compiled)

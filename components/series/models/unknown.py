@@ -1,5 +1,5 @@
-"""Unknown parameters of state-space models: their priors, and the unconstrained coordinates in
-which samplers move them."""
+"""Unknown parameters of state-space models: their priors, and their unconstrained coordinates for
+samplers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from components.maths.cholesky import LOG_2PI
 
 
 class Law(StrictKeys):
-    """Prior of one parameter x = x(θ), θ any number; its keys are the keys of the YAML."""
+    """Prior of one parameter x = x(θ), θ unconstrained; its fields are the keys of the YAML."""
 
     bijector: ClassVar[LowerBounded | Interval | None] = None  # from θ to x; None: x is θ
 
@@ -30,7 +30,7 @@ class Law(StrictKeys):
         raise NotImplementedError
 
     def log_density(self, x: Tensor) -> Tensor:
-        """log p(x), of the parameter itself."""
+        """log p(x) of the parameter itself."""
         raise NotImplementedError
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,14 +130,14 @@ PositivePrior = Annotated[HalfNormal | LogNormal, Field(discriminator="law")]
 class UnknownParameters:
     """The P unknown parameters of a built model: ``Parameterised`` without ``at``.
 
-    θ [K, P]; where x(θ) has prior density p(x), the density of θ is p(x(θ)) |dx/dθ|.
+    θ [K, P]; if x(θ) has prior density p(x), the density of θ is p(x(θ)) |dx/dθ|.
     """
 
     _laws: dict[str, Law]
     _like: Tensor
 
     def declare(self, laws: Mapping[str, Law], like: Tensor) -> None:
-        """Says which parameters are unknown; ``like`` has the dtype and the device of θ."""
+        """Declare the unknown parameters; ``like`` has the dtype and the device of θ."""
         self._laws = dict(laws)
         self._like = like.new_empty(0)
 
@@ -151,7 +151,7 @@ class UnknownParameters:
 
     @property
     def medians(self) -> Tensor:
-        """θ of the priors' centres [P]: their medians, and the mean of a stretched beta."""
+        """θ at the centres of the priors [P]: their medians, or the mean of a stretched beta."""
         return torch.stack(
             [law.inverse(self._like.new_tensor([law.centre])) for law in self._laws.values()]
         ).squeeze(1)
@@ -178,7 +178,7 @@ class UnknownParameters:
 
 
 class Priors(StrictKeys):
-    """Priors of the parameters of a model by name; None: it is known."""
+    """Priors of the parameters of a model by name; None: known."""
 
     @property
     def given_priors(self) -> dict[str, Law]:

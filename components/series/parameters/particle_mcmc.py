@@ -32,27 +32,27 @@ from components.series.sequence import Sequence
 
 
 class Tried(NamedTuple):
-    """Parameters, the estimate of their log density, and the particles that it was made from."""
+    """Proposed parameters, the estimate of their log density, and its particles."""
 
     theta: Tensor  # [K, P]
     value: Tensor  # log p(θ) + log Ẑ(θ) [K]
-    ess: Tensor  # the smallest of its particles over all times [K]
-    clouds: list[WeightedParticles]  # of every time; none, where the filter failed
+    ess: Tensor  # smallest effective sample size over all times [K]
+    clouds: list[WeightedParticles]  # particles at every time; empty if the filter failed
 
 
 @dataclass(kw_only=True)
 class ParticleChains:
-    """C chains for each of R replicates: where they are, what the filter made of that, and what
-    they have kept."""
+    """C chains for each of R replicates: their positions, the filter results there, and the stored
+    draws."""
 
     model: Parameterised = rebuilt()
-    # every replicate's observations once for each of its chains [R·C, T, dy]
+    # observations of each replicate, repeated for each of its chains [R·C, T, dy]
     problem: Sequence = rebuilt()
     t: int = 0  # steps done
     begun: Tensor  # [R·C, P] start positions of the chains
-    theta: Tensor  # and current positions [R·C, P]
-    value: Tensor  # log p(θ) + log Ẑ(θ), as it was estimated when θ was proposed [R·C]
-    ess: Tensor  # smallest effective sample size of the filter that estimated it [R·C]
+    theta: Tensor  # current positions of the chains [R·C, P]
+    value: Tensor  # log p(θ) + log Ẑ(θ), estimated when θ was proposed [R·C]
+    ess: Tensor  # smallest effective sample size in the filter of that estimate [R·C]
     states: Tensor  # a trajectory x_1 … x_T of the same particles [R·C, T, dx]
     proposal: Proposal
     kept: Trace = field(default_factory=Trace)  # rows of θ [R·C, P], on the CPU
@@ -70,18 +70,18 @@ class ParticleMCMC(
         θ' = θ + (s/√P) L z;   (Ẑ', x'_1:T) by a filter at θ'
         accept with probability 1 ∧ p(θ') Ẑ' / (p(θ) Ẑ)
 
-    The random walk is on the unknown parameters.  C chains for each of R replicates run in
+    The random walk moves the unknown parameters.  C chains for each of R replicates run in
     parallel, θ [R·C, P], particles [R·C, N, dx]: one step is one pass of ``filter`` over
     the whole series for every chain.  Ẑ of the current θ is kept and never re-estimated,
     which makes p(θ, x_1:T | y_1:T) the stationary distribution for any number of particles.
     With a β-filter Ẑ estimates the normaliser of the generalised posterior, and the chain
     targets that posterior of θ.  In warm-up the proposal adapts as in ``random_walk_mh``,
-    for each replicate from its own chains, with one s for all of them: a chain that is
-    stuck at an overestimated Ẑ would adapt to a small step of its own and stay there.  If
-    the filter of any chain fails in a step, all chains reject that step.
+    for each replicate from its own chains, with one s for all of them: otherwise a chain stuck at
+    an overestimated Ẑ would adapt to a small step and stay there.  If the filter of any chain fails
+    in a step, all chains reject that step.
 
     Raises:
-        NumericalError: the filter fails at a draw from the prior where a chain starts.
+        NumericalError: the filter fails at the start of a chain, a draw from the prior.
 
     Source: Andrieu, Doucet and Holenstein (2010), section 2.4.2; Andrieu and Thoms (2008),
     Algorithm 4.
@@ -95,7 +95,7 @@ class ParticleMCMC(
     provides = {"smoothed_states", "series_draws", "writes_files"}
     chains: PositiveInt
     thinning: PositiveInt
-    # Σ learnt in warm-up: identity (not learnt) | dense (a Cholesky factor of P × P a step)
+    # Σ adapted in warm-up: identity (not adapted) | dense (one P × P Cholesky factor a step)
     covariance: Literal["identity", "dense"]
 
     @torch.no_grad()
@@ -119,12 +119,12 @@ class ParticleMCMC(
     def _evaluate_proposal(
         self, model: Parameterised, problem: Sequence, theta: Tensor, rng: Rng
     ) -> Tried:
-        """log p(θ) + log Ẑ(θ) of θ [R·C, P], by a filter that begins anew."""
+        """log p(θ) + log Ẑ(θ) of θ [R·C, P], by a new filter."""
         clouds = []
         for state in passing(
             self.filter, model.at(theta), problem, problem.observations.shape[1], rng
         ):
-            assert state.weighted is not None  # a filter has its state after a step
+            assert state.weighted is not None  # set after a step of the filter
             clouds.append(state.weighted)
         value = model.log_prior(theta) + state.filtered.log_normaliser
         return Tried(theta, value, min_ess(state).to(value), clouds)
@@ -189,7 +189,7 @@ class ParticleMCMC(
 
 
 def _of(model: Parameterised, theta: Tensor) -> TransitionDensity:
-    """The transition density of the models of K parameter sets."""
+    """The transition density of the models for K parameter sets."""
     density = model.at(theta)
     assert isinstance(density, TransitionDensity)  # it is one of the method's requirements
     return density

@@ -1,5 +1,5 @@
 """One pass of a particle filter over a series for each of K parameter sets, and trajectories drawn
-from what it had."""
+from its particles."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from components.series.sequence import Sequence
 
 
 def repeat_observations(problem: Sequence, times: int) -> Sequence:
-    """The observations of each replicate so many times, [R·C, T, dy]: all that a filter needs, and
-    no truth."""
+    """The observations of each replicate repeated ``times`` times, [R·C, T, dy], without the
+    truth."""
     observations = problem.observations.repeat_interleave(times, 0)
     return replace(
         problem,
@@ -36,9 +36,9 @@ def repeat_observations(problem: Sequence, times: int) -> Sequence:
 def passing(
     method: Inference, model: object, problem: Sequence, t: int, rng: Rng
 ) -> Iterator[FilterState]:
-    """The filter after each of y_1 … y_t, from the start.
+    """States of the filter after each of y_1 … y_t.
 
-    Raises NumericalError when the filter does."""
+    Raises NumericalError if the filter does."""
     state: FilterState = method.init(model, problem, rng)
     for _, batch in problem.batches("observation", rng, 0, t):
         assert isinstance(batch, Observation)
@@ -47,16 +47,14 @@ def passing(
 
 
 def min_ess(state: FilterState) -> Tensor:
-    """The smallest effective sample size over the times that a filter has passed, of each parameter
-    set [K]."""
+    """The smallest effective sample size over the times so far, for each parameter set [K]."""
     return state.filtered.rows["ess"].stack_rows(1).amin(1)
 
 
 def trajectories(
     model: TransitionDensity, clouds: list[WeightedParticles], generator: torch.Generator
 ) -> Tensor:
-    """A trajectory x_1 … x_T of each parameter set, drawn backwards among the particles; [K, T,
-    dx].
+    """A trajectory x_1 … x_T for each parameter set, drawn by backward simulation; [K, T, dx].
 
         b_T ~ w_T,   P(b_t = n | x_{t+1}) ∝ w_t^n f(x_{t+1} | x_t^n)
 
@@ -68,7 +66,7 @@ def trajectories(
         if path:
             log_w = log_w + model.log_transition(path[-1].unsqueeze(1).expand_as(x), x, t + 1)
         u = torch.rand(log_w.shape, generator=generator, device=x.device, dtype=torch.float64)
-        # Gumbel's maximum has the probabilities
+        # Gumbel-max trick
         indices = (log_w.double() - (-u.log()).log()).argmax(1)
         path.append(x[row_numbers(x), indices])  # [K, dx]
     return torch.stack(path[::-1], 1)

@@ -37,16 +37,16 @@ SETS = ("theta", "log_z", "ess", "x", "log_wx")  # fields of the state with a ro
 @dataclass(kw_only=True)
 class SMC2State:
     """M weighted parameter sets for each of R replicates, each with N particles of the states, and
-    what has been filtered."""
+    the results so far."""
 
     model: Parameterised = rebuilt()
     problem: Sequence = rebuilt()  # only y_1 … y_t are read
     particles: int  # N, of the states
-    begun: Tensor  # a parameter set of each replicate before the first observation [R, P]
+    begun: Tensor  # one parameter set per replicate before the first observation [R, P]
     theta: Tensor  # [R·M, P]
     log_w: Tensor  # normalised [R, M]
     log_z: Tensor  # log Ẑ_t(θ) [R·M]
-    ess: Tensor  # smallest effective sample size so far of the filter that estimated it [R·M]
+    ess: Tensor  # smallest effective sample size so far in the filter of that estimate [R·M]
     x: Tensor  # [R·M, N, dx]
     log_wx: Tensor  # of the states, normalised [R·M, N]
     filtered: Filtering
@@ -68,9 +68,9 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     parameters integrated out.  If fewer than ``least_acceptance`` of the proposals are
     accepted, every filter is replaced by one with 2N particles, up to ``most_particles``, W
     ← W Ẑ^{2N}/Ẑ^N.  A step costs one filter step, a move costs t of them.  With a β-filter
-    everything refers to the generalised posterior of a loss, which has no scale of its own:
-    ``rate`` w replaces every Ẑ of θ by Ẑ^w, so that θ has the posterior p(θ) E[Ẑ(θ)^w].  State
-    summaries are of the mixture over θ.
+    everything refers to the generalised posterior of a loss, which has an arbitrary scale: ``rate``
+    w replaces every Ẑ of θ by Ẑ^w, so that θ has the posterior p(θ) E[Ẑ(θ)^w].  State summaries
+    refer to the mixture over θ.
 
     Raises:
         NumericalError: the filter fails at a parameter set other than a proposal.
@@ -132,7 +132,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
         total = torch.logsumexp(log_w, 1)  # log Σ_m W^m ẑ_t(θ^m)  # [R]
         if not torch.isfinite(total).all():
             raise NumericalError(
-                f"weights of parameters all zero or not a number at t = {batch.t}",
+                f"parameter weights are all zero or NaN at t = {batch.t}",
                 "raise inference.sets",
             )
         state = replace(
@@ -158,13 +158,13 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
         return state, info
 
     def _resize_filter(self, particles: int) -> Inference:
-        """The filter with so many particles."""
+        """The filter with the given number of particles."""
         return self.filter.model_copy(update={"particles": particles})
 
     def _run_new_filters(
         self, state: SMC2State, theta: Tensor, replicates: Tensor, t: int, rng: Rng
     ) -> dict[str, Any]:
-        """θ [K·M, P], the M sets of each of K replicates, and new filters over y_1:t, by the fields
+        """Run new filters over y_1:t at θ [K·M, P], M sets for each of K replicates; returns fields
         of the state."""
         some = replace(state.problem, observations=state.problem.observations[replicates])
         (last,) = deque(
@@ -188,11 +188,11 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     def _rejuvenate(
         self, state: SMC2State, replicates: Tensor, t: int, rng: Rng
     ) -> tuple[SMC2State, Tensor]:
-        """Resample, then move the parameter sets of the replicates named; and the share of
-        proposals that were accepted."""
+        """Resample, then move the parameter sets of the given replicates; also returns the
+        acceptance rate."""
         m = self.sets
         P = state.theta.shape[1]
-        # of these among all  # [K, M]
+        # rows of these replicates  # [K, M]
         rows = replicates.unsqueeze(1) * m + torch.arange(m, device=replicates.device)
         w = state.log_w[replicates].exp()
         theta = state.theta[rows]  # [K, M], [K, M, P]
@@ -207,7 +207,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
             proposed = theta + self.step_size / P**0.5 * (z @ L.mT).flatten(0, 1)
             try:
                 new = self._run_new_filters(state, proposed, replicates, t, rng)
-            except NumericalError:  # rejected by all: the replicate concerned is not known
+            except NumericalError:  # all reject, because the failing replicate is unknown
                 shares.append(theta.new_zeros(()))
                 continue
             before = state.model.log_prior(theta) + sets["log_z"]
@@ -226,8 +226,8 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
         return replace(state, **moved, log_w=log_w), torch.stack(shares).mean()
 
     def _double_particles(self, state: SMC2State, t: int, rng: Rng) -> SMC2State:
-        """Every filter replaced by one with twice the particles, the weights by Ẑ^{2N}/Ẑ^N; section
-        3.6.1."""
+        """Replace every filter by one with twice the particles, with weights times Ẑ^{2N}/Ẑ^N
+        (section 3.6.1)."""
         state = replace(state, particles=2 * state.particles)
         everyone = torch.arange(len(state.log_w), device=state.theta.device)
         new = self._run_new_filters(state, state.theta, everyone, t, rng)
@@ -248,7 +248,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
 
 
 def _build_filters(state: SMC2State) -> FilterState:
-    """The filters of all parameter sets, which have kept nothing."""
+    """The filters of all parameter sets, without stored results."""
     fresh = Filtering(log_normaliser=torch.zeros_like(state.log_z))
     return FilterState(
         model=state.model.at(state.theta),
@@ -265,8 +265,8 @@ def _average_over_sets(log_w: Tensor, values: Tensor) -> Tensor:
 
 
 def _summaries(state: SMC2State, means: Tensor, variances: Tensor, rng: Rng) -> dict[str, Tensor]:
-    """Mean, variance and quantiles of the states' mixture over the parameter sets, from each set's
-    own [R·M, dx]."""
+    """Mean, variance and quantiles of the states' mixture over the parameter sets, from the moments
+    of each set [R·M, dx]."""
     mean = _average_over_sets(state.log_w, means)
     off = means.unflatten(0, state.log_w.shape) - mean.unsqueeze(1)
     variance = _average_over_sets(state.log_w, variances) + (

@@ -29,7 +29,7 @@ class Filtered:
     log_normaliser: Tensor  # log ∏_t ∫ G_t dπ_t|t−1 [R]
     evidence: bool = True  # G is the likelihood, and the normaliser the evidence
     ess: Tensor | None = None  # effective sample size before resampling [R, T]; None: no particles
-    weight: Tensor | None = None  # of each observation, in the filter's update [R, T]
+    weight: Tensor | None = None  # weight of each observation in the filter's update [R, T]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class LearnedSeries(Filtered):
 
 @dataclass(kw_only=True)
 class Filtering:
-    """The same while a filter continues, as a part of its state: a trace for each summary."""
+    """Results of a running filter, as a part of its state: a trace for each summary."""
 
     t: int = 0  # times filtered so far
     # mean, variance, lower and upper [R, dx], predicted [R, dy], ess and weight [R]
@@ -58,12 +58,12 @@ class Filtering:
 
     @classmethod
     def for_times(cls, times: int, log_normaliser: Tensor, evidence: bool = True) -> Filtering:
-        """The start of a series of T times: rows are not copied while they grow."""
+        """Empty results with room for T times, so that traces are not copied as they grow."""
         rows: defaultdict[str, Trace] = defaultdict(partial(Trace, expected=times))
         return cls(rows=rows, log_normaliser=log_normaliser, evidence=evidence)
 
     def add(self, t: int, **summaries: Tensor | None) -> None:
-        """Append the summaries at time t = 1, 2, …, those that are not None."""
+        """Append the summaries at time t = 1, 2, … that are not None."""
         for name, value in summaries.items():
             if value is not None:
                 self.rows[name].append(value)
@@ -74,7 +74,7 @@ class Filtering:
         return {name: trace.rows[-1] for name, trace in self.rows.items()}
 
     def current_posterior(self) -> Filtered:
-        """The posterior after the times that have been filtered."""
+        """The posterior after the times so far."""
         like = self.log_normaliser
         summaries = dict.fromkeys(SUMMARIES, torch.empty(len(like), 0, 0).to(like))
         for name, trace in self.rows.items():

@@ -18,20 +18,20 @@ from components.posteriors.draws import Draws
 
 @dataclass(frozen=True)
 class SmoothedSeries:
-    """Summaries of p(x_t | y_1:T) for all T times, and of the signal behind the observations where
-    its noise is known."""
+    """Summaries of p(x_t | y_1:T) for all T times, and of the signal behind the observations if its
+    noise is known."""
 
     mean: Tensor  # [R, T, dx]
     variance: Tensor  # [R, T, dx]
     lower: Tensor  # 5 % quantile [R, T, dx]
     upper: Tensor  # 95 % quantile [R, T, dx]
     signal: Signal | None = None
-    # of the particles on the way forward, before they were resampled [R, T]; None: no particles
+    # of the forward particles before resampling [R, T]; None: no particles
     ess: Tensor | None = None
 
     @classmethod
     def empty_smoothed(cls, like: Tensor) -> SmoothedSeries:
-        """Before the first observation; like [R, …]."""
+        """Empty summaries before the first observation; like [R, …]."""
         nothing = torch.empty(len(like), 0, 0).to(like)
         return cls(nothing, nothing, nothing, nothing)
 
@@ -41,7 +41,7 @@ class SampledSeries:
     """Summaries of N draws of the states x_1 … x_T by C chains for each of R replicates, and the
     draws of named parameters.
 
-    N may still be 0 while the chains burn in; the summaries are NaN then."""
+    N is 0 during burn-in; the summaries are then NaN."""
 
     mean: Tensor  # [R, T, dx]
     variance: Tensor  # [R, T, dx]

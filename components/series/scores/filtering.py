@@ -25,8 +25,8 @@ def nmse(states: Tensor, mean: Tensor) -> Tensor:
     """NMSE_j = Σ_t (x_tj − x̂_tj)² / Σ_t x_tj²; states [R or 1, T, dx], mean [R, T, dx] -> [R, dx].
 
     As printed, (D.6) squares the sum over time of the errors; the sum of squared errors is meant.
-    Times at which the truth is not known (NaN) do not count.  Infinite for a state that is 0
-    throughout.
+    Times with an unknown truth (NaN) are left out.  The score of a state that is always 0 is
+    infinite.
 
     Source: Boustati (2021), eq. (D.6)."""
     check_same_shape("the estimated states", mean, states)
@@ -37,8 +37,8 @@ def nmse(states: Tensor, mean: Tensor) -> Tensor:
 
 
 def mean_over_states(by_state: Tensor) -> Tensor:
-    """The mean of a score over the dimensions of the state that have a finite one or none, [R, dx]
-    -> [R]; infinite ones are left out as long as there are others."""
+    """The mean of a score over state dimensions [R, dx] -> [R]; infinite values are left out unless
+    all are infinite."""
     infinite = by_state.isinf()
     if not bool(infinite.any()):
         return by_state.mean(1)
@@ -47,19 +47,19 @@ def mean_over_states(by_state: Tensor) -> Tensor:
 
 
 def median_over_dimensions(by_state: Tensor) -> Tensor:
-    """The median of a score over the dimensions of the state, for an even number the mean of the
-    two middle values, as numpy has it; [R, dx] -> [R].
+    """The median of a score over state dimensions, interpolated as in numpy; [R, dx] -> [R].
 
-    Appendix D.3.1 says means over dimensions; the released code draws medians of the NMSE, which
-    one lost dimension does not move.
+    Appendix D.3.1 describes means over dimensions; the released code plots medians of the NMSE,
+    which are robust to one diverged dimension.
+
 
     Source: Boustati (2021), Fig. 6.2 and the code released with it."""
     return by_state.quantile(0.5, dim=1)
 
 
 def coverage(states: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """EC_j = T⁻¹ Σ_t 1{lower_tj ≤ x_tj ≤ upper_tj}; [R, T, dx] -> [R, dx].  Times at which the
-    truth is not known (NaN) do not count.
+    """EC_j = T⁻¹ Σ_t 1{lower_tj ≤ x_tj ≤ upper_tj}; [R, T, dx] -> [R, dx].  Times with an unknown
+    truth (NaN) are left out.
 
     Source: Boustati (2021), eq. (D.7)."""
     check_same_shape("the intervals of the states", lower, states)
@@ -68,10 +68,10 @@ def coverage(states: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def median_absolute_error(observations: Tensor, predicted: Tensor) -> Tensor:
-    """MedAE_j = median_t |ŷ_tj − y_tj|, ŷ_t = E[y_t | y_1:t−1], over the y_tj that are there; [R,
-    T, dy] -> [R, dy].
+    """MedAE_j = median_t |ŷ_tj − y_tj|, ŷ_t = E[y_t | y_1:t−1], over the observed y_tj; [R, T, dy]
+    -> [R, dy].
 
-    For an even number of times the mean of the two middle values, as numpy has it.
+    For an even number of times it is the mean of the two middle values, as in numpy.
 
     Source: Boustati (2021), eq. (D.8)."""
     check_same_shape("the predicted observations", predicted, observations)
@@ -83,10 +83,10 @@ def parameter_scores(
 ) -> dict[str, Tensor]:
     """Scores of each parameter of R replicates, [R] each.
 
-    All parameters have a mean and a standard deviation. Parameters with a known true value
-    also have |mean − truth| and the indicator that the central 90 % interval contains it.
-    Chains have the smallest bulk and tail ESS and the largest R̂ of the parameters that
-    move; weighted draws have the ESS of the weights.
+    Every parameter has a mean and a standard deviation.  Parameters with a known true value also
+    have |mean − truth| and the indicator that the central 90 % interval contains it.  Chains have
+    the smallest bulk and tail ESS and the largest R̂ over non-constant parameters; weighted draws
+    have the ESS of the weights.
     """
     values = draws.values.unflatten(0, (draws.replicates, -1))  # [R, C, N, P]
     r, chains, n, p = values.shape
@@ -94,7 +94,7 @@ def parameter_scores(
     weights = None if draws.log_weights is None else draws.log_weights.reshape(r, -1).softmax(1)
     mean, sd = _moments(pooled, weights)
     out = {f"mean/{name}": mean[:, j] for j, name in enumerate(draws.names)}
-    spread = pooled.shape[1] > 1  # one point has no standard deviation, and no interval
+    spread = pooled.shape[1] > 1  # one draw has no standard deviation and no interval
     if spread:
         out |= {f"sd/{name}": sd[:, j] for j, name in enumerate(draws.names)}
     for j, name in enumerate(draws.names):

@@ -1,4 +1,4 @@
-"""Scores of forecasts: of numbers, by their whole distribution, and of classes."""
+"""Scores of distributional forecasts of numbers, and of class forecasts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from components.contracts.checks import check_shape
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics.crps import crps
 
-NODES = 4500  # at which the density of a mixture is asked, over all its components
+NODES = 4500  # total quadrature nodes over all components of a mixture
 FEWEST = 9
-MOST = 99  # of one component
+MOST = 99  # nodes of one component
 
 
 def entropy(predictive: GaussianMixture) -> Tensor:
@@ -30,7 +30,7 @@ def entropy(predictive: GaussianMixture) -> Tensor:
     x, w = np.polynomial.hermite_e.hermegauss(min(MOST, max(FEWEST, NODES // len(mu))))
     nodes, weights = (torch.from_numpy(each).to(mu) for each in (x, w / w.sum()))
     total = torch.zeros_like(mu[0])
-    for b in range(len(total)):  # nodes of all rows together would be S × NODES × B
+    for b in range(len(total)):  # all rows together would need S × NODES × B nodes
         one = GaussianMixture(mu[:, b : b + 1], v[:, b : b + 1])  # [S, 1, T]
         y = one.mu + one.v.sqrt() * nodes.unsqueeze(1)  # [S, n, T]
         log_p = one.log_prob(y.flatten(0, 1)).view_as(y)
@@ -39,16 +39,16 @@ def entropy(predictive: GaussianMixture) -> Tensor:
 
 
 def interval_score(lower: Tensor, upper: Tensor, y: Tensor, alpha: float) -> Tensor:
-    """(u − l) + 2/α (l − y) 1{y < l} + 2/α (y − u) 1{y > u}, small is good.
+    """(u − l) + 2/α (l − y) 1{y < l} + 2/α (y − u) 1{y > u}; smaller is better.
 
     Source: Gneiting and Raftery (2007), eq. (43)."""
     return (upper - lower) + (2 / alpha) * ((lower - y).clamp_min(0) + (y - upper).clamp_min(0))
 
 
 def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> dict[str, float]:
-    """Means over what is observed of y [B, T] (NaN: not observed): absolute error of the predictive
-    mean, predictive entropy, interval score and coverage of the central 95 % interval, the same
-    score of mean ± 2 sd, CRPS and log density."""
+    """Scores of y [B, T] (NaN: not observed), averaged over the observed values: absolute error of
+    the predictive mean, predictive entropy, interval score and coverage of the central 95 %
+    interval, interval score of mean ± 2 sd, CRPS and log density."""
     check_shape("the forecasts", predictive.mu, None, *y.shape)
     is_observed = ~y.isnan()
     y = torch.where(is_observed, y, predictive.mean)
@@ -69,8 +69,8 @@ def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> d
 
 
 def score_class_forecasts(predictive: Categorical, y: Tensor) -> dict[str, float]:
-    """Means over what is observed of class numbers y [B, T] (NaN: not observed): accuracy of the
-    most probable class, predictive entropy and log probability, in nats."""
+    """Scores of class numbers y [B, T] (NaN: not observed), averaged over the observed values:
+    accuracy of the most probable class, predictive entropy and log probability, in nats."""
     check_shape("the forecasts", predictive.logits, None, *y.shape, None)
     is_observed = ~y.isnan()
     label = y.nan_to_num(0.0).long()

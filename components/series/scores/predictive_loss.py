@@ -1,5 +1,5 @@
-"""By what a filter's β is chosen: the median over time of its standardised one-step predictive
-errors."""
+"""Selection criterion for a filter's β: the median over time of its standardised one-step
+prediction errors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Standardised = Literal["inverse_median", "none"]
 def weights(observations: Tensor, standardised: Standardised, key: str) -> Tensor:
     """Weights w_j = 1/|median_t y_tj|, or 1, of the available observations.
 
-    The shapes are [R, T, dy] -> [R, dy]. D.3.2 prints the inverse of the median; where a
-    median is negative its absolute value is meant.
+    The shapes are [R, T, dy] -> [R, dy]. D.3.2 prints the inverse of the median; the inverse of its
+    absolute value is meant.
 
     Raises:
         ConfigMismatchError: a median is 0; ``key`` is the key of ``standardised``.
@@ -42,11 +42,11 @@ def predictive_loss(observations: Tensor, predicted: Tensor, w: Tensor) -> Tenso
 
         agg_t L(y_t, ŷ_t) = median_t dy⁻¹ Σ_j w_j |y_tj − ŷ_tj|,   ŷ_t = E[y_t | y_1:t−1]
 
-    The median is over the y_t that exist. Observations and predictions are [R, T, dy],
+    The median is over the observed y_t. Observations and predictions are [R, T, dy],
     weights [R, dy] -> [R].
 
     As printed, (6.13) has the loss of the states x_t and x̌_t; the loss of observation and
-    prediction is meant, as the text above it says. The median of no observations is NaN.
+    prediction is meant, as in the text above it.  The median of no observations is NaN.
 
     Source: Boustati (2021), eq. (6.13) and appendix D.3.2.
     """
@@ -56,14 +56,14 @@ def predictive_loss(observations: Tensor, predicted: Tensor, w: Tensor) -> Tenso
 
 
 def smallest(losses: Tensor) -> Tensor:
-    """Index of the smallest loss of each replicate, the first of equal ones; NaN is larger than
-    all; [G, R] -> [R]."""
+    """Index of the smallest loss of each replicate (ties: the first); NaN counts as the largest;
+    [G, R] -> [R]."""
     finite_losses = losses.nan_to_num(nan=torch.inf)
     index = row_numbers(finite_losses).unsqueeze(1)
     return torch.where(finite_losses == finite_losses.amin(0), index, len(finite_losses)).amin(0)
 
 
 def modal(index: Tensor) -> int:
-    """The index that most replicates have, the first of equally frequent ones; [R] -> a number."""
+    """The most frequent index over replicates (ties: the first); [R] -> a number."""
     counts = torch.bincount(index).tolist()
     return counts.index(max(counts))

@@ -11,8 +11,8 @@ from components.contracts.predictive import GaussianMixture
 
 
 def mape(predicted: Tensor, y: Tensor) -> float:
-    """100 %/T Σ_t |y_t − ŷ_t|/|y_t| over the T times at which y [T] is observed (not NaN) and not
-    0; NaN where there are none.
+    """100 %/T Σ_t |y_t − ŷ_t|/|y_t| over the T times at which y [T] is observed (not NaN) and
+    nonzero; NaN without such times.
 
     Source: Gallego (2021), section 1.2.4."""
     is_valid = ~y.isnan() & (y != 0)
@@ -23,9 +23,9 @@ def score_sales_forecast(
     predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]
 ) -> dict[str, float]:
     """MAPE and coverage of the central 90 % interval of y [T], and the sums of predicted means and
-    of observations over the times observed, of each year where there are dates.  Times at which y
-    is 0 have no relative error: MAPE leaves them out, ``mape_zeros`` counts them, and where there
-    are no others there is no MAPE.
+    of observations over the observed times, by year if there are dates.  Times with y = 0 have no
+    relative error: MAPE leaves them out and ``mape_zeros`` counts them; without other times MAPE is
+    omitted.
 
     Source: Gallego (2021), section 1.2.4, Table 1.1."""
     check_shape("the forecasts", predictive.mu, None, *y.shape, None)
@@ -57,11 +57,11 @@ def score_sales_forecast(
 def score_intervention(forecast: ForecastMoments, y: Tensor) -> dict[str, float]:
     """Effect of an intervention: y [H] against its forecast without the intervention.
 
-    The sum of the forecast values is Gaussian given each draw of the parameters, so that one draw
-    has an interval too. The effect in total and per time has central 95 % intervals; the total
-    is also given relative to the expected sum, unless the interval of the sum holds 0. The tail
-    probability of the observed sum without any effect is p = min(Pr(Σ ≥ Σy), Pr(Σ ≤ Σy)). Times
-    without an observation do not count.
+    The sum of the forecast values is Gaussian given each draw of the parameters, so a single draw
+    also has an interval.  The total effect and the effect per time have central 95 % intervals; the
+    total is also given relative to the expected sum, unless the interval of the sum contains 0. The
+    tail probability of the observed sum without any effect is p = min(Pr(Σ ≥ Σy), Pr(Σ ≤ Σy)).
+    Times without an observation are left out.
 
     Source: Brodersen et al. (2015).
     """

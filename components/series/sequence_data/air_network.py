@@ -1,5 +1,5 @@
-"""A network of air-quality sensors: its hours, its median, and windows in which one of its sensors
-is contaminated."""
+"""A network of air-quality sensors: its hours, its median, and windows in which one sensor is
+contaminated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from components.errors import ConfigMismatchError, DamagedFileError
 
 FILE = "london_air/laqn_hourly_2023_2025.npz"
-FEWEST_SITES = 5  # their median is called the truth
+FEWEST_SITES = 5  # needed for a median that serves as the truth
 SIMULATED_HOURS = 8_760
 SIMULATED_SITES = 24
 SIMULATION_SEED = 2021
@@ -40,12 +40,12 @@ class SensorNetwork:
 
     @cached_property
     def reporting(self) -> NDArray[np.int64]:
-        """Sensors that report at each hour [H]."""
+        """Number of sensors that report at each hour [H]."""
         return (~np.isnan(self.values)).sum(1)
 
     @cached_property
     def median(self) -> Array:
-        """Median over the sensors that report, NaN where none does [H]."""
+        """Median over the sensors that report, NaN without reports [H]."""
         out = np.full(len(self.values), np.nan)
         some = self.reporting > 0
         out[some] = np.nanmedian(self.values[some], axis=1)
@@ -53,8 +53,8 @@ class SensorNetwork:
 
     @cached_property
     def deviations(self) -> Array:
-        """|y − median| in robust standard deviations of each sensor's own, 1.4826 times the median
-        over all hours [H, S]."""
+        """|y − median| in robust standard deviations of each sensor (1.4826 times the median over
+        all hours) [H, S]."""
         apart = np.abs(self.values - self.median[:, None])
         return apart / (1.4826 * np.nanmedian(apart, axis=0))
 
@@ -84,7 +84,7 @@ class SensorNetwork:
             return int((np.datetime64(start, "h") - self.first) / np.timedelta64(1, "h"))
         except ValueError:
             raise ConfigMismatchError(
-                f"dataset.start={start}: neither the number of an hour nor a date as 2024-06-09T00"
+                f"dataset.start={start}: not the number of an hour or a date such as 2024-06-09T00"
             ) from None
 
     def dates(self, rows: slice) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class SensorNetwork:
     def contaminated_windows(
         self, hours: int, threshold: float, max_level: float, max_missing: float
     ) -> list[Window]:
-        """Windows by the rule of ``london_air``, the most contaminated first, at most one a
+        """Windows by the rule of ``london_air``, the most contaminated first, at most one per
         sensor."""
         windows = []
         for start in range(0, len(self.values) - hours + 1, hours):
@@ -128,7 +128,7 @@ def read_network(path: Path, species: str) -> SensorNetwork:
             hours = arrays["time_hours_since_1970"]
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
         raise DamagedFileError(
-            f"{path}: no measurements of {species} in it ({error}); replace or remove it"
+            f"{path}: contains no measurements of {species} ({error}); replace or remove the file"
         ) from None
     return SensorNetwork(values, sites, np.datetime64("1970-01-01T00", "h") + int(hours[0]))
 
@@ -145,7 +145,9 @@ def simulated_network() -> SensorNetwork:
     sites = SIMULATED_SITES
     wander = slope = 0.0
     path = np.empty(hours)
-    for t in range(hours):  # a smooth process around 0 of variance about 1 that forgets in a day
+    for t in range(
+        hours
+    ):  # a smooth process around 0 with variance about 1 and a correlation time of a day
         slope += -0.25 * slope - 0.02 * wander + 0.1 * rng.standard_normal()
         wander += slope
         path[t] = wander

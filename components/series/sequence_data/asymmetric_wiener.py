@@ -1,4 +1,4 @@
-"""The Wiener velocity model seen through noise that is long on one side."""
+"""The Wiener velocity model with asymmetric observation noise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from components.series.sequence_data.wiener_velocity import WienerVelocity
 
 @register("dataset", "asymmetric_wiener")
 class AsymmetricWiener(SimulatedSeries):
-    """Wiener velocity model with observation noise ten times longer above than below.
+    """Wiener velocity model with observation noise of a ten times larger scale above than below.
 
     States as in ``wiener_velocity``; y_t = H x_t + ε_t with ε_t = −s_− |z_t| or +s_+ |z_t|,
     z_t ~ N(0, I), each with probability ½: the density of each coordinate is

@@ -1,4 +1,4 @@
-"""A series of one's own: columns of a CSV file."""
+"""A user's own series: columns of a CSV file."""
 
 from __future__ import annotations
 
@@ -33,21 +33,20 @@ from components.series.sequence import Sequence
 class CsvSeries(OwnFile[Sequence]):
     """Series from the columns of a CSV file, one time per line.
 
-    The first line of the file names the columns.  y_t holds the ``columns`` at time t, NaN
-    where a cell is among the words of ``missing``; x_t the ``regressors``, u_t the
-    ``inputs`` (spending on channels); the ``truth`` of the signal E[y_t | x_t], where there
-    are columns of it, is visible only to scores and figures.  Dates rise by equal steps;
-    with ``gaps: allow`` times without a line are missing, including their x, and their u is
-    0.  The last ``n_ahead`` times, or the times from a date on, are to be forecast, where x
-    and u are known in advance and y may be missing: the series is then a ``Forecasting``.
-    All R replicates see the same observations [R, T, dy].  The name of the data includes
-    the beginning of the file's checksum.
+    The first line of the file names the columns.  y_t holds the ``columns`` at time t, NaN if a
+    cell is one of the words in ``missing``; x_t the ``regressors``, u_t the ``inputs`` (spending on
+    channels); the ``truth`` columns of the signal E[y_t | x_t], if any, are used only by scores and
+    figures.  Dates rise by equal steps; with ``gaps: allow`` times without a line are missing,
+    including their x, and their u is 0.  The last ``n_ahead`` times, or the times from a date on,
+    are to be forecast; there x and u are known in advance and y may be missing, and the problem is
+    a ``Forecasting``.  All R replicates have the same observations [R, T, dy].  The name of the
+    data includes the beginning of the file's checksum.
 
     Raises:
-        DataUnavailableError: no such file.
+        DataUnavailableError: the file does not exist.
         DamagedFileError: the file is empty, or not a table.
-        ConfigMismatchError: a column that is not there, or constant, a cell that is not a
-            number, dates out of order, x or u unknown where they are required, or y never observed.
+        ConfigMismatchError: a column is missing or constant, a cell is not a number, dates are out
+            of order, a required x or u is missing, or y is never observed.
 
     Source: Shafranovich (2005), RFC 4180.
     """
@@ -84,7 +83,7 @@ class CsvSeries(OwnFile[Sequence]):
         n_ahead = len(times.dates) - n_train
         if self.truth is not None and len(self.truth) != len(self.columns):
             raise ConfigMismatchError(
-                f"dataset.truth: names {len(self.truth)} columns, dataset.columns {len(self.columns)}"
+                f"dataset.truth: names {len(self.truth)} columns, but dataset.columns names {len(self.columns)}"
             )
 
         def to_device(value: Tensor) -> Tensor:
@@ -99,7 +98,7 @@ class CsvSeries(OwnFile[Sequence]):
         y = spread(self.columns, "columns")
         if bool(y[:n_train].isnan().any(1).all()):
             raise ConfigMismatchError(
-                f"dataset.columns={','.join(self.columns)}: missing at all of the {n_train} times that are seen"
+                f"dataset.columns={','.join(self.columns)}: missing at all {n_train} observed times"
             )
         means = None if self.truth is None else to_device(spread(self.truth, "truth").unsqueeze(0))
         x = spread(regressors, "regressors")
@@ -132,22 +131,22 @@ class CsvSeries(OwnFile[Sequence]):
             ),
             about=table.facts
             | times.facts
-            | ({"collinear": f"{named}; their coefficients are hardly told apart"} if named else {})
+            | ({"collinear": f"{named}; their coefficients are weakly identified"} if named else {})
             | ({} if means is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
         )
         if n_ahead == 0:
             if self.budget is not None and self.budget.total is not None:
                 raise ConfigMismatchError(
-                    f"dataset.budget.total={self.budget.total:g}: nothing is to be forecast; give dataset.n_ahead"
+                    f"dataset.budget.total={self.budget.total:g}: requires a forecast; set dataset.n_ahead"
                 )
             return sequence
         return split(sequence, n_ahead, self.origin, self.budget, self.intervention, self.season)
 
     def _table(self, data_dir: Path) -> TextTable:
-        """The lines that were asked for.
+        """The requested lines.
 
         Raises:
-            ConfigMismatchError: the file has too few."""
+            ConfigMismatchError: the file has too few lines."""
         file = self.file(data_dir)
         table = read_table(
             file,
@@ -161,7 +160,7 @@ class CsvSeries(OwnFile[Sequence]):
         table = table.part(self.skip, self.n_steps)
         if not table.n_rows or (self.n_steps is not None and table.n_rows < self.n_steps):
             raise ConfigMismatchError(
-                f"dataset.n_steps={self.n_steps}: {file} has {table.n_rows} lines after dataset.skip={self.skip}"
+                f"dataset.n_steps={self.n_steps}: {file} has only {table.n_rows} lines after dataset.skip={self.skip}"
             )
         return table
 
@@ -169,7 +168,7 @@ class CsvSeries(OwnFile[Sequence]):
         """Number of times to learn from.
 
         Raises:
-            ConfigMismatchError: there is no such time.
+            ConfigMismatchError: the time is not in the series.
         """
         n_train = len(times.dates)
         if isinstance(self.n_ahead, str):
@@ -177,12 +176,12 @@ class CsvSeries(OwnFile[Sequence]):
             return place(dates, self.n_ahead, "dataset.n_ahead", self.date_format)
         if n_train <= self.n_ahead:
             raise ConfigMismatchError(
-                f"dataset.n_ahead={self.n_ahead}: there are {n_train} times; leave some to learn from"
+                f"dataset.n_ahead={self.n_ahead}: there are only {n_train} times; leave some to learn from"
             )
         return n_train - self.n_ahead
 
     def _regressors(self, table: TextTable) -> list[str]:
-        """Names of the columns x: null is every column that has no other use."""
+        """Names of the columns x; null selects every column without another use."""
         used = {*self.columns, *self.inputs, *(self.truth or []), self.date}
         return (
             [name for name in table.names if name not in used]
@@ -191,13 +190,13 @@ class CsvSeries(OwnFile[Sequence]):
         )
 
     def _calendar(self, table: TextTable) -> Calendar:
-        """Raises ConfigMismatchError: dates that make no series."""
+        """The calendar of the file.  Raises ConfigMismatchError for invalid dates."""
         if self.date is None:
             return Calendar(("",) * table.n_rows, list(range(table.n_rows)))
         texts = table.column(self.date, "date")
         if None in texts:
             raise ConfigMismatchError(
-                f"{table.where(texts.index(None))}: {self.date} is missing; give every line a date"
+                f"{table.where(texts.index(None))}: {self.date} is missing; every line needs a date"
             )
         dates = [str(text) for text in texts]
         return calendar(dates, table.lines, str(table.file), self.date, self.gaps, self.date_format)
@@ -207,7 +206,7 @@ class CsvSeries(OwnFile[Sequence]):
     ) -> None:
         """Check the regressors or inputs [T, …] of y.
 
-        Each must vary where y is seen and be known after that; inputs must be known everywhere.
+        Each must vary where y is observed and be known afterwards; inputs must be known everywhere.
 
         Raises:
             ConfigMismatchError: a column violates this.
@@ -218,12 +217,12 @@ class CsvSeries(OwnFile[Sequence]):
             if len(observed_values) == 0 or bool((observed_values == observed_values[0]).all()):
                 constant = "missing" if len(observed_values) == 0 else f"{observed_values[0]:g}"
                 raise ConfigMismatchError(
-                    f"dataset.{key}={name}: always {constant} over the {seen} times that are seen; leave it out"
+                    f"dataset.{key}={name}: always {constant} at the {seen} observed times; leave it out"
                 )
             must = column if key == "inputs" else column[seen:]
             if len(gone := must.isnan().nonzero().flatten()):
                 first = where[int(gone[0]) + len(column) - len(must)]
-                why = "nothing spent is 0" if key == "inputs" else "a forecast asks for it"
+                why = "write 0 for no spending" if key == "inputs" else "a forecast needs it"
                 raise ConfigMismatchError(
                     f"{file}, {first}: {name} of dataset.{key} is missing; {why}"
                 )
@@ -232,8 +231,8 @@ class CsvSeries(OwnFile[Sequence]):
         """Columns by name [T, …], NaN where missing.
 
         Raises:
-            ConfigMismatchError: a column is not there or named twice, a cell is no number, or
-                numbers are so large or small that their squares are none, or 0.
+            ConfigMismatchError: a column is missing or named twice, a cell is not a number, or
+                squares of numbers overflow or underflow.
         """
         if twice := [name for name in names if names.count(name) > 1]:
             raise ConfigMismatchError(f"dataset.{key}: names {twice[0]} twice; leave one out")

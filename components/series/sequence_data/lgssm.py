@@ -1,4 +1,4 @@
-"""A simulated linear Gaussian series, of any matrices."""
+"""A simulated linear Gaussian series with arbitrary matrices."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class LgssmSeries(SimulatedSeries):
     [R, T, dy].
 
     Raises:
-        ValueError: a matrix does not match the size of the others, or a covariance is not
-            one; the message names the key.
+        ValueError: a matrix does not match the size of the others, or a covariance is invalid; the
+            message names the key.
 
     Source: Särkkä (2013), section 4.3; Boustati (2021), section 2.6.
     """

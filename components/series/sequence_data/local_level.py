@@ -19,8 +19,8 @@ class LocalLevelSeries(SimulatedSeries):
     """Series of the local-level model, simulated.
 
     μ_0 ~ N(m, p²), μ_t = μ_{t−1} + N(0, s_η²), y_t = μ_t + N(0, s_ε²); each observation is missing
-    (NaN) with a probability of its own.  Each of the R replicates has its own level [R, T, 1] and
-    its own observations [R, T, 1].
+    (NaN) independently with a given probability.  Each of the R replicates has its own level [R, T,
+    1] and its own observations [R, T, 1].
 
     Source: Gallego (2021), section 1.2.2; Durbin and Koopman (2012), chapter 2."""
 

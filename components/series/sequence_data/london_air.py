@@ -33,25 +33,24 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
 
     y_t of T = ``hours`` consecutive hours, NaN where it is missing; the truth of the signal
     E[y_t | x_t] is the median over the sensors that report at hour t, a simple
-    approximation visible only to scores.  No preprocessing.  All R replicates see the same
-    observations [R, T, 1]: they are runs of one method with other random numbers.
+    approximation visible only to scores.  The data are not preprocessed.  All R replicates have the
+    same observations [R, T, 1]: they are runs of one method with different random numbers.
 
-    Where ``sensor`` and ``start`` are not given, ``pick`` chooses among the contaminated
-    windows, the first having the most outlying hours: windows on a grid of T hours in which
-    at least five sensors report at every hour, the median of the network is at most
-    ``max_level`` throughout and less than ``max_missing`` of the sensor is missing; an hour
-    is outlying where the sensor is more than ``threshold`` robust standard deviations
-    (1.4826 times the median of |y − median| over all its hours) from the network's median;
-    at most one window a sensor.  The rule does not use the results of any filter, but its
-    form was fixed after some had been seen (see the YAML).
+    Without ``sensor`` and ``start``, ``pick`` chooses among the contaminated windows, ordered by
+    decreasing number of outlying hours: windows on a grid of T hours in which at least five sensors
+    report at every hour, the median of the network is at most ``max_level`` throughout and less
+    than ``max_missing`` of the sensor is missing; an hour is outlying if the sensor is more than
+    ``threshold`` robust standard deviations (1.4826 times the median of |y − median| over all its
+    hours) from the network's median; at most one window per sensor.  The rule does not use the
+    results of any filter, but its form was fixed after some results were known (see the YAML).
 
-    Where the file is unavailable a simulated network takes its place, named
+    If the file is unavailable, a simulated network replaces it, named
     ``london_air-sim``, with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
 
     Raises:
-        DataUnavailableError: the file cannot be had and ``offline`` is error.
-        DamagedFileError: the checksum of the file does not fit.
-        ConfigMismatchError: a sensor or an hour is not there.
+        DataUnavailableError: the file is unavailable and ``offline`` is error.
+        DamagedFileError: the file does not match its checksum.
+        ConfigMismatchError: a sensor or an hour is not in the data.
 
     Source: Boustati (2021), section 6.5.4 and appendix D.3.6; londonair.org.uk.
     """
@@ -73,7 +72,7 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
     @model_validator(mode="after")
     def _check_window_keys(self) -> LondonAir:
         if (self.sensor is None) != (self.start is None):
-            raise ValueError("give both sensor and start, or neither: pick chooses a window then")
+            raise ValueError("set both sensor and start, or neither, for a window chosen by pick")
         return self
 
     def file(self) -> str:
@@ -117,7 +116,7 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
         """Window of hours that the keys select.
 
         Raises:
-            ConfigMismatchError: there is no such window.
+            ConfigMismatchError: no window matches the keys.
         """
         if self.sensor is None or self.start is None:
             windows = network.contaminated_windows(
@@ -125,8 +124,8 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
             )
             if self.pick >= len(windows):
                 raise ConfigMismatchError(
-                    f"dataset.pick={self.pick}: the rule finds {len(windows)} windows; choose a smaller one, or raise "
-                    "dataset.max_level"
+                    f"dataset.pick={self.pick}: the rule finds only {len(windows)} windows; lower "
+                    "it, or raise dataset.max_level"
                 )
             return windows[self.pick]
         sensor = network.column(self.sensor)
@@ -134,8 +133,8 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
         last = len(network.values) - self.hours
         if not 0 <= start <= last:
             raise ConfigMismatchError(
-                f"dataset.start={self.start}: {self.hours} hours from there are not in the data; the first of them can be "
-                f"{network.first} to {network.first + last}"
+                f"dataset.start={self.start}: the data end within {self.hours} hours from there; "
+                f"the start can be {network.first} to {network.first + last}"
             )
         rows = slice(start, start + self.hours)
         outlying = int((network.deviations[rows, sensor] > self.threshold).sum())

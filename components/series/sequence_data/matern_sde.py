@@ -1,4 +1,4 @@
-"""A simulated Gaussian process in time with a Matérn kernel, seen through noise at regular
+"""A simulated Gaussian process in time with a Matérn kernel, observed with noise at regular
 steps."""
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class MaternSeries(SimulatedSeries):
 
     In the form of a stochastic differential equation, x_t = (f, f', …)(t Δτ) has ν + 1/2
     coordinates: x_0 ~ N(0, P∞), x_t = A x_{t−1} + N(0, Q), y_t = f(t Δτ) + N(0, σ²); each
-    observation is missing (NaN) with the same probability, independently.  The process f
-    [1, T, 1], the only truth to be estimated, is the same for all R replicates; each
-    replicate has its own observations y [R, T, 1].
+    observation is missing (NaN) with the same probability, independently.  The process f [1, T, 1],
+    the only known truth, is the same for all R replicates; each replicate has its own observations
+    y [R, T, 1].
 
     Raises:
         NumericalError: Q has no Cholesky factor.

@@ -27,7 +27,7 @@ ObservationSource = Literal["own", "first"]
 
 
 class SimulatedSeries(Dataset[Sequence]):
-    """Series of ``n_steps`` simulated times, R replicates of it in one tensor."""
+    """Simulated series of ``n_steps`` times, with R replicates in one tensor."""
 
     kind = "sequence"
     vectorised = True
@@ -43,14 +43,15 @@ class SimulatedSeries(Dataset[Sequence]):
         missing: float = 0.0,
         **facts: Any,
     ) -> Sequence:
-        """The sequence of states x and E[y | x], [T, …] where replicates share them, or [R, T, …].
+        """Build the sequence from states x and E[y | x], [T, …] if replicates share them, or [R, T,
+        …].
 
-        All is simulated in float64 on the CPU, states first: neither dtype, device nor the number of
-        replicates changes the path.
+        Everything is simulated in float64 on the CPU, states first, so that neither dtype, device
+        nor the number of replicates changes the path.
 
         Args:
-            disturb: observations of each replicate from standard normal noise [R, T, dy].
-            missing: probability of an observation to be missing, independent of all others.
+            disturb: maps standard normal noise [R, T, dy] to observations of each replicate.
+            missing: probability that an observation is missing, independently of the others.
             facts: other fields of the sequence.
         """
 
@@ -73,13 +74,14 @@ class SimulatedSeries(Dataset[Sequence]):
 
 
 def place_system(system: D, setting: Setting) -> D:
-    """A system, a dataclass, with its tensors on the device and in the type of the run."""
+    """Convert the tensors of a system (a dataclass) to the device and dtype of the run."""
     tensors = {k: setting.place(v) for k, v in vars(system).items() if isinstance(v, Tensor)}
     return replace(system, **tensors)
 
 
 class RealisedDataset(SimulatedSeries):
-    """Keys of the protocol: source of the states, observations per replicate, and scoring."""
+    """Dataset with the keys of the protocol: source of the states, observations per replicate, and
+    scoring."""
 
     traits = {"several_numbers"}
     realisation: Literal["simulated", "released"]
@@ -93,17 +95,17 @@ class RealisedDataset(SimulatedSeries):
     @model_validator(mode="after")
     def _check_realisation(self) -> RealisedDataset:
         if self.states == "own" and self.realisation == "released":
-            raise ValueError("states: own are states of realisation: simulated")
+            raise ValueError("states: own requires realisation: simulated")
         for key, value in (("observed", self.observed), ("scored_on", self.scored_on)):
             if value == "first" and self.realisation == "simulated":
-                raise ValueError(f"{key}: first is a sequence of realisation: released")
+                raise ValueError(f"{key}: first requires realisation: released")
         return self
 
     def cut(self, released: ReleasedSequences, n_steps: int) -> ReleasedSequences:
-        """Its first n times.
+        """The first ``n_steps`` times of the released realisation.
 
         Raises:
-            ConfigMismatchError: it has not as many.
+            ConfigMismatchError: the realisation is shorter.
         """
         if n_steps > (most := len(released.states)):
             raise ConfigMismatchError(
@@ -114,7 +116,7 @@ class RealisedDataset(SimulatedSeries):
     def apply_observation_keys(
         self, sequence: Sequence, released: ReleasedSequences | None
     ) -> Sequence:
-        """A sequence with the observations and scoring that ``observed`` and the scoring keys set.
+        """Apply ``observed`` and the scoring keys to a sequence.
 
         The replicates of ``sequence`` have their own observations.
         """
@@ -130,7 +132,7 @@ class RealisedDataset(SimulatedSeries):
         return replace(
             sequence,
             observations=first.expand(every).clone(),
-            # never drawn where it was replaced
+            # replaced observations are never drawn
             clean=None if clean is None else clean.expand(every).clone(),
             scoring=scoring,
         )

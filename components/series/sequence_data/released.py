@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from components.series.sequence import LinearGaussianSystem
 
 WIENER_TIMES = 1000
-TAN_TIMES = 2001  # how many there are
+TAN_TIMES = 2001  # length of the released sequence
 WIENER_SEED = 1400
 TAN_SEED = 1992
 OUTLIER_SD = 100.0  # of the Wiener model
@@ -33,11 +33,10 @@ class ReleasedSequences:
 
 
 def wiener_velocity(system: LinearGaussianSystem, rate: float) -> ReleasedSequences:
-    """x at 1,000 times, the first of them x_0 + N(0, I) and its observation clean; N(0, 100² I) is
-    added to others at a rate.
+    """x at 1,000 times, the first one x_0 + N(0, I) with a clean observation; N(0, 100² I) is added
+    to other observations at a rate.
 
-    States depend on the rate: whether a Gaussian outlier was drawn shifts all that is drawn after
-    it."""
+    The states depend on the rate, because each outlier consumes random numbers."""
     random = np.random.RandomState(WIENER_SEED)
     A, H, factor = (m.numpy() for m in (system.A, system.H, torch.linalg.cholesky(system.Q)))
     x = system.m0.numpy()[:, None] + random.randn(4, 1)
@@ -66,7 +65,7 @@ def tan(
     observe: Callable[[Tensor], Tensor],
     rate: float,
 ) -> ReleasedSequences:
-    """x at 2,001 times, the first of them x_0 itself; at a rate, noise is one draw of t_1 for both
+    """x at 2,001 times, with x_0 itself first; at a rate, the noise is one draw of t_1 for both
     dimensions.
 
     States are the same at every rate."""

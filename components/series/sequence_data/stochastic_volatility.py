@@ -1,4 +1,4 @@
-"""Simulated returns with a hidden, changing volatility."""
+"""Simulated returns with hidden stochastic volatility."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flight over known terrain, seen through its height above ground and its distance from the point
+"""A flight over known terrain, observed by its height above ground and its distance from the point
 of take-off."""
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Flight(TerrainAided):
 
 @register("dataset", "tan")
 class TerrainAidedNavigation(RealisedDataset):
-    """Terrain-aided navigation, simulated: an aircraft over an elevation map that is known.
+    """Simulated terrain-aided navigation: an aircraft over a known elevation map.
 
     x_t = A x_{t−1} + N(0, Q), y_t = h(x_t) + N(0, s² I), h(x) = (z − DEM(x, y), distance from the
     point of take-off).  The states are simulated from x_0, [1, T, 6] for all R replicates or, with
-    ``states: own``, [R, T, 6]; each replicate has its own observations [R, T, 2].  ``realisation: released`` takes
-    the states, and a first sequence of corrupted observations, of the code published with the
-    thesis, where x_0 itself is observed first.  Raises ConfigMismatchError when it has not as many
-    times.
+    ``states: own``, [R, T, 6]; each replicate has its own observations [R, T, 2].  ``realisation:
+    released`` takes the states, and a first sequence of corrupted observations, from the code
+    published with the thesis, in which x_0 itself is observed first.  Raises ConfigMismatchError if
+    the released realisation is shorter.
 
     Source: Boustati (2021), section 6.5.2 and appendix D.3.4."""
 
@@ -66,7 +66,7 @@ class TerrainAidedNavigation(RealisedDataset):
     dem: ElevationMapVersion
 
     def flight(self) -> Flight:
-        """All of it in float64."""
+        """The system in float64."""
         x0, motion, prior = (
             torch.tensor(v, dtype=torch.float64) for v in (self.x0, self.motion_sd, self.prior_sd)
         )

@@ -27,13 +27,13 @@ class WienerVelocity(RealisedDataset):
     """Wiener velocity model: positions and velocities in the plane, with positions observed.
 
     x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, s² I), x = (position 1, 2, velocity 1, 2),
-    time between observations Δτ.  The states are simulated from x_0; ``states`` says whether
-    all R replicates share one sequence or have their own.  Each replicate has its own
-    observations.  The prior of a filter is
+    time between observations Δτ.  The states are simulated from x_0; ``states`` sets whether all R
+    replicates share one sequence or have their own.  Each replicate has its own observations.  The
+    prior of a filter is
     x_0 ~ N(x_0, p² I), with p = 1 as in the code published with the thesis; D.3.3 prints
-    N(x_0, Q).  Over 1,000 times the choice changes no score beyond its Monte-Carlo error.
-    ``realisation: released`` takes the states, and a first sequence of corrupted
-    observations, from that code.
+    N(x_0, Q).  Over 1,000 times the choice does not change any score beyond its Monte-Carlo error.
+    ``realisation: released`` takes the states, and a first sequence of corrupted observations, from
+    that code.
 
     Raises:
         NumericalError: Q is too small to be factorised.

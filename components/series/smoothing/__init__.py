@@ -1,1 +1,1 @@
-"""Smoothers of hidden states, by Gaussians and by particles."""
+"""Gaussian and particle smoothers of hidden states."""

@@ -10,16 +10,16 @@ from components.series.smoothing.rauch_tung_striebel import GaussianSmoother
 
 @register("inference", "extended_rts_smoother")
 class ExtendedRTSSmoother(GaussianSmoother[AdditiveGaussian], ExtendedKalman):
-    """Extended Rauch-Tung-Striebel smoother: a Gaussian for each time given all observations, the
-    model linearised.
+    """Extended Rauch-Tung-Striebel smoother: a Gaussian for each time given all observations, with
+    the model linearised.
 
-    The extended Kalman filter, a time a step; then, from the last time seen to the first, with F =
-    ∂f_{t+1}(m_t)/∂x,
+    The extended Kalman filter, one time per step; then, from the last observed time to the first,
+    with F = ∂f_{t+1}(m_t)/∂x,
 
         P⁻ = F P_t Fᵀ + Q,  G = P_t Fᵀ (P⁻)⁻¹,  m^s_t = m_t + G(m^s_{t+1} − f_{t+1}(m_t)),  P^s_t = P_t + G(P^s_{t+1} − P⁻)Gᵀ
 
-    Means are [R, dx], covariances [R, dx, dx].  On a linear model it is the Rauch-Tung-Striebel
-    smoother.  Raises NumericalError when S or P⁻ cannot be factorised.
+    Means are [R, dx], covariances [R, dx, dx].  For a linear model it is the Rauch-Tung-Striebel
+    smoother.  Raises NumericalError if S or P⁻ cannot be factorised.
 
     Source: Särkkä (2013), algorithm 9.1."""
 

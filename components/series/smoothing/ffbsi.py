@@ -24,9 +24,9 @@ class FFBSi(ParticleSmoother):
 
         b_T ~ w_T,     P(b_t = i | b_{t+1}) ∝ w_t^i f(x_{t+1}^{b_{t+1}} | x_t^i),     x̃_t = x_t^{b_t}
 
-    for R replicates [R, M, dx]; O(K N) a time, K the number of different x̃_{t+1} among the M.
-    This is what the thesis calls FFBS.  With the weights of a β-filter it draws from the
-    generalised posterior.  Raises NumericalError where no particle leads to another.
+    for R replicates [R, M, dx]; O(K N) per time, K the number of distinct x̃_{t+1} among the M.
+    The thesis calls this FFBS.  With the weights of a β-filter it draws from the generalised
+    posterior.  Raises NumericalError if no earlier particle can move to a later one.
 
     Source: Godsill, Doucet and West (2004), algorithm 1; Boustati (2021), section 6.5.4."""
 
@@ -47,8 +47,8 @@ class FFBSi(ParticleSmoother):
             log_w[-1].exp().unsqueeze(1), torch.zeros(r, m).to(x.device).long(), uniforms()
         )
         yield FilteredParticles(len(x), _rows(x[-1], indices), None)
-        for t in range(len(x) - 1, 0, -1):  # x[t − 1] is the cloud of time t
-            # one row of the kernel serves all particles there
+        for t in range(len(x) - 1, 0, -1):  # x[t − 1] are the particles of time t
+            # all equal particles share one row of the kernel
             different, place = distinct(indices, x.shape[2])
             u = uniforms()
             indices = torch.zeros_like(indices)
@@ -66,5 +66,5 @@ class FFBSi(ParticleSmoother):
 
 
 def _rows(x: Tensor, chosen: Tensor) -> Tensor:
-    """Particles by their numbers; [R, N, dx], [R, M] -> [R, M, dx]."""
+    """Particles by index; [R, N, dx], [R, M] -> [R, M, dx]."""
     return x.gather(1, chosen.unsqueeze(2).expand(-1, -1, x.shape[2]))

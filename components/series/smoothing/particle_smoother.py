@@ -1,4 +1,4 @@
-"""Shared parts of all particle smoothers: forward filter, its record, backward summaries."""
+"""Shared code of particle smoothers: forward filter, its particles, backward summaries."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ from components.series.sequence import Sequence
 
 @dataclass(kw_only=True)
 class ForwardParticles:
-    """A particle filter on its way, and the weighted particles that it had at every time before it
-    resampled."""
+    """A running particle filter, with its weighted particles at every time before resampling."""
 
     filter: FilterState[TransitionDensity]
-    seed: int  # of the backward pass, which each call of the posterior repeats from it
+    seed: int  # of the backward pass, so that each call of the posterior repeats it
     start: Tensor  # particles of time 0, equally weighted [R, N, dx]
     x: Trace = field(default_factory=Trace)  # rows [R, N, dx]
     log_w: Trace = field(default_factory=Trace)  # normalised, rows [R, N]
@@ -48,7 +47,7 @@ class FilteredParticles(NamedTuple):
 
     t: int  # 1 … T
     x: Tensor  # [R, M, dx]
-    w: Tensor | None  # normalised [R, M]; None: all the same
+    w: Tensor | None  # normalised [R, M]; None: equal
 
 
 class ParticleSmoother(
@@ -60,7 +59,7 @@ class ParticleSmoother(
     that the result is always the same.
 
     Raises:
-        NumericalError: no particle leads to another.
+        NumericalError: no earlier particle can move to a later one.
     """
 
     requires = Requirements(
@@ -84,7 +83,7 @@ class ParticleSmoother(
     ) -> tuple[ForwardParticles, Info]:
         now: FilterState[TransitionDensity]
         now, info = self.filter.step(state.filter, batch, rng)
-        assert now.weighted is not None  # a filter has its state after a step
+        assert now.weighted is not None  # set after a step of the filter
         state.filter = now
         state.smoothed = None
         state.x.append(now.weighted.x)
@@ -106,16 +105,16 @@ class ParticleSmoother(
     def backwards(
         self, state: ForwardParticles, generator: torch.Generator
     ) -> Iterator[FilteredParticles]:
-        """Particles of the smoothing distribution at each time, in any order of times."""
+        """Particles of the smoothing distribution for each time, in any order of times."""
 
 
 def _summarise(
     model: TransitionDensity, clouds: Iterator[FilteredParticles], generator: torch.Generator
 ) -> SmoothedSeries:
-    """Means and variances of the weighted particles, quantiles of as many drawn from them, as the
-    filters have them.
+    """Means and variances of weighted particles, and quantiles of resampled ones, as in the
+    filters.
 
-    Raises NumericalError where a weight is not a number."""
+    Raises NumericalError if a weight is NaN."""
     noise = factor(model.Sigma, "Σ") if isinstance(model, GaussianNoise) else None
     rows_by_time: dict[int, dict[str, Tensor]] = {}
     for t, x, w in clouds:
@@ -126,7 +125,7 @@ def _summarise(
         else:
             if not torch.isfinite(w.sum()):
                 raise NumericalError(
-                    f"smoothing weights not a number at t = {t}", "raise inference.filter.particles"
+                    f"smoothing weights are NaN at t = {t}", "raise inference.filter.particles"
                 )
             mean = w.unsqueeze(1) @ x
             variance = (w.unsqueeze(1) @ (x - mean).square()).squeeze(1)

@@ -1,4 +1,4 @@
-"""The way back of Gaussian smoothers, from what a Gaussian filter left behind.
+"""Backward pass of Gaussian smoothers, from the moments of a Gaussian filter.
 
 Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2 and algorithm 9.1."""
 
@@ -31,13 +31,13 @@ M = TypeVar("M", bound=AdditiveGaussian | LinearGaussian)
 
 @dataclass(kw_only=True)
 class Forward(Gaussians[M]):
-    """A Gaussian filter on its way, and the covariances that it had."""
+    """A running Gaussian filter, with its covariances at every time."""
 
     covariances: Trace = field(default_factory=Trace)  # rows [dx, dx] or [R, dx, dx]
 
 
 class GaussianSmoother(GaussianFilter[M], Generic[M]):
-    """Smoother that runs back over the Gaussians of the filter that a subclass adds."""
+    """Smoother with a backward pass over the Gaussians of the subclass's filter."""
 
     def init(self, model: M, problem: Sequence, rng: Rng) -> Forward[M]:
         return Forward(**vars(super().init(model, problem, rng)))
@@ -54,8 +54,8 @@ class GaussianSmoother(GaussianFilter[M], Generic[M]):
 
 
 def smooth_series(state: Forward[M]) -> SmoothedSeries:
-    """p(x_t | y_1:T) for the T times so far, found anew from the filter's moments: the same bits
-    whenever it is asked."""
+    """p(x_t | y_1:T) for the T times so far, recomputed from the filter's moments, bit for bit
+    reproducible."""
     filtered = state.filtered.current_posterior()
     model = state.model
     like = state.m
@@ -89,10 +89,10 @@ def _signal(model: LinearGaussian, mean: Tensor, covariances: Tensor) -> Signal:
 def backwards(
     m: Tensor, P: Tensor, ahead: list[tuple[Tensor, Tensor]], Q: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Smoothed m [T, R, dx] and P [T, (R,) dx, dx] from the filtered ones, f(m) and its Jacobian A
-    at each but the last.
+    """Smoothed m [T, R, dx] and P [T, (R,) dx, dx] from the filtered ones, and f(m) and its
+    Jacobian A at all times but the last.
 
-    G = P Aᵀ (A P Aᵀ + Q)⁻¹, m^s = m + G(m^s' − f(m)), and of P^s = P + G(P^s' − P⁻)Gᵀ the form that
+    G = P Aᵀ (A P Aᵀ + Q)⁻¹, m^s = m + G(m^s' − f(m)), and P^s = P + G(P^s' − P⁻)Gᵀ in the form that
     stays positive definite, (I − GA) P (I − GA)ᵀ + G(P^s' + Q)Gᵀ.
 
     Raises:
@@ -102,7 +102,7 @@ def backwards(
         return m, P
     moved = torch.stack([f for f, _ in ahead])
     A = torch.stack([jacobian for _, jacobian in ahead])
-    # one Jacobian for replicates with different covariances
+    # a shared Jacobian for replicates with different covariances
     A = A.unsqueeze(1) if A.dim() < P.dim() else A
     before = P[:-1]
     AP = A @ before

@@ -13,13 +13,13 @@ class RTSSmoother(GaussianSmoother[LinearGaussian], Kalman):
     """Rauch-Tung-Striebel smoother: the exact smoothing distributions of a linear Gaussian
     state-space model.
 
-    The Kalman filter, a time a step; then, from the last time seen to the first,
+    The Kalman filter, one time per step; then, from the last observed time to the first,
 
         m⁻ = A m_t, P⁻ = A P_t Aᵀ + Q,  G = P_t Aᵀ (P⁻)⁻¹,  m^s_t = m_t + G(m^s_{t+1} − m⁻),  P^s_t = P_t + G(P^s_{t+1} − P⁻)Gᵀ
 
-    Means are [R, dx], covariances [dx, dx], or [R, dx, dx] where replicates miss different
-    observations.  What it hands back is given all observations so far.  Raises NumericalError when
-    S or P⁻ cannot be factorised.
+    Means are [R, dx], covariances [dx, dx], or [R, dx, dx] if replicates miss different
+    observations.  Results are conditioned on all observations so far.  Raises NumericalError if S
+    or P⁻ cannot be factorised.
 
     Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2."""
 

@@ -24,12 +24,12 @@ from components.series.sequence import Sequence
 
 @dataclass(kw_only=True)
 class Sweeps:
-    """C chains for each of R replicates: where they are, and what they have kept."""
+    """C chains for each of R replicates: their positions and stored draws."""
 
     model: SeriesConditionals = rebuilt()
     times: int  # T
-    begun: Tensor  # parameters where the chains began [R, C, P]
-    theta: Tensor  # and current parameters [R, C, P]
+    begun: Tensor  # initial parameters of the chains [R, C, P]
+    theta: Tensor  # current parameters [R, C, P]
     t: int = 0  # sweeps done
     kept: Trace = field(default_factory=Trace)  # rows of parameters [R, C, P], on the CPU
     kept_states: Trace = field(default_factory=Trace)  # rows of x_1 … x_T [R, C, T, dx], on the CPU
@@ -42,8 +42,7 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
         x_0:T ~ p(x_0:T | θ, y_1:T),   then   θ ~ p(θ | x_0:T, y_1:T),   one sweep a step
 
     θ [R, C, P], states [R, C, T + 1, dx]; the model provides the conditionals.  After
-    ``burn_in`` sweeps every ``thinning``-th sweep is kept, which takes R·C·(T·dx + P)
-    numbers.
+    ``burn_in`` sweeps every ``thinning``-th sweep is stored, with R·C·(T·dx + P) numbers.
 
     Raises:
         NumericalError: a conditional draws a value that is not finite.
@@ -73,7 +72,7 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
         theta = state.model.draw_parameters(batch, states, state.theta, rng.noise)
         if not torch.isfinite(theta.sum() + states.sum()):
             raise NumericalError(
-                "a conditional drew what is not finite", "change the priors of the model"
+                "a conditional drew a value that is not finite", "change the priors of the model"
             )
         t = state.t + 1
         if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:

@@ -18,7 +18,7 @@ from components.contracts.capabilities import AdditiveGaussian, TransitionDensit
 from components.errors import NumericalError
 from components.series.models.linear_gaussian_ssm import factor
 
-BLOCK = 1 << 20  # pairs held in memory together: 4 MB in float32, which fits in a cache
+BLOCK = 1 << 20  # pairs in memory at a time: 4 MB in float32, which fits in cache
 
 
 class Pairs(NamedTuple):
@@ -34,11 +34,11 @@ class Pairs(NamedTuple):
 def backward_kernel(block: Pairs, t: int) -> Tensor:
     """w_n f_t(x'_k | x_n) / Σ_l w_l f_t(x'_k | x_l), written over the block's logits; [r, k, N].
 
-    Raises NumericalError where nothing leads to x'_k."""
+    Raises NumericalError if no x_l can move to x'_k."""
     kernel = torch.softmax(block.logits, 2, out=block.logits)
     if not torch.isfinite(kernel[:, :, 0]).all():
         raise NumericalError(
-            f"no particle of time {t - 1} leads to one of time {t}",
+            f"no particle of time {t - 1} can move to one of time {t}",
             "raise inference.filter.particles",
         )
     return kernel
@@ -50,9 +50,9 @@ def pairs(
     """log w_n + log f_t(x'_k | x_n) of all pairs; later x' [R, K, dx] of time t, earlier x [R, N,
     dx] with log w.
 
-    Where x_t = f_t(x_{t−1}) + N(0, L Lᵀ), u = L⁻¹ x' and v = L⁻¹ f_t(x): −½|u − v|² = (u·v − ½|v|²)
-    − ½|u|², one product of matrices.  u and v are centred at the mean of v, without which float32
-    would lose the difference of large squares."""
+    For x_t = f_t(x_{t−1}) + N(0, L Lᵀ), u = L⁻¹ x' and v = L⁻¹ f_t(x): −½|u − v|² = (u·v − ½|v|²) −
+    ½|u|², one matrix product.  u and v are centred at the mean of v, because float32 would lose the
+    difference of large squares."""
     if isinstance(model, AdditiveGaussian) and model.Q.dim() == 2:
         yield from _gaussian(model, later, earlier, log_w, t)
         return

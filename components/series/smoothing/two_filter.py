@@ -34,16 +34,16 @@ PRIOR_DRAWS = 4096  # trajectories of the prior, used for the moments of the art
 
 @dataclass(frozen=True)
 class ArtificialPrior:
-    """γ_t = N(m, C) for one time, and N(m + G(x' − m'), B) for x_t given x_{t+1} = x': moments of
-    prior trajectories."""
+    """γ_t = N(m, C) for one time, and N(m + G(x' − m'), B) for x_t given x_{t+1} = x': from moments
+    of prior trajectories."""
 
     m: Tensor  # [dx]
     L: Tensor  # of C = L Lᵀ [dx, dx]
-    G: Tensor | None  # None: of the last time [dx, dx]
+    G: Tensor | None  # [dx, dx]; None: last time
     L_B: Tensor | None
 
     def log_density(self, x: Tensor) -> Tensor:
-        """log γ_t(x) of x [R, N, dx]; [R, N]."""
+        """log γ_t(x) for x [R, N, dx]; [R, N]."""
         return log_normal(x - self.m, self.L)
 
 
@@ -62,9 +62,9 @@ class TwoFilter(ParticleSmoother):
     the prior's marginals, and q is the conditional of x_t given x_{t+1} implied by them and
     by the prior's covariances between neighbouring times, all from simulated trajectories:
     up to their error this is exact for a linear Gaussian model, for which w̃_t ∝ G_t; for
-    any other model the weights correct them.  G is the filter's own, so that a β-filter
-    gives the generalised posterior.  The particles are resampled backwards at every time,
-    systematically.
+    any other model the weights correct them.  G is the potential of the filter, so that a β-filter
+    gives the generalised posterior.  In the backward pass, particles are resampled systematically
+    at every time.
 
     Raises:
         NumericalError: a weight is NaN, or a moment is not a covariance.
@@ -79,7 +79,7 @@ class TwoFilter(ParticleSmoother):
             value, BootstrapFilter | AuxiliaryFilter | BetaBootstrapFilter | BetaAuxiliaryFilter
         ):
             raise ValueError(
-                f"{value.name} weighs by what the way back does not know; choose bootstrap_filter, auxiliary_filter, "
+                f"{value.name} has weights that the backward pass does not support; use bootstrap_filter, auxiliary_filter, "
                 "beta_bootstrap_filter or beta_auxiliary_filter"
             )
         return value
@@ -125,7 +125,7 @@ class TwoFilter(ParticleSmoother):
                 top = block.logits.amax(2, keepdim=True)
                 total = (
                     block.logits.sub_(top).exp_().sum(2, keepdim=True).log_() + top + block.constant
-                )  # in place: faster
+                )  # in place for speed
                 predicted[block.replicates, block.later] = total.squeeze(2)
             yield FilteredParticles(
                 t, now, torch.softmax(log_b + predicted - prior.log_density(now), 1)
@@ -137,11 +137,11 @@ class TwoFilter(ParticleSmoother):
 def artificial_priors(
     model: TransitionDensity, times: int, generator: torch.Generator
 ) -> list[ArtificialPrior]:
-    """γ_1 … γ_T and the backward proposals, of simulated trajectories of the prior; moments in
+    """γ_1 … γ_T and the backward proposals, from simulated trajectories of the prior; moments in
     float64."""
     x = model.init((1, PRIOR_DRAWS), generator)
     priors: list[ArtificialPrior] = []
-    before: Tensor | None = None  # centred draws of the time before [S, dx]
+    before: Tensor | None = None  # centred draws of the previous time [S, dx]
     for t in range(1, times + 1):
         x = model.transition(x, t, generator)
         draws = x[0].double()

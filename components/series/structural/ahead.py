@@ -19,8 +19,8 @@ def forecast_moments(
 ) -> ForecastMoments:
     """Joint moments of the last H values of y [n], given the values before them.
 
-    With ``kappa`` [C], y_t is also regressed on y_{t−1} − centre. The system includes
-    the known part of this term, among the forecast times only at time T + 1.
+    With ``kappa`` [C], y_t is also regressed on y_{t−1} − centre. The system includes the known
+    part of this term, which among the forecast times exists only at T + 1.
 
         w_h = F_h α_h + o_h + ε_h ~ N(m, Q) jointly,   y_h = w_h + κ (y_{h−1} − c)
         ⇒   y = A (w − κ c 1_{h>1}),   A_hk = κ^{h−k} where k ≤ h
@@ -34,7 +34,7 @@ def forecast_moments(
     P = past_filter.last
     W = torch.diag_embed(system.W)
     GT = system.G.mT
-    crosses: list[Tensor] = []  # of the latest state with w_1 … w_h  # [C, d] each
+    crosses: list[Tensor] = []  # covariances of the latest state with w_1 … w_h  # [C, d] each
     means = []
     rows = []
     for t in range(times, len(y)):

@@ -17,7 +17,7 @@ from components.series.sequence import Sequence
 
 
 class LocalLevelConditionals:
-    """``SeriesConditionals`` of θ = (σ²_ε, σ²_η) and the level μ_0 … μ_T, C chains for each of R
+    """``SeriesConditionals`` of θ = (σ²_ε, σ²_η) and the level μ_0 … μ_T, for C chains of each of R
     replicates."""
 
     parameter_names = ("observation_variance", "level_variance")
@@ -39,7 +39,7 @@ class LocalLevelConditionals:
         )
 
     def draw_states(self, series: Series, theta: Tensor, generator: torch.Generator) -> Tensor:
-        """μ_0 … μ_T ~ p(· | θ, y) by filtering forwards and sampling backwards; θ [R, C, 2] -> [R,
+        """μ_0 … μ_T ~ p(· | θ, y) by forward filtering and backward sampling; θ [R, C, 2] -> [R,
         C, T + 1, 1].
 
         Source: Carter and Kohn (1994); Frühwirth-Schnatter (1994)."""
@@ -50,7 +50,7 @@ class LocalLevelConditionals:
         means = [m]
         variances = [P]
         gone = series.missing
-        for t in range(times):  # forwards: μ_t | y_1:t ~ N(m, P)
+        for t in range(times):  # forward: μ_t | y_1:t ~ N(m, P)
             prior = P + q
             gain = prior / (prior + v)
             observation = y[:, t, None]
@@ -64,7 +64,7 @@ class LocalLevelConditionals:
         z = standard_normal((times + 1, *v.shape), generator, v)
         level = means[-1] + variances[-1].sqrt() * z[-1]
         levels = [level]
-        for t in range(times - 1, -1, -1):  # backwards: μ_t | μ_t+1, y_1:t
+        for t in range(times - 1, -1, -1):  # backward: μ_t | μ_t+1, y_1:t
             back = variances[t] / (variances[t] + q)
             level = torch.lerp(means[t], level, back) + (back * q).sqrt() * z[t]
             levels.append(level)
@@ -92,20 +92,20 @@ class LocalLevelConditionals:
 
 @register("model", "local_level")
 class LocalLevel(Model[Sequence, LocalLevelConditionals]):
-    """Local level: a random walk seen through noise, with inverse-gamma priors on both variances.
+    """Local level: a random walk observed with noise, with inverse-gamma priors on both variances.
 
     μ_0 ~ N(m, p²), μ_t = μ_{t−1} + N(0, σ²_η), y_t = μ_t + N(0, σ²_ε), σ² ~ InvGamma(a, b), density
-    ∝ σ^{−2(a+1)} e^{−b/σ²}. Its conditionals are those that a Gibbs sampler draws: the level by
-    forward filtering and backward sampling, each variance from its inverse-gamma.  Missing
-    observations are left out.  A series [R, T, 1].
+    ∝ σ^{−2(a+1)} e^{−b/σ²}. It provides the conditionals of a Gibbs sampler: the level by forward
+    filtering and backward sampling, each variance from its inverse-gamma.  Missing observations are
+    left out.  The series is [R, T, 1].
 
-    Raises ConfigMismatchError when an observation has several coordinates.
+    Raises ConfigMismatchError for multivariate observations.
 
     Source: Gallego (2021), section 1.2.2; Petris, Petrone and Campagnoli (2009), section 4.4.3."""
 
     requires = Requirements(
         kinds={"sequence"},
-        refused_traits={"several_numbers": "is of one number at a time"},
+        refused_traits={"several_numbers": "supports only univariate series"},
     )
     offers = {"series_conditionals"}
 

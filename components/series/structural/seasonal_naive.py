@@ -26,7 +26,7 @@ from components.series.sequence import Sequence
 class SeasonalWalk:
     """``Forecasts`` of a random walk with a season."""
 
-    variance: Tensor  # s², of the errors [1]
+    variance: Tensor  # variance s² of the errors [1]
     period: int
 
     def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> GaussianMixture:
@@ -35,7 +35,7 @@ class SeasonalWalk:
         mean = carried[-self.period :][h % self.period]
         if bool(mean.isnan().any()):
             raise ConfigMismatchError(
-                f"inference.period={self.period}: a time of the season was never observed; shorten it"
+                f"inference.period={self.period}: one time of the season was never observed; lower the period"
             )
         variance = (1 + h // self.period) * self.variance
         return GaussianMixture(mean.view(1, -1, 1), variance.view(1, -1, 1))
@@ -48,16 +48,16 @@ class SeasonalWalk:
 
 @register("inference", "seasonal_naive")
 class SeasonalNaive(Inference[Any, Sequence, Series, SeasonalWalk]):
-    """Seasonal naive forecast: each time as it was a season before.
+    """Seasonal naive forecast: each time repeats the value of the previous season.
 
         y_{T+h} ~ N(y_{T+h−mk}, k s²),   k = ⌈h/m⌉,   s² = mean (y_t − y_{t−m})²
 
-    m is ``period``; 1 is the random walk.  A missing value stands for the one a season
-    before.  No model is read.
+    m is ``period``; 1 is the random walk.  A missing value is replaced from the previous season.
+    No model is used.
 
     Raises:
-        ConfigMismatchError: the series has not two seasons to compare, repeats itself
-            exactly, or holds several numbers.
+        ConfigMismatchError: the series is shorter than two seasons, repeats itself exactly, or is
+            multivariate.
 
     Source: Hyndman and Athanasopoulos (2021), section 5.2.
     """
@@ -68,7 +68,7 @@ class SeasonalNaive(Inference[Any, Sequence, Series, SeasonalWalk]):
         capabilities=frozenset(),
         refused_traits={
             "class_series": "forecasts numbers",
-            "several_numbers": "forecasts one number",
+            "several_numbers": "supports only univariate series",
         },
     )
     provides = {"forecasts"}
@@ -88,16 +88,16 @@ class SeasonalNaive(Inference[Any, Sequence, Series, SeasonalWalk]):
         """State of the series.
 
         Raises:
-            ConfigMismatchError: no errors are known.
+            ConfigMismatchError: the errors cannot be estimated.
         """
         errors = seasonal_errors(series.y[0, :, 0], self.period)
         if not len(errors):
             raise ConfigMismatchError(
-                f"inference.period={self.period}: the series has no two values a season apart; shorten it"
+                f"inference.period={self.period}: the series has no two values a season apart; lower the period"
             )
         if not bool(errors.any()):
             raise ConfigMismatchError(
-                f"inference.period={self.period}: the series repeats itself exactly; no error is known"
+                f"inference.period={self.period}: the series repeats itself exactly, so its error is 0"
             )
         count(forwards=len(errors))
         return SeasonalWalk(errors.square().mean().view(1), self.period)

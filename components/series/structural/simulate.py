@@ -1,4 +1,4 @@
-"""θ from the prior of a structural series, and observations given θ."""
+"""Simulation of θ from the prior of a structural series, and of observations given θ."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def draw_theta(structure: Structure, generator: torch.Generator) -> Tensor:
 def _draw_sigma(scale: Scale, generator: torch.Generator) -> Tensor:
     """σ [1] with 1/σ² ~ Gamma(df/2, df guess²/2), given σ ≤ upper."""
     shape = scale.df / 2
-    with np.errstate(over="ignore"):  # of a hash
+    with np.errstate(over="ignore"):  # in the hash
         variance = variance_from_gamma(
             float(_gamma(shape, generator)), shape, shape * scale.guess**2, scale.upper
         )
@@ -49,7 +49,7 @@ def _draw_sigma(scale: Scale, generator: torch.Generator) -> Tensor:
 
 
 def _draw_phi(moves: Dynamics, generator: torch.Generator) -> Tensor:
-    """φ [k] by rejection from where the prior has no mass."""
+    """φ [k] by rejection of values outside the support of the prior."""
     while True:
         if moves.sd == torch.inf:
             low, high = moves.within or (-float(moves.count), float(moves.count))
@@ -62,7 +62,7 @@ def _draw_phi(moves: Dynamics, generator: torch.Generator) -> Tensor:
 
 
 def is_allowed(moves: Dynamics, phi: np.ndarray) -> bool:
-    """True if φ [k] lies where the prior has mass."""
+    """True if φ [k] lies in the support of the prior."""
     if moves.within is None:
         return is_stationary(phi.copy(), np.empty(len(phi)))
     return bool(((phi > moves.within[0]) & (phi < moves.within[1])).all())
@@ -85,14 +85,16 @@ def simulate_series(
 ) -> Forecasting:
     """A problem with observations and future drawn given θ [1, P].
 
-    Covariates and missing times are those of ``problem``.
+    Covariates and missing times are taken from ``problem``.
 
     Raises:
-        ConfigMismatchError: its future has no time.
+        ConfigMismatchError: the problem has no future.
     """
     ahead = problem.future.shape[1]
     if ahead == 0:
-        raise ConfigMismatchError(f"dataset={problem.name}: has no future to rank forecasts of")
+        raise ConfigMismatchError(
+            f"dataset={problem.name}: has no future times for the ranks of forecasts"
+        )
     structure = model.structure
     design = model.design(problem.series, ahead)
     system = model.system(theta, design)

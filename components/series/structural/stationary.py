@@ -1,4 +1,4 @@
-"""Autoregressions that are stationary, by their partial autocorrelations."""
+"""Stationary autoregressions, by their partial autocorrelations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from torch import Tensor
 
 
 def partial_to_coefficients(partial: Tensor) -> Tensor:
-    """Coefficients φ [C, p] of partial autocorrelations r [C, p], each within (−1, 1): φ_k^(k) =
-    r_k, and below it
+    """Coefficients φ [C, p] from partial autocorrelations r [C, p] in (−1, 1): φ_k^(k) = r_k, and
+    for j < k
 
         φ_j^(k) = φ_j^(k−1) − r_k φ_{k−j}^(k−1)
 
@@ -20,8 +20,7 @@ def partial_to_coefficients(partial: Tensor) -> Tensor:
 
 
 def coefficients_to_partial(phi: Tensor) -> Tensor:
-    """The inverse: r [C, p] of φ [C, p]; outside (−1, 1), or not a number, where φ is not
-    stationary.
+    """The inverse: r [C, p] from φ [C, p]; outside (−1, 1), or NaN, if φ is not stationary.
 
     Source: Monahan (1984)."""
     out = []

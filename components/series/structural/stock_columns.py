@@ -1,4 +1,4 @@
-"""Stocks that flow in and fade: goodwill, adstock."""
+"""Stocks with inflows and decay: goodwill, adstock."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from components.series.structural.compiled import stocks as compiled
 
 
 def accumulate_stock(flow: Tensor, kept: Tensor, limits: Tensor) -> Tensor:
-    """s_1 = 0, s_{t+1} = (φ − κ u_t) s_t + u_t of flows u [n, k], φ [C, k] and κ [k]; [C, n, k].
+    """s_1 = 0, s_{t+1} = (φ − κ u_t) s_t + u_t for flows u [n, k], φ [C, k] and κ [k]; [C, n, k].
 
-    Where all κ are 0 windows that double: Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}.
+    If all κ are 0, by windows of doubling length: Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w
+    Σ_{j<w} φ^j u_{t−w−j}.
 
     Source: Gallego (2021), eq. (1.4); Vidale and Wolfe (1957), eq. (1) (κ)."""
     if loops.is_on_cpu(kept) and not kept.requires_grad:
@@ -37,8 +38,8 @@ def accumulate_stock(flow: Tensor, kept: Tensor, limits: Tensor) -> Tensor:
 
 
 def stocks(X: Tensor, fades: Tensor, limits: Tensor, phi: Tensor) -> Tensor:
-    """Columns [n, p] with those that are stocks grown, each by the φ [C, Q] that it fades with; [C,
-    n, p]."""
+    """Columns [n, p] with the stocks among them accumulated, each with its decay φ [C, Q]; [C, n,
+    p]."""
     fading = fades >= 0
     out = X.expand(len(phi), -1, -1)
     if not bool(fading.any()):

@@ -34,7 +34,7 @@ Law = Literal["gaussian", "student_t"]
 
 
 class SumOfBlocks:
-    """``StructuralSeries``: blocks, and the observations' noise, of one series."""
+    """``StructuralSeries``: the blocks and the observation noise of one series."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class SumOfBlocks:
         self.structure: Structure = side_by_side(self.terms, noise, errors, facts)
 
     def design(self, series: Series, ahead: int = 0) -> Design:
-        """The rows and columns of all T times, and of so many that follow.
+        """The rows and columns of all T times and of ``ahead`` further times.
 
         Raises:
-            ConfigMismatchError: a row needs what is not known of the times ahead."""
+            ConfigMismatchError: a row needs values that are unknown at the future times."""
         covariates = extend_covariates(series, ahead)
         F = torch.cat([terms.rows(covariates) for terms in self.terms], 1)
         parts = [
@@ -79,12 +79,12 @@ class SumOfBlocks:
             is_lag = lag is not None and j == self.structure.G.shape[0] + lag[0]
             if not is_lag and not bool(known[times:, j].all()):
                 raise ConfigMismatchError(
-                    f"dataset: {name} is not known at all of the times to be forecast; give it there, or leave its block out"
+                    f"dataset: {name} is not known at all forecast times; add it there, or leave its block out"
                 )
 
     @cached_property
     def _spread(self) -> Tensor:
-        """[S, d] 1 where a state's noise has a standard deviation."""
+        """Indicator [S, d] of the standard deviation of each state's noise."""
         out = self.structure.G.new_zeros(len(self.structure.scales), len(self.structure.G))
         for j, scale in enumerate(self.structure.scales):
             out[j, list(scale.states)] = 1.0
@@ -99,7 +99,7 @@ class SumOfBlocks:
         return sigma, phi, beta
 
     def columns(self, theta: Tensor, design: Design) -> Tensor:
-        """x_t of each set, stocks with the φ of their own [C, n, p]."""
+        """x_t for each parameter set, with stocks accumulated with their φ [C, n, p]."""
         _, phi, _ = self.split(theta)
         return stocks(design.X, self.structure.fades, self.structure.limits, phi)
 
@@ -140,22 +140,22 @@ class Structural(Model[Sequence, SumOfBlocks]):
         ε_t ~ N(0, σ²) or σ t_ν
 
     Blocks are given by name, or as ``{name: seasonal, period: 52}``; parameters θ [C, P],
-    in float64. Priors of standard deviations are in units of ``scale`` (null: sd(y) of the
-    observed values), levels start about ``centre`` (null: the first observation).
-    1/σ² ~ Gamma(df/2, df guess²/2) with guess √(1 − R²) sd(y) where there are columns, else
-    sd(y), that is flat in log σ from about guess √df up; ``df`` applies to all blocks too:
-    0.01 in bsts, 5 for a prior that can be drawn from. ν − 2 ~ Gamma(a, b) where it is drawn. Missing observations are skipped.
-    There is one series of one number at a time.
+    in float64. Priors of standard deviations are in units of ``scale`` (null: sd(y) of the observed
+    values); levels start around ``centre`` (null: the first observation). 1/σ² ~ Gamma(df/2, df
+    guess²/2) with guess √(1 − R²) sd(y) if there are columns, else sd(y), which is flat in log σ
+    above about guess √df; ``df`` also applies to all blocks: 0.01 in bsts, 5 for a prior suited to
+    simulation. ν − 2 ~ Gamma(a, b) if ν is unknown. Missing observations are skipped. The series is
+    single and univariate.
 
-    Raises ConfigMismatchError when there are several series or numbers, y is not observed or is
-    constant, or a block lacks its columns.
+    Raises ConfigMismatchError for several or multivariate series, if y is never observed or
+    constant, or if a block lacks its columns.
 
     Source: Gallego (2021), section 1.2.2, eqs. (1.2) to (1.5); Scott and Varian (2014).
     """
 
     requires = Requirements(
         kinds={"sequence"},
-        refused_traits={"several_numbers": "takes one number at a time"},
+        refused_traits={"several_numbers": "supports only univariate series"},
     )
     offers = {"structural_series"}
     inherited_keys = {"df"}
@@ -177,7 +177,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
         y = covariates.y[~covariates.y.isnan()]
         if len(y) < 2 or bool((y == y[0]).all()):
             raise ConfigMismatchError(
-                f"dataset={problem.name}: y is missing or constant at all times seen; there is nothing to learn"
+                f"dataset={problem.name}: y is missing or constant at all observed times"
             )
         facts = Facts(
             seen=covariates,
@@ -194,7 +194,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
         )
         if int(design.seen.sum()) < 2:
             raise ConfigMismatchError(
-                f"dataset={problem.name}: {int(design.seen.sum())} times have y and all that it is regressed on; fill gaps of "
-                "the regressors, or leave some out of model.blocks"
+                f"dataset={problem.name}: only {int(design.seen.sum())} times have y and all "
+                "regressors; fill gaps in the regressors, or leave some out of model.blocks"
             )
         return model

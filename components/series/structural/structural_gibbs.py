@@ -1,5 +1,5 @@
-"""Gibbs sampling of a structural time series: states, standard deviations, coefficients that are in
-or out."""
+"""Gibbs sampling of a structural time series: states, standard deviations, and coefficients with
+variable selection."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from components.series.structural.structural_posterior import (
 )
 from components.series.structural.sweep import Place, Sweep
 
-SPREAD = 1.0  # of the logarithms of standard deviations where chains start, about their guesses
+SPREAD = 1.0  # sd of the initial log standard deviations of chains around their guesses
 # intervals of log σ and of φ before directions are learned, and after, in standard deviations
 LOG_SCALE_WIDTH = 4.0
 COEFFICIENT_WIDTH = 1.0
 WIDTH = 4.0
-FEWEST = 20  # draws of (log σ, φ) for each of its coordinates that directions are learned from
+FEWEST = 20  # fewest draws per coordinate of (log σ, φ) to learn directions
 
 
 @dataclass(kw_only=True)
 class StructuralGibbsState:
-    """C chains: where they are, and what they have kept."""
+    """C chains: their positions and stored draws."""
 
     model: StructuralSeries = rebuilt()
     series: Series = rebuilt()
     sweeps: Sweep = rebuilt()
-    begun: Tensor  # θ where the chains began [C, P]
+    begun: Tensor  # initial θ of the chains [C, P]
     place: Place
     moments: Tensor  # Σ (1, z)(1, z)ᵀ of z = (log σ, φ) in the burn-in [1 + S + Q, 1 + S + Q]
     t: int = 0  # sweeps done
@@ -57,21 +57,22 @@ class StructuralGibbsState:
 
 @register("inference", "structural_gibbs")
 class StructuralGibbs(StructuralInference[StructuralGibbsState]):
-    """Gibbs sampler of a structural time series, C chains in parallel; one sweep a step.
+    """Gibbs sampler of a structural time series, C chains in parallel; one sweep per step.
 
         (log σ, φ) by slices and proposals in p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
         α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),
         γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
 
-    and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  The first two draws have
-    the states summed out, by the Kalman filter; without columns and Student's errors they are
-    all, and the states [C, n, d] follow by a simulation smoother in kept sweeps only.  β and σ
-    are summed out in the draw of γ, λ in the draw of ν: each is drawn next.  Slices lie along
-    one of the axes of (log σ, φ), short, and a coordinate, long, and independent proposals are
-    logistic along all axes; from the middle of the burn-in on these are its principal axes over
-    all chains, about its mean, which the end of the burn-in fixes.  Missing observations are skipped and need no
-    imputation.  Chains start at standard deviations e^{N(0, 1)} times their guesses.  After
-    ``burn_in`` sweeps every ``thinning``-th sweep is kept, which takes C (P + n B) numbers.
+    and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  The first two draws have the
+    states integrated out by the Kalman filter; without columns and Student's errors there are no
+    other draws, and the states [C, n, d] are drawn by a simulation smoother in stored sweeps only.
+    β and σ are integrated out in the draw of γ, λ in the draw of ν; each is drawn directly
+    afterwards.  Slices are short along one of the axes of (log σ, φ) and long along a coordinate,
+    and independent proposals are logistic along all axes; from the middle of the burn-in these are
+    the principal axes over all chains, around the mean, and fixed at the end of the burn-in.
+    Missing observations are skipped and need no imputation.  Chains start at standard deviations
+    e^{N(0, 1)} times their guesses.  After ``burn_in`` sweeps every ``thinning``-th sweep is
+    stored, with C (P + n B) numbers.
 
     Raises:
         NumericalError: a conditional draws a value that is not finite.
@@ -108,7 +109,7 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
         count(forwards=len(theta) * batch.y.shape[1])
         if not torch.isfinite(theta.sum()):
             raise NumericalError(
-                "a conditional drew what is not finite", "change the priors of model.blocks"
+                "a conditional drew a value that is not finite", "change the priors of model.blocks"
             )
         if is_kept:
             state.kept.append(theta.cpu())

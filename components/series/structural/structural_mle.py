@@ -37,15 +37,15 @@ from components.series.structural.structural_posterior import (
     parts_of,
 )
 
-WIDE = 100.0  # standard deviation of a coefficient in forecasts, in its units: a flat prior
-SMALLEST_START = 0.05  # standard deviation where a search begins, in units of sd(y)
+WIDE = 100.0  # standard deviation of a coefficient in forecasts, in its units: a nearly flat prior
+SMALLEST_START = 0.05  # smallest initial standard deviation of a search, in units of sd(y)
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """z -> θ [1, P]: logarithms of σ, logits of φ within bounds, atanh of the partial
-    autocorrelations of one that is to be stationary, β in units of sd(y) by the root mean square of
-    its column; columns that are never in are left out."""
+    """Map z -> θ [1, P]: logarithms of σ, logits of bounded φ, atanh of the partial
+    autocorrelations of stationary φ, β in units of sd(y) over the root mean square of its column;
+    columns that are never in are left out."""
 
     structure: Structure
     units: Tensor  # of β [p]
@@ -61,8 +61,8 @@ class Coordinates:
 
     @property
     def free(self) -> Tensor:
-        """Columns with a coefficient that forecasts integrate out [p]: all that may be included
-        but y_{t−1}."""
+        """Columns whose coefficients are integrated out in forecasts [p]: all that may be included
+        except y_{t−1}."""
         free = self.taken.to(self.units)
         if self.structure.lag is not None:
             free[self.structure.lag[0]] = 0.0
@@ -116,21 +116,20 @@ class Searches:
 
 @register("inference", "structural_mle")
 class StructuralMLE(StructuralInference[Searches]):
-    """Maximum likelihood of a structural time series by L-BFGS: the baseline without priors.
+    """Maximum likelihood of a structural time series by L-BFGS: a baseline without priors.
 
         θ̂ = argmax log p(y_1:T | θ), by the Kalman filter and its derivatives
         α ~ p(α | y, θ̂)
 
-    The optimizer is limited-memory BFGS.  One step is one iteration from each of
-    ``restarts`` starts; converged starts are left unchanged, and the best start gives the
-    posterior, θ̂ without spread; only forecasts integrate the coefficients of columns out, under
-    a flat prior given the other parameters.  All columns with π above 0 are included; Gaussian priors
-    of initial states stay.  Standard deviations are optimised as logarithms, and may go to
-    0.
-    Info: log_likelihood, grad_norm, converged (1 when all have).
+    The optimizer is limited-memory BFGS.  One step is one iteration for each of ``restarts``
+    starts; converged ones are left unchanged, and the best gives the posterior, a point mass at θ̂;
+    only forecasts integrate out the coefficients of columns, under a flat prior given the other
+    parameters.  All columns with π above 0 are included; initial states keep their Gaussian priors.
+    Standard deviations are optimised as logarithms, and may tend to 0.
+    Info: log_likelihood, grad_norm, converged (1 if all starts have converged).
 
     Raises:
-        ConfigMismatchError: errors are Student's t, for which the likelihood has no closed form.
+        ConfigMismatchError: the errors are Student's t, whose likelihood has no closed form.
 
     Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4.
     """
@@ -148,8 +147,8 @@ class StructuralMLE(StructuralInference[Searches]):
     def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> Searches:
         if model.structure.errors.student:
             raise ConfigMismatchError(
-                f"inference={self.name}: errors of Student's t have no likelihood in closed form; use model.errors=gaussian "
-                "or inference=structural_gibbs"
+                f"inference={self.name}: the likelihood of Student's t errors has no closed form; "
+                "set model.errors=gaussian or inference=structural_gibbs"
             )
         design = model.design(problem.series)
         coordinates = Coordinates.of(model.structure, design)

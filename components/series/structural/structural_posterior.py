@@ -1,6 +1,6 @@
 """Posterior of a structural series: draws of parameters and block contributions.
 
-The forecasts and effects that follow from them are here too.
+It also provides their forecasts and effects.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from components.series.structural.ahead import forecast_moments
 def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design) -> Tensor:
     """Contribution of each block to y.
 
-    F_b α_b + x_b β_b of θ [C, P] and states [C, n, d] -> [C, n, B].
+    F_b α_b + x_b β_b for θ [C, P] and states [C, n, d] -> [C, n, B].
     """
     structure = of.structure
     out = states.new_zeros(*states.shape[:2], len(structure.labels))
@@ -45,7 +45,7 @@ def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design
 def add_coefficients(
     system: TimeVaryingSystem, X: Tensor, beta: Tensor, sd: Tensor
 ) -> TimeVaryingSystem:
-    """One system with its coefficients as states: β ~ N(``beta``, diag sd²) [p] of columns [n, p].
+    """One system with its coefficients as states: β ~ N(``beta``, diag sd²) [p] for columns [n, p].
 
     Source: Durbin and Koopman (2012), section 6.2.2."""
     p = len(beta)
@@ -61,23 +61,22 @@ def add_coefficients(
 
 @dataclass(frozen=True, kw_only=True)
 class StructuralDraws(Draws):
-    """Draws of θ [C, N, P] and of the B blocks' parts of y; forecasts sum the states out, given θ.
+    """Draws of θ [C, N, P] and of the B blocks' parts of y; forecasts integrate out the states.
 
-    Errors of Student's t are Gaussian given their precisions λ_t: of times that were seen λ is
-    drawn with θ; an error that is still to come draws its own from the prior, and one that comes
-    while forecasts go on from it is weighed by what λ_t is expected to be then, (ν + 1)/(ν +
-    v²/S)."""
+    Student's t errors are Gaussian given their precisions λ_t: at observed times λ is drawn with
+    θ; at future times it is drawn from the prior, and one observed while forecasting continues
+    gets the expected weight E[λ_t], (ν + 1)/(ν + v²/S)."""
 
     of: StructuralSeries
     series: Series
     contributions: Tensor  # [C, N, T, B], or other draws of them [C', N', T, B]
     precisions: Tensor | None = None  # λ [C, N, T]; None: errors are Gaussian
-    # sd of a wide prior of β about a point estimate, in joint forecasts [p]; None: β as drawn
+    # sd of a wide prior of β around a point estimate, in joint forecasts [p]; None: β as drawn
     coefficient_sd: Tensor | None = None
 
     def _forecast_parameters(self) -> tuple[Tensor, Tensor | None]:
-        """θ [S, P] of at most 500 draws, evenly spaced, and their λ [S, T]; where chains are before
-        one is kept."""
+        """θ [S, P] of at most 500 evenly spaced draws, and their λ [S, T]; the current positions of
+        the chains before the first stored draw."""
         if not self.n_draws:
             return (self.start if self.current is None else self.current), None
         theta = evenly_spaced(self.flat, FORECASTS)
@@ -115,8 +114,7 @@ class StructuralDraws(Draws):
         if lag is not None:
             kappa = theta[:, self.of.structure.beta[lag[0]]]
             centre = lag[1]
-            # Where the last are missing, later times depend on their possible values: they are
-            # forecast too.
+            # If the last values are missing, later times depend on them, so they are also forecast.
             late = int(series.y[0, :, 0].isnan().flip(0).cumprod(0).sum())
         with torch.no_grad():
             moments = forecast_moments(system, design.y, design.seen, horizon + late, kappa, centre)
@@ -125,7 +123,7 @@ class StructuralDraws(Draws):
     def _weights(
         self, theta: Tensor, lam: Tensor | None, y: Tensor, horizon: int, generator: torch.Generator
     ) -> Tensor:
-        """λ of all times [S, n]: those drawn, then the prior's."""
+        """λ of all times [S, n]: the drawn ones, then draws from the prior."""
         out = theta.new_ones(len(theta), len(y))
         if not self.of.structure.errors.student:
             return out
@@ -149,7 +147,8 @@ class StructuralDraws(Draws):
         )
 
     def one_ahead(self, series: Series, n: int, generator: torch.Generator) -> GaussianMixture:
-        """One-step forecast of each of the last n times of a series given all before it [S, n, 1].
+        """One-step forecast of each of the last n times of a series, given all earlier ones [S, n,
+        1].
 
         The parameters remain as learned.
         """
@@ -177,12 +176,12 @@ class StructuralDraws(Draws):
         return GaussianMixture(mean.unsqueeze(2), v.unsqueeze(2))
 
     def log_likelihood(self, series: Series) -> Tensor:
-        """log p(y_1:T | θ) of at most 500 draws [S]; of Student's t given the precisions too."""
+        """log p(y_1:T | θ) for at most 500 draws [S]; for Student's t also given the precisions."""
         return self._filter(series, *self._forecast_parameters()).log_density
 
     def beforehand(self, series: Series) -> tuple[Tensor, Tensor]:
-        """E[y_t | y_<t, θ] and Var[y_t | y_<t, θ] of every draw and time [S, T]; of Student's t
-        given the precisions too."""
+        """E[y_t | y_<t, θ] and Var[y_t | y_<t, θ] for every draw and time [S, T]; for Student's t
+        also given the precisions."""
         lam = None if self.precisions is None else self.precisions.flatten(0, 1)
         moments = self._filter(series, self.flat, lam)
         return moments.mean, moments.variance
@@ -211,7 +210,7 @@ class StructuralDraws(Draws):
         x = None if series.ahead is None else series.ahead.x
 
         def of(first: Tensor) -> ForecastMoments:
-            """With u_T as given, and nothing after it."""
+            """Forecast with the given u_T and zero spends after it."""
             u = torch.cat([series.u[:-1], first.unsqueeze(0)]) if series.u is not None else None
             state = torch.Generator(generator.device)
             state.set_state(generator.get_state())
@@ -224,15 +223,14 @@ class StructuralDraws(Draws):
         for i in range(c):
             one = zeros[0].clone()
             one[i] = 1.0
-            # effect on y_{T+1} … y_{T+H} of a unit at T  # [S, H]
+            # effect of one unit at T on y_{T+1} … y_{T+H}  # [S, H]
             response = of(one).mean - base.mean
             for j in range(horizon):
                 D[:, j:, j, i] = response[:, : horizon - j]
         return Affine(base.mean, base.covariance, D)
 
     def _check_proportional(self, series: Series) -> None:
-        """Raises ConfigMismatchError where twice the inputs at T, after others, have not twice the
-        effect that they have by themselves."""
+        """Raise ConfigMismatchError if doubling the inputs at T does not double their effect."""
         assert series.u is not None
         last = torch.zeros_like(series.u)
         last[-1] = 1.0
@@ -266,8 +264,8 @@ class StructuralDraws(Draws):
 
     @cached_property
     def residuals(self) -> Tensor:
-        """(y_t − E[y_t | y_<t])/sd, parameters as they are known in the end; NaN where y is not
-        seen [T]."""
+        """(y_t − E[y_t | y_<t])/sd, with the final posterior of the parameters; NaN where y is
+        missing [T]."""
         times = self.series.y.shape[1]
         predictive = self.one_ahead(
             self.series, times, torch.Generator(self.draws.device).manual_seed(0)
@@ -278,21 +276,22 @@ class StructuralDraws(Draws):
 
     @property
     def inclusion(self) -> dict[str, float]:
-        """How often each column is in."""
+        """Inclusion frequency of each column."""
         return self._shares(lambda beta: (beta != 0).double().mean(0))
 
     @property
     def positive(self) -> dict[str, float]:
-        """How often the coefficient of a column that is in is positive; 1 where it never is in."""
+        """Frequency of a positive coefficient among the draws that include the column; 1 if none
+        does."""
         return self._shares(
             lambda beta: 1 - (beta < 0).double().sum(0) / (beta != 0).double().sum(0).clamp_min(1)
         )
 
     @property
     def long_run(self) -> dict[str, Tensor]:
-        """Effect of one unit of each input on all that follows, for every draw [S].
+        """Total later effect of one unit of each input, for every draw [S].
 
-        It is q/δ for goodwill, q/(1 − κ) in Koyck's form, ±∞ where κ ≥ 1.
+        It is q/δ for goodwill, and q/(1 − κ) in Koyck's form, ±∞ if κ ≥ 1.
         """
         structure = self.of.structure
         out = {}
@@ -336,7 +335,7 @@ class StructuralDraws(Draws):
 
 
 class StructuralInference(Inference[StructuralSeries, Sequence, Series, S], Generic[S]):
-    """Inference of a structural series from the whole series."""
+    """Inference of a structural model from the whole series."""
 
     requires = Requirements(
         kinds={"sequence"},

@@ -23,7 +23,7 @@ from components.errors import ConfigMismatchError
 
 
 def place_scales(blocks: list[Terms], firsts: list[int], noise: Scale) -> tuple[Scale, ...]:
-    """The noise's scale, then each block's with its states counted through."""
+    """The scale of the noise, then the scales of the blocks with states numbered consecutively."""
     return noise, *(
         replace(scale, states=tuple(first + j for j in scale.states))
         for first, terms in zip(firsts, blocks, strict=True)
@@ -32,7 +32,7 @@ def place_scales(blocks: list[Terms], firsts: list[int], noise: Scale) -> tuple[
 
 
 def place_dynamics(blocks: list[Terms], firsts: list[int], width: int) -> tuple[Dynamics, ...]:
-    """Each block's own dynamics, with rows and states counted through."""
+    """The dynamics of the blocks, with rows and states numbered consecutively."""
     return tuple(
         replace(
             moves,
@@ -47,11 +47,11 @@ def place_dynamics(blocks: list[Terms], firsts: list[int], width: int) -> tuple[
 def place_columns(
     blocks: list[Terms], facts: Facts
 ) -> tuple[list[int], list[int], tuple[int, float] | None]:
-    """Columns counted through.
+    """Columns of the blocks, numbered consecutively.
 
     Returns:
-        The coefficient of its dynamics that each column fades with (−1: it does not fade), the
-        block of each column, and the lagged column with the series' centre."""
+        Index of the coefficient with which each column fades (−1: none), block of each column, and
+        the lagged column with the series' centre."""
     fades: list[int] = []
     column_block: list[int] = []
     lag: tuple[int, float] | None = None
@@ -77,7 +77,7 @@ def block_diagonal(parts: list[Tensor], like: Tensor) -> Tensor:
 def _refuse_repeated(names: list[str], where: str) -> None:
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise ConfigMismatchError(
-            f"{where}: two blocks have a parameter {twice[0]}; leave one of them out"
+            f"{where}: two blocks have a parameter {twice[0]}; remove one of them"
         )
 
 
@@ -86,16 +86,17 @@ def _list_columns(regressors: list[Regressors]) -> tuple[str, ...]:
 
 
 def _join_limits(regressors: list[Regressors], like: Tensor) -> Tensor:
-    """Limits of all columns, 0 of those without."""
+    """Limits of all columns, 0 for unlimited ones."""
     each = (columns.limits or [0.0] * len(columns.names) for columns in regressors)
     return like.new_tensor([k for limits in each for k in limits])
 
 
 def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts) -> Structure:
-    """The structure of the sum: G block by block, states and coefficients counted through.
+    """The structure of the sum: G block by block, with states and coefficients numbered
+    consecutively.
 
     Raises:
-        ConfigMismatchError: two blocks have a parameter of one name."""
+        ConfigMismatchError: two blocks have a parameter of the same name."""
     like = facts.like
     *firsts, width = accumulate((len(terms.states) for terms in blocks), initial=0)
     scales = place_scales(blocks, firsts, noise)

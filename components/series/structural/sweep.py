@@ -1,5 +1,4 @@
-"""Sweeps of a Gibbs sampler over all unknown quantities of a structural series, C chains
-together."""
+"""Sweeps of a Gibbs sampler over all unknown quantities of a structural series, for C chains."""
 
 from __future__ import annotations
 
@@ -37,23 +36,23 @@ class Place:
 
     sigma: Tensor  # [C, S]
     phi: Tensor  # [C, Q]
-    gamma: Tensor  # which columns are in [C, p] bool
-    beta: Tensor  # [C, p], 0 where they are out
+    gamma: Tensor  # included columns [C, p] bool
+    beta: Tensor  # [C, p], 0 for excluded columns
     nu: Tensor  # [C]; ∞: errors are Gaussian
     precisions: Tensor  # λ [C, n]; [C, 0]: all are 1
-    directions: Tensor  # intervals of (log σ, φ), one in each row, orthogonal [C, S + Q, S + Q]
+    directions: Tensor  # intervals of (log σ, φ) as orthogonal rows [C, S + Q, S + Q]
     centre: Tensor  # of independent proposals of (log σ, φ) [C, S + Q]
 
 
 class Sweep:
     """Sweeps over one series, compiled; tensors on another device are copied to the CPU and back.
 
-        σ_j, φ_q | y, γ, β, λ (states summed out),   γ, β | y, σ, φ, λ (states summed out),
+        σ_j, φ_q | y, γ, β, λ (states integrated out),   γ, β | y, σ, φ, λ (states integrated out),
         α ~ p(α | y, σ, φ, β, λ),   σ_j | α,   γ | α, φ, λ (β, σ_0 summed out),   σ_0 | γ,
         β | γ, σ_0,   ν (λ summed out),   λ | ν
 
-    Without columns and Student's errors the first draws are all, and states are drawn only where
-    they are asked for.
+    Without columns and Student's errors only the first draws are needed, and states are drawn on
+    request.
 
     Source: Gallego (2021), section 1.2.2, steps 1 to 3; Scott and Varian (2014), section 3.2;
     Liu (1994); Durbin and Koopman (2012), section 13.4."""
@@ -73,7 +72,7 @@ class Sweep:
 
     @cached_property
     def shapes(self) -> Tensor:
-        """Shapes of the gamma numbers of a sweep [S + 1]."""
+        """Shapes of the gamma variables of a sweep [S + 1]."""
         shape = self.model.scales.shape
         return torch.from_numpy(np.append(shape, shape[0]))
 
@@ -83,7 +82,7 @@ class Sweep:
 
     @property
     def is_marginal(self) -> bool:
-        """True if all parameters are drawn with the states summed out."""
+        """True if all parameters are drawn with the states integrated out."""
         model = self.model
         return not (len(model.slab.logit) or model.tails.is_student) and len(model.scales.owner) > 0
 
@@ -98,8 +97,8 @@ class Sweep:
         """Random numbers of K sweeps of C chains.
 
         Args:
-            twice: the parameters are drawn with the states summed out too.
-            states: the states are drawn, which only ``is_marginal`` sweeps can do without.
+            twice: the parameters are also drawn with the states integrated out.
+            states: the states are drawn, which only ``is_marginal`` sweeps can omit.
         """
         lead = (sweeps, chains)
         p = len(self.model.slab.logit)
@@ -136,8 +135,8 @@ class Sweep:
         )
 
     def advance(self, place: Place, numbers: SweepRandomNumbers) -> tuple[Place, Tensor, Tensor]:
-        """K sweeps: where chains are then, α of the last [C, n, d], and (σ, β) of all [K, C, S +
-        p]."""
+        """Run K sweeps; returns the chains, α of the last sweep [C, n, d], and (σ, β) of all [K, C,
+        S + p]."""
         states = np.empty((len(place.sigma), self.n, self.d))
         chains = SweepChain._make([*(to_array(x).copy() for x in vars(place).values()), states])
         kept = np.empty((*numbers.g.shape[:2], place.sigma.shape[1] + place.beta.shape[1]))
@@ -148,7 +147,7 @@ class Sweep:
     def sweep(
         self, place: Place, generator: torch.Generator, states: bool = True
     ) -> tuple[Place, Tensor]:
-        """One sweep: where chains are then, and α [C, n, d], if states are asked for."""
+        """Run one sweep; returns the chains, and α [C, n, d] if requested."""
         numbers = self.numbers(
             1, len(place.sigma), generator, states=states or not self.is_marginal
         )

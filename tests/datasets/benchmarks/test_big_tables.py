@@ -28,7 +28,7 @@ def test_rows_are_scored_apart(name, inputs):
 def test_more_rows_than_there_are():
     with pytest.raises(
         ConfigMismatchError,
-        match=r"dataset\.n_train: year has 515,345 rows, 515,335 beside dataset\.n_test=10",
+        match=r"dataset\.n_train: year has 515,345 rows, 515,335 without dataset\.n_test=10",
     ):
         load_problem("year", simulated=True, n_train=515_336, n_test=10)
 

@@ -89,11 +89,11 @@ def test_other_code_is_another_target(tmp_path, monkeypatch):
     [
         (
             "of_each_coordinate",
-            r"gives \[3, 2\] of theta \[3, 2\], must give a number for each row, \[3\], such as .sum\(1\)",
+            r"returns \[3, 2\] for theta \[3, 2\], must return one number per row, \[3\]; use .sum\(1\)",
         ),
-        ("of_all_rows", r"what it gives of a row depends on the others"),
+        ("of_all_rows", r"depends on other rows; sum only over the last dimension"),
         ("fails", r"RuntimeError: .*own_things.py, line \d+\); fix it there"),
-        ("nowhere", r"finite at none of 3 starts; set dataset.start_mean"),
+        ("nowhere", r"not finite at any of 3 starts; set dataset.start_mean"),
         ("nothing", r"own_things has no nothing; there are "),
         ("log_densit", r"own_things has no log_densit"),
     ],

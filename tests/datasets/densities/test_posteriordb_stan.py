@@ -45,11 +45,13 @@ def test_a_posterior_without_draws_has_its_parameters():
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(ConfigMismatchError, match="which has 3; the nearest is coins-coins"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"not among the 3 posteriors of .*; the nearest is coins-coins"
+    ):
         coins("coin-coins")
     with pytest.raises(DataUnavailableError, match=r"absent\.info\.json'; complete"):
         coins("coins-incomplete")
-    with pytest.raises(DataUnavailableError, match="no folder posteriors in it"):
+    with pytest.raises(DataUnavailableError, match="contains no folder posteriors"):
         coins(folder="nowhere")
 
 

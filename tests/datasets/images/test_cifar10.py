@@ -36,7 +36,7 @@ def test_an_archive_by_hand(tmp_path):
     assert x[3, 2, 4, 5] == records[1][0, 1 + 2 * 1024 + 4 * 32 + 5]  # blue, row 4, column 5
     list(archive(tmp_path / "b.tar.gz", NAMES[:5]))
     with pytest.raises(
-        DamagedFileError, match=r"test_batch\.bin is not in it.*runner data fetch cifar10"
+        DamagedFileError, match=r"does not contain test_batch\.bin.*runner data fetch cifar10"
     ):
         read_cifar10(tmp_path / "b.tar.gz")
 

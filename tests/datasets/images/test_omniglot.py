@@ -110,7 +110,7 @@ def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
 
 def test_eight_alphabets_under_their_own_name():
     find_or_skip(omniglot.PARTS[0])
-    with pytest.warns(SimulatedDataWarning, match=r"omniglot cannot be had.*omniglot-partial"):
+    with pytest.warns(SimulatedDataWarning, match=r"omniglot is unavailable.*omniglot-partial"):
         problem = load(FOLDER, set="omniglot", binarised="threshold")
     assert (problem.name, problem.n, problem.test.n_rows) == (
         "omniglot-partial-threshold",

@@ -89,7 +89,7 @@ def test_monthly_records(name, months, dates):
     assert len(whole) == months
     assert (problem.dates[:1] + problem.dates[-1:]) == dates
     with pytest.raises(
-        ConfigMismatchError, match=rf"that is {months + 1} months, the record has {months}"
+        ConfigMismatchError, match=rf"these are {months + 1} months, but the record has {months}"
     ):
         load(name, simulated=True, **keys | {"n_train": months - 23})
     log, _ = load(name, simulated=True, **keys | {"log": True})
@@ -106,7 +106,5 @@ def test_sunspots_have_no_logarithm_where_there_are_none():
     problem, _ = load("sunspots", simulated=True)
     assert (problem.observations.shape, problem.future.shape) == ((1, 480, 1), (1, 36, 1))
     assert problem.season == 12
-    with pytest.raises(
-        ConfigMismatchError, match=r"dataset\.log=true: month 1 has 0, which has no"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"dataset\.log=true: month 1 is 0, which has no"):
         load("sunspots", simulated=True, log=True)

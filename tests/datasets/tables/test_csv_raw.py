@@ -50,18 +50,18 @@ def test_who_attacks_columns_is_told_in_which_units(load_table):
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"bounds": [0, 255], "standardise": True}, r"set dataset\.standardise=false as well"),
+        ({"bounds": [0, 255], "standardise": True}, r"also set dataset\.standardise=false"),
         (
             {"bounds": [255, 0]},
             r"bounds: must be a smaller and a larger number, e\.g\. \[0, 255\], not \[255, 0\]",
         ),
         (
             {"bounds": [0, 200]},
-            r"mine\.csv, line 2: b is 255, outside of dataset\.bounds=\[0, 200\]",
+            r"mine\.csv, line 2: b is 255, outside dataset\.bounds=\[0, 200\]",
         ),
         (
             {"image_shape": [8, 8]},
-            r"dataset\.image_shape=\[8, 8\]: is of 64 pixels, and .*mine\.csv has 4 inputs",
+            r"dataset\.image_shape=\[8, 8\]: has 64 pixels, but .*mine\.csv has 4 inputs",
         ),
         ({"image_shape": [4]}, r"image_shape: must be \[height, width\]"),
     ],

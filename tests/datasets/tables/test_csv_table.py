@@ -54,7 +54,8 @@ def test_folds_are_the_replicates():
         held = frame[frame.week == r + 1]
         assert problem.test.y[:, 0].tolist() == (held.kind == "b").astype(int).tolist()
     with pytest.raises(
-        ConfigMismatchError, match="replicates: week has 3 folds; set replicates to at most that"
+        ConfigMismatchError,
+        match="replicates: week has only 3 folds; set replicates to at most that",
     ):
         dataset.load(Streams(0, replicate=3), setting)
 
@@ -129,7 +130,7 @@ def test_classes_are_ordered_by_size_or_by_alphabet(load_table):
         "x,y\n" + "".join(f"{i},{v}\n" for i, v in enumerate(["no", "yes"] * 4)),
         labels="binary",
     )
-    assert two.describe()["classes"] == "no, yes (log odds are of yes)"
+    assert two.describe()["classes"] == "no, yes (log odds refer to yes)"
 
 
 @pytest.mark.parametrize(
@@ -138,12 +139,12 @@ def test_classes_are_ordered_by_size_or_by_alphabet(load_table):
         *yaml.safe_load((FIXTURES / "refused_tables.yaml").read_text(encoding="utf-8")),
         {
             "content": "x,y\n" + "".join(f"t{i},{i}\n" for i in range(40)),
-            "said": "x holds 40 different texts, at most 30",
+            "said": "x has 40 distinct texts, but at most 30",
         },
         {
             "content": "x,y\n" + "".join(f"{i},{i}\n" for i in range(70)),
             "keys": {"labels": "classes"},
-            "said": "70 classes of 70 labels, most",
+            "said": "70 classes among 70 labels, mostly unique",
         },
     ],
 )
@@ -166,10 +167,12 @@ def test_an_input_that_varies_by_rounding_alone_is_called_constant(load_table):
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_parquet(tmp_path):
-    with pytest.raises(DataUnavailableError, match=r"dataset.path=gone.csv: no such file"):
+    with pytest.raises(
+        DataUnavailableError, match=r"dataset.path=gone.csv: the file does not exist"
+    ):
         load("csv", path="gone.csv")
     (tmp_path / "a.parquet").write_text("x,y")
-    with pytest.raises(DamagedFileError, match="no Parquet file"):
+    with pytest.raises(DamagedFileError, match="not a Parquet file"):
         load("csv", path=str(tmp_path / "a.parquet"))
 
 

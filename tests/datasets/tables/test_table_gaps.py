@@ -63,7 +63,9 @@ def test_gaps_are_imputed_by_the_training_rows(tmp_path, load_table):
     x = (raw - raw[:30].mean(0)) / raw[:30].std(0)
     assert_allclose(torch.cat([problem.train.x, problem.test.x]), x, atol=1e-12)
     facts = problem.describe()
-    assert facts["rows with gaps"].startswith("9 (a 6, b 1, city 4), imputed by the training rows")
+    assert facts["rows with gaps"].startswith(
+        "9 (a 6, b 1, city 4), imputed from the training rows"
+    )
     assert facts["columns"].endswith("city: 4 texts; when: dates (month, weekday)")
     same = to_inputs(read_rows(tmp_path / "mine.csv", problem.columns), problem.columns, "rows")
     assert_close(same, torch.cat([problem.train.x, problem.test.x]))
@@ -88,7 +90,7 @@ def test_rows_with_gaps_are_dropped_or_refused(load_table):
     new = pd.DataFrame({"a": [None], "b": [1], "city": ["Bern"], "when": ["01.02.2020"]})
     with pytest.raises(ConfigError, match="row 0: a is missing; fill it"):
         to_inputs(new, dropped.columns, "frame")
-    with pytest.raises(ValueError, match="keep is for rows without labels"):
+    with pytest.raises(ValueError, match="keep requires rows without labels"):
         load_table(written(rows), gaps="keep")
 
 
@@ -137,10 +139,10 @@ def test_gaps_of_rows_without_labels_are_imputed_in_their_units(load_table):
 @pytest.mark.parametrize(
     ("lines", "error"),
     [
-        (["e,e,y", "1,2,3"], "two columns are called 'e'; rename one"),
-        (["e,,y", "1,2,3"], "column 2 has no name; give it one, or leave it out"),
+        (["e,e,y", "1,2,3"], "two columns have the name 'e'; rename one"),
+        (["e,,y", "1,2,3"], "column 2 has no name; name it, or exclude it"),
         (["a,y", "1,1", ",2", ",3"], "line 3: a is missing .and 1 more.; set dataset.gaps=impute"),
-        (["c,y", *(f"text {i},{i}" for i in range(40))], "c holds 40 different texts"),
+        (["c,y", *(f"text {i},{i}" for i in range(40))], "c has 40 distinct texts"),
     ],
 )
 def test_a_fault_of_a_table_is_refused(load_table, lines, error):
@@ -151,12 +153,15 @@ def test_a_fault_of_a_table_is_refused(load_table, lines, error):
 @pytest.mark.parametrize(
     ("cells", "error"),
     [
-        (["km", "1", "2", "3"], "line 2: x is 'km', no number as the others are"),
-        (["5 kg", "6 kg", "7 kg", "8 kg"], "no number; .*without %, units"),
-        (["nil", *map(str, range(12)), "nil", "nil"], "x is 'nil', no number as the others are"),
-        (["01/02/2011", "03/04/2011", "05/06/2011"], "read in two ways: write 2011-01-31"),
+        (["km", "1", "2", "3"], "line 2: x is 'km', not a number, unlike the others"),
+        (["5 kg", "6 kg", "7 kg", "8 kg"], "not a number; .*without %, units"),
+        (
+            ["nil", *map(str, range(12)), "nil", "nil"],
+            "x is 'nil', not a number, unlike the others",
+        ),
+        (["01/02/2011", "03/04/2011", "05/06/2011"], "ambiguous: write 2011-01-31"),
         (["2011-01-03", "2011-01-04", "2012-01-04"], "a date; set dataset.dates=days"),
-        (["", "", ""], "x has no value in a training row"),
+        (["", "", ""], "x has no value in the training rows"),
     ],
 )
 def test_cells_that_are_no_inputs_are_refused(load_table, cells, error):
@@ -184,5 +189,5 @@ def test_cells_without_a_value(cells, missing):
 def test_a_delimiter_that_ends_lines_is_no_column(load_table, end):
     rows = "".join(f"{i};{i * i}{end}\n".replace(",", ";") for i in range(9))
     assert load_table("x;y\n" + rows).input_names == ["x"]
-    with pytest.raises(Exception, match=re.escape("3 cells under 2 names")):
+    with pytest.raises(Exception, match=re.escape("3 cells for 2 names")):
         load_table(f"x,y\n{rows.replace(';', ',')}1,2,3\n")

@@ -85,7 +85,7 @@ def test_blank_lines_of_one_column_are_missing_times(tmp_path):
         {
             "content": b"x,y\n\x81,2\n",
             "error": "DamagedFileError",
-            "said": "no text in utf-8 or windows-1252; set dataset.encoding",
+            "said": "not text in utf-8 or windows-1252; set dataset.encoding",
         },
     ],
 )
@@ -110,9 +110,9 @@ def test_keys_overrule_what_would_be_recognised(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "decimal", "said"),
     [
-        ("1 234", ".", "leave out the marks of thousands, or set dataset.decimal"),
-        ("3,14", ".", "of such fractions set dataset.decimal=','"),
-        ("3.14", ",", "of such fractions set dataset.decimal='.'"),
+        ("1 234", ".", "remove the thousands marks, or set dataset.decimal"),
+        ("3,14", ".", "for such fractions set dataset.decimal=','"),
+        ("3.14", ",", "for such fractions set dataset.decimal='.'"),
     ],
 )
 def test_a_number_that_cannot_be_read_is_no_text(tmp_path, load_table, cell, decimal, said):
@@ -120,11 +120,12 @@ def test_a_number_that_cannot_be_read_is_no_text(tmp_path, load_table, cell, dec
     content = "x;y\n" + "".join(f"{cell};{i}\n" for i in range(5))
     with pytest.raises(
         ConfigMismatchError,
-        match=rf"line 2: x is '{cell}', no number; .* in dataset.exclude; {said}",
+        match=rf"line 2: x is '{cell}', not a number; .* to dataset.exclude; {said}",
     ):
         load_table(content, decimal=decimal)
     with pytest.raises(
-        ConfigMismatchError, match=rf"line 2: x is '{cell}', no number; .* dataset.missing; {said}"
+        ConfigMismatchError,
+        match=rf"line 2: x is '{cell}', not a number; .* dataset.missing; {said}",
     ):
         load("csv_series", path=str(tmp_path / "mine.csv"), columns=["x"], decimal=decimal)
 
@@ -148,7 +149,7 @@ def test_constant_and_collinear_inputs_are_named(load_table):
     lines = [f"{a},{b},{c},{k},{d},{i % 5},train\n" for i, (a, b, c, k, d) in enumerate(rows)]
     content = "a,b,sum,k,scaled,y,s\n" + "".join(lines).removesuffix("train\n") + "test\n"
     facts = load_table(content, split="s").describe()
-    assert facts["constant inputs"].startswith("k: nothing is learnt from them")
+    assert facts["constant inputs"].startswith("k: without information")
     assert facts["collinear inputs"].startswith("sum with a, b; scaled with a;")
     assert not {"constant inputs", "collinear inputs"} & set(
         load_table(content, inputs=["a", "b"]).describe()
@@ -178,7 +179,7 @@ def test_classes_and_texts_that_only_test_rows_have_are_named(load_table):
     )
     told = facts.describe()
     assert told["texts not learnt from"] == "city C in 1 test row"
-    assert told["classes not learnt from"].startswith("maybe: test rows alone have them")
+    assert told["classes not learnt from"].startswith("maybe: only in test rows")
     same = load_table(
         rows(*learnt, "A,no,test"), labels="binary", targets=["a"], split="s"
     ).describe()

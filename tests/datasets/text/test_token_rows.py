@@ -60,9 +60,11 @@ def test_replicate_r_is_tested_on_fold_r():
     )
     assert torch.equal(by_replicate.test.x, by_key.test.x)
     assert by_replicate.test.y.sum() == 100
-    with pytest.raises(ConfigMismatchError, match=r"replicates: reviews has 10 folds, one to each"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"replicates: reviews has only 10 folds, one per replicate"
+    ):
         dataset.load(Streams(0, replicate=10), setting)
-    with pytest.raises(ValueError, match=r"fold: there are 0 to 9, not 10; lower dataset\.fold"):
+    with pytest.raises(ValueError, match=r"fold: must be 0 to 9, not 10; lower dataset\.fold"):
         component("dataset", "reviews", fold=10)
 
 
@@ -98,7 +100,7 @@ def test_an_archive_of_imdb_by_hand(tmp_path, monkeypatch):
     assert read_imdb(path, False)[0][3] == (("Good.",), 1)
     monkeypatch.setattr(imdb, "EACH", 3)
     read_imdb.cache_clear()
-    with pytest.raises(DamagedFileError, match="3 reviews are expected in train/neg, 2 are there"):
+    with pytest.raises(DamagedFileError, match="3 reviews are expected in train/neg, found 2"):
         read_imdb(path, True)
 
 
@@ -114,7 +116,7 @@ def test_what_takes_the_place_of_imdb():
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path):
     with pytest.raises(
         DataUnavailableError,
-        match=r"dataset\.tokenizer: .*tokenizer\.json is not there; put the tokenizer",
+        match=r"dataset\.tokenizer: .*tokenizer\.json does not exist; copy the tokenizer",
     ):
         component("dataset", "reviews", simulated=True, tokenizer=str(tmp_path)).identity(
             tmp_path, True

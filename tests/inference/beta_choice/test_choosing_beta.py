@@ -114,7 +114,7 @@ def test_what_cannot_be_simulated_again_is_used_itself_and_said():
     alone = replace(problem, redraw=None)
     with pytest.warns(
         IncompleteResultWarning,
-        match="no other realisation can be simulated; β is chosen on the observations",
+        match="no other realisation can be simulated; β is chosen on the filtered",
     ):
         found = run(select(), model, alone, rng)
     assert found.scored_on == "the observations themselves"
@@ -194,7 +194,11 @@ def test_beta_of_zero_is_the_ordinary_filter(robust):
         ("select_beta", {"betas": []}, "at least 1 item"),
         ("select_beta", {"betas": [-0.1, 0.1]}, "greater than or equal to 0"),
         ("select_beta", {"betas": [0.1, 0.1]}, r"betas: \[0.1, 0.1\] must increase"),
-        ("select_beta", {"betas": [0.1, 1.5]}, "betas: 1.5 is no β of beta_bootstrap_filter"),
+        (
+            "select_beta",
+            {"betas": [0.1, 1.5]},
+            "betas: 1.5 is not allowed for beta_bootstrap_filter",
+        ),
         (
             "select_beta",
             {"filter": "bootstrap_filter"},

@@ -233,7 +233,7 @@ def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
             assert [w.category for w in told] == expected
             if told:
                 assert (
-                    f"inference.proposal={proposal} follows an outlier that inference.loss={loss}"
+                    f"inference.proposal={proposal} follows outliers that inference.loss={loss}"
                     in str(told[0].message)
                 )
     with warnings.catch_warnings():

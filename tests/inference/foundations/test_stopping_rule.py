@@ -127,7 +127,7 @@ def test_predictions_and_mistakes():
     found, problem = reported(1, simulations=1)
     density = found.log_predictive(problem.test)
     assert density[problem.test.x[:, 0] == 1][0].exp() == pytest.approx(10 / 14)
-    with pytest.raises(ConfigMismatchError, match="there is no toss"):
+    with pytest.raises(ConfigMismatchError, match="at least one toss is required"):
         load("tosses", heads=0, tails=0)
     for keys, words in [
         (

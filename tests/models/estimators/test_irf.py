@@ -97,7 +97,7 @@ def test_few_labels_and_none():
         )
     ).all()
     none = replace(problem.train, mask=torch.zeros_like(few))
-    with pytest.raises(ValueError, match="task 0: no training label"):
+    with pytest.raises(ValueError, match="task 0: has no training label"):
         forests.fit(none, 0)
 
 
@@ -145,13 +145,13 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
 
 def test_what_calibration_refuses():
     with pytest.raises(
-        ValueError, match=r"model\.calibrated: sigmoid is of class probabilities, .* use none"
+        ValueError, match=r"model\.calibrated: sigmoid calibrates classes, .* set it to none"
     ):
         build_model("irf", real(), calibrated="sigmoid")
     problem = classes(n=60, n_classes=2)
     problem.train.y[:] = (torch.arange(60) < 3)[:, None]
     forests = build_model("irf", problem, trees=5, calibrated="isotonic")
-    said = r"model\.calibrated: task 0 has a class with 3 training labels, 5 folds need"
+    said = r"model\.calibrated: task 0 has a class with 3 training labels, but needs 5"
     with pytest.raises(ValueError, match=said):
         forests.fit(problem.train, 0)
 

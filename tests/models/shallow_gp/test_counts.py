@@ -131,7 +131,7 @@ def test_linear_kernel_is_a_poisson_regression():
 
 def test_labels_must_be_counts():
     model = component("model", "igp", posterior="sparse", link="log")
-    with pytest.raises(ConfigMismatchError, match="needs counts"):
+    with pytest.raises(ConfigMismatchError, match="requires counts"):
         model.build(problem(), streams())
     exact = component("model", "igp", posterior="exact", link="log")
     with pytest.raises(ConfigMismatchError, match=r"model.posterior=sparse"):

@@ -39,7 +39,7 @@ def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_facto
 def test_it_needs_to_know_the_noise():
     problem, rng = load("wiener_velocity", n_steps=10)
     with pytest.raises(
-        ConfigMismatchError, match="does not know apart from them; use a simulated one"
+        ConfigMismatchError, match="is unknown for this dataset; use a simulated dataset"
     ):
         component("attacker", "multiplicative_exponential").corrupt(
             Clean(problem.observations), rng

@@ -143,7 +143,7 @@ def test_the_worst_times_are_those_of_the_steepest_gradient():
     least = slope.masked_fill(~struck, math.inf).amin(1)
     most = slope.masked_fill(struck, 0).amax(1)
     assert (least >= most).all()
-    message = "times=worst: the gradient says which they are; set access=gradient"
+    message = "times=worst: the worst times are chosen by the gradient; set access=gradient"
     with pytest.raises(ValidationError, match=message):
         spoofer(times="worst", access="queries")
 

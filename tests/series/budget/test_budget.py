@@ -167,11 +167,11 @@ def test_nothing_is_planned_where_nobody_asks():
     [
         ({"total": 5.0, "least": {"TV": 4.0, "OOH": 2.0}},
          r"dataset.budget.total=5: minimum spends \(least.TV, least.OOH\) need 6; raise it, or lower them"),
-        ({"total": 5.0, "least": {"Tv": 4.0}}, "dataset.budget.least: Tv is no input of the series; there are OOH, TV"),
-        ({"total": 5.0, "strategies": {"a": {"x": 4.0}}}, "dataset.budget.strategies.a: x is no input"),
-        ({"total": 5.0, "weeks": 11}, "dataset.budget.weeks=11: 10 are to be forecast; plan no more"),
+        ({"total": 5.0, "least": {"Tv": 4.0}}, "dataset.budget.least: the series has no input Tv; its inputs are OOH, TV"),
+        ({"total": 5.0, "strategies": {"a": {"x": 4.0}}}, "dataset.budget.strategies.a: the series has no input x"),
+        ({"total": 5.0, "weeks": 11}, "dataset.budget.weeks=11: only 10 weeks are forecast"),
         ({"total": 50.0, "least": {"TV": 9.0}, "weekly_most": {"TV": 2.0}},
-         "dataset.budget.least.TV: nothing satisfies it beside the other constraints"),
+         "dataset.budget.least.TV: conflicts with the other constraints"),
     ],
 )  # fmt: skip
 def test_what_is_refused_before_any_work(budget, said):

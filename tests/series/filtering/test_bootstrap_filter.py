@@ -88,7 +88,7 @@ def test_impossible_observations_are_named():
     inference = component("inference", "bootstrap_filter", particles=20)
     with pytest.raises(
         NumericalError,
-        match=r"t = 3 in replicates \[1\], where y = \(inf, inf\).*; raise inference.particles",
+        match=r"t = 3 in replicates \[1\]; y = \(inf, inf\).*; raise inference.particles",
     ):
         run(inference, LinearGaussianModule(problem.system), problem, Streams(0))
 

@@ -178,5 +178,5 @@ def test_nothing_seen_has_no_likelihood():
 @pytest.mark.parametrize("shape", [(2, 5, 1), (1, 5, 2)])
 def test_several_series_are_refused(shape):
     odd = Sequence("odd", None, torch.zeros(shape), None, ["x"])
-    with pytest.raises(ConfigMismatchError, match="one series of one number at a time"):
+    with pytest.raises(ConfigMismatchError, match="only one univariate series"):
         component("model", "dlm").build(odd, Streams(0))

@@ -139,7 +139,7 @@ class Classes:
 
 @pytest.mark.parametrize(("y", "told"), [
     ([[0.0, 2.0]], "class numbers 0 to 1"), ([[0.5, 1.0]], "class numbers"),
-    ([[0.0], [1.0]], "one series of one number at a time"),
+    ([[0.0], [1.0]], "only one univariate series"),
 ])  # fmt: skip
 def test_what_is_no_series_of_classes(y, told):
     problem = Sequence("odd", None, torch.tensor(y).unsqueeze(-1), Classes(), ["z"])

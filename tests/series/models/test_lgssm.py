@@ -59,7 +59,7 @@ def test_matrices_of_ones_own_take_the_place_of_the_simulated_ones():
     problem.system = None
     written = run(component("inference", "kalman"), built(problem, **own), problem, Streams(0))
     assert torch.equal(same.log_normaliser, written.log_normaliser)
-    with pytest.raises(ConfigMismatchError, match="names none"):
+    with pytest.raises(ConfigMismatchError, match="does not provide"):
         built(problem)
 
 
@@ -70,7 +70,7 @@ def test_matrices_of_ones_own_take_the_place_of_the_simulated_ones():
         ({"Q": [[1.0]]}, "model.Q: is 1 × 1, must be dx × dx = 3 × 3"),
         (
             {"H": [[1.0, 0.0, 0.0]], "Sigma": [[1.0]]},
-            "model.H: has 1 rows, dataset=test observes 2 numbers",
+            "model.H: has 1 rows, but dataset=test observes 2 values",
         ),
     ],
 )

@@ -132,5 +132,7 @@ def test_only_what_has_a_name_is_scored():
 
 def test_observations_of_several_coordinates_do_not_fit():
     problem, rng = load("wiener_velocity", n_steps=5)
-    with pytest.raises(ConfigMismatchError, match="model=matern_sde: takes one number at a time"):
+    with pytest.raises(
+        ConfigMismatchError, match="model=matern_sde: supports only univariate series"
+    ):
         component("model", "matern_sde").build(problem, rng)

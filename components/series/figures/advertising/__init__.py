@@ -1,1 +1,1 @@
-"""Figures of advertising: budgets, effects and what was spent."""
+"""Figures of advertising: budgets, effects and spends."""

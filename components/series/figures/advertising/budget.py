@@ -10,7 +10,7 @@ from components.figures.style import BLUE, Figure, colour_of, legend_above, new_
 from components.series.budget.choices import Choice
 from components.series.budget.plan import Plan
 
-MOST_WEEKS = 16  # weeks that are named below the bars
+MOST_WEEKS = 16  # labels below the bars
 
 
 def budget_figure(
@@ -20,9 +20,9 @@ def budget_figure(
     weeks: list[str],
     promise: str = "",
 ) -> Figure:
-    """Left the frontier of expected sales and their standard deviation with each choice by name,
-    those that break a constraint hollow; right the first choice, week by week, its channels on each
-    other, under what it promises."""
+    """Left: the frontier of expected sales against their standard deviation, and each choice by
+    name, hollow if infeasible.  Right: the first choice as stacked bars of channels, week by week,
+    with its predicted gain in the title."""
     figure, (left, right) = new_figure(1, 2, width=5.0, height=4.0)
     left.plot(
         [plan.sd for plan in along],
@@ -30,7 +30,7 @@ def budget_figure(
         "o-",
         ms=4,
         color=BLUE,
-        zorder=3,  # a choice may be the best at its risk
+        zorder=3,  # a choice may lie on the frontier
         label="best at its risk",
     )
     for k, choice in enumerate(choices):

@@ -10,7 +10,7 @@ from components.figures.style import BLACK, Figures, legend_above, new_figure
 from components.series.figures.bands import draw_band
 from components.series.figures.time_axis import axis_times, label_times
 
-TAIL = 3  # length of the seen part drawn, in lengths of the part that follows
+TAIL = 3  # length of the observed part drawn, in multiples of the part that follows
 
 
 def effect(
@@ -20,14 +20,14 @@ def effect(
     dates: tuple[str, ...] = (),
     label: str = "y",
 ) -> Figures:
-    """Observations [T] and [H] with their forecast without the intervention: the counterfactual,
-    the effect at each time, and its sum so far, means and central 95 % bands.  ``label`` is the
+    """Observations [T] and [H] with the counterfactual forecast (without the intervention), the
+    effect at each time, and the cumulative effect: means and central 95 % bands.  ``label`` is the
     name of y."""
     n = len(seen)
     h = len(future)
     begin = max(0, n - TAIL * h)
     t = axis_times(dates, n, n + h)
-    boundary = axis_times(dates, n - 1, n + 1)  # between the last seen time and the first after it
+    boundary = axis_times(dates, n - 1, n + 1)  # between the last observed time and the next
     began = boundary[0] + (boundary[1] - boundary[0]) / 2
     each = torch.eye(h).to(without.mean)
     until = each.new_ones(h, h).tril() * ~future.isnan()

@@ -10,8 +10,8 @@ from components.series.figures.time_axis import axis_times, label_times
 
 
 def spends(inputs: Tensor, names: list[str], dates: tuple[str, ...]) -> Figures:
-    """Inputs [n, c], a panel with a scale of its own for each channel; and their totals by calendar
-    year, where the dates of the n times reach over several."""
+    """Inputs [n, c], one panel with its own scale per channel, and their totals by calendar year if
+    the dates of the n times span several years."""
     u = inputs.cpu().double().numpy()
     n, c = u.shape
     times = axis_times(dates, 0, n)

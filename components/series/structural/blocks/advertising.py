@@ -1,4 +1,4 @@
-"""Spends of channels as the inflows that sales respond to: saturation, wear and interactions."""
+"""Transformations of advertising spends: saturation, wear and interactions."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def name_column(channel: str, half: float | None, limit: float) -> str:
 
 
 class AdvertisingBlock(SelectionBlock):
-    """Block with columns of spends, as they are or transformed.
+    """Block with columns of spends, raw or transformed.
 
     e_t u_t,  and for each half-saturation h of a channel  e_t u_t^p/(h^p + u_t^p);  products of two
     channels' first columns for each interaction.  e_t is ``effectiveness``.  Several h of a channel
-    are columns of their own, of which spike and slab choose."""
+    give separate columns, among which spike and slab select."""
 
     inputs: list[str] | None
     saturation: dict[str, list[PositiveFloat]]
@@ -54,10 +54,11 @@ class AdvertisingBlock(SelectionBlock):
     def inflows(
         self, facts: Facts, limits: Mapping[str, list[float]]
     ) -> tuple[list[str], Callable[[Covariates], Tensor], list[float]]:
-        """Names of c columns, the columns [n, c], and the limit κ of each, 0 without: a column for
-        each of those of its channel.
+        """Names of c columns, the columns [n, c], and their limits κ (0: none).
 
-        Raises ConfigMismatchError where a key names no channel of the block."""
+        A channel has a column for each of its limits.
+
+        Raises ConfigMismatchError if a key does not name a channel of the block."""
         places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
         channels = [facts.u_names[j] for j in places]
         self._refuse_unknown(channels, limits, facts.where)

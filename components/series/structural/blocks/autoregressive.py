@@ -13,12 +13,12 @@ from components.series.structural.blocks.rows import NoiseBlock, constant
 
 @register("block", "autoregressive")
 class AutoregressiveBlock(NoiseBlock):
-    """Autoregression: a_{t+1} = φ_1 a_t + … + φ_p a_{t−p+1} + N(0, σ²), φ uniform where it is
-    stationary.
+    """Autoregression: a_{t+1} = φ_1 a_t + … + φ_p a_{t−p+1} + N(0, σ²), φ uniform over the
+    stationary region.
 
-    p states, the latest values, each N(0, s²) at the first time.
+    The p states are the latest values, each N(0, s²) at the first time.
 
-    Raises ConfigMismatchError where it remembers as many times as are seen.
+    Raises ConfigMismatchError if p is not below the number of observed times.
 
     Source: Scott (2016), AddAr; Durbin and Koopman (2012), section 3.4."""
 
@@ -30,7 +30,7 @@ class AutoregressiveBlock(NoiseBlock):
         times = len(facts.like)
         if p >= times:
             raise ConfigMismatchError(
-                f"{facts.where}.lags={p}: there are {times} times to learn them from; ask for fewer"
+                f"{facts.where}.lags={p}: there are only {times} observed times; lower it"
             )
         eye = torch.eye(p).to(like)
         phi = Dynamics(

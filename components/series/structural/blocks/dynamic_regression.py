@@ -1,4 +1,4 @@
-"""Regression coefficients that wander."""
+"""Regression coefficients that follow random walks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from components.series.structural.blocks.rows import NoiseBlock, standardise_col
 class DynamicRegressionBlock(NoiseBlock):
     """Dynamic regression: y has x_tᵀ β_t, β_{j,t+1} = β_jt + N(0, σ_j²), β_j1 ~ N(0, s²).
 
-    A state for each of the ``columns`` (null: all regressors), standardised over the times seen, so
-    that β is of a standard deviation of x.
+    One state for each of the ``columns`` (null: all regressors), standardised over the observed
+    times, so β is the effect of one standard deviation of x.
 
-    Raises ConfigMismatchError where a column is not there, or is constant.
+    Raises ConfigMismatchError if a column is missing or constant.
 
     Source: Scott (2016), AddDynamicRegression; West and Harrison (1997), chapter 9."""
 

@@ -1,4 +1,4 @@
-"""Advertising's lasting effect by way of last week's sales."""
+"""Carry-over of advertising through last week's sales."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from components.series.structural.blocks.advertising import AdvertisingBlock
 class KoyckBlock(AdvertisingBlock):
     """Koyck's form: y has κ (y_{t−1} − c) + Σ_i q_i u_{i,t−1}, with spike and slab on κ and q.
 
-    κ is ``y_lag``.  This is most likely what the thesis fitted, for bsts takes no inputs
-    into its autoregressive state: "y_AR" appears among its coefficients.  A time with a
-    missing predecessor is skipped; c is the first observation.  There are no states and
-    c + 1 columns; the slab is the one of ``regression``.  ``saturation``, ``wear_in``,
-    ``wear_out`` and ``interactions`` put other inflows in the place of u.
+    κ is ``y_lag``.  The thesis most likely fitted this model: the autoregressive state of bsts does
+    not accept inputs, and "y_AR" appears among the coefficients.  A time with a missing predecessor
+    is skipped; c is the first observation.  There are no states and c + 1 columns; the slab is as
+    in ``regression``.  ``saturation``, ``wear_in``, ``wear_out`` and ``interactions`` replace u by
+    other inflows.
 
     Raises:
-        ConfigMismatchError: there are no inputs, or none of that name.
+        ConfigMismatchError: there are no inputs, or a name is unknown.
 
     Source: Gallego (2021), section 1.2.2 and Table 1.2; Koyck (1954).
     """

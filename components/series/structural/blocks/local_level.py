@@ -1,4 +1,4 @@
-"""A level that wanders."""
+"""A level that follows a random walk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from components.series.structural.blocks.rows import NoiseBlock, constant
 
 @register("block", "local_level")
 class LevelBlock(NoiseBlock):
-    """Local level: μ_{t+1} = μ_t + N(0, σ²), μ_1 about the first observation.
+    """Local level: μ_{t+1} = μ_t + N(0, σ²), μ_1 centred at the first observation.
 
     One state.  σ has the prior 1/σ² ~ Gamma(df/2, df guess²/2), σ ≤ upper.
 

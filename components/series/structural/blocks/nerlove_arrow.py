@@ -1,4 +1,4 @@
-"""Goodwill, which advertising builds up and time wears down."""
+"""Goodwill, built up by advertising and decaying over time."""
 
 from __future__ import annotations
 
@@ -17,23 +17,21 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
     """Nerlove and Arrow's goodwill A_t, a decaying stock of spending, as a term of y.
 
     y has A_t, A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ²), spike and slab on q.
-    Spending at t moves y from t + 1 on; immediately by q, in the long run by q/δ.  Written
-    A_t = A⁰_t + Σ_i q_i s_it with the stocks s_{i,t+1} = (1 − δ) s_it + u_it, s_i1 = 0: one
-    state A⁰, which no spending feeds, and c columns, with q drawn with all other
-    coefficients.  1 − δ is uniform on (0, 1); the slab is the one of ``regression`` with u
-    in the place of X.
+    Spending at t affects y from t + 1: by q at first, by q/δ in the long run.  Written
+    A_t = A⁰_t + Σ_i q_i s_it with the stocks s_{i,t+1} = (1 − δ) s_it + u_it, s_i1 = 0: one state
+    A⁰, independent of spending, and c columns, with q drawn with all other coefficients.  1 − δ is
+    uniform on (0, 1); the slab is as in ``regression`` with u instead of X.
 
-    ``saturation``, ``wear_in``, ``wear_out`` and ``interactions`` put other inflows in the
-    place of u, as section 1.2.2 names them.
+    ``saturation``, ``wear_in``, ``wear_out`` and ``interactions`` replace u by other inflows, as
+    named in section 1.2.2.
 
-    ``vidale_wolfe`` gives the stocks of channels a limit: dA/dt = r u (1 − A/M) − δ A, in weeks
+    ``vidale_wolfe`` limits the stocks of channels: dA/dt = r u (1 − A/M) − δ A, in weeks
     s_{i,t+1} = (1 − δ − κ u_it) s_it + u_it with κ = r/M, so that q_i s_i, with r = q_i, stays
-    below M = q_i/κ: what is carried over depends on the spend.  Each channel has its own limit;
-    A⁰ has none.  Several κ of a channel are columns, of which spike and slab choose.
+    below M = q_i/κ: the carry-over depends on the spend.  Each channel has its own limit; A⁰ has
+    none.  Several κ of a channel give separate columns, among which spike and slab select.
 
     Raises:
-        ConfigMismatchError: there are no inputs, or none of that name; a spend takes all that
-            is left of a limit.
+        ConfigMismatchError: there are no inputs, a name is unknown, or a spend exhausts its limit.
 
     Source: Gallego (2021), eqs. (1.4), (1.5); Nerlove and Arrow (1962); Vidale and Wolfe (1957),
     eq. (1).
@@ -47,8 +45,8 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
         taken = float((flows(facts.seen).nan_to_num(0.0) * like.new_tensor(limits)).max())
         if taken >= 1:
             raise ConfigMismatchError(
-                f"{facts.where}.vidale_wolfe: κ times the largest spend must be below 1, it is "
-                f"{taken:.3g}; lower κ"
+                f"{facts.where}.vidale_wolfe: κ times the largest spend is {taken:.3g}, but must "
+                "be below 1; lower κ"
             )
         one = torch.ones(1).to(like)
         stays = Dynamics(

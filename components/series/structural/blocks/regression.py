@@ -1,4 +1,4 @@
-"""Regression on what is known of every time, with variable selection."""
+"""Regression on known regressors, with variable selection."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class RegressionBlock(SelectionBlock):
         γ_i ~ Bernoulli(π_i),   β_γ | γ, σ² ~ N(0, σ² (Ω_γγ)⁻¹)
 
     Ω = κ/n ((1 − w) XᵀX + w diag XᵀX), κ the ``information`` in observations, w the ``shrinkage``;
-    σ² is the variance of the observations.  π as ``inclusion`` names it (1: always in, 0: never);
-    of the others k/p, k the expected size.  No states, a column for each of ``columns`` (null: all
-    regressors).
+    σ² is the variance of the observations.  π is given by ``inclusion`` (1: always in, 0: never),
+    otherwise k/p with k the expected size.  There are no states, and one column for each of
+    ``columns`` (null: all regressors).
 
-    Raises ConfigMismatchError where a column is not there or constant, π is given to none of the
-    columns, more are expected than there are.
+    Raises ConfigMismatchError if a column is missing or constant, ``inclusion`` names an unknown
+    column, or the expected size exceeds the number of columns.
 
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014)."""
 

@@ -16,7 +16,7 @@ Rows = Callable[[Covariates], Tensor]
 
 
 class NoiseBlock(Block):
-    """Block of states with noise of one unknown standard deviation each, or of one for all."""
+    """Block of states with noise, with an unknown standard deviation for each state or for all."""
 
     guess: PositiveFloat
     df: PositiveFloat
@@ -24,7 +24,7 @@ class NoiseBlock(Block):
     initial_sd: PositiveFloat
 
     def scales(self, facts: Facts, *names: str) -> tuple[Scale, ...]:
-        """A standard deviation for each of the first states in turn."""
+        """One standard deviation for each of the first states, in order."""
         return facts.noises(names, self.guess, self.df, self.upper)
 
 
@@ -34,11 +34,11 @@ def constant(row: Tensor) -> Rows:
 
 
 def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[Rows, list[float]]:
-    """Regressors, less their means and by their standard deviations over the times seen where that
-    is asked; and what a unit of each is then in units of its column: the standard deviation, or 1.
+    """Regressors, standardised over the observed times if requested, and the scale of each in units
+    of its column: the standard deviation, or 1.
 
     Raises:
-        ConfigMismatchError: one of them does not vary there."""
+        ConfigMismatchError: a regressor is constant at these times."""
     assert facts.seen.x is not None
     x = facts.seen.x[:, places]
     mean = x.nanmean(0)
@@ -46,7 +46,7 @@ def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[R
     for place, spread in zip(places, sd.tolist(), strict=True):
         if not spread > 0:
             raise ConfigMismatchError(
-                f"{facts.where}: {facts.x_names[place]} is constant over the times seen; leave it out of columns"
+                f"{facts.where}: {facts.x_names[place]} is constant over the observed times; leave it out of columns"
             )
     if not asked:
         mean = torch.zeros_like(mean)

@@ -1,4 +1,4 @@
-"""Effects of the seasons of a year, or of the days of a week, one each."""
+"""Seasonal effects, such as monthly or day-of-week effects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class SeasonalBlock(NoiseBlock):
     """Seasonal effects that sum to about 0 over a period of p: τ_{t+1} = −Σ_{j<p−1} τ_{t−j} + N(0,
     σ²).
 
-    p − 1 states, the latest effects.  Long periods are dear: d states cost d³ a time; see
-    ``trigonometric``.
+    The p − 1 states are the latest effects.  Long periods are expensive: d states cost d³ per time;
+    see ``trigonometric``.
 
-    Raises ConfigMismatchError where the period is longer than what is seen.
+    Raises ConfigMismatchError if the period is longer than the observed part.
 
     Source: Scott and Varian (2014); Harvey (1989), section 2.3.4."""
 

@@ -1,4 +1,4 @@
-"""Spike and slab: which columns are in, and how far their coefficients may lie from 0."""
+"""Spike-and-slab priors: inclusion probabilities of columns and scale of their coefficients."""
 
 from __future__ import annotations
 
@@ -47,36 +47,36 @@ class SelectionBlock(Block):
     def inclusion_probabilities(self, facts: Facts, names: list[str]) -> Tensor:
         """Inclusion probabilities π of the columns [p].
 
-        They are as given by name, and equal for the others, so that the expected number of
-        these is included (None: all).
+        They are given by name, and equal for the others so that the expected number of these is
+        included (None: all).
 
         Raises:
-            ConfigMismatchError: a name matches no column, or more columns are expected than there
-                are.
+            ConfigMismatchError: a name does not match a column, or the expected size exceeds the
+                number of columns.
 
         Source: Gallego (2021), section 1.2.2.
         """
         for name in self.inclusion:
             if name not in names:
                 raise ConfigMismatchError(
-                    f"{facts.where}.inclusion.{name}: no such column; there are {', '.join(names)}"
+                    f"{facts.where}.inclusion.{name}: unknown column; the columns are {', '.join(names)}"
                 )
         size = self.expected_size
         others = len(names) - len(self.inclusion)
         if size is not None and size > others > 0:
             raise ConfigMismatchError(
-                f"{facts.where}.expected_size={size:g}: there are {others} columns to choose from; expect fewer, or null: "
-                "all are in"
+                f"{facts.where}.expected_size={size:g}: exceeds the {others} columns to choose "
+                "from; lower it, or set it to null to include all"
             )
         each = 1.0 if size is None or others == 0 else size / others
         return facts.like.new_tensor([self.inclusion.get(name, each) for name in names])
 
     def slab_precision(self, facts: Facts, names: list[str], columns: Tensor) -> Tensor:
-        """Ω = κ/n ((1 − w) XᵀX + w diag XᵀX) of columns [n, p]; times with an unknown number are
-        left out.
+        """Ω = κ/n ((1 − w) XᵀX + w diag XᵀX) of columns [n, p]; times with missing values are left
+        out.
 
         Raises:
-            ConfigMismatchError: a column is 0 at all times that are seen.
+            ConfigMismatchError: a column is 0 at all observed times.
 
         Source: Scott and Varian (2014)."""
         X = columns[~columns.isnan().any(1)]
@@ -86,7 +86,7 @@ class SelectionBlock(Block):
             name for name, square in zip(names, diagonal.tolist(), strict=True) if not square > 0
         ]:
             raise ConfigMismatchError(
-                f"{facts.where}: {idle[0]} is 0 at all times that are seen; leave it out"
+                f"{facts.where}: {idle[0]} is 0 at all observed times; leave it out"
             )
         w = self.shrinkage
         return self.information * ((1 - w) * gram + w * torch.diag(diagonal))

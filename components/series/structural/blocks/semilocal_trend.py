@@ -1,4 +1,4 @@
-"""A level with a mean-reverting slope: a trend that can be trusted further ahead."""
+"""A level with a mean-reverting slope, for longer forecasts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SemilocalTrendBlock(NoiseBlock):
     """Semilocal linear trend: μ_{t+1} = μ_t + δ_t + N(0, σ²_level), δ_{t+1} = D + φ(δ_t − D) + N(0,
     σ²_slope).
 
-    Three states, level, slope and D, which does not move: D ~ N(0, s²).  φ ~ N(m, s²) within (−1,
+    The three states are level, slope and the constant D ~ N(0, s²).  φ ~ N(m, s²) within (−1,
     1).
 
     Source: Scott (2016), AddSemilocalLinearTrend; Brodersen et al. (2015), section 2.1."""

@@ -1,4 +1,4 @@
-"""A season as a sum of waves: few states for a long period."""
+"""A season as a sum of harmonics, with few states for a long period."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from components.series.structural.blocks.rows import NoiseBlock, constant
 
 @register("block", "trigonometric")
 class TrigonometricBlock(NoiseBlock):
-    """Trigonometric season: waves of harmonics 1 … H of a period that need be no whole number. With
-    λ_j = 2πj/p:
+    """Trigonometric season: harmonics 1 … H of a period, which need not be an integer.  With λ_j =
+    2πj/p:
 
         γ_{j,t+1} =  γ_jt cos λ_j + γ*_jt sin λ_j + N(0, σ²),   γ*_{j,t+1} = −γ_jt sin λ_j + γ*_jt cos λ_j + N(0, σ²)
 
-    y has Σ_j γ_jt.  2H states, one less where 2H = p: the last pair's γ* never reaches y.
+    y has Σ_j γ_jt.  There are 2H states, one fewer if 2H = p: the last pair's γ* never affects y.
 
-    Raises ConfigMismatchError where the period is longer than what is seen, or has fewer harmonics
-    than are asked for.
+    Raises ConfigMismatchError if the period is longer than the observed part, or too short for the
+    number of harmonics.
 
     Source: Harvey (1989), section 2.3.4; Durbin and Koopman (2012), section 3.2.2."""
 
@@ -37,7 +37,7 @@ class TrigonometricBlock(NoiseBlock):
         facts.check_period(p)
         if 2 * self.harmonics > p:
             raise ConfigMismatchError(
-                f"{facts.where}.harmonics={self.harmonics}: a period of {p:g} has {int(p // 2)} at most"
+                f"{facts.where}.harmonics={self.harmonics}: a period of {p:g} has at most {int(p // 2)}"
             )
         waves = [2 * math.pi * j / p for j in range(1, self.harmonics + 1)]
         G = torch.block_diag(

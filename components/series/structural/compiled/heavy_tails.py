@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from components.maths.compiled.loops import Array
 from components.series.structural.compiled.truncated_gamma import counter_uniform, sample_gamma
 
-SHRINKAGES = 200  # of an interval, which has 1e-60 of its length after half of them
+SHRINKAGES = 200  # of a slice interval, which shrinks to 1e-60 of its length after half of them
 LEAST = 2.0**-1022  # of a precision
 
 
@@ -27,7 +27,8 @@ class Tails(NamedTuple):
 
 
 def log_density_of_freedom(w: float, tails: Tails, z: Array, seen: Array) -> float:
-    """log p(w | z) up to a constant, the precisions summed out: ν = 2 + shape/rate · w/(1 − w)."""
+    """log p(w | z) up to a constant, with the precisions integrated out: ν = 2 + shape/rate · w/(1
+    − w)."""
     x = tails.shape / tails.rate * w / (1 - w)
     nu = 2 + x
     value = (tails.shape - 1) * math.log(x) - tails.rate * x - 2 * math.log(1 - w)
@@ -39,7 +40,8 @@ def log_density_of_freedom(w: float, tails: Tails, z: Array, seen: Array) -> flo
 
 
 def slice_freedom(tails: Tails, z: Array, seen: Array, nu: float, seed: Any) -> float:
-    """ν by slice sampling of w in (0, 1), which shrinks to where it was (Neal 2003, figure 5)."""
+    """ν by slice sampling of w in (0, 1), with shrinkage to the current value (Neal 2003, figure
+    5)."""
     unit = tails.shape / tails.rate
     x = (nu - 2) / unit
     start = x / (1 + x)
@@ -58,7 +60,7 @@ def slice_freedom(tails: Tails, z: Array, seen: Array, nu: float, seed: Any) -> 
 
 
 def draw_precisions(z: Array, seen: Array, nu: float, seed: Any, precisions: Array) -> None:
-    """λ_t | z_t ~ Gamma((ν + 1)/2, (ν + z_t²)/2); of times that are not seen Gamma(ν/2, ν/2)."""
+    """λ_t | z_t ~ Gamma((ν + 1)/2, (ν + z_t²)/2); at missing times Gamma(ν/2, ν/2)."""
     k = 0
     for t in range(len(z)):
         shape = nu / 2

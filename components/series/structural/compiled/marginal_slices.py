@@ -1,15 +1,15 @@
-"""Standard deviations and dynamics drawn with the states summed out, compiled.
+"""Compiled draws of standard deviations and dynamics, with the states integrated out.
 
     v = y − F a,  f = F P Fᵀ + h,  log p(y | σ, φ, β, λ) = −½ Σ_t (log f_t + v_t²/f_t)
 
-is the Kalman filter's; times the priors of σ, of φ and of β given σ_0 it is the density of
-z = (log σ, φ), where a scale has the density p(log σ) = p(σ) σ.  A sweep moves z by slice sampling
-along one of the directions V_j and along one coordinate, in intervals of fixed lengths placed at
-random, and by Metropolis and Hastings's rule with independent proposals about a centre c,
+comes from the Kalman filter; times the priors of σ, φ and β given σ_0 it is the density of z = (log
+σ, φ), where a scale has the density p(log σ) = p(σ) σ.  A sweep moves z by slice sampling along one
+of the directions V_j and along one coordinate, in randomly placed intervals of fixed lengths, and
+by Metropolis-Hastings with independent proposals around a centre c,
 
     z′ = c + Σ_j ε_j V_j,   ε_j logistic,   q(z′) = Π_j q(ε_j),   V_j orthogonal
 
-Source: Durbin and Koopman (2012), section 7.2.1; Neal (2003), section 4, without its steps out;
+Source: Durbin and Koopman (2012), section 7.2.1; Neal (2003), section 4, without stepping out;
 Tierney (1994), section 2.3.3.
 """
 
@@ -22,35 +22,34 @@ from components.maths.compiled.loops import Array
 from components.series.structural.compiled.spike_slab import Slab
 
 SHRINKAGES = 100  # of an interval
-LONG_INTERVAL = 8.0  # of one coordinate: it reaches other modes, as those of scales near 0
-# length of an interval in scales of the logistic distribution, of each proposal of a sweep: wide ones
-# reach far tails, narrow ones are accepted more often
+LONG_INTERVAL = 8.0  # of one coordinate, long enough to reach other modes, such as scales near 0
+# interval length of each proposal of a sweep, in scales of the logistic distribution: wide ones
+# reach the tails, narrow ones are accepted more often
 TAILS = (4.0, 6.0, 4.0, 6.0)
 
 
 class ScalePriors(NamedTuple):
-    """1/σ_j² ~ Gamma(df/2, squares/2) given σ_j ≤ upper, of S scales; the first is the scale of
+    """1/σ_j² ~ Gamma(df/2, squares/2) given σ_j ≤ upper, for S scales; the first is the scale of
     y."""
 
     df: Array  # [S]
     squares: Array  # df guess² [S]
     upper: Array  # [S]
-    shape: Array  # (df + how many numbers have the scale)/2 [S]
-    owner: Array  # scale of the noise of each noisy state [k]
+    shape: Array  # (df + number of values with the scale)/2 [S]
+    owner: Array  # index of the scale of each noisy state [k]
 
 
 class SweepRows(NamedTuple):
-    """Priors of rows of G with unknown coefficients, m of them; row i has φ[first[i]:first[i +
-    1]]."""
+    """Priors of the m rows of G with unknown coefficients; row i has φ[first[i]:first[i + 1]]."""
 
     first: Array  # [m + 1]
     prior: Array  # precision and mean of φ [m, 2]
-    is_bounded: Array  # [m] bool; False: several coefficients are to be stationary
+    is_bounded: Array  # [m] bool; False: several coefficients that must be stationary
     bounds: Array  # [m, 2]
 
 
 def is_stationary(phi: Array, lower: Array) -> bool:
-    """True if x_t = Σ φ_j x_{t−j} + ε_t is: all partial autocorrelations lie in (−1, 1).
+    """True if x_t = Σ φ_j x_{t−j} + ε_t is stationary: all partial autocorrelations lie in (−1, 1).
 
     Source: Monahan (1984).
     """
@@ -92,7 +91,7 @@ def log_scale_density(sigma: Array, priors: ScalePriors) -> float:
 
 
 def log_dynamics_density(phi: Array, rows: SweepRows, copied: Array, lower: Array) -> float:
-    """log p(φ) up to a constant; −∞ where φ may not lie."""
+    """log p(φ) up to a constant; −∞ outside the support."""
     value = 0.0
     for m in range(len(rows.prior)):
         first = rows.first[m]
@@ -109,7 +108,7 @@ def log_dynamics_density(phi: Array, rows: SweepRows, copied: Array, lower: Arra
 
 
 def log_slab_density(slab: Slab, sigma: float, gamma: Array, beta: Array) -> float:
-    """log p(β | γ, σ) up to what σ does not change."""
+    """log p(β | γ, σ) up to terms independent of σ."""
     value = 0.0
     for i in range(len(beta)):
         if gamma[i]:

@@ -1,9 +1,9 @@
-"""Draws of the states of a linear Gaussian series given its observations, compiled.
+"""Compiled draws of the states of a linear Gaussian series given its observations.
 
     α_1 ~ N(m, diag s²),   α_{t+1} = G α_t + N(0, diag w),   y_t = F_t α_t + N(0, h_t),   t = 1 … n
 
-States and observations are drawn from the model without its mean; the states' smoother of y less
-those observations is added:
+States and observations are drawn from the model without its mean; the smoothed states for y minus
+those observations are added:
 
     v = y − F a,  f = F P Fᵀ + h,  K = P Fᵀ/f,  a ← G(a + K v),  P ← G(P − K f Kᵀ)Gᵀ + W,   t = 1 … n
     q = Gᵀ r,  r ← q + Fᵀ(v/f − K q),                                                      t = n … 1
@@ -25,11 +25,11 @@ from components.series.structural.compiled.memory import clear, clear_rows, copy
 
 
 class System(NamedTuple):
-    """Constants of all draws: n times, d states, k of them noisy."""
+    """Constants of all draws: n times, d states, k noisy states."""
 
     seen: Array  # [n] bool
     F: Array  # [n, d]
-    used: Array  # states with a column of F that is not 0
+    used: Array  # states with a nonzero column of F
     mean: Array  # m [d]
     sd: Array  # s [d]
     start: Array  # row i of G has the columns columns[start[i]:start[i + 1]] [d + 1]
@@ -40,13 +40,13 @@ class System(NamedTuple):
 class SystemMotion(NamedTuple):
     """Quantities that differ between draws."""
 
-    values: Array  # numbers of G in the order of its columns [nnz]
+    values: Array  # nonzero values of G in the order of its columns [nnz]
     scale: Array  # √w of the noisy states [k]
     noise: Array  # √h [n]
 
 
 class StateRandomNumbers(NamedTuple):
-    """Standard normal numbers of the first state, of the noise of states and of observations."""
+    """Standard normal numbers for the first state, the state noise and the observation noise."""
 
     first: Array  # [d]
     shocks: Array  # [n − 1, k]
@@ -54,7 +54,7 @@ class StateRandomNumbers(NamedTuple):
 
 
 class StateWork(NamedTuple):
-    """Memory of one draw."""
+    """Work arrays of one draw."""
 
     a: Array  # the filter's mean [d]
     plus: Array  # α⁺ [d]
@@ -64,7 +64,7 @@ class StateWork(NamedTuple):
     P: Array  # [d, d]
     GP: Array  # [d, d]
     gains: Array  # K [n, d]
-    rest: Array  # y less observations that are drawn [n]
+    rest: Array  # y minus drawn observations [n]
     scaled: Array  # v/f [n]
     pulls: Array  # r_t of the noisy states [n − 1, k]
     eta: Array  # noise of states [n − 1, k]
@@ -73,7 +73,7 @@ class StateWork(NamedTuple):
 def build_system(
     seen: Tensor, F: Tensor, mean: Tensor, sd: Tensor, pattern: Tensor, noisy: tuple[int, ...]
 ) -> System:
-    """A system with a G that may differ from 0 where ``pattern`` [d, d] is true."""
+    """A system whose G may be nonzero where ``pattern`` [d, d] is true."""
     used = (F != 0).any(0).nonzero().flatten()
     rows, columns = to_array(pattern).nonzero()
     return System(
@@ -89,13 +89,13 @@ def build_system(
 
 
 def kept_values(system: System, G: Tensor) -> Array:
-    """Numbers [..., nnz] of matrices G [..., d, d] where the pattern of the system is true."""
+    """Values [..., nnz] of matrices G [..., d, d] where the pattern of the system is true."""
     rows = np.repeat(np.arange(len(system.mean)), np.diff(system.start))
     return np.ascontiguousarray(to_array(G)[..., rows, system.columns])
 
 
 def state_work(system: System) -> StateWork:
-    """New memory."""
+    """Allocate the work arrays."""
     (n, d) = system.F.shape
     k = len(system.noisy)
     return StateWork(
@@ -115,7 +115,7 @@ def state_work(system: System) -> StateWork:
 
 
 def multiply(system: System, values: Array, x: Array, out: Array) -> None:
-    """out = G x, of one vector."""
+    """out = G x for one vector."""
     start = system.start
     columns = system.columns
     for i in range(len(out)):
@@ -165,9 +165,9 @@ def predict_variance(system: System, t: int, noise: float, P: Array, M: Array) -
 def predict_covariance(
     system: System, motion: SystemMotion, weight: float, P: Array, M: Array, GM: Array, GP: Array
 ) -> None:
-    """P ← G (P − M Mᵀ/f) Gᵀ + W, one time on; ``weight`` is 1/f, or 0 if y is missing.
+    """P ← G (P − M Mᵀ/f) Gᵀ + W for the next time; ``weight`` is 1/f, or 0 if y is missing.
 
-    The second product takes its rows in the order of the first: each reads few numbers of G."""
+    Both products loop over the same rows, because each row of G has few nonzero values."""
     multiply(system, motion.values, M, GM)
     d = len(P)
     start = system.start
@@ -227,7 +227,7 @@ def filter_series(y: Array, system: System, motion: SystemMotion, work: StateWor
 def subtract_draw(
     y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork
 ) -> None:
-    """y less observations that are drawn from the model without its mean."""
+    """y minus observations drawn from the model without its mean."""
     plus = work.plus
     for i in range(len(plus)):
         plus[i] = system.sd[i] * drawn.first[i]
@@ -241,7 +241,7 @@ def subtract_draw(
 
 
 def smooth_backwards(system: System, values: Array, work: StateWork) -> None:
-    """r_0 and r_t of the noisy states."""
+    """Backward pass: r_0, and r_t of the noisy states."""
     n, d = system.F.shape
     r = work.r
     clear(r)
@@ -263,7 +263,7 @@ def smooth_backwards(system: System, values: Array, work: StateWork) -> None:
 def draw_path(
     system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork, alpha: Array
 ) -> None:
-    """α [n, d] and its noise."""
+    """Draw α [n, d] and its noise."""
     n, d = alpha.shape
     sd = system.sd
     scale = motion.scale
@@ -281,10 +281,10 @@ def draw_path(
 def filter_one_state(
     y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork
 ) -> None:
-    """``subtract_draw`` and ``filter_series`` of a system with one state, number by number.
+    """``subtract_draw`` and ``filter_series`` for a system with one state, in scalar arithmetic.
 
     The next mean and variance are a ← G (1 − K F) a + G K e, e = y − F α⁺ − ε⁺, and
-    P ← (G² h) P/f + W: of the operations that wait for the last a or P this leaves the fewest.
+    P ← (G² h) P/f + W: this form has the fewest operations that depend on the last a or P.
     """
     n = len(y)
     G = motion.values[0]
@@ -320,7 +320,7 @@ def filter_one_state(
 def draw_one_state(
     system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork, alpha: Array
 ) -> None:
-    """``smooth_backwards`` and ``draw_path`` of a system with one state, r ← (1 − F K) G r + F
+    """``smooth_backwards`` and ``draw_path`` for a system with one state, r ← (1 − F K) G r + F
     v/f."""
     n = len(alpha)
     G = motion.values[0]
@@ -376,7 +376,7 @@ def _simulate_all(
 def simulate_states(
     y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers
 ) -> Array:
-    """States α ~ p(α_1, …, α_n | y) [C, n, d] of y [C, n]; motion and numbers have C rows too."""
+    """States α ~ p(α_1, …, α_n | y) [C, n, d] for y [C, n]; motion and numbers also have C rows."""
     alpha = np.empty((len(y), *system.F.shape))
     _simulate_all(y, system, motion, drawn, state_work(system), alpha)
     return alpha

@@ -1,17 +1,17 @@
-"""Regression with coefficients that are in or out, compiled: a spike at 0 and a normal slab.
+"""Compiled regression with variable selection: a spike at 0 and a normal slab.
 
     γ_i ~ Bernoulli(π_i),   σ² ~ InvGamma(ν/2, ν s²/2) given σ ≤ upper
     β_γ | γ, σ² ~ N(0, σ² Ω_γγ⁻¹),   y | β, σ² ~ N(Xβ, σ² Λ⁻¹)
 
-β and σ² are summed out where γ is drawn.  With A = XᵀΛX, b = XᵀΛy, V_γ = (A_γγ + Ω_γγ)⁻¹, β̂_γ =
-V_γ b_γ
+β and σ² are integrated out in the draw of γ.  With A = XᵀΛX, b = XᵀΛy, V_γ = (A_γγ + Ω_γγ)⁻¹, β̂_γ
+= V_γ b_γ
 
     p(γ | y) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ S_γ^{−(ν+n)/2},   S_γ = ν s² + yᵀΛy − b_γᵀ β̂_γ
 
-and where σ is known p(γ | y, σ) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ exp(b_γᵀ β̂_γ/(2 σ²)).
+and for known σ p(γ | y, σ) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ exp(b_γᵀ β̂_γ/(2 σ²)).
 
 Matrices M = [A + Ω, b; bᵀ, ν s² + yᵀΛy] and E = Ω are swept by γ: M then holds −V_γ, β̂_γ and S_γ,
-and of the columns outside what those inside leave of them.
+and for the excluded columns their residuals on the included ones.
 
 Source: George and McCulloch (1997), section 4; Scott and Varian (2014), section 3.3; Goodnight
 (1979)."""
@@ -32,7 +32,7 @@ class Slab(NamedTuple):
     """The prior of p coefficients and of the variance."""
 
     omega: Array  # Ω [p, p]
-    logit: Array  # log π/(1 − π) [p], infinite where there is no choice
+    logit: Array  # log π/(1 − π) [p], infinite for columns that are always in or out
     squares: float  # ν s²
     shape: float  # (ν + n)/2, of σ² | γ, y
     upper: float  # of σ; may be inf
@@ -41,12 +41,12 @@ class Slab(NamedTuple):
 class SlabRandomNumbers(NamedTuple):
     """Random numbers of one draw."""
 
-    u: Array  # uniform [p + 1]; the last below ½: columns are visited from the first to the last
+    u: Array  # uniform [p + 1]; if the last is below ½, columns are visited in ascending order
     z: Array  # normal [p]
 
 
 class SlabWork(NamedTuple):
-    """Memory of one draw."""
+    """Work arrays of one draw."""
 
     A: Array  # XᵀΛX [p, p]
     b: Array  # XᵀΛy [p]
@@ -57,7 +57,7 @@ class SlabWork(NamedTuple):
 
 
 def slab_work(p: int) -> SlabWork:
-    """New memory."""
+    """Allocate the work arrays."""
     A = np.empty((p, p))
     E = np.empty((p, p))
     M = np.empty((p + 1, p + 1))
@@ -65,7 +65,7 @@ def slab_work(p: int) -> SlabWork:
 
 
 def pivot(M: Array, k: int, within: bool, row: Array) -> None:
-    """Brings column k among the regressors of M, or takes it from among them (``within``)."""
+    """Add column k to the regressors of M, or remove it if it is among them (``within``)."""
     q = len(M)
     inverse = 1 / M[k, k]
     for i in range(q):
@@ -82,9 +82,9 @@ def pivot(M: Array, k: int, within: bool, row: Array) -> None:
 
 
 def log_odds(M: Array, E: Array, k: int, within: bool, slab: Slab, sigma: float) -> float:
-    """log p(γ_k = 1 | γ_−k, y)/p(γ_k = 0 | γ_−k, y); ``sigma`` 0: σ is summed out.
+    """log p(γ_k = 1 | γ_−k, y)/p(γ_k = 0 | γ_−k, y); ``sigma`` 0: σ is integrated out.
 
-    With d, e what is left of column k in M and E:  log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0,
+    With d, e the residuals of column k in M and E:  log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0,
     and given σ the last term is (S_0 − S_1)/(2 σ²)."""
     p = len(E)
     d = M[k, k]
@@ -138,7 +138,7 @@ def scan_indicators(
 
 
 def draw_coefficients(sigma: float, z: Array, gamma: Array, beta: Array, work: SlabWork) -> None:
-    """β_γ ~ N(β̂_γ, σ² V_γ), each given those before, 0 where γ is; M is overwritten."""
+    """β_γ ~ N(β̂_γ, σ² V_γ), each given the previous ones, 0 where γ is 0; M is overwritten."""
     M = work.M
     row = work.row
     p = len(gamma)
@@ -175,14 +175,14 @@ def draw_regression(
     beta: Array,
     work: SlabWork,
 ) -> float:
-    """γ after one scan with σ summed out, σ | γ, y, which is returned, then β | γ, σ, y; c = yᵀΛy.
+    """γ after one scan with σ integrated out, σ | γ, y (returned), then β | γ, σ, y; c = yᵀΛy.
 
-    The scan goes forwards or backwards at random, which makes it reversible; so where σ has an
-    upper limit, which the marginal above knows nothing of, it is a proposal that is taken if σ² ~
+    The scan runs forwards or backwards at random, which makes it reversible.  If σ has an upper
+    limit, which the marginal ignores, the scan is therefore a proposal that is accepted if σ² ~
     InvGamma(shape, S/2) respects the limit: exact without an incomplete gamma function.
 
     Args:
-        g: two numbers of Gamma(shape, 1): of σ², and of the proposal.
+        g: two draws of Gamma(shape, 1), for σ² and for the proposal.
     """
     p = len(gamma)
     init_pivots(c + slab.squares, slab, gamma, work)

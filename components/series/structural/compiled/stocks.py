@@ -1,4 +1,4 @@
-"""Stocks that flow in and fade, compiled."""
+"""Compiled stocks with inflows and decay."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from components.maths.compiled.loops import Array, compiled
 
 
 def accumulate(flow: Array, kept: float, limit: float, s: Array) -> None:
-    """s_1 = 0, s_{t+1} = (φ − κ u_t) s_t + u_t [n]; of limit κ = 0 by windows that double.
+    """s_1 = 0, s_{t+1} = (φ − κ u_t) s_t + u_t [n]; for κ = 0 by windows of doubling length.
 
-    Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}: each pass can use
-    vectors."""
+    Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}: each pass is
+    vectorised."""
     n = len(flow)
     s[0] = 0.0
     for t in range(1, n):
@@ -40,8 +40,8 @@ def _accumulate_all(flow: Array, kept: Array, limits: Array, out: Array) -> None
 
 
 def accumulate_stock(flow: Tensor, kept: Tensor, limits: Tensor) -> Tensor:
-    """``maths.series.stocks.accumulate_stock`` of flows [n, k], φ [C, k] and κ [k] on the
-    CPU; [C, n, k]."""
+    """``maths.series.stocks.accumulate_stock`` for flows [n, k], φ [C, k] and κ [k] on the CPU; [C,
+    n, k]."""
     out = kept.new_empty(len(kept), *flow.shape)
     _accumulate_all(
         flow.T.contiguous().numpy(),

@@ -1,6 +1,6 @@
-"""Gibbs sweeps of a structural time series, compiled as a whole.
+"""Compiled Gibbs sweeps of a structural time series.
 
-Every function works on one chain, in place; ``run_sweeps`` takes all chains through several sweeps.
+Every function works on one chain, in place; ``run_sweeps`` runs several sweeps of all chains.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class SweepSeries(NamedTuple):
     """One series: n times, p columns, Q coefficients φ of rows of G."""
 
     y: Array  # [n]
-    flow: Array  # columns; of a stock what flows in [p, n]
-    fades: Array  # which φ a column fades with, −1: it is no stock [p]
-    limits: Array  # κ of stocks with a limit, 0: without [p]
+    flow: Array  # columns, or inflows of stocks [p, n]
+    fades: Array  # index of the φ with which a column fades, −1: not a stock [p]
+    limits: Array  # limits κ of stocks, 0: none [p]
     has_stocks: bool
-    gram: Array  # XᵀX of times that are seen [p, p]
-    values: Array  # numbers of G without φ [nnz]
-    changes: Array  # what a unit of each φ adds to them [Q, nnz]
+    gram: Array  # XᵀX over observed times [p, p]
+    values: Array  # values of G without φ [nnz]
+    changes: Array  # change of these values per unit of each φ [Q, nnz]
 
 
 class SweepModel(NamedTuple):
@@ -78,54 +78,55 @@ class SweepModel(NamedTuple):
 
 
 class SweepRandomNumbers(NamedTuple):
-    """Random numbers of K sweeps of C chains, [K, C, …]; of one sweep of one chain without
-    these."""
+    """Random numbers of K sweeps of C chains, [K, C, …]; without these dimensions for one sweep of
+    one chain."""
 
-    # of the columns with the states summed out; [K, C, 0]: these are not drawn
+    # of the columns with the states integrated out; [K, C, 0]: not drawn
     columns: SlabRandomNumbers
-    states: StateRandomNumbers  # [K, C, 0]: a sweep ends before their draw
+    states: StateRandomNumbers  # [K, C, 0]: not drawn, the sweep ends before them
     slab: SlabRandomNumbers
     g: Array  # Gamma(shape_j, 1) of S scales, the first twice [S + 1]
-    # of a slice and of proposals of (log σ, φ), the states summed out [2]; [K, C, 0]: neither
+    # of the slice and the proposals of (log σ, φ), the states integrated out [2]; [K, C, 0]:
+    # neither
     marginal: Array
     seeds: Array  # of ν and of λ
 
 
 class SweepChain(NamedTuple):
-    """States of C chains, [C, …], or of one."""
+    """States of C chains, [C, …], or of one chain."""
 
     sigma: Array  # [S]
     phi: Array  # [Q]
-    gamma: Array  # columns that are in [p] bool
+    gamma: Array  # included columns [p] bool
     beta: Array  # [p]
     nu: Array  # [1]
     precisions: Array  # λ [n]; [0]: all are 1
-    directions: Array  # intervals of (log σ, φ), one in each row, orthogonal [S + Q, S + Q]
+    directions: Array  # intervals of (log σ, φ) as orthogonal rows [S + Q, S + Q]
     centre: Array  # of independent proposals of (log σ, φ) [S + Q]
     alpha: Array  # [n, d]
 
 
 class SweepWork(NamedTuple):
-    """Memory of one chain."""
+    """Work arrays of one chain."""
 
     motion: SystemMotion
-    Xy: Array  # columns as they have grown, and last y [n, p + 1]
+    Xy: Array  # columns with accumulated stocks, and y last [n, p + 1]
     rows: Array  # Xᵀ [p, n]
-    rest: Array  # what is left of y [n]
+    rest: Array  # residuals of y [n]
     z: Array  # errors in units of σ [n]
-    weights: Array  # λ, 0 at times that are not seen [n]
+    weights: Array  # λ, 0 at missing times [n]
     total: Array  # sums of squares [S]
     states: StateWork
     white: WhiteWork
     slab: SlabWork
-    phi: Array  # of one row, and of its autoregression of one order less [2, Q]
+    phi: Array  # of one row, and of its autoregression of the next lower order [2, Q]
     current: Array  # log σ and φ [S + Q]
     trial: Array  # [S + Q]
     direction: Array  # of a slice [S + Q]
 
 
 def sweep_work(model: SweepModel) -> SweepWork:
-    """New memory."""
+    """Allocate the work arrays."""
     n = len(model.system.seen)
     p = len(model.series.flow)
     q = len(model.series.changes)
@@ -152,7 +153,7 @@ def sweep_work(model: SweepModel) -> SweepWork:
 
 
 def set_motion(model: SweepModel, chain: SweepChain, motion: SystemMotion) -> None:
-    """G, and the standard deviations of noise, at the chain's φ, σ and λ."""
+    """Set G and the standard deviations of noise at the chain's φ, σ and λ."""
     series = model.series
     owner = model.scales.owner
     copy(series.values, motion.values)
@@ -168,7 +169,7 @@ def set_motion(model: SweepModel, chain: SweepChain, motion: SystemMotion) -> No
 
 
 def grow_stocks(series: SweepSeries, phi: Array, work: SweepWork) -> None:
-    """Columns that are stocks at the chain's φ."""
+    """Accumulate the columns that are stocks, at the chain's φ."""
     for j in range(len(series.flow)):
         if series.fades[j] >= 0:
             accumulate(series.flow[j], phi[series.fades[j]], series.limits[j], work.rows[j])
@@ -177,7 +178,7 @@ def grow_stocks(series: SweepSeries, phi: Array, work: SweepWork) -> None:
 
 
 def subtract_columns(y: Array, rows: Array, beta: Array, rest: Array) -> None:
-    """y − Xβ; a coefficient that is 0 adds nothing."""
+    """y − Xβ; coefficients of 0 are skipped."""
     clear(rest)
     for j in range(len(beta)):
         if beta[j] != 0.0:
@@ -189,7 +190,7 @@ def subtract_columns(y: Array, rows: Array, beta: Array, rest: Array) -> None:
 
 
 def subtract_states(model: SweepModel, alpha: Array, rest: Array) -> None:
-    """y − Fα, 0 at times that are not seen."""
+    """y − Fα, 0 at missing times."""
     system = model.system
     y = model.series.y
     clear(rest)
@@ -201,7 +202,7 @@ def subtract_states(model: SweepModel, alpha: Array, rest: Array) -> None:
 
 
 def set_weights(seen: Array, precisions: Array, weights: Array) -> None:
-    """λ where y is seen, 0 elsewhere."""
+    """λ where y is observed, 0 elsewhere."""
     for t in range(len(weights)):
         weights[t] = 1.0 if seen[t] else 0.0
     for t in range(len(precisions)):
@@ -223,7 +224,8 @@ def draw_scales(priors: ScalePriors, eta: Array, g: Array, sigma: Array, total: 
 
 
 def weigh_columns(model: SweepModel, is_weighed: bool, work: SweepWork) -> float:
-    """XᵀΛX and XᵀΛe in the memory of the slab, and eᵀΛe, of the rest of y after its states."""
+    """XᵀΛX and XᵀΛe in the work arrays of the slab, and eᵀΛe, for residuals e of y after its
+    states."""
     A = work.slab.A
     X = work.Xy
     weights = work.weights
@@ -250,7 +252,7 @@ def weigh_columns(model: SweepModel, is_weighed: bool, work: SweepWork) -> float
 
 
 def draw_tails(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
-    """ν with the precisions summed out, then the precisions."""
+    """Draw ν with the precisions integrated out, then the precisions."""
     seen = model.system.seen
     z = work.z
     subtract_columns(work.rest, work.rows, chain.beta, z)
@@ -263,7 +265,7 @@ def draw_tails(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWo
 
 
 def set_parameters(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> None:
-    """σ, φ and stocks at z = (log σ, φ)."""
+    """Set σ, φ and stocks to z = (log σ, φ)."""
     S = len(chain.sigma)
     for j in range(S):
         chain.sigma[j] = math.exp(z[j])
@@ -273,8 +275,8 @@ def set_parameters(model: SweepModel, chain: SweepChain, z: Array, work: SweepWo
 
 
 def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> float:
-    """log p(log σ, φ | γ, β, λ, y) at z up to a constant, the states summed out; the chain takes z
-    over."""
+    """log p(log σ, φ | γ, β, λ, y) at z up to a constant, with the states integrated out; sets the
+    chain to z."""
     set_parameters(model, chain, z, work)
     prior = log_scale_density(chain.sigma, model.scales)
     prior += log_dynamics_density(chain.phi, model.rows, work.phi[0], work.phi[1])
@@ -289,8 +291,8 @@ def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork
 def slice_direction(
     model: SweepModel, chain: SweepChain, value: float, seed: int, begin: int, work: SweepWork
 ) -> float:
-    """z moved along ``work.direction`` by slice sampling, from where log p is ``value``; log p
-    there."""
+    """Move z along ``work.direction`` by slice sampling; takes the current log p and returns the
+    new one."""
     z = work.current
     size = len(z)
     level = value + math.log(counter_uniform(seed, begin))
@@ -314,7 +316,7 @@ def slice_direction(
 def propose_parameters(
     model: SweepModel, chain: SweepChain, value: float, seed: int, work: SweepWork
 ) -> None:
-    """z after independent proposals, from where log p is ``value``."""
+    """Move z by independent proposals; ``value`` is the current log p."""
     z = work.current
     size = len(z)
     for p in range(len(TAILS)):
@@ -334,7 +336,7 @@ def propose_parameters(
 
 
 def draw_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
-    """z = (log σ, φ) given γ, β and λ, the states summed out."""
+    """Draw z = (log σ, φ) given γ, β and λ, with the states integrated out."""
     z = work.current
     S = len(chain.sigma)
     for j in range(S):
@@ -353,7 +355,7 @@ def draw_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: Sw
 
 
 def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work: SweepWork) -> None:
-    """One sweep of one chain; without random numbers of the states it ends before their draw."""
+    """One sweep of one chain; without random numbers for the states it ends before their draw."""
     series = model.series
     slab = model.slab
     tails = model.tails
@@ -383,7 +385,7 @@ def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work:
 def run_sweeps(
     model: SweepModel, numbers: SweepRandomNumbers, chains: SweepChain, kept: Array, work: SweepWork
 ) -> None:
-    """All sweeps of all chains; (σ, β) of each are left in ``kept`` [K, C, S + p]."""
+    """Run all sweeps of all chains; stores (σ, β) of each in ``kept`` [K, C, S + p]."""
     S = chains.sigma.shape[1]
     for i in range(len(chains.sigma)):
         chain = SweepChain(

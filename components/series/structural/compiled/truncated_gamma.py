@@ -1,5 +1,5 @@
-"""Variances with an upper limit on the standard deviation: gamma numbers given that they are at
-least c, drawn exactly.
+"""Variances with an upper limit on the standard deviation, by exact draws of truncated gamma
+variables.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from components.maths.compiled.normals import GOLDEN, S11, STEP, mixed
 
 
 def counter_uniform(seed: Any, k: int) -> float:
-    """The k-th number in (0, 1] of a counter's hash."""
+    """The k-th uniform number in (0, 1], by hashing a counter."""
     return (np.float64(np.int64(mixed(seed + np.uint64(k) * GOLDEN) >> S11)) + 1.0) * STEP
 
 
 def sample_gamma(a: float, seed: Any, k: int) -> tuple[float, int]:
-    """A number of Gamma(a, 1) from the k-th hashed number on, and which comes next; a < 1: of a +
-    1, times u^{1/a}.
+    """A draw of Gamma(a, 1) from the hashed numbers starting at the k-th, and the next index; for a
+    < 1 a draw for a + 1, times u^{1/a}.
 
     Source: Marsaglia & Tsang (2000)."""
     boost = 1.0
@@ -43,10 +43,10 @@ def sample_gamma(a: float, seed: Any, k: int) -> tuple[float, int]:
 
 
 def sample_gamma_above(a: float, c: float, seed: Any) -> float:
-    """A number of Gamma(a, 1) given that it is at least c, by rejection.
+    """A draw of Gamma(a, 1) truncated to at least c, by rejection.
 
-    Proposals are gamma numbers where c is not far above their mean, otherwise exponential ones
-    from c on; their rate is the slope at c of the log density, which is concave.
+    Proposals are gamma draws unless c is far above their mean, otherwise exponential draws above c,
+    with the slope of the concave log density at c as rate.
 
     Source: Dagpunar (1978); Philippe (1997).
     """
@@ -66,8 +66,8 @@ def sample_gamma_above(a: float, c: float, seed: Any) -> float:
 
 
 def variance_from_gamma(g: float, a: float, half: float, upper: float) -> float:
-    """σ² = half/g, where g is a number of Gamma(a, 1), given σ ≤ upper: where g says otherwise it
-    is but the seed of one that does not."""
+    """σ² = half/g for g ~ Gamma(a, 1) given σ ≤ upper; a g that violates the limit only seeds a
+    truncated draw."""
     least = half / (upper * upper)
     if g >= least:
         return half / g

@@ -1,9 +1,9 @@
-"""Columns drawn with the states of a series summed out, compiled.
+"""Compiled draws of columns, with the states of a series integrated out.
 
     V = Y − F A,  f = F P Fᵀ + h,  K = P Fᵀ/f,  A ← G(A + K V),  P ← G(P − K f Kᵀ)Gᵀ + W,   t = 1 … n
 
-Y: columns X and last y, the only one with the states' mean.  V/√f of y is V/√f of X times β and
-white noise, for all of this is linear: p(y | β) with the states summed out.
+Y: the columns X, then y, the only one with the states' mean.  All of this is linear, so V/√f of y
+is V/√f of X times β plus white noise: p(y | β) with the states integrated out.
 
 Source: Durbin and Koopman (2012), section 6.2.3; Liu (1994).
 """
@@ -34,17 +34,17 @@ from components.series.structural.compiled.spike_slab import (
 
 
 class WhiteWork(NamedTuple):
-    """Memory of a filter of q columns, besides that of one draw of the states."""
+    """Work arrays of a filter of q columns; a draw of the states has its own."""
 
-    A: Array  # means of states, a column of each series [d, q]
+    A: Array  # means of states, one column per series [d, q]
     moved: Array  # [d, q]
     left: Array  # V of one time [q]
-    white: Array  # V/√f [n, q], 0 at times that are not seen
+    white: Array  # V/√f [n, q], 0 at missing times
     gram: Array  # [q, q]
 
 
 def white_work(system: System, q: int) -> WhiteWork:
-    """New memory."""
+    """Allocate the work arrays."""
     n, d = system.F.shape
     return WhiteWork(
         A=np.empty((d, q)),
@@ -58,7 +58,7 @@ def white_work(system: System, q: int) -> WhiteWork:
 def whiten_observation(
     row: Array, t: int, system: System, noise: float, states: StateWork, work: WhiteWork
 ) -> float:
-    """V/√f of one time, and A given it; 1/f."""
+    """V/√f of one time, and A given it; returns 1/f."""
     A = work.A
     left = work.left
     q = len(row)
@@ -97,7 +97,7 @@ def move_columns(system: System, values: Array, work: WhiteWork) -> None:
 def whiten(
     Y: Array, system: System, motion: SystemMotion, states: StateWork, work: WhiteWork
 ) -> None:
-    """V/√f of columns Y [n, q]; the memory of a draw of the states is overwritten."""
+    """V/√f of columns Y [n, q]; overwrites the work arrays of a draw of the states."""
     n, q = Y.shape
     clear_rows(work.A)
     for i in range(len(work.A)):
@@ -116,7 +116,7 @@ def whiten(
 
 
 def multiply_columns(white: Array, unit: float, gram: Array) -> None:
-    """The lower half of ``unit`` times WᵀW [q, q] of columns W [n, q]."""
+    """The lower half of ``unit`` times WᵀW [q, q] for columns W [n, q]."""
     n, q = white.shape
     clear_rows(gram)
     for t in range(n):
@@ -139,7 +139,7 @@ def draw_columns(
     beta: Array,
     work: SlabWork,
 ) -> None:
-    """γ after one scan and β given σ, from whitened columns, the states summed out."""
+    """γ after one scan and β given σ, from whitened columns, with the states integrated out."""
     p = len(gamma)
     multiply_columns(white.white, sigma * sigma, white.gram)
     for i in range(p):
