@@ -32,6 +32,7 @@ from runner.report.origin import Kept, read_kept_scores
 from runner.report.report import write
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
+from scripts.prose.completeness import PAGE, check_whole
 from scripts.prose.costs import NAME as COST_PAGE
 from scripts.prose.costs import make_costs
 from scripts.prose.origin_notes import check_commits, find_reruns
@@ -192,6 +193,7 @@ def main(argv: list[str]) -> int:
     names = arguments.study or [name for name in scores if name in pages]
     outcomes = [make_study(name, arguments) for name in ([] if arguments.prose else names)]
     errors = [] if arguments.study else make_prose(arguments.check) + check_commits(FOLDER)
+    errors += check_whole(PAGE.read_text(encoding="utf-8"))
     print(*errors, f"{sum(outcomes)} of {len(outcomes)} pages are what their scores give", sep="\n")
     return int(bool(errors) or (arguments.check and not all(outcomes)))
 

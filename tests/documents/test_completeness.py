@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from scripts.prose.completeness import check_whole, read_rows
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/completeness.md").read_text(encoding="utf-8")
-ROWS = [
-    [cell.strip() for cell in line.strip().strip("|").split("|")]
-    for line in PAGE.splitlines()
-    if line.startswith("| ") and not line.startswith("| item ")
-]
+ROWS = read_rows(PAGE)
 
 
-def test_whole_rows_are_counted():
-    whole = sum(len(row) < 3 or not row[2] for row in ROWS)
-    assert f"Whole: {whole} of {len(ROWS)}<" in PAGE
+def test_whole_rows_have_kept_scores_and_are_counted():
+    assert list(check_whole(PAGE)) == []
+    row = f"| {' | '.join(ROWS[0])} |"
+    planted = PAGE.replace(row, "| Table 9.9 | `mlp` | [mlp](results/mlp.md) |  |")
+    assert list(check_whole(planted)) == [
+        "completeness.md: Table 9.9 is whole, but [mlp](results/mlp.md) has no kept score or picture"
+    ]
+    (error,) = check_whole(PAGE.replace(row, row.replace(" |  |", " | left |")))
+    assert error.endswith("rows are whole, which it does not say")
 
 
 def test_every_name_is_a_component_an_experiment_or_a_study():
@@ -30,3 +34,10 @@ def test_every_name_is_a_component_an_experiment_or_a_study():
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+def test_slips_name_files_of_tests():
+    slips = (ROOT / "docs/slips.md").read_text(encoding="utf-8")
+    files = re.findall(r"`([\w/]+\.py)`", slips)
+    assert len(files) > 30
+    assert [file for file in files if not (ROOT / "tests" / file).is_file()] == []

@@ -1,0 +1,36 @@
+"""``docs/completeness.md``: rows that are whole need kept scores or a picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from runner import CONF
+from scripts.prose.scores import FOLDER
+
+PAGE = FOLDER.parent / "completeness.md"
+
+
+def read_rows(text: str) -> list[list[str]]:
+    """Item, what is here, pages and reason of each row."""
+    lines = re.findall(r"^\| (?!item \|)(.*) \|$", text, re.M)
+    return [[cell.strip() for cell in line.split(" | ")] for line in lines]
+
+
+def check_whole(text: str) -> Iterator[str]:
+    """Errors: whole rows without a kept score or picture on a page, a wrong count."""
+    rows = read_rows(text)
+    whole = [row for row in rows if not row[3]]
+    for item, _, shown, _ in whole:
+        names = re.findall(r"\[(\w+)\]", shown)
+        if not names or not all(map(has_evidence, names)):
+            yield f"{PAGE.name}: {item} is whole, but {shown or 'no page'} has no kept score or picture"
+    if f"Whole:\n{len(whole)} of {len(rows)}<" not in text:
+        yield f"{PAGE.name}: {len(whole)} of {len(rows)} rows are whole, which it does not say"
+
+
+def has_evidence(name: str) -> bool:
+    """True if a study or a suite of the arena has kept scores or a picture."""
+    patterns = (f"{name}_replicates.csv", f"{name}_ranks.csv", f"{name}*.png")
+    is_suite = (CONF / "arena" / f"{name}.csv.gz").is_file()
+    return is_suite or any(any(FOLDER.glob(pattern)) for pattern in patterns)
