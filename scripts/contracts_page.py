@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from components import registry
-from components.contracts.capabilities import CAPABILITIES
+from components.contracts.capabilities import CAPABILITIES, SYSTEMS
+from components.contracts.plugins.protocols import to_word
 from components.contracts.posteriors import POSTERIORS
 from scripts.pages import render
 
@@ -30,7 +31,7 @@ SIMULATION = {
 NEEDS = [
     f"requires.{name}" for name in ("capabilities", "capabilities_by_kind", "alternatives_by_kind")
 ]
-# verb -> role and facts of its classes that hold a protocol's word
+# verb -> role and facts of its classes that hold a protocol
 RELATIONS = {
     "problems": SIMULATION,
     "capabilities": {
@@ -40,7 +41,7 @@ RELATIONS = {
     },
     "posteriors": {"Given by": ("inference", ["provides"])},
 }
-WORDS = {"problems": CAPABILITIES, "capabilities": CAPABILITIES, "posteriors": POSTERIORS}
+PROTOCOLS = {cls.__name__: cls for cls in CAPABILITIES | SYSTEMS | POSTERIORS}
 ROLES = ("component", "problem", "dataset", "model", "inference", "gradient", "block")
 MODULES = {
     "roles": ("requirements", *(f"roles/{name}" for name in ROLES), "attackers", "opponents"),
@@ -59,15 +60,11 @@ class Protocol(NamedTuple):
     name: str
     text: str  # docstring
     source: str  # without the docstring
-    words: list[str]  # in declarations of components
-
-    @property
-    def word(self) -> str:
-        """``elbo`` as Markdown."""
-        return "`, `".join(self.words)
+    used: type | None  # the class, if declarations of components hold it
+    word: str  # of that class, in messages
 
 
-def read_protocols(path: Path, words: dict[str, type]) -> Iterator[Protocol]:
+def read_protocols(path: Path) -> Iterator[Protocol]:
     """Classes of a module, in its order."""
     text = path.read_text(encoding="utf-8")
     for node in ast.parse(text).body:
@@ -78,8 +75,9 @@ def read_protocols(path: Path, words: dict[str, type]) -> Iterator[Protocol]:
             source = "\n".join(text.splitlines()[start : node.end_lineno])
             # an empty line makes Markdown show an example as code
             doc = doc.replace("Example:\n    >>>", "Example:\n\n    >>>")
-            own = [word for word, protocol in words.items() if protocol.__name__ == node.name]
-            yield Protocol(node.name, doc, textwrap.dedent(source).strip(), own)
+            used = PROTOCOLS.get(node.name)
+            word = to_word(used) if used else ""
+            yield Protocol(node.name, doc, textwrap.dedent(source).strip(), used, word)
 
 
 def find_start(node: ast.stmt) -> int:
@@ -88,25 +86,25 @@ def find_start(node: ast.stmt) -> int:
     return min(each.lineno for each in (node, *decorators))
 
 
-def list_users(role: str, facts: Iterable[str], words: list[str]) -> list[str]:
-    """Components of a role with a class fact that holds one of the words of a protocol."""
+def list_users(role: str, facts: Iterable[str], protocol: type | None) -> list[str]:
+    """Components of a role with a class fact that holds a protocol."""
     return [
         name
         for name in registry.names(role)
-        if any(read_fact(role, name, fact) & set(words) for fact in facts)
+        if any(protocol in read_fact(role, name, fact) for fact in facts)
     ]
 
 
-def read_fact(role: str, name: str, fact: str) -> Set[str]:
-    """The words of a fact of a component's class, for all kinds of problems."""
-    words = attrgetter(fact)(registry.get(role, name))
-    return frozenset().union(*words.values()) if isinstance(words, dict) else words
+def read_fact(role: str, name: str, fact: str) -> Set[type]:
+    """The protocols of a fact of a component's class, for all kinds of problems."""
+    found = attrgetter(fact)(registry.get(role, name))
+    return frozenset().union(*found.values()) if isinstance(found, dict) else found
 
 
 def describe_users(section: str, protocol: Protocol) -> str:
     """``Offered by: bnn, mlp. Needed by: sgld.``"""
     users = {
-        verb: list_users(role, facts, protocol.words)
+        verb: list_users(role, facts, protocol.used)
         for verb, (role, facts) in RELATIONS.get(section, {}).items()
     }
     return " ".join(f"{verb}: {', '.join(names)}." for verb, names in users.items() if names)
@@ -116,7 +114,7 @@ def read_section(section: str) -> Iterator[tuple[Protocol, str]]:
     """Protocols of a section of the page, each with its users."""
     for pattern in MODULES[section]:
         for path in sorted(CONTRACTS.glob(f"{pattern}.py")):
-            for protocol in read_protocols(path, WORDS.get(section, {})):
+            for protocol in read_protocols(path):
                 yield protocol, describe_users(section, protocol)
 
 

@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from torch import Tensor
 from typing_extensions import TypeVar
 
+from components.contracts.capabilities import CAPABILITIES
 from components.contracts.opponents import Opponent as Opponent
+from components.contracts.plugins.protocols import ReturnedProtocols
 from components.contracts.problems import Domain
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Component, Problem
@@ -191,8 +193,8 @@ class Contamination(Component):
 
     action: ClassVar[str] = "contamination"
     requires = Requirements(kinds={"sequence"})
-    # ``noise_law`` if the distribution of the corrupted noise is known
-    offers: ClassVar[Set[str]] = frozenset()
+    # ``NoiseLaw`` if the distribution of the corrupted noise is known
+    offers: ClassVar[Set[type]] = ReturnedProtocols("", CAPABILITIES)  # type: ignore[assignment]
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
 

@@ -62,23 +62,24 @@ class Requirements:
     # supervised problems: inputs that it can read; None: all of them
     domains: Set[Domain] | None = None
     # entries of the dataset's ``simulates``, in the default configuration
-    simulated: Set[str] = frozenset()
+    simulated: Set[type] = frozenset()
     # unsupported traits of a dataset with the reason, for example "has one output"
     refused_traits: dict[str, str] = field(default_factory=dict)
     # required traits of a dataset with the reason
     required_traits: dict[str, str] = field(default_factory=dict)
     # view of the data for a step
     batch_kind: BatchKind = "minibatch"
-    # capabilities of the model (of the module, for a gradient), for every configuration
-    capabilities: Set[str] = frozenset()
+    # protocols of ``contracts.capabilities`` that the model (for a gradient the module) must have,
+    # for every configuration; protocols that they extend are added
+    capabilities: Set[type] = frozenset()
     # and those that one kind of problem requires in addition
-    capabilities_by_kind: Mapping[str, Set[str]] = field(default_factory=dict)
+    capabilities_by_kind: Mapping[str, Set[type]] = field(default_factory=dict)
     # alternatives to these, for models that offer them
-    alternatives_by_kind: Mapping[str, Set[str]] = field(default_factory=dict)
+    alternatives_by_kind: Mapping[str, Set[type]] = field(default_factory=dict)
     # True: a defence, which calls ``problem.attacker`` inside ``step``
     attacker: bool = False
     # capabilities of the attacker, if there is one
-    attacker_capabilities: Set[str] = frozenset()
+    attacker_capabilities: Set[type] = frozenset()
 
     if not TYPE_CHECKING:
 
@@ -91,8 +92,15 @@ class Requirements:
         for name, value in vars(self).items():
             if isinstance(value, set):
                 object.__setattr__(self, name, frozenset(value))
+        extended = {
+            base
+            for one in self.capabilities
+            for base in (one.__mro__ if isinstance(one, type) else ())
+            if vars(base).get("_is_runtime_protocol")
+        }
+        object.__setattr__(self, "capabilities", self.capabilities | extended)
 
-    def capabilities_for(self, kind: str, offered: Set[str]) -> Set[str]:
+    def capabilities_for(self, kind: str, offered: Set[Any]) -> Set[type]:
         """Required capabilities for a kind of problem and a model with the offered ones."""
         instead = self.alternatives_by_kind.get(kind)
         if instead is not None and self.capabilities | instead <= offered:

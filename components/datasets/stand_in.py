@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from components.contracts.roles import Dataset, Setting
-from components.contracts.roles.dataset import P
+from components.contracts.roles.component import P
 from components.datasets.data_files import find, verify_catalogue_file
 from components.datasets.files import locate, warn_simulated, why_unavailable
 from components.errors import DataUnavailableError

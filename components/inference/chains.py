@@ -12,7 +12,13 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint, TrainingStart, WarmStart
+from components.contracts.capabilities import (
+    ForecastsSeries,
+    LogJoint,
+    ThetaPredictive,
+    TrainingStart,
+    WarmStart,
+)
 from components.contracts.problems import Batch, BatchKind, Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Problem, SeriesProblem
@@ -38,13 +44,10 @@ NAMED = 5  # number of chains listed in a message
 START_TRIES = 100  # draws of a chain's start before a start with zero density is an error
 # number of containers for independent draws of a fit, required by diagnostics
 INDEPENDENT_CHAINS = 2
-SAMPLER_OUTPUTS = frozenset(
-    {"predicts", "redraws", "holds_draws", "forecasts", "writes_files"}
-)  # capabilities of a sampler's posterior
 # Requirements on a log joint for scoring labels or forecasting a series.
 NEEDS_TO_PREDICT = {
-    "supervised": frozenset({"theta_predictive"}),
-    "sequence": frozenset({"forecasts_series"}),
+    "supervised": frozenset({ThetaPredictive}),
+    "sequence": frozenset({ForecastsSeries}),
 }
 
 
@@ -70,10 +73,9 @@ class Sampler(Inference[LogJoint, SampleableProblem, ModelBatch, C], Generic[C])
 
     requires = Requirements(
         kinds={"density", "supervised"},
-        capabilities={"log_joint"},
+        capabilities={LogJoint},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides = SAMPLER_OUTPUTS
     chains: PositiveInt
 
     def start_chains(

@@ -44,7 +44,6 @@ class TargetDensity(Model[Density, TargetDensityModule]):
     Source: Gallego (2021), section 2.2.1."""
 
     requires = Requirements(kinds={"density"})
-    offers = {"log_joint"}
 
     def build(self, problem: Density, rng: Rng) -> TargetDensityModule:
         return TargetDensityModule(problem)

@@ -17,7 +17,9 @@ class LatentPosterior:
 
     module: LogRatio[RowBatch]
 
-    def log_weights(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
+    def row_log_weights(
+        self, batch: RowBatch, n_samples: int, generator: torch.Generator
+    ) -> Tensor:
         """log p(x, z_s) − log q(z_s|x) of z_s ~ q(z|x), [S, B]: their mean is the evidence lower
         bound of a row.
 

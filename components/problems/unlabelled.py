@@ -124,7 +124,7 @@ class Unlabelled(RowProblem[Rows]):
         with torch.no_grad():
             weights = torch.cat(
                 [
-                    posterior.log_weights(p, n_samples, rng.at("evaluation", i))
+                    posterior.row_log_weights(p, n_samples, rng.at("evaluation", i))
                     for i, p in report_each(
                         list(enumerate(self._parts())), lambda _: "bounds of the held-out rows"
                     )

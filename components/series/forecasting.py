@@ -11,7 +11,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import KnownResponse
+from components.contracts.capabilities.sequences import CategoricalSeries, KnownResponse
 from components.contracts.checks import NamedScores
 from components.contracts.posteriors import (
     AffineInInputs,
@@ -353,7 +353,7 @@ class ClassSeries(Dataset[Forecasting]):
 
     kind = "sequence"
     traits = {"class_series", "unknown_states"}
-    simulates = {"categorical_series"}
+    simulates = {CategoricalSeries}
 
     n_steps: PositiveInt
     n_ahead: PositiveInt

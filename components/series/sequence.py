@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Contamination, Injection
-from components.contracts.capabilities import KnownParameters
+from components.contracts.capabilities.sequences import KnownParameters
 from components.contracts.checks import NamedScores
 from components.contracts.posteriors import (
     Analyses,

@@ -32,7 +32,6 @@ class LDA(Model[Corpus, TopicModel]):
     """
 
     requires = Requirements(kinds={"unlabelled"}, values={"count"})
-    offers = {"topic_model"}
     n_topics: PositiveInt
     alpha: PositiveFloat
     eta: PositiveFloat

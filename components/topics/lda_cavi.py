@@ -85,7 +85,6 @@ class LdaCavi(TopicInference[SideBySide]):
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), section 5.2.
     """
 
-    provides = {"holds_topics", "analyses"}
     starts: PositiveInt
     fresh_passes: NonNegativeInt
     updates: PositiveInt

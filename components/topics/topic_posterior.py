@@ -24,5 +24,4 @@ def mean_topics(lam: Tensor) -> Tensor:
 class TopicInference(Inference[TopicModel, Corpus, Counts, S], Generic[S]):
     """Base of methods that learn topics."""
 
-    requires = Requirements(kinds={"unlabelled"}, batch_kind="whole", capabilities={"topic_model"})
-    provides = {"holds_topics"}
+    requires = Requirements(kinds={"unlabelled"}, batch_kind="whole", capabilities={TopicModel})

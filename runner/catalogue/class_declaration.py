@@ -74,7 +74,7 @@ class ClassDeclaration:
 
     @cached_property
     def requires(self) -> Requirements:
-        """Requirements as far as they decide what fits."""
+        """Requirements as far as they decide what fits, with words in place of protocols."""
         return Requirements(**{name: _to_sets(value) for name, value in self.needs.items()})
 
     @cached_property
@@ -102,7 +102,7 @@ class ClassDeclaration:
             "target": self.words("label_kind"),
             "kinds": self.requires.kinds,
             "targets": self.requires.targets or frozenset(),
-            "needs": self.requires.capabilities,
+            "needs": frozenset(self.needs.get("capabilities", ())),
             "offers": self.words("offers"),
             "gives": self.words("provides"),
             "action": self.words("action"),

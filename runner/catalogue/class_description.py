@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 import components
 from components import registry
 from components.contracts.attackers import Evasion
+from components.contracts.plugins.protocols import to_word
 from components.contracts.roles import Component, Dataset
 from components.evaluation.security.threat import Grid
 from runner.catalogue.class_declaration import ClassDeclaration
@@ -179,7 +180,9 @@ def _read_comments(cls: type) -> dict[str, str]:
 def _to_lists(value: Any) -> Any:
     """A class variable as the index holds it."""
     if isinstance(value, dict):
-        return {key: _to_lists(inner) for key, inner in sorted(value.items())}
-    if callable(value):  # a method of the same name is no fact
-        return None
-    return sorted(value) if isinstance(value, set | frozenset) else value
+        return dict(sorted((_to_lists(key), _to_lists(inner)) for key, inner in value.items()))
+    if isinstance(value, set | frozenset):
+        return sorted(map(_to_lists, value))
+    if isinstance(value, type):
+        return to_word(value)
+    return None if callable(value) else value  # a method of the same name is no fact

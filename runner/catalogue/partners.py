@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 from components.contracts.requirements import misfit
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import catalogue, declaration
@@ -25,15 +23,10 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
         return not is_misfit and model.requires.simulated <= dataset.words("simulates")
     first, second = parts.values()
     shared = first.kinds & second.kinds
-    if model and inference:
-        return _offers_enough(model, inference, shared)
+    if model and inference:  # some setting of the model has what the method asks
+        offered = model.words("offers") | model.words("offers_where")
+        return any(inference.requires.capabilities_for(k, offered) <= offered for k in shared)
     return bool(shared)
-
-
-def _offers_enough(model: ClassDeclaration, inference: ClassDeclaration, kinds: Set[str]) -> bool:
-    """True if some setting of a model has what a method asks for a problem of one of the kinds."""
-    offered = model.words("offers") | model.words("offers_where")
-    return any(inference.requires.capabilities_for(k, offered) <= offered for k in kinds)
 
 
 # Roles of the components shown with a component of one role: the others fit it through these.

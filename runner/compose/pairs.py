@@ -4,10 +4,12 @@ read."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
+from components.contracts.plugins.protocols import list_words, to_word
+from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
 from runner.catalogue.class_description import nested_roles
 from runner.catalogue.parts import each
@@ -27,19 +29,21 @@ def check_pairs(
     """
     check_labels(dataset, model, "model")
     # first: the requirements of an estimator are also requirements of the method that holds it
-    _check_gradients(inference, "inference", model)
+    _check_gradients(inference, "inference", inference, model)
     if unknown := model.assumptions() - dataset.simulates:
         raise UnfitError(
-            f"model={model.name} assumes {', '.join(sorted(unknown))} of what made the data, "
+            f"model={model.name} assumes {list_words(unknown)} of what made the data, "
             f"which dataset={dataset.name} is not",
             "model",
         )
     check_labels(dataset, inference, "inference")
     _check_capabilities(dataset, model, inference)
-    for capability, (setting, mend) in sorted(dataset.asked_by_keys().items()):
+    for capability, (setting, mend) in dataset.asked_by_keys().items():
         if capability not in model.capabilities():
             raise UnfitError(
-                f"{setting} needs {capability}, which model={model.name} lacks", "model", fix=mend
+                f"{setting} needs {to_word(capability)}, which model={model.name} lacks",
+                "model",
+                fix=mend,
             )
     if attacker is not None:
         _check_attacked(attacker, dataset, model, inference)
@@ -90,40 +94,43 @@ def _check_capabilities(dataset: Dataset, model: Model, inference: Inference) ->
     if not lacks:
         return
     suffix = " as configured" if lacks & model.offers_where.keys() else ""
-    lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{suffix}"
-    fix = _settings_that_offer(model, lacks)
+    lacked = f"{list_words(lacks)}, which model={model.name} lacks{suffix}"
+    # settings that would offer all that is lacking; one of several keys may hold those of another
+    settings = {
+        word
+        for capability in lacks & model.offers_where.keys()
+        for word in re.split(SETTINGS, f"model.{model.offers_where[capability]}")
+    }
+    fix = " ".join(sorted(settings)) if lacks <= model.offers_where.keys() else ""
     key_by_need = inference.asked_by_keys()
     if not lacks <= key_by_need.keys():
         raise UnfitError(f"inference={inference.name} needs {lacked}", "inference", fix=fix)
-    values = dict(inference)
+    values = {
+        key: value.name if isinstance(value, Component) else value for key, value in inference
+    }
     keys = sorted({key_by_need[capability] for capability in lacks})
-    words = [
-        values[key].name if isinstance(values[key], Component) else values[key] for key in keys
-    ]
-    subject = " and ".join(f"inference.{key}={word}" for key, word in zip(keys, words, strict=True))
+    subject = " and ".join(f"inference.{key}={values[key]}" for key in keys)
     raise UnfitError(f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", "model", fix=fix)
 
 
-def _settings_that_offer(model: Model, lacks: Set[str]) -> str:
-    """Settings of a model that would offer all that is lacking; empty if there are none."""
-    if not lacks <= model.offers_where.keys():
-        return ""
-    settings = {f"model.{model.offers_where[capability]}" for capability in lacks}
-    # a setting of several keys may hold those of another
-    words = {word for setting in settings for word in re.split(SETTINGS, setting)}
-    return " ".join(sorted(words))
-
-
-def _check_gradients(inference: Inference, where: str, model: Model) -> None:
+def _check_gradients(
+    holder: Inference | Gradient, where: str, inference: Inference, model: Model
+) -> None:
     """Refuses estimators of gradients, of a method and of those inside it, that ask more than the
     model offers, or than the module that the method makes of it.
+
+    Args:
+        holder: the method, or an estimator in it that holds others.
+        where: the key that holds it.
+        inference: the method.
+        model: the model.
 
     Raises:
         UnfitError: naming the key that holds one."""
     made = inference.variational_capabilities()
-    for path, part in nested_components(inference, where):
+    for path, part in nested_components(holder, where):
         if isinstance(part, Inference):
-            _check_gradients(part, path, model)
+            _check_gradients(part, path, part, model)
         elif isinstance(part, Gradient):
             lacks = part.requires.capabilities - (made or model.capabilities())
             if lacks:
@@ -131,10 +138,11 @@ def _check_gradients(inference: Inference, where: str, model: Model) -> None:
                     f"the q(θ) of inference={inference.name}" if made else f"model={model.name}"
                 )
                 raise UnfitError(
-                    f"{path}={part.name} needs {', '.join(sorted(lacks))}, which {subject} lacks",
+                    f"{path}={part.name} needs {list_words(lacks)}, which {subject} lacks",
                     path,
                     *([] if made else ["model"]),
                 )
+            _check_gradients(part, path, inference, model)
 
 
 def _check_attacked(
@@ -149,14 +157,14 @@ def _check_attacked(
     method = f"inference={inference.name}"
     _check_attacker(attacker, "attacker", dataset, model)
     offered = attacker.offers if isinstance(attacker, Contamination) else frozenset()
-    if lacking := ", ".join(sorted(model.requires.attacker_capabilities - offered)):
+    if lacking := model.requires.attacker_capabilities - offered:
         raise UnfitError(
-            f"model={model.name} needs {lacking} of whoever attacks, which {choice} lacks",
+            f"model={model.name} needs {list_words(lacking)} of whoever attacks, which {choice} lacks",
             "attacker",
         )
     if isinstance(attacker, Injection):
         # every attack is judged by the gradient of the states
-        if "filtered_states" not in inference.provides:
+        if FilteredStates not in inference.provides:
             raise UnfitError(f"{choice} leads a filter astray, which {method} is not", "inference")
         if not inference.differentiable:
             raise UnfitError(
@@ -191,8 +199,7 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
 
     Raises:
         UnfitError: naming the method."""
-    by_kind = inference.provides_by_kind.get(dataset.poses(), frozenset())
-    if "predicts" not in inference.provides | by_kind:
+    if Predicts not in inference.provided(dataset.poses()):
         raise UnfitError(f"{why}, and inference={inference.name} predicts nothing", "inference")
 
 
@@ -242,9 +249,6 @@ def prefix_key_path(path: str, **keys: str) -> Iterator[None]:
     try:
         yield
     except UnfitError as error:
-        raise UnfitError(f"{path}: {error.problem}", *_nest(error.keys, keys)) from None
-
-
-def _nest(keys: tuple[str, ...], by_role: Mapping[str, str]) -> list[str]:
-    """Keys of a part in the place of those of the run; keys without a part are left out."""
-    return [by_role.get(key, key) for key in keys if key in by_role or "." in key]
+        # keys of a part in the place of those of the run; keys without a part are left out
+        inner = [keys.get(key, key) for key in error.keys if key in keys or "." in key]
+        raise UnfitError(f"{path}: {error.problem}", *inner) from None

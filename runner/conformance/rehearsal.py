@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.contracts.posteriors import POSTERIORS
+from components.contracts.plugins.protocols import missing
 from components.evaluation.assess import assess
 from components.evaluation.assessment import Assessment
 from components.evaluation.replayed import PosteriorProvenance
@@ -75,10 +75,7 @@ class Rehearsal:
 
     def missing_from(self, posterior: object) -> list[str]:
         """Words that the method provides for this problem and that its posterior lacks."""
-        inference = self.job.inference
-        by_kind = inference.provides_by_kind.get(self.problem.kind, frozenset())
-        words = sorted(inference.provides | by_kind)
-        return [word for word in words if not isinstance(posterior, POSTERIORS[word])]
+        return missing(posterior, self.job.inference.provided(self.problem.kind))
 
     def assess(self) -> dict[str, Any]:
         """Scores of the posterior, under attack too if the job has an attacker."""

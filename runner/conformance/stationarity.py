@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import missing
+from components.contracts.plugins.protocols import missing
 from components.contracts.posteriors import HoldsDraws
 from components.contracts.roles import Inference
 from components.errors import NumericalError

@@ -13,11 +13,12 @@ from components import registry
 from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
 from components.contracts.costs.meters import metered, metered_density
 from components.contracts.problems import Batch, KnowsTruth, Rows
-from components.contracts.roles import HoldOutProblem, Inference, Problem, Setting
+from components.contracts.roles import Inference, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
 from components.evaluation.decision import add_decision
 from components.problems.density import Density
+from components.problems.epochs import RowProblem
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -90,7 +91,7 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
     )
     problem: Problem = job.dataset.load(rng, setting)
     if settings.validation is not None:
-        if not isinstance(problem, HoldOutProblem):
+        if not isinstance(problem, RowProblem):
             raise ConfigMismatchError(
                 f"validation={settings.validation}: dataset={job.dataset.name} cannot hold out training rows"
             )

@@ -31,7 +31,7 @@ class SearchProperties:
     kind: Kind
     labels: Target | None  # of a supervised problem
     values: Values | None  # of an unlabelled one
-    provides: Set[str]  # capabilities of the method's posteriors
+    provides: Set[str]  # words of the protocols of the method's posteriors
     validation: float | None
     scores: Set[str]  # names of all that such runs may have; empty: plug-ins may have others
 
@@ -82,6 +82,7 @@ def search_facts(cfg: DictConfig) -> SearchProperties | None:
         ConfigError: the trial is a mistake.
     """
     from components import registry
+    from components.contracts.plugins.protocols import to_word
     from components.contracts.roles import Dataset, Inference
     from runner.compose.check import build_component
     from runner.compose.validate import resolve
@@ -99,7 +100,7 @@ def search_facts(cfg: DictConfig) -> SearchProperties | None:
         dataset.poses(),
         dataset.target_kind(),
         dataset.holds(),
-        method.provides,
+        frozenset(map(to_word, method.provides)),
         settings.validation,
         scores,
     )

@@ -45,8 +45,8 @@ def test_facts_are_declared():
     for name in registry.names("model"):
         cls = registry.get("model", name)
         assert cls.requires.kinds
-        assert cls.offers <= set(CAPABILITIES), name
+        assert cls.offers <= CAPABILITIES, name
     for name in registry.names("inference"):
         cls = registry.get("inference", name)
         assert cls.requires.kinds
-        assert cls.requires.capabilities <= set(CAPABILITIES), name
+        assert cls.requires.capabilities <= CAPABILITIES, name

@@ -8,17 +8,13 @@ from typing_extensions import get_protocol_members, is_protocol
 
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.capabilities.modules import ModuleProtocol
+from components.contracts.plugins.protocols import to_word
 
-OF_MODELS = [
-    name
-    for name, one in CAPABILITIES.items()
-    if is_protocol(one) and one.__module__.startswith("components.contracts.capabilities.")
-]
+OF_MODELS = sorted(filter(is_protocol, CAPABILITIES), key=to_word)
 
 
-@pytest.mark.parametrize("name", OF_MODELS)
-def test_protocols_with_values_ask_modules_for_them(name):
-    protocol = CAPABILITIES[name]
+@pytest.mark.parametrize("protocol", OF_MODELS)
+def test_protocols_with_values_ask_modules_for_them(protocol):
     values = [
         member
         for member in get_protocol_members(protocol)

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from components.contracts.capabilities import CAPABILITIES
+from components.contracts.capabilities import CAPABILITIES, SYSTEMS
 from components.contracts.posteriors import POSTERIORS
 from scripts.house import is_protocol
 
@@ -41,7 +41,7 @@ def test_protocols_are_few_and_have_several_implementers_or_users():
     protocols = [(path, node) for path, node in classes if is_protocol(node)]
     assert len(protocols) <= MOST
     # a contract: documented for plug-ins in docs/contracts.md, or named in offers, needs, gives
-    named = {cls.__name__ for cls in [*CAPABILITIES.values(), *POSTERIORS.values()]}
+    named = {cls.__name__ for cls in CAPABILITIES | SYSTEMS | POSTERIORS}
     lonely = []
     for path, node in protocols:
         if node.name in named or "contracts" in path.parts:

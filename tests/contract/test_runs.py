@@ -7,8 +7,8 @@ import pytest
 import torch
 from contract.partners import Run, runs
 
-from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.costs.counts import Costs, counting
+from components.contracts.plugins.protocols import missing
 from components.contracts.posteriors import HoldsDraws
 from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from runner.conformance.rehearsal import begin, find_difference
@@ -66,19 +66,3 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     assert not isinstance(posterior, HoldsDraws) or not posterior.draws.requires_grad
     scores = going.problem.score(posterior, going.rng)
     assert all(isinstance(value, int | float | torch.Tensor) for value in scores.values())
-
-
-def test_every_word_is_a_protocol_that_somebody_asks_for():
-    """A capability that no inference needs and no other part reads would be a promise to nobody."""
-    from components import registry
-
-    needed = {
-        word
-        for name in registry.names("inference")
-        for word in registry.get("inference", name).requires.capabilities
-    }
-    offered = {
-        word for name in registry.names("model") for word in registry.get("model", name).offers
-    }
-    assert needed <= set(CAPABILITIES)
-    assert offered <= set(CAPABILITIES)

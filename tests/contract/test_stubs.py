@@ -8,8 +8,8 @@ from contract.only import only
 from contract.partners import Run, runs_of
 
 from components import registry
-from components.contracts.capabilities import CAPABILITIES
-from components.contracts.posteriors import POSTERIORS
+from components.contracts.capabilities import OwnInputs
+from components.contracts.plugins.protocols import missing, to_word
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
 
@@ -29,12 +29,12 @@ def test_an_inference_asks_for_nothing_else(run: Run, make_job):
     problem = load_problem(job, rng)
     real = job.model.build(problem, rng)
     needed = job.inference.required_capabilities(problem.kind, job.model.capabilities())
-    stub = only(real, *(CAPABILITIES[word] for word in sorted(needed)))
+    stub = only(real, *sorted(needed, key=to_word))
     state = job.inference.init(stub, problem, rng)
     for _, batch in problem.batches(job.inference.requires.batch_kind, rng, 0, 2):
         state, _ = job.inference.step(state, batch, rng)
     posterior = job.inference.posterior(state)
-    assert all(isinstance(posterior, POSTERIORS[word]) for word in job.inference.provides)
+    assert not missing(posterior, job.inference.provides)
     problem.score(posterior, rng)
     problem.draw(posterior, rng)
 
@@ -45,6 +45,6 @@ def test_a_stub_has_no_more():
         names = ["x"]
         secret = 2
 
-    stub = only(Rich(), CAPABILITIES["own_inputs"])
+    stub = only(Rich(), OwnInputs)
     assert not hasattr(stub, "secret")
     assert not hasattr(stub, "dim")

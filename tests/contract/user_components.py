@@ -8,7 +8,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from components.contracts.attackers import Contamination, Evasion
+from components.contracts.capabilities import Elbo, LogJoint
 from components.contracts.opponents import Opponent
+from components.contracts.posteriors import HoldsDraws
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Block, Dataset, Gradient, Inference, Model
 
@@ -19,8 +21,8 @@ class State:
 
 
 class Method(Inference):
-    requires = Requirements(kinds={"density"}, capabilities={"log_joint"})
-    provides: ClassVar[set[str]] = {"holds_draws"}
+    requires = Requirements(kinds={"density"}, capabilities={LogJoint})
+    provides: ClassVar[set[type]] = {HoldsDraws}
     returns: object = None
     does: object = None
 
@@ -46,7 +48,7 @@ class Data(Dataset):
 
 class Net(Model):
     requires = Requirements(kinds={"density"})
-    offers: ClassVar[set[str]] = {"log_joint"}
+    offers: ClassVar[set[type]] = {LogJoint}
 
     def build(self, problem, rng):
         return object()
@@ -80,7 +82,7 @@ class Player(Opponent):
 
 
 class Slope(Gradient):
-    requires = Requirements(capabilities={"elbo"})
+    requires = Requirements(capabilities={Elbo})
     unbiased: ClassVar[bool] = True
     returns: object = None
 

@@ -38,7 +38,7 @@ def shown(problem, module, n_images=3):
 def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
     problem, module = built(tied=tied)
     with torch.no_grad():
-        for layer in module.layers().values():
+        for layer in module.variational_layers().values():
             layer.inducing += 0.1 * normal(Streams(0).noise, layer.inducing.shape)
         module.top.layer.log_lengthscale[:] = 0.0
         module.top.layer.log_lengthscale[:, 1] = -1.0  # g2
@@ -64,7 +64,7 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
 def test_every_image_has_its_own_grey_scale_and_names_its_change():
     problem, module = built()
     with torch.no_grad():
-        module.layers()["shared 1"].inducing += 0.5
+        module.variational_layers()["shared 1"].inducing += 0.5
     _, _, figure = shown(problem, module)
     for ax in figure.axes[:4]:
         assert ax.images[0].get_clim() == pytest.approx(
@@ -88,7 +88,7 @@ def test_models_with_one_kind_of_process(model, titles):
 def test_images_that_start_apart_are_shown_in_pairs_each_in_its_own_order():
     problem, module = built(inducing_by_task=True)
     with torch.no_grad():
-        for layer in module.layers().values():
+        for layer in module.variational_layers().values():
             layer.inducing += 0.1 * normal(Streams(0).noise, layer.inducing.shape)
     titles, pictures, figure = shown(problem, module)
     assert titles == [

@@ -20,14 +20,15 @@ from support.small.small_bernoulli import (
 from torch.autograd import grad
 
 from components import registry
+from components.contracts.capabilities import FactoredGuide
 from components.contracts.problems import Rows
-from components.inference.variational.gaussian_vi import GaussianVI
+from components.inference.variational.global_gaussian import GAUSSIAN_CAPABILITIES
 from components.models.latent.dvae import DVAE
 from runner.execution.rng import Streams
 
 SAMPLES = 3  # S of the Bernoulli model: the multi-sample bound is a sum over all 64³ triples
 ALL = list(registry.names("gradient"))
-OFFERED = DVAE.offers | GaussianVI.makes | {"factored_guide"}
+OFFERED = DVAE.offers | GAUSSIAN_CAPABILITIES
 UNBIASED = [name for name in ALL if registry.get("gradient", name).unbiased]
 
 
@@ -81,9 +82,9 @@ def swept(names, draws, groups, steps):
         needs = registry.get("gradient", name).requires.capabilities
         if needs <= DVAE.offers:
             yield f"{name} of the Bernoulli model", of_bernoulli(name, draws, groups)
-        if "factored_guide" in needs:
+        if FactoredGuide in needs:
             yield f"{name} of a factored q", of_gaussian(name, False, draws, steps, "shared")
-        elif needs <= GaussianVI.makes:
+        elif needs <= GAUSSIAN_CAPABILITIES:
             for full in (False, True):
                 yield f"{name} of q with full={full}", of_gaussian(name, full, draws, steps)
 

@@ -1,12 +1,10 @@
 """Capabilities: queries that a built model supports, listed in a method's ``requires``.
 
-A name in ``offers``, ``requires.capabilities`` or ``provides`` is the snake-case name of a protocol
-here. ``check_offered`` is the only function that inspects an object for its capabilities; all other
-code uses ``isinstance`` with a protocol."""
+``offers`` and ``requires.capabilities`` hold the protocols here.
+``components.contracts.plugins.protocols`` inspects classes and objects for them; all other code uses
+``isinstance`` with a protocol."""
 
 from __future__ import annotations
-
-from collections.abc import Set
 
 from components.contracts.capabilities.densities import (
     ClosedFormScore,
@@ -36,7 +34,12 @@ from components.contracts.capabilities.latent import (
     LogRatio,
     RowGuide,
 )
-from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
+from components.contracts.capabilities.mean_field import (
+    Clustered,
+    CoordinateAscent,
+    PointMasses,
+    StructuredAscent,
+)
 from components.contracts.capabilities.networks import (
     AffineLayers,
     BatchNormalised,
@@ -53,8 +56,6 @@ from components.contracts.capabilities.sequences import (
     CategoricalSeries,
     ForecastsSeries,
     GaussianNoise,
-    KnownParameters,
-    KnownResponse,
     LinearGaussian,
     OptimalProposal,
     Parameterised,
@@ -85,81 +86,23 @@ from components.contracts.capabilities.variational import (
     VariationalLayers,
 )
 from components.contracts.games import NumberedStates
-from components.contracts.plugins.words import by_word
 
-CAPABILITIES: dict[str, type] = by_word(
-    LogJoint,
-    ThetaPredictive,
-    GaussianPrior,
-    WarmStart,
-    TrainingStart,
-    ClosedFormScore,
-    Collapsible,
-    OwnInputs,
-    Conditionals,
-    Conjugate,
-    BetaPosterior,
-    LinearSmoother,
-    DirichletProcess,
-    CoordinateAscent,
-    PointMasses,
-    Clustered,
-    Elbo,
-    VariationalLayers,
-    GivenFunction,
-    NoiseParameters,
-    Hyperparameters,
-    ArdWeights,
-    InducingInputs,
-    Pathwise,
-    NormalNoise,
-    LocationScale,
-    GlobalLatent,
-    RowContext,
-    PathDerivative,
-    LogRatio,
-    FactoredGuide,
-    DrawsWithDensity,
-    RowGuide,
-    LatentVariable,
-    ClassConditional,
-    BernoulliLayers,
-    Decoder,
-    TopicModel,
-    Network,
-    Penalised,
-    Dropout,
-    BatchNormalised,
-    WeightSpace,
-    AffineLayers,
-    Estimator,
-    Generative,
-    StateSpace,
-    TransitionDensity,
-    TransitionMean,
-    OptimalProposal,
-    BoundedObservation,
-    GaussianNoise,
-    AdditiveGaussian,
-    Parameterised,
-    ForecastsSeries,
-    CategoricalSeries,
-    KnownParameters,
-    KnownResponse,
-    PowerIntegral,
-    LinearGaussian,
-    SplitNormal,
-    TerrainAided,
-    AutoregressiveVolatility,
-    SeriesConditionals,
-    StructuralSeries,
-    NumberedStates,
-    QFunction,
-    NoiseLaw,
-    NoiseDensity,
-) | {"structured_ascent": CoordinateAscent, "draws_with_derivative": DrawsWithDensity}
-
-
-def missing(thing: object, names: Set[str]) -> list[str]:
-    """Sorted names of the given capabilities that a built object lacks."""
-    return sorted(name for name in names if not isinstance(thing, CAPABILITIES[name]))
+# Descriptions of systems that generate data, and of environments: of ``simulates``.
+SYSTEMS = frozenset(
+    {
+        AutoregressiveVolatility,
+        CategoricalSeries,
+        LinearGaussian,
+        NumberedStates,
+        SplitNormal,
+        TerrainAided,
+    }
+)
+# Capabilities of built models, and of attackers: all other classes here.
+CAPABILITIES = frozenset(
+    {LinearGaussian}.union(
+        value
+        for value in tuple(globals().values())
+        if isinstance(value, type) and value not in SYSTEMS
+    )
+)

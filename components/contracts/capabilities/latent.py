@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.modules import ModuleProtocol, Trainable
+from components.contracts.capabilities.modules import ModuleProtocol, Shown, Trainable
 from components.contracts.problems import Batch
-
-Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows
-
 
 # u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) for each parameter in order;
 # None: independent of the parameter

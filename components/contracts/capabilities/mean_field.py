@@ -6,14 +6,13 @@ Each factor in turn is set to its optimum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities.densities import LogJoint
-
-Shown = TypeVar("Shown", contravariant=True)  # the rows that a model reads: Batch, Rows
+from components.contracts.capabilities.modules import Shown
 
 # parameters of the factors of q by name, each [S, …] for S independent starts
 Factors = dict[str, Tensor]
@@ -45,15 +44,20 @@ class ClosedFormAscent(Protocol[Shown]):
 
 @runtime_checkable
 class CoordinateAscent(LogJoint, Protocol[Shown]):
-    """A log joint with a mean-field family that coordinate ascent (``cavi``) fits.
+    """A log joint with a mean-field family that coordinate ascent (``cavi``) fits."""
 
-    Models that offer ``structured_ascent`` also have families that keep the dependence of some
-    parameters: q_I(θ_I) Π_{i ∉ I} q_i(θ_i), I the parameters named in ``joint``; ["all"]: a single
-    factor.  A name that such a family does not support raises ConfigMismatchError.  Other models
-    never receive ``joint``.
+    def mean_field(self) -> ClosedFormAscent[Shown]: ...
+
+
+@runtime_checkable
+class StructuredAscent(CoordinateAscent[Shown], Protocol[Shown]):
+    """A log joint with families that keep the dependence of some parameters.
+
+    q_I(θ_I) Π_{i ∉ I} q_i(θ_i), I the parameters named in ``joint``; ["all"]: a single factor.  A
+    name that such a family does not support raises ConfigMismatchError.
     """
 
-    def mean_field(self, joint: Sequence[str] = ()) -> ClosedFormAscent[Shown]: ...
+    def structured_field(self, joint: Sequence[str]) -> ClosedFormAscent[Shown]: ...
 
 
 @runtime_checkable

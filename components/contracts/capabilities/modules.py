@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from torch import nn
 from typing_extensions import get_protocol_members
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from abc import ABCMeta as ProtocolMeta
 else:
     ProtocolMeta = type(Protocol)
+
+
+Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows
 
 
 class ModuleProtocol(ProtocolMeta):

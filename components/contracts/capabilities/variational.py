@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities.modules import ModuleProtocol, Trainable
+from components.contracts.capabilities.modules import ModuleProtocol, Shown, Trainable
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-
-Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows
 
 
 @runtime_checkable
@@ -41,7 +39,7 @@ class VariationalLayer(Protocol):
 class VariationalLayers(Protocol):
     """Layers with a q(v) for natural-gradient updates, by name, bottom to top."""
 
-    def layers(self) -> Mapping[str, VariationalLayer]: ...
+    def variational_layers(self) -> Mapping[str, VariationalLayer]: ...
 
 
 @runtime_checkable

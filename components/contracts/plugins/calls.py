@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from components.contracts import attackers, roles
-from components.contracts.capabilities import missing
 from components.contracts.plugins.declared import METHODS, role_base_class
 from components.contracts.plugins.global_streams import GLOBAL_STREAM_FIXES, drawn_from, stand
 from components.contracts.plugins.process_settings import preserve_settings
-from components.contracts.posteriors import POSTERIORS
+from components.contracts.plugins.protocols import missing
 from components.contracts.structural import Terms
 from components.contracts.user_code import format_code_location, refusal
 from components.errors import ConfigMismatchError, GlobalStreamError
@@ -131,9 +130,7 @@ def _dtypes(state: Any) -> dict[str, torch.dtype]:
 
 def _is_posterior(inference: Any, given: tuple[Any, ...], returned: Any) -> bool:
     # each variant has its own posterior
-    return bool(inference.variants()) or all(
-        isinstance(returned, POSTERIORS[word]) for word in inference.provides
-    )
+    return bool(inference.variants()) or not missing(returned, inference.provides)
 
 
 def _is_like(like: Tensor, returned: Any) -> bool:

@@ -7,7 +7,8 @@ from difflib import get_close_matches
 from typing import Any, get_args
 
 from components.contracts import attackers, problems, roles
-from components.contracts.capabilities import CAPABILITIES
+from components.contracts.capabilities import CAPABILITIES, SYSTEMS
+from components.contracts.plugins.protocols import to_word
 from components.contracts.posteriors import POSTERIORS
 from components.contracts.requirements import gives_requirement
 from components.contracts.user_code import format_code_location
@@ -45,29 +46,28 @@ TARGETS = frozenset(get_args(problems.Target))
 VALUES = frozenset(get_args(problems.Values))
 DOMAINS = frozenset(get_args(problems.Domain))
 
-# Allowed words in a class variable or a field of ``requires``: one word, a set of words, or a
-# dictionary of such sets by kind of problem.
-WORDS: dict[str, frozenset[str]] = {
+# Allowed words or protocols in a class variable or a field of ``requires``: one of them, a set of
+# them, or a dictionary of such sets by kind of problem.
+WORDS: dict[str, frozenset[Any]] = {
     "kind": KINDS,
     "label_kind": TARGETS,
     "domain": DOMAINS,
     "values": VALUES,
     "knowledge": frozenset(get_args(attackers.Knowledge)),
-    "simulates": frozenset(CAPABILITIES),
-    "offers": frozenset(CAPABILITIES),
-    "makes": frozenset(CAPABILITIES),
-    "provides": frozenset(POSTERIORS),
-    "provides_by_kind": frozenset(POSTERIORS),
+    "simulates": SYSTEMS,
+    "offers": CAPABILITIES,
+    "provides": POSTERIORS,
+    "provides_by_kind": POSTERIORS,
     "folds_replicates": KINDS,
     "requires.kinds": KINDS,
     "requires.targets": TARGETS,
     "requires.values": VALUES,
     "requires.domains": DOMAINS,
-    "requires.simulated": frozenset(CAPABILITIES),
+    "requires.simulated": SYSTEMS,
     "requires.batch_kind": frozenset(get_args(problems.BatchKind)),
-    "requires.capabilities": frozenset(CAPABILITIES),
-    "requires.capabilities_by_kind": frozenset(CAPABILITIES),
-    "requires.alternatives_by_kind": frozenset(CAPABILITIES),
+    "requires.capabilities": CAPABILITIES,
+    "requires.capabilities_by_kind": CAPABILITIES,
+    "requires.alternatives_by_kind": CAPABILITIES,
 }
 SINGLE_WORDS = ("kind", "label_kind", "domain", "values", "knowledge", "requires.batch_kind")
 
@@ -106,15 +106,15 @@ def check_declared(role: str, name: str, cls: type) -> None:
     _check_methods(where, cls, base)
     for variable in REQUIRED.get(base, ()):
         _, _, requirement = variable.partition("requires.")
-        if requirement and not gives_requirement(cls, requirement):
-            raise ConfigMismatchError(
-                f"{where}: {cls.__name__} has no {variable}; declare "
-                f"requires = Requirements({requirement}=…) in the class"
-            )
-        if not requirement and not hasattr(cls, variable):
-            raise ConfigMismatchError(
-                f"{where}: {cls.__name__} has no {variable}; declare {variable} = … in the class"
-            )
+        returned = vars(base).get(variable)
+        if requirement:
+            fix = f"declare requires = Requirements({requirement}=…) in the class"
+        elif returned:
+            fix = f"annotate what {returned.method} returns, or declare {variable} in the class"
+        else:
+            fix = f"declare {variable} = … in the class"
+        if not (gives_requirement(cls, requirement) if requirement else hasattr(cls, variable)):
+            raise ConfigMismatchError(f"{where}: {cls.__name__} has no {variable}; {fix}")
     for variable in WORDS:
         owner, _, requirement = variable.partition(".")
         if owner in base.__class_vars__ and hasattr(cls, owner):  # type: ignore[attr-defined]
@@ -146,11 +146,17 @@ def _check_words(where: str, value: Any, variable: str) -> None:
         )
 
 
-def _check_known_words(where: str, given: Iterable[object], words: frozenset[str]) -> None:
-    for word in sorted(map(str, given)):
-        if word not in words:
-            near = get_close_matches(word, words, n=1, cutoff=0.6)
-            fix = (
-                f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(words)[:12])}"
-            )
-            raise ConfigMismatchError(f"{where}: unknown word {word!r}; {fix}")
+def _check_known_words(where: str, given: Iterable[object], allowed: frozenset[Any]) -> None:
+    by_word = {to_word(one): one for one in allowed}
+    for value in sorted(given, key=str):
+        if value not in allowed:
+            near = [by_word[word] for word in get_close_matches(to_word(value), by_word, 1)]
+            if near and isinstance(near[0], type):
+                fix = f"import {near[0].__name__} from {near[0].__module__}"
+            else:
+                fix = (
+                    f"did you mean {near[0]}?"
+                    if near
+                    else f"there are {', '.join(sorted(by_word)[:12])}"
+                )
+            raise ConfigMismatchError(f"{where}: unknown word {to_word(value)!r}; {fix}")

@@ -5,7 +5,8 @@ An inference method lists in ``provides`` the protocols that its posteriors impl
 
 from __future__ import annotations
 
-from components.contracts.plugins.words import by_word
+from typing_extensions import is_protocol
+
 from components.contracts.posteriors.labels import (
     Analyses,
     CastablePosterior,
@@ -37,57 +38,7 @@ from components.contracts.posteriors.series import (
     StructuralPosterior,
 )
 
-POSTERIORS = by_word(
-    Predicts,
-    Redraws,
-    HoldsDraws,
-    FilteredStates,
-    SmoothedStates,
-    SmoothedSignal,
-    SeriesDraws,
-    Forecasts,
-    Selects,
-    AffineInInputs,
-    Played,
-    BoundsLikelihood,
-    HoldsTopics,
-    PredictsRows,
-    Analyses,
-    WritesFiles,
-    Defends,
-    HoldsFit,
-    HoldsModule,
-    DrawsInBulk,
-) | {"forecasts_each": StructuralPosterior, "decomposes": StructuralPosterior}
-
-__all__ = [
-    "POSTERIORS",
-    "Affine",
-    "AffineInInputs",
-    "Analyses",
-    "BoundsLikelihood",
-    "CastablePosterior",
-    "Defends",
-    "DensityPosterior",
-    "DrawsInBulk",
-    "FilteredStates",
-    "ForecastMoments",
-    "Forecasts",
-    "HoldsDraws",
-    "HoldsFit",
-    "HoldsModule",
-    "HoldsTopics",
-    "Part",
-    "Played",
-    "Predicts",
-    "PredictsInReverse",
-    "PredictsRows",
-    "Redraws",
-    "Selects",
-    "SeriesDraws",
-    "Signal",
-    "SmoothedSignal",
-    "SmoothedStates",
-    "StructuralPosterior",
-    "WritesFiles",
-]
+# All protocols here but those of which a posterior may answer with None.
+POSTERIORS = frozenset(
+    value for value in tuple(globals().values()) if isinstance(value, type) and is_protocol(value)
+) - {CastablePosterior, DensityPosterior, PredictsInReverse}

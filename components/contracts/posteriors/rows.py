@@ -21,7 +21,9 @@ class BoundsLikelihood(Protocol[Shown]):
     """
 
     # [S, B] or [1, B]
-    def log_weights(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Tensor: ...
+    def row_log_weights(
+        self, batch: Shown, n_samples: int, generator: torch.Generator
+    ) -> Tensor: ...
 
 
 @runtime_checkable

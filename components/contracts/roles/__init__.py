@@ -34,33 +34,7 @@ from components.contracts.roles.gradient import Gradient
 from components.contracts.roles.inference import FinishedRun, Inference, variant_info_names
 from components.contracts.roles.model import Model
 from components.contracts.roles.problem import (
-    HoldOutProblem,
     Problem,
     SeriesProblem,
     TabulatingProblem,
 )
-
-__all__ = [
-    "AboveZeroToOne",
-    "AtLeastTwo",
-    "BetweenZeroAndOne",
-    "Block",
-    "Component",
-    "Dataset",
-    "FinishedRun",
-    "Gradient",
-    "HoldOutProblem",
-    "Increasing",
-    "Inference",
-    "Info",
-    "Model",
-    "NonEmptyList",
-    "Problem",
-    "SeriesProblem",
-    "Setting",
-    "StrictKeys",
-    "TabulatingProblem",
-    "ZeroToBelowOne",
-    "ZeroToOne",
-    "variant_info_names",
-]

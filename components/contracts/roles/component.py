@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 from torch import Tensor
+from typing_extensions import TypeVar
 
 from components.contracts.requirements import Requirements, inherit_requirements
 
@@ -23,6 +24,12 @@ AboveZeroToOne = Annotated[float, Field(gt=0, le=1)]
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
 T = TypeVar("T", int, float)
+# Type parameters of roles.
+P = TypeVar("P", default=Any)  # a problem
+M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
+B = TypeVar("B", default=Any)  # input of a step
+# state: a dataclass of tensors, numbers, modules and optimizers, sufficient for the next step
+S = TypeVar("S", default=Any)
 
 
 def _increasing(values: list[T], info: ValidationInfo) -> list[T]:

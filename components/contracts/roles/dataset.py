@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Set
 from pathlib import Path
-from typing import Any, ClassVar, Generic
-
-from typing_extensions import TypeVar
+from typing import ClassVar, Generic
 
 from components.contracts.problems import Domain, Kind, Target, Values
 from components.contracts.requirements import DataFacts
-from components.contracts.roles.component import Component, Setting
+from components.contracts.roles.component import Component, P, Setting
 from components.contracts.streams import Rng
-
-P = TypeVar("P", default=Any)  # a problem
 
 
 class Dataset(Component, Generic[P]):
@@ -58,7 +54,7 @@ class Dataset(Component, Generic[P]):
     # key with the maximum number of steps, if there is one
     length_key: ClassVar[str | None] = None
     # capabilities of the problems' system or environment, which models may assume
-    simulates: ClassVar[Set[str]] = frozenset()
+    simulates: ClassVar[Set[type]] = frozenset()
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """Name of the data that ``load`` would use now, without reading them.
@@ -101,7 +97,7 @@ class Dataset(Component, Generic[P]):
         """Traits of its data, as configured."""
         return self.traits | ({"binary_inputs"} if self.domain == "binary" else frozenset())
 
-    def asked_by_keys(self) -> dict[str, tuple[str, str]]:
+    def asked_by_keys(self) -> dict[type, tuple[str, str]]:
         """Capabilities of the model required by the keys of this data set.
 
         Returns:

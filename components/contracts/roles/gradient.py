@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic
+from typing import ClassVar, Generic
 
 from torch import Tensor
-from typing_extensions import TypeVar
 
-from components.contracts.roles.component import Component
+from components.contracts.roles.component import B, Component, M, S
 from components.contracts.streams import Rng
-
-M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
-B = TypeVar("B", default=Any)  # input of a step
-# state: a dataclass of tensors, numbers, modules and optimizers, sufficient for the next step
-S = TypeVar("S", default=Any)
 
 
 class Gradient(Component, Generic[M, B, S]):

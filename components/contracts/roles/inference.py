@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic
-
-from typing_extensions import TypeVar
+from typing import ClassVar, Generic
 
 from components.contracts.checks import Bias, Check, Scores, Trace
+from components.contracts.plugins.protocols import ReturnedProtocols
+from components.contracts.posteriors import POSTERIORS
 from components.contracts.problems import Kind
-from components.contracts.roles.component import Component, Info
+from components.contracts.roles.component import B, Component, Info, M, P, S
 from components.contracts.roles.problem import Problem
 from components.contracts.streams import Rng
-
-P = TypeVar("P", default=Any)  # a problem
-M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
-B = TypeVar("B", default=Any)  # input of a step
-# state: a dataclass of tensors, numbers, modules and optimizers, sufficient for the next step
-S = TypeVar("S", default=Any)
 
 
 @dataclass(frozen=True)
@@ -71,10 +65,11 @@ class Inference(Component, Generic[M, P, B, S]):
     """
 
     max_useful_steps: ClassVar[int | None] = None  # by default all of them
-    # protocols of ``contracts.posteriors`` that its posterior implements, in snake case
-    provides: ClassVar[Set[str]]
+    # protocols of ``contracts.posteriors`` that its posterior implements; by default those of the
+    # class in the return annotation of ``posterior``
+    provides: ClassVar[Set[type]] = ReturnedProtocols("posterior", POSTERIORS)  # type: ignore[assignment]
     # additional protocols by kind of problem
-    provides_by_kind: ClassVar[Mapping[str, Set[str]]] = {}
+    provides_by_kind: ClassVar[Mapping[str, Set[type]]] = {}
     # kinds of problems for which all replicates are computed together along a leading dimension;
     # for a density they are folded into the chains, [R·C, P]
     folds_replicates: ClassVar[Set[str]] = {"sequence", "game"}
@@ -87,15 +82,18 @@ class Inference(Component, Generic[M, P, B, S]):
     # of filters: True if filtered states can be differentiated with respect to the observations
     differentiable: ClassVar[bool] = True
 
-    # capabilities of the module built from the model, required by nested gradients; empty: the
-    # module is the model
-    makes: ClassVar[Set[str]] = frozenset()
+    def provided(self, kind: Kind) -> Set[type]:
+        """Protocols that its posterior implements for a kind of problem."""
+        return self.provides | self.provides_by_kind.get(kind, frozenset())
 
-    def variational_capabilities(self) -> Set[str]:
-        """Capabilities of the module that the method builds, as configured."""
-        return self.makes
+    def variational_capabilities(self) -> Set[type]:
+        """Capabilities of the module that the method builds from the model, as configured.
 
-    def asked_by_keys(self) -> dict[str, str]:
+        Nested gradients require them.  Empty: the module is the model.
+        """
+        return frozenset()
+
+    def asked_by_keys(self) -> dict[type, str]:
         """Further capabilities of the model required by keys of this method.
 
         Returns:
@@ -103,7 +101,7 @@ class Inference(Component, Generic[M, P, B, S]):
         """
         return {}
 
-    def required_capabilities(self, kind: Kind, offered: Set[str] = frozenset()) -> Set[str]:
+    def required_capabilities(self, kind: Kind, offered: Set[type] = frozenset()) -> Set[type]:
         """Capabilities that the model must offer, as configured.
 
         Args:
@@ -111,7 +109,7 @@ class Inference(Component, Generic[M, P, B, S]):
             offered: capabilities that the model offers; they select among alternatives.
 
         Returns:
-            Names of the capabilities, in snake case.
+            Protocols of ``contracts.capabilities``.
         """
         return self.requires.capabilities_for(kind, offered) | self.asked_by_keys().keys()
 

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, ClassVar, Generic
+from typing import ClassVar, Generic
 
-from typing_extensions import TypeVar
-
+from components.contracts.capabilities import CAPABILITIES
+from components.contracts.plugins.protocols import OfferedProtocols
 from components.contracts.requirements import Requirements
-from components.contracts.roles.component import Component
+from components.contracts.roles.component import Component, M, P
 from components.contracts.streams import Rng
-
-P = TypeVar("P", default=Any)  # a problem
-M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
 
 
 class Model(Component, Generic[P, M]):
     """Probabilistic model, which is built for a problem and offers capabilities to inference.
 
     Example:
-        y_b ~ N(θ, 1), θ ~ N(0, s²), with the members of ``log_joint``:
+        y_b ~ N(θ, 1), θ ~ N(0, s²), with the members of ``LogJoint``:
 
         >>> import torch
         >>> from components.contracts.capabilities import LogJoint
         >>> from components.contracts.roles import Model
         >>> from runner.execution.rng import Streams
         >>> class NormalMean(Model):
-        ...     offers = frozenset({"log_joint"})
         ...     scale: float
         ...
-        ...     def build(self, problem, rng):
+        ...     def build(self, problem, rng) -> "BuiltNormalMean":
         ...         return BuiltNormalMean(self.scale)
         >>> class BuiltNormalMean:
         ...     dim = 1
@@ -59,19 +55,24 @@ class Model(Component, Generic[P, M]):
     requires = Requirements(domains={"continuous", "binary"})
     # with respect to inputs, for gradient attacks
     differentiable: ClassVar[bool] = True
-    # capabilities of every built model, names in snake case
-    offers: ClassVar[Set[str]]
     # capabilities of some configurations: capability -> the setting
-    offers_where: ClassVar[dict[str, str]] = {}
+    offers_where: ClassVar[dict[type, str]] = {}
+    # protocols of ``contracts.capabilities`` that every built model has; by default those of the
+    # class in the return annotation of ``build``
+    offers: ClassVar[Set[type]] = OfferedProtocols("build", CAPABILITIES)  # type: ignore[assignment]
 
-    def capabilities(self) -> Set[str]:
+    def capabilities(self) -> Set[type]:
         """Capabilities of a model built as configured.
 
-        They are ``offers`` and the names in ``offers_where`` enabled by its keys.
+        They are ``offers`` and those in ``offers_where`` enabled by its keys.
         """
-        return self.offers
+        return self.offers | set(filter(self.enables, self.offers_where))
 
-    def assumptions(self) -> Set[str]:
+    def enables(self, capability: type) -> bool:
+        """True if the keys enable a capability in ``offers_where``."""
+        raise NotImplementedError
+
+    def assumptions(self) -> Set[type]:
         """Entries that the dataset's ``simulates`` must contain, as configured."""
         return self.requires.simulated
 

@@ -69,16 +69,6 @@ class TabulatingProblem(Problem[Q], Protocol[Q]):
 
 
 @runtime_checkable
-class HoldOutProblem(Problem[Q], Protocol[Q]):
-    """A problem in which some training rows can replace the test rows.
-
-    Required by ``validation``.
-    """
-
-    def held_out(self, share: float, rng: Rng) -> Problem: ...
-
-
-@runtime_checkable
 class SeriesProblem(Problem[Q], Protocol[Q]):
     """A problem whose data are a series."""
 

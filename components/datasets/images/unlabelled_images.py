@@ -9,6 +9,7 @@ import torch
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import Rows, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
@@ -53,7 +54,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
     def holds(self) -> Values:
         return "real" if self.binarised == "none" else "binary"
 
-    def asked_by_keys(self) -> dict[str, tuple[str, str]]:
+    def asked_by_keys(self) -> dict[type, tuple[str, str]]:
         options = {
             "proposal": (self.proposal, "guide"),
             "ais_temperatures": (self.ais_temperatures, 0),
@@ -63,7 +64,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
         now, default = (
             " ".join(f"dataset.{key}={pair[i]}" for key, pair in asking.items()) for i in (0, 1)
         )
-        return {"latent_variable": (now, default)} if asking else {}
+        return {LatentVariable: (now, default)} if asking else {}
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` uses; may download them.

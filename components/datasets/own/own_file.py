@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from components.contracts.roles import Dataset
-from components.contracts.roles.dataset import P
+from components.contracts.roles.component import P
 from components.datasets.data_files import find_own_file
 from components.errors import DataUnavailableError
 

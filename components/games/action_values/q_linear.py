@@ -87,7 +87,6 @@ class QLinear(Model[Game, LinearValues]):
     Source: Gallego (2021), Algorithm 4.3 and section 4.4.3."""
 
     requires = Requirements(kinds={"game"})
-    offers = {"q_function"}
 
     def build(self, problem: Game, rng: Rng) -> LinearValues:
         environment = problem.environment

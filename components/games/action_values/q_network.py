@@ -97,7 +97,6 @@ class QNetwork(Model[Game, NetworkValues]):
     Source: Gallego (2021), Algorithm 4.3; Glorot and Bengio (2010), eq. (16)."""
 
     requires = Requirements(kinds={"game"})
-    offers = {"q_function"}
 
     widths: NonEmptyList[PositiveInt]
 

@@ -26,7 +26,7 @@ class Table(nn.Module):
     def __init__(self, values: Tensor, initial: float):
         super().__init__()
         replicates, states = values.shape[:2]
-        self.initial = initial
+        self.start_value = initial
         self.register_buffer("values", values)
         self.register_buffer("rows", torch.arange(replicates, device=values.device) * states)
 
@@ -35,7 +35,8 @@ class Table(nn.Module):
         ones."""
         replicates, states = self.values.shape[:2]
         return Table(
-            self.values.new_full((replicates, states, own, other), self.initial), self.initial
+            self.values.new_full((replicates, states, own, other), self.start_value),
+            self.start_value,
         )
 
     def q(self, s: Tensor) -> Tensor:
@@ -72,8 +73,7 @@ class QTable(Model[Game, Table]):
     Source: Gallego (2021), section 4.3.
     """
 
-    requires = Requirements(kinds={"game"}, simulated={"numbered_states"})
-    offers = {"q_function"}
+    requires = Requirements(kinds={"game"}, simulated={NumberedStates})
 
     initial: float
 

@@ -63,10 +63,9 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
     requires = Requirements(
         kinds={"game"},
         batch_kind="episode",
-        capabilities={"q_function"},
+        capabilities={QFunction},
         attacker=True,
     )
-    provides = {"played"}
 
     @abstractmethod
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> K:

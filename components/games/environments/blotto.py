@@ -9,6 +9,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import NumberedStates
 from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -38,7 +39,7 @@ class Blotto(GameDataset):
     Source: Gallego (2021), section 4.4.2 (after Hart 2008).
     """
 
-    simulates = {"numbered_states"}
+    simulates = {NumberedStates}
 
     positions: AtLeastTwo
     resources: PositiveInt

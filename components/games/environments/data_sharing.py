@@ -12,6 +12,7 @@ import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 from torch import Tensor
 
+from components.contracts.capabilities import NumberedStates
 from components.contracts.games import Outcome
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
@@ -103,7 +104,7 @@ class DataSharing(Dilemma):
     Source: Gallego (2021), section 4.5, Tables 4.3 to 4.5; k > 2 after the remark in 4.5.4.
     """
 
-    simulates = {"numbered_states"}
+    simulates = {NumberedStates}
 
     players: Annotated[int, Field(ge=2, le=8)]
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import torch
 from pydantic import Field, PositiveFloat
 
+from components.contracts.capabilities import NumberedStates
 from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
 from components.games.environments.game import Game
@@ -28,7 +29,7 @@ class FriendOrFoe(GameDataset):
     Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017).
     """
 
-    simulates = {"numbered_states"}
+    simulates = {NumberedStates}
 
     targets: AtLeastTwo
     reward: PositiveFloat

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
+from components.contracts.capabilities import NumberedStates
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.games.environments.game import Game
@@ -40,7 +41,7 @@ class FriendOrFoeGrid(GameDataset):
     Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017).
     """
 
-    simulates = {"numbered_states"}
+    simulates = {NumberedStates}
 
     reward: PositiveFloat
     cost: NonNegativeFloat

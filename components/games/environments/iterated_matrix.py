@@ -11,6 +11,7 @@ import torch
 from pydantic import field_validator
 from torch import Tensor
 
+from components.contracts.capabilities import NumberedStates
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
@@ -41,7 +42,7 @@ class IteratedMatrix(Dilemma):
     Source: Gallego (2021), section 4.5.3 (Table 4.3); Axelrod (1984).
     """
 
-    simulates = {"numbered_states"}
+    simulates = {NumberedStates}
 
     payoffs: Literal["prisoners_dilemma", "stag_hunt", "chicken", "matching_pennies"]
     bimatrix: Bimatrix | None

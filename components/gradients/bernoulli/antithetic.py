@@ -33,7 +33,7 @@ class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
     L K C evaluations of f.
     """
 
-    requires = Requirements(capabilities={"bernoulli_layers"})
+    requires = Requirements(capabilities={BernoulliLayers})
     unbiased = True
     first_alone: ClassVar[bool]  # p, and the reported bound, use only the first layer's draws
 

@@ -33,7 +33,7 @@ class GumbelSoftmax(StatelessGradient[BernoulliLayers[RowBatch]]):
     Source: Jang, Gu and Poole (2017); Maddison, Mnih and Teh (2017).
     """
 
-    requires = Requirements(capabilities={"bernoulli_layers"})
+    requires = Requirements(capabilities={BernoulliLayers})
     unbiased = False
 
     n_samples: PositiveInt

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic
 
 import torch
 from pydantic import NonNegativeFloat
-from torch import Tensor, nn
+from torch import Tensor
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
@@ -19,9 +19,7 @@ from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import assemble_guide_gradients
 from components.gradients.bernoulli.learning import descend
 from components.gradients.by_parameter import Estimate
-from components.gradients.learnt import Learnt
-
-C = TypeVar("C", bound=nn.Module)
+from components.gradients.learnt import C, Learnt
 
 
 def leave_one_out_mean(values: Tensor) -> Tensor:
@@ -50,7 +48,7 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
         ConfigError: one draw has no others.
     """
 
-    requires = Requirements(capabilities={"bernoulli_layers"})
+    requires = Requirements(capabilities={BernoulliLayers})
     unbiased = True
 
     n_samples: AtLeastTwo

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import PositiveFloat, PositiveInt
 
+from components.contracts.capabilities import BernoulliLayers, RowGuide
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.learning import RowLayers, Surrogates
@@ -31,7 +32,7 @@ class RELAX(RelaxationGradient[RowLayers, Surrogates]):
     our derivation.
     """
 
-    requires = Requirements(capabilities={"bernoulli_layers", "row_guide"})
+    requires = Requirements(capabilities={BernoulliLayers, RowGuide})
 
     widths: list[PositiveInt]
     lr: PositiveFloat

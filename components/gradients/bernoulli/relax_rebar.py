@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
+from components.contracts.capabilities import BernoulliLayers, RowGuide
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
@@ -43,7 +44,7 @@ class RelaxREBAR(RelaxationGradient[RowLayers, Both]):
 
     Source: Grathwohl et al. (2018), eqs. (7) and (9) and section 3.3; Tucker et al. (2017)."""
 
-    requires = Requirements(capabilities={"bernoulli_layers", "row_guide"})
+    requires = Requirements(capabilities={BernoulliLayers, RowGuide})
 
     temperature: PositiveFloat
     coefficient: float

@@ -18,10 +18,9 @@ from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import assemble_guide_gradients, logistic, uniform
 from components.gradients.bernoulli.learning import descend
 from components.gradients.by_parameter import Estimate
-from components.gradients.learnt import Learnt
+from components.gradients.learnt import C, Learnt
 
 M = TypeVar("M", bound=BernoulliLayers[RowBatch])
-C = TypeVar("C", bound=nn.Module)
 
 
 class Relaxation(nn.Module):
@@ -79,7 +78,7 @@ class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
     returns c(ζ_l) [2 S, B].
     """
 
-    requires = Requirements(capabilities={"bernoulli_layers"})
+    requires = Requirements(capabilities={BernoulliLayers})
     unbiased = True
 
     n_samples: PositiveInt

@@ -47,7 +47,7 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], Learnt[Perceptron
     Algorithm 4; 4.6.1 for the network.
     """
 
-    requires = Requirements(capabilities={"pathwise", "normal_noise", "row_context"})
+    requires = Requirements(capabilities={RowContext})
 
     centred: bool
     widths: list[PositiveInt]

@@ -45,7 +45,7 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
     Source: Geffner and Domke (2018), sections 3 and 4; Boustati (2021), section 4.8.
     """
 
-    requires = Requirements(capabilities={"pathwise"})
+    requires = Requirements(capabilities={Pathwise})
     inherited_keys = {"n_samples"}
     unbiased = True
 

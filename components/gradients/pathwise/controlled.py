@@ -86,7 +86,7 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         ConfigMismatchError: rows share their noise, and the objective takes the variance of
             their sum for a sum of variances."""
 
-    requires = Requirements(capabilities={"pathwise", "normal_noise"})
+    requires = Requirements(capabilities={NormalNoise})
     unbiased = True
 
     n_samples: PositiveInt

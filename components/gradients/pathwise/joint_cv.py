@@ -77,7 +77,7 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
     """
 
     requires = Requirements(
-        capabilities={"pathwise", "normal_noise", "location_scale", "global_latent"},
+        capabilities={GlobalLatent},
     )
     unbiased = True
 

@@ -49,7 +49,7 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, Learnt[Quadratic]]
 
     Source: Geffner and Domke (2020), section 3 and Algorithm 1."""
 
-    requires = Requirements(capabilities={"pathwise", "normal_noise", "location_scale"})
+    requires = Requirements(capabilities={LocationScale})
     unbiased = True
 
     n_samples: PositiveInt

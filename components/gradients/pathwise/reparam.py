@@ -28,7 +28,7 @@ class Reparam(StatelessGradient[Pathwise[RowBatch]]):
     (2014), section 3.
     """
 
-    requires = Requirements(capabilities={"pathwise"})
+    requires = Requirements(capabilities={Pathwise})
     unbiased = True
 
     n_samples: PositiveInt

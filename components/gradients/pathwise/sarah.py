@@ -49,7 +49,7 @@ class SARAH(Gradient[Pathwise[RowBatch], RowBatch, SarahState]):
     Source: Nguyen, Liu, Scheinberg and Takáč (2017), Algorithm 1.
     """
 
-    requires = Requirements(capabilities={"pathwise"})
+    requires = Requirements(capabilities={Pathwise})
     unbiased = False
 
     n_samples: PositiveInt

@@ -29,7 +29,7 @@ class StickingTheLanding(StatelessGradient[PathDerivative[RowBatch]]):
     Source: Roeder, Wu and Duvenaud (2017), eq. (9) and Algorithm 2.
     """
 
-    requires = Requirements(capabilities={"pathwise", "path_derivative"})
+    requires = Requirements(capabilities={PathDerivative})
     unbiased = True
 
     n_samples: PositiveInt

@@ -51,7 +51,7 @@ class SVRG(Gradient[Pathwise[RowBatch], RowBatch, SvrgState]):
     Source: Johnson and Zhang (2013), section 2; Boustati (2021), section 4.8.
     """
 
-    requires = Requirements(capabilities={"pathwise"})
+    requires = Requirements(capabilities={Pathwise})
     unbiased = True
 
     n_samples: PositiveInt

@@ -42,7 +42,7 @@ class TaylorCV(StatelessGradient[LocationScale[RowBatch]]):
     Source: Miller, Foti, D'Amour and Adams (2017), section 3.
     """
 
-    requires = Requirements(capabilities={"pathwise", "normal_noise", "location_scale"})
+    requires = Requirements(capabilities={LocationScale})
     unbiased = True
 
     n_samples: PositiveInt

@@ -47,7 +47,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
 
     Source: Mnih and Gregor (2014)."""
 
-    requires = Requirements(capabilities={"log_ratio", "row_guide"})
+    requires = Requirements(capabilities={RowGuide})
     unbiased = False
 
     n_samples: PositiveInt

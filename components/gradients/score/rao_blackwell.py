@@ -33,7 +33,7 @@ class RaoBlackwell(StatelessGradient[FactoredGuide[RowBatch]]):
     Source: Ranganath, Gerrish and Blei (2014), eqs. (5) to (9), Algorithm 2; Bardenet (2021),
     section 5.3."""
 
-    requires = Requirements(capabilities={"factored_guide"})
+    requires = Requirements(capabilities={FactoredGuide})
     unbiased = True
 
     n_samples: PositiveInt

@@ -36,7 +36,7 @@ class Reinforce(StatelessGradient[LogRatio[RowBatch]]):
     Source: Boustati (2021), eq. (5.2); Williams (1992); Ranganath, Gerrish and Blei (2014).
     """
 
-    requires = Requirements(capabilities={"log_ratio"})
+    requires = Requirements(capabilities={LogRatio})
     unbiased = True
 
     n_samples: PositiveInt

@@ -84,7 +84,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     Source: Boustati (2021), eqs. (5.11) and (5.12); Ranganath, Gerrish and Blei (2014).
     """
 
-    requires = Requirements(capabilities={"log_ratio"})
+    requires = Requirements(capabilities={LogRatio})
     unbiased = True
 
     n_samples: PositiveInt

@@ -42,7 +42,7 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
     (2019).
     """
 
-    requires = Requirements(capabilities={"log_ratio"})
+    requires = Requirements(capabilities={LogRatio})
     unbiased = True
 
     n_samples: AtLeastTwo

@@ -53,7 +53,7 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, ReferenceGuide]):
     Source: Boustati (2021), eqs. (5.5), (5.6) and (5.9); Nüsken and Richter (2021).
     """
 
-    requires = Requirements(capabilities={"log_ratio"})
+    requires = Requirements(capabilities={LogRatio})
     unbiased = False
 
     n_samples: AtLeastTwo

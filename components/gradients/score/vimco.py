@@ -47,7 +47,7 @@ class Vimco(StatelessGradient[RowGuide[RowBatch]]):
     Source: Mnih and Rezende (2016).
     """
 
-    requires = Requirements(capabilities={"log_ratio", "row_guide"})
+    requires = Requirements(capabilities={RowGuide})
     unbiased = True
     bound = "multi_sample_bound"
 

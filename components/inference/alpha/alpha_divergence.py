@@ -16,7 +16,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
-from components.inference.chains import INDEPENDENT_CHAINS, SAMPLER_OUTPUTS
+from components.inference.chains import INDEPENDENT_CHAINS
 from components.maths.divergences.alpha_divergence import (
     NearestGaussian,
     Quadrature,
@@ -120,8 +120,7 @@ class AlphaDivergence(Inference[LogJoint, Density, None, NearestGaussiansState])
     and Hernández-Lobato (2020), eqs. (17) to (20), Figure 1.
     """
 
-    requires = Requirements(kinds={"density"}, batch_kind="whole", capabilities={"log_joint"})
-    provides = SAMPLER_OUTPUTS | {"analyses"}
+    requires = Requirements(kinds={"density"}, batch_kind="whole", capabilities={LogJoint})
     mixes = False  # independent draws of a fit
     max_useful_steps = 1
 

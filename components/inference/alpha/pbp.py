@@ -108,9 +108,8 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
         targets={"real"},
         batch_kind="whole",
         refused_traits={"several_tasks": "has one output"},
-        capabilities={"network", "weight_space", "affine_layers"},
+        capabilities={AffineLayers},
     )
-    provides = {"predicts"}
 
     shape: Annotated[float, Field(gt=1)]
     rate: PositiveFloat

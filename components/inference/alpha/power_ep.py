@@ -18,7 +18,7 @@ from components.contracts.roles import AboveZeroToOne, Inference, Info, ZeroToOn
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
-from components.inference.chains import INDEPENDENT_CHAINS, NEEDS_TO_PREDICT, SAMPLER_OUTPUTS
+from components.inference.chains import INDEPENDENT_CHAINS, NEEDS_TO_PREDICT
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.variational import RefinedPosterior
@@ -100,10 +100,9 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
     requires = Requirements(
         kinds={"supervised"},
         batch_kind="whole",
-        capabilities={"log_joint", "gaussian_prior"},
+        capabilities={LogJoint, GaussianPrior},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides = SAMPLER_OUTPUTS | {"analyses"}
     mixes = False  # independent draws of a fit
 
     alpha: ZeroToOne

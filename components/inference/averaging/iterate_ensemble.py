@@ -50,8 +50,6 @@ class IterateEnsemble(AveragedDescent[Penalised, IteratesState]):
     Source: Gallego (2021), section 1.3.4.
     """
 
-    provides = {"predicts", "redraws"}
-
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> IteratesState:
         return IteratesState(
             network=model,

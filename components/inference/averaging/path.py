@@ -76,7 +76,7 @@ S = TypeVar("S", bound=AveragedState)
 class AveragedDescent(Inference[M, Supervised, Batch, S], AveragedPath, Generic[M, S]):
     """Base of methods that collect points along a descent; subclasses define ``collect``."""
 
-    requires = Requirements(kinds={"supervised"}, capabilities={"network", "penalised"})
+    requires = Requirements(kinds={"supervised"}, capabilities={Penalised})
 
     @abstractmethod
     def collect(self, state: S, theta: Tensor) -> S:

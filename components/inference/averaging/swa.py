@@ -52,8 +52,6 @@ class SWA(AveragedDescent[Penalised, SwaState]):
     (2021), section 1.3.4.
     """
 
-    provides = {"predicts"}
-
     norm_rows: PositiveInt | None
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> SwaState:

@@ -60,8 +60,6 @@ class ARATraining(ParticleDefence[AdversarialChains]):
     eq. (15) (momentum).
     """
 
-    provides = {"predicts", "redraws"}
-
     mixture: Mixture
     attacker_uncertainty: bool
     defender_uncertainty: bool

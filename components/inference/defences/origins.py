@@ -152,8 +152,7 @@ class AdversaryAwareClassifier:
 class OriginsDefence(Fit):
     """Base of defences that fit naive Bayes and sum over the possible origins of a mail."""
 
-    requires = Requirements(capabilities={"generative"})
-    provides = {"predicts", "defends"}
+    requires = Requirements(capabilities={Generative})
 
     changes: PositiveInt
     idle: ZeroToOne

@@ -40,7 +40,7 @@ class ParticleDefence(Inference[PredictiveLogJoint, Supervised, Batch, A], Gener
 
     requires = Requirements(
         kinds={"supervised"},
-        capabilities={"log_joint"},
+        capabilities={LogJoint},
         capabilities_by_kind=NEEDS_TO_PREDICT,
         attacker=True,
     )

@@ -105,7 +105,6 @@ class Randomised(Fit):
     """
 
     requires = Requirements(targets={"binary"}, required_traits={"binary_inputs": "changes words"})
-    provides = {"predicts", "defends"}
 
     members: Annotated[int, Field(ge=1, le=MEMBERS)]
     share: AboveZeroToOne

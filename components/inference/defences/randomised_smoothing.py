@@ -44,7 +44,6 @@ class RandomisedSmoothing(NetworkDescent):
     """
 
     requires = Requirements(targets={"binary", "classes"})
-    provides = {"predicts", "defends"}
 
     sigma: PositiveFloat
     votes: PositiveInt

@@ -66,8 +66,6 @@ class Robustification(ParticleDefence[RobustState]):
     Source: Gallego (2021), section 3.6.1 and Algorithm 3.2.
     """
 
-    provides = {"predicts", "redraws", "defends"}
-
     undefended_steps: PositiveInt
 
     def init(self, model: PredictiveLogJoint, problem: Supervised, rng: Rng) -> RobustState:

@@ -115,9 +115,8 @@ class BernsteinVonMises(Inference[BetaPosterior, Unlabelled, Rows, LimitState]):
     requires = Requirements(
         kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities={"beta_posterior"},
+        capabilities={BetaPosterior},
     )
-    provides = {"predicts_rows", "analyses", "writes_files"}
     numbers: Annotated[
         list[Annotated[int, Field(ge=2, le=1_000_000)]], Field(min_length=2), Increasing
     ]

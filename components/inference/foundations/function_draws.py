@@ -120,9 +120,8 @@ class FunctionDraws(Inference[GivenFunction, Supervised, Batch, FunctionState]):
     requires = Requirements(
         kinds={"supervised"},
         batch_kind="whole",
-        capabilities={"given_function"},
+        capabilities={GivenFunction},
     )
-    provides = {"predicts", "analyses"}
 
     given: Given
     points: PositiveInt

@@ -218,9 +218,8 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
         kinds={"supervised"},
         required_traits={"known_function": "measures the distance to the true function"},
         batch_kind="whole",
-        capabilities={"linear_smoother"},
+        capabilities={LinearSmoother},
     )
-    provides = {"predicts", "analyses", "writes_files"}
     numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2), Increasing]
     simulations: PositiveInt
 

@@ -64,9 +64,8 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     requires = Requirements(
         kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities={"beta_posterior"},
+        capabilities={BetaPosterior},
     )
-    provides = {"predicts_rows", "analyses", "writes_files"}
     rules: NonEmptyList[Rule]
     n_max: Annotated[int, Field(ge=1, le=2000)]
     alpha: BetweenZeroAndOne

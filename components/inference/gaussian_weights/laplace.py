@@ -11,7 +11,13 @@ import torch
 from pydantic import PositiveInt
 from torch import nn
 
-from components.contracts.capabilities import AffineLayers, Penalised, TrainingStart, WeightSpace
+from components.contracts.capabilities import (
+    AffineLayers,
+    OwnInputs,
+    Penalised,
+    TrainingStart,
+    WeightSpace,
+)
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -75,17 +81,16 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
 
     requires = Requirements(
         kinds={"supervised"},
-        capabilities={"network", "penalised", "weight_space", "own_inputs"},
+        capabilities={Penalised, WeightSpace, OwnInputs},
     )
-    provides = {"predicts", "redraws", "analyses"}
 
     structure: Literal["full", "diagonal", "last_layer"]
     hyperparameters: Literal["trained", "evidence"]
     n_predict: PositiveInt
     modes: PositiveInt
 
-    def asked_by_keys(self) -> dict[str, str]:
-        return {"affine_layers": "structure"} if self.structure == "last_layer" else {}
+    def asked_by_keys(self) -> dict[type, str]:
+        return {AffineLayers: "structure"} if self.structure == "last_layer" else {}
 
     def uncertain(self, network: WeightSpace) -> int:
         """m, the number of weights in q (the last entries of θ)."""

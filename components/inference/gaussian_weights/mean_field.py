@@ -108,8 +108,7 @@ class MeanFieldPosterior(DrawsByNumber):
 class MeanFieldMethod(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     """Keys and steps (Adam); subclasses define ``terms``."""
 
-    requires = Requirements(kinds={"supervised"}, capabilities={"network", "weight_space"})
-    provides = {"predicts", "redraws"}
+    requires = Requirements(kinds={"supervised"}, capabilities={WeightSpace})
 
     lr: PositiveFloat
     n_samples: PositiveInt

@@ -9,7 +9,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from components.contracts.capabilities import LogJoint, Penalised, ThetaPredictive
+from components.contracts.capabilities import LogJoint, Network, Penalised, ThetaPredictive
 from components.contracts.checks import Check
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
@@ -110,10 +110,9 @@ class SWAG(AveragedDescent[LogJoint | Penalised, SwagState]):
     requires = Requirements(
         kinds={"supervised"},
         capabilities=frozenset(),
-        capabilities_by_kind={"supervised": {"network", "penalised"}},
-        alternatives_by_kind={"supervised": {"log_joint", "theta_predictive"}},
+        capabilities_by_kind={"supervised": {Network, Penalised}},
+        alternatives_by_kind={"supervised": {LogJoint, ThetaPredictive}},
     )
-    provides = {"predicts", "redraws"}
 
     rank: PositiveInt
     n_predict: PositiveInt

@@ -71,8 +71,8 @@ class WarmUp(Superchains, Sampler[HamiltonianChains]):
     # parameters integrated out of the trajectories and drawn after each
     collapse: Literal["none", "last_layer"]
 
-    def asked_by_keys(self) -> dict[str, str]:
-        return {"collapsible": "collapse"} if self.collapse != "none" else {}
+    def asked_by_keys(self) -> dict[type, str]:
+        return {Collapsible: "collapse"} if self.collapse != "none" else {}
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
         return (

@@ -11,7 +11,7 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 from typing_extensions import TypeVar
 
-from components.contracts.capabilities import WeightSpace
+from components.contracts.capabilities import OwnInputs, WeightSpace
 from components.contracts.checks import Check
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -55,9 +55,8 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
 
     requires = Requirements(
         kinds={"supervised"},
-        capabilities={"network", "weight_space", "own_inputs"},
+        capabilities={WeightSpace, OwnInputs},
     )
-    provides = {"predicts", "redraws"}
 
     discriminator: Literal["network", "prior", "none"]
     rows: Literal["shared", "own"]

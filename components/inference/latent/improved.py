@@ -43,8 +43,7 @@ class LatentTraining(
 ):
     """Base of methods that train a model of latent variables and its guide."""
 
-    requires = Requirements(kinds={"unlabelled"}, capabilities={"latent_variable"})
-    provides = {"bounds_likelihood", "holds_module"}
+    requires = Requirements(kinds={"unlabelled"}, capabilities={LatentVariable})
 
     n_samples: PositiveInt
 

@@ -170,7 +170,6 @@ class FourStatisticians(LinearAnalysis[FourStates]):
     Source: Bardenet (2021), chapter 1.
     """
 
-    provides = {"predicts", "analyses", "writes_files"}
     level: BetweenZeroAndOne
     simulations: PositiveInt
     loss: Literal["estimation", "prediction"]

@@ -33,8 +33,7 @@ class LinearState:
 class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):
     """Base of the analyses of a linear regression, which use all rows."""
 
-    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={"conjugate"})
-    provides = {"predicts", "analyses"}
+    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={Conjugate})
     reads_truth = True
 
 

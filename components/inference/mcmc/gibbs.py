@@ -50,7 +50,7 @@ class Gibbs(Superchains, Sampler[GibbsState]):
     requires = Requirements(
         kinds={"density", "supervised", "unlabelled"},
         batch_kind="whole",
-        capabilities={"log_joint", "conditionals"},
+        capabilities={Conditionals},
     )
     scan: Literal["systematic", "random"]
     burn_in: NonNegativeInt

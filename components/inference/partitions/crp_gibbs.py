@@ -60,9 +60,8 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
     requires = Requirements(
         kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities={"dirichlet_process"},
+        capabilities={DirichletProcess},
     )
-    provides = {"predicts_rows", "analyses", "writes_files"}
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

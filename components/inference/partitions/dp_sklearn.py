@@ -72,10 +72,9 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
     requires = Requirements(
         kinds={"unlabelled"},
         batch_kind="whole",
-        capabilities={"dirichlet_process"},
+        capabilities={DirichletProcess},
     )
     max_useful_steps = 1
-    provides = {"predicts_rows"}
     prior: Literal["model", "library"]
     truncation: AtLeastTwo
     starts: PositiveInt

@@ -18,7 +18,6 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.inference.chains import SAMPLER_OUTPUTS
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import FEWEST_DRAWS, UNCONSTRAINED, group_variables
 from components.problems.density import Density
@@ -59,8 +58,7 @@ class GivenDraws(Inference[LogJoint, Density, None, GivenState]):
     Source: Kumar et al. (2019), on the groups of the file.
     """
 
-    requires = Requirements(kinds={"density"}, capabilities={"log_joint"})
-    provides = SAMPLER_OUTPUTS
+    requires = Requirements(kinds={"density"}, capabilities={LogJoint})
     folds_replicates = frozenset()
     max_useful_steps = 1
     reads = {"file": "sha256"}

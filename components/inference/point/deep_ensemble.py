@@ -53,10 +53,9 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState], Descen
 
     requires = Requirements(
         kinds={"supervised"},
-        capabilities={"log_joint"},
-        capabilities_by_kind={"supervised": {"theta_predictive"}},
+        capabilities={LogJoint},
+        capabilities_by_kind={"supervised": {ThetaPredictive}},
     )
-    provides = {"predicts", "redraws"}
 
     members: PositiveInt
 

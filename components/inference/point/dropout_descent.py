@@ -22,8 +22,7 @@ class DropoutDescent(NetworkDescent):
     Raises:
         ConfigMismatchError: the model's dropout is 0, so nothing would be random."""
 
-    requires = Requirements(capabilities={"network", "penalised", "dropout"})
-    provides = {"predicts", "redraws"}
+    requires = Requirements(capabilities={Penalised, Dropout})
 
     n_predict: PositiveInt
 

@@ -32,9 +32,8 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
 
     Source: Hastie, Tibshirani and Friedman (2009), chapter 15."""
 
-    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={"estimator"})
+    requires = Requirements(kinds={"supervised"}, batch_kind="whole", capabilities={Estimator})
     max_useful_steps = 1
-    provides = {"predicts"}
 
     def init(self, model: Estimator, problem: Supervised, rng: Rng) -> FitState:
         return FitState(estimator=model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.contracts.capabilities import LogRatio, Network
+from components.contracts.posteriors import BoundsLikelihood, Predicts
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -40,15 +41,14 @@ class Fixed(Inference[Network | LogRatio[RowBatch], Supervised | Unlabelled, Row
         batch_kind="whole",
         capabilities=frozenset(),
         capabilities_by_kind={
-            "supervised": {"network"},
-            "unlabelled": {"log_ratio"},
+            "supervised": {Network},
+            "unlabelled": {LogRatio},
         },
     )
     max_useful_steps = 1
-    provides = frozenset()
     provides_by_kind = {
-        "supervised": {"predicts"},
-        "unlabelled": {"bounds_likelihood"},
+        "supervised": {Predicts},
+        "unlabelled": {BoundsLikelihood},
     }
 
     def init(

@@ -10,8 +10,16 @@ import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.capabilities import ClassConditional, Pathwise
+from components.contracts.capabilities import (
+    ClassConditional,
+    ForecastsSeries,
+    LatentVariable,
+    LogJoint,
+    Pathwise,
+    ThetaPredictive,
+)
 from components.contracts.capabilities.modules import Trainable
+from components.contracts.posteriors import BoundsLikelihood, HoldsModule
 from components.contracts.problems import RowBatch, Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info, NonEmptyList
@@ -20,7 +28,6 @@ from components.errors import ConfigMismatchError, NumericalError
 from components.gradients.pathwise.bound import whole_gradient
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    SAMPLER_OUTPUTS,
     SampleableProblem,
     training_data,
 )
@@ -39,7 +46,7 @@ from components.inference.refined.states import (
 from components.inference.sgmcmc.repulsion import Bandwidth
 from components.inference.variational.ascent import climb
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
-from components.inference.variational.guide_fit import find_start
+from components.inference.variational.guide_fit import FIT_OUTPUTS, find_start
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Optimizer
 from components.metrics.evidence.held_out import Proposal
@@ -97,20 +104,19 @@ class VIS(
         kinds={"density", "supervised", "sequence", "unlabelled"},
         capabilities=frozenset(),
         capabilities_by_kind={
-            "density": {"log_joint"},
-            "supervised": {"log_joint", "theta_predictive"},
-            "sequence": {"log_joint", "forecasts_series"},
-            "unlabelled": {"latent_variable"},
+            "density": {LogJoint},
+            "supervised": {LogJoint, ThetaPredictive},
+            "sequence": {LogJoint, ForecastsSeries},
+            "unlabelled": {LatentVariable},
         },
-        alternatives_by_kind={"supervised": {"class_conditional"}},
+        alternatives_by_kind={"supervised": {ClassConditional}},
     )
-    provides = frozenset()
     provides_by_kind = {
-        "density": SAMPLER_OUTPUTS | {"analyses"},
+        "density": FIT_OUTPUTS,
         # draws of parameters; classifiers with latent variables only predict
-        "supervised": SAMPLER_OUTPUTS | {"analyses"},
-        "sequence": SAMPLER_OUTPUTS | {"analyses"},
-        "unlabelled": {"bounds_likelihood", "holds_module"},
+        "supervised": FIT_OUTPUTS,
+        "sequence": FIT_OUTPUTS,
+        "unlabelled": {BoundsLikelihood, HoldsModule},
     }
     mixes = False  # independent draws of a fit
     folds_replicates = frozenset()

@@ -8,13 +8,13 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable, LogJoint, RowGuide
+from components.contracts.posteriors import BoundsLikelihood, HoldsModule
 from components.contracts.problems import RowBatch, Rows
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
     ModelBatch,
     SampleableProblem,
 )
@@ -25,7 +25,7 @@ from components.inference.semi_implicit.rows import (
     SemiImplicitRowPosterior,
 )
 from components.inference.variational.ascent import rows_of
-from components.inference.variational.guide_fit import GuideState, SeededGuide
+from components.inference.variational.guide_fit import FIT_OUTPUTS, GuideState, SeededGuide
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.posteriors.variational import RefinedPosterior
@@ -115,14 +115,13 @@ class SemiImplicitRowsVI(SemiImplicitVI):
         kinds={"density", "supervised", "unlabelled"},
         capabilities=frozenset(),
         capabilities_by_kind={
-            "density": {"log_joint"},
-            "supervised": {"log_joint"} | NEEDS_TO_PREDICT["supervised"],
-            "unlabelled": {"latent_variable", "row_guide"},
+            "density": {LogJoint},
+            "supervised": {LogJoint} | NEEDS_TO_PREDICT["supervised"],
+            "unlabelled": {LatentVariable, RowGuide},
         },
     )
-    provides = frozenset()
     provides_by_kind = {
-        "density": SAMPLER_OUTPUTS | {"analyses"},
-        "supervised": SAMPLER_OUTPUTS | {"analyses"},
-        "unlabelled": {"bounds_likelihood", "holds_module"},
+        "density": FIT_OUTPUTS,
+        "supervised": FIT_OUTPUTS,
+        "unlabelled": {BoundsLikelihood, HoldsModule},
     }

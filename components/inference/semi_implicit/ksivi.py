@@ -18,6 +18,7 @@ from components.inference.semi_implicit.family import SemiImplicit
 from components.inference.semi_implicit.fitting import AnyState, SemiImplicitVI
 from components.inference.sgmcmc.repulsion import Bandwidth, median_bandwidth, square_distances
 from components.inference.variational.ascent import ascend_value
+from components.inference.variational.guide_fit import FIT_OUTPUTS
 from components.registry import register
 
 Pairs = Literal["u_statistic", "two_batches"]
@@ -62,6 +63,7 @@ class KSIVI(SemiImplicitVI):
     """
 
     requires = Requirements(batch_kind="whole")
+    provides = FIT_OUTPUTS
 
     pairs: Pairs
     kernel: Kernel

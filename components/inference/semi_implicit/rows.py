@@ -114,7 +114,9 @@ class SemiImplicitRowPosterior:
         return replace_guide(self.encoder.model, MomentGuide(self.encoder, self.seed))
 
     @torch.no_grad()
-    def log_weights(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
+    def row_log_weights(
+        self, batch: RowBatch, n_samples: int, generator: torch.Generator
+    ) -> Tensor:
         """log p(x_b, z_s) − log (K + 1)⁻¹ Σ_{k=0}^K q(z_s|x_b, ε_k) [S, B], z_s drawn with ε_0 = ε_s.
 
         Their mean is the bound of SIVI, and the mean of their exponentials is p(x_b) for every K,

@@ -74,8 +74,6 @@ class BayesByBackprop(MeanFieldMethod):
     Roeder, Wu and Duvenaud (2017) on path.
     """
 
-    provides = {"predicts", "redraws", "analyses"}
-
     divergence: Divergence
     prior: Literal["network", "scale_mixture"]
     mixture_share: BetweenZeroAndOne

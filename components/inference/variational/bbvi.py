@@ -10,20 +10,29 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities import (
+    CAPABILITIES,
+    FactoredGuide,
+    LogJoint,
+    Pathwise,
+)
+from components.contracts.plugins.protocols import protocols_of
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    SAMPLER_OUTPUTS,
     SampleableProblem,
     init_chains,
 )
 from components.inference.point.descent import frozen
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
-from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.variational.global_gaussian import (
+    GAUSSIAN_CAPABILITIES,
+    GlobalGaussian,
+    RowwiseLogJoint,
+)
 from components.inference.variational.guide_fit import AscendedGuide, GlobalTrainingState
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.posteriors.variational import RefinedPosterior
@@ -76,22 +85,19 @@ class BBVI(AscendedGuide[BlackBoxTrainingState]):
     requires = Requirements(
         kinds={"density", "supervised", "unlabelled"},
     )
-    provides = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
-    makes = {"pathwise", "log_ratio", "normal_noise", "path_derivative"}
 
     family: Family
     parts: PositiveInt
     layers: PositiveInt
     width: PositiveInt
 
-    def variational_capabilities(self) -> Set[str]:
-        gaussian = (
-            {"row_context", "location_scale", "global_latent"}
-            if self.family in ("mean_field", "full_rank")
-            else set()
-        )
+    def variational_capabilities(self) -> Set[type]:
+        if self.family in ("mixture", "flow"):
+            return protocols_of(FlexibleGuide, CAPABILITIES)
         return (
-            self.makes | gaussian | ({"factored_guide"} if self.family == "mean_field" else set())
+            GAUSSIAN_CAPABILITIES
+            if self.family == "mean_field"
+            else GAUSSIAN_CAPABILITIES - {FactoredGuide}
         )
 
     def _guide(
@@ -120,7 +126,7 @@ class BBVI(AscendedGuide[BlackBoxTrainingState]):
             parts,
             rng,
             begin,
-            "pathwise" in self.gradient.requires.capabilities,
+            Pathwise in self.gradient.requires.capabilities,
         ).start
         q = self._guide(RowwiseLogJoint.of(model, problem), start, rng)
         shape = (INDEPENDENT_CHAINS, self.draws, start.shape[1])

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import PositiveInt
 
-from components.contracts.capabilities import CoordinateAscent, LogJoint
+from components.contracts.capabilities import CoordinateAscent, LogJoint, StructuredAscent
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.inference.chains import INDEPENDENT_CHAINS, SAMPLER_OUTPUTS
+from components.inference.chains import INDEPENDENT_CHAINS
 from components.inference.variational.coordinate import (
     CoordinateInference,
     CoordinateState,
@@ -46,23 +46,23 @@ class CAVI(CoordinateInference[CoordinateAscent[Any]]):
     """
 
     requires = Requirements(
-        capabilities={"coordinate_ascent", "log_joint"},
+        capabilities={CoordinateAscent},
     )
-    provides = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes = False  # independent draws of a fit
 
     draws: PositiveInt
     joint: list[str]
 
-    def asked_by_keys(self) -> dict[str, str]:
-        return {"structured_ascent": "joint"} if self.joint else {}
+    def asked_by_keys(self) -> dict[type, str]:
+        return {StructuredAscent: "joint"} if self.joint else {}
 
     def init(
         self, model: CoordinateAscent[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        # a model without structured_ascent does not accept names
-        ascent = model.mean_field(self.joint) if self.joint else model.mean_field()
-        return self.init_starts(model, ascent, problem, rng)
+        if self.joint:
+            assert isinstance(model, StructuredAscent)
+            return self.init_starts(model, model.structured_field(self.joint), problem, rng)
+        return self.init_starts(model, model.mean_field(), problem, rng)
 
     def posterior(self, state: CoordinateState) -> FactorDraws:
         factors, objective = best_start(state)

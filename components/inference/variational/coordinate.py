@@ -9,6 +9,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import ThetaPredictive
 from components.contracts.capabilities.mean_field import ClosedFormAscent, Factors
 from components.contracts.costs.counts import count
 from components.contracts.problems import RowBatch
@@ -76,7 +77,7 @@ class CoordinateInference(
     requires = Requirements(
         kinds={"supervised", "unlabelled"},
         batch_kind="whole",
-        capabilities_by_kind={"supervised": {"theta_predictive"}},
+        capabilities_by_kind={"supervised": {ThetaPredictive}},
     )
 
     starts: PositiveInt

@@ -101,8 +101,7 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
     Source: Salimbeni and Deisenroth (2017); Boustati (2021), eq. (3.14) and A.1.2.
     """
 
-    requires = Requirements(kinds={"supervised"}, capabilities={"elbo"})
-    provides = {"predicts", "redraws", "holds_module"}
+    requires = Requirements(kinds={"supervised"}, capabilities={Elbo})
 
     lr: PositiveFloat
     betas: Annotated[list[ZeroToBelowOne], Field(min_length=2, max_length=2)]
@@ -128,16 +127,16 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
             return self.lr * self.decay_factor ** ((step - 1) // self.decay_steps)
         return self.lr
 
-    def asked_by_keys(self) -> dict[str, str]:
-        keys = {"variational_layers": "natural_layers"} if self.natural_layers != "none" else {}
-        return keys | ({"noise_parameters": "noise_warmup"} if self.noise_warmup else {})
+    def asked_by_keys(self) -> dict[type, str]:
+        keys = {VariationalLayers: "natural_layers"} if self.natural_layers != "none" else {}
+        return keys | ({NoiseParameters: "noise_warmup"} if self.noise_warmup else {})
 
     def _natural(self, module: Elbo) -> list[VariationalLayer]:
         """Layers with natural-gradient updates of q(v)."""
         if self.natural_layers == "none":
             return []
         assert isinstance(module, VariationalLayers)
-        layers = list(module.layers().values())
+        layers = list(module.variational_layers().values())
         return layers if self.natural_layers == "all" else layers[-1:]
 
     def init(self, model: Elbo, problem: Supervised, rng: Rng) -> DSVIState:

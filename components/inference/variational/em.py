@@ -41,9 +41,8 @@ class EM(CoordinateInference[PointMasses[Any]]):
     """
 
     requires = Requirements(
-        capabilities={"point_masses", "log_joint"},
+        capabilities={PointMasses},
     )
-    provides = {"predicts", "analyses", "predicts_rows"}
 
     penalised: bool
 

@@ -9,7 +9,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities import (
+    FactoredGuide,
+    LogJoint,
+    Pathwise,
+)
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -17,7 +21,12 @@ from components.inference.chains import (
     SampleableProblem,
     init_for_training,
 )
-from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
+from components.inference.variational.global_gaussian import (
+    GAUSSIAN_CAPABILITIES,
+    GlobalGaussian,
+    Noise,
+    RowwiseLogJoint,
+)
 from components.inference.variational.guide_fit import (
     AscendedGuide,
     GlobalTrainingState,
@@ -54,19 +63,10 @@ class GaussianVI(AscendedGuide[GaussianTrainingState]):
     requires = Requirements(
         kinds={"density", "supervised", "sequence"},
     )
-    makes = {
-        "pathwise",
-        "log_ratio",
-        "normal_noise",
-        "row_context",
-        "path_derivative",
-        "location_scale",
-        "global_latent",
-    }
 
-    def variational_capabilities(self) -> Set[str]:
-        factored = self.covariance == "diagonal" and self.noise == "shared"
-        return self.makes | ({"factored_guide"} if factored else set())
+    def variational_capabilities(self) -> Set[type]:
+        is_factored = self.covariance == "diagonal" and self.noise == "shared"
+        return GAUSSIAN_CAPABILITIES if is_factored else GAUSSIAN_CAPABILITIES - {FactoredGuide}
 
     covariance: Literal["diagonal", "full"]
     noise: Noise
@@ -80,7 +80,7 @@ class GaussianVI(AscendedGuide[GaussianTrainingState]):
         if self.start == "training":
             mean = init_for_training(model, problem, self.requires.batch_kind, 1, rng).start[0]
         else:
-            needs_gradient = "pathwise" in self.gradient.requires.capabilities
+            needs_gradient = Pathwise in self.gradient.requires.capabilities
             batch_kind = self.requires.batch_kind
             mean = find_start(model, problem, batch_kind, rng, self.start, needs_gradient)
         q = self.family(RowwiseLogJoint.of(model, problem), mean)

@@ -11,7 +11,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities import GaussianPrior, LogJoint
+from components.contracts.capabilities import CAPABILITIES, GaussianPrior, LogJoint, RowGuide
+from components.contracts.plugins.protocols import protocols_of
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
 from components.inference.chains import SampleableProblem
@@ -272,3 +273,7 @@ class GlobalGaussian(nn.Module):
             return value, value[:, None].expand_as(theta)
         each = -0.5 * (theta / s).square() - s.log() - 0.5 * LOG_2PI
         return likelihood + each.sum(1), likelihood[:, None] + each
+
+
+# θ is that of all rows
+GAUSSIAN_CAPABILITIES = protocols_of(GlobalGaussian, CAPABILITIES) - {RowGuide}

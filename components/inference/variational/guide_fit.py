@@ -13,7 +13,14 @@ from typing_extensions import TypeVar
 from components.contracts.capabilities import LogJoint
 from components.contracts.capabilities.modules import Trainable
 from components.contracts.checks import Check
-from components.contracts.posteriors import HoldsDraws
+from components.contracts.posteriors import (
+    Analyses,
+    Forecasts,
+    HoldsDraws,
+    Predicts,
+    Redraws,
+    WritesFiles,
+)
 from components.contracts.problems import BatchKind
 from components.contracts.requirements import Requirements
 from components.contracts.roles import FinishedRun, Gradient, Inference, Info
@@ -22,7 +29,6 @@ from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
     ModelBatch,
     SampleableProblem,
     init_chains,
@@ -38,6 +44,8 @@ from components.problems.density import Density
 
 S = TypeVar("S")
 T = TypeVar("T", bound=TrainingState[Any])
+# protocols of the draws of q(θ), with their bound
+FIT_OUTPUTS = frozenset({Analyses, Forecasts, HoldsDraws, Predicts, Redraws, WritesFiles})
 
 
 class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKeys, Generic[S]):
@@ -45,10 +53,9 @@ class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKey
 
     requires = Requirements(
         kinds={"density", "supervised"},
-        capabilities={"log_joint"},
+        capabilities={LogJoint},
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides = SAMPLER_OUTPUTS | {"analyses"}
     mixes = False  # independent draws of a fit
     folds_replicates = frozenset()
 

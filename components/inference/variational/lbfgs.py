@@ -10,6 +10,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Elbo, Hyperparameters, LogRatio
+from components.contracts.posteriors import BoundsLikelihood, Predicts, Redraws
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
@@ -51,13 +52,12 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
     requires = Requirements(
         kinds={"supervised", "unlabelled"},
         batch_kind="whole",
-        capabilities={"elbo"},
-        capabilities_by_kind={"unlabelled": {"log_ratio"}},  # scores held-out rows
+        capabilities={Elbo},
+        capabilities_by_kind={"unlabelled": {LogRatio}},  # scores held-out rows
     )
-    provides = {"holds_module"}
     provides_by_kind = {
-        "supervised": {"predicts", "redraws"},
-        "unlabelled": {"bounds_likelihood"},
+        "supervised": {Predicts, Redraws},
+        "unlabelled": {BoundsLikelihood},
     }
 
     memory: PositiveInt
@@ -69,8 +69,8 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
     n_samples: PositiveInt
     n_predict: PositiveInt
 
-    def asked_by_keys(self) -> dict[str, str]:
-        return {"hyperparameters": "restarts"} if self.restarts > 1 else {}
+    def asked_by_keys(self) -> dict[type, str]:
+        return {Hyperparameters: "restarts"} if self.restarts > 1 else {}
 
     # The start
     def _starts(self, module: Elbo, rng: Rng) -> list[Tensor]:

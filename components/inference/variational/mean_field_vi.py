@@ -8,7 +8,7 @@ import torch
 from pydantic import NonNegativeInt, PositiveFloat
 from torch import Tensor
 
-from components.contracts.capabilities import WeightSpace
+from components.contracts.capabilities import AffineLayers, WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -44,8 +44,8 @@ class MeanFieldVI(MeanFieldMethod):
     kl_scale: PositiveFloat
     warmup: NonNegativeInt
 
-    def asked_by_keys(self) -> dict[str, str]:
-        return {"affine_layers": "estimator"} if self.estimator == "local" else {}
+    def asked_by_keys(self) -> dict[type, str]:
+        return {AffineLayers: "estimator"} if self.estimator == "local" else {}
 
     def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> MeanFieldState:
         if self.estimator == "local" and model.shares_weights:

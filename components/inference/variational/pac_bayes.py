@@ -105,9 +105,8 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
         targets={"binary", "classes"},
         refused_traits={"several_tasks": "bounds the risk of one label per row"},
         batch_kind="whole",
-        capabilities={"network", "weight_space"},
+        capabilities={WeightSpace},
     )
-    provides = {"predicts", "redraws", "analyses"}
     reads_truth = True  # the bound is compared with the error on test rows
 
     prior_share: ZeroToBelowOne

@@ -11,6 +11,12 @@ import torch
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import Elbo, LogRatio
+from components.contracts.posteriors import (
+    Analyses,
+    BoundsLikelihood,
+    Predicts,
+    Redraws,
+)
 from components.contracts.problems import Batch, Kind, RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Inference, Info
@@ -73,14 +79,13 @@ class VI(
         kinds={"unlabelled", "supervised"},
         capabilities=frozenset(),
         capabilities_by_kind={
-            "unlabelled": {"log_ratio"},  # scores held-out rows
-            "supervised": {"elbo"},  # and predicts labels
+            "unlabelled": {LogRatio},  # scores held-out rows
+            "supervised": {Elbo},  # and predicts labels
         },
     )
-    provides = {"holds_module"}
     provides_by_kind = {
-        "unlabelled": {"bounds_likelihood"},
-        "supervised": {"predicts", "redraws", "analyses"},
+        "unlabelled": {BoundsLikelihood},
+        "supervised": {Predicts, Redraws, Analyses},
     }
     # keys inherited by the gradient estimator
     inherited_keys = {"n_samples"}
@@ -90,7 +95,7 @@ class VI(
     n_predict: PositiveInt
     bound_samples: PositiveInt
 
-    def required_capabilities(self, kind: Kind, offered: Set[str] = frozenset()) -> Set[str]:
+    def required_capabilities(self, kind: Kind, offered: Set[type] = frozenset()) -> Set[type]:
         return super().required_capabilities(kind, offered) | self.gradient.requires.capabilities
 
     def init(

@@ -33,14 +33,6 @@ class MultiTaskDGPModel(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     """Deep GP of several tasks, with a variational posterior at inducing inputs."""
 
     requires = Requirements(kinds={"supervised"})
-    offers = {
-        "elbo",
-        "given_function",
-        "variational_layers",
-        "noise_parameters",
-        "ard_weights",
-        "inducing_inputs",
-    }
 
 
 @dataclass(frozen=True)

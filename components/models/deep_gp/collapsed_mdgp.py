@@ -48,7 +48,6 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     """
 
     requires = Requirements(kinds={"supervised"}, targets={"real"})
-    offers = {"elbo", "given_function", "noise_parameters", "ard_weights"}
 
     inner_dim: PositiveInt | None
     inner_kernel: Shape

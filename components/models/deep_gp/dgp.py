@@ -134,7 +134,6 @@ class DGP(Model[Supervised, TwoLayers]):
     """
 
     requires = ONE_REAL_LABEL
-    offers = {"elbo", "given_function", "pathwise", "normal_noise", "row_context"}
 
     inner_dim: PositiveInt
     n_inducing: PositiveInt

@@ -174,7 +174,7 @@ class MultiTaskDGP(nn.Module):
     ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor | None]]:
         """Moments of f at x given n samples of λ in total, with the noise of the likelihood."""
         layout = Layout.full(self.n_tasks, x.shape[0])
-        most = max(layer.q_mean.numel() for layer in self.layers().values())
+        most = max(layer.q_mean.numel() for layer in self.variational_layers().values())
         chunk = max(1, min(n, PREDICTION_ELEMENTS // (most * x.shape[0])))
         for start in range(0, n, chunk):
             noise = self.sample_layer_noise(x, layout, min(chunk, n - start), generator)
@@ -183,7 +183,7 @@ class MultiTaskDGP(nn.Module):
             yield (mean, variance), noise.likelihood
 
     # Figures and natural gradients
-    def layers(self) -> dict[str, GPLayer]:
+    def variational_layers(self) -> dict[str, GPLayer]:
         """Every GP layer by name ("shared 1", "specific 1", …, "top"), bottom to top."""
         return {m.name: m for m in self.modules() if isinstance(m, GPLayer)}
 
@@ -204,8 +204,8 @@ class MultiTaskDGP(nn.Module):
 
     def inducing_inputs(self) -> dict[str, Tensor]:
         """Current Z of each layer, [G, M, D]."""
-        return {name: layer.inducing.detach() for name, layer in self.layers().items()}
+        return {name: layer.inducing.detach() for name, layer in self.variational_layers().items()}
 
     def initial_inducing_inputs(self) -> dict[str, Tensor]:
         """Initial Z of each layer, [G, M, D]."""
-        return {name: layer.initial_inducing for name, layer in self.layers().items()}
+        return {name: layer.initial_inducing for name, layer in self.variational_layers().items()}

@@ -266,7 +266,6 @@ class IRF(Model[Supervised, Forests]):
     """
 
     requires = Requirements(kinds={"supervised"})
-    offers = {"estimator"}
     differentiable = False
 
     trees: PositiveInt

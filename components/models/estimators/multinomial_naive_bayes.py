@@ -73,7 +73,6 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
         targets={"binary", "classes"},
         domains={"tokens"},
     )
-    offers = {"estimator"}
     differentiable = False
 
     smoothing: PositiveFloat

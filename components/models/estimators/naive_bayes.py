@@ -99,7 +99,6 @@ class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
         refused_traits={"several_tasks": "has one output"},
         required_traits={"binary_inputs": "counts inputs that are 0 or 1"},
     )
-    offers = {"estimator", "generative"}
 
     smoothing: PositiveFloat
 

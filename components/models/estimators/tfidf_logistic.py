@@ -81,7 +81,6 @@ class TfidfLogistic(Model[Supervised, TfidfRegression]):
         targets={"binary"},
         domains={"tokens"},
     )
-    offers = {"estimator"}
     differentiable = False
 
     C: PositiveFloat

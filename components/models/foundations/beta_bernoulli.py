@@ -53,7 +53,6 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
         values={"binary"},
         required_traits={"single_values": "is of one value a row"},
     )
-    offers = {"beta_posterior"}
     a: PositiveFloat
     b: PositiveFloat
 

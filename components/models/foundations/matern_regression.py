@@ -86,7 +86,6 @@ class MaternRegression(Model[Supervised, MaternRegressionModule]):
     """
 
     requires = ONE_REAL_LABEL
-    offers = {"linear_smoother"}
     shape: Literal["matern12", "matern32", "matern52"]
     lengthscale: PositiveFloat
     variance: PositiveFloat

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -10,7 +10,13 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat, model_validator
 from torch import Tensor, nn
 
-from components.contracts.capabilities import GaussianPrior, TrainingStart, WarmStart
+from components.contracts.capabilities import (
+    GaussianPrior,
+    LogJoint,
+    ThetaPredictive,
+    TrainingStart,
+    WarmStart,
+)
 from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -136,10 +142,9 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
     """
 
     requires = Requirements(kinds={"supervised"})
-    offers = {"log_joint", "theta_predictive", "warm_start"}
     offers_where = {
-        "gaussian_prior": "base=logistic_regression",
-        "training_start": "base=logistic_regression",
+        GaussianPrior: "base=logistic_regression",
+        TrainingStart: "base=logistic_regression",
     }
 
     base: Model
@@ -151,15 +156,15 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
 
     @model_validator(mode="after")
     def _check_base(self) -> GeneralisedBayes:
-        if not {"log_joint", "theta_predictive"} <= self.base.capabilities():
+        if not {LogJoint, ThetaPredictive} <= self.base.capabilities():
             raise ValueError(
                 f"base: {self.base.name} has no log joint with a predictive; use "
                 "linear_regression, logistic_regression, probit_regression, bnn or mlp"
             )
         return self
 
-    def capabilities(self) -> Set[str]:
-        return self.offers | (self.base.capabilities() & self.offers_where.keys())
+    def enables(self, capability: type) -> bool:
+        return capability in self.base.capabilities()
 
     def build(self, problem: Supervised, rng: Rng) -> GeneralisedModule:
         constants = {"beta": self.beta, "gamma": self.gamma, "huber": self.threshold}

@@ -11,7 +11,9 @@ from pydantic import PositiveInt
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from components.contracts.capabilities import LatentVariable
+from components.contracts.capabilities import (
+    LatentVariable,
+)
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -157,14 +159,6 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
         refused_traits={"several_tasks": "is of one label"},
         required_traits={"binary_inputs": "is of inputs that are 0 or 1"},
     )
-    offers = {
-        "class_conditional",
-        "elbo",
-        "latent_variable",
-        "pathwise",
-        "normal_noise",
-        "location_scale",
-    }
 
     latent_dim: PositiveInt
     widths: list[PositiveInt]

@@ -203,14 +203,6 @@ class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
     """
 
     requires = Requirements(kinds={"unlabelled"}, values={"binary"})
-    offers = {
-        "log_ratio",
-        "draws_with_density",
-        "draws_with_derivative",
-        "row_guide",
-        "bernoulli_layers",
-        "decoder",
-    }
 
     layers: Literal[1, 2]
     architecture: Literal["linear", "nonlinear"]

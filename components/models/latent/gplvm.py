@@ -225,7 +225,6 @@ class GPLVM(Model[Unlabelled, LatentGP]):
     Boustati (2021), section 2.1.2.2."""
 
     requires = Requirements(kinds={"unlabelled"}, values={"real"})
-    offers = {"elbo", "log_ratio", "latent_variable", "decoder"}
 
     latent_dim: PositiveInt
     latents: Literal["variational", "points"]

@@ -15,7 +15,6 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.models.latent.linear_rows import LinearFactors, LinearRows, fit_factors
 from components.models.latent.principal_axes import principal_axes
-from components.models.latent.vae import VAE
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
@@ -45,7 +44,6 @@ class PPCA(Model[Unlabelled, LinearRows]):
     (2008); Boustati (2021), section 2.1.1.1."""
 
     requires = Requirements(kinds={"unlabelled"}, values={"real", "incomplete"})
-    offers = VAE.offers
 
     latent_dim: PositiveInt
     latents: Literal["integrated", "points"]

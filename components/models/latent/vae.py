@@ -42,17 +42,6 @@ class VAE(Model[Unlabelled, AutoEncoder]):
     """
 
     requires = Requirements(kinds={"unlabelled"}, values={"binary", "real"})
-    offers = {
-        "decoder",
-        "latent_variable",
-        "location_scale",
-        "log_ratio",
-        "normal_noise",
-        "path_derivative",
-        "pathwise",
-        "row_context",
-        "row_guide",
-    }
 
     latent_dim: PositiveInt
     widths: list[PositiveInt]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from components.contracts.capabilities import CoordinateAscent, LinearSmoother, StructuredAscent
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import ONE_REAL_LABEL
@@ -174,13 +175,16 @@ class LinearRegressionModule(nn.Module):
     def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return select_labelled(batch, self.intercept)
 
-    def mean_field(self, joint: Sequence[str] = ()) -> LinearAscent | JointLinearAscent:
-        """q(β) q(σ²), σ² unknown; q(β, σ²) if all are ``joint``, else q(β_I) Π q(β_i) q(σ²).
+    def mean_field(self) -> LinearAscent:
+        """q(β) q(σ²), σ² unknown."""
+        assert isinstance(self.noise, tuple)
+        return LinearAscent(self.select, self.penalty, self.noise)
+
+    def structured_field(self, joint: Sequence[str]) -> LinearAscent | JointLinearAscent:
+        """q(β, σ²), σ² unknown, if all are ``joint``, else q(β_I) Π q(β_i) q(σ²).
 
         Raises ConfigMismatchError for a name of no coefficient."""
         assert isinstance(self.noise, tuple)
-        if not joint:
-            return LinearAscent(self.select, self.penalty, self.noise)
         if "all" in joint or set(joint) == set(self.names):
             return JointLinearAscent(self.select, self.penalty, self.noise)
         coefficient_names = self.names[: self.n_coefficients]
@@ -209,11 +213,10 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     Source: Murphy (2012), sections 7.6.1 and 7.6.3; Bardenet (2021), section 1.3."""
 
     requires = ONE_REAL_LABEL
-    offers = {"log_joint", "theta_predictive", "conditionals", "conjugate", "gaussian_prior"}
     offers_where = {
-        "coordinate_ascent": "noise=learned",
-        "structured_ascent": "noise=learned",
-        "linear_smoother": "noise=1.0",
+        CoordinateAscent: "noise=learned",
+        StructuredAscent: "noise=learned",
+        LinearSmoother: "noise=1.0",
     }
 
     prior_scale: PositiveFloat
@@ -222,10 +225,9 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     noise_shape: PositiveFloat
     noise_scale: PositiveFloat
 
-    def capabilities(self) -> Set[str]:
-        if self.noise == "learned":
-            return self.offers | {"coordinate_ascent", "structured_ascent"}
-        return self.offers | {"linear_smoother"}
+    def enables(self, capability: type) -> bool:
+        """A smoother where the noise is known, coordinate ascent where it is learned."""
+        return (capability is LinearSmoother) == (self.noise != "learned")
 
     def build(self, problem: Supervised, rng: Rng) -> LinearRegressionModule:
         check_one_task(problem, self.name)

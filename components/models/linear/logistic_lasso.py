@@ -95,7 +95,6 @@ class LogisticLasso(Model[Supervised, LogisticLassoModule]):
         targets={"binary"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers = {"estimator"}
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat

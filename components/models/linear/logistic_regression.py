@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Set
 from dataclasses import replace
 from typing import Literal
 
@@ -12,6 +11,7 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.capabilities import CoordinateAscent
 from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
@@ -208,21 +208,14 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
         targets={"binary", "classes"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers = {
-        "log_joint",
-        "theta_predictive",
-        "training_start",
-        "closed_form_score",
-        "gaussian_prior",
-    }
-    offers_where = {"coordinate_ascent": "prior=gaussian"}
+    offers_where = {CoordinateAscent: "prior=gaussian"}
 
     prior: Literal["gaussian", "laplace"]
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
 
-    def capabilities(self) -> Set[str]:
-        return self.offers | (self.offers_where.keys() if self.prior == "gaussian" else set())
+    def enables(self, capability: type) -> bool:
+        return self.prior == "gaussian"
 
     def build(self, problem: Supervised, rng: Rng) -> LogisticRegressionModule:
         check_one_task(problem, self.name)

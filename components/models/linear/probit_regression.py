@@ -203,14 +203,6 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
         targets={"binary"},
         refused_traits={"several_tasks": "has one output"},
     )
-    offers = {
-        "log_joint",
-        "theta_predictive",
-        "conditionals",
-        "gaussian_prior",
-        "coordinate_ascent",
-        "point_masses",
-    }
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None

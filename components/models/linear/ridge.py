@@ -111,7 +111,6 @@ class Ridge(Model[Supervised, RidgeModule]):
     Source: Hoerl & Kennard (1970), eq. (2.3); Bardenet (2021), section 1.4."""
 
     requires = ONE_REAL_LABEL
-    offers = {"estimator"}
 
     penalty: Literal["gcv"] | PositiveFloat
     intercept: bool

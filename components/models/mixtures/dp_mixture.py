@@ -66,7 +66,6 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
     (2.1)."""
 
     requires = Requirements(kinds={"unlabelled"}, values={"real"})
-    offers = {"dirichlet_process", "log_joint", "coordinate_ascent"}
     concentration: PositiveFloat
     truncation: AtLeastTwo
     mean_rows: PositiveFloat

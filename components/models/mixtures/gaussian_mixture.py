@@ -199,7 +199,6 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     """
 
     requires = Requirements(kinds={"unlabelled"}, values={"real"})
-    offers = {"log_joint", "conditionals", "coordinate_ascent", "point_masses"}
 
     clusters: PositiveInt
     concentration: PositiveFloat

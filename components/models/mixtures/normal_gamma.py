@@ -32,7 +32,6 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
         values={"real"},
         required_traits={"single_values": "is of one value a row"},
     )
-    offers = {"log_joint", "warm_start", "conditionals", "coordinate_ascent", "structured_ascent"}
 
     mean: float
     kappa: PositiveFloat

@@ -122,7 +122,11 @@ class NormalGammaModule:
             log_tau = (draw_gamma(shape, generator) / (self.b + 0.5 * loss)).log()
         return torch.stack([mu, log_tau], 1)
 
-    def mean_field(self, joint: Sequence[str] = ()) -> NormalGammaAscent | JointNormalGammaAscent:
+    def mean_field(self) -> NormalGammaAscent:
+        """q(μ) q(τ)."""
+        return NormalGammaAscent(self)
+
+    def structured_field(self, joint: Sequence[str]) -> NormalGammaAscent | JointNormalGammaAscent:
         """q(μ, τ) for both parameters; one of them in a factor of its own is q(μ) q(τ).
 
         Raises ConfigMismatchError for a name of no parameter."""

@@ -161,7 +161,6 @@ class GPAR(Model[Supervised, Autoregression]):
     (2021), section 3.4."""
 
     requires = Requirements(kinds={"supervised"}, targets={"real"})
-    offers = {"estimator"}
 
     kernel: Shape
     lengthscale: PositiveFloat

@@ -191,7 +191,6 @@ class BNN(Model[Supervised, BayesianNetwork]):
     Source: Liu & Wang (2016), section 5; Hernández-Lobato & Adams (2015), section 2."""
 
     requires = Requirements(kinds={"supervised"})
-    offers = {"log_joint", "theta_predictive", "warm_start", "own_inputs", "closed_form_score"}
 
     widths: list[PositiveInt]
     activation: Activation

@@ -6,6 +6,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, PositiveFloat, PositiveInt
 
+from components.contracts.capabilities import (
+    CAPABILITIES,
+    AffineLayers,
+    Dropout,
+)
+from components.contracts.plugins.protocols import protocols_of
 from components.contracts.requirements import Requirements
 from components.contracts.roles import NonEmptyList
 from components.contracts.streams import Rng
@@ -46,15 +52,8 @@ class CNN(DropoutModel):
         targets={"binary", "classes"},
         required_traits={"images": "reads images"},
     )
-    offers = {
-        "network",
-        "penalised",
-        "weight_space",
-        "log_joint",
-        "theta_predictive",
-        "training_start",
-        "own_inputs",
-    }
+    # weights of a convolution are shared by pixels
+    offers = protocols_of(FeedForward, CAPABILITIES) - {AffineLayers, Dropout}
 
     channels: NonEmptyList[PositiveInt]
     kernel: Annotated[PositiveInt, AfterValidator(_check_odd_kernel)]

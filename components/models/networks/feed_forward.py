@@ -7,12 +7,13 @@ differs."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities import Dropout
 from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.capabilities.networks import Affine
 from components.contracts.predictive import Predictive, Reverse
@@ -76,11 +77,11 @@ DropoutRate = ZeroToBelowOne
 class DropoutModel(Model[Supervised, nn.Module]):
     """Network that has dropout where its key ``dropout`` is above 0."""
 
-    offers_where = {"dropout": "dropout=0.1"}
+    offers_where = {Dropout: "dropout=0.1"}
     dropout: DropoutRate
 
-    def capabilities(self) -> Set[str]:
-        return self.offers | (self.offers_where.keys() if self.dropout else set())
+    def enables(self, capability: type) -> bool:
+        return self.dropout > 0
 
 
 class FeedForward(FlatNetwork, BoundsMargins):

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
+from components.contracts.capabilities import (
+    AffineLayers,
+    ClosedFormScore,
+    Collapsible,
+    Dropout,
+    LogJoint,
+    Penalised,
+    ThetaPredictive,
+    TrainingStart,
+)
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
@@ -33,16 +42,15 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     section 4.3 (learned s)."""
 
     requires = Requirements(kinds={"supervised"})
-    offers = {"network", "weight_space", "own_inputs"}
     offers_where = {
-        "dropout": "dropout=0.1",
-        "penalised": "prior_std=1.0",
-        "affine_layers": "biases=random",
-        "log_joint": "prior_std=1.0 model.biases=random",
-        "theta_predictive": "prior_std=1.0 model.biases=random",
-        "training_start": "prior_std=1.0 model.biases=random",
-        "collapsible": "prior_std=1.0 model.biases=random",
-        "closed_form_score": "prior_std=1.0 model.biases=random",
+        Dropout: "dropout=0.1",
+        Penalised: "prior_std=1.0",
+        AffineLayers: "biases=random",
+        LogJoint: "prior_std=1.0 model.biases=random",
+        ThetaPredictive: "prior_std=1.0 model.biases=random",
+        TrainingStart: "prior_std=1.0 model.biases=random",
+        Collapsible: "prior_std=1.0 model.biases=random",
+        ClosedFormScore: "prior_std=1.0 model.biases=random",
     }
 
     widths: list[PositiveInt]
@@ -55,25 +63,15 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     noise_init: PositiveFloat
     noise_spread: PositiveFloat | None
 
-    def capabilities(self) -> Set[str]:
+    def enables(self, capability: type) -> bool:
         fixed = self.prior_std != "learned"
         random = self.biases == "random"
-        brought = {
-            "dropout": self.dropout > 0,
-            "penalised": fixed,
-            "affine_layers": random,
-            **dict.fromkeys(
-                (
-                    "log_joint",
-                    "theta_predictive",
-                    "training_start",
-                    "collapsible",
-                    "closed_form_score",
-                ),
-                fixed and random,
-            ),
+        by_capability: dict[type, bool] = {
+            Dropout: self.dropout > 0,
+            Penalised: fixed,
+            AffineLayers: random,
         }
-        return self.offers | {capability for capability, has in brought.items() if has}
+        return by_capability.get(capability, fixed and random)
 
     def build(self, problem: Supervised, rng: Rng) -> DenseNetwork | EmpiricalBayesNetwork:
         s = self.prior_init if self.prior_std == "learned" else self.prior_std

@@ -11,6 +11,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.capabilities import BatchNormalised, Network, Penalised
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
@@ -147,7 +148,7 @@ class VGG(Model[Supervised, VGGNetwork]):
         targets={"binary", "classes"},
         required_traits={"images": "reads images"},
     )
-    offers = {"network", "penalised", "batch_normalised"}
+    offers = {Network, Penalised, BatchNormalised}  # its dropout is 0
 
     depth: Depth
     width: PositiveInt

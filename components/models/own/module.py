@@ -46,18 +46,6 @@ class Module(Model[Supervised, ModuleNetwork]):
     Source: Paszke et al. (2019)."""
 
     requires = Requirements(kinds={"supervised"})
-    offers = {
-        "network",
-        "penalised",
-        "weight_space",
-        "log_joint",
-        "theta_predictive",
-        "training_start",
-        "warm_start",
-        "own_inputs",
-        "dropout",
-        "batch_normalised",
-    }
     imports = {"class_path"}
     reads = {"path": "sha256"}
 

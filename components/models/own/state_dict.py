@@ -10,7 +10,18 @@ import torch
 from pydantic import NonNegativeFloat, model_validator
 from torch import Tensor
 
-from components.contracts.capabilities import Network
+from components.contracts.capabilities import (
+    CAPABILITIES,
+    AffineLayers,
+    BatchNormalised,
+    ClosedFormScore,
+    Collapsible,
+    Dropout,
+    LogJoint,
+    Network,
+    WarmStart,
+)
+from components.contracts.plugins.protocols import protocols_of
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
@@ -29,7 +40,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 # closed forms of all layers, which a network with frozen layers has not
-UNFROZEN = frozenset({"affine_layers", "collapsible", "closed_form_score"})
+UNFROZEN = frozenset({AffineLayers, Collapsible, ClosedFormScore})
 MEND = (
     "set model.network to the one that was saved, name its file, or its classes in dataset.classes"
 )
@@ -64,20 +75,10 @@ class StateDict(Model[Supervised, Network]):
         # its network names the kind
         domains={"continuous", "binary", "tokens"},
     )
-    offers = {"network"}
-    offers_where = {
-        "penalised": "network=mlp",
-        "weight_space": "network=mlp",
-        "affine_layers": "network=mlp",
-        "log_joint": "network=mlp",
-        "theta_predictive": "network=mlp",
-        "training_start": "network=mlp",
-        "own_inputs": "network=mlp",
-        "closed_form_score": "network=mlp",
-        "warm_start": "network=mlp",
-        "dropout": "network={name: mlp, dropout: 0.1}",
-        "batch_normalised": "network=vgg",
-    }
+    # those of vgg and of a network with dropout apart, all that an mlp has
+    offers_where = dict.fromkeys(
+        protocols_of(InitialisedDenseNetwork, CAPABILITIES) - {Network}, "network=mlp"
+    ) | {Dropout: "network={name: mlp, dropout: 0.1}", BatchNormalised: "network=vgg"}
     reads = {"path": "sha256"}
 
     path: str
@@ -91,15 +92,15 @@ class StateDict(Model[Supervised, Network]):
 
     @model_validator(mode="after")
     def _check_network(self) -> StateDict:
-        if "network" not in self.network.capabilities() or self.network.reads:
+        if Network not in self.network.capabilities() or self.network.reads:
             raise ValueError(
                 f"network: {self.network.name} is no network that takes weights; use mlp, cnn or vgg"
             )
         return self
 
-    def capabilities(self) -> Set[str]:
+    def capabilities(self) -> Set[type]:
         own = self.network.capabilities() - (UNFROZEN if self.freeze else frozenset())
-        return own | {"warm_start"} if "log_joint" in own else own
+        return own | {WarmStart} if LogJoint in own else own
 
     def build(self, problem: Supervised, rng: Rng) -> Network:
         network: Any = self.network.build(problem, rng)

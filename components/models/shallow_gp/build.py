@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from typing import Literal
 
 import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import VariationalLayers
 from components.contracts.problems import Target
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
@@ -69,8 +69,7 @@ class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     """Gaussian processes of one layer, exact (of real labels) or sparse."""
 
     requires = Requirements(kinds={"supervised"}, targets={"real", "binary", "classes"})
-    offers = {"elbo", "given_function", "noise_parameters", "hyperparameters"}
-    offers_where = {"variational_layers": "posterior=sparse model.bound=variational"}
+    offers_where = {VariationalLayers: "posterior=sparse model.bound=variational"}
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
         """An exact posterior and a collapsed bound need real labels."""
@@ -80,9 +79,8 @@ class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
             return "posterior=exact", "posterior=sparse"
         return ("bound=collapsed", "bound=variational") if self.bound == "collapsed" else None
 
-    def capabilities(self) -> Set[str]:
-        learnt = self.posterior == "sparse" and self.bound == "variational"
-        return self.offers | (self.offers_where.keys() if learnt else set())
+    def enables(self, capability: type) -> bool:
+        return self.posterior == "sparse" and self.bound == "variational"
 
 
 def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.Generator) -> Tensor:

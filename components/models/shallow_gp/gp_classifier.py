@@ -44,7 +44,6 @@ class GPClassifier(Model[Supervised, SparseGP]):
     chapter 3."""
 
     requires = Requirements(kinds={"supervised"}, targets={"binary", "classes"})
-    offers = {"elbo", "given_function", "variational_layers", "noise_parameters", "hyperparameters"}
 
     kernel: Shape
     ard: bool

@@ -45,7 +45,6 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     """
 
     requires = Requirements(kinds={"supervised"})
-    offers = {"elbo", "noise_parameters", "hyperparameters"}
     imports = {"class_path"}
 
     class_path: Place

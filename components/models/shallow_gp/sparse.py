@@ -107,7 +107,7 @@ class SparseGP(LearnedGP):
         return predictive_at_draws(self.likelihood, mean, variance, n, generator)
 
     # ---- what inference asks for
-    def layers(self) -> dict[str, SparseGP]:
+    def variational_layers(self) -> dict[str, SparseGP]:
         """The only layer with a q(v) that natural gradients can follow: this one."""
         return {"top": self}
 

@@ -25,7 +25,6 @@ class TextModel(DropoutModel):
         domains={"tokens"},
     )
     differentiable = False
-    offers = {"network", "penalised"}
 
     prior_std: PositiveFloat
 

@@ -24,7 +24,6 @@ class GaussianContamination(Contamination):
 
     Source: Boustati (2021), appendix D.3.3."""
 
-    offers = {"noise_law"}
     knowledge = "black box"
     probability: ZeroToOne
     sd: PositiveFloat

@@ -24,8 +24,6 @@ class Missing(BurstContamination):
     Source: Gilbert (1960).
     """
 
-    offers = {"noise_law"}
-
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
         """A copy of the observations [R, T, dy] with NaN for the lost ones."""
         y = clean.y

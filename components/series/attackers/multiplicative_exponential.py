@@ -66,7 +66,6 @@ class MultiplicativeExponential(Contamination):
     Source: Boustati (2021), section 6.5.3 and appendix D.3.5.
     """
 
-    offers = {"noise_density"}
     knowledge = "black box"
     probability: ZeroToOne
     scale: PositiveFloat

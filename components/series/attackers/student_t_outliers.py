@@ -37,7 +37,6 @@ class StudentTOutliers(Contamination):
 
     Source: Boustati (2021), eq. (6.18) and appendix D.3.4."""
 
-    offers = {"noise_density"}
     knowledge = "black box"
     probability: ZeroToOne
     df: PositiveFloat

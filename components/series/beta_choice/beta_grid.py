@@ -7,26 +7,28 @@ from typing import Annotated, Any
 
 from pydantic import Field, NonNegativeFloat, ValidationError, model_validator
 
+from components.contracts.capabilities import StateSpace
+from components.contracts.posteriors import Analyses, FilteredStates, WritesFiles
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Increasing, Inference
 from components.series.filtering.generalised_particle_filter import FilterState
+from components.series.filtering.particle_filter import FilterBasedMethod
 from components.series.scores.predictive_loss import Standardised
 from components.series.sequence import Sequence
 
 AnyFilter = Inference[Any, Any, Any, FilterState[Any]]
 
 
-class BetaGrid(Inference[Any, Sequence, Any, Any]):
+class BetaGrid(FilterBasedMethod, Inference[Any, Sequence, Any, Any]):
     """A filter with a key ``beta``, run at every value of a grid, observation by observation."""
 
     requires = Requirements(
         kinds={"sequence"},
         batch_kind="observation",
-        capabilities={"state_space"},
+        capabilities={StateSpace},
     )
-    provides = {"filtered_states", "analyses", "writes_files"}
+    provides = {FilteredStates, Analyses, WritesFiles}
     differentiable = False  # it switches between filters
-    filter: Inference
     betas: Annotated[list[NonNegativeFloat], Field(min_length=1), Increasing]
     standardised: Standardised
 
@@ -52,6 +54,3 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
                     f"betas: {beta:g} is not allowed for {self.filter.name} ({message[0].lower()}{message[1:]})"
                 ) from None
         return out
-
-    def asked_by_keys(self) -> dict[str, str]:
-        return dict.fromkeys(self.filter.required_capabilities("sequence"), "filter")

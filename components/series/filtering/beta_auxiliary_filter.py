@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from components.contracts.capabilities import TransitionMean
+from components.contracts.capabilities import PowerIntegral, TransitionMean
 from components.contracts.requirements import Requirements
 from components.registry import register
 from components.series.filtering.look_ahead import LookAheadFilter
@@ -30,7 +30,7 @@ class BetaAuxiliaryFilter(BetaLoss, LookAheadFilter[TransitionMean]):
     """
 
     requires = Requirements(
-        capabilities={"state_space", "transition_mean", "power_integral"},
+        capabilities={TransitionMean, PowerIntegral},
     )
 
     def bound(self, model: Any, mu: Tensor, t: int) -> Tensor:

@@ -11,7 +11,13 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import StateSpace
+from components.contracts.capabilities import (
+    AdditiveGaussian,
+    BoundedObservation,
+    GaussianNoise,
+    PowerIntegral,
+    StateSpace,
+)
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.errors import QuestionableConfigWarning
@@ -34,11 +40,11 @@ from components.series.sequence import Sequence
 
 Loss = Literal["kl", "beta", "gamma", "huber"]
 # for each loss: the potential, its key and the protocol required of the model
-LOSSES: dict[Loss, tuple[Callable[..., Tensor], tuple[str, ...], tuple[str, ...]]] = {
+LOSSES: dict[Loss, tuple[Callable[..., Tensor], tuple[str, ...], tuple[type, ...]]] = {
     "kl": (log_likelihood, (), ()),
-    "beta": (log_beta_likelihood, ("beta",), ("power_integral",)),
-    "gamma": (log_gamma_likelihood, ("gamma",), ("power_integral",)),
-    "huber": (log_huber_likelihood, ("threshold",), ("gaussian_noise",)),
+    "beta": (log_beta_likelihood, ("beta",), (PowerIntegral,)),
+    "gamma": (log_gamma_likelihood, ("gamma",), (PowerIntegral,)),
+    "huber": (log_huber_likelihood, ("threshold",), (GaussianNoise,)),
 }
 
 
@@ -82,15 +88,15 @@ class GeneralisedFilter(IteratedProposal):
     threshold: PositiveFloat
     integral: Literal["exact", "poisson"]
 
-    def asked_by_keys(self) -> dict[str, str]:
+    def asked_by_keys(self) -> dict[type, str]:
         if self.proposal == "transition":
-            by_proposal = {}
+            by_proposal: dict[type, str] = {}
         elif self.proposal == "iterated":
-            by_proposal = {"additive_gaussian": "proposal"}
+            by_proposal = {AdditiveGaussian: "proposal"}
         else:
             by_proposal = dict.fromkeys(GUIDE_REQUIREMENTS[self.proposal], "proposal")
         if self.loss == "beta" and self.integral == "poisson":
-            estimate = ("gaussian_noise", "bounded_observation")
+            estimate = (GaussianNoise, BoundedObservation)
             return by_proposal | dict.fromkeys(estimate, "integral")
         return by_proposal | dict.fromkeys(LOSSES[self.loss][2], "loss")
 

@@ -40,9 +40,9 @@ from components.series.filtering.generalised_particle_filter import (
 )
 
 Guide = Literal["optimal", "linearised"]
-GUIDE_REQUIREMENTS: dict[Guide, tuple[str, ...]] = {
-    "optimal": ("optimal_proposal", "transition_density"),
-    "linearised": ("additive_gaussian",),
+GUIDE_REQUIREMENTS: dict[Guide, tuple[type, ...]] = {
+    "optimal": (OptimalProposal, TransitionDensity),
+    "linearised": (AdditiveGaussian,),
 }
 
 

@@ -29,7 +29,7 @@ class GuidedFilter(AdaptiveFilter[StateSpace]):
 
     proposal: Guide
 
-    def asked_by_keys(self) -> dict[str, str]:
+    def asked_by_keys(self) -> dict[type, str]:
         return dict.fromkeys(GUIDE_REQUIREMENTS[self.proposal], "proposal")
 
     def step(

@@ -39,12 +39,12 @@ A = TypeVar("A", bound=TransitionMean)
 class LookAheadFilter(ParticleFilter[A], Generic[A]):
     """Auxiliary particle filter with any potential."""
 
-    requires = Requirements(capabilities={"state_space", "transition_mean"})
+    requires = Requirements(capabilities={TransitionMean})
     stabiliser: NonNegativeFloat
     predictions: Literal["honest", "selected"]
 
-    def asked_by_keys(self) -> dict[str, str]:
-        return {"bounded_observation": "stabiliser"} if self.stabiliser else {}
+    def asked_by_keys(self) -> dict[type, str]:
+        return {BoundedObservation: "stabiliser"} if self.stabiliser else {}
 
     def bound(self, model: A, mu: Tensor, t: int) -> Tensor:
         """log sup_y G_t(y | μ) for μ [R, N, dx]; [R, 1] or []."""

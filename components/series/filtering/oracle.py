@@ -66,7 +66,7 @@ class Oracle(AdaptiveFilter[StateSpace]):
     Source: Boustati (2021), section 6.5.1 (Oracle BPF).
     """
 
-    requires = Requirements(capabilities={"state_space", "gaussian_noise"})
+    requires = Requirements(capabilities={GaussianNoise})
 
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
         assert isinstance(model, GaussianNoise)

@@ -11,6 +11,8 @@ from typing import Any, Generic
 import torch
 from pydantic import BaseModel, PositiveInt, field_validator
 
+from components.contracts.capabilities import PowerIntegral, StateSpace
+from components.contracts.posteriors import FilteredStates
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, ZeroToOne
 from components.contracts.sequences import Observation
@@ -37,9 +39,9 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
     requires = Requirements(
         kinds={"sequence"},
         batch_kind="observation",
-        capabilities={"state_space"},
+        capabilities={StateSpace},
     )
-    provides = {"filtered_states"}
+    provides = {FilteredStates}
     particles: PositiveInt
     resampling: Scheme
 
@@ -61,7 +63,7 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
 class BetaLoss(ParticleFilter[Any]):
     """Particle filter with the likelihood of the β-divergence as potential."""
 
-    requires = Requirements(capabilities={"state_space", "power_integral"})
+    requires = Requirements(capabilities={PowerIntegral})
     beta: ZeroToOne
 
     def weighs_by_likelihood(self) -> bool:
@@ -99,5 +101,5 @@ class FilterBasedMethod(BaseModel):
             )
         return value
 
-    def asked_by_keys(self) -> dict[str, str]:
+    def asked_by_keys(self) -> dict[type, str]:
         return dict.fromkeys(self.filter.required_capabilities("sequence"), "filter")

@@ -65,7 +65,7 @@ class StudentTFilter(AdaptiveFilter[GaussianNoise]):
     Source: Xu et al. (2013); Boustati (2021), section 6.5.2.
     """
 
-    requires = Requirements(capabilities={"state_space", "gaussian_noise"})
+    requires = Requirements(capabilities={GaussianNoise})
     df: PositiveFloat
     joint: bool
     scale: PositiveFloat | None

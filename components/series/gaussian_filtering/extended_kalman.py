@@ -33,7 +33,7 @@ class ExtendedKalman(GaussianFilter[AdditiveGaussian]):
     Source: Särkkä (2013), algorithm 5.4.
     """
 
-    requires = Requirements(capabilities={"additive_gaussian"})
+    requires = Requirements(capabilities={AdditiveGaussian})
 
     def step(
         self, state: Gaussians[AdditiveGaussian], batch: Observation, rng: Rng

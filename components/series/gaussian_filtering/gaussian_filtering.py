@@ -24,7 +24,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.costs.counts import count
-from components.contracts.posteriors import SmoothedStates
+from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
@@ -93,7 +93,7 @@ class GaussianFilter(Inference[M, Sequence, Observation, Gaussians[M]], Generic[
     """Filter that approximates the state at each time by a Gaussian."""
 
     requires = Requirements(kinds={"sequence"}, batch_kind="observation")
-    provides = {"filtered_states"}
+    provides = {FilteredStates}
 
     def init(self, model: M, problem: Sequence, rng: Rng) -> Gaussians[M]:
         return start(model, problem, apart=True, evidence=isinstance(model, LinearGaussian))

@@ -38,7 +38,7 @@ class Kalman(GaussianFilter[LinearGaussian]):
     Source: Kalman (1960); Särkkä (2013), theorem 4.2.
     """
 
-    requires = Requirements(capabilities={"linear_gaussian"})
+    requires = Requirements(capabilities={LinearGaussian})
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Gaussians[LinearGaussian]:
         """The prior; its covariance is shared if all replicates have one model and the same missing

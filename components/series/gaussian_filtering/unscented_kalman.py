@@ -43,7 +43,7 @@ class UnscentedKalman(GaussianFilter[AdditiveGaussian]):
 
     Source: Särkkä (2013), algorithm 5.14; Wan and van der Merwe (2000)."""
 
-    requires = Requirements(capabilities={"additive_gaussian"})
+    requires = Requirements(capabilities={AdditiveGaussian})
     alpha: PositiveFloat
     beta: NonNegativeFloat
     kappa: float

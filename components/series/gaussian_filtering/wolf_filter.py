@@ -50,7 +50,7 @@ class WolfFilter(GaussianFilter[AdditiveGaussian]):
     Source: Duran-Martin et al. (2024), section 3.
     """
 
-    requires = Requirements(capabilities={"additive_gaussian"})
+    requires = Requirements(capabilities={AdditiveGaussian})
     weight: Literal["imq", "md", "tmd"]
     soft_threshold: PositiveFloat
 

@@ -98,15 +98,7 @@ class AsymmetricWienerSSM(Model[Sequence, AsymmetricModule]):
     Source: Boustati (2021), eq. (6.19), section 6.5.3 and appendix D.3.5.
     """
 
-    requires = Requirements(kinds={"sequence"}, simulated={"split_normal"})
-    offers = {
-        "state_space",
-        "transition_density",
-        "transition_mean",
-        "power_integral",
-        "bounded_observation",
-        "gaussian_noise",
-    }
+    requires = Requirements(kinds={"sequence"}, simulated={SplitNormal})
     below: PositiveFloat | None
     above: PositiveFloat | None
     integral: Literal["quadrature", "closed_form"]

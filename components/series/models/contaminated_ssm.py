@@ -89,10 +89,9 @@ class ContaminatedSSM(UnknownParameterModel):
 
     requires = Requirements(
         kinds={"sequence"},
-        simulated={"linear_gaussian"},
-        attacker_capabilities={"noise_law"},
+        simulated={LinearGaussian},
+        attacker_capabilities={NoiseLaw},
     )
-    offers = {"state_space", "transition_density", "transition_mean"}
 
     unknown: NoiseScales
 

@@ -1,13 +1,11 @@
-"""Base classes of state-space models with the same capabilities."""
+"""Base classes of models of series with the same keys or requirements."""
 
 from __future__ import annotations
 
-from collections.abc import Set
-
-from components.contracts.capabilities import StateSpace
+from components.contracts.capabilities import Parameterised, StateSpace
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
-from components.contracts.roles.model import M
+from components.contracts.roles.component import M
 from components.series.models.unknown import Priors
 from components.series.sequence import Sequence
 
@@ -15,11 +13,11 @@ from components.series.sequence import Sequence
 class UnknownParameterModel(Model[Sequence, StateSpace]):
     """State-space model whose unknown parameters are those with a prior in ``unknown``."""
 
-    offers_where = {"parameterised": "unknown"}
+    offers_where = {Parameterised: "unknown"}
     unknown: Priors
 
-    def capabilities(self) -> Set[str]:
-        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
+    def enables(self, capability: type) -> bool:
+        return bool(self.unknown.given_priors)
 
 
 class NumberSeriesModel(Model[Sequence, M]):
@@ -32,34 +30,3 @@ class NumberSeriesModel(Model[Sequence, M]):
             "class_series": "does not support class numbers",
         },
     )
-    offers = {"log_joint", "forecasts_series", "warm_start"}
-
-
-class AdditiveGaussianModel(Model[Sequence, StateSpace]):
-    """State-space model with Gaussian noise added to the state and to the observation."""
-
-    offers = {
-        "state_space",
-        "transition_density",
-        "transition_mean",
-        "bounded_observation",
-        "power_integral",
-        "gaussian_noise",
-        "additive_gaussian",
-    }
-
-
-class LinearGaussianModel(Model[Sequence, StateSpace]):
-    """State-space model with linear dynamics, linear observations and Gaussian noise."""
-
-    offers = {
-        "state_space",
-        "transition_density",
-        "transition_mean",
-        "optimal_proposal",
-        "bounded_observation",
-        "power_integral",
-        "gaussian_noise",
-        "additive_gaussian",
-        "linear_gaussian",
-    }

@@ -154,8 +154,7 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
     Source: Gallego (2021), eq. (2.14) and section 2.4.2; Rabiner (1989), eqs. (19), (20).
     """
 
-    requires = Requirements(kinds={"sequence"}, simulated={"categorical_series"})
-    offers = {"log_joint", "forecasts_series"}
+    requires = Requirements(kinds={"sequence"}, simulated={CategoricalSeries})
 
     states: PositiveInt
     transition_concentration: PositiveFloat

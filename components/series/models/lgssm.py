@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.registry import register
 from components.series.linear_gaussian import SHAPES, Matrix, make_system, tensors
-from components.series.models.families import LinearGaussianModel, UnknownParameterModel
+from components.series.models.families import UnknownParameterModel
 from components.series.models.linear_gaussian_ssm import (
     LinearGaussianModule,
     linear_gaussian_system,
@@ -69,7 +69,7 @@ class UnknownScales(UnknownParameters, LinearGaussianModule):
 
 
 @register("model", "lgssm")
-class Lgssm(LinearGaussianModel, UnknownParameterModel):
+class Lgssm(UnknownParameterModel):
     """Linear Gaussian state-space model with user-given matrices; noise scales may be unknown.
 
     x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles
@@ -85,7 +85,7 @@ class Lgssm(LinearGaussianModel, UnknownParameterModel):
     section 2.
     """
 
-    requires = Requirements(kinds={"sequence"}, simulated={"linear_gaussian"})
+    requires = Requirements(kinds={"sequence"}, simulated={LinearGaussian})
     A: Matrix | None
     Q: Matrix | None
     H: Matrix | None
@@ -108,7 +108,7 @@ class Lgssm(LinearGaussianModel, UnknownParameterModel):
             if name in SHAPES and value is not None
         }
 
-    def assumptions(self) -> Set[str]:
+    def assumptions(self) -> Set[type]:
         """Empty if every matrix is given."""
         return (
             frozenset() if len(self._given_matrices()) == len(SHAPES) else self.requires.simulated

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.requirements import Requirements
+from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.registry import register
 from components.series.linear_gaussian import SHAPES
-from components.series.models.families import LinearGaussianModel
 from components.series.sequence import Sequence
 
 
@@ -175,7 +175,7 @@ class BorrowedDynamics:
 
 
 @register("model", "linear_gaussian_ssm")
-class LinearGaussianSSM(LinearGaussianModel):
+class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
     """Linear Gaussian state-space model with the matrices of the simulated system.
 
     x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles
@@ -185,7 +185,7 @@ class LinearGaussianSSM(LinearGaussianModel):
     Source: Boustati (2021), eqs. (6.16), (6.17).
     """
 
-    requires = Requirements(kinds={"sequence"}, simulated={"linear_gaussian"})
+    requires = Requirements(kinds={"sequence"}, simulated={LinearGaussian})
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
         return LinearGaussianModule(linear_gaussian_system(problem, self.name))

@@ -9,12 +9,12 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.requirements import Requirements
+from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.registry import register
 from components.series.maths.matern_state_space import Smoothness, matern_matrices
 from components.series.models.affine_module import AffineModule
-from components.series.models.families import LinearGaussianModel
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem, Sequence
 
@@ -32,7 +32,7 @@ def robust_moments(y: Tensor) -> tuple[float, float]:
 
 
 @register("model", "matern_sde")
-class MaternSDE(LinearGaussianModel):
+class MaternSDE(Model[Sequence, LinearGaussianModule]):
     """Gaussian process with a Matérn kernel, as a state-space model with Gaussian noise.
 
     The process is observed at steps Δτ. x_t = (f, f', …)(t Δτ) has ν + 1/2 coordinates:

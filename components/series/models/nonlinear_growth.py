@@ -13,7 +13,7 @@ from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
 from components.maths.particles.draws import standard_normal
 from components.registry import register
-from components.series.models.families import AdditiveGaussianModel, UnknownParameterModel
+from components.series.models.families import UnknownParameterModel
 from components.series.models.unknown import PositivePrior, Priors, UnknownParameters
 from components.series.sequence import Sequence
 
@@ -107,7 +107,7 @@ class UnknownGrowth(UnknownParameters, GrowthModule):
 
 
 @register("model", "nonlinear_growth")
-class NonlinearGrowth(AdditiveGaussianModel, UnknownParameterModel):
+class NonlinearGrowth(UnknownParameterModel):
     """Univariate nonlinear growth model, in which only the square of the state is observed.
 
     The sign of the state must be inferred from its dynamics.

@@ -111,10 +111,9 @@ class StochasticVolatility(UnknownParameterModel):
 
     requires = Requirements(
         kinds={"sequence"},
-        simulated={"autoregressive_volatility"},
+        simulated={AutoregressiveVolatility},
         refused_traits={"several_numbers": "supports only univariate series"},
     )
-    offers = {"state_space", "transition_density", "transition_mean", "power_integral"}
 
     mu: float | None
     phi: Annotated[float, Field(gt=-1, lt=1)] | None
@@ -133,7 +132,7 @@ class StochasticVolatility(UnknownParameterModel):
     def _values(self) -> dict[str, float | None]:
         return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma} | self.unknown.centres
 
-    def assumptions(self) -> Set[str]:
+    def assumptions(self) -> Set[type]:
         """Empty if every parameter is given."""
         return self.requires.simulated if None in self._values().values() else frozenset()
 

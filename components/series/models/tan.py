@@ -10,6 +10,7 @@ from torch.autograd import forward_ad
 
 from components.contracts.capabilities import TerrainAided
 from components.contracts.requirements import Requirements
+from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
@@ -17,7 +18,6 @@ from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.registry import register
-from components.series.models.families import AdditiveGaussianModel
 from components.series.sequence import Sequence
 
 
@@ -113,7 +113,7 @@ class TerrainModule(nn.Module):
 
 
 @register("model", "tan")
-class TerrainNavigation(AdditiveGaussianModel):
+class TerrainNavigation(Model[Sequence, TerrainModule]):
     """Terrain-aided navigation: the position of an aircraft from its height above ground and its
     distance from the point of take-off.
 
@@ -124,7 +124,7 @@ class TerrainNavigation(AdditiveGaussianModel):
 
     Source: Boustati (2021), eqs. (6.16), (6.18) and appendix D.3.4."""
 
-    requires = Requirements(kinds={"sequence"}, simulated={"terrain_aided"})
+    requires = Requirements(kinds={"sequence"}, simulated={TerrainAided})
     compiled: bool
 
     def build(self, problem: Sequence, rng: Rng) -> TerrainModule:

@@ -90,9 +90,8 @@ class ParticleMCMC(
     requires = Requirements(
         kinds={"sequence"},
         batch_kind="series",
-        capabilities={"parameterised", "transition_density"},
+        capabilities={Parameterised, TransitionDensity},
     )
-    provides = {"smoothed_states", "series_draws", "writes_files"}
     chains: PositiveInt
     thinning: PositiveInt
     # Σ adapted in warm-up: identity (not adapted) | dense (one P × P Cholesky factor a step)

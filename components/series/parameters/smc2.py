@@ -12,6 +12,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Parameterised
+from components.contracts.posteriors import FilteredStates, SeriesDraws, WritesFiles
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info, ZeroToOne
 from components.contracts.sequences import Observation
@@ -81,9 +82,9 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     requires = Requirements(
         kinds={"sequence"},
         batch_kind="observation",
-        capabilities={"parameterised"},
+        capabilities={Parameterised},
     )
-    provides = {"filtered_states", "series_draws", "writes_files"}
+    provides = {FilteredStates, SeriesDraws, WritesFiles}
     mixes = False
     sets: PositiveInt
     rejuvenate_below: ZeroToOne

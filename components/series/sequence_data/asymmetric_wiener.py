@@ -37,7 +37,7 @@ class AsymmetricWiener(SimulatedSeries):
     """
 
     traits = {"several_numbers"}
-    simulates = {"split_normal"}
+    simulates = {SplitNormal}
     delta: PositiveFloat
     x0: Annotated[list[float], Field(min_length=4, max_length=4)]
     prior_sd: PositiveFloat

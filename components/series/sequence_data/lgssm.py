@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from pydantic import model_validator
 
+from components.contracts.capabilities import LinearGaussian
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.registry import register
@@ -30,7 +31,7 @@ class LgssmSeries(SimulatedSeries):
     Source: Särkkä (2013), section 4.3; Boustati (2021), section 2.6.
     """
 
-    simulates = {"linear_gaussian"}
+    simulates = {LinearGaussian}
 
     A: Matrix
     Q: Matrix

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from pydantic import PositiveFloat
 
+from components.contracts.capabilities import LinearGaussian
 from components.contracts.roles import Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.registry import register
@@ -24,7 +25,7 @@ class LocalLevelSeries(SimulatedSeries):
 
     Source: Gallego (2021), section 1.2.2; Durbin and Koopman (2012), chapter 2."""
 
-    simulates = {"linear_gaussian"}
+    simulates = {LinearGaussian}
 
     observation_sd: PositiveFloat
     level_sd: PositiveFloat

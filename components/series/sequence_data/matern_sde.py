@@ -8,6 +8,7 @@ import math
 import torch
 from pydantic import PositiveFloat
 
+from components.contracts.capabilities import LinearGaussian
 from components.contracts.roles import Setting, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.errors import NumericalError
@@ -36,7 +37,7 @@ class MaternSeries(SimulatedSeries):
     Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010).
     """
 
-    simulates = {"linear_gaussian"}
+    simulates = {LinearGaussian}
 
     smoothness: Smoothness
     lengthscale: PositiveFloat

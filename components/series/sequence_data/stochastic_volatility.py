@@ -29,7 +29,7 @@ class StochasticVolatilityReturns(SimulatedSeries):
 
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
 
-    simulates = {"autoregressive_volatility"}
+    simulates = {AutoregressiveVolatility}
 
     mu: float
     phi: Annotated[float, Field(gt=-1, lt=1)]

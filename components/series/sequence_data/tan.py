@@ -57,7 +57,7 @@ class TerrainAidedNavigation(RealisedDataset):
 
     Source: Boustati (2021), section 6.5.2 and appendix D.3.4."""
 
-    simulates = {"terrain_aided"}
+    simulates = {TerrainAided}
     delta: PositiveFloat
     x0: Six
     motion_sd: StateStandardDeviations

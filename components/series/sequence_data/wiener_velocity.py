@@ -8,6 +8,7 @@ from typing import Annotated
 import torch
 from pydantic import Field, PositiveFloat
 
+from components.contracts.capabilities import LinearGaussian
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import NumericalError
@@ -42,7 +43,7 @@ class WienerVelocity(RealisedDataset):
     Source: Boustati (2021), section 6.5.1 and appendix D.3.3.
     """
 
-    simulates = {"linear_gaussian"}
+    simulates = {LinearGaussian}
     delta: PositiveFloat
     x0: Four
     noise_sd: PositiveFloat

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from components.contracts.capabilities import AdditiveGaussian
+from components.contracts.posteriors import SmoothedStates
 from components.registry import register
 from components.series.gaussian_filtering.extended_kalman import ExtendedKalman
 from components.series.smoothing.rauch_tung_striebel import GaussianSmoother
@@ -23,4 +24,4 @@ class ExtendedRTSSmoother(GaussianSmoother[AdditiveGaussian], ExtendedKalman):
 
     Source: Särkkä (2013), algorithm 9.1."""
 
-    provides = {"smoothed_states"}
+    provides = {SmoothedStates}

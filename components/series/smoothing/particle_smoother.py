@@ -65,9 +65,8 @@ class ParticleSmoother(
     requires = Requirements(
         kinds={"sequence"},
         batch_kind="observation",
-        capabilities={"state_space", "transition_density"},
+        capabilities={TransitionDensity},
     )
-    provides = {"smoothed_states", "smoothed_signal"}
 
     def init(self, model: TransitionDensity, problem: Sequence, rng: Rng) -> ForwardParticles:
         start: FilterState[TransitionDensity] = self.filter.init(model, problem, rng)

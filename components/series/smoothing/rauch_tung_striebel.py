@@ -5,12 +5,12 @@ Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2 and algori
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic
 
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
+from components.contracts.capabilities import LinearGaussian
 from components.contracts.posteriors import Signal
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -21,12 +21,11 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     GaussianFilter,
     Gaussians,
     GaussianStep,
+    M,
 )
 from components.series.gaussian_filtering.linearisation import transition_tangent
 from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
-
-M = TypeVar("M", bound=AdditiveGaussian | LinearGaussian)
 
 
 @dataclass(kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from components.contracts.capabilities import LinearGaussian
+from components.contracts.posteriors import SmoothedSignal, SmoothedStates
 from components.registry import register
 from components.series.gaussian_filtering.kalman import Kalman
 from components.series.smoothing.rauch_tung_striebel import GaussianSmoother
@@ -23,4 +24,4 @@ class RTSSmoother(GaussianSmoother[LinearGaussian], Kalman):
 
     Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2."""
 
-    provides = {"smoothed_states", "smoothed_signal"}
+    provides = {SmoothedStates, SmoothedSignal}

@@ -53,9 +53,8 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     requires = Requirements(
         kinds={"sequence"},
         batch_kind="series",
-        capabilities={"series_conditionals"},
+        capabilities={SeriesConditionals},
     )
-    provides = {"smoothed_states", "series_draws", "writes_files"}
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

@@ -107,7 +107,6 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
         kinds={"sequence"},
         refused_traits={"several_numbers": "supports only univariate series"},
     )
-    offers = {"series_conditionals"}
 
     initial_mean: float
     initial_sd: PositiveFloat

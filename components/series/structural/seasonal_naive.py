@@ -71,7 +71,6 @@ class SeasonalNaive(Inference[Any, Sequence, Series, SeasonalWalk]):
             "several_numbers": "supports only univariate series",
         },
     )
-    provides = {"forecasts"}
     folds_replicates = frozenset()
     max_useful_steps = 1
 

@@ -157,7 +157,6 @@ class Structural(Model[Sequence, SumOfBlocks]):
         kinds={"sequence"},
         refused_traits={"several_numbers": "supports only univariate series"},
     )
-    offers = {"structural_series"}
     inherited_keys = {"df"}
 
     blocks: NonEmptyList[Block]

@@ -14,11 +14,21 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.posteriors import Affine, ForecastMoments, Part
+from components.contracts.posteriors import (
+    Affine,
+    AffineInInputs,
+    ForecastMoments,
+    Forecasts,
+    HoldsDraws,
+    Part,
+    Selects,
+    StructuralPosterior,
+    WritesFiles,
+)
 from components.contracts.predictive import GaussianMixture
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
-from components.contracts.roles.inference import S
+from components.contracts.roles.component import S
 from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.structural import Design
 from components.errors import ConfigMismatchError
@@ -340,14 +350,14 @@ class StructuralInference(Inference[StructuralSeries, Sequence, Series, S], Gene
     requires = Requirements(
         kinds={"sequence"},
         batch_kind="series",
-        capabilities={"structural_series"},
+        capabilities={StructuralSeries},
     )
     provides = {
-        "holds_draws",
-        "forecasts",
-        "forecasts_each",
-        "decomposes",
-        "selects",
-        "affine_in_inputs",
-        "writes_files",
+        HoldsDraws,
+        Forecasts,
+        StructuralPosterior,
+        StructuralPosterior,
+        Selects,
+        AffineInInputs,
+        WritesFiles,
     }

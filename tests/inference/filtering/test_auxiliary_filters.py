@@ -11,6 +11,7 @@ from support.series.small_sequences import assert_same_estimates, run, run_filte
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
+from components.contracts.capabilities import BoundedObservation
 from components.maths.particles.resampling import ancestors
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.models.stochastic_volatility import VolatilityModule
@@ -152,6 +153,6 @@ def test_what_has_no_bound_needs_no_stabiliser_and_may_have_none():
     filters = {
         c: component("inference", "beta_auxiliary_filter", stabiliser=c) for c in (0.0, 0.05)
     }
-    assert "bounded_observation" not in filters[0.0].required_capabilities("sequence")
-    assert filters[0.05].asked_by_keys() == {"bounded_observation": "stabiliser"}
+    assert BoundedObservation not in filters[0.0].required_capabilities("sequence")
+    assert filters[0.05].asked_by_keys() == {BoundedObservation: "stabiliser"}
     assert not hasattr(VolatilityModule(0.0, 0.9, 0.2, torch.zeros(1)), "log_observation_bound")

@@ -12,7 +12,7 @@ from support.small.small_problems import advance
 from support.targets.refined_targets import vis
 from torch.testing import assert_close
 
-from components.contracts.capabilities import CAPABILITIES
+from components.contracts.capabilities import ClassConditional, LogJoint, ThetaPredictive
 from components.inference.refined.by_class import ClassPosterior
 from runner.execution.rng import Streams
 
@@ -110,13 +110,11 @@ def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
 def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
     model = component("model", "cvae", latent_dim=2, widths=[16])
     inference = vis(refine_steps=2, eta=0.01, lr=0.02, entropy="joint", learn_eta=True, draws=50)
-    assert inference.required_capabilities("supervised", model.capabilities()) == {
-        "class_conditional"
-    }
-    assert inference.required_capabilities("supervised") == {"log_joint", "theta_predictive"}
+    assert inference.required_capabilities("supervised", model.capabilities()) == {ClassConditional}
+    assert inference.required_capabilities("supervised") == {LogJoint, ThetaPredictive}
     of_many = problem(120)
     rng = Streams(0)
-    stub = only(model.build(of_many, rng), CAPABILITIES["class_conditional"])
+    stub = only(model.build(of_many, rng), ClassConditional)
     state = inference.init(stub, of_many, rng)
     state, _ = advance(inference, state, of_many, rng, 0, 150)
     assert of_many.score(inference.posterior(state), rng)["accuracy"] > 0.75

@@ -126,10 +126,10 @@ def test_held_out_rows_are_weighed_by_a_density():
     assert torch.equal(scale, s)
     exact = log_evidence(module, problem.test.x)
     with torch.no_grad():
-        weights = posterior.log_weights(problem.test, 40_000, Streams(0).noise)
+        weights = posterior.row_log_weights(problem.test, 40_000, Streams(0).noise)
     assert_close(log_mean_exp(weights), exact, rtol=0, atol=0.02)
     with torch.no_grad():
-        unrefined = LatentPosterior(module).log_weights(problem.test, 40_000, Streams(0).noise)
+        unrefined = LatentPosterior(module).row_log_weights(problem.test, 40_000, Streams(0).noise)
     assert unrefined.mean() < weights.mean() < exact.mean()
 
 

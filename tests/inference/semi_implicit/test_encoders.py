@@ -102,7 +102,7 @@ def test_the_mean_of_its_weights_is_the_likelihood_and_that_of_their_logarithms_
     inference, state, rng = affine("sivi", problem, bound_samples=K)
     posterior = inference.posterior(state)
     n = 150
-    w = torch.stack([posterior.log_weights(problem.train, 50, rng.noise) for _ in range(n)])
+    w = torch.stack([posterior.row_log_weights(problem.train, 50, rng.noise) for _ in range(n)])
     ratio = (w - log_evidence(state.q.model, problem.train.x)).exp().mean(1)  # [n, B]
     assert z_score(ratio, torch.ones(2, dtype=F64)).abs().max() < 4
     exact = float(exact_elbo(state.q, problem.train.x).detach())

@@ -73,7 +73,7 @@ def test_noise_warmup_holds_the_noise_and_nothing_else():
     noise = [s.module.likelihood.raw_noise for s in (start, held, free)]
     assert torch.equal(noise[0], noise[1])
     assert not torch.equal(noise[0], noise[2])
-    means = [s.module.layers()["top"].q_mean for s in (start, held)]
+    means = [s.module.variational_layers()["top"].q_mean for s in (start, held)]
     assert not torch.equal(*means)
 
 
@@ -100,7 +100,7 @@ def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
 
     module, whole = bound_after(1.0)
     whole.backward()
-    layer = module.layers()["top"]
+    layer = module.variational_layers()["top"]
     assert layer.q_mean.grad.abs().max() < 1e-7
     assert layer.q_tril.grad.abs().max() < 1e-7
     assert bound_after(0.5)[1] < whole - 1e-3, "half a step is not enough"

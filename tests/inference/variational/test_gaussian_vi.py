@@ -18,6 +18,7 @@ from support.runs.checked_pairs import check_pairs
 from support.runs.configured import F64, component
 from support.small.small_problems import advance, check_resumed, train
 
+from components.contracts.capabilities import BernoulliLayers, LogJoint, ThetaPredictive
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Model
 from components.errors import ConfigMismatchError
@@ -100,14 +101,12 @@ def test_a_log_joint_without_a_gradient_is_refused():
 
 
 class OfLayers(Gradient):
-    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
+    requires = Requirements(capabilities=frozenset({BernoulliLayers}))
 
 
 class WithThem(Model):
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "theta_predictive", "bernoulli_layers"}
-    )
+    offers: ClassVar[frozenset[type]] = frozenset({LogJoint, ThetaPredictive, BernoulliLayers})
 
 
 def test_a_gradient_that_q_does_not_serve_is_refused_whatever_the_model_offers():

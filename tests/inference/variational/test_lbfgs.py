@@ -12,6 +12,7 @@ from support.small.shallow_gp_problems import F64, problem, streams
 from support.small.small_problems import check_resumed, component
 from torch import nn
 
+from components.contracts.capabilities import Elbo, Hyperparameters
 from components.errors import NumericalError
 from components.maths.line_search.limited_memory import find_direction
 from components.maths.line_search.module_bound import flatten
@@ -155,10 +156,10 @@ def test_restarts_keep_the_best():
     assert len({float(r.theta) for r in many.runs}) > 1
 
 
-@pytest.mark.parametrize(("restarts", "words"), [(1, {"elbo"}), (3, {"elbo", "hyperparameters"})])
-def test_restarts_require_hyperparameters(restarts, words):
+@pytest.mark.parametrize(("restarts", "needed"), [(1, {Elbo}), (3, {Elbo, Hyperparameters})])
+def test_restarts_require_hyperparameters(restarts, needed):
     inference = component("inference", "lbfgs", restarts=restarts)
-    assert inference.required_capabilities("supervised") == words
+    assert inference.required_capabilities("supervised") == needed
 
 
 def test_restarts_of_a_model_that_has_none_are_refused():

@@ -34,7 +34,7 @@ def gram_of(model):
 @pytest.mark.parametrize("name", ["normal_gamma", "linear_regression"])
 def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name):
     model, problem = MODELS[name]
-    ascent = model.mean_field(["all"])
+    ascent = model.structured_field(["all"])
     for cycles in (0, 1):
         factors = fitted(ascent, problem.train, cycles)
         theta, area = grid(ascent, factors)
@@ -58,17 +58,17 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
 
 def test_the_evidence_of_a_regression():
     model = regression()
-    assert bound(model.mean_field(["all"]), 1) == pytest.approx(
+    assert bound(model.structured_field(["all"]), 1) == pytest.approx(
         float(model.log_evidence(PROBLEM.train)), rel=1e-12
     )
-    prior = model.mean_field(["all"])
+    prior = model.structured_field(["all"])
     before = float(prior.objective(fitted(prior, PROBLEM.train, 0), PROBLEM.train))
     assert before < model.log_evidence(PROBLEM.train)
 
 
 def test_a_new_row_is_students_t():
     model, problem = MODELS["normal_gamma"]
-    ascent = model.mean_field(["mu", "tau"])
+    ascent = model.structured_field(["mu", "tau"])
     factors = fitted(ascent, problem.train, 1)
     m, kappa, a, b = model.exact(problem.train)
     x = problem.train.x[:, 0]
@@ -80,7 +80,7 @@ def test_a_new_row_is_students_t():
 def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_others(joint):
     """L(blocks) = L(q(β) q(σ²)) − ½ (Σ_B log det Λ_BB − log det Λ), since b is the same."""
     model = regression()
-    ascent = model.mean_field(joint)
+    ascent = model.structured_field(joint)
     factors = fitted(ascent, PROBLEM.train, 400)
     gram = gram_of(model)
     posterior = model.coefficients(PROBLEM.train)
@@ -118,4 +118,4 @@ def test_the_key_chooses_the_family_and_a_coarser_one_has_the_higher_bound():
 
 def test_names_that_have_no_place_are_refused():
     with pytest.raises(ConfigMismatchError, match=r"inference\.joint: beta is no parameter"):
-        MODELS["normal_gamma"][0].mean_field(["beta"])
+        MODELS["normal_gamma"][0].structured_field(["beta"])

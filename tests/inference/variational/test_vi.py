@@ -14,6 +14,7 @@ from support.runs.configured import component, composed
 from support.small.small_problems import train
 from support.small.unlabelled_problems import log_evidence, real_rows
 
+from components.contracts.capabilities import LogRatio, Pathwise
 from components.contracts.problems import Kind, Values
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Dataset, Model
@@ -54,7 +55,7 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
     own = make_job(*keys, "inference.gradient={name: reparam, n_samples: 2}")
     assert (own.inference.n_samples, own.inference.gradient.n_samples) == (3, 2)
     assert own.signature != made.signature
-    assert "pathwise" in made.inference.required_capabilities("unlabelled")
+    assert Pathwise in made.inference.required_capabilities("unlabelled")
 
 
 class OfCounts(Dataset):
@@ -64,7 +65,7 @@ class OfCounts(Dataset):
 
 class WithoutNoise(Model):
     requires = Requirements(kinds=frozenset({"unlabelled"}))
-    offers: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
+    offers: ClassVar[frozenset[type]] = frozenset({LogRatio})
 
 
 def test_pairs_that_do_not_fit_are_refused():

@@ -155,7 +155,7 @@ def test_annealing_is_of_the_first_rows_and_compared_on_them(problem):
 
 def test_what_has_no_guide_of_rows_is_refused(problem):
     class Known:
-        def log_weights(self, batch, n_samples, generator):
+        def row_log_weights(self, batch, n_samples, generator):
             return torch.zeros(1, batch.n_rows)
 
     problem.evidence = LatentEvidence("laplace", 10, 0, 1, 1)

@@ -54,14 +54,14 @@ def test_idgp_is_a_deep_gp_of_each_task_alone():
     batch = problem.train
     noise = module.draw_noise(batch, 2, generator(0))
     module.elbo(batch, noise)["log_likelihood"].backward()
-    G = module.layers()["specific 1"].inducing.grad
+    G = module.variational_layers()["specific 1"].inducing.grad
     alone = replace(batch, mask=batch.mask & torch.tensor([True, False]))
     other = module.sample_layer_noise(
         batch.x, Layout.of(alone.mask, batch.x.dtype), 2, generator(1)
     )
     module.zero_grad()
     module.elbo(alone, other)["log_likelihood"].backward()
-    own = module.layers()["specific 1"].inducing.grad
+    own = module.variational_layers()["specific 1"].inducing.grad
     assert G[2:].abs().max() > 0
     assert own[2:].abs().max() == 0, (
         "processes of the second task have no gradient from labels of the first"
@@ -72,11 +72,13 @@ def test_tied_processes_with_equal_kernels_are_untied_ones():
     problem = real()
     keys = {"inner_mean": "linear", "n_inducing": 8, "inner_dim": 3}
     tied, untied = (build_model("smdgp", problem, tied=tied, **keys) for tied in (True, False))
-    a = tied.layers()["shared 1"]
-    b = untied.layers()["shared 1"]
+    a = tied.variational_layers()["shared 1"]
+    b = untied.variational_layers()["shared 1"]
     assert (a.q_mean.shape, b.q_mean.shape) == ((1, 3, 8), (3, 1, 8))
     b.q_mean.data.copy_(a.q_mean.transpose(0, 1))
-    untied.layers()["top"].inducing.data.copy_(tied.layers()["top"].inducing)
+    untied.variational_layers()["top"].inducing.data.copy_(
+        tied.variational_layers()["top"].inducing
+    )
     assert_close(bound(tied, problem.train), bound(untied, problem.train))
 
 
@@ -107,7 +109,7 @@ def test_without_inner_layers_it_is_svgp(name):
     batch = problem.train
     expected = 0.0
     for t in range(2):
-        svgp = GPyTorchSVGP(module.layers()["top"], t)
+        svgp = GPyTorchSVGP(module.variational_layers()["top"], t)
         likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
         likelihood.noise = module.likelihood.noise_variance[t].detach()
         rows = batch.mask[:, t]
@@ -124,7 +126,7 @@ def correlated(x, z, length):
 
 def climbed(module, batch):
     """The bound after one natural gradient step of size 1 on the top layer."""
-    layer = module.layers()["top"]
+    layer = module.variational_layers()["top"]
     (-bound(module, batch, 1)).backward()
     natural_step(layer.q_mean, layer.q_tril, 1.0)
     return bound(module, batch, 1).detach()
@@ -134,7 +136,7 @@ def test_inducing_at_the_data_and_one_natural_step_is_the_exact_gp():
     problem = real(n=15, n_tasks=1, missing=0.0)
     module = build_model("smdgp", problem, depth=0, n_inducing=15, jitter=1e-10)
     batch = problem.train
-    layer = module.layers()["top"]
+    layer = module.variational_layers()["top"]
     length = layer.log_lengthscale[0].detach().exp()
     s2 = module.likelihood.noise_variance.detach()
     exact = correlated(batch.x, batch.x, length) + s2 * torch.eye(15, dtype=F64)
@@ -159,7 +161,7 @@ def test_coregionalised_top_of_rank_one_is_the_exact_icm():
     )
     module = module.build(problem, Streams(0))
     batch = problem.train
-    layer = module.layers()["top"]
+    layer = module.variational_layers()["top"]
     t, n = batch.mask.T.nonzero(as_tuple=True)
     a = module.top.mixing.detach()[:, 0, 0]
     K = correlated(batch.x, batch.x, layer.log_lengthscale[0].detach().exp())

@@ -55,7 +55,7 @@ def test_inducing_inputs_dealt_to_the_tasks(name, shared, own, top):
     module = build_model(name, problem, n_inducing=13, inducing_by_task="dealt")
     Z = module.inducing_inputs()
     assert shared is None or list(Z["shared 1"].shape[:2]) == shared
-    assert list(module.layers()["top"].inducing.shape[:2]) == top
+    assert list(module.variational_layers()["top"].inducing.shape[:2]) == top
     if own is not None:
         # of the first process of each task [T, 4, D]
         groups = Z["specific 1"].unflatten(0, (3, -1))[:, 0]

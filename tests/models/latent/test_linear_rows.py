@@ -83,7 +83,7 @@ def test_likelihood_is_the_dense_one_of_observed_values():
     slopes = grad(module.log_joint(problem.test, z).sum(), module.generative.log_noise)
     assert bool(slopes[0].isfinite())
     with torch.no_grad():
-        weights = LatentPosterior(module).log_weights(problem.test, 7, Streams(0).noise)
+        weights = LatentPosterior(module).row_log_weights(problem.test, 7, Streams(0).noise)
         paths = module.path_rows(problem.test, module.draw_noise(problem.test, 3, Streams(0).noise))
         z = torch.randn(5, problem.test.n_rows, 2).double()
         m, scale = module.location_scale(problem.test)

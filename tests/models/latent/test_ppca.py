@@ -33,7 +33,7 @@ def test_maximum_likelihood_literally():
     law = MultivariateNormal(x.mean(0), C)
     assert_close(law.log_prob(x).sum(), literal)
     with torch.no_grad():
-        weights = LatentPosterior(module).log_weights(problem.test, 7, Streams(0).noise)
+        weights = LatentPosterior(module).row_log_weights(problem.test, 7, Streams(0).noise)
     assert_close(weights, law.log_prob(problem.test.x).expand(7, -1))
     # at the maximum the other eigenvalues are those of the sample
     assert_close(torch.linalg.eigvalsh(C)[2:], values[2:])

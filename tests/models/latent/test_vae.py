@@ -23,7 +23,7 @@ def problem():
 def test_with_the_exact_posterior_every_draw_is_the_likelihood(problem):
     module = ppca(problem, exact_guide=True)
     with torch.no_grad():
-        w = LatentPosterior(module).log_weights(problem.test, 50, Streams(0).noise)
+        w = LatentPosterior(module).row_log_weights(problem.test, 50, Streams(0).noise)
     assert w.shape == (50, 25)
     assert_close(w, log_evidence(module, problem.test.x).expand(50, 25), rtol=1e-10, atol=1e-10)
 
@@ -32,7 +32,9 @@ def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(pr
     module = ppca(problem, exact_guide=False)
     exact = log_evidence(module, problem.test.x)
     with torch.no_grad():
-        w = LatentPosterior(module).log_weights(problem.test, 40_000, Streams(0).noise)  # [S, B]
+        w = LatentPosterior(module).row_log_weights(
+            problem.test, 40_000, Streams(0).noise
+        )  # [S, B]
     elbo = w.mean(0)
     assert (exact - elbo).min() > 0.05
     bounds = [

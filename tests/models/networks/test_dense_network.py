@@ -158,7 +158,7 @@ def test_convolutions_and_learned_priors_are_left_to_autograd():
     shown = images()
     cnn = component("model", "cnn", channels=[2], widths=[3])
     network = cnn.build(shown, Streams(0))
-    assert "closed_form_score" not in cnn.capabilities()
+    assert ClosedFormScore not in cnn.capabilities()
     assert not isinstance(network, ClosedFormScore)
     assert not isinstance(InitialisedNetwork(network, 0.0), ClosedFormScore)
     theta = network.sample_prior(2, generator(1))
@@ -167,9 +167,9 @@ def test_convolutions_and_learned_priors_are_left_to_autograd():
     )
     for options in ({"prior_std": "learned"}, {"biases": "point"}):
         mlp = component("model", "mlp", **options)
-        assert "closed_form_score" not in mlp.capabilities()
+        assert ClosedFormScore not in mlp.capabilities()
         assert not isinstance(mlp.build(PROBLEMS["real"], Streams(0)), ClosedFormScore)
-    assert "closed_form_score" in component("model", "mlp").capabilities()
+    assert ClosedFormScore in component("model", "mlp").capabilities()
 
 
 def test_a_network_that_begins_elsewhere_keeps_it():

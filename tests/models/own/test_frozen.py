@@ -10,6 +10,7 @@ from torch.autograd import grad
 from torch.distributions import Normal
 from torch.testing import assert_close
 
+from components.contracts.capabilities import AffineLayers, ClosedFormScore, Collapsible
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
@@ -132,7 +133,7 @@ def test_a_file_with_frozen_layers_has_the_density_of_the_others(tmp_path, freez
 
 
 def test_what_frozen_files_do_not_offer(tmp_path):
-    closed = {"affine_layers", "closed_form_score", "collapsible"}
+    closed = {AffineLayers, ClosedFormScore, Collapsible}
     assert closed <= network("state_dict", tmp_path, []).capabilities()
     assert not closed & network("state_dict", tmp_path).capabilities()
     for freeze in (["fc1"], ["*"], ["0", "fc1"]):

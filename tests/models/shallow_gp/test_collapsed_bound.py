@@ -18,6 +18,7 @@ from support.small.shallow_gp_problems import (
 )
 from torch.testing import assert_close
 
+from components.contracts.capabilities import VariationalLayers
 from components.errors import ConfigMismatchError
 from components.models.shallow_gp.labels import group_by_task
 from components.problems.supervised import Supervised
@@ -113,4 +114,4 @@ def test_needs_gaussian_noise():
     with pytest.raises(ConfigMismatchError, match=r"model.bound=collapsed: only real labels"):
         model.build(data, streams())
     assert model.labels_misfit("binary") == ("bound=collapsed", "bound=variational")
-    assert "variational_layers" not in model.capabilities()
+    assert VariationalLayers not in model.capabilities()

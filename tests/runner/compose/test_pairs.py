@@ -8,7 +8,8 @@ from torch import nn
 
 from components import registry
 from components.contracts.attackers import Contamination
-from components.contracts.capabilities import CAPABILITIES, missing
+from components.contracts.capabilities import CAPABILITIES
+from components.contracts.plugins.protocols import missing
 from components.contracts.predictive import GaussianMixture
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
@@ -17,7 +18,7 @@ from runner.errors import ConfigError
 
 
 class BareModule(nn.Module):
-    """N(θ, 1) for every label: a variational model that offers ``elbo`` and no more."""
+    """N(θ, 1) for every label: a variational model that offers ``Elbo`` and no more."""
 
     def __init__(self, problem):
         super().__init__()
@@ -38,9 +39,8 @@ class BareModule(nn.Module):
 
 class Bare(Model[Supervised, BareModule]):
     requires = Requirements(kinds=frozenset({"supervised"}))
-    offers = frozenset({"elbo"})
 
-    def build(self, problem, rng):
+    def build(self, problem, rng) -> BareModule:
         return BareModule(problem)
 
 
@@ -97,7 +97,7 @@ def test_components_that_fit_are_accepted(make_job, words):
 def test_what_configurations_bring_are_capabilities_that_the_others_lack():
     for name in registry.names("model"):
         cls = registry.get("model", name)
-        assert cls.offers_where.keys() <= CAPABILITIES.keys(), name
+        assert cls.offers_where.keys() <= CAPABILITIES, name
         assert not cls.offers_where.keys() & cls.offers, name
 
 

@@ -7,6 +7,7 @@ from support.series.small_sequences import run, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
+from components.contracts.capabilities import Parameterised
 from components.errors import ConfigMismatchError
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem
@@ -135,6 +136,6 @@ def test_a_model_with_unknown_scales_stands_for_the_centres_of_its_priors():
     assert module.Sigma.diagonal().mean().sqrt() == pytest.approx(0.67449, rel=1e-4)
     assert module.Q.diagonal().mean().sqrt() == pytest.approx(0.4)
     assert_close(module.Q / module.Q[0, 0], system().Q / system().Q[0, 0])
-    assert "parameterised" not in component("model", "linear_gaussian_ssm").capabilities()
+    assert Parameterised not in component("model", "linear_gaussian_ssm").capabilities()
     known = problem.system.parameters
     assert known["observation_sd"] == pytest.approx(float(system().Sigma.diagonal().mean().sqrt()))

@@ -11,6 +11,8 @@ from support.runs.configured import component
 
 BARKER = '''
 import torch
+from components.contracts.capabilities import LogJoint
+from components.contracts.posteriors import HoldsDraws
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
 from components.inference.chains import advance, init_chains, to_draws
@@ -22,8 +24,8 @@ class Barker(Inference):
     """Barker proposal.
 
     Source: Livingstone and Zanella (2022), Algorithm 1."""
-    requires = Requirements(kinds=frozenset({"density"}), capabilities=frozenset({"log_joint"}))
-    provides = frozenset({"holds_draws"})
+    requires = Requirements(kinds={"density"}, capabilities={LogJoint})
+    provides = {HoldsDraws}
     chains: int
     scale: float
 

@@ -117,7 +117,6 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     """
 
     requires = Requirements(kinds={"supervised", "unlabelled"}, capabilities=frozenset())
-    provides = {"analyses", "writes_files"}
     # keys inherited by nested components
     inherited_keys = {"n_samples"}
 
@@ -145,7 +144,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             )
         return self
 
-    def required_capabilities(self, kind: Kind, offered: Set[str] = frozenset()) -> Set[str]:
+    def required_capabilities(self, kind: Kind, offered: Set[type] = frozenset()) -> Set[type]:
         capabilities = (
             frozenset()
             if self.train.variational_capabilities()
@@ -157,7 +156,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             | capabilities
         )
 
-    def variational_capabilities(self) -> Set[str]:
+    def variational_capabilities(self) -> Set[type]:
         return self.train.variational_capabilities()
 
     def init(self, model: Any, problem: RowProblem, rng: Rng) -> LaboratoryState:

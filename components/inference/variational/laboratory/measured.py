@@ -131,5 +131,7 @@ class MeasuredBound(Measured):
 
     inner: BoundsLikelihood[RowBatch]
 
-    def log_weights(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
-        return self.inner.log_weights(batch, n_samples, generator)
+    def row_log_weights(
+        self, batch: RowBatch, n_samples: int, generator: torch.Generator
+    ) -> Tensor:
+        return self.inner.row_log_weights(batch, n_samples, generator)

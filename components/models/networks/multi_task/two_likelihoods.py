@@ -10,6 +10,16 @@ from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
+from components.contracts.capabilities import (
+    CAPABILITIES,
+    AffineLayers,
+    Collapsible,
+    Dropout,
+    Network,
+    Penalised,
+    WeightSpace,
+)
+from components.contracts.plugins.protocols import protocols_of
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
@@ -23,7 +33,7 @@ class DropoutNetworkSettings(DropoutModel):
     1/(2λN))."""
 
     requires = Requirements(kinds={"supervised"})
-    offers = {"network", "penalised", "weight_space", "affine_layers"}
+    offers = {Network, Penalised, WeightSpace, AffineLayers}
 
     widths: list[PositiveInt]
     dropout: DropoutRate  # probability of dropping a hidden unit, in [0, 1) (A.1: 0.2)
@@ -46,17 +56,8 @@ class NormalPrior(Model[Supervised, DenseNetwork]):
     """Keys of a Bayesian network, θ ~ N(0, s²) and log σ_t² ~ N(log noise_init, noise_spread²)."""
 
     requires = Requirements(kinds={"supervised"})
-    offers = {
-        "network",
-        "penalised",
-        "weight_space",
-        "affine_layers",
-        "log_joint",
-        "theta_predictive",
-        "training_start",
-        "own_inputs",
-        "closed_form_score",
-    }
+    # the noise has no closed form of several tasks, and nothing is dropped
+    offers = protocols_of(DenseNetwork, CAPABILITIES) - {Collapsible, Dropout}
 
     widths: list[PositiveInt]
     # s > 0, standard deviation of the prior N(0, s²) of every weight and bias (A.1: 1)

@@ -189,7 +189,6 @@ class ShallowNetwork(Model[Supervised, ShallowModule]):
     and Park (2008), on the order."""
 
     requires = ONE_REAL_LABEL
-    offers = {"log_joint", "theta_predictive", "conditionals"}
 
     units: PositiveInt
     architecture: Literal["fixed", "variable"]
