@@ -5,6 +5,7 @@ The user's rows are marked; it opens offline.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
@@ -85,6 +86,9 @@ def write(
     names = [row.name for row in own]
     costs = costs_by_tolerance(suite, lines)
     solved = solved_rows(suite, costs, lines)
+    ends = Counter[str]()
+    for counts in (*(s["states"] for s in solved), *(s.states for _, each in boards for s in each)):
+        ends += counts
     header, leading, _ = tabulate_board(suite, solved, boards[0][1], names)
     figures = list_figures(suite, lines, [row.name for row in rows], boards, names, costs)
     context = {
@@ -103,7 +107,7 @@ def write(
         "boards": boards,
         "direction": suite.direction,
         "costs": list_costs(lines),
-        "states": STATES,
+        "states": {state: words for state, words in STATES.items() if ends[state]},
         "mark": FAILED_CHECK_MARK,
         "checks": list_checks(lines),
         "short": SHORT_MARK,

@@ -23,7 +23,7 @@ from runner.terminal.tables import print_table
 SHOWN = 10  # rows of the board on the terminal, apart from the user's
 STATE_WORDS = {"doubted": "checks failed (†)", "short": "too few steps (¶)"}
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
-START_SECONDS = 8.0  # CPU seconds of a run without those of its steps: imports, figures
+START_SECONDS = 15.0  # CPU seconds of a run without those of its steps: imports, evaluations
 
 
 def list_suites() -> int:
@@ -84,13 +84,14 @@ def tabulate_board(
     """Header and cells of the first rows of the board and of the user's, and the number of rows:
     problems solved and costs, or mean ranks."""
     if solved and suite.solve:
-        counts = [f"solved, {number(t)}" for t in suite.solve.tolerances]
-        header = ["place", "row", *counts, "gradients"]
+        counts = [f"< {number(t)}" for t in suite.solve.tolerances]
+        header = ["place", "row", *counts, "cost ratio", "gradients"]
         rows = [
             [
                 str(each["place"]),
                 each["row"],
                 *map(str, each["counts"]),
+                amount(each["ratio"]),
                 amount(each["median_cost"]),
             ]
             for each in solved
@@ -105,21 +106,25 @@ def tabulate_board(
 
 
 def print_board(suite: Suite, budget: str, lines: pd.DataFrame, own: Sequence[str]) -> None:
-    """The first rows of the board and the user's."""
+    """The first rows of the board and the user's, with the problems on which these are not done."""
     solved = solved_rows(suite, costs_by_tolerance(suite, lines), lines)
     standings = [] if solved else rank_table(suite, suite.tables[0], lines)
     header, shown, n_rows = tabulate_board(suite, solved, standings, own)
     print_table(_title(suite, budget), header, shown)
+    if solved and suite.solve:
+        out.print(
+            f"columns  < t: problems of {len(suite.problems)} solved to {suite.solve.metric} < t; "
+            "cost ratio: to the leader, where both solve; gradients: median to solve"
+        )
     if n_rows > len(shown):
         out.print(f"rows     {n_rows}, of which the page shows all")
+    unfinished = lines[lines["row"].isin(own) & (lines["state"] != "done")]
+    for (row, state), group in unfinished.groupby(["row", "state"], sort=False):
+        names = ", ".join(group["problem"].unique())
+        out.print(f"problems of {row}, {STATE_WORDS.get(str(state), state)}: {names}")
 
 
 def print_row(suite: Suite, budget: str, lines: pd.DataFrame, row: str, flags: str) -> None:
-    """The board with a row, the problems on which it is not done, by state, and the command of the
-    page, with flags."""
+    """The board with a row, and the command of the page, with flags."""
     print_board(suite, budget, lines, [row])
-    own = lines[(lines["row"] == row) & (lines["state"] != "done")]
-    for state in own["state"].unique():
-        names = own.loc[own["state"] == state, "problem"].unique()
-        out.print(f"problems {STATE_WORDS.get(state, state)}: {', '.join(names)}")
     out.print(f"page     runner arena show {suite.name}{flags}")

@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 from support.runs.arena_suites import make_line
 
-from runner.arena.scores import to_frame
+from runner.arena.scores import SCORED, read_kept_lines, to_frame
+from runner.arena.standing.boards import costs_by_tolerance, solved_rows
 from runner.arena.standing.solved import (
     costs_of_replicates,
     costs_to_solve,
@@ -14,6 +16,7 @@ from runner.arena.standing.solved import (
     performance_ratios,
     place_rows,
 )
+from runner.arena.suite import kept_scores_file, load_suite
 
 PROBLEMS = [f"p{i}" for i in range(17)]
 REPLICATES = 5
@@ -142,3 +145,33 @@ def test_ratios_are_costs_over_the_least_of_any_row():
     costs = pd.DataFrame([[1.0, 4.0, math.inf], [3.0, 2.0, math.inf]])
     ratios = [[1.0, 2.0, math.inf], [3.0, 1.0, math.inf]]
     assert performance_ratios(costs).to_numpy().tolist() == ratios
+
+
+def test_kept_board_equals_a_plain_recomputation():
+    """Costs, counts and ratios of the kept scores, by loops over the lines of the file."""
+    suite = load_suite("posteriors_small")
+    tolerance = suite.solve.tolerances[0]
+    file = pd.read_csv(kept_scores_file(suite.name), low_memory=False)
+    file = file[file["budget"] == "medium"].replace({"step": {-1: math.inf}}).sort_values("step")
+    costs = {}
+    for (row, problem, _), run in file.groupby(["row", "problem", "replicate"]):
+        is_below = (run[suite.solve.metric] < tolerance) & run["state"].isin(SCORED)
+        above = np.flatnonzero(~is_below)
+        first = above[-1] + 1 if len(above) else 0  # of the lines that stay below
+        spent = run[["cost/gradients", "cost/densities"]].fillna(0.0).to_numpy()
+        spent = spent[:, 0] + np.maximum(spent[:, 1] - spent[:, 0], 0) / 3
+        each = costs.setdefault(row, {}).setdefault(problem, [math.inf] * suite.replicates)
+        each.remove(math.inf)
+        each.append(spent[first] if first < len(spent) else math.inf)
+    medians = {row: {p: np.median(c) for p, c in each.items()} for row, each in costs.items()}
+    finite = {r: {p: c for p, c in each.items() if c < math.inf} for r, each in medians.items()}
+    lines = read_kept_lines(suite).query("budget == 'medium'")
+    board = solved_rows(suite, costs_by_tolerance(suite, lines, 1), lines)
+    assert [each["solved"] for each in board] == [len(finite[each["row"]]) for each in board]
+    leader = finite[next(each["row"] for each in board if each["ratio"] == 1)]
+    for each in board:
+        logs = [math.log(c / leader[p]) for p, c in finite[each["row"]].items() if p in leader]
+        ratio = math.exp(np.mean(logs)) if logs else math.inf
+        assert each["ratio"] == pytest.approx(ratio, rel=1e-9)
+    order = [(-each["solved"], each["ratio"]) for each in board]
+    assert order == sorted(order)
