@@ -29,13 +29,16 @@ from runner.disk import conf_folders
 from runner.disk.yaml_comments import YamlKey
 from runner.errors import ConfigError, nearest, similar
 from runner.terminal.arguments import Parser, add_json
-from runner.terminal.tables import print_json, print_table
+from runner.terminal.tables import columns_of_terminal, print_fact, print_json, print_table
+
+FULL_LINE = 100  # columns of the lines of docstrings
+LONG_LINE = 70  # a line with more columns continues in the next one
 
 
 def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
     for name, value in facts:
         if value:
-            print(f"  {name:<9} {value}")
+            print_fact(f"  {name:<9} ", value)
 
 
 def _key_rows(keys: list[YamlKey], types: dict[str, str], prefix: str = "") -> list[Row]:
@@ -82,7 +85,7 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
         }
         print_json([summary])
         return
-    print(f"{role}/{name}  {declared.sentence}")
+    print_fact(f"{role}/{name}  ", declared.sentence)
     words = declared.pairing_words.items()
     fits = [f"{key} {', '.join(sorted(ws))}" for key, ws in words if ws and key != "gives"]
     # of the inference methods that hold one
@@ -96,11 +99,30 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
             ("code", os.path.relpath(declared.file)),
         ]
     )
-    print(f"\n{docstring}\n")
+    print()
+    _print_docstring(docstring)
+    print()
     if has_yaml:
         _print_keys(_key_rows(explained, declared.fields, f"{role}."))
     else:
         print(f"no {role}/{name}.yaml: its defaults are not known")
+
+
+def _print_docstring(docstring: str) -> None:
+    """A docstring; its paragraphs are filled again where the terminal is too narrow for its lines."""
+    is_narrow = (columns_of_terminal() or FULL_LINE) < FULL_LINE
+    paragraphs: list[tuple[str, str]] = []
+    may_join = False
+    for line in docstring.splitlines():
+        text = line.lstrip()
+        indent = line[: len(line) - len(text)]
+        if may_join and text and paragraphs[-1][0] == indent and is_narrow:
+            paragraphs[-1] = (indent, f"{paragraphs[-1][1]} {text}")
+        else:
+            paragraphs.append((indent, text))
+        may_join = len(line) > LONG_LINE
+    for indent, text in paragraphs:
+        print_fact(indent, text)
 
 
 def _print_keys(rows: list[Row]) -> None:
@@ -121,7 +143,7 @@ def _show_file(group: str, name: str, as_json: bool) -> None:
     if group == "study":
         print_study(name, path)
         return
-    print(f"{group}/{name}  {line}")
+    print_fact(f"{group}/{name}  ", line)
     is_experiment = group == "experiment"
     _print_facts(
         [

@@ -21,19 +21,21 @@ from runner.commands.sub_commands import COMMANDS
 HELP_WORDS = ("-h", "--help", "help")
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
-  runner +experiment=sarcos_mdgp                       one run
-  runner +experiment=sarcos_mdgp dataset.n_train=1000  any key, overridden (Hydra's grammar)
-  runner -m +experiment=sarcos_mdgp seed=0,1,2         a sweep; add hydra/launcher=joblib, hydra/sweeper=optuna
-  runner +experiment=sarcos_mdgp --cfg job             the composed config, without running it
-  runner +experiment=sarcos_mdgp smoke=true            the same in seconds
-  runner --version                                     the runner's own version
+  runner +experiment=mog                  one run
+  runner +experiment=mog inference=nuts   the same with any key overridden
+  runner +experiment=mog smoke=true       the same in seconds
+  runner +experiment=mog --cfg job        the composed config, without a run
+  runner -m +experiment=mog seed=0,1,2    a sweep; hydra/launcher=joblib runs it in
+                                          parallel, hydra/sweeper=optuna searches
+  runner --version                        the version of the runner
 
 Commands
 {commands}
 
-The same command again goes on with a run that was stopped, and skips one that is done.
-Keys: seed, replicates, steps, eval_every, checkpoint_every, device, dtype, threads, smoke, debug, fresh, offline,
-data_dir, output_dir, plugins.  `runner show config` tells what each means; `runner --hydra-help` tells Hydra's own flags.
+The same command resumes a run that was stopped, and skips one that is done.
+Keys: seed, replicates, steps, eval_every, checkpoint_every, device, dtype,
+threads, smoke, debug, fresh, offline, data_dir, output_dir, plugins.
+`runner show config` explains each; `runner --hydra-help` lists Hydra's flags.
 """
 
 
@@ -167,10 +169,14 @@ def _dispatch(argv: list[str]) -> int:
     """Runs the command or the run that a command line names; the exit code."""
     from runner.errors import nearest
     from runner.execution.memory import check_limits
+    from runner.terminal.tables import indent_below
 
     if not argv or argv[0] in HELP_WORDS:
-        lines = "\n".join(f"  runner {one.usage:<23}{one.meaning}" for one in COMMANDS.values())
-        print(HELP.format(commands=lines), flush=True)
+        lines = [
+            indent_below(f"  runner {command.usage:<24}", command.meaning)
+            for command in COMMANDS.values()
+        ]
+        print(HELP.format(commands="\n".join(lines)), flush=True)
         return 0 if argv else 2
     if argv == ["--version"]:
         print(f"runner {_version()}")

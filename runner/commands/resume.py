@@ -14,7 +14,7 @@ from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file, check_text
 from runner.errors import ConfigError, display_path
-from runner.record.record import find
+from runner.record.folders import find
 from runner.terminal.arguments import Parser, add_output_dir
 
 

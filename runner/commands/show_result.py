@@ -27,7 +27,10 @@ def show(
     handover: Handover | None,
 ) -> float | list[float]:
     """Shows what a run gave and where it is; its objectives."""
-    console.show_result(job, result, *published_scores(job))
+    is_smoke = job.settings.smoke
+    console.show_result(job, result, *(() if is_smoke else published_scores(job)))
+    if is_smoke:
+        printer.note("smoke run: it shows that everything works; its scores mean nothing")
     for about, subject in (("run", "run"), ("attack", "security evaluation")):
         if rows := combine_checks(facts, about):
             console.show_checks(f"checks of the {subject}", rows)

@@ -11,7 +11,7 @@ from warnings import warn
 from runner.disk import conf_folders
 from runner.errors import ConfigError, RunnerWarning, nearest
 from runner.python.words import flat, refuse_too_large
-from runner.record import record
+from runner.record import folders
 from runner.record.facts import (
     CHOSEN_ROLES,
     RunState,
@@ -102,7 +102,7 @@ def runs(
     ask_config = [name for name in [*conditions, *settings] if name not in COLUMNS]
     rows = []
     config_keys = set[str]()
-    for folder in record.runs(Path(output_dir)):
+    for folder in folders.runs(Path(output_dir)):
         facts = read_facts_or_warn(folder)
         if facts is None:
             continue

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,14 @@ import yaml
 
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
-from runner.python.frames import runs
+from runner.python.frames import COLUMNS, runs
+from runner.record.checks import combine_checks
+from runner.record.facts import load_facts
 from runner.terminal.arguments import Parser, add_json, add_output_dir
 from runner.terminal.csv_cells import escape_table
-from runner.terminal.printer import out
+from runner.terminal.printer import format_estimate, number, out
 from runner.terminal.streams import is_terminal
-from runner.terminal.tables import print_json, print_table, to_json
+from runner.terminal.tables import fit_columns, print_json, print_table, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +63,10 @@ def to_csv(frame: pd.DataFrame) -> bytes:
 def _to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [to_json(row) for row in frame.astype(object).to_dict("records")]
 
+
+CHOICE = ("experiment", "inference", "model", "dataset")
+AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+SHORT = ("id", *CHOICE, "state", "age", "seconds", "checks", "scores")
 
 WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".parquet": to_parquet,
@@ -130,11 +137,52 @@ def main(argv: list[str]) -> int:
         out.print(f"written  {target} ({len(frame)} runs, {len(frame.columns)} columns)")
     elif arguments.json:
         print_json(_to_rows(frame))
+    elif is_terminal(sys.stdout):
+        _print_summary(frame, arguments.setting)
     else:
-        header = [str(name) for name in frame.columns]
         rows = [
             ["" if value is None else str(value) for value in row.values()]
             for row in _to_rows(frame)
         ]
-        print_table("", header, rows if is_terminal(sys.stdout) else [header, *rows])
+        print_table("", list(map(str, frame.columns)), rows, has_header_in_pipe=True)
     return 0
+
+
+def _print_summary(frame: pd.DataFrame, settings: list[str]) -> None:
+    """A line for each run, with its first two scores; columns that do not fit are left out."""
+    lines = [_summarise(row, settings) for row in _to_rows(frame)]
+    dropped = ["seconds", *CHOICE[1:]]
+    while dropped and lines:
+        if fit_columns([list(lines[0]), *map(list, map(dict.values, lines))], out.width):
+            break
+        name = dropped.pop()
+        lines = [{key: cell for key, cell in line.items() if key != name} for line in lines]
+    print_table("", list(lines[0]) if lines else SHORT, [list(line.values()) for line in lines])
+    if hidden := len(frame.columns) - len(SHORT):
+        print(f"{hidden} more columns: runner runs --to FILE.csv, or --json")
+
+
+def _show_age(started: str) -> str:
+    """Time since a run's start, in its largest unit."""
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(started)).total_seconds()
+    size, unit = next((each for each in AGES if seconds >= each[0]), AGES[-1])
+    return f"{seconds / size:.0f}{unit}"
+
+
+def _summarise(row: dict[str, Any], settings: list[str]) -> dict[str, str]:
+    checks = combine_checks(load_facts(Path(row["record"])) or {})
+    n_passed = sum(check["passed"] is True for check in checks)
+    scores = [name for name in row if name not in (*COLUMNS, *settings) and f"{name}_se" in row]
+    shown = [name for name in scores if row[name] is not None][:2]
+    return {
+        "id": row["id"][:8],
+        **{name: str(row[name] or "") for name in CHOICE},
+        "state": "smoke" if row["smoke"] and row["state"] == "done" else row["state"],
+        "age": _show_age(row["started"]),
+        "seconds": "" if row["seconds"] is None else number(row["seconds"]),
+        "checks": f"{n_passed}/{len(checks)}" if checks else "",
+        **{name: str(row[name]) for name in settings},
+        "scores": ", ".join(
+            f"{name} {format_estimate(row[name], row[f'{name}_se'] or math.nan)}" for name in shown
+        ),
+    }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,11 @@ from omegaconf import OmegaConf
 from runner.disk.atomic import make_folder, remove_orphans, write_text
 from runner.disk.inside import refuse_links
 from runner.disk.secrets import mask_secrets
-from runner.errors import ConfigError
 from runner.record import code, facts, lease
 from runner.record.facts import (
     Facts,
     RunState,
     complete,
-    is_there,
-    list_folder,
     load_written,
 )
 from runner.record.lines import Lines, traces
@@ -223,35 +220,3 @@ class Record:
         finally:
             if self._lease is not None:
                 self._lease.close()
-
-
-def runs(output_dir: Path) -> list[Path]:
-    """Every run folder under an output folder; of one that this user may not read there is a
-    warning."""
-    return [folder for folder in _folders(output_dir) if is_there(folder / facts.NAME)]
-
-
-def _folders(output_dir: Path) -> Iterator[Path]:
-    """Contents of the folders in which runs are recorded."""
-    return (folder for experiment in list_folder(output_dir) for folder in list_folder(experiment))
-
-
-def find(run: str, output_dir: Path) -> Path:
-    """A run named by its folder or by the beginning of its signature.
-
-    Raises:
-        ConfigError: none, or several, match.
-        PermissionError: this user may not read it.
-    """
-    if (Path(run) / facts.NAME).exists():
-        return Path(run)
-    named = [folder for folder in _folders(output_dir) if folder.name.startswith(run)]
-    matching = [folder for folder in named if (folder / facts.NAME).exists()]
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        names = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in matching[:5])
-        raise ConfigError(f"{run}: {len(matching)} runs begin so: {names}")
-    raise ConfigError(
-        f"{run}: no such run under {output_dir} (a folder, or the beginning of a signature)"
-    )

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+SIDE_BY_SIDE = 4  # runs; tables of more have a row for each
+
+
 def main(argv: list[str]) -> int:
     """Compares the runs named; exit code 0, or 2 when one cannot be found or read."""
     parser = Parser(
@@ -92,7 +95,7 @@ def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
 
 
 def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
-    """The runs that this user may read, the others named in a line.
+    """The runs that this user may read, those that are done first; the others named in a line.
 
     Raises:
         ConfigError: fewer than two are left, or one is damaged or not there."""
@@ -104,7 +107,7 @@ def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
         raise ConfigError(
             f"compare: {len(runs)} of {len(names)} runs can be read; give two or more that can"
         )
-    return runs
+    return sorted(runs, key=lambda run: run.facts["state"] != "done")
 
 
 def _add_arrow(metric: str) -> str:
@@ -119,6 +122,9 @@ def _print(name: str, table: pd.DataFrame, empty: str = "") -> None:
     if is_shown and not rows:
         print(f"{name}: {empty}")
         return
+    if is_shown and len(table.columns) > SIDE_BY_SIDE:
+        table = table.T
+        rows = [list(row) for row in table.itertuples(name=None)]
     header = ("", *table.columns)
     print_table(name, header, rows if is_shown else [[name, *row] for row in rows])
 

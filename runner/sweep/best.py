@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
-from rich.table import Table
 
 from runner.disk.atomic import write_text
 from runner.errors import display_path
@@ -21,7 +20,7 @@ from runner.sweep.search_space import params_to_overrides
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import number, out
-from runner.terminal.tables import print_uncut
+from runner.terminal.tables import print_table
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
@@ -71,9 +70,11 @@ def show_best(study: Study, folder: Path) -> float | None:
     out.print(f"study {study.study_name}: {len(done)} trials completed{others}")
     if savings := describe_savings(study):
         out.print(f"steps    {savings}")
-    print_uncut(_table(done, metrics(study), front if several(study) else []))
     best = done[0]
     names = metrics(study)
+    stars = front if several(study) else []
+    cells = [_to_cells(trial, stars) for trial in done[: max(SHOWN, len(stars))]]
+    print_table("", ["trial", *names, *best.params], cells, has_header_in_pipe=True)
     goals = zip(names, study.directions, strict=True)
     facts = {
         "study": study.study_name,
@@ -118,12 +119,9 @@ def _write_trials(study: Study, front: Sequence[int], file: Path) -> None:
     write_text(file, escape_table(table).to_csv(index=False))
 
 
-def _table(done: Sequence[FrozenTrial], names: Sequence[str], front: Sequence[int]) -> Table:
-    table = Table()
-    for name in ("trial", *names, *done[0].params):
-        table.add_column(name, justify="right")
-    for t in done[: max(SHOWN, len(front))]:
-        cells = [f"{v:.4g}" if isinstance(v, float) else format_typed(v) for v in t.params.values()]
-        star = "★ " if t.number in front else ""
-        table.add_row(f"{star}{t.number}", *(number(value) for value in t.values), *cells)
-    return table
+def _to_cells(trial: FrozenTrial, front: Sequence[int]) -> list[str]:
+    star = "★ " if trial.number in front else ""
+    params = [
+        f"{v:.4g}" if isinstance(v, float) else format_typed(v) for v in trial.params.values()
+    ]
+    return [f"{star}{trial.number}", *map(number, trial.values), *params]

@@ -24,12 +24,11 @@ from runner.sweep.search_link import BEST, read_best
 from runner.terminal.arguments import Parser, add_json, existing_folder
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import format_estimate, out
-from runner.terminal.tables import measure_words, print_json, print_table, print_uncut
+from runner.terminal.tables import fit_columns, print_json, print_table
 from runner.terminal.templates import environment
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
 SHOWN = 5  # scores on the terminal
 ROWS = 40  # rows on the terminal
@@ -96,13 +95,11 @@ def _show_rows(table: pd.DataFrame) -> None:
     names = _list_scores(table)
     shown = min(SHOWN, len(names))
     texts = _to_texts(table[:ROWS], names[:shown])
-    if out.is_terminal:
-        while shown > 1 and measure_words(_draw(texts)) > out.width:
-            shown -= 1
-            texts = _to_texts(table[:ROWS], names[:shown])
-        print_uncut(_draw(texts))
-    else:
-        print_table("", (), [list(texts), *zip(*texts.values(), strict=True)])
+    while shown > 1 and fit_columns(_to_rows(texts), out.width) is None:
+        shown -= 1
+        texts = _to_texts(table[:ROWS], names[:shown])
+    header, *rows = _to_rows(texts)
+    print_table("", header, rows, has_header_in_pipe=True)
     hidden = []
     if len(table) > ROWS:
         hidden.append(f"{len(table) - ROWS} more rows")
@@ -113,17 +110,8 @@ def _show_rows(table: pd.DataFrame) -> None:
         out.print(f"{' and '.join(hidden)} in sweep.csv")
 
 
-def _draw(texts: dict[str, list[str]]) -> Table:
-    from rich.table import Table
-
-    table = Table()
-    is_number = False
-    for name in texts:
-        is_number = (is_number or name == "seeds") and name != "state"
-        table.add_column(name, justify="right" if is_number else "left")
-    for line in zip(*texts.values(), strict=True):
-        table.add_row(*line)
-    return table
+def _to_rows(texts: dict[str, list[str]]) -> list[list[str]]:
+    return [list(texts), *map(list, zip(*texts.values(), strict=True))]
 
 
 def _write(sweep: Path, table: pd.DataFrame, report: Path | None) -> None:

@@ -15,7 +15,7 @@ from components.errors import DamagedFileError, DataUnavailableError
 from runner.errors import ConfigError, nearest
 from runner.terminal.arguments import Parser, existing_folder
 from runner.terminal.printer import complain, out
-from runner.terminal.tables import print_table
+from runner.terminal.tables import print_fact, print_table
 
 
 class _FileProgressBar:
@@ -68,7 +68,7 @@ def _list(chosen: list[DataFile], data_dir: Path, verifies: bool) -> int:
     print_table(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
     sources = dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen)
     for dataset, source, licence in () if verifies else sources:
-        out.print(f"{dataset}: {source}; licence: {licence}", soft_wrap=True)
+        print_fact(f"{dataset}: ", f"{source}; licence: {licence}")
     for message in damaged:
         complain(message)
     return 1 if damaged else 0

@@ -14,14 +14,12 @@ import urllib.request
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.text import Text
-
 from components.errors import DamagedFileError
 from components.memory import GIB
 from runner.disk.secrets import mask_secrets
 from runner.record.facts import read
 from runner.record.files import find_damage
-from runner.record.record import runs
+from runner.record.folders import runs
 from runner.system.machine import (
     Finding,
     Findings,
@@ -33,8 +31,7 @@ from runner.system.machine import (
     torch_and_gpu,
 )
 from runner.terminal.arguments import Parser, add_json, add_output_dir, existing_folder
-from runner.terminal.printer import out
-from runner.terminal.tables import print_json
+from runner.terminal.tables import print_fact, print_json, print_marked
 from runner.tracking.schema import check_schema
 from runner.tracking.store import database_file, tracking_uri
 
@@ -148,10 +145,10 @@ def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
         if as_json:
             print_json([asdict(finding)])
             continue
-        level = Text(f"{finding.level:<8}", COLOURS[finding.level])
-        out.print(level, f"{finding.what}: {finding.found}", soft_wrap=True)
+        colour = COLOURS[finding.level]
+        print_marked(f"{finding.level:<8} ", colour, "", f"{finding.what}: {finding.found}")
         if finding.mend:
-            out.print(f"         → {finding.mend}", soft_wrap=True)
+            print_fact("         → ", finding.mend)
     return counts
 
 

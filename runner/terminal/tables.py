@@ -5,22 +5,35 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from runner.terminal.plain import plain_cell
 from runner.terminal.streams import is_terminal
 
 if TYPE_CHECKING:
-    from rich.table import Column, Table
+    from rich.table import Table
 
 
-def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table with the first column in bold and unbroken; piped, one line per row without title and
-    header."""
+def print_table(
+    title: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    has_header_in_pipe: bool = False,
+) -> None:
+    """A table with the first column in bold and unbroken; piped, one line per row without title,
+    and without header unless asked for.
+
+    On a terminal that would break words, each row is a block: the first cell, then a line for each
+    other column.
+    """
     if not is_terminal(sys.stdout):
-        for row in rows:
+        for row in [header, *rows] if has_header_in_pipe else rows:
             print("\t".join(map(plain_cell, row)))
         return
     from rich import box
@@ -29,29 +42,114 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
 
     from runner.terminal.printer import out
 
+    rows = [list(row) for row in rows]
+    widths = fit_columns([list(header), *rows], out.width)
+    if widths is None:
+        _print_blocks(title, header, rows)
+        return
     table = Table(
         title=Text(title) if title else None,
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
     )
-    for i, column in enumerate(header):
-        table.add_column(column, style="bold" if i == 0 else None, overflow="fold", no_wrap=i == 0)
+    for i, (name, width) in enumerate(zip_longest(header, widths, fillvalue="")):
+        table.add_column(name, style="bold" if i == 0 else None, width=width)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     out.print(table)
 
 
+def fit_columns(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """Widths of columns with whole words, and whole cells in the first; None: they do not fit."""
+    columns = list(zip_longest(*rows, fillvalue=""))
+    ranges = [_width_range(cells) for cells in columns]
+    if ranges:
+        ranges[0] = (ranges[0][1], ranges[0][1])
+    spare = width - sum(least for least, _ in ranges) - 3 * len(ranges)
+    return None if spare < 0 else _share(ranges, spare)
+
+
+def _width_range(cells: Iterable[str]) -> tuple[int, int]:
+    """Width of the longest word of a column, and of its longest cell."""
+    from rich.cells import cell_len
+
+    cells = list(cells)
+    words = " ".join(cells).split()
+    return max(map(cell_len, words), default=0), max(map(cell_len, cells), default=0)
+
+
+def _share(ranges: Sequence[tuple[int, int]], spare: int) -> list[int]:
+    """Widths between the least and the most of each column: the columns that need most share what
+    the others leave."""
+    widths = [least for least, _ in ranges]
+    by_need = sorted(range(len(ranges)), key=lambda i: ranges[i][1] - ranges[i][0])
+    for n_before, i in enumerate(by_need):
+        least, most = ranges[i]
+        extra = min(most - least, spare // (len(ranges) - n_before))
+        widths[i] += extra
+        spare -= extra
+    return widths
+
+
+def _print_blocks(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.text import Text
+
+    from runner.terminal.printer import out
+
+    if title:
+        out.print(Text(title, "italic"))
+    names = [f"{name}  " for name in header[1:]] or [""]
+    indent = 2 + max(map(len, names))
+    for first, *others in rows:
+        out.print(Text(first, "bold"))
+        for name, cell in zip_longest(names, others, fillvalue=""):
+            if cell:
+                print_fact(f"  {name}".ljust(indent), cell)
+
+
+def print_fact(head: str, text: str) -> None:
+    """Print words after a head, as ``indent_below`` has them."""
+    print(indent_below(head, text))
+
+
+def print_marked(mark: str, colour: str, head: str, text: str) -> None:
+    """A coloured word, then words after a head."""
+    from rich.text import Text
+
+    from runner.terminal.printer import out
+
+    line = Text(indent_below(mark + head, text))
+    line.stylize(colour, 0, len(mark))
+    out.print(line, soft_wrap=True)
+
+
+def columns_of_terminal() -> int | None:
+    """Width of the terminal; None: the output is read elsewhere, and its lines are not folded."""
+    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+
+
+def indent_below(head: str, text: str) -> str:
+    """Words after a head; on a terminal, the lines that follow the first are indented as far."""
+    width = columns_of_terminal()
+    if width is None:
+        return head + text
+    return textwrap.fill(
+        head + text,
+        width,
+        subsequent_indent=" " * min(len(head), width // 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def measure_words(table: Table) -> int:
     """Columns of a terminal below which a word of a table in a box would be cut."""
-    return 1 + sum(_width_range(column)[0] + 3 for column in table.columns)
+    return 1 + sum(least + 3 for least, _ in _column_ranges(table))
 
 
-def _width_range(column: Column) -> tuple[int, int]:
-    """Width of a column's longest word, and of its longest cell."""
-    cells = [str(cell) for cell in (column.header, *column.cells)]
-    words = [word for cell in cells for word in cell.split()]
-    return max(map(len, words), default=0), max(map(len, cells))
+def _column_ranges(table: Table) -> list[tuple[int, int]]:
+    return [_width_range(map(str, (c.header, *c.cells))) for c in table.columns]
 
 
 def print_uncut(table: Table) -> None:
@@ -59,11 +157,9 @@ def print_uncut(table: Table) -> None:
     from runner.terminal.printer import out
 
     needed = measure_words(table)
-    spare = max(0, out.width - needed)
-    for column in table.columns:
-        least, most = _width_range(column)
-        column.width = least + min(spare, most - least)
-        spare -= column.width - least
+    widths = _share(_column_ranges(table), max(0, out.width - needed))
+    for column, width in zip(table.columns, widths, strict=True):
+        column.width = width
     if needed > out.width:
         table.width = needed
     out.print(table, crop=False)

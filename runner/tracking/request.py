@@ -7,7 +7,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from runner.record.record import runs
+from runner.record.folders import runs
 
 
 def queue(output_dir: Path) -> Path:

@@ -12,7 +12,7 @@ from types import FrameType
 from rich.progress import track
 
 from runner.disk.secrets import mask_secrets
-from runner.record.record import find, runs
+from runner.record.folders import find, runs
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import complain, out
 from runner.tracking.mirror import Mirror

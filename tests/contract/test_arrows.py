@@ -60,9 +60,9 @@ ROOM = 16  # modules in a folder, its __init__ apart
 
 @cache
 def modules(package: str) -> dict[str, Path]:
-    """Dotted name -> file of every module."""
+    """Dotted name -> file of every module but ``__main__``, which is in no room."""
     out = {}
-    for path in (ROOT / package).rglob("*.py"):
+    for path in {*(ROOT / package).rglob("*.py")} - {ROOT / package / "__main__.py"}:
         parts = path.relative_to(ROOT).with_suffix("").parts
         out[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return out

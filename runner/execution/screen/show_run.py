@@ -18,7 +18,7 @@ from components.metrics.names import without_costs
 from runner.record.checks import tally
 from runner.statistics.standard_error import mean_se
 from runner.terminal.printer import WIDE, announce, format_estimate, note, out
-from runner.terminal.tables import measure_words, print_uncut
+from runner.terminal.tables import measure_words, print_fact, print_marked, print_uncut
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
@@ -139,21 +139,16 @@ def _to_table(cells: list[list[str]], section: int = 0) -> Table:
 
 
 def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Show checks and their subject: one line each, cut to the terminal's width."""
+    """Show checks and their subject: a verdict, the check and its detail."""
     verdict = "passed" if [row["passed"] for row in rows] == [True] else tally(rows)
     style = "red" if any(row["passed"] is False for row in rows) else ""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    words = [VERDICTS[row["passed"]] for row in rows]
-    first = max((len(word) for word, _ in words), default=6)
-    table.add_column(no_wrap=True, min_width=first)
-    rest = out.width - first - 4  # next to the verdict
-    check = min(max((len(row["check"]) for row in rows), default=0), rest * 3 // 5)
-    for width in (check, rest - check):
-        table.add_column(no_wrap=True, overflow="ellipsis", max_width=width)
-    for (word, colour), row in zip(words, rows, strict=True):
-        table.add_row(Text(word, colour), row["check"], row["detail"])
     out.print(Text.assemble("\n", (title, "bold"), ": ", (verdict, style)))
-    out.print(table)
+    words = [VERDICTS[row["passed"]] for row in rows]
+    longest = max((len(word) for word, _ in words), default=0)
+    widest = max((len(row["check"]) for row in rows), default=0)
+    for (word, colour), row in zip(words, rows, strict=True):
+        check = f"  {row['check']:<{widest}}  "
+        print_marked(f"{word:<{longest}}", colour, check, row["detail"])
 
 
 def show_whereabouts(
@@ -166,7 +161,7 @@ def show_whereabouts(
     figures = sorted((folder / "figures").glob("*.png"))
     out.print(f"record   {folder}")
     if figures:
-        out.print(f"figures  {', '.join(f.name for f in figures)} in {folder / 'figures'}")
+        print_fact("figures  ", f"{', '.join(f.name for f in figures)} in {folder / 'figures'}")
     for name in artefacts:
         out.print(f"file     {folder / name}")
     for line in left_out:

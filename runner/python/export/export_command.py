@@ -8,7 +8,7 @@ from runner.catalogue import plugins
 from runner.disk import conf_folders
 from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError
-from runner.record.record import find
+from runner.record.folders import find
 from runner.terminal.arguments import Parser, add_output_dir, existing_folder
 
 SUFFIX = ".zip"

@@ -24,7 +24,7 @@ from runner.disk.inside import inside
 from runner.disk.scratch import scratch_folder
 from runner.disk.zips import open_zip
 from runner.errors import ConfigError
-from runner.record import record
+from runner.record import folders as record_folders
 
 SUFFIX = ".zip"
 MANIFEST = "archive.json"
@@ -95,7 +95,7 @@ def find_records(
     archives = [_extract_for_process(word) for word in words if is_archive(word)]
     runs = [word for word in words if not is_archive(word)]
     if not runs:
-        runs = [str(folder) for archive in archives for folder in record.runs(archive)]
+        runs = [str(folder) for archive in archives for folder in record_folders.runs(archive)]
     place = str(output_dir)
     return runs, [*archives, _extract_for_process(place) if is_archive(place) else Path(place)]
 
@@ -122,9 +122,9 @@ def find_in(name: str, folders: list[Path]) -> Path:
         ConfigError: none has it, or one has several.
     """
     for folder in folders[:-1]:
-        if any(path.name.startswith(name) for path in record.runs(folder)):
-            return record.find(name, folder)
-    return record.find(name, folders[-1])
+        if any(record_folders.is_named(path, name) for path in record_folders.runs(folder)):
+            return record_folders.find(name, folder)
+    return record_folders.find(name, folders[-1])
 
 
 def _read_manifest(archive: zipfile.ZipFile, source: str) -> Manifest:

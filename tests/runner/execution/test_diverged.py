@@ -10,7 +10,7 @@ import torch
 
 from components.metrics import regression
 from runner.execution import checkpoint
-from runner.record import record
+from runner.record import folders
 from runner.record.facts import read
 from runner.report.scores.recorded import scores
 
@@ -34,7 +34,7 @@ def test_a_step_size_too_large(command, tmp_path):
     assert error.endswith("; lower inference.step_size; the last good checkpoint is kept")
     assert "became non-finite" in error
     assert len(error.splitlines()) == 1
-    (folder,) = record.runs(tmp_path)
+    (folder,) = folders.runs(tmp_path)
     facts = read(folder)
     assert facts["state"] == "diverged"
     assert facts["error"] in error
@@ -60,7 +60,7 @@ def test_a_step_that_cannot_be_inverted(command, tmp_path):
         "diverged: step 1, replicate 1: inference.eta=5 is too large for entropy=jacobian: "
     )
     assert "; lower inference.eta (below 0.4" in error
-    (folder,) = record.runs(tmp_path)
+    (folder,) = folders.runs(tmp_path)
     assert read(folder)["state"] == "diverged"
 
 
@@ -71,7 +71,7 @@ def test_an_implicit_posterior_whose_weights_are_no_numbers(command, tmp_path):
     assert code == 1
     assert error.startswith("diverged: step 2, replicate 1: objective is ")
     assert error.endswith("; lower inference.lr (now 1e+30); the last good checkpoint is kept")
-    (folder,) = record.runs(tmp_path)
+    (folder,) = folders.runs(tmp_path)
     facts = read(folder)
     assert facts["state"] == "diverged"
     kept, _, complaints = checkpoint.load_newest(folder / "checkpoints", facts["signature"])
@@ -90,7 +90,7 @@ def test_scores_that_are_not_finite_end_as_diverged_and_are_kept(command, tmp_pa
         "lower inference.step_size (now 0.002) or check the scales of the data and of the model's prior; the last good "
         "checkpoint is kept"
     )
-    (folder,) = record.runs(tmp_path)
+    (folder,) = folders.runs(tmp_path)
     facts = read(folder)
     assert facts["state"] == "diverged"
     assert facts["result"]["nlpp"] == [math.inf] * 2

@@ -18,7 +18,7 @@ from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
 from runner.execution.execute import run
 from runner.execution.signals import RunInterruptedError
-from runner.record import record
+from runner.record import folders, record
 from runner.record.facts import read
 
 RUNNER = str(Path(sys.executable).parent / "runner")
@@ -32,7 +32,7 @@ GAME = [
 
 
 def _folder(output_dir: Path) -> Path:
-    (folder,) = record.runs(output_dir)
+    (folder,) = folders.runs(output_dir)
     return folder
 
 

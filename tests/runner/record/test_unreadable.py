@@ -14,8 +14,8 @@ from runner.commands.resume import main as resume
 from runner.commands.unexpected import describe_unexpected
 from runner.errors import ConfigError
 from runner.record.facts import load_facts, read
+from runner.record.folders import find, runs
 from runner.record.lines import readable_lines
-from runner.record.record import find, runs
 from runner.report import compare
 from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
 from runner.system import clean

@@ -1,0 +1,5 @@
+"""``python -m runner``: the command line."""
+
+from runner.commands.cli import main
+
+main()

@@ -1,0 +1,48 @@
+"""Folders of recorded runs, and the names by which they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from runner.errors import ConfigError
+from runner.record import facts
+from runner.record.facts import is_there, list_folder
+
+
+def runs(output_dir: Path) -> list[Path]:
+    """Every run folder under an output folder; of one that this user may not read there is a
+    warning."""
+    return [folder for folder in _folders(output_dir) if is_there(folder / facts.NAME)]
+
+
+def _folders(output_dir: Path) -> Iterator[Path]:
+    """Contents of the folders in which runs are recorded."""
+    return (folder for experiment in list_folder(output_dir) for folder in list_folder(experiment))
+
+
+def is_named(folder: Path, run: str) -> bool:
+    """True if a run's name is the beginning of its signature, or experiment/signature."""
+    experiment, slash, signature = run.rstrip("/").rpartition("/")
+    return folder.name.startswith(signature) and (not slash or folder.parent.name == experiment)
+
+
+def find(run: str, output_dir: Path) -> Path:
+    """A run named by its folder, or by its signature's beginning with or without its experiment.
+
+    Raises:
+        ConfigError: none, or several, match.
+        PermissionError: this user may not read it.
+    """
+    if (Path(run) / facts.NAME).exists():
+        return Path(run)
+    named = [folder for folder in _folders(output_dir) if is_named(folder, run)]
+    matching = [folder for folder in named if (folder / facts.NAME).exists()]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        names = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in matching[:5])
+        raise ConfigError(f"{run}: {len(matching)} runs begin so: {names}")
+    raise ConfigError(
+        f"{run}: no such run under {output_dir} (give a folder, the beginning of a signature, or experiment/signature)"
+    )
