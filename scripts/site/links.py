@@ -19,7 +19,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = {
-    "README.md": "readme.md",
+    "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }

@@ -72,7 +72,7 @@ def _chapters() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
 
 def write_menu(api: Iterable[tuple[str, str]]) -> str:
     """Text of ``SUMMARY.md``; ``api``: title and path of the pages of the Python reference."""
-    known = [DOCS / f"{name}.md" for name in (*PROJECT, *REFERENCE, "index")]
+    known = [DOCS / f"{name}.md" for name in (*PROJECT, *REFERENCE)]
     return render(
         "SUMMARY",
         tutorials=_titles(_ordered(DOCS / "tutorials", TUTORIALS)),

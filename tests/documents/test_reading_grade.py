@@ -54,5 +54,8 @@ def test_page_is_plain(page):
     assert grade(page.read_text(encoding="utf-8")) <= LIMIT
 
 
-def test_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 180
+def test_readme_is_short_and_begins_with_picture_and_run():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    for start in ("![", "    pip install", "    runner +experiment="):
+        assert any(line.startswith(start) for line in lines[:40]), start

@@ -71,7 +71,7 @@ def test_dead_links_and_anchors_are_found_and_code_is_none(tmp_path, monkeypatch
 
 
 def test_files_outside_docs_have_a_place_on_the_site():
-    assert to_site_path(ROOT / "README.md") == "readme.md"
+    assert to_site_path(ROOT / "README.md") == "index.md"
     assert to_site_path(DOCS / "results") == "results/README.md"
     assert to_site_path(ROOT / "LICENSE") == "files/LICENSE.txt"
     assert to_site_path(DOCS / "faq.md") == "faq.md"
@@ -88,7 +88,7 @@ def test_links_are_rewritten_after_code_and_in_raw_html():
 
     found = SimpleNamespace(url_relative_to=lambda page: "pictures/report.png")
     extension = LinkExtension()
-    extension.page = SimpleNamespace(file=SimpleNamespace(src_uri="readme.md"))
+    extension.page = SimpleNamespace(file=SimpleNamespace(src_uri="index.md"))
     extension.files = SimpleNamespace(get_file_from_path={"pictures/report.png": found}.get)
     text = (
         "    [code](docs/faq.md)\n\n[a](docs/faq.md#x) [b](LICENSE) [c](https://e.org)\n\n"
