@@ -118,9 +118,9 @@ def read_kept(name: str, output_dir: Path | None) -> tuple[StudyDefinition, Kept
 
 
 def note_rerun(page: str, why: str) -> str:
-    """The page with a note, under its title, that its scores are to be made again."""
-    title, _, rest = page.partition("\n")
-    return f"{title}\n\n> These scores are to be made again: {why}.\n{rest}"
+    """The page with a note, below its first sentences, that its scores are to be made again."""
+    title, outcome, rest = page.split("\n\n", 2)
+    return "\n\n".join([title, outcome, f"> These scores are to be made again: {why}.", rest])
 
 
 def make_prose(check: bool) -> list[str]:

@@ -26,7 +26,7 @@ from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table, restrict_to_kept_rows
 from runner.report.run_views import run_views
 from runner.report.scores.cells import TableLayout
-from runner.report.wording import CORRECTION, describe_bold, describe_test
+from runner.report.wording import CORRECTION, describe_bold, describe_outcome, describe_test
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
@@ -101,6 +101,7 @@ def write(
     context = {
         "name": name,
         "smoke": smoke,
+        "outcome": describe_outcome(page_tables, study.reference),
         "description": study.description,
         "notes": messages,
         "tables": page_tables,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 
-from runner.report.scores.cells import TableLayout
+from runner.report.scores.cells import TableLayout, list_cells, mark_failures
 from runner.statistics.paired_tests import LEVEL, MIN_PAIRS
 from runner.study.table_specs import CENTRES
 
@@ -13,6 +15,7 @@ OVERLAP_TEST = (
     "two-sided t test, paired by replicate, with standard errors corrected for splits that share rows "
     "(Nadeau and Bengio, 2003)"
 )
+MOST_NAMES = 4  # of rows in the first sentence
 CORRECTION = "Holm's correction for all tests of the table"
 BOLD = (
     "the best row of a column and all that do not differ significantly from it "
@@ -55,6 +58,33 @@ def describe_ours(laid: TableLayout) -> str:
     """``mean(SE) of 6 replicates``."""
     counts = format_range(laid.replicates, "replicate")
     return f"{CENTRES[laid.spec.centre]} of {counts}" if counts else CENTRES[laid.spec.centre]
+
+
+def describe_outcome(tables: Sequence[TableLayout], reference: str | None) -> str:
+    """First sentences of a page: verdicts, rows that differ from the reference row or the best rows of
+    the columns, and the share of numbers with a mark of failed checks."""
+    cells = [cell for cell in list_cells(tables) if cell.values]
+    verdicts = Counter(cell.verdict.word for cell in cells if cell.number is not None)
+    p = [cell.against.p_holm for cell in cells if cell.against is not None]
+    tested = [value for value in p if not math.isnan(value)]
+    marks = Counter(mark for cell in cells if (mark := mark_failures(cell.failed)))
+    sentences = []
+    if verdicts:
+        counts = ", ".join(f"{n} {word}" for word, n in verdicts.most_common())
+        sentences.append(f"Verdicts on printed numbers: {counts}.")
+    if tested:
+        differing = sum(value <= LEVEL for value in tested)
+        sentences.append(
+            f"{differing} of {len(tested)} comparisons with {reference} are significant."
+        )
+    elif bold := dict.fromkeys(cell.row.name for cell in cells if cell.bold):
+        few = len(bold) <= MOST_NAMES
+        names = "; ".join(bold) if few else format_count(len(bold), "row")
+        sentences.append(f"Best in a column, or not distinguishable from the best: {names}.")
+    if not sentences:
+        sentences.append(f"{format_count(len(cells), 'score')}; no row is compared with another.")
+    shares = [f"{n / len(cells):.0%} of the numbers carry {mark}" for mark, n in marks.items()]
+    return " ".join([*sentences, *(f"{share}." for share in shares)])
 
 
 def describe_published(laid: TableLayout) -> str:
