@@ -35,7 +35,10 @@ def now() -> str:
 
 def describe_hardware(device: str) -> Facts:
     """Kind of machine, system, processors, and the name of an accelerator."""
+    import torch
+
     facts = {"machine": platform.machine(), "system": platform.system(), "cpus": os.cpu_count()}
+    facts["loops"] = torch.backends.cpu.get_cpu_capability()  # AVX2, AVX512
     facts["cpu"] = platform.processor()
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():

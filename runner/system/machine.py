@@ -83,7 +83,8 @@ def torch_and_gpu() -> Findings:
         return
     built = vars(torch.version).get("cuda")
     target = f"CUDA {built}" if built else "CPU"
-    yield Finding("ok", "torch", f"{torch.__version__}, built for {target}")
+    loops = torch.backends.cpu.get_cpu_capability()
+    yield Finding("ok", "torch", f"{torch.__version__}, built for {target}, loops for {loops}")
     if torch.cuda.is_available():
         for i in range(torch.cuda.device_count()):
             facts = torch.cuda.get_device_properties(i)

@@ -1,11 +1,12 @@
 """Affine maps of float32 numbers by oneDNN, which writes its loops for the processor it finds.
 
 torch multiplies float32 matrices by MKL, which uses AVX-512 on Intel's processors only: on an AMD
-EPYC it takes twice as long.
+EPYC with AVX-512 it takes twice as long as oneDNN.  Without AVX-512 oneDNN is the slower one.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -14,7 +15,20 @@ from torch.autograd import forward_ad
 from torch.nn import functional as F
 from torch.overrides import has_torch_function
 
-AVAILABLE = torch.backends.mkldnn.is_available()
+WIDE_LOOPS = "AVX512"
+
+
+def _is_faster() -> bool:
+    """True if oneDNN exists and may use AVX-512: the processor has it, and no variable forbids it."""
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or WIDE_LOOPS
+    return (
+        torch.backends.mkldnn.is_available()
+        and torch.backends.cpu.get_cpu_capability() == WIDE_LOOPS
+        and limit.upper().startswith((WIDE_LOOPS, "AVX10", "ALL", "DEFAULT"))
+    )
+
+
+IS_FASTER = _is_faster()  # decided once in a process, so that a run and its resumption agree
 # multiplications; for fewer the way to oneDNN takes longer than it spares
 LEAST = 2**21
 LEAST_WITH_GRADIENT = 2**22  # by way of autograd
@@ -27,7 +41,7 @@ def _takes(x: Tensor, weight: Tensor, least: int) -> bool:
         and x.dtype == weight.dtype == torch.float32
         and x.numel() * len(weight) >= least
         and x.device.type == "cpu"
-        and AVAILABLE
+        and IS_FASTER
         # of functions that are mapped or differentiated forwards torch knows its own operations
         and not torch._C._are_functorch_transforms_active()
         and forward_ad._current_level < 0

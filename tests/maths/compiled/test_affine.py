@@ -20,6 +20,7 @@ H = 30
 def _every_size(monkeypatch):
     for name in ("LEAST", "LEAST_WITH_GRADIENT"):
         monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(module, "IS_FASTER", torch.backends.mkldnn.is_available())
 
 
 def draw(*shape):
@@ -107,3 +108,21 @@ def test_tensors_with_rules_of_their_own_keep_them():
 
     x = draw(B, D).as_subclass(Named)
     assert isinstance(affine(x, draw(H, D)), Named)
+
+
+@pytest.mark.parametrize(
+    ("capability", "limit", "expected"),
+    [
+        ("AVX512", None, True),
+        ("AVX512", "AVX512_CORE", True),
+        ("AVX512", "avx2", False),
+        ("AVX2", None, False),
+        ("DEFAULT", None, False),
+    ],
+)
+def test_onednn_is_chosen_where_it_has_wide_loops(monkeypatch, capability, limit, expected):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    if limit is not None:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    assert module._is_faster() is (expected and torch.backends.mkldnn.is_available())

@@ -45,7 +45,9 @@ def fake_torch(cuda: str | None, available: bool) -> SimpleNamespace:
         device_count=lambda: 1,
         get_device_properties=lambda i: facts,
     )
-    return SimpleNamespace(__version__="2.13.0", version=SimpleNamespace(cuda=cuda), cuda=gpus)
+    backends = SimpleNamespace(cpu=SimpleNamespace(get_cpu_capability=lambda: "AVX2"))
+    version = SimpleNamespace(cuda=cuda)
+    return SimpleNamespace(__version__="2.13.0", version=version, cuda=gpus, backends=backends)
 
 
 @pytest.mark.parametrize(
