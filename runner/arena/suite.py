@@ -102,7 +102,7 @@ class Suite(StudyDefinition):
     def ranked(self) -> list[TableSpec]:
         """Tables by which rows are ranked: those of scores of which one side is better (a coverage
         is best in the middle, and only shown)."""
-        return [t for t in self.tables if (t.better or t.score_direction(t.metrics[0])) is not None]
+        return [t for t in self.tables if t.better or t.score_direction(t.metrics[0])]
 
     @property
     def metrics(self) -> list[str]:

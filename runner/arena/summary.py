@@ -16,6 +16,7 @@ from runner.arena.standing.boards import costs_by_tolerance, find_leader, rank_t
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite, load_suite
 from runner.disk import conf_folders
+from runner.report.scores.cells import FAILED_CHECK_MARK
 from runner.study.table_specs import Row
 from runner.terminal.printer import number, out
 from runner.terminal.tables import print_table
@@ -85,7 +86,7 @@ def tabulate_board(
     problems solved and costs, or mean ranks."""
     if solved and suite.solve:
         counts = [f"< {number(t)}" for t in suite.solve.tolerances]
-        header = ["place", "row", *counts, "cost ratio", "gradients"]
+        header = ["place", "row", *counts, "ratio", "gradients", FAILED_CHECK_MARK]
         rows = [
             [
                 str(each["place"]),
@@ -93,14 +94,22 @@ def tabulate_board(
                 *map(str, each["counts"]),
                 amount(each["ratio"]),
                 amount(each["median_cost"]),
+                str(each["states"]["doubted"] or "–"),
             ]
             for each in solved
         ]
     else:
-        header = ["place", "row", "mean rank", f"median {suite.metrics[0]}"]
+        header = ["place", "row", "mean rank", f"median {suite.metrics[0]}", FAILED_CHECK_MARK]
         rows = [
-            [s.place, s.row, f"{s.mean_rank:.1f}" if s.ranks else "–", amount(s.typical)]
+            [
+                s.place,
+                s.row,
+                f"{s.mean_rank:.1f}" if s.ranks else "–",
+                amount(s.typical),
+                str(s.states["doubted"] or "–"),
+            ]
             for s in standings
+            if s.ranks or s.row in own
         ]
     return header, [r for i, r in enumerate(rows) if i < SHOWN or r[1] in own], len(rows)
 
@@ -114,7 +123,8 @@ def print_board(suite: Suite, budget: str, lines: pd.DataFrame, own: Sequence[st
     if solved and suite.solve:
         out.print(
             f"columns  < t: problems of {len(suite.problems)} solved to {suite.solve.metric} < t; "
-            "cost ratio: to the leader, where both solve; gradients: median to solve"
+            "ratio: of costs to the leader's, where both solve; gradients: median to solve; "
+            f"{FAILED_CHECK_MARK}: problems on which checks failed"
         )
     if n_rows > len(shown):
         out.print(f"rows     {n_rows}, of which the page shows all")

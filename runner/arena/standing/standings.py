@@ -35,7 +35,7 @@ class Standing:
     """One row over all problems."""
 
     row: str
-    place: str  # =: others have the same mean rank; –: it has none
+    place: str  # =: others share it; –: it has none
     states: Counter[str]  # of its problems
     ranks: dict[str, float]  # by problem; none: it has no place
     costs: Mapping[Hashable, float]  # by kind, medians over problems; NaN: not counted
@@ -77,6 +77,7 @@ def rank_rows(
         return []
     tied = {rank: tuple(level.index) for rank, level in order.groupby("rank")}
     places = order.groupby(["rank", "typical"], dropna=False).ngroup().rank(method="min")
+    is_shared = places.duplicated(keep=False)
     costs = results.drop(columns=["score", "state"]).groupby("row").median().to_dict("index")
     ends = count_states(results)
     ranks_by_row = _by_row(ranks)
@@ -85,7 +86,7 @@ def rank_rows(
     return [
         Standing(
             row,
-            f"{places[row]:.0f}{'=' if len(tied[rank]) > 1 else ''}" if rank in tied else "–",
+            f"{places[row]:.0f}{'=' if is_shared[row] else ''}" if rank in tied else "–",
             ends[row],
             ranks_by_row[row],
             costs[row],
