@@ -27,9 +27,7 @@ from components.contracts.victim import (
     Measure,
     Victim,
 )
-from components.contracts.victim import (
-    Knowledge as Knowledge,
-)
+from components.contracts.victim import Knowledge as Knowledge
 
 Q = TypeVar("Q", contravariant=True, default=Any)  # a posterior that a problem can score
 

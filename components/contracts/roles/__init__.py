@@ -33,8 +33,4 @@ from components.contracts.roles.dataset import Dataset
 from components.contracts.roles.gradient import Gradient
 from components.contracts.roles.inference import FinishedRun, Inference, variant_info_names
 from components.contracts.roles.model import Model
-from components.contracts.roles.problem import (
-    Problem,
-    SeriesProblem,
-    TabulatingProblem,
-)
+from components.contracts.roles.problem import Problem, SeriesProblem, TabulatingProblem

@@ -14,12 +14,7 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Estimate, as_gradients, flat
 from components.gradients.pathwise.bound import whole_gradient
-from components.gradients.pathwise.snapshot import (
-    PassSnapshot,
-    gather,
-    gradient_at,
-    init_snapshot,
-)
+from components.gradients.pathwise.snapshot import PassSnapshot, gather, gradient_at, init_snapshot
 from components.maths.line_search.module_bound import flatten
 from components.registry import register
 

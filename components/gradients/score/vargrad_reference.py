@@ -14,12 +14,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import AtLeastTwo, Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Estimate
-from components.gradients.score.log_ratio import (
-    LatentSamples,
-    ascent,
-    elbo,
-    sample_guide,
-)
+from components.gradients.score.log_ratio import LatentSamples, ascent, elbo, sample_guide
 from components.registry import register
 
 

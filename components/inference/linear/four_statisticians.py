@@ -25,11 +25,7 @@ from components.inference.linear.maximum_likelihood import (
     MaximumLikelihoodEstimate,
 )
 from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath
-from components.inference.linear.statistical_risk import (
-    ESTIMATORS,
-    Risks,
-    StatisticalRisk,
-)
+from components.inference.linear.statistical_risk import ESTIMATORS, Risks, StatisticalRisk
 from components.posteriors.tables import write_tables
 from components.problems.supervised import Supervised
 from components.registry import register

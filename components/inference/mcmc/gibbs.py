@@ -14,13 +14,7 @@ from components.contracts.roles import Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    Chains,
-    ModelBatch,
-    SampleableProblem,
-    Sampler,
-    advance,
-)
+from components.inference.chains import Chains, ModelBatch, SampleableProblem, Sampler, advance
 from components.inference.log_joint import log_joint
 from components.inference.superchains import Superchains
 from components.registry import register

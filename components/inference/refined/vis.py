@@ -26,11 +26,7 @@ from components.contracts.roles import Inference, Info, NonEmptyList
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError, NumericalError
 from components.gradients.pathwise.bound import whole_gradient
-from components.inference.chains import (
-    INDEPENDENT_CHAINS,
-    SampleableProblem,
-    training_data,
-)
+from components.inference.chains import INDEPENDENT_CHAINS, SampleableProblem, training_data
 from components.inference.latent.views import prior_guide, replace_guide
 from components.inference.point.descent import DescentKeys
 from components.inference.refined.by_class import ClassPosterior

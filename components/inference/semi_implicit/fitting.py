@@ -20,10 +20,7 @@ from components.inference.chains import (
 )
 from components.inference.log_joint import log_joint
 from components.inference.semi_implicit.family import MixedGaussian, SemiImplicit
-from components.inference.semi_implicit.rows import (
-    SemiImplicitEncoder,
-    SemiImplicitRowPosterior,
-)
+from components.inference.semi_implicit.rows import SemiImplicitEncoder, SemiImplicitRowPosterior
 from components.inference.variational.ascent import rows_of
 from components.inference.variational.guide_fit import FIT_OUTPUTS, GuideState, SeededGuide
 from components.models.latent.perceptron import Perceptron

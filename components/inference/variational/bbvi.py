@@ -10,22 +10,13 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import (
-    CAPABILITIES,
-    FactoredGuide,
-    LogJoint,
-    Pathwise,
-)
+from components.contracts.capabilities import CAPABILITIES, FactoredGuide, LogJoint, Pathwise
 from components.contracts.plugins.protocols import protocols_of
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.inference.chains import (
-    INDEPENDENT_CHAINS,
-    SampleableProblem,
-    init_chains,
-)
+from components.inference.chains import INDEPENDENT_CHAINS, SampleableProblem, init_chains
 from components.inference.point.descent import frozen
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import (

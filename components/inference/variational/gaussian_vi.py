@@ -9,18 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import (
-    FactoredGuide,
-    LogJoint,
-    Pathwise,
-)
+from components.contracts.capabilities import FactoredGuide, LogJoint, Pathwise
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    INDEPENDENT_CHAINS,
-    SampleableProblem,
-    init_for_training,
-)
+from components.inference.chains import INDEPENDENT_CHAINS, SampleableProblem, init_for_training
 from components.inference.variational.global_gaussian import (
     GAUSSIAN_CAPABILITIES,
     GlobalGaussian,

@@ -11,12 +11,7 @@ import torch
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import Elbo, LogRatio
-from components.contracts.posteriors import (
-    Analyses,
-    BoundsLikelihood,
-    Predicts,
-    Redraws,
-)
+from components.contracts.posteriors import Analyses, BoundsLikelihood, Predicts, Redraws
 from components.contracts.problems import Batch, Kind, RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Inference, Info

@@ -11,9 +11,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from components.contracts.capabilities import (
-    LatentVariable,
-)
+from components.contracts.capabilities import LatentVariable
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements

@@ -6,11 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, PositiveFloat, PositiveInt
 
-from components.contracts.capabilities import (
-    CAPABILITIES,
-    AffineLayers,
-    Dropout,
-)
+from components.contracts.capabilities import CAPABILITIES, AffineLayers, Dropout
 from components.contracts.plugins.protocols import protocols_of
 from components.contracts.requirements import Requirements
 from components.contracts.roles import NonEmptyList

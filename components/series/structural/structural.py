@@ -15,13 +15,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Block, Model, NonEmptyList, ZeroToBelowOne
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
-from components.contracts.structural import (
-    Covariates,
-    Design,
-    Errors,
-    Facts,
-    Structure,
-)
+from components.contracts.structural import Covariates, Design, Errors, Facts, Structure
 from components.errors import ConfigMismatchError
 from components.maths.time_varying import TimeVaryingSystem
 from components.registry import register

@@ -5,14 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from support.small.small_problems import (
-    check_resumed,
-    classes,
-    component,
-    real,
-    tensors,
-    train,
-)
+from support.small.small_problems import check_resumed, classes, component, real, tensors, train
 
 from runner.execution.rng import Streams
 

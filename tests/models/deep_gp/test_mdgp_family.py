@@ -16,10 +16,7 @@ from torch.testing import assert_close
 
 from components.inference.variational.dsvi import natural_step
 from components.maths.kernels import kernel
-from components.models.deep_gp.build import (
-    TaskSpecificProcesses,
-    build_shared_and_specific,
-)
+from components.models.deep_gp.build import TaskSpecificProcesses, build_shared_and_specific
 from components.models.deep_gp.layout import Layout
 from runner.execution.rng import Streams
 

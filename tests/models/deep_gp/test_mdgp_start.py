@@ -6,9 +6,7 @@ from support.runs.configured import F64, build_model, generator, normal
 from support.small.small_problems import real
 from torch.testing import assert_close
 
-from components.models.deep_gp.build import (
-    make_linear_map,
-)
+from components.models.deep_gp.build import make_linear_map
 
 
 def test_process_names_say_what_is_shared():

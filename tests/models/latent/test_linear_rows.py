@@ -13,12 +13,7 @@ from torch.testing import assert_close
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
-from components.models.latent.linear_rows import (
-    LinearFactors,
-    em_step,
-    fit_factors,
-    infer_codes,
-)
+from components.models.latent.linear_rows import LinearFactors, em_step, fit_factors, infer_codes
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from runner.execution.rng import Streams
