@@ -1,1 +1,1 @@
-"""Figures: each draws one thing from a problem and a posterior."""
+"""Figures of problems and posteriors."""

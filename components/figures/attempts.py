@@ -1,4 +1,4 @@
-"""Figures and tables, each made by itself: one that fails costs neither the others nor any
+"""Figures and tables, made separately, so that a failure affects neither the others nor any
 score."""
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from components.contracts.progress import report_each
 from components.errors import MissingOutputWarning
 
 V = TypeVar("V")  # a figure or a table
-ANALYSIS = "what its method draws of its posterior"  # ``Analyses.figures``
-LONGEST = 160  # letters of an error that a line shows
+ANALYSIS = "the method's figures of its posterior"  # ``Analyses.figures``
+LONGEST = 160  # maximum length of an error in a message
 
 
 def name_of(make: Callable[..., object]) -> str:
@@ -28,7 +28,7 @@ def name_of(make: Callable[..., object]) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """The first line of an error's message and its class, cut to one line of a terminal."""
+    """Class of an error and the first line of its message, truncated to one line of a terminal."""
     lines = str(error).strip().splitlines()
     kind = type(error).__name__
     if not lines:
@@ -38,16 +38,15 @@ def describe_error(error: BaseException) -> str:
 
 
 def warn_not_shown(what: str, error: BaseException) -> None:
-    """Warns ``MissingOutputWarning`` of one figure or table, ``what``, and of the error that it
-    met."""
+    """Warn with ``MissingOutputWarning`` that the figure or table ``what`` failed with an error."""
     warnings.warn(
         MissingOutputWarning(f"{what} is left out: {describe_error(error)}"), stacklevel=2
     )
 
 
 def attempt(what: str, make: Callable[..., Mapping[str, V]], *arguments: Any) -> dict[str, V]:
-    """Figures or tables by name, made by ``make(*arguments)``; where it raises none, and a
-    ``MissingOutputWarning`` warning."""
+    """Figures or tables by name from ``make(*arguments)``; if it fails, none, with a
+    ``MissingOutputWarning``."""
     try:
         return dict(make(*arguments))
     except Exception as error:
@@ -56,8 +55,8 @@ def attempt(what: str, make: Callable[..., Mapping[str, V]], *arguments: Any) ->
 
 
 def draw_each(figures: Iterable[Callable[..., Mapping[str, V]]], *arguments: Any) -> dict[str, V]:
-    """``attempt`` of each figure function on the same arguments: all figures that can be drawn, by
-    name."""
+    """Apply ``attempt`` to each figure function with the same arguments: all figures that can be
+    drawn, by name."""
     drawings: dict[str, V] = {}
     for figure in report_each(list(figures), lambda figure: f"figure {name_of(figure)}"):
         drawings |= attempt(f"figure {name_of(figure)}", figure, *arguments)

@@ -1,4 +1,4 @@
-"""Text from outside in a figure: unreadable mathematics is shown as written."""
+"""User text in a figure: invalid mathematics is shown as plain text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.text import Text
 
 
 def readable(figure: Figure) -> Figure:
-    """The figure, in which no text between dollar signs can keep it from being drawn."""
+    """Make all text of a figure drawable, including invalid text between dollar signs."""
     parser = MathTextParser("agg")
     for text in figure.findobj(Text):
         assert isinstance(text, Text)

@@ -1,5 +1,5 @@
-"""Lines of a table: in one panel for each metric, or, where there are more of them than colours, as
-small multiples, a panel for each, the others pale behind it."""
+"""Lines of a table: one panel per metric or, if there are more lines than colours, small multiples
+with one panel per line and the others pale in the background."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from components.figures.style import (
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = len(PALETTE)  # lines that share axes: as many as distinguishable colours
+MOST = len(PALETTE)  # maximum lines on shared axes: the number of distinguishable colours
 COLUMNS = 5
 BACKGROUND_LINE_STYLE: dict[str, Any] = {"color": "#c9c9c9", "ls": "-"}
 
-# draws the line of some rows of the table; its marker is None where it is behind another one
+# draws the line of some rows of the table; the marker is None for background lines
 DrawLine = Callable[[Axes, "pd.DataFrame", dict[str, Any], str | None], None]
 
 
@@ -35,10 +35,10 @@ def line_panels(
     label: str,
     name_metric: Callable[[str], str],
 ) -> tuple[Figure, dict[str, list[Axes]]]:
-    """Lines for the names in the column ``by`` against ``label``.
+    """Draw lines for the names in the column ``by`` against ``label``.
 
     Returns:
-        The figure and the panels of each metric: one, or one for each name.
+        The figure, and the panels of each metric: one, or one for each name.
     """
     metrics = list(dict.fromkeys(table["metric"]))
     names = list(dict.fromkeys(table[by]))
@@ -74,7 +74,7 @@ def line_panels(
                 ax.sharey(block[0])
             else:
                 ax.set_ylabel(name_metric(metric), fontsize=8)
-            if k + COLUMNS >= len(names):  # nothing of its block below it
+            if k + COLUMNS >= len(names):  # the lowest panel of its block
                 ax.tick_params(labelbottom=True)
     figure.supxlabel(label, fontsize=9)
     return figure, panels

@@ -1,6 +1,6 @@
-"""Common style of all figures, built only on ``matplotlib.figure.Figure``.
+"""Common style of all figures, built only on ``matplotlib.figure.Figure``, so that drawing requires
+neither a display nor global state.
 
-Drawing therefore needs no display and no state.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
 
-    Figures = dict[str, Figure]  # by the name of their files
-else:  # a quarter of a second to import, and datasets name their figures
+    Figures = dict[str, Figure]  # figures by file name
+else:  # the import takes a quarter of a second, and datasets import their figures
     Axes = Figure = Figures = Any
 
 # Okabe & Ito (2008): eight colours that colour-blind readers can tell apart.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
 BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK, GREY = PALETTE
 MARKERS = "osD^vP*X"
-LINES = ["-", "--", ":", "-."]  # for series that share a colour, if there are more than colours
+LINES = ["-", "--", ":", "-."]  # line styles for series that share a colour
 _STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -36,17 +36,17 @@ _STYLE: Any = {
 
 
 def colour_of(k: int) -> str:
-    """Colour of the k-th of many."""
+    """Colour of the k-th series."""
     return PALETTE[k % len(PALETTE)]
 
 
 def series_style(k: int) -> dict[str, Any]:
-    """Colour and line style of the k-th of many."""
+    """Colour and line style of the k-th series."""
     return {"color": colour_of(k), "ls": LINES[k // len(PALETTE) % len(LINES)]}
 
 
 def series_marker(k: int) -> str:
-    """Marker of the k-th of many: no other of the first 64 has it in the same colour."""
+    """Marker of the k-th series: unique in its colour among the first 64."""
     return MARKERS[(k + k // len(PALETTE)) % len(MARKERS)]
 
 
@@ -65,8 +65,8 @@ def new_figure(
 
 
 def panel_grid(n: int, most_columns: int = 4, **size: Any) -> tuple[Figure, list[Axes], int]:
-    """A figure of n panels in rows, the panels, and the number of columns; what is left of the last
-    row stays empty."""
+    """A figure of n panels in rows, the panels, and the number of columns; the rest of the last row
+    is empty."""
     columns = min(n, most_columns)
     figure, axes = new_figure(math.ceil(n / columns), columns, **size)
     for axis in axes[n:]:
@@ -75,7 +75,7 @@ def panel_grid(n: int, most_columns: int = 4, **size: Any) -> tuple[Figure, list
 
 
 def bare(axis: Axes) -> None:
-    """Takes ticks, grid and frame away: for images."""
+    """Remove ticks, grid and frame, for images."""
     axis.set(xticks=[], yticks=[])
     axis.grid(False)
     for spine in axis.spines.values():
@@ -83,23 +83,23 @@ def bare(axis: Axes) -> None:
 
 
 def scatter(axis: Axes, points: Any, **look: Any) -> None:
-    """Dots at points [n, 2]."""
+    """Draw dots at points [n, 2]."""
     axis.scatter(points[:, 0], points[:, 1], **look)
 
 
 def label_below(axes: Sequence[Axes], columns: int, label: str, fontsize: float = 9) -> None:
-    """Name of the horizontal axis below the lowest panel of each column.
+    """Set the name of the horizontal axis below the lowest panel of each column.
 
-    A legend below the figure would cover a common name.
+    A legend below the figure would cover a common axis name.
     """
     for axis in axes[-columns:]:
         axis.set_xlabel(label, fontsize=fontsize)
 
 
 def drawn_entries(axes: Iterable[Axes]) -> dict[str, Any]:
-    """Handles by label of what the axes show, each label once.
+    """Legend handles of the axes by label, each label once.
 
-    An artist without data has no entry, and points with error bars have that of their line.
+    An artist without data has no entry, and points with error bars have the entry of their line.
     """
     from matplotlib.container import ErrorbarContainer
 
@@ -114,7 +114,7 @@ def drawn_entries(axes: Iterable[Axes]) -> dict[str, Any]:
 
 
 def _has_data(handle: Any) -> bool:
-    """False for a line or a scatter of no points."""
+    """False for a line or a scatter without points."""
     from matplotlib.collections import PathCollection
     from matplotlib.lines import Line2D
 
@@ -124,8 +124,8 @@ def _has_data(handle: Any) -> bool:
 
 
 def legend_below(figure: Figure, axes: Iterable[Axes], fontsize: float = 8) -> None:
-    """One legend below all panels, or above them where a common name is below; none where nothing
-    has a label."""
+    """One legend below all panels, or above them if there is a common axis name; none without
+    labels."""
     entries = drawn_entries(axes)
     if entries:
         figure.legend(
@@ -139,7 +139,7 @@ def legend_below(figure: Figure, axes: Iterable[Axes], fontsize: float = 8) -> N
 
 
 def legend_above(axis: Axes, fontsize: float = 8) -> None:
-    """The legend of one panel between the panel and its title, which moves up."""
+    """Put the legend of one panel between the panel and its title, which moves up."""
     entries = drawn_entries([axis])
     if not entries:
         return
@@ -163,8 +163,8 @@ def legend_above(axis: Axes, fontsize: float = 8) -> None:
 
 
 def _legend_columns(inches: float, labels: Iterable[str], fontsize: float) -> int:
-    """Columns of entries that fit side by side."""
+    """Number of columns of legend entries that fit."""
     names = list(labels)
-    # a letter is about half as wide as high, handle and gaps take nine of them
+    # a letter is about half as wide as high, and handle and gaps take nine letters
     entry = 0.5 * (max(map(len, names)) + 9) * fontsize / 72
     return max(1, min(len(names), int(inches / entry)))

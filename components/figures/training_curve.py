@@ -1,4 +1,4 @@
-"""Learning curve of one run: the bound at its recorded steps, scores at its evaluations."""
+"""Learning curve of a run: the bound at its recorded steps, scores at its evaluations."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ import numpy as np
 
 from components.figures.style import BLUE, Axes, Figures, new_figure
 
-TRAINED = {"elbo": "ELBO", "objective": "objective"}  # what methods ascend: the first one is drawn
-FEWEST_VALUES = 10  # recorded values of a curve
+# quantities that methods maximise; the first available one is drawn
+TRAINED = {"elbo": "ELBO", "objective": "objective"}
+FEWEST_VALUES = 10  # minimum recorded values of a curve
 MOST_SCORES = 3
-START_SHARE = 0.05  # share of the values, the first ones, that may lie outside the panel
+START_SHARE = 0.05  # share of first values that may lie outside the panel
 
-# (step, phase, values: numbers, or one for each replicate), as recorded
+# recorded (step, phase, values); values are numbers, or one per replicate
 Line = tuple[int, str, Mapping[str, Any]]
 
 
 def training_curve(lines: Iterable[Line]) -> Figures:
-    """The bound against steps, and next to it up to three scores, a panel each.
+    """The bound against steps, and up to three scores, in one panel each.
 
     Empty if a run has recorded fewer than ten values of a bound or an objective. The range of the
     first panel ignores the first twentieth of the values, where a bound often starts far below.
     """
     lines = list(lines)
     train = [(step, values) for step, phase, values in lines if phase == "train"]
-    scored = {step: values for step, phase, values in lines if phase != "train"}  # the last wins
+    # the last value is used
+    scored = {step: values for step, phase, values in lines if phase != "train"}
     name = next((name for name in TRAINED if any(name in values for _, values in train)), "")
     steps, bound = _series(train, name)
     if len(steps) < FEWEST_VALUES:
@@ -43,20 +45,20 @@ def training_curve(lines: Iterable[Line]) -> Figures:
 def _series(
     records: Iterable[tuple[int, Mapping[str, Any]]], name: str
 ) -> tuple[list[int], np.ndarray]:
-    """Steps that have recorded a value, and its values [steps, R]."""
+    """Steps with a recorded value, and the values [steps, R]."""
     having = [(step, values[name]) for step, values in records if name in values]
     return [step for step, _ in having], np.array([np.atleast_1d(v) for _, v in having], float)
 
 
 def _headline(scored: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """The first scores of all parts; none where they were computed only once."""
+    """The first scores of all parts; empty if they were computed only once."""
     if len(scored) < 2:
         return []
     return [name for name in next(iter(scored.values())) if "/" not in name][:MOST_SCORES]
 
 
 def _draw(axis: Axes, steps: list[int], values: np.ndarray, label: str, marker: str) -> None:
-    """One line for each replicate, values [steps, R]."""
+    """Draw one line for each replicate, values [steps, R]."""
     axis.plot(steps, values, color=BLUE, lw=1.2, marker=marker, ms=4)
     axis.set(xlabel="step", ylabel=label)
 

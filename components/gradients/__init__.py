@@ -1,1 +1,1 @@
-"""Estimators of the gradient of an expectation, which live inside inference methods."""
+"""Estimators of the gradient of an expectation, used inside inference methods."""

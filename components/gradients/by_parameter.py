@@ -1,5 +1,5 @@
-"""Gradients of every parameter of a module: as one vector, taken apart again, and of a function
-that is given others."""
+"""Gradients by parameter of a module: conversion to and from one vector, and functions called with
+other parameters."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 
-# of each of the module's parameters in order; None: the bound does not depend on it
+# for each of the module's parameters in order; None: the bound does not depend on it
 Gradients = list[Tensor | None]
-Terms = dict[str, Tensor]  # of the bound, and what else an estimator reports
+Terms = dict[str, Tensor]  # terms of the bound, and further quantities of an estimator
 M = TypeVar("M")
 S = TypeVar("S")
 Estimate = tuple[Gradients, Terms, S]  # with the next state of the estimator
 
 
 class StatelessGradient(Gradient[M, RowBatch, None], Generic[M]):
-    """Base of estimators that learn nothing on the way."""
+    """Base of estimators without a learned state."""
 
     def init(self, module: M, rng: Rng) -> None:
         return None
 
 
 def flat(gradients: Sequence[Tensor | None], parameters: Iterable[Tensor]) -> Tensor:
-    """One vector [P]; 0 where a parameter does not matter."""
+    """Concatenate to one vector [P]; 0 for parameters without gradient."""
     pairs = zip(gradients, parameters, strict=True)
     return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs])
 
 
 def split(vector: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
-    """[P] -> the shapes of the parameters."""
+    """Split [P] to the shapes of the parameters."""
     return [
         part.view_as(p)
         for part, p in zip(vector.split([p.numel() for p in parameters]), parameters, strict=True)
@@ -46,14 +46,14 @@ def split(vector: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
 
 
 def as_gradients(vector: Tensor, raw: Gradients, module: Trainable) -> Gradients:
-    """A gradient [P] by parameter, None where ``raw`` has none."""
+    """Split a gradient [P] by parameter; None where ``raw`` is None."""
     pieces = split(vector, list(module.parameters()))
     return [None if g is None else piece for g, piece in zip(raw, pieces, strict=True)]
 
 
 @contextmanager
 def at_parameters(parameters: Sequence[Tensor], values: Sequence[Tensor]) -> Iterator[None]:
-    """Puts values in the place of a module's parameters, which return afterwards."""
+    """Replace a module's parameters by values inside the context."""
     own = [p.data for p in parameters]
     try:
         for p, value in zip(parameters, values, strict=True):
@@ -65,8 +65,8 @@ def at_parameters(parameters: Sequence[Tensor], values: Sequence[Tensor]) -> Ite
 
 
 class Called(nn.Module):
-    """A function of a module's parameters as a module of its own: ``functional_call`` can be given
-    others in their place."""
+    """A function of a module's parameters wrapped as a module, for ``functional_call`` with other
+    parameters."""
 
     def __init__(self, module: nn.Module, function: Callable[..., Any]):
         super().__init__()

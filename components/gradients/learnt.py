@@ -1,4 +1,4 @@
-"""Modules that learn from the gradients that they have helped to estimate."""
+"""Modules that learn from the gradients estimated with them."""
 
 from __future__ import annotations
 

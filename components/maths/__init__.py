@@ -1,1 +1,1 @@
-"""Mathematics that imports no other part."""
+"""Mathematics without imports from other parts."""

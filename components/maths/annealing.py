@@ -1,4 +1,4 @@
-"""Step sizes that fall as half a cosine does."""
+"""Step sizes with cosine decay."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from torch.nn.functional import logsigmoid
 
 @dataclass(frozen=True)
 class LowerBounded:
-    """x = l + e^θ > l;  log |∂x/∂θ| = Σ θ.  The bound may depend on what it is asked for: a number or [..., n]."""
+    """x = l + e^θ > l;  log |∂x/∂θ| = Σ θ.  The bound is a number or [..., n]."""
 
     lower: float | Tensor
 
@@ -59,7 +59,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class Ordered:
-    """x_1 = θ_1 (or e^θ_1 > 0 where ``positive``), x_k = x_{k−1} + e^θ_k;  log |det| = Σ of the θ that are exponents."""
+    """x_1 = θ_1 (or e^θ_1 > 0 if ``positive``), x_k = x_{k−1} + e^θ_k;  log |det| = Σ of the
+    exponents θ."""
 
     positive: bool = False
 
@@ -83,7 +84,7 @@ class Simplex:
     Jacobian of the first n coordinates."""
 
     def _remaining_stick(self, n: int, like: Tensor) -> Tensor:
-        # pieces after the k-th, n + 1 − k
+        # number of pieces after the k-th, n + 1 − k
         return torch.arange(n, 0, -1, dtype=like.dtype, device=like.device)
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,7 +92,7 @@ class Simplex:
         return log_x.exp(), log_jacobian
 
     def log_forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """log x, which is a number where x is too small for one, and the log-Jacobian of x."""
+        """log x, which is finite even if x underflows, and the log-Jacobian of x."""
         remaining = self._remaining_stick(theta.shape[-1], theta)
         logit = theta - remaining.log()
         log_z = logsigmoid(logit)

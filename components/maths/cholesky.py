@@ -1,9 +1,9 @@
-"""Cholesky factors that raise the jitter when they must, and say so; products and inverses of
-triangular matrices.
+"""Cholesky factors with adaptive jitter, which is returned; products and inverses of triangular
+matrices.
 
-Products of batches of matrices of which half is zero, or of which half is enough, are taken in two
-or three products of blocks, rows and columns being cut in two, which leaves out a quarter to a half
-of the multiplications; on a device, and for small matrices, each is one product.
+Products of batches of matrices with one triangle zero, or with only one triangle needed, are split
+into two or three products of blocks by halving rows and columns, which saves a quarter to a half of
+the multiplications.  On a device, and for small matrices, each is one product.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from torch import Tensor
 
 from components.errors import NumericalError
 
-LOG_2PI = math.log(2 * math.pi)  # of every log density of a Gaussian
-ESCALATIONS = 4  # the jitter may grow by 10⁴ before an error
-MIN_ROWS = 64  # products of smaller blocks take as long as the whole one
-ALIGNED = 8  # rows of the first half are a multiple of it
+LOG_2PI = math.log(2 * math.pi)  # constant of every Gaussian log density
+ESCALATIONS = 4  # the jitter may be increased by 10⁴ before an error
+MIN_ROWS = 64  # products of smaller blocks take as long as one product
+ALIGNED = 8  # the number of rows in the first half is a multiple of it
 
-# Blocks of a product A B: rows of A, columns of A (rows of B), columns of B; first half, second half
-# or whole.  L and L' are lower triangular, U is upper triangular, X and Y are full.
+# Blocks of a product A B: rows of A, columns of A (rows of B), columns of B; first half, second
+# half or all.  L and L' are lower triangular, U is upper triangular, X and Y are full.
 _F, _S, _W = range(3)
 Blocks = tuple[tuple[int, int, int], ...]
 L_X: Blocks = ((_F, _F, _W), (_S, _W, _W))
 U_X: Blocks = ((_F, _W, _W), (_S, _S, _W))
-L_L: Blocks = ((_F, _F, _F), (_S, _W, _F), (_S, _S, _S))  # L L'; the block above is not written
+# L L'; the block above the diagonal is not written
+L_L: Blocks = ((_F, _F, _F), (_S, _W, _F), (_S, _S, _S))
 U_L: Blocks = ((_F, _W, _F), (_F, _S, _S), (_S, _S, _W))
-# The lower half of a product; the block above it is not written.
+# the lower half of a product; the block above the diagonal is not written
 HALF_OF_X_Y: Blocks = ((_F, _W, _F), (_S, _W, _W))
 HALF_OF_X_L: Blocks = ((_W, _W, _F), (_S, _S, _S))
 HALF_OF_L_U: Blocks = ((_W, _F, _F), (_S, _W, _S))
@@ -42,16 +43,16 @@ def half_log_det(L: Tensor) -> Tensor:
 def jittered_cholesky(
     K: Tensor, jitter: float, quantity: str = "K_zz", key: str = "model.jitter"
 ) -> tuple[Tensor, float]:
-    """Lower Cholesky factor of K [..., M, M] with the least sufficient jitter.
+    """Lower Cholesky factor of K [..., M, M] with the smallest sufficient jitter.
 
     L Lᵀ = K + j I for the smallest j = jitter · 10ᵏ, k ≤ 4, at which L exists.
 
     Returns:
-        L and the j that was used, so that a raised jitter can be logged.
+        L and the jitter j used, so that an increased jitter can be logged.
 
     Raises:
-        NumericalError: K is not finite, or has no factor even with jitter · 10⁴; raise
-            the setting ``key``.
+        NumericalError: K is not finite, or has no factor even with jitter · 10⁴; the message
+        suggests raising ``key``.
     """
     eye = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
     used = jitter
@@ -70,8 +71,8 @@ def jittered_cholesky(
 
 
 def triangular_inverse(L: Tensor) -> Tensor:
-    """L⁻¹ of lower triangular L [..., M, M]: once per step, so that everything after it is matrix
-    products."""
+    """L⁻¹ of lower triangular L [..., M, M], computed once per step, so that all further operations
+    are matrix products."""
     eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand_as(L)
     return torch.linalg.solve_triangular(L, eye, upper=False)
 
@@ -83,25 +84,25 @@ def _cut(n: int) -> tuple[slice, slice, slice]:
 
 
 def is_cut(A: Tensor) -> bool:
-    """True if products of A [G, M, M] are taken by blocks."""
+    """True if products of A [G, M, M] are computed by blocks."""
     return A.device.type == "cpu" and A.shape[-2] >= MIN_ROWS
 
 
 def block_product(A: Tensor, B: Tensor, blocks: Blocks) -> Tensor:
-    """A B [G, M, N] of A [G, M, K] and B [G, K, N], as far as ``blocks`` go."""
+    """A B [G, M, N] for A [G, M, K] and B [G, K, N], restricted to ``blocks``."""
     if not is_cut(A):
         return A.bmm(B)
     places = _cut(A.shape[-2])
     product = A.new_empty(len(A), A.shape[-2], B.shape[-1])
     for block in blocks:
         rows, inner, columns = (places[part] for part in block)
-        # beta = 0: what the memory held is not read
+        # beta = 0: the uninitialised memory is not read
         product[:, rows, columns].baddbmm_(A[:, rows, inner], B[:, inner, columns], beta=0)
     return product
 
 
 def symmetric_product(A: Tensor, B: Tensor, blocks: Blocks = HALF_OF_X_Y) -> Tensor:
-    """A B [G, M, M] where it is symmetric: its lower half, and a copy of it."""
+    """Symmetric A B [G, M, M]: compute its lower half, and copy it."""
     product = block_product(A, B, blocks)
     if is_cut(A):
         first, second, _ = _cut(A.shape[-2])

@@ -1,4 +1,4 @@
-"""Titsias' bound: a sparse Gaussian process behind Gaussian noise with its q(u) optimised out."""
+"""Titsias' bound: a sparse Gaussian process with Gaussian noise and optimal q(u)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from components.maths.cholesky import LOG_2PI, half_log_det, jittered_cholesky, 
 
 
 class LabelMoments(NamedTuple):
-    """Sums over the N labels of each of G groups that the bound depends on; D = diag(σ_n²), A =
-    L⁻¹ K_zx, L Lᵀ = K_zz.
+    """Statistics of the N labels of each of G groups for the bound; D = diag(σ_n²), A = L⁻¹ K_zx, L
+    Lᵀ = K_zz.
 
-    Inputs that are uncertain have expectations over q(x) in place of the kernels.
+    For uncertain inputs, kernels are replaced by their expectations over q(x).
     """
 
     psi0: Tensor  # Σ_n k(x_n, x_n)/σ_n² [G]
@@ -26,7 +26,7 @@ class LabelMoments(NamedTuple):
 
 
 class OptimalInducing(NamedTuple):
-    """q(v) = N(m, S), v = L⁻¹ u, at its optimum, and the bound there."""
+    """q(v) = N(m, S), v = L⁻¹ u, at its optimum, and the bound at the optimum."""
 
     bound: Tensor  # Σ over groups and outputs, in nats []
     mean: Tensor  # m [G, Q, M]
@@ -54,7 +54,7 @@ def collapse(moments: LabelMoments) -> OptimalInducing:
     eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     B = eye + 0.5 * (gram + gram.mT)
     factor, info = torch.linalg.cholesky_ex(B)
-    if info.any():  # rounding of expected kernels
+    if info.any():  # symmetrise after rounding of expected kernels
         rounding = 1e-9 * float(torch.linalg.diagonal(B.detach()).mean())
         factor, _ = jittered_cholesky(B, rounding, "I + Ψ₂ of the collapsed bound")
     outputs = moments.psi1.shape[1]

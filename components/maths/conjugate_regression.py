@@ -1,4 +1,4 @@
-"""Least squares and its Bayesian readings in closed form.
+"""Least squares and Bayesian linear regression in closed form.
 
 y ~ N(Xβ, σ² I),   β | σ² ~ N(0, σ² diag(λ)⁻¹),   σ² known or ~ InvGamma(a, b)
 """
@@ -17,10 +17,9 @@ from components.maths.cholesky import LOG_2PI
 
 @dataclass(frozen=True)
 class Coefficients:
-    """β | σ², y ~ N(m, σ² Λ⁻¹): the part of the posterior that is the same whether or not σ² is
-    known."""
+    """β | σ², y ~ N(m, σ² Λ⁻¹): the part of the posterior common to known and unknown σ²."""
 
-    m: Tensor  # posterior mean, which is the ridge estimate [D]
+    m: Tensor  # posterior mean, equal to the ridge estimate [D]
     L: Tensor  # lower Cholesky factor of Λ = XᵀX + diag(λ) [D, D]
     loss: Tensor  # ‖y − Xm‖² + Σ λ m², the penalised sum of squares at its minimum []
     rows: int  # N
@@ -48,7 +47,7 @@ class Coefficients:
         return gammas + self.half_log_determinants - a_n * b_n.log()
 
     def log_evidence_under(self, noise: float | tuple[float, float]) -> Tensor:
-        """Whichever of the two: σ² known, or (a, b) of its prior."""
+        """The log evidence for a known σ², or for the (a, b) of its prior."""
         return (
             self.log_evidence_learned(*noise)
             if isinstance(noise, tuple)
@@ -61,7 +60,7 @@ class Coefficients:
 
 
 def coefficients(X: Tensor, y: Tensor, penalty: Tensor) -> Coefficients:
-    """Posterior of β given σ², with X [N, D], y [N], λ [D], in which 0 means a flat prior.
+    """Posterior of β given σ², with X [N, D], y [N], λ [D]; λ = 0 is a flat prior.
 
     m = (XᵀX + diag(λ))⁻¹ Xᵀy.
 
@@ -74,7 +73,7 @@ def coefficients(X: Tensor, y: Tensor, penalty: Tensor) -> Coefficients:
     if info.any():
         raise NumericalError(
             "XᵀX + diag(λ) is singular",
-            "penalise more: raise model.penalty or lower its prior_scale",
+            "use more regularisation: raise model.penalty or lower its prior_scale",
         )
     m = torch.cholesky_solve((X.T @ y).unsqueeze(1), L).squeeze(1)
     loss = (y - X @ m).square().sum() + (penalty * m.square()).sum()

@@ -1,10 +1,10 @@
-"""IntervalVector arithmetic of networks: bounds of affine maps, activations and margins between classes.
+"""Interval arithmetic for networks: bounds of affine maps, activations and margins between classes.
 
-Bounds hold for numbers as they are computed in floating point, not only for real ones: an inner
-product of n terms, in any order, differs from the exact one by at most γ_n Σ|w_i h_i| with
-γ_n = n u/(1 − n u) and the unit roundoff u of the format.  Every bound is computed in double
-precision and moved outwards by twice that.  (Products in a reduced format, such as TF32, or by
-transforms, such as Winograd's, have larger errors and are not covered.)
+Bounds hold for floating-point results, not only for exact arithmetic: an inner product of n terms,
+in any order, differs from the exact one by at most γ_n Σ|w_i h_i| with γ_n = n u/(1 − n u) and the
+unit roundoff u of the format.  Every bound is computed in double precision and widened by twice
+that error.  (Products in a reduced format, such as TF32, or by transforms, such as Winograd's, have
+larger errors and are not covered.)
 
 Source: Gowal et al. (2018), eqs. (6)-(9); Higham (2002), section 3.1.
 """
@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-Ends = tuple[Tensor, Tensor]  # lower and upper ends, of one shape
+Ends = tuple[Tensor, Tensor]  # lower and upper ends, of the same shape
 
 
 class IntervalVector(NamedTuple):
@@ -39,29 +39,29 @@ class IntervalVector(NamedTuple):
         return centre - radius, centre + radius
 
     def rows(self, index: Tensor) -> IntervalVector:
-        """The same of some of the rows."""
+        """Select rows."""
         return IntervalVector(self.low[..., index, :], self.high[..., index, :])
 
     def widen(self, by: Tensor) -> IntervalVector:
-        """The ends moved outwards."""
+        """Move the ends outwards."""
         return IntervalVector(self.low - by, self.high + by)
 
     def intersect(self, other: Ends) -> IntervalVector:
-        """The vectors that both have: of two bounds of one quantity, the tighter."""
+        """Intersection: the tighter one of two bounds of the same quantity."""
         return IntervalVector(torch.maximum(self.low, other[0]), torch.minimum(self.high, other[1]))
 
 
 @dataclass(frozen=True)
 class Perturbations:
-    """The inputs x + δ that an attack of one size may make of B rows: δ between two ends, and in a
-    ball ‖δ‖ ≤ ε of L2 or L1, or with at most so many changed words."""
+    """The inputs x + δ that an attack of one size may reach from B rows: δ between two ends, and in
+    a ball ‖δ‖ ≤ ε in L2 or L1, or with a limited number of changed words."""
 
     x: Tensor  # [B, D], double precision
     low: Tensor  # smallest δ [B, D]
     high: Tensor  # largest δ [B, D]
-    norm: Literal["l2", "l1"] | None = None  # None: the ends say all, as in L∞
-    eps: float = torch.inf  # of the norm
-    words: int | None = None  # coordinates that may change, each to its end that is not 0
+    norm: Literal["l2", "l1"] | None = None  # None: only the ends apply, as in L∞
+    eps: float = torch.inf  # radius ε of the norm
+    words: int | None = None  # number of coordinates that may change, each to its nonzero end
 
     @property
     def largest(self) -> Tensor:
@@ -70,8 +70,8 @@ class Perturbations:
 
     @property
     def l2_norms(self) -> Tensor:
-        """An upper bound of ‖δ‖₂ of each row [B], the largest value but where a ball and the ends
-        both bind."""
+        """An upper bound of ‖δ‖₂ for each row [B], tight unless both the ball and the ends are
+        active."""
         longest = torch.maximum(-self.low, self.high)
         if self.words is not None:
             longest = longest.topk(min(self.words, longest.shape[1]), 1).values
@@ -79,14 +79,14 @@ class Perturbations:
         return length if self.norm is None else length.clamp_max(self.eps)  # ‖δ‖₂ ≤ ‖δ‖₁
 
     def rows(self, index: Tensor) -> Perturbations:
-        """The same of some of the rows."""
+        """Select rows."""
         return replace(self, x=self.x[index], low=self.low[index], high=self.high[index])
 
     def image(self, weight: Tensor, bias: Tensor) -> Ends:
-        """Ends of W (x + δ) + b over all δ, W [..., out, D], b [..., out]: [..., B, out] each.
+        """Bounds of W (x + δ) + b over all δ, W [..., out, D], b [..., out]: [..., B, out] each.
 
-        Words: W x + b, and the sum of the largest effects of a change.  Otherwise W δ lies
-        between Σ_i of its smallest and of its largest terms, and within ±ε ‖W_i‖_*.
+        Words: W x + b plus the sum of the largest effects of changes.  Otherwise W δ lies between
+        Σ_i of its smallest and of its largest terms, and within ±ε ‖W_i‖_*.
         """
         middle = self.x @ weight.mT + bias.unsqueeze(-2)  # [..., B, out]
         if self.words is not None:
@@ -103,37 +103,37 @@ class Perturbations:
         return middle + low, middle + high
 
     def dual(self, weight: Tensor, dim: int | tuple[int, ...]) -> Tensor:
-        """Dual norm ‖w‖_* of weights: L2 of L2, L∞ of L1."""
+        """Dual norm ‖w‖_* of weights: L2 for L2, L∞ for L1."""
         return weight.square().sum(dim).sqrt() if self.norm == "l2" else weight.abs().amax(dim)
 
     def _sum_largest(self, effects: Tensor) -> Tensor:
-        """Sum of as many of the largest positive effects as words may change: [..., B, out, D] ->
+        """Sum of the largest positive effects, as many as words may change: [..., B, out, D] ->
         [..., B, out]."""
         count = min(self.words or 0, effects.shape[-1])
         return effects.clamp_min(0).topk(count, -1).values.sum(-1)
 
 
-Reach = IntervalVector | Perturbations  # vectors of which the range of affine maps is known
+Reach = IntervalVector | Perturbations  # sets of vectors with known ranges of affine maps
 
 
 def unit_roundoff(dtype: torch.dtype) -> float:
-    """Largest relative error of one operation in a format."""
+    """Largest relative error of an operation in a format."""
     return torch.finfo(dtype).eps / 2
 
 
 def accumulated(terms: int, unit: float) -> float:
-    """2 γ_{n+2}: twice the relative error of an inner product of n terms and a bias."""
+    """2 γ_{n+2}, twice the relative error of an inner product of n terms and a bias."""
     n = terms + 2
     return 2 * n * unit / (1 - n * unit)
 
 
 def affine_bounds(weight: Tensor, bias: Tensor, h: Reach, unit: float) -> IntervalVector:
-    """Ends of W h + b as it is computed.
+    """Bounds of W h + b in floating point.
 
     Args:
         weight: W [..., out, in].
         bias: b [..., out].
-        h: what the layer may receive, of B rows.
+        h: set of inputs of the layer, for B rows.
         unit: unit roundoff of the computation.
 
     Returns:
@@ -151,9 +151,9 @@ def margin_bounds(
     They are no looser than the difference of the bounds of f_y and f_c.
 
     Args:
-        weight: W [K, T C, in], the C classes of a task side by side.
+        weight: W [K, T C, in], with the C classes of a task adjacent.
         bias: b [K, T C].
-        h: what the layer may receive, of B rows.
+        h: set of inputs of the layer, for B rows.
         y: class numbers [B, T]; negative ones are missing, and their bounds are −∞.
         classes: C.
         unit: unit roundoff of the computation.

@@ -1,9 +1,9 @@
 """Kernels: stationary correlation functions of r² = Σ_d w_d (x_d − x'_d)², w = 1/ℓ², and functions
-of products Σ_d w_d x_d x'_d; values and slopes by hand.
+of products Σ_d w_d x_d x'_d; explicit values and slopes.
 
-A stationary kernel is σ² κ(r²) (Boustati (2021), eq. (3.15)); σ² is applied by whoever uses κ, so that
-matrices here have a unit diagonal and a jitter is relative to the signal variance.  Slopes dκ/dr²
-need no case at r = 0, except Matérn-1/2's.  Kernels of products (linear, ArcCosine) have a prior
+A stationary kernel is σ² κ(r²) (Boustati (2021), eq. (3.15)); callers apply σ², so that matrices
+here have a unit diagonal and the jitter is relative to the signal variance.  Slopes dκ/dr² need no
+special case at r = 0, except for Matérn-1/2.  Product kernels (linear, ArcCosine) have a prior
 variance σ² κ(x, x) that depends on x and is 0 at x = 0."""
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Shape = Literal[
 ]
 ORDERS: dict[Shape, int] = {"arc_cosine0": 0, "arc_cosine1": 1, "arc_cosine2": 2}  # n of eq. (2.20)
 PRODUCT_SHAPES = frozenset({"linear", *ORDERS})
-# Powers of 2 and reciprocal square roots: torch's own loops take a third of the time that MKL takes
-# for eˣ and √x in float64.
+# powers of 2 and reciprocal square roots: torch's own loops are three times faster than MKL's eˣ
+# and √x in float64
 LOG2_E = 1 / math.log(2)
 
 
 def lift_inputs(x: Tensor, isotropic: bool) -> Tensor:
     """Lift x [..., N, D] -> [..., N, E] so that its product with ``lift_centres`` is r².
 
-    This takes one matrix product and no broadcast.  E = D + 2 if one weight applies to
-    every input dimension, 2 D + 1 otherwise.
+    This uses one matrix product without broadcasting.  E = D + 2 if all input dimensions share one
+    weight, 2 D + 1 otherwise.
     """
     square = x.square()
     return torch.cat(
@@ -55,13 +55,13 @@ def lift_centres(z: Tensor, w: Tensor) -> Tensor:
 
 
 def correlation(r2: Tensor, shape: Shape, slope: bool = True) -> tuple[Tensor, Tensor | None]:
-    """κ(r²) and, if asked for, dκ/dr², elementwise; ``r2`` is overwritten."""
+    """κ(r²) and, if requested, dκ/dr², elementwise; ``r2`` is overwritten."""
     if shape == "squared_exponential":
         k = r2.clamp_min_(0).mul_(-0.5 * LOG2_E).exp2_()
         return k, (-0.5 * k if slope else None)
     if shape == "matern12":
-        # dκ/dr² = −e⁻ʳ/(2r) has no limit at 0; bounded, its product with x − x' = 0 is the 0 that
-        # symmetry asks for.
+        # dκ/dr² = −e⁻ʳ/(2r) has no limit at 0; if bounded, its product with x − x' = 0 is 0, as
+        # symmetry requires
         inverse = r2.clamp_min_(torch.finfo(r2.dtype).eps).rsqrt()
         k = r2.mul_(inverse).mul_(-LOG2_E).exp2_()
         return k, inverse.mul_(k).mul_(-0.5) if slope else None
@@ -104,7 +104,7 @@ def angular_dependence(cosine: Tensor, n: int) -> Tensor:
 
 class _AngularDependence(torch.autograd.Function):
     """``angular_dependence`` with dJ_n/d cos θ = n² J_{n−1}, finite at θ = 0 for n ≥ 1; dJ₀/d cos θ
-    = 1/sin θ has no limit there and is bounded."""
+    = 1/sin θ has no limit at 0 and is clipped."""
 
     @staticmethod
     def forward(ctx, cosine: Tensor, n: int) -> Tensor:
@@ -143,7 +143,7 @@ def product_kernel(x: Tensor, z: Tensor, w: Tensor, shape: Shape) -> Tensor:
 
 
 def prior_variance(x: Tensor, w: Tensor, shape: Shape) -> Tensor:
-    """κ(x, x) of x [..., N, D] and w [..., 1 or D]: [..., N], 1 for a stationary kernel."""
+    """κ(x, x) for x [..., N, D] and w [..., 1 or D]: [..., N], 1 for a stationary kernel."""
     if shape not in PRODUCT_SHAPES:
         return x.new_ones(x.shape[:-1])
     square = (x.square() * w.unsqueeze(-2)).sum(-1)  # ‖ξ‖²

@@ -1,8 +1,7 @@
 """Frequentist least squares: estimator, confidence ellipsoid, shrinkage estimators.
 
-The shrinkage estimators do better on average.  y ~ N(Xβ, σ² I) with σ² known, or
-estimated by s² = ‖y − Xβ̂‖²/(N − D).  Estimates may be for many data sets in parallel:
-[..., D].
+Shrinkage estimators have a smaller average error.  y ~ N(Xβ, σ² I) with σ² known, or estimated by
+s² = ‖y − Xβ̂‖²/(N − D).  Estimates can be computed for many data sets in parallel, [..., D].
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from components.maths.exponential.standard_draws import standard_normal
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """Maximum likelihood of β from one design and any number of label vectors."""
+    """Maximum likelihood estimate of β for one design and any number of label vectors."""
 
     beta: Tensor  # β̂ = (XᵀX)⁻¹Xᵀy [..., D]
     rss: Tensor  # ‖y − Xβ̂‖² [...]
     gram: Tensor  # G = XᵀX [D, D]
     L: Tensor  # its lower Cholesky factor
     rows: int  # N
-    known_noise: float | None  # σ², where it is known
+    known_noise: float | None  # σ² if known
 
     @property
     def dim(self) -> int:
@@ -34,7 +33,7 @@ class LeastSquares:
 
     @property
     def spare(self) -> int:
-        """N − D, the degrees of freedom that are left to estimate σ²."""
+        """N − D, the remaining degrees of freedom for estimating σ²."""
         return self.rows - self.dim
 
     @property
@@ -52,14 +51,14 @@ class LeastSquares:
         return torch.cholesky_inverse(self.L)
 
     def distance(self, beta: Tensor) -> Tensor:
-        """σ⁻² (β − β̂)ᵀ XᵀX (β − β̂), by which the ellipsoid is defined; β [..., D] -> [...].
+        """σ⁻² (β − β̂)ᵀ XᵀX (β − β̂), which defines the ellipsoid; β [..., D] -> [...].
 
         Source: Bardenet (2021), section 1.1."""
         return ((beta - self.beta) @ self.L).square().sum(-1) / self.noise
 
     def radius(self, level: float) -> float:
-        """The α for which P(distance(β) ≤ α) = level: of χ²_D, or of D times F_{D, N−D} where σ² is
-        estimated."""
+        """The α for which P(distance(β) ≤ α) = level, from χ²_D, or from D times F_{D, N−D} if σ²
+        is estimated."""
         from scipy import stats  # slow to import
 
         if self.known_noise is not None:
@@ -73,10 +72,10 @@ class LeastSquares:
 
 
 def least_squares(X: Tensor, y: Tensor, known_noise: float | None = None) -> LeastSquares:
-    """Fits X [N, D] to labels y [..., N].
+    """Fit labels y [..., N] on X [N, D].
 
     Raises:
-        NumericalError: X has not full column rank, or no row is left to estimate σ².
+        NumericalError: X does not have full column rank, or no rows are left for estimating σ².
 
     Source: Bardenet (2021), section 1.1."""
     gram = X.T @ X
@@ -84,12 +83,13 @@ def least_squares(X: Tensor, y: Tensor, known_noise: float | None = None) -> Lea
     if info.any():
         raise NumericalError(
             "XᵀX is singular",
-            "use more rows than columns (raise dataset.n_train), and no column that is constant or a sum of others "
-            "(leave it out of dataset.inputs)",
+            "use more rows than columns (raise dataset.n_train), and no column that is constant or "
+            "a linear combination of others (remove it from dataset.inputs)",
         )
     if known_noise is None and len(X) <= X.shape[1]:
         raise NumericalError(
-            "no row is left to estimate σ²", "raise dataset.n_train, or give model.noise a number"
+            "no rows are left for estimating σ²",
+            "raise dataset.n_train, or give model.noise a number",
         )
     beta = torch.cholesky_solve((y @ X).unsqueeze(-1), L).squeeze(-1)
     return LeastSquares(beta, (y - beta @ X.T).square().sum(-1), gram, L, len(X), known_noise)
@@ -100,17 +100,17 @@ def james_stein(fit: LeastSquares, Q: Tensor, positive: bool) -> Tensor:
     """James–Stein estimator β̂ − c σ² Q⁻¹Gβ̂ / (β̂ᵀGQ⁻¹Gβ̂); [..., D].
 
     It dominates β̂ under (β − b)ᵀQ(β − b) if D ≥ 3.  c = D − 2; if σ² is estimated, c σ² is
-    (D − 2) rss/(N − D + 2).  Q = G is the James–Stein estimator, which shrinks towards 0 by
-    one factor; Q = I is its version for the squared length of the error, for any design.
-    ``positive`` stops each principal axis of G relative to Q at 0, before it would change
-    sign (for Q = G the positive part).
+    (D − 2) rss/(N − D + 2).  Q = G is the James–Stein estimator, which shrinks towards 0 by a
+    common factor; Q = I is its version for the squared length of the error, for any design.
+    ``positive`` truncates each principal axis of G relative to Q at 0 instead of changing its sign
+    (for Q = G the positive part).
 
     Source: James & Stein (1961), section 2; Berger (1976).
     """
     D = fit.dim
     # estimates σ²
     scaled = fit.known_noise if fit.known_noise is not None else fit.rss / (fit.spare + 2)
-    # In coordinates with Q = I and G = diag(g): β = Q^{−½} V u.
+    # in coordinates with Q = I and G = diag(g), β = Q^{−½} V u
     root = torch.linalg.cholesky(Q)  # Q = R Rᵀ
     inner = torch.linalg.solve_triangular(root, fit.gram, upper=False)
     inner = torch.linalg.solve_triangular(root, inner.T, upper=False)
@@ -123,8 +123,8 @@ def james_stein(fit: LeastSquares, Q: Tensor, positive: bool) -> Tensor:
 
 
 def ridge(fit: LeastSquares, penalty: Tensor) -> Tensor:
-    """(G + diag(λ))⁻¹ G β̂ = (XᵀX + diag(λ))⁻¹ Xᵀy, λ [D], or [..., D] of each data set's own;
-    [..., D].
+    """(G + diag(λ))⁻¹ G β̂ = (XᵀX + diag(λ))⁻¹ Xᵀy, λ [D], or [..., D] separately for each data
+    set; [..., D].
 
     Source: Hoerl & Kennard (1970), eq. (2.3)."""
     return torch.linalg.solve(
@@ -133,8 +133,8 @@ def ridge(fit: LeastSquares, penalty: Tensor) -> Tensor:
 
 
 def hkb_penalty(fit: LeastSquares, free: int) -> Tensor:
-    """λ = D σ̂²/‖β̂‖² of the D coefficients behind the first ``free``, which are not penalised and
-    so do not count; [...].
+    """λ = D σ̂²/‖β̂‖² for the D coefficients after the first ``free`` ones, which are not
+    penalised; [...].
 
     Source: Hoerl, Kennard & Baldwin (1975), eq. (2.1)."""
     return (fit.dim - free) * fit.noise / fit.beta[..., free:].square().sum(-1)
@@ -143,8 +143,8 @@ def hkb_penalty(fit: LeastSquares, free: int) -> Tensor:
 def ridge_risk(
     gram: Tensor, beta: Tensor, noise: float, penalty: Tensor, Q: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Variance and squared bias of ridge under (β − b)ᵀQ(β − b), exactly: E = σ² tr(Q W G Wᵀ) +
-    βᵀ(WG − I)ᵀQ(WG − I)β.
+    """Exact variance and squared bias of ridge under (β − b)ᵀQ(β − b): E = σ² tr(Q W G Wᵀ) + βᵀ(WG
+    − I)ᵀQ(WG − I)β.
 
     W = (G + diag(λ))⁻¹; λ = 0 gives σ² tr(QG⁻¹) and 0, the risk of least squares.
 
@@ -156,31 +156,31 @@ def ridge_risk(
 
 @dataclass(frozen=True)
 class LinearData:
-    """y ~ N(Xβ, σ² I) as it was seen, and the β and σ² with which it can be imagined again.
+    """Observed y ~ N(Xβ, σ² I), and β and σ² for simulating repetitions.
 
-    Those are the true ones where the data were simulated, otherwise the estimates (a parametric
+    These are true values if the data were simulated, otherwise estimates (a parametric
     bootstrap)."""
 
     X: Tensor  # [N, D]
     y: Tensor  # [N]
     names: list[str]  # of the D coefficients
-    known_noise: float | None  # σ², where the model knows it
-    beta: Tensor  # [D], of the repetitions
-    noise: float  # σ² of the repetitions
-    is_simulated: bool  # whether those two are the truth
+    known_noise: float | None  # σ² if known to the model
+    beta: Tensor  # [D], for the repetitions
+    noise: float  # σ² for the repetitions
+    is_simulated: bool  # True if these two are true values
 
     @property
     def fit(self) -> LeastSquares:
         return least_squares(self.X, self.y, self.known_noise)
 
     def errors(self, n: int, generator: torch.Generator) -> Tensor:
-        """σ ε of n imagined data sets, [n, N]."""
+        """σ ε of n simulated data sets, [n, N]."""
         X = self.X
         e = standard_normal((n, len(X)), generator, X)
         return self.noise**0.5 * e
 
     def sample_datasets(self, n: int, generator: torch.Generator) -> LeastSquares:
-        """Least squares on n imagined data sets y* ~ N(Xβ, σ² I)."""
+        """Least squares on n simulated data sets y* ~ N(Xβ, σ² I)."""
         return least_squares(
             self.X, self.X @ self.beta + self.errors(n, generator), self.known_noise
         )

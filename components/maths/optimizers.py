@@ -1,8 +1,8 @@
 """Adam, AdaGrad, Adadelta, and gradient descent with momentum, over all parameters together.
 
-The steps are those in the functional forms of ``torch.optim``, and the state dicts of a
-checkpoint are the same.  The classes of ``torch.optim`` import the compiler, which
-takes half as long as torch itself and which nothing here uses.
+Steps use the functional forms of ``torch.optim``, and state dicts are the same.  The classes of
+``torch.optim`` are not used because they import the compiler, which takes half as long as importing
+torch itself.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from torch.optim.sgd import sgd
 
 
 class Memories(NamedTuple):
-    """Parameters that have a gradient, and lists of the same length."""
+    """Parameters with gradients, and lists of the same length."""
 
     parameters: list[Tensor]
     gradients: list[Tensor]
-    named: list[list[Tensor]]  # a list for each name
+    named: list[list[Tensor]]  # one list per name
     steps: list[Tensor]
 
 
 class Optimizer:
-    """Parameters, what is remembered of each, and the settings of a step, which may be changed
-    between steps."""
+    """Parameters, their optimizer state, and the settings of a step, which may be changed between
+    steps."""
 
     def __init__(self, parameters: Iterable[Tensor], lr: float, **settings: Any):
         self.parameters = list(parameters)
@@ -41,26 +41,27 @@ class Optimizer:
             p.grad = None
 
     def step(self) -> None:
-        """Moves every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         raise NotImplementedError
 
     def descend(self, loss: Tensor) -> None:
-        """One step down a loss []; parameters that it does not depend on stay."""
+        """One step that decreases a loss []; parameters on which it does not depend do not
+        change."""
         self.zero_grad()
         loss.backward()
         self.step()
 
     def moving(self) -> list[tuple[Tensor, Tensor, dict[str, Tensor]]]:
-        """Parameters that have a gradient, that gradient, and what is remembered of them."""
+        """Parameters with gradients, the gradients, and the states."""
         pairs = zip(self.parameters, self.memory, strict=True)
         return [(p, p.grad, memory) for p, memory in pairs if p.grad is not None]
 
     def remembering(self, *names: str, fused: bool = False) -> Memories:
-        """``moving``, transposed: parameters, gradients, what is remembered by name, and counts of steps.
+        """``moving``, transposed: parameters, gradients, states by name, and step counts.
 
         Args:
-            names: what is remembered of each parameter, 0 before its first step.
-            fused: True: counts lie on the parameter's device.
+            names: names of the states of each parameter, 0 before its first step.
+            fused: True: step counts are on the parameter's device.
         """
         moving = self.moving()
         for p, _, memory in moving:
@@ -96,8 +97,8 @@ class Optimizer:
 
 
 class Adam(Optimizer):
-    """θ ← θ − lr m̂/(√v̂ + 10⁻⁸), m̂ and v̂ the corrected running means of the gradient and of its
-    square.
+    """θ ← θ − lr m̂/(√v̂ + 10⁻⁸), m̂ and v̂ the bias-corrected running means of the gradient and of
+    its square.
 
     Source: Kingma and Ba (2014), Algorithm 1."""
 
@@ -132,7 +133,8 @@ class Adam(Optimizer):
 class SGD(Optimizer):
     """v ← μ v + ∇f, θ ← θ − lr v.
 
-    Source: Sutskever, Martens, Dahl and Hinton (2013), eq. (1) and (2), with lr taken out of v."""
+    Source: Sutskever, Martens, Dahl and Hinton (2013), eq. (1) and (2), with lr factored out of
+    v."""
 
     def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float):
         super().__init__(parameters, lr, momentum=momentum)

@@ -16,13 +16,13 @@ Field = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 def transition(
     field: Field, z: Tensor, size: Tensor, steps: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One step that leaves every f_b in place: the next z [S, B, D], what goes with it and the
-    acceptance rate, both [S, B].
+    """One step that leaves every f_b invariant.  Returns the next z [S, B, D], its additional
+    values and the acceptance rate, both [S, B].
 
         r ~ N(0, I);  ``steps`` times  r ← r + ½ε ∇log f(z),  z ← z + ε r,  r ← r + ½ε ∇log f(z)
-        taken with probability min(1, f(z′) e^{−‖r′‖²/2} / (f(z) e^{−‖r‖²/2}))
+        accepted with probability min(1, f(z′) e^{−‖r′‖²/2} / (f(z) e^{−‖r‖²/2}))
 
-    ``size`` ε [B, 1] or [B, D]: a step size of each density or of each of its dimensions, which
+    ``size`` ε [B, 1] or [B, D]: a step size for each density or for each of its dimensions, which
     must not depend on z.
 
     Source: Neal (2011), section 5.3.2."""

@@ -1,4 +1,4 @@
-"""Numbers of rows: all of them, or some that are evenly spaced."""
+"""Row numbers: all, or evenly spaced ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def row_numbers(x: Tensor) -> Tensor:
-    """0 … N − 1 of a tensor of N rows, on its device."""
+    """0 … N − 1 for a tensor of N rows, on its device."""
     return torch.arange(len(x), device=x.device)
 
 

@@ -1,18 +1,18 @@
 """The whitened sparse conditional of a batch of Gaussian processes and its divergence from the
-prior, with gradients by hand.
+prior, with explicit gradients.
 
-G groups; the Q processes of a group share inputs, inducing inputs Z [M, D] and correlation κ, each
-has its own q(v) = N(m, S), S = C Cᵀ, over whitened values v = L⁻¹ u, L Lᵀ = κ(Z, Z) + j I.
-Everything is of unit prior variance:
+G groups; the Q processes of a group share inputs, inducing inputs Z [M, D] and correlation κ, but
+each has its own q(v) = N(m, S), S = C Cᵀ, over whitened values v = L⁻¹ u, L Lᵀ = κ(Z, Z) + j I. The
+prior variance is 1:
 
     A = L⁻¹ κ(Z, X),   B = L⁻ᵀ (S − I) A,   μ = Aᵀ m,   σ² = 1 + Σₘ κ(Z, X) ∘ B       (= 1 − Aᵀ A + Aᵀ S A, diagonal)
 
     Σ KL[N(m, S) ‖ N(0, I)] = ½ Σ (C² + m²) − Σ ln |Cᵢᵢ| − ½ Q M
 
-One autograd function, because what autograd would record costs about twice as much: forward and
-reverse pass below need three products [M, M]·[M, N] and no triangular solve of that size; ∂σ²/∂κ(Z,
-X) is 2 B and needs none.  Kernels of products, of prior variance κ(x, x) in place of 1, take
-autograd's."""
+This is one autograd function, because recorded operations would cost about twice as much: the
+forward and reverse passes need three products [M, M]·[M, N] and no triangular solve of that size;
+∂σ²/∂κ(Z, X) is 2 B without further products.  Product kernels, with prior variance κ(x, x) instead
+of 1, use autograd."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LayerTerms:
     """By-products of computing the moments of a layer."""
 
     kl: Tensor  # Σ KL[q(v) ‖ N(0, I)] over its processes, in nats
-    jitter: float  # that K_zz needed
+    jitter: float  # jitter that K_zz needed
 
 
 class _SparseConditional(torch.autograd.Function):
@@ -67,7 +67,7 @@ class _SparseConditional(torch.autograd.Function):
         z_inputs = lift_inputs(Z, isotropic)
         x_inputs = lift_inputs(x, isotropic)
         kzz, szz = correlation(torch.bmm(z_centres, z_inputs.mT), shape, slopes)
-        torch.linalg.diagonal(kzz).fill_(1.0)  # exactly, for any rounding of r²
+        torch.linalg.diagonal(kzz).fill_(1.0)  # exactly 1, for any rounding of r²
         L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
         Linv = inverse_of_lower(L)
         kzx, szx = correlation(torch.matmul(z_centres, x_inputs.mT), shape, slopes)
@@ -110,13 +110,13 @@ class _SparseConditional(torch.autograd.Function):
         dr2zz = (dkzz + dkzz.mT).mul_(-0.5).mul_(szz)
         torch.linalg.diagonal(dr2zz).zero_()  # κ(z, z) = 1 for every Z
         dr2zx = dkzx.mul_(szx)
-        # r² = z_centres · inputs: Σ w z² − 2 Σ w z x + Σ w x²; here its three columns are separated
-        # again.  Products of few columns are taken transposed, in half of the time.
+        # r² = z_centres · inputs = Σ w z² − 2 Σ w z x + Σ w x², separated into its three columns;
+        # products with few columns are computed transposed, in half of the time
         if x_inputs.dim() == 2:
             by_x = (x_inputs.mT @ dr2zx.view(G * M, -1).mT).mT.view(G, M, -1)
         else:
             by_x = torch.bmm(x_inputs.mT, dr2zx.mT).mT
-        by_z = torch.bmm(z_inputs.mT, dr2zz).mT  # symmetric in Z: both arguments move
+        by_z = torch.bmm(z_inputs.mT, dr2zz).mT  # symmetric in Z: both arguments change
         both = by_x + by_z
         one = both[..., D : D + 1]
         products = both[..., :D]
@@ -151,7 +151,7 @@ def _sum_processes(terms: Tensor) -> Tensor:
 
 
 class Whitened(NamedTuple):
-    """Inducing inputs, weights and q(v) of G groups, as ``sparse_conditional`` has them."""
+    """Inducing inputs, weights and q(v) of G groups, as in ``sparse_conditional``."""
 
     Z: Tensor
     w: Tensor
@@ -162,7 +162,7 @@ class Whitened(NamedTuple):
 def _product_conditional(
     q: Whitened, x: Tensor, shape: Shape, jitter: float, name: str
 ) -> tuple[Tensor, Tensor, LayerTerms]:
-    """μ = Aᵀ m and σ² = κ(x, x) − Aᵀ A + Aᵀ S A of a kernel of products."""
+    """μ = Aᵀ m and σ² = κ(x, x) − Aᵀ A + Aᵀ S A for a product kernel."""
     kzz = product_kernel(q.Z, q.Z, q.w, shape)
     L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
     A = torch.linalg.solve_triangular(L, product_kernel(q.Z, x, q.w, shape), upper=False)
@@ -182,8 +182,7 @@ def sparse_conditional(
     jitter: float,
     name: str = "the layer",
 ) -> tuple[Tensor, Tensor, LayerTerms]:
-    """Mean and variance of q(f(x)), of prior variance κ(x, x), and what was told on the way:
-    divergence and jitter.
+    """Mean and variance of q(f(x)) for prior variance κ(x, x), with divergence and jitter.
 
     x [N, D] (the same for every group) or [G, N, D], Z [G, M, D], w = 1/ℓ² [G, 1 or D], m [G, Q,
     M], C lower triangular [G, Q, M, M] -> mean and variance [G, Q, N].  Differentiable once in all
@@ -196,7 +195,8 @@ def sparse_conditional(
     Deisenroth (2017), whitened."""
     if shape in PRODUCT_SHAPES:
         return _product_conditional(Whitened(Z, w, m, C.tril()), x, shape, jitter, name)
-    slopes = torch.is_grad_enabled()  # checked here: inside the function gradients are off
+    # checked here because gradients are disabled inside the function
+    slopes = torch.is_grad_enabled()
     settings = (shape, jitter, name, slopes)
     mean, variance, kl, used = _SparseConditional.apply(x, Z, w, m, C, settings)
     return mean, variance, LayerTerms(kl, used)

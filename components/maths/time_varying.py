@@ -31,11 +31,11 @@ class FilteredSystem:
     log_density: Tensor  # log p(y_seen) [C]
     mean: Tensor  # E[y_t | y_<t] [C, n]
     variance: Tensor  # Var(y_t | y_<t) [C, n]
-    a: Tensor  # E[α_t | y_<t] [C, n + 1, d], of the time after the last too
-    last: Tensor  # Cov(α_t | y_<t) of the time after the last [C, d, d]
+    a: Tensor  # E[α_t | y_<t] [C, n + 1, d], including the time after the last
+    last: Tensor  # Cov(α_t | y_<t) at the time after the last [C, d, d]
 
 
-# of t, v [C] and S [C] the precision λ of that observation [C]
+# t, v [C] and S [C] -> the precision λ of the observation [C]
 PrecisionFunction = Callable[[int, Tensor, Tensor], Tensor]
 
 
@@ -51,8 +51,8 @@ def filter_system(
         P ← G (P − P Fᵀ F P/S) Gᵀ + W,  log p = Σ log N(v | 0, S)
 
     Args:
-        weigh: once the error of an observation is known, its variance is r/λ; the
-            prediction made before is unchanged.
+        weigh: gives λ once the error of an observation is known; its variance is then r/λ, and its
+        prediction is unchanged.
 
     Source: Durbin and Koopman (2012), section 4.3, eq. (4.24).
     """

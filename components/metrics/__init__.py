@@ -1,1 +1,1 @@
-"""Scores of one posterior on one problem."""
+"""Scores of a posterior on a problem."""

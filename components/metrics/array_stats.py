@@ -1,7 +1,7 @@
 """ArviZ's statistics of arrays, loaded without the rest of ArviZ.
 
-They need NumPy and SciPy only. The packages that contain them import xarray and
-Matplotlib first, which takes longer than a small run.
+They require only NumPy and SciPy.  The packages that contain them import xarray and Matplotlib
+first, which takes longer than a small run.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ARRAYS = "arviz_stats.base.array"
 def load_array_stats() -> Any:
     """``arviz_stats.base.array_stats``, imported when the first statistic is computed.
 
-    Its packages are replaced by empty ones while its module is imported; ``import arviz_stats``
-    finds the real ones afterwards.
+    Its packages are replaced by empty ones during the import of the module; ``import arviz_stats``
+    loads the real ones afterwards.
     """
     if PACKAGES[0] in sys.modules:
         return import_module(ARRAYS).array_stats

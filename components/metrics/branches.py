@@ -1,4 +1,4 @@
-"""Test of a predictive distribution for following two branches."""
+"""Test whether a predictive distribution covers two branches."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from torch import Tensor
 from components.contracts.checks import check_shape
 from components.contracts.predictive import GaussianMixture
 
-APART = 3.0  # branches nearer than this (in standard deviations of their noise) are skipped
+APART = 3.0  # branches closer than this (in standard deviations of their noise) are skipped
 MAX_MODE_DISTANCE = 1.0  # a mode within this distance belongs to the branch
 WITHIN = 2.0
-MASS = 0.3  # and this much of the mass lies within that distance of it
-SPACING = 0.1  # distance of the labels where the density is evaluated
-MARGIN = 5.0  # beyond the branches, the range where it is evaluated
+MASS = 0.3  # minimum mass within that distance of it
+SPACING = 0.1  # spacing of the labels at which the density is evaluated
+MARGIN = 5.0  # range of these labels beyond the branches
 
 
 def both_branches(predictive: GaussianMixture, branches: GaussianMixture) -> Tensor:
-    """Share of inputs, among those where two branches of unit noise are 3 apart, at which both are
-    predicted, [].
+    """Share of inputs at which both branches are predicted, among those where two branches of unit
+    noise are 3 apart [].
 
-    A branch is predicted where p(y|x) has a mode within 1 of it and holds 0.3 of its mass within 2
-    of it.  Of one task; ``branches`` has two components (μ [2, B, 1]); NaN where the branches are
+    A branch is predicted if p(y|x) has a mode within 1 of it and at least 0.3 of its mass within 2
+    of it.  For one task; ``branches`` has two components (μ [2, B, 1]); NaN if the branches are
     nowhere apart."""
     check_shape("the predictions", predictive.mu, None, branches.mu.shape[1], 1)
     first, second = branches.mu[:, :, 0]  # [B]

@@ -24,10 +24,10 @@ def expected_calibration_error(confidence: Tensor, correct: Tensor, n_bins: int 
 def scores(
     predictive: Categorical, y: Tensor, mask: Tensor, task_names: list[str]
 ) -> dict[str, float]:
-    """Accuracy, NLPP, ECE, and ROC-AUC where labels are binary; y, mask [B, T].
+    """Accuracy, NLPP, ECE, and ROC-AUC for binary labels; y, mask [B, T].
 
-    Scores without a task's name are means over the tasks that have an observed label.  A label
-    without a finite prediction is wrong for the accuracy; the other scores leave it out."""
+    Scores without a task's name are means over the tasks with an observed label.  A label without a
+    finite prediction counts as wrong in the accuracy; the other scores omit it."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
     check_shape("the predicted labels", predictive.logits, None, *y.shape, None)
@@ -51,8 +51,7 @@ def scores(
         by_task["nlpp"].append(float(-log_prob[is_observed, t][finite].mean()))
         by_task["ece"].append(float(expected_calibration_error(confidence[finite], correct)))
         if binary:
-            # With a single class present the area is undefined: NaN says so, 0.5 would be an
-            # invented number.
+            # with a single class the area is undefined: NaN rather than 0.5
             both = label.unique().numel() == 2
             by_task["auc"].append(
                 roc_auc_score(label.cpu(), p[:, 1].cpu()) if both else float("nan")

@@ -1,5 +1,5 @@
-"""The continuous ranked probability score of mixtures of Gaussians, in closed form, and of
-Poisson laws as a sum."""
+"""The continuous ranked probability score, in closed form for mixtures of Gaussians and as a sum
+for mixtures of Poisson distributions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture, PoissonMixture
 
-PAIRS = 3 * 10**7  # of components, over all rows and tasks: a second or so
+PAIRS = 3 * 10**7  # maximum pairs of components over all rows and tasks, about one second
 
 
 def mean_magnitude(mu: Tensor, v: Tensor) -> Tensor:
-    """E|X| of X ~ N(μ, v): 2 σ φ(μ/σ) + μ (2 Φ(μ/σ) − 1)."""
+    """E|X| for X ~ N(μ, v): 2 σ φ(μ/σ) + μ (2 Φ(μ/σ) − 1)."""
     sd = v.sqrt()
     z = mu / sd
     return sd * math.sqrt(2 / math.pi) * (-0.5 * z * z).exp() + mu * torch.special.erf(
@@ -23,7 +23,7 @@ def mean_magnitude(mu: Tensor, v: Tensor) -> Tensor:
 
 
 def crps_of_counts(predictive: PoissonMixture, y: Tensor) -> Tensor:
-    """Σ_k (F(k) − 1{k ≥ y})² over k = 0, 1, … up to where F is 1, in counts [B, T]."""
+    """Σ_k (F(k) − 1{k ≥ y})² over k = 0, 1, … until F is 1, in counts [B, T]."""
     last = int(torch.maximum(predictive.quantile(1 - 1e-9), y).max())
     total = torch.zeros_like(y)
     for k in range(last + 1):
@@ -38,9 +38,9 @@ def crps(predictive: GaussianMixture | PoissonMixture, y: Tensor, pairs: int = P
 
     Y − Y′ of components i and j is N(μ_i − μ_j, v_i + v_j), so that the second term is a
     mean over S² pairs. The pairs are grouped by their distance j − i (mod S); k and S − k
-    give the same value. All distances are used, which is exact, as long as S² B T/2 is at
-    most ``pairs``; otherwise distances spread evenly over 1 … S/2 represent the others, and
-    each of these distances is evaluated exactly.
+    give the same value.  All distances are used, which is exact, if S² B T/2 is at most ``pairs``;
+    otherwise distances spaced evenly over 1 … S/2 represent the others, and each of these is
+    evaluated exactly.
 
     Source: Grimit, Gneiting, Berrocal and Johnson (2006), eq. (5); Gneiting and Raftery
     (2007), eq. (20), (21).

@@ -1,8 +1,8 @@
-"""Convergence diagnostics of Markov chains, by ArviZ, which the field uses and its authors keep.
+"""Convergence diagnostics of Markov chains, computed by ArviZ.
 
-Functions of draws [C, N, P] give one value for each coordinate, [P]; a coordinate that no chain
-ever moved has none (NaN). They need ``FEWEST_DRAWS`` draws of a chain; what is asked of fewer is
-said in a warning by ``convergence``, not computed."""
+Functions of draws [C, N, P] return one value for each coordinate, [P]; NaN for a coordinate that no
+chain ever moved.  They require ``FEWEST_DRAWS`` draws per chain; with fewer, ``convergence`` warns
+and omits the diagnostic."""
 
 from __future__ import annotations
 
@@ -20,39 +20,38 @@ from components.errors import IncompleteResultWarning, list_names
 from components.maths.particles.resampling import effective_sample_size
 from components.metrics.array_stats import load_array_stats
 
-FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
-# the Pareto tail is the largest fifth of few weights, and its fit needs five of them
+FEWEST_DRAWS = 4  # per chain: each half of a split chain requires a variance
+# the Pareto tail is the largest fifth of few weights, and its fit requires five of them
 FEWEST_WEIGHTS = 25
 
 
 def _each(statistic: str, draws: Tensor, **options: Any) -> Tensor:
-    """One of ArviZ's statistics of every coordinate, [C, N, P] -> [P]; NaN where a coordinate never
+    """An ArviZ statistic of every coordinate, [C, N, P] -> [P]; NaN for coordinates that never
     moved."""
     values = draws.detach().double().cpu().numpy()
-    with np.errstate(all="ignore"):  # a constant chain divides by its variance, 0
+    with np.errstate(all="ignore"):  # a constant chain causes a division by its variance, 0
         result = getattr(load_array_stats(), statistic)(
             values, chain_axis=0, draw_axis=1, **options
         )
-    # ArviZ would call draws that never moved independent.
+    # ArviZ would treat draws that never moved as independent
     return torch.as_tensor(result).masked_fill(resting(draws).cpu(), torch.nan)
 
 
 def resting(draws: Tensor) -> Tensor:
-    """True where a coordinate has one value in all draws of all chains, [C, N, P] -> [P].
+    """True for coordinates with the same value in all draws of all chains, [C, N, P] -> [P].
 
-    Such a coordinate is known (a column of a spike that is never in) and has nothing to mix.
-    Chains that stand still at different values are stuck, not resting: their R̂ is infinite."""
+    Such a coordinate is constant (for example, a column that is never included) and does not mix.
+    Chains constant at different values are stuck, not resting: their R̂ is infinite."""
     return (draws == draws[:1, :1]).all(0).all(0)
 
 
 def worst_coordinate_value(each: Tensor, rests: Tensor, largest: bool) -> Tensor:
-    """The worst value of the coordinates that move; NaN where none moves, or where one of them has
-    no value.
+    """The worst value of the coordinates that move; NaN if none moves, or if one of them is NaN.
 
     Args:
         each: a diagnostic of each coordinate, [..., P].
         rests: ``resting`` of the same coordinates, [..., P].
-        largest: True if a large value is bad, as of R̂.
+        largest: True if large values are bad, as for R̂.
 
     Returns:
         [...], the worst."""
@@ -71,24 +70,24 @@ def bulk_ess(draws: Tensor) -> Tensor:
 
 
 def tail_ess(draws: Tensor) -> Tensor:
-    """Tail effective sample size, the smaller one of the 5 % and 95 % quantiles' indicators; [C, N,
-    P] -> [P].
+    """Tail effective sample size, the smaller one for the indicators of the 5 % and 95 % quantiles;
+    [C, N, P] -> [P].
 
     Source: Vehtari et al. (2021), section 4.3."""
     return _each("ess", draws, method="tail", prob=(0.05, 0.95))
 
 
 def split_rhat(draws: Tensor) -> Tensor:
-    """Rank-normalised split-R̂ of each coordinate, the larger of bulk and folded; two chains or
-    more, [C, N, P] -> [P].
+    """Rank-normalised split-R̂ of each coordinate, the larger of bulk and folded, for at least two
+    chains, [C, N, P] -> [P].
 
     Source: Vehtari et al. (2021), section 4.1."""
     return _each("rhat", draws, method="rank")
 
 
 def count_superchains(start: Tensor) -> int | None:
-    """K, if the starts of C chains [C, P] are K different points with C/K ≥ 2 chains in a row at
-    each; None: they are not."""
+    """K if the starts of C chains [C, P] are K different points with C/K ≥ 2 consecutive chains
+    each, otherwise None."""
     begins = (start[1:] != start[:-1]).any(1).nonzero().flatten() + 1
     K = len(begins) + 1
     together = len(start) // K
@@ -98,11 +97,11 @@ def count_superchains(start: Tensor) -> int | None:
 
 
 def nested_rhat(draws: Tensor, superchains: int) -> Tensor:
-    """Rank-normalised nested R̂ of each coordinate, of K groups of C/K chains in a row that started
-    at one point; [C, N, P] -> [P].
+    """Rank-normalised nested R̂ of each coordinate, for K groups of C/K consecutive chains with a
+    common start; [C, N, P] -> [P].
 
-    It compares groups, so that chains may be as short as four draws; independent draws have about
-    √(1 + K/(C N)).
+    It compares groups, so that chains may be as short as four draws; for independent draws it is
+    about √(1 + K/(C N)).
 
     Source: Margossian et al. (2024), eqs. (6)-(8)."""
     together = draws.shape[0] // superchains
@@ -121,7 +120,7 @@ def e_bfmi(energy: Tensor) -> Tensor:
     """Estimated Bayesian fraction of missing information of each chain, Σ(E_n − E_{n−1})² / Σ(E_n −
     Ē)²; [C, N] -> [C].
 
-    Below about 0.3 the momenta that a Hamiltonian sampler draws explore the energy too slowly.
+    Below about 0.3 the random momenta of a Hamiltonian sampler explore the energy too slowly.
 
     Source: Betancourt (2016)."""
     values = energy.detach().double().cpu().numpy()
@@ -132,7 +131,7 @@ def e_bfmi(energy: Tensor) -> Tensor:
 
 
 def weight_ess(log_weights: Tensor) -> float:
-    """Effective sample size of importance sampling, (Σ w)² / Σ w², of unnormalised log weights of
+    """Effective sample size of importance sampling, (Σ w)² / Σ w², from unnormalised log weights of
     any shape.
 
     Source: Kong (1992)."""
@@ -142,15 +141,15 @@ def weight_ess(log_weights: Tensor) -> float:
 
 
 def log_relative_variance(values: Tensor, log_weights: Tensor) -> float:
-    """log σ²_NIS(f)/Var_π f of self-normalised importance sampling, for f = θ_j in turn, a mean over
-    the coordinates; exp of it is the number of draws of q for one of π.
+    """log σ²_NIS(f)/Var_π f of self-normalised importance sampling for f = θ_j, averaged over the
+    coordinates; its exponential is the number of draws of q equivalent to one draw of π.
 
         σ²_NIS(f) = E_q[(w/E_q w)² (f − πf)²] ≈ T Σ_t w̄_t² (f_t − Î)²,   w̄ normalised weights
 
-    An estimate from the draws themselves, at most about log T.  Coordinates that do not vary are
-    left out.  Args: values [C, N, P'], log_weights [C, N].
+    An estimate from the draws themselves, at most about log T.  Constant coordinates are omitted.
+    Args: values [C, N, P'], log_weights [C, N].
 
-    Source: Owen (2013), eq. (9.8); Bardenet (2021), Proposition 4.1.1, where it is open."""
+    Source: Owen (2013), eq. (9.8); Bardenet (2021), Proposition 4.1.1."""
     theta = values.detach().double().flatten(0, 1)
     weights = log_weights.detach().double().flatten().softmax(0)
     square = (theta - weights @ theta).square()
@@ -162,11 +161,11 @@ def log_relative_variance(values: Tensor, log_weights: Tensor) -> float:
 def pareto_k(log_weights: Tensor) -> float:
     """Shape k̂ of the generalised Pareto distribution fitted to the largest importance weights.
 
-    Above 0.7 the estimates cannot be trusted, and for k ≥ ½ the weights have no variance; −∞: the
-    largest are all within a tenth of each other, no tail to fit (they crowd at an end point, where
-    the likelihood of k < −1 has no maximum and the fit finds anything, 2 for instance).  (ArviZ's
-    ``pareto_khat`` fits the logarithms of the weights even when it is told that it was given
-    those.)
+    Above 0.7 the estimates are unreliable, and for k ≥ ½ the weights have infinite variance.  −∞:
+    the largest weights are all within a tenth of each other, and there is no tail to fit (they
+    accumulate at an end point, where the likelihood for k < −1 has no maximum and the fit is
+    arbitrary).  (ArviZ's ``pareto_khat`` fits the logarithms of the weights even if it is called
+    with log weights.)
 
     Source: Vehtari et al. (2024)."""
     values = log_weights.detach().double().cpu().flatten().numpy()
@@ -179,15 +178,15 @@ def pareto_k(log_weights: Tensor) -> float:
 def convergence(
     draws: HoldsDraws, values: Tensor | None = None
 ) -> tuple[dict[str, float], dict[str, Tensor]]:
-    """Convergence diagnostics: (worst values by name, values of each coordinate).
+    """Convergence diagnostics as (worst values by name, values of each coordinate).
 
     ``values`` [C, N, Q] are the quantities to diagnose; the default is the parameters themselves.
     Markov chains have ``ess`` (smallest bulk ESS of the coordinates that move), ``ess_tail``,
-    ``rhat`` (largest), ``rhat_nested`` (largest, of superchains), and, where the sampler reports
-    them, ``divergences`` (their number), ``acceptance`` (mean rate) and ``e_bfmi`` (smallest of the
-    chains). Weighted draws are independent and have ``weight_ess``, ``log_relative_variance`` and
-    ``pareto_k``. A IncompleteResultWarning warning names what is missing and why when draws or
-    chains are too few."""
+    ``rhat`` (largest), ``rhat_nested`` (largest, with superchains), and, if the sampler reports
+    them, ``divergences`` (number), ``acceptance`` (mean rate) and ``e_bfmi`` (smallest of the
+    chains).  Weighted draws are independent and have ``weight_ess``, ``log_relative_variance`` and
+    ``pareto_k``.  If there are too few draws or chains, an IncompleteResultWarning names the
+    missing scores and the reason."""
     chains = draws.n_chains
     n = draws.n_draws
     if n == 0:
@@ -199,7 +198,8 @@ def convergence(
         }
         if chains * n < FEWEST_WEIGHTS:
             _short(
-                f"pareto_k: {chains * n} weights are too few, {FEWEST_WEIGHTS} needed; take more draws"
+                f"pareto_k: {chains * n} weights are too few, {FEWEST_WEIGHTS} required; take more "
+                f"draws"
             )
         else:
             out["pareto_k"] = pareto_k(draws.log_weights)
@@ -220,7 +220,7 @@ def convergence(
             by_coordinate["rhat"] = split_rhat(values)
             out["rhat"] = float(worst_coordinate_value(by_coordinate["rhat"], rests, largest=True))
         else:
-            _short("rhat: 1 chain is too few, 2 needed; raise inference.chains")
+            _short("rhat: 1 chain is too few, 2 required; raise inference.chains")
         if (superchains := count_superchains(draws.start)) is not None:
             by_coordinate["rhat_nested"] = nested_rhat(values, superchains)
             out["rhat_nested"] = float(
@@ -229,7 +229,8 @@ def convergence(
     else:
         missing = ", ".join(["ess", "ess_tail", "rhat", *(["e_bfmi"] if "energy" in stats else [])])
         _short(
-            f"{missing}: {n} draws per chain are too few, {FEWEST_DRAWS} needed; raise steps, or lower burn-in or thinning"
+            f"{missing}: {n} draws per chain are too few, {FEWEST_DRAWS} required; raise steps, or "
+            f"lower burn-in or thinning"
         )
     if "diverging" in stats:
         out["divergences"] = float(stats["diverging"].double().sum())
@@ -241,23 +242,23 @@ def convergence(
 
 
 def _names(draws: HoldsDraws) -> list[str]:
-    """Names of the coordinates; none of draws that have none."""
+    """Names of the coordinates; empty for unnamed draws."""
     return list(draws.names) if len(draws.names) == draws.values.shape[2] else []
 
 
 def describe_constant_coordinates(draws: HoldsDraws) -> str:
-    """A clause for a check: the coordinates at rest, which are no part of R̂ and ESS."""
+    """Clause for a check that lists the constant coordinates, which R̂ and ESS exclude."""
     each = [resting(draws.select_replicate(r).values).tolist() for r in range(draws.replicates)]
     names = [name for j, name in enumerate(_names(draws)) if any(rests[j] for rests in each)]
-    clause = f"; without coordinates at rest (always one value): {list_names(names)}"
+    clause = f"; without constant coordinates: {list_names(names)}"
     return clause if names else ""
 
 
 def format_worst_coordinate(
     draws: HoldsDraws, statistic: Callable[[Tensor], Tensor], value: float
 ) -> str:
-    """Name of the coordinate that has the worst value; none where the scores diagnose something
-    else."""
+    """Name of the coordinate with the worst value; empty if the scores diagnose other
+    quantities."""
     for r in range(draws.replicates if _names(draws) else 0):
         each = statistic(draws.select_replicate(r).values).tolist()
         for name, other in zip(_names(draws), each, strict=True):

@@ -1,9 +1,9 @@
-"""Names of the scores that a run can have, before it has any, and the direction of each: the one
-table (``scores.yaml``) that searches, studies and reports read.
+"""Names and directions of all scores that a run can have, from the table ``scores.yaml`` that
+searches, studies and reports use.
 
-Of "nlpp/task 2" the name is "nlpp"; what follows the stroke is a task, a parameter or a size of an
-attack. A score without a direction is a fact (a mean, a number of clusters) or has a target between
-two ends (a coverage): no search can follow it unless the user gives a direction."""
+The name of "nlpp/task 2" is "nlpp"; the part after the slash is a task, a parameter or a size of an
+attack.  A score without a direction is a fact (a mean, a number of clusters) or has a target value
+(a coverage): a search can use it only if the user gives a direction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import yaml
 
-if TYPE_CHECKING:  # callers that only ask for a direction need no torch
+if TYPE_CHECKING:  # callers that only need a direction do not import torch
     from components.contracts.problems import Kind, Target
 
 T = TypeVar("T")
@@ -23,21 +23,21 @@ SCORES: dict[str, Any] = yaml.load(
     Path(__file__).with_name("scores.yaml").read_text("utf-8"),
     Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader,
 )
-# by name, the problems that have the score
+# by name, the kinds of problems with the score
 PROBLEMS: dict[str, list[str]] = SCORES["higher"] | SCORES["lower"] | SCORES["neither"]
-# "one_ahead/mape" is mape of other forecasts, "late/nelbo" of late evaluations
+# "one_ahead/mape" is the mape of other forecasts, "late/nelbo" the nelbo of late evaluations
 PREFIXES = frozenset({"one_ahead", "late"})
 
-# "cost/gradients" is a count of training, which every run has next to its scores, and
-# "cost/attack_gradients" of the attack in its last evaluation
+# "cost/gradients" is a count of training, which every run records with its scores, and
+# "cost/attack_gradients" a count of the attack in its last evaluation
 COST_PREFIX = "cost/"
 
 
 def score_names(kind: Kind, attacked: bool, target: Target | None = None) -> frozenset[str]:
     """Names of the scores for a kind of problem.
 
-    Attacked inputs add the scores of a security evaluation. Supervised problems with a
-    known ``target`` have none of the scores for other labels.
+    Attacked inputs add the scores of a security evaluation.  Supervised problems with a known
+    ``target`` have only the scores for this kind of labels.
     """
     problems: set[str] = {kind}
     if kind == "supervised":
@@ -49,18 +49,18 @@ def score_names(kind: Kind, attacked: bool, target: Target | None = None) -> fro
 
 
 def without_costs(scores: Mapping[str, T]) -> dict[str, T]:
-    """The scores of a run alone, as its screens, tables and searches show them."""
+    """The scores of a run without costs, as in its tables and searches."""
     return {name: value for name, value in scores.items() if not name.startswith(COST_PREFIX)}
 
 
 def base_name(score: str) -> str:
-    """The name of a score without its task, parameter, member or size of an attack: "nlpp" of
+    """The name of a score without its task, parameter, member or size of an attack: "nlpp" for
     "nlpp/task 2"."""
     first, _, rest = score.partition("/")
     return base_name(rest) if first in PREFIXES and rest else first
 
 
 def better(score: str) -> ScoreDirection | None:
-    """``higher`` or ``lower``; None: neither is better, or the score is not in the table."""
+    """``higher`` or ``lower``; None: no direction, or the score is not in the table."""
     name = base_name(score)
     return "higher" if name in SCORES["higher"] else "lower" if name in SCORES["lower"] else None

@@ -1,4 +1,4 @@
-"""Distance between predictions of a posterior and a gold standard, at the same inputs."""
+"""Distance between predictions of a posterior and of a gold standard at the same inputs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Values = NDArray[np.float64]  # of each test row
 def predictive_distances(
     mean: Values, sd: Values, gold_mean: Values, gold_sd: Values
 ) -> dict[str, float]:
-    """Root mean squares over the inputs, each in standard deviations of the gold predictive, so
-    that units cancel:
+    """Root mean squares over the inputs, in standard deviations of the gold predictive, so that
+    units cancel:
 
         distance_mean   (m − m*) / s*
         distance_sd     (s − s*) / s*
@@ -25,9 +25,9 @@ def predictive_distances(
 
         distance_tv     ½ ∫ |N(y; m, s²) − N(y; m*, s*²)| dy
 
-    The third is what "nearest" is judged by: it is √(distance_mean² + distance_sd²).  Predictives
-    hold the noise of the observations, so that what counts is what a forecast is told, not how a
-    function wanders far below that noise."""
+    The third, √(distance_mean² + distance_sd²), is used for ranking.  Predictives include the
+    observation noise, so that differences matter as far as they affect forecasts, and variation of
+    the function far below the noise does not."""
     for name, values in (("the predicted means", mean), ("the predicted sds", sd)):
         check_shape(name, values, *gold_mean.shape)
     shift = (mean - gold_mean) / gold_sd
@@ -45,12 +45,12 @@ def predictive_distances(
 
 
 def total_variation(d: Values, r: Values) -> Values:
-    """Total variation of N(d, r²) and N(0, 1): the difference of their probabilities of the interval
-    between the two points where their densities are equal,
+    """Total variation of N(d, r²) and N(0, 1): the difference of their probabilities for the
+    interval between the two points of equal density,
 
         (r² − 1) x² + 2 d x − d² − 2 r² log r = 0
 
-    one of which is infinite for r = 1.  The root that does not cancel is taken first."""
+    one of which is infinite for r = 1.  The root without cancellation is computed first."""
     square = d**2 + 2 * (r**2 - 1) * np.log(r)
     q = -d - np.where(d < 0, -1.0, 1.0) * r * np.sqrt(np.maximum(square, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):

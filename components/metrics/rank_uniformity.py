@@ -1,7 +1,7 @@
 """Uniformity of the ranks of simulation-based calibration.
 
-L posterior draws give ranks 0 … L. Of a right posterior they are uniform; too narrow a posterior has
-ranks at both ends, too wide a one in the middle, a shifted one on one side."""
+L posterior draws give ranks 0 … L.  They are uniform for a correct posterior, concentrated at both
+ends if it is too narrow, in the middle if it is too wide, and on one side if it is shifted."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from typing import NamedTuple
 import numpy as np
 
 BAND = 0.95  # simultaneous coverage of the band around the ECDF
-SIMULATIONS = 2000  # samples of uniform ranks that the band is found by
-NOTICED = 3.0  # standard errors beyond which spread or mean are named
+SIMULATIONS = 2000  # samples of uniform ranks for computing the band
+NOTICED = 3.0  # standard errors above which spread or mean are reported
 
 
 class RankSummary(NamedTuple):
     """Summary of the ranks of one quantity over R data sets."""
 
-    chi2_p: float  # p of uniformity over bins
-    ks_p: float  # p of uniformity, Kolmogorov and Smirnov
-    spread: float  # over that of uniform ranks: above 1 too narrow, below 1 too wide
-    mean: float  # of the fractional ranks: ½ where nothing is shifted
+    chi2_p: float  # p-value of uniformity over bins
+    ks_p: float  # p-value of uniformity, Kolmogorov–Smirnov
+    # relative to uniform ranks: above 1 the posterior is too narrow, below 1 too wide
+    spread: float
+    mean: float  # of the fractional ranks: ½ without shift
     coverage90: float  # share in the central 90 % interval
     data_sets: int
 
     @property
     def verdict(self) -> str:
-        """The largest deviation in a word."""
+        """The largest deviation in words."""
         R = self.data_sets
         shift = (self.mean - 0.5) * np.sqrt(12 * R)
         # u − ½ squared has mean 1/12 and variance 1/180
@@ -61,7 +62,7 @@ def summarise(ranks: np.ndarray, draws: int, bins: int, rng: np.random.Generator
 
 
 def worst_p(summaries: list[RankSummary]) -> float:
-    """Smallest p of both tests of all quantities, times their number (Bonferroni)."""
+    """Smallest p-value of both tests over all quantities, times their number (Bonferroni)."""
     ps = [p for one in summaries for p in (one.chi2_p, one.ks_p)]
     return min(1.0, len(ps) * min(ps))
 
@@ -76,7 +77,7 @@ class EcdfDifference(NamedTuple):
 
 
 def ecdf_difference(ranks: np.ndarray, draws: int, rng: np.random.Generator) -> EcdfDifference:
-    """ECDF of the fractional ranks of R data sets less that of the uniform law, and its 95 % band.
+    """ECDF of the fractional ranks of R data sets minus the uniform CDF, with its 95 % band.
 
     Source: Säilynoja, Bürkner and Vehtari (2022), section 2.2."""
     from arviz_stats.ecdf_utils import ecdf_pit  # imports xarray

@@ -1,6 +1,6 @@
 """Errors of moment estimates against a reference, in standard errors and deviations.
 
-The standard errors are of both estimates.
+Standard errors combine those of both estimates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from components.metrics.diagnostics import mcse_mean
 
 
 def standard_error(draws: HoldsDraws, f: Tensor) -> Tensor:
-    """Monte-Carlo standard error of the estimate of E[f] from f [C, N, Q], [Q]; NaN where no chain
+    """Monte-Carlo standard error of the estimate of E[f] from f [C, N, Q], [Q]; NaN if no chain
     moved.
 
     Chains: ``mcse_mean``.  Weights: √(Σ w²(f − f̂)²), w self-normalised, the delta method.
@@ -29,7 +29,7 @@ def standard_error(draws: HoldsDraws, f: Tensor) -> Tensor:
 
 
 class ReferenceMoments(NamedTuple):
-    """Moments of P' parameters, and standard errors of those that are estimates."""
+    """Moments of P' parameters, with standard errors of estimated ones."""
 
     mean: Tensor
     second_moment: Tensor
@@ -42,7 +42,7 @@ class ReferenceMoments(NamedTuple):
         """Var[θ] and Var[θ²] [2, P'].
 
         They are those of the reference draws, or E[θ²] − E[θ]² = s² and E[θ⁴] − E[θ²]²; without
-        fourth moments 2s⁴ + 4 E[θ]² s², as of a Gaussian parameter."""
+        fourth moments 2s⁴ + 4 E[θ]² s², as for a Gaussian parameter."""
         if self.draws is not None:
             flat = self.draws.flatten(0, 1)
             return torch.stack([flat.var(0), flat.square().var(0)])
@@ -78,7 +78,7 @@ def signed_errors(draws: HoldsDraws, reference: ReferenceMoments) -> Tensor:
     Returns:
         The two errors, and the skewness of the estimate, of E[θ] and E[θ²], [3, 2, P']; NaN where
         no chain moved.  The skewness is γ/√ESS with the skewness γ of f among the draws of chains,
-        and Σ t³/(Σ t²)^{3/2} with the terms t = w (f − f̂) of weighted draws.
+        and Σ t³/(Σ t²)^{3/2} with the terms t = w (f − f̂) for weighted draws.
     """
     values = draws.values  # [C, N, P']
     rows = []
@@ -108,8 +108,8 @@ def signed_errors(draws: HoldsDraws, reference: ReferenceMoments) -> Tensor:
 def squared_biases(draws: HoldsDraws, reference: ReferenceMoments) -> Tensor:
     """b² = (Ê[f] − E[f])²/Var[f] of f = θ and f = θ² [2, P'], the variance of the reference.
 
-    An average of n independent draws of the target has E[b²] = 1/n: .01 is worth 100 of them.  NaN
-    where the variance is no positive number.
+    An average of n independent draws of the target has E[b²] = 1/n: .01 corresponds to 100 draws.
+    NaN if the variance is not positive.
 
     Source: Hoffman & Sountsov (2022), section 4."""
     values = draws.values.flatten(0, 1)
@@ -125,8 +125,8 @@ def mean_sd_errors(draws: HoldsDraws, mean: Tensor, second_moment: Tensor) -> Te
 
         max(|m̂ − m|, |ŝ − s|) / s,   m = E[θ], s² = E[θ²] − m², and m̂, ŝ by the draws
 
-    All of the scale is the reference's, so that draws that are too wide do not hide their error.
-    NaN where s² is no positive number."""
+    The scale is that of the reference, so that draws that are too wide do not hide their error.
+    NaN if s² is not positive."""
     values = draws.values.flatten(0, 1)
     m = draws.expectation(values)
     spread = draws.expectation((values - m).square()).sqrt()

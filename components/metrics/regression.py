@@ -19,16 +19,16 @@ from components.metrics.crps import crps
 
 
 def mean_over_labelled(by_task: Tensor, mask: Tensor) -> Tensor:
-    """The mean of a score [T] over the tasks that have an observed label in mask [B, T]; NaN where
-    none has one."""
+    """The mean of a score [T] over the tasks with an observed label in mask [B, T]; NaN if there
+    are none."""
     return by_task[mask.any(0).to(by_task.device)].mean()
 
 
 def name_by_task(
     by_task: Mapping[str, Tensor], mask: Tensor, task_names: list[str]
 ) -> dict[str, float]:
-    """Scores of each task [T] as ``score``, their mean over tasks that have a label, and, of more
-    than one task, ``score/task``; mask [B, T]."""
+    """Mean over tasks with a label of a score [T] as ``score`` and, for several tasks, each value
+    as ``score/task``; mask [B, T]."""
     out = {name: float(mean_over_labelled(values, mask)) for name, values in by_task.items()}
     if len(task_names) > 1:
         out |= {
@@ -40,7 +40,7 @@ def name_by_task(
 
 
 def mean_over_rows(values: Tensor, mask: Tensor) -> Tensor:
-    """The mean [T] of values [B, T] over the rows of each task that have a label in mask [B, T]."""
+    """The mean [T] of values [B, T] over the rows of each task with a label in mask [B, T]."""
     return torch.where(mask, values, 0.0).sum(0) / mask.to(values.dtype).sum(0)
 
 
@@ -66,10 +66,10 @@ def scores(
     """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval, mean CRPS;
     y, mask [B, T].
 
-    A task's score is over its own observed labels with a finite prediction, NaN where it has none;
-    the score without a task's name is the mean over the tasks that have labels."""
+    A task's score is over its own observed labels with a finite prediction, NaN if there are none;
+    the score without a task's name is the mean over the tasks with labels."""
     check_shape("the predicted labels", components_of(predictive), None, *y.shape)
-    y = torch.where(mask, y, 0.0)  # a missing label may be NaN, and 0 · NaN is no mask
+    y = torch.where(mask, y, 0.0)  # a missing label may be NaN, and 0 · NaN is NaN
     labelled = mask
     mask = mask & is_finite(predictive)
 

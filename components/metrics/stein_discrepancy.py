@@ -1,6 +1,6 @@
 """Kernelised Stein discrepancy between a sample and a target with a known score ∇log p.
 
-Only the score of the target is needed.
+Only the score of the target is required.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# inverse multiquadric k(x, y) = (c² + ‖x − y‖²)^β, as recommended: it sees a sample that does not converge
+# inverse multiquadric k(x, y) = (c² + ‖x − y‖²)^β, as recommended, because it detects
+# non-convergence
 BETA = -0.5
 C = 1.0
-ROWS = 1000  # rows of the n × n matrix held in memory together
+ROWS = 1000  # number of rows of the n × n matrix in memory
 
 
 def stein_kernel(x: Tensor, s: Tensor, y: Tensor, t: Tensor) -> Tensor:
@@ -23,7 +24,8 @@ def stein_kernel(x: Tensor, s: Tensor, y: Tensor, t: Tensor) -> Tensor:
     of it from matrix products.
 
     Source: Gorham & Mackey (2017), section 3.1."""
-    centre = x.mean(0)  # differences are all that counts: products of large numbers would lose them
+    # only differences matter, and products of large numbers would lose their precision
+    centre = x.mean(0)
     x = x - centre
     y = y - centre
     r2 = (x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T).clamp_min(0)  # [n, m]
@@ -38,8 +40,8 @@ def ksd_squared(x: Tensor, score: Tensor, weights: Tensor | None = None) -> Tens
     """KSD² of a sample x [n, P] with scores ∇log p(x) [n, P]; [].
 
     The V-statistic is Σᵢⱼ wᵢwⱼ k_p(xᵢ, xⱼ), with weights [n] of sum 1 (1/n if not given):
-    it is at least 0, and about E[k_p(x, x)]/n for n exact draws. It takes O(n²P) time and holds
-    1,000 × n numbers in memory.
+    it is at least 0, and about E[k_p(x, x)]/n for n exact draws.  O(n²P) time and 1,000 × n numbers
+    in memory.
 
     Source: Gorham & Mackey (2017), section 3.1.
     """

@@ -1,7 +1,7 @@
-"""Scores that have no finite value for a reason of their own: the table ``undefined`` of
-``scores.yaml``, for problems of every kind.
+"""Scores that are not finite for a known reason: the table ``undefined`` of ``scores.yaml``, for
+all kinds of problems.
 
-A score that is not finite and is not in the table has diverged."""
+A non-finite score outside the table has diverged."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a d
 
 
 def stack_scores(each: Sequence[Scores]) -> NamedScores:
-    """Scores of R replicates in one tensor [R] by name, NaN for a replicate that does not have
-    one."""
+    """Scores of R replicates in one tensor [R] by name; NaN for a replicate without the score."""
     names = dict.fromkeys(name for scores in each for name in scores)
     return {
         name: torch.tensor(
@@ -30,9 +29,9 @@ def stack_scores(each: Sequence[Scores]) -> NamedScores:
 
 
 def reason(name: str, value: float, classes: bool = False) -> str | None:
-    """Why a score that is not finite has no finite value; None: it should have one.
+    """Known reason for a non-finite score; None: it should be finite.
 
-    ``classes``: its labels are classes."""
+    ``classes``: True if its labels are classes."""
     bare = name.removeprefix("one_ahead/").split("/")[0]
     tables = (SCORES["undefined"], SCORES["undefined_for_classes"] if classes else {})
     allowed, because = next((table[bare] for table in tables if bare in table), ("", None))

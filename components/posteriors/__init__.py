@@ -1,1 +1,1 @@
-"""Results of inference and their queries."""
+"""Results of inference, with their queries."""

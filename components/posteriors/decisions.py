@@ -1,14 +1,14 @@
-"""Decision rules: losses that a posterior can be asked to minimise, the actions that do, and what
-they are expected to cost.
+"""Decision rules: losses, the actions that minimise their posterior expectation, and the expected
+losses.
 
     belief = samples_of(draws)                      # or a predictive, which needs no sampling
     loss = Pinball(0.9)
     action = loss.act(belief)                       # the Bayes action a* = argmin_a E[L(a, s)]
     cost = loss.expected(action, belief)            # E[L(a*, s)], the posterior expected loss
 
-The expectation is over what is believed of the unknown s (a parameter, a new label, the index of a
-model) given the data: weighted draws (``Samples``), a ``GaussianMixture`` or a ``Categorical``.
-L(a, s) = −u(a(s)) in the notation of the notes.
+The expectation is over the posterior of the unknown s (a parameter, a new label, the index of a
+model): weighted draws (``Samples``), a ``GaussianMixture`` or a ``Categorical``.  L(a, s) =
+−u(a(s)) in the notation of the notes.
 
 Source: Bardenet (2021), Figure 2.1 and eq. (2.4).
 """
@@ -25,14 +25,14 @@ from torch import Tensor
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.posteriors.draws import Draws
 
-GRID_POINTS = 65  # actions tried between the outermost means of a mixture
+GRID_POINTS = 65  # number of candidate actions between the outermost means of a mixture
 GOLDEN = (math.sqrt(5) - 1) / 2
-GOLDEN_STEPS = 40  # each leaves 0.618 of the interval
+GOLDEN_STEPS = 40  # golden-section steps; each leaves 0.618 of the interval
 
 
 @dataclass(frozen=True)
 class Samples:
-    """A distribution by weighted draws; every coordinate of ``values`` is an unknown of its own."""
+    """A distribution of weighted draws; every coordinate of ``values`` is a separate unknown."""
 
     values: Tensor  # [S, ...]
     weights: Tensor  # [S], sum to 1
@@ -46,17 +46,17 @@ class Samples:
         return torch.tensordot(self.weights, (self.values - self.mean) ** 2, 1)
 
     def quantile(self, level: float) -> Tensor:
-        """The smallest draw at which the cumulative weight reaches ``level``, coordinate by
+        """The smallest draw at which the cumulative weight reaches ``level``, for each
         coordinate."""
         ordered, order = self.values.sort(0)
-        # the sum of S weights is not exactly 1
+        # the sum of S weights may differ from 1 by rounding
         reached = self.weights.double()[order].cumsum(0) >= level - 1e-12
         reached[-1] = True
         return ordered.gather(0, reached.long().argmax(0, keepdim=True))[0]
 
 
 def to_samples(draws: Draws) -> Samples:
-    """Samples of a sampler's parameters from its draws [C·N, P']; importance weights are kept."""
+    """Samples of the parameters from a sampler's draws [C·N, P'], with importance weights."""
     return Samples(draws.values.flatten(0, 1), draws.weights)
 
 
@@ -64,8 +64,8 @@ Belief = Samples | GaussianMixture
 
 
 class Loss(Protocol):
-    """L(a, s) of an action a when s is the case: the Bayes action of a belief about s, and what it
-    is expected to cost."""
+    """Loss L(a, s) of action a for the value s, with Bayes action and expected loss under a belief
+    about s."""
 
     def act(self, belief: Samples) -> Tensor: ...
 
@@ -136,21 +136,21 @@ class AbsoluteLoss:
 
 @dataclass(frozen=True)
 class ToleranceLoss:
-    """L = 1{|s − a| > r}, the 0–1 loss on the line: the middle of the 2r that hold most, which
-    tends to the mode as r → 0.
+    """L = 1{|s − a| > r}, the 0–1 loss on the line: the centre of the window of length 2r with most
+    mass, which tends to the mode as r → 0.
 
     Source: Robert (2007), section 4.1."""
 
     radius: float
 
     def __call__(self, action: Tensor, s: Tensor) -> Tensor:
-        # a draw on the edge is not missed
+        # draws on the edge count as inside
         return ((s - action).abs() > self.radius * (1 + 1e-12)).to(s.dtype)
 
     def act(self, belief: Belief) -> Tensor:
         if isinstance(belief, GaussianMixture):
             return self._act_on_mixture(belief)
-        # [d, S]: an optimal window begins at a draw
+        # [d, S]: an optimal window starts at a draw
         ordered, order = belief.values.flatten(1).T.contiguous().sort(1)
         before = torch.nn.functional.pad(belief.weights[order].cumsum(1), (1, 0))
         end = torch.searchsorted(ordered, ordered + 2 * self.radius, right=True)
@@ -160,8 +160,8 @@ class ToleranceLoss:
         return (0.5 * (ordered.gather(1, best) + last)).reshape(belief.values.shape[1:])
 
     def _act_on_mixture(self, belief: GaussianMixture) -> Tensor:
-        """The centre of the window of most mass [...]: the best of a grid between the outermost
-        means, where it must lie, then golden section around it."""
+        """The centre of the window with most mass [...]: the best of a grid between the outermost
+        means, which enclose it, refined by golden section."""
         low = belief.mu.amin(0)
         step = (belief.mu.amax(0) - low) / (GRID_POINTS - 1)
         best = low
@@ -211,11 +211,10 @@ class CentralInterval:
 
 @dataclass(frozen=True)
 class DensestInterval:
-    """L = γ |I| − 1{s ∈ I}: the interval that leaves no more to gain than γ per unit length, a
-    highest-density one.
+    """L = γ |I| − 1{s ∈ I}: a highest-density interval, with density γ at its ends.
 
-    Printed with the utility r₁ + γ r₂, r₂ = |I|, which rewards length unless γ < 0; here γ > 0 and
-    length costs.
+    The source has the utility r₁ + γ r₂, r₂ = |I|, which rewards length unless γ < 0; here γ > 0
+    and length is a cost.
 
     Source: Bardenet (2021), Figure 2.1, interval estimation."""
 
@@ -228,8 +227,8 @@ class DensestInterval:
     def act(self, belief: Samples) -> Tensor:
         ordered, order = belief.values.flatten(1).sort(0)  # [S, d]
         inside = belief.weights[order].cumsum(0)
-        # Max over i ≤ j of (W_j − γ s_j) − (W_{i−1} − γ s_i), in one pass: the best start so far
-        # goes with each end.
+        # max over i ≤ j of (W_j − γ s_j) − (W_{i−1} − γ s_i) in one pass, with the best start so
+        # far for each end
         opening = self.gamma * ordered - (inside - belief.weights[order])
         best, start = opening.cummax(0)
         end = (inside - self.gamma * ordered + best).argmax(0, keepdim=True)
@@ -243,8 +242,8 @@ class DensestInterval:
 # Classification and model choice: the unknown is one of C
 @dataclass(frozen=True)
 class CostMatrixLoss:
-    """L = cost[a, c] of action a when c is the case; there may be more actions than classes ("ask
-    somebody").
+    """L = cost[a, c] of action a for class c; there may be more actions than classes (for example,
+    "ask an expert").
 
     Source: Bardenet (2021), Figure 2.1, classification and model choice."""
 
@@ -272,9 +271,10 @@ def _to_probs(belief: Categorical | Tensor) -> Tensor:
 
 
 def model_probabilities(log_evidence: Tensor, log_prior: Tensor | None = None) -> Tensor:
-    """p(m|y) ∝ p(y|m) p(m) of M models [..., M]; equal prior probabilities unless they are given.
+    """p(m|y) ∝ p(y|m) p(m) of M models [..., M], with equal prior probabilities by default.
 
-    Two models under 0–1 costs: the first is chosen when the posterior odds p(1|y)/p(2|y) exceed 1.
+    For two models under 0–1 costs, the first is chosen if the posterior odds p(1|y)/p(2|y) exceed
+    1.
 
     Source: Robert (2007), chapter 7."""
     return (log_evidence if log_prior is None else log_evidence + log_prior).softmax(-1)

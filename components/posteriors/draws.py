@@ -24,33 +24,31 @@ from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
 from components.contracts.sequences import Series
 
-FORECASTS = 500  # draws that mix their forecasts, or clusters
-DRAWS_PER_BATCH = 500  # draws for which rows are evaluated together
+FORECASTS = 500  # maximum draws in mixtures of forecasts or clusters
+DRAWS_PER_BATCH = 500  # number of draws for which rows are evaluated together
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Draws of C chains after burn-in and thinning; N may still be 0 while the chains burn in.
+    """Draws of C chains after burn-in and thinning; N is 0 during burn-in.
 
-    Samplers move in unconstrained coordinates θ [P]; ``values`` are the parameters that users name,
-    P' of them (a scale is its exponential, not its logarithm).  ``stats`` holds what a sampler says
-    of each draw, [C, N] each, under ArviZ's names: ``lp``, ``acceptance_rate``, ``diverging``,
-    ``energy``, ``n_steps``, ``tree_depth``, ``step_size``; and ``filter_ess``, the smallest
-    effective sample size of the filter that estimated the likelihood."""
+    Samplers use unconstrained coordinates θ [P]; ``values`` are the P' named parameters (for
+    example a scale instead of its logarithm).  ``stats`` holds the sampler's statistics of each
+    draw, [C, N] each, under ArviZ's names: ``lp``, ``acceptance_rate``, ``diverging``, ``energy``,
+    ``n_steps``, ``tree_depth``, ``step_size``; and ``filter_ess``, the smallest effective sample
+    size of the filter that estimated the likelihood."""
 
     draws: Tensor  # [C, N, P]
-    start: Tensor  # [C, P] where the chains began
-    # of the P' parameters; empty where they have none
+    start: Tensor  # [C, P] initial states of the chains
+    # of the P' parameters; empty: unnamed
     names: list[str] = field(default_factory=list)
-    model: LogJoint | Parameterised | Conjugate | None = (
-        None  # model of the draws: it constrains θ and predicts
-    )
+    # model of the draws, which constrains θ and predicts
+    model: LogJoint | Parameterised | Conjugate | None = None
     stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
-    # [C, P] current positions of the chains; they predict while no draw is kept yet
+    # [C, P] current positions of the chains, used for predictions until a draw is stored
     current: Tensor | None = None
     log_weights: Tensor | None = None  # [C, N], importance sampling only; unnormalised
-    # R: if more than one, C above is R times the chains of each, with the chains of the first
-    # replicate first
+    # R: if above 1, C is R times the chains of each replicate, ordered by replicate
     replicates: int = 1
 
     def select_replicate(self, r: int) -> Draws:
@@ -90,17 +88,17 @@ class Draws:
         return self.constrain(self.flat).unflatten(0, self.draws.shape[:2])
 
     def constrain(self, theta: Tensor) -> Tensor:
-        """Parameters that θ [K, P] represents, [K, P']."""
+        """Parameters represented by θ [K, P], [K, P']."""
         return theta if self.model is None else self.model.constrain(theta)
 
     def predictive(self, theta: Tensor, x: Tensor) -> Predictive:
         """Mixture of the predictions of K parameters θ [K, P] at x [B, D].
 
-        Raises TypeError when they were drawn for a density, which predicts nothing.
+        Raises TypeError for draws of a density, which does not predict.
         """
         if not isinstance(self.model, ThetaPredictive | Conjugate):
             raise TypeError(
-                f"{type(self.model).__name__} predicts nothing: it has no predictive(theta, x)"
+                f"{type(self.model).__name__} cannot predict: it has no predictive(theta, x)"
             )
         return self.model.predictive(theta, x)
 
@@ -127,16 +125,16 @@ class Draws:
         return f.mean(0) if self.log_weights is None else torch.tensordot(self.weights, f, 1)
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """Writes ``posterior.nc``, ArviZ's InferenceData, of the first replicate into a run's
-        folder: the paths written."""
+        """Write ``posterior.nc``, ArviZ's InferenceData of the first replicate, to a run's folder.
+        Returns the written paths."""
         # imported here: xarray takes a second to import
         from components.posteriors.inference_data import write
 
         return write(self.select_replicate(0), folder)
 
     def some(self, n: int, generator: torch.Generator | None) -> Draws:
-        """n of the draws as a chain of their own: at random with replacement, or the first n
-        without a generator."""
+        """n of the draws as one chain: at random with replacement, or the first n without a
+        generator."""
         if generator is None:
             rows = torch.arange(min(n, len(self.flat)))
         else:
@@ -145,21 +143,21 @@ class Draws:
         return Draws(samples.unsqueeze(0), self.start, self.names, self.model)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states
-        before one is kept."""
+        """Posterior predictive at x [B, D]: the mixture over all draws, or over the chains' states
+        before a draw is stored."""
         return self.predictive(self._equal_weight_draws(generator), x)
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
-        """The same, and what takes ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without a graph; None: the
-        model has no such form."""
+        """Predictive, and a function from ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without autograd graph;
+        None: not available for the model."""
         if self.log_weights is not None or not isinstance(self.model, ReversesPredictive):
-            # draws with weights are redrawn at each call, and that must happen once
+            # weighted draws are resampled at each call, which must happen only once
             return None
         return self.model.predictive_reversed(self._equal_weight_draws(generator), x)
 
     def in_format(self, dtype: torch.dtype) -> Draws | None:
-        """Copy of the predicting parts in another floating-point format; None: the model has
-        none."""
+        """Copy of the predicting parts in another floating-point format; None: not available for
+        the model."""
         if not isinstance(self.model, CastableNetwork):
             return None
         current = None if self.current is None else self.current.to(dtype)
@@ -178,12 +176,12 @@ class Draws:
 
     @property
     def _theta(self) -> Tensor:
-        """All draws [S, P]; where the chains are before one is kept."""
+        """All draws [S, P], or the chains' states before a draw is stored."""
         return self.flat if self.n_draws else (self.start if self.current is None else self.current)
 
     def _equal_weight_draws(self, generator: torch.Generator) -> Tensor:
-        """Parameters of equal weight, for predictives are mixtures of such: all draws; where the
-        chains are before one is kept."""
+        """Parameters with equal weights, because predictives are equally weighted mixtures: all
+        draws, or the chains' states before a draw is stored."""
         theta = self._theta
         if self.log_weights is not None and self.n_draws:
             rows = torch.multinomial(
@@ -195,11 +193,12 @@ class Draws:
     def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> Predictive:
         """Forecast after a series: the mixture over at most 500 draws, evenly spaced.
 
-        Raises TypeError when their model forecasts nothing.
+        Raises TypeError if their model does not forecast.
         """
         if not isinstance(self.model, ForecastsSeries):
             raise TypeError(
-                f"{type(self.model).__name__} forecasts nothing: it has no forecast(theta, series, horizon)"
+                f"{type(self.model).__name__} cannot forecast: it has no forecast(theta, series, "
+                f"horizon)"
             )
         with torch.no_grad():
             return self.model.forecast(
@@ -207,19 +206,20 @@ class Draws:
             )
 
     def log_likelihood(self, series: Series) -> Tensor:
-        """log p(y_1:T | θ) of at most 500 draws, evenly spaced [S]; of where the chains are before
-        one is kept.
+        """log p(y_1:T | θ) of at most 500 draws, evenly spaced [S], or of the chains' states before
+        a draw is stored.
 
-        Raises TypeError when their model has no likelihood."""
+        Raises TypeError if their model has no likelihood."""
         if not isinstance(self.model, LogJoint):
             raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, series)")
         with torch.no_grad():
             return self.model.log_likelihood(evenly_spaced(self._theta, FORECASTS), series).sum(1)
 
     def log_predictive(self, batch: Rows) -> Tensor:
-        """log C⁻¹N⁻¹ Σ p(x_b | θ) over all draws [B]; over where the chains are before one is kept.
+        """log C⁻¹N⁻¹ Σ p(x_b | θ) over all draws [B], or over the chains' states before a draw is
+        stored.
 
-        Raises TypeError when their model has no likelihood."""
+        Raises TypeError if their model has no likelihood."""
         if not isinstance(self.model, LogJoint):
             raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, rows)")
         with torch.no_grad():
@@ -236,8 +236,8 @@ class Draws:
         return (each + log_weights.log_softmax(0)[:, None]).logsumexp(0)
 
     def clusters(self, batch: Rows) -> Tensor | None:
-        """p(z_b = k | x_b), on average over at most 500 draws, evenly spaced [B, K]; None: the
-        model has no clusters."""
+        """Mean of p(z_b = k | x_b) over at most 500 draws, evenly spaced [B, K]; None: the model
+        has no clusters."""
         if not isinstance(self.model, Clustered):
             return None
         with torch.no_grad():
@@ -245,7 +245,7 @@ class Draws:
 
 
 def evenly_spaced(theta: Tensor, most: int) -> Tensor:
-    """So many of the rows, evenly spaced, or all."""
+    """The given number of rows, evenly spaced, or all."""
     if len(theta) <= most:
         return theta
     return theta[torch.linspace(0, len(theta) - 1, most, device=theta.device).round().long()]
@@ -253,9 +253,9 @@ def evenly_spaced(theta: Tensor, most: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Held:
-    """Posterior that would draw again at each prediction, held at the same draws.
+    """A posterior with fresh draws for each prediction, held at fixed draws.
 
-    The prediction of a row then depends only on x.
+    The prediction for a row then depends only on x.
     """
 
     posterior: Predicts
@@ -267,20 +267,20 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawsByNumber:
-    """Posterior predictive by ``n_predict`` draws, new ones at each prediction."""
+    """Posterior predictive with ``n_predict`` fresh draws for each prediction."""
 
     n_predict: int
 
     @abstractmethod
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """p(y|x) at x [B, D], a mixture of so many."""
+        """p(y|x) at x [B, D], a mixture of ``n_predict`` draws."""
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n draws behind each prediction: new ones, or always the same without a generator."""
+        """n draws for each prediction: fresh ones, or always the same without a generator."""
         return hold(replace(self, n_predict=n), generator)
 
 
 def hold(posterior: Predicts, generator: torch.Generator | None) -> Predicts:
-    """The posterior itself, which draws anew at each prediction; one that does not, without a
-    generator."""
+    """The posterior itself, with fresh draws for each prediction; without a generator a copy with
+    fixed draws."""
     return Held(posterior) if generator is None else posterior

@@ -1,4 +1,4 @@
-"""An estimator that has fitted itself."""
+"""A fitted estimator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ E = TypeVar("E", bound=Estimator)
 
 @dataclass(frozen=True)
 class FittedEstimator(Generic[E]):
-    """An estimator and what it learnt."""
+    """An estimator and its fit."""
 
     estimator: E
     fitted: dict[str, Tensor]

@@ -1,4 +1,4 @@
-"""Draws as ArviZ's InferenceData (an xarray DataTree), so that users keep their own tools."""
+"""Draws as ArviZ's InferenceData (an xarray DataTree), for use with other tools."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
 FILE = "posterior.nc"
-UNCONSTRAINED = "unconstrained_posterior"  # group of θ, where parameters are functions of it
-MOST_NUMBERS = 10_000_000  # written, 80 MB in float64; more draws are thinned
-MOST_VARIABLES = 1000  # of a file: to make one more takes as long as all before it together
+UNCONSTRAINED = "unconstrained_posterior"  # group of θ if parameters are functions of it
+MOST_NUMBERS = 10_000_000  # maximum numbers in a file, 80 MB in float64; more draws are thinned
+MOST_VARIABLES = 1000  # maximum variables in a file, because their cost grows quickly
 FEWEST_DRAWS = 4  # per chain, needed for ArviZ's ESS
 _INDEXED = re.compile(r"^(.+)\[(\d+(?:, ?\d+)*)\]$")  # theta[1], w[0,2]
 
@@ -30,12 +30,12 @@ _INDEXED = re.compile(r"^(.+)\[(\d+(?:, ?\d+)*)\]$")  # theta[1], w[0,2]
 def group_variables(
     names: list[str], size: int
 ) -> dict[str, tuple[dict[str, list[Any]], list[int]]]:
-    """The variables that P' named parameters make up: name -> ({dimension: its coordinates},
-    columns in their order).
+    """Variables formed from P' named parameters: name -> ({dimension: its coordinates}, columns in
+    order).
 
-    ``theta[1]``, ``theta[2]``, … are one vector, ``w[0,0]``, … one matrix where its grid is whole;
-    others are scalars. Parameters without names are one vector, ``theta``; so are those that would
-    be more than ``MOST_VARIABLES`` variables, with their names as its coordinate ``parameter``."""
+    ``theta[1]``, ``theta[2]``, … form one vector, ``w[0,0]``, … one matrix if its grid is complete;
+    others are scalars.  Unnamed parameters form one vector, ``theta``; so do parameters that would
+    need more than ``MOST_VARIABLES`` variables, with their names as coordinate ``parameter``."""
     if not names:
         return {"theta": ({"theta_dim_0": list(range(size))}, list(range(size)))}
     groups: dict[str, dict[tuple[int, ...], int]] = {}
@@ -47,7 +47,7 @@ def group_variables(
         groups.setdefault(base, {})[index] = column
     out: dict[str, tuple[dict[str, list[Any]], list[int]]] = {}
     for base, cells in groups.items():
-        # of indices of unequal length: too few axes
+        # indices of unequal length give too few axes
         axes = [sorted(set(axis)) for axis in zip(*cells, strict=False)]
         grid = list(itertools.product(*axes))
         if set(grid) == set(cells):
@@ -57,7 +57,7 @@ def group_variables(
             out |= {names[column]: ({}, [column]) for column in cells.values()}
     if len(out) > MOST_VARIABLES:
         return {"theta": ({"parameter": names}, list(range(size)))}
-    # A slash would be a group of the file.
+    # a slash would create a group in the file
     return {base.replace("/", "_"): content for base, content in out.items()}
 
 
@@ -66,34 +66,34 @@ class Groups:
     """Contents of an InferenceData."""
 
     values: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)  # by group and variable
-    # of a variable, after chain and draw
+    # dimensions of a variable, after chain and draw
     dims: dict[str, list[str]] = field(default_factory=dict)
-    coords: dict[str, Any] = field(default_factory=dict)  # of a dimension
+    coords: dict[str, Any] = field(default_factory=dict)  # coordinates of a dimension
 
     def tree(self) -> DataTree:
-        # imported here: it takes a second, and only the end of a run needs it
+        # imported here because it takes a second and is used only at the end of a run
         from arviz_base import from_dict
 
         with warnings.catch_warnings():
             warnings.filterwarnings(
                 "ignore", message="Found chain dimension to be longer"
-            )  # many chains are usual here
+            )  # many chains are common here
             attributes = {"/": {"inference_library": "bayes-runner"}}
             return from_dict(self.values, coords=self.coords, dims=self.dims, attrs=attributes)
 
 
 def inference_data(draws: HoldsDraws, index: np.ndarray | None = None) -> DataTree:
-    """Groups ``posterior`` (the parameters, under their names) and ``sample_stats`` (what the
-    sampler says of each draw).
+    """Groups ``posterior`` (the named parameters) and ``sample_stats`` (the sampler's statistics of
+    each draw).
 
-    ``index`` numbers the draws of each chain that are kept, all of them if not given.  Log weights,
-    where there are any, are ``log_weight`` among the statistics.  Data are left out: the run's
-    config names them (``evaluation.inference_groups`` has them too)."""
+    ``index`` selects draws of each chain, by default all.  Log weights, if any, are ``log_weight``
+    among the statistics.  Data are omitted because the run's config defines them
+    (``evaluation.inference_groups`` includes them)."""
     return parameter_groups(draws, index).tree()
 
 
 def parameter_groups(draws: HoldsDraws, index: np.ndarray | None = None) -> Groups:
-    """``inference_data`` before it is made."""
+    """Contents of ``inference_data`` as plain arrays."""
     index = np.arange(draws.n_draws) if index is None else index
     if len(index) < draws.n_draws:
         part = draws.draws[:, index]
@@ -128,32 +128,34 @@ def _numpy(value: Tensor) -> np.ndarray:
 
 
 def write(draws: HoldsDraws, folder: Path) -> list[Path]:
-    """``posterior.nc`` in a folder, or nothing where there are no draws: the paths written.
+    """Write ``posterior.nc`` to a folder, or nothing without draws.  Returns the written paths.
 
-    At most ``MOST_NUMBERS`` numbers: chains are thinned evenly until they fit, and nothing is
-    written where fewer than four draws of each would be left (P' × chains > 2.5 million); both are
-    said in a warning."""
+    The file holds at most ``MOST_NUMBERS`` numbers: chains are thinned evenly until they fit, and
+    nothing is written if fewer than four draws of each would be left (P' × chains > 2.5 million); a
+    warning reports both."""
     if draws.n_draws == 0:
         return []
     size = draws.constrain(draws.start[:1]).shape[-1]
-    most = MOST_NUMBERS // (draws.n_chains * size)  # draws of a chain that fit
+    most = MOST_NUMBERS // (draws.n_chains * size)  # number of draws per chain that fit
     every = -(-draws.n_draws // max(most, 1))
     if every > 1 and draws.n_draws // every < FEWEST_DRAWS:
         _short(
-            f"{FILE} is not written: {draws.n_chains} chains of {size:,} parameters are too much for a file of 80 MB"
+            f"{FILE} is not written: {draws.n_chains} chains of {size:,} parameters exceed the "
+            f"limit of 80 MB"
         )
         return []
     index = np.arange(draws.n_draws)[every - 1 :: every]
     if every > 1:
         _short(
-            f"{FILE} holds every {every}th draw, {len(index)} of {draws.n_draws}: all of them would be more than 80 MB"
+            f"{FILE} holds every {every}th draw, {len(index)} of {draws.n_draws}, because all need "
+            f"more than 80 MB"
         )
 
     path = folder / FILE
     temp_path = folder / f".{FILE}.new"
     groups = parameter_groups(draws, index)
     write_groups(temp_path, groups.values, groups.dims, groups.coords)
-    temp_path.replace(path)  # complete, or not at all
+    temp_path.replace(path)  # written completely or not at all
     return [path]
 
 

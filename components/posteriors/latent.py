@@ -13,14 +13,14 @@ from components.contracts.problems import RowBatch
 
 @dataclass(frozen=True)
 class LatentPosterior:
-    """q(z|x) of a trained model p(x, z), which is what figures see of it."""
+    """q(z|x) of a trained model p(x, z), as used by figures."""
 
     module: LogRatio[RowBatch]
 
     def row_log_weights(
         self, batch: RowBatch, n_samples: int, generator: torch.Generator
     ) -> Tensor:
-        """log p(x, z_s) − log q(z_s|x) of z_s ~ q(z|x), [S, B]: their mean is the evidence lower
+        """log p(x, z_s) − log q(z_s|x) for z_s ~ q(z|x), [S, B]: their mean is the evidence lower
         bound of a row.
 
         Source: Burda, Grosse and Salakhutdinov (2016), eq. (8)."""

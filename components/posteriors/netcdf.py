@@ -26,13 +26,13 @@ def write_groups(
     dims: Mapping[str, Sequence[str]],
     coords: Mapping[str, Any],
 ) -> None:
-    """Writes groups of variables [C, N, …] as ArviZ and xarray read them.
+    """Write groups of variables [C, N, …] in the format of ArviZ and xarray.
 
     Args:
         path: file, which is replaced.
         values: arrays by group and variable.
-        dims: dimensions of a variable after chain and draw; not given: ``<variable>_dim_<i>``.
-        coords: coordinates of a dimension; not given: 0, 1, …
+        dims: dimensions of a variable after chain and draw; default: ``<variable>_dim_<i>``.
+        coords: coordinates of a dimension; default: 0, 1, …
     """
     from h5netcdf import File
 
@@ -66,14 +66,14 @@ def _origin() -> dict[str, str]:
 
 
 def _create_dimension(group: Group, name: str, size: int, coords: Mapping[str, Any]) -> None:
-    """A dimension with its coordinates, unless the group has it."""
+    """Create a dimension with its coordinates, unless the group has it."""
     if name not in group.dimensions:
         group.dimensions[name] = size
         _create_variable(group, name, (name,), np.asarray(coords.get(name, np.arange(size))))
 
 
 def _create_variable(group: Group, name: str, dims: Sequence[str], array: np.ndarray) -> None:
-    """A variable; netCDF has no booleans, and texts of any length are objects."""
+    """Create a variable; netCDF has no booleans, and strings of any length are objects."""
     from h5py import string_dtype
 
     if array.dtype.kind in "UO":
@@ -83,4 +83,4 @@ def _create_variable(group: Group, name: str, dims: Sequence[str], array: np.nda
     data = array.astype(np.int8) if is_boolean else array
     variable = group.create_variable(name, tuple(dims), data.dtype, data=data)
     if is_boolean:
-        variable.attrs["dtype"] = "bool"  # read by xarray as booleans
+        variable.attrs["dtype"] = "bool"  # xarray reads these as booleans

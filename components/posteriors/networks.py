@@ -1,4 +1,4 @@
-"""Several networks, as modules of their own, that predict together."""
+"""Several networks, as separate modules, with averaged predictions."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Networks(Generic[N]):
     def reverse(
         self, x: torch.Tensor, generator: torch.Generator
     ) -> tuple[Predictive, Reverse] | None:
-        """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: a
-        network has no such form."""
+        """Predictive, and a function from ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without autograd graph;
+        None: not available for a network."""
         pairs = [
             both
             for n in self.networks
@@ -57,7 +57,7 @@ class Networks(Generic[N]):
         ).sum(0)
 
     def in_format(self, dtype: torch.dtype) -> Networks[CastableNetwork] | None:
-        """A copy in another floating-point format; None: a network has none."""
+        """A copy in another floating-point format; None: not available for a network."""
         copies = [
             network.in_format(dtype)
             for network in self.networks

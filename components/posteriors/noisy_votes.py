@@ -17,7 +17,7 @@ from components.maths.divergences.binomial_bound import lower_bound
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.point_estimate import PointEstimate
 
-ROWS = 1 << 14  # noisy rows that pass through the network together
+ROWS = 1 << 14  # number of noisy rows in one pass through the network
 
 
 class CertifiedVotes(NamedTuple):
@@ -29,19 +29,19 @@ class CertifiedVotes(NamedTuple):
 
 @dataclass(frozen=True)
 class SmoothedNetwork:
-    """The smoothed classifier of a network f: the class that f gives most often under noise.
+    """The smoothed classifier of a network f: the class that f predicts most often under noise.
 
         g(x) = argmax_c P(f(x + η) = c),  η ~ N(0, σ² I)
 
-    Noise may leave the bounds of the inputs and is not cut off.
+    Noise may exceed the bounds of the inputs and is not clipped.
     """
 
     network: Network
     sigma: float  # σ, in the units of the inputs
-    votes: int  # S, draws of η of a prediction
+    votes: int  # S, draws of η for a prediction
     selection_draws: int  # n₀, draws that choose ĉ_A
     certificate_draws: int  # n, draws that bound p_A
-    level: float  # α, probability with which a certificate may be wrong
+    level: float  # α, probability that a certificate is wrong
 
     @property
     def undefended(self) -> PointEstimate:
@@ -55,8 +55,8 @@ class SmoothedNetwork:
         return Categorical(vote_logits(f)[None])
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
-        """The same, and what takes ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without a graph; None: the
-        network has no such form."""
+        """Predictive, and a function from ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without autograd graph;
+        None: not available for the network."""
         network = self.network
         if not isinstance(network, ReversesInputs):
             return None
@@ -80,12 +80,12 @@ class SmoothedNetwork:
         return Categorical(vote_logits(torch.cat(f))[None]), back
 
     def certify(self, x: Tensor, generator: torch.Generator) -> CertifiedVotes:
-        """The class ĉ_A of g at x [B, D] and the radius R in which it stays.
+        """The class ĉ_A of g at x [B, D] and the radius R within which it does not change.
 
-        ĉ_A is the class of most votes among n₀ draws, p̲_A the lower bound of Clopper and Pearson
-        at level α on P(f(x + η) = ĉ_A) from n other draws, and R = σ Φ⁻¹(p̲_A) where p̲_A > ½.
-        Otherwise the certificate abstains.  For each label the probability that g(x + δ) ≠ ĉ_A
-        for some ‖δ‖₂ < R is at most α.
+        ĉ_A is the class with most votes among n₀ draws, p̲_A the Clopper–Pearson lower bound at
+        level α on P(f(x + η) = ĉ_A) from n other draws, and R = σ Φ⁻¹(p̲_A) if p̲_A > ½. Otherwise
+        the certificate abstains.  For each label the probability that g(x + δ) ≠ ĉ_A for some ‖δ‖₂
+        < R is at most α.
 
         Source: Cohen, Rosenfeld and Kolter (2019), Theorem 1 and CERTIFY.
         """
@@ -99,7 +99,7 @@ class SmoothedNetwork:
         )
 
     def _count(self, x: Tensor, draws: int, generator: torch.Generator) -> Tensor:
-        """Votes of each class at x [B, D] among so many draws [B, T, C]."""
+        """Votes for each class at x [B, D] among the given number of draws [B, T, C]."""
         total: Tensor | None = None
         for z in self._noisy(x, draws, generator):
             f = self.network(z).unflatten(0, (-1, len(x)))
@@ -109,7 +109,7 @@ class SmoothedNetwork:
         return total
 
     def _noisy(self, x: Tensor, draws: int, generator: torch.Generator) -> list[Tensor]:
-        """x + η of so many draws of η, in blocks of whole draws [S' B, D]."""
+        """x + η for the given number of draws of η, in blocks of complete draws [S' B, D]."""
         size = max(1, ROWS // max(1, len(x)))
         blocks = []
         for start in range(0, draws, size):
@@ -128,11 +128,12 @@ def count_votes(f: Tensor) -> Tensor:
 
 
 def vote_logits(f: Tensor) -> Tensor:
-    """log (n_c + p̄_c) / (S + 1) of S votes, p̄ the mean of softmax f; f [S, B, T, C] -> [B, T, C].
+    """log (n_c + p̄_c) / (S + 1) for S votes, p̄ the mean of softmax f; f [S, B, T, C] -> [B, T,
+    C].
 
     The mean probabilities share one vote, so that they decide ties and no class has probability 0.
-    A count of votes has no slope: the derivative is that of log p̄_c.  Where all votes agree, that
-    of log p(y) is then a multiple of the derivative of log p̄_y, which adaptive attacks follow.
+    Vote counts have zero gradient: the derivative is that of log p̄_c.  If all votes agree, the
+    derivative of log p(y) is a multiple of that of log p̄_y, which adaptive attacks follow.
 
     Source: Salman et al. (2019), section 3.
     """
@@ -144,7 +145,7 @@ def vote_logits(f: Tensor) -> Tensor:
 
 
 def certified_radius(p: Tensor, sigma: float) -> Tensor:
-    """R = σ Φ⁻¹(p) of a lower bound p on the probability of the class, 0 where p ≤ ½.
+    """R = σ Φ⁻¹(p) for a lower bound p on the probability of the class, 0 if p ≤ ½.
 
     Source: Cohen, Rosenfeld and Kolter (2019), eq. (3) with the bound 1 − p on all other classes.
     """

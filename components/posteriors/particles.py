@@ -1,4 +1,4 @@
-"""Particles: parameter vectors that predict together."""
+"""Particles: parameter vectors with averaged predictions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from components.contracts.predictive import Categorical, Predictive, Reverse
 
 @dataclass(frozen=True)
 class Particles:
-    """A mixture of K parameter vectors θ [K, P], equally weighted: the last states of as many
-    chains, and no more."""
+    """An equally weighted mixture of K parameter vectors θ [K, P]: the last states of K chains."""
 
     model: ThetaPredictive
     theta: Tensor
@@ -26,8 +25,8 @@ class Particles:
         return self.model.predictive(self.theta, x)
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
-        """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: the
-        model has no such form."""
+        """Predictive, and a function from ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without autograd graph;
+        None: not available for the model."""
         return (
             self.model.predictive_reversed(self.theta, x)
             if isinstance(self.model, ReversesPredictive)
@@ -35,7 +34,7 @@ class Particles:
         )
 
     def in_format(self, dtype: torch.dtype) -> Self | None:
-        """A copy in another floating-point format; None: the model has none."""
+        """A copy in another floating-point format; None: not available for the model."""
         if not isinstance(self.model, CastableNetwork):
             return None
         return replace(self, model=self.model.in_format(dtype), theta=self.theta.detach().to(dtype))
@@ -50,13 +49,14 @@ class Particles:
 
 @dataclass(frozen=True)
 class BlockwiseParticles(Particles):
-    """K particles θ [K, P], each the victim of its own block of B of the K B rows.
+    """K particles θ [K, P], each the victim for its own block of B out of K B rows.
 
     All attacks run together.
     """
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
-        """Predictive of x [K B, D], its k-th block by the k-th particle; differentiable in x."""
+        """Predictive at x [K B, D], with the k-th particle for the k-th block; differentiable in
+        x."""
         blocks = x.unflatten(0, (len(self.theta), -1))  # [K, B, D]
         if isinstance(self.model, OwnInputs) and self.model.own_inputs:
             parts = [self.model.predictive(self.theta, blocks)]
@@ -70,8 +70,8 @@ class BlockwiseParticles(Particles):
         return Categorical(logits.flatten(0, 1).unsqueeze(0))
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Categorical, Reverse] | None:
-        """The same, and what takes ∂/∂f [1, K B, T, C] to ∂/∂x [K B, D] without a graph; None: no
-        model of such a form."""
+        """Predictive, and a function from ∂/∂f [1, K B, T, C] to ∂/∂x [K B, D] without autograd
+        graph; None: not available for the model."""
         if not isinstance(self.model, ReversesPredictive):
             return None
         both = self.model.predictive_reversed(self.theta, x.unflatten(0, (len(self.theta), -1)))

@@ -1,4 +1,4 @@
-"""Partitions of rows: draws, losses between them, and the one with least expected loss.
+"""Partitions of rows: draws, losses, and the partition with the smallest expected loss.
 
 expected = VariationOfInformation().over(z)    # z [S, N], draws of a partition
 best = least(expected, z)     # the Bayes action: best of the draws and greedy moves
@@ -15,12 +15,13 @@ import numpy as np
 
 from components.maths.compiled.loops import Array
 
-STARTS = 3  # sampled partitions where greedy moves begin: the ones of the least expected loss
-MAX_CANDIDATE_PARTITIONS = 500  # distinct sampled partitions that are tried, at most
+# number of sampled partitions with the smallest expected loss from which greedy moves start
+STARTS = 3
+MAX_CANDIDATE_PARTITIONS = 500  # maximum number of distinct sampled partitions as candidates
 
 
 def relabel_by_appearance(z: Array) -> Array:
-    """Labels 0, 1, … in the order in which clusters appear, row by row, z [S, N]."""
+    """Labels 0, 1, … in the order of appearance of clusters, for each z [S, N]."""
     out = np.empty_like(z)
     for s, row in enumerate(z):
         _, first, inverse = np.unique(row, return_index=True, return_inverse=True)
@@ -31,7 +32,7 @@ def relabel_by_appearance(z: Array) -> Array:
 
 
 def together(z: Array) -> Array:
-    """How often rows i and j are in one cluster [N, N], z [S, N]."""
+    """Share of draws with rows i and j in the same cluster [N, N], z [S, N]."""
     out = np.zeros((z.shape[1], z.shape[1]))
     for row in z:
         out += row[:, None] == row
@@ -39,23 +40,23 @@ def together(z: Array) -> Array:
 
 
 class ExpectedLoss(Protocol):
-    """E[L(a, z)] over draws z, and greedy moves that lower it."""
+    """E[L(a, z)] over draws z, and greedy moves that decrease it."""
 
     def cost(self, a: Array) -> float: ...  # a [N]
 
-    # move one row at a time to its cheapest cluster, until nothing moves
+    # move one row at a time to its cheapest cluster, until nothing changes
     def improve(self, a: Array) -> Array: ...
 
 
-# draws z [S, N] of a partition -> expected L(a, z) of a partition a
+# draws z [S, N] of a partition -> expected L(a, z) for a partition a
 PartitionLoss = Callable[[Array], ExpectedLoss]
 
 
 def least(expected: ExpectedLoss, z: Array) -> Array:
     """The Bayes action [N]: the best partition among candidates.
 
-    The candidates are the drawn partitions z [S, N] and the results of greedy moves from
-    the best few of them, from all rows together and from each row in its own cluster.
+    The candidates are the drawn partitions z [S, N] and the results of greedy moves from the best
+    of them, from a single cluster, and from one cluster per row.
     """
     N = z.shape[1]
     distinct = np.unique(relabel_by_appearance(z), axis=0)
@@ -70,10 +71,9 @@ def least(expected: ExpectedLoss, z: Array) -> Array:
 
 @dataclass(frozen=True)
 class PairDisagreement:
-    """Expected share of pairs that a partition puts together and z does not, or the other way
-    round."""
+    """Expected share of pairs on which a partition and z disagree about a common cluster."""
 
-    p: Array  # how often rows are together [N, N]
+    p: Array  # share of draws with both rows in one cluster [N, N]
 
     def cost(self, a: Array) -> float:
         apart = np.abs((a[:, None] == a) - self.p)
@@ -101,8 +101,8 @@ class PairDisagreement:
 
 
 class Binder:
-    """L = share of the pairs of rows that one partition puts together and the other does not: 1 −
-    Rand's index.
+    """L = share of the pairs of rows that are together in only one of the partitions, 1 − Rand
+    index.
 
     Source: Binder (1978); Wade & Ghahramani (2018), section 2."""
 
@@ -113,7 +113,7 @@ class Binder:
 @dataclass(frozen=True)
 class ExpectedVariation:
     """E[H(a | z) + H(z | a)] = N⁻¹ E[Σ_k a_k log a_k + Σ_l z_l log z_l − 2 Σ_kl n_kl log n_kl],
-    n_kl rows in both, nats."""
+    n_kl the number of rows in both, in nats."""
 
     z: Array  # labels 0, 1, … [S, N]
 
@@ -138,7 +138,7 @@ class ExpectedVariation:
 
     def improve(self, a: Array) -> Array:
         (S, N), f = self.z.shape, self._n_log_n
-        step = np.diff(f)  # of one more
+        step = np.diff(f)  # for a count increased by one
         room = min(N, 2 * (int(a.max()) + 1) + 4)
         n = self._overlap_counts(a, room)
         size = np.bincount(a, minlength=room)
@@ -151,7 +151,7 @@ class ExpectedVariation:
                 label = self.z[:, i]
                 n[every, current, label] -= 1
                 size[current] -= 1
-                # [room]; an empty cluster adds 0
+                # [capacity]; an empty cluster adds 0
                 added = step[size] - 2 * step[n[every, :, label]].mean(0)
                 k = int(added.argmin())
                 if added[k] >= added[current] - 1e-9:
@@ -164,7 +164,7 @@ class ExpectedVariation:
 
 
 class VariationOfInformation:
-    """L = H(a | z) + H(z | a), nats: a distance between partitions.
+    """L = H(a | z) + H(z | a) in nats, a distance between partitions.
 
     Source: Meilă (2007), eq. (15); Wade & Ghahramani (2018), section 2."""
 

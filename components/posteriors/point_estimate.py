@@ -19,12 +19,12 @@ class PointEstimate:
     network: Network
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """Predictive of the one network at x [B, D], S = 1; differentiable in x."""
+        """Predictive of the network at x [B, D], S = 1; differentiable in x."""
         return self.network.output_predictive(self.network(x)[None])
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
-        """The same, and what takes ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without a graph; None: the
-        network has no such form."""
+        """Predictive, and a function from ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without autograd graph;
+        None: not available for the network."""
         both = self.network.reverse(x) if isinstance(self.network, ReversesInputs) else None
         if both is None:
             return None
@@ -32,7 +32,7 @@ class PointEstimate:
         return self.network.output_predictive(f[None]), lambda g: back(g[0])
 
     def in_format(self, dtype: torch.dtype) -> PointEstimate | None:
-        """A copy in another floating-point format; None: the network has none."""
+        """A copy in another floating-point format; None: not available for the network."""
         return (
             PointEstimate(self.network.in_format(dtype))
             if isinstance(self.network, CastableNetwork)

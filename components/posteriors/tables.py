@@ -1,4 +1,4 @@
-"""Tables that a posterior writes next to the record of its run."""
+"""Tables that a posterior writes to the folder of its run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
-    """``tables/<name>.csv`` of each in the folder of a run: the paths written."""
+    """Write each table as ``tables/<name>.csv`` in the folder of a run.  Returns the written
+    paths."""
     paths = []
     for name, table in tables.items():
         path = folder / "tables" / f"{name}.csv"

@@ -1,4 +1,4 @@
-"""Posteriors that draw anew at every prediction."""
+"""Posteriors with fresh draws for every prediction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from components.posteriors.draws import Draws, DrawsByNumber
 
 @dataclass(frozen=True)
 class DropoutPosterior(DrawsByNumber):
-    """The networks that dropout leaves: each mask of hidden units is one posterior draw."""
+    """Networks with dropout at prediction: each mask of hidden units is one posterior draw."""
 
     network: Network
 
@@ -26,7 +26,7 @@ class DropoutPosterior(DrawsByNumber):
         return self.network.output_predictive(self.network(x, generator, self.n_predict))
 
     def in_format(self, dtype: torch.dtype) -> DropoutPosterior | None:
-        """A copy in another floating-point format; None: the network has none."""
+        """A copy in another floating-point format; None: not available for the network."""
         return (
             replace(self, network=self.network.in_format(dtype))
             if isinstance(self.network, CastableNetwork)
@@ -36,8 +36,7 @@ class DropoutPosterior(DrawsByNumber):
 
 @dataclass(frozen=True)
 class VariationalPosterior(DrawsByNumber):
-    """q(f) of a variational model; ``module`` is what figures read ARD weights and inducing inputs
-    from."""
+    """q(f) of a variational model; figures read ARD weights and inducing inputs from ``module``."""
 
     module: Elbo
 
@@ -59,14 +58,15 @@ class BoundedPosterior(VariationalPosterior, Analyses):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianPosterior(Draws, Analyses):
-    """q(θ) = N(m, Σ) over unconstrained θ, and draws of it, which predict and are scored as any
-    others."""
+    """q(θ) = N(m, Σ) over unconstrained θ, with draws of it for predictions and scores."""
 
     q_mean: Tensor  # m [P]
     q_covariance: Tensor  # Σ [P, P]
     elbo: (
         float | None
-    )  # by these draws, a lower bound on the evidence of the training rows in nats; None: there are no rows
+        # estimate of a lower bound on the evidence of the training rows in nats; None: there are no
+        # rows
+    )
 
     def scores(self) -> NamedScores:
         """Minus the bound."""
@@ -75,11 +75,10 @@ class GaussianPosterior(Draws, Analyses):
 
 @dataclass(frozen=True, kw_only=True)
 class RefinedPosterior(Draws, Analyses):
-    """Draws of a fitted guide, or of one that a sampler has refined, which predict and are scored
-    as any others."""
+    """Draws of a fitted guide, optionally refined by a sampler, for predictions and scores."""
 
-    objective: float  # by these draws, in nats
-    # whether it is a lower bound on the evidence (of a density: on its log normaliser)
+    objective: float  # estimate from these draws, in nats
+    # True: it is a lower bound on the evidence (for a density, on its log normaliser)
     bounds: bool
 
     def scores(self) -> NamedScores:

@@ -1,1 +1,1 @@
-"""The kinds of problem: data, how to see them, how to score a posterior on them and draw it."""
+"""Kinds of problems: data, batches, scores and figures of a posterior."""

@@ -1,4 +1,4 @@
-"""Dates of a column of inputs as numbers."""
+"""Dates in a column of inputs, converted to numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMATS = [date + clock for date in _DATES.split(";") for clock in _CLOCKS]
 
 def date_values(text: str, form: str, parts: Sequence[str]) -> list[float] | None:
     """Parts of a date: days since 1970, year, month, weekday (1 is Monday), hour.  None: the text
-    has another format."""
+    has a different format."""
     try:
         time = datetime.strptime(text, form).replace(tzinfo=None)
     except ValueError:
@@ -30,7 +30,7 @@ def date_values(text: str, form: str, parts: Sequence[str]) -> list[float] | Non
 
 
 def find_date_formats(texts: Collection[str]) -> list[str]:
-    """Formats of ``datetime.strptime`` that all texts have; several read some text differently."""
+    """Formats of ``datetime.strptime`` that match all texts; several formats are ambiguous."""
     forms = FORMATS
     for text in texts:
         forms = [form for form in forms if date_values(text, form, ()) is not None]

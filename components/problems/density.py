@@ -1,6 +1,6 @@
 """Density problems: a target log-density over flat, unconstrained parameters θ.
 
-Its moments may be known.
+Moments may be known.
 """
 
 from __future__ import annotations
@@ -42,38 +42,43 @@ if TYPE_CHECKING:
 
 KSD_DRAWS = 500
 KL_DRAWS = 4000
-LARGEST = ("z_max", "error_sd", "error_mean_sd")  # of all coordinates, of ``moment_errors``
+# scores in ``moment_errors`` whose maximum over coordinates is reported
+LARGEST = ("z_max", "error_sd", "error_mean_sd")
 # (problem, draws) -> {name: Figure}
 DensityFigure = Callable[["Density", HoldsDraws], dict[str, "Figure"]]
 
 
 @dataclass
 class Density(KnowsTruth):
-    """A target density π and what is known of it; its batches are empty, for there are no data."""
+    """A target density π with its known properties; its batches are empty because there are no
+    data."""
 
     kind: Kind = field(default="density", init=False)
     name: str
     names: list[str]  # of the P' parameters
     # θ [K, P] -> log π(θ) [K], with any log-Jacobian, normalised or not
     log_density: Callable[[Tensor], Tensor]
-    # n, generator -> [n, P], where samplers start
+    # n, generator -> [n, P], initial states of samplers
     sample_prior: Callable[[int, torch.Generator], Tensor]
     mean: Tensor | None  # of the parameters [P']; None: not known
-    # of the parameters, coordinate by coordinate [P']; None: not known
+    # of the parameters, for each coordinate [P']; None: not known
     second_moment: Tensor | None
     box: list[tuple[float, float]]  # range of each parameter in figures
     # θ [K, P] -> parameters [K, P']; None: they are θ itself
     constrain: Callable[[Tensor], Tensor] | None = None
-    free: int | None = None  # P, where it is not P'
-    figures: list[DensityFigure] = field(default_factory=list)  # in addition to every sample's
-    # standard error of ``mean``, where it is an estimate [P']; None: it is exact
+    free: int | None = None  # P, if it differs from P'
+    # figures in addition to those of every sample
+    figures: list[DensityFigure] = field(default_factory=list)
+    # standard error of ``mean`` if it is an estimate [P']; None: exact
     mean_error: Tensor | None = None
     second_moment_error: Tensor | None = None
     fourth_moment: Tensor | None = None  # E[θ⁴] of the parameters [P']; None: not known
     scale: Tensor | None = None  # standard deviation of each coordinate of θ [P]; None: not known
     log_normaliser: float | None = None  # log ∫ exp(log_density); None: not known
-    reference_draws: Tensor | None = None  # [C, N, P'] of the parameters, independent or nearly so
-    replicates: int = 1  # R chains of this density, or R times C where an inference folds them
+    # [C, N, P'] reference draws of the parameters, (nearly) independent
+    reference_draws: Tensor | None = None
+    # R replicates of this density, folded into the chains by methods that support it
+    replicates: int = 1
     attacker: Attacker | None = None
 
     @property
@@ -99,7 +104,7 @@ class Density(KnowsTruth):
         return self.scale
 
     def without_truth(self) -> Density:
-        """The target as a method is shown it: nothing that its draws are scored by."""
+        """The target as passed to a method, without the ground truth for scores."""
         return replace(
             self,
             mean=None,
@@ -118,32 +123,31 @@ class Density(KnowsTruth):
     def batches(
         self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, None]]:
-        """Steps start+1 … stop, nothing to see at any of them."""
+        """Steps start+1 … stop with empty batches."""
         for step in range(start + 1, stop + 1):
             yield step, None
 
     def score(self, posterior: HoldsDraws, rng: Rng) -> NamedScores:
-        """Errors of the two moments, where they are known, and convergence diagnostics.
+        """Errors of the first two moments, if known, and convergence diagnostics.
 
-        Scores are [R] where there are several replicates; there are no scores while there are
-        no draws.
+        Scores are [R] for several replicates; there are none without draws.
 
-        ``error_mean`` = ‖Ê[θ] − E[θ]‖₂, all chains and draws pooled: the error of the one
-        estimate that a user would report. ``error_mean_of_a_chain`` is the error of a single
-        chain's estimate, on average over the chains. (Gallego's Table 2.3 does not say which
-        norm it takes, or if it averages chains or their errors.) ``error_second_moment`` is the
-        error of E[θ²], all pooled; ``b2_mean`` and ``b2_max`` are the mean and the largest over the
-        coordinates of the larger squared bias of their two moments; ``mean``, ``sd`` and ``second_moment`` are the estimates
-        themselves, averaged over the coordinates; ``LARGEST`` are the largest of
-        ``moment_errors``; the diagnostics are from ``diagnostics.convergence``, and ``ksd`` is
-        the kernelised Stein discrepancy from π of at most 500 draws, evenly spaced, because its
-        cost is quadratic.  Its kernel measures distances in θ divided by the target's standard
-        deviations where they are known: in raw coordinates the widest one decides.
+        ``error_mean`` = ‖Ê[θ] − E[θ]‖₂ with all chains and draws pooled, the error of the estimate
+        that a user would report.  ``error_mean_of_a_chain`` is the error of a single chain's
+        estimate, averaged over the chains.  (Gallego's Table 2.3 specifies neither the norm nor
+        whether chains or their errors are averaged.)  ``error_second_moment`` is the pooled error
+        of E[θ²]; ``b2_mean`` and ``b2_max`` are mean and maximum over the coordinates of the larger
+        squared bias of their two moments; ``mean``, ``sd`` and ``second_moment`` are the estimates
+        themselves, averaged over the coordinates; ``LARGEST`` are maxima of ``moment_errors``; the
+        diagnostics are from ``diagnostics.convergence``, and ``ksd`` is the kernelised Stein
+        discrepancy from π of at most 500 draws, evenly spaced, because its cost is quadratic.  Its
+        kernel uses distances in θ divided by the target's standard deviations if known, because in
+        raw coordinates the widest one dominates.
 
-        Where the normaliser of π is known, ``kl`` estimates KL(q ‖ π) of the density q of at
-        most 4,000 draws, evenly spaced. The draws are treated as independent except for repeats
-        (a rejected proposal): ``entropy`` counts how often they occur. ``kl`` is left out, with
-        a warning, where there are too few draws.
+        If the normaliser of π is known, ``kl`` estimates KL(q ‖ π) of the density q of at most
+        4,000 draws, evenly spaced.  The draws are treated as independent except for repetitions
+        (rejected proposals), which ``entropy`` accounts for.  ``kl`` is omitted with a warning if
+        there are too few draws.
         """
         if posterior.n_draws == 0:
             return {}
@@ -170,7 +174,7 @@ class Density(KnowsTruth):
         out |= {name: float(errors[name].max()) for name in LARGEST if name in errors}
         worst, each = diagnostics.convergence(posterior)
         out |= worst
-        # of draws of another program θ may not be known
+        # θ may be unknown for draws of another program
         is_known = not bool(posterior.flat[:1].isnan().any())
         if is_known:
             out["ksd"] = self._ksd(posterior)
@@ -184,8 +188,8 @@ class Density(KnowsTruth):
         }
 
     def _kl(self, posterior: HoldsDraws) -> float | None:
-        """KL(q ‖ π) in nats; None without a normaliser, of weights, and (with a warning) of few
-        distinct draws."""
+        """KL(q ‖ π) in nats; None without a normaliser, for weighted draws, and (with a warning)
+        for too few distinct draws."""
         if (
             self.log_normaliser is None
             or posterior.log_weights is not None
@@ -196,14 +200,14 @@ class Density(KnowsTruth):
         distinct = len(theta.unique(dim=0))
         if distinct <= NEIGHBOUR:
             message = (
-                f"kl: {distinct} distinct draws are too few, {NEIGHBOUR + 1} needed; raise steps"
+                f"kl: {distinct} distinct draws are too few, {NEIGHBOUR + 1} required; raise steps"
             )
             warnings.warn(message, IncompleteResultWarning, stacklevel=4)
             return None
         return self.log_normaliser - float(self.log_density(theta).mean() + entropy(theta))
 
     def _errors(self, posterior: HoldsDraws) -> tuple[dict[str, float], dict[str, Tensor]]:
-        """Errors of the moments, where they are known: over all parameters, and of each [P']."""
+        """Errors of the known moments: over all parameters, and for each [P']."""
         if (moments := self.moments) is None:
             return {}, {}
         check_shape("the draws", posterior.mean, *moments.mean.shape)
@@ -238,12 +242,13 @@ class Density(KnowsTruth):
         scale = self.coordinate_scale
         if scale is None or not bool((scale > 0).all()):
             scale = torch.ones_like(theta[0])
-        # of z = θ / s, ∇_z log π = s ∇_θ log π
+        # for z = θ / s, ∇_z log π = s ∇_θ log π
         ksd2 = ksd_squared(theta.detach() / scale, score * scale, weights)
         return float(ksd2.clamp_min(0).sqrt())
 
     def draw(self, posterior: HoldsDraws, rng: Rng) -> Figures:
-        """Figures of the first replicate, and those of the posterior itself if there is one."""
+        """Figures of the first replicate, and the posterior's own figures for a single
+        replicate."""
         first = posterior.select_replicate(0)
         figures = draw_each(dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]), self, first)
         if posterior.replicates == 1 and isinstance(posterior, Analyses):

@@ -1,4 +1,4 @@
-"""Problems of rows: the rows shown at each step, the held-out rows, and figures."""
+"""Problems of rows: batches, held-out rows, and figures."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ if TYPE_CHECKING:
 
 B = TypeVar("B", bound=RowBatch)
 
-HELD_OUT = 1  # the stream of random numbers that selects the held-out training rows
+HELD_OUT = 1  # random stream that selects the held-out training rows
 
 
 def minibatches(
     n: int, size: int | None, rng: Rng, start: int, stop: int
 ) -> Iterator[tuple[int, Tensor | None]]:
-    """Steps start+1 … stop with numbers of ``size`` of n rows, or None where all are shown, in
-    their own order.
+    """Steps start+1 … stop with numbers of ``size`` out of n rows, or None for all rows in order.
 
-    Each epoch is a fresh permutation, a pure function of (seed, epoch): a run that was stopped goes
-    on with the very batches it would have seen.  The last rows of an epoch that do not fill a batch
-    are left to the next one."""
+    Each epoch is a fresh permutation, a pure function of (seed, epoch), so that a resumed run
+    continues with the same batches.  The last rows of an epoch that do not fill a batch are
+    dropped."""
     if size is None or size >= n:
         for step in range(start + 1, stop + 1):
             yield step, None
@@ -55,26 +54,26 @@ def describe_batches(n: int, size: int | None) -> str:
 
 
 def put_aside(n: int, share: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Rows that are kept to learn from and a random ``share`` of n, at least one, that is held out;
-    both rising.
+    """Training rows and a random held-out ``share`` of n rows (at least one), both in increasing
+    order.
 
     Raises:
-        ConfigMismatchError: no row would be left to learn from."""
+        ConfigMismatchError: no training row would be left."""
     n_held_out = max(1, round(share * n))
     if n_held_out == n:
         raise ConfigMismatchError(
-            f"validation={share}: leaves none of {n} training rows to learn from; lower it"
+            f"validation={share}: leaves none of {n} rows for training; lower it"
         )
     order = torch.randperm(n, generator=generator)
     return order[n_held_out:].sort()[0], order[:n_held_out].sort()[0]
 
 
 class RowProblem(KnowsTruth, Generic[B]):
-    """N rows to learn from, in minibatches, and held-out rows that posteriors are scored by."""
+    """N training rows, in minibatches, and held-out rows for scores."""
 
     name: str
     train: B
-    batch_size: int | None  # None: all rows, in their own order, at every step
+    batch_size: int | None  # None: all rows in order at every step
     figures: list[Callable[..., Figures]]  # each (problem, posterior, rng) -> {name: Figure}
 
     @property
@@ -90,7 +89,7 @@ class RowProblem(KnowsTruth, Generic[B]):
         return None
 
     def show(self, batch: B, rows: Tensor | None, step: int, rng: Rng) -> B:
-        """The batch of a step as a method is shown it; ``rows`` are its numbers, None: all."""
+        """The batch of a step for a method; ``rows`` are its row numbers, None: all."""
         return batch
 
     def batches(
@@ -109,17 +108,17 @@ class RowProblem(KnowsTruth, Generic[B]):
     def held_out_fields(
         self, rows: tuple[Tensor, Tensor], held_out: B, generator: torch.Generator
     ) -> dict[str, Any]:
-        """Further fields of ``held_out``, of which these rows are kept and held out."""
+        """Further fields of ``held_out``, for these training and held-out rows."""
         return {}
 
     def held_out(self, share: float, rng: Rng) -> Self:
-        """The problem to choose settings by: a random ``share`` of the training rows takes the
-        place of the test rows.
+        """Problem for the choice of settings: a random ``share`` of the training rows replaces the
+        test rows.
 
-        It is named after that, stays as it was standardised, and never looks at the test rows.
+        Its name states this; standardisation is unchanged, and the test rows are never used.
 
         Raises:
-            ConfigMismatchError: no row would be left to learn from."""
+            ConfigMismatchError: no training row would be left."""
         generator = rng.at("data", HELD_OUT)
         rows = put_aside(self.n, share, generator)
         train, test = (self.train.part(part.to(self.device), 1.0) for part in rows)
@@ -127,7 +126,7 @@ class RowProblem(KnowsTruth, Generic[B]):
         return replace(self, **fields | self.held_out_fields(rows, test, generator))  # type: ignore[type-var]
 
     def draw(self, posterior: Any, rng: Rng) -> Figures:
-        """Figures of the problem, of the parameters of draws, and of the posterior itself."""
+        """Figures of the problem, of parameter draws, and of the posterior itself."""
         from components.figures.samples.posterior import POSTERIOR_FIGURES
 
         figures: Figures = draw_each(self.figures, self, posterior, rng)

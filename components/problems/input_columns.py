@@ -1,5 +1,5 @@
-"""Columns of a table and the inputs that a dataset made of them, so that new rows can be converted
-in the same way."""
+"""Columns of a table and their conversion to inputs, so that new rows can be converted in the same
+way."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from torch import Tensor
 from components.problems.date_columns import date_values
 
 ColumnType = Literal["numbers", "true or false", "texts", "dates"]
-MISSING = "missing"  # text of a gap among texts, and name of an indicator
+MISSING = "missing"  # text of a missing value, and name of its indicator
 
 
 @dataclass(frozen=True)
 class InputColumn:
-    """A column of inputs: one number, an indicator for each of its texts but the first, or the
-    numbers of a date; and an indicator of gaps where the training rows had some."""
+    """A column of inputs: one number, an indicator for each of its texts except the first, or the
+    numbers of a date; with an indicator of missing values if the training rows had some."""
 
     name: str
     type: ColumnType = "numbers"
-    levels: tuple[str, ...] = ()  # the texts, in order; the first has no indicator
+    levels: tuple[str, ...] = ()  # texts in order; the first has no indicator
     date_format: str = ""  # of datetime.strptime
-    parts: tuple[str, ...] = ()  # of a date, an input each
-    # inputs of a gap, and 1 where gaps have an indicator; NaN: it is kept; None: it is refused
+    parts: tuple[str, ...] = ()  # parts of a date, one input each
+    # inputs for a missing value, and 1 if there is an indicator; NaN: stored as missing; None: an
+    # error
     fill: tuple[float, ...] | None = None
 
     @property
@@ -39,7 +40,7 @@ class InputColumn:
         return [*names, f"{self.name} {MISSING}"][: self.n_inputs]
 
     def encode(self, cell: str, number: Callable[[str], float | None]) -> list[float] | None:
-        """Inputs of a cell that is no gap; None: the column holds no such cell."""
+        """Inputs for a nonempty cell; None: the column does not have such a value."""
         values: list[float] | None = None
         if self.levels:
             values = [float(cell == level) for level in self.levels[1:]]
@@ -61,7 +62,7 @@ class TimeColumn:
 
 @dataclass(frozen=True)
 class InputColumns:
-    """Columns in their order, and the standardisation of the D inputs.
+    """Columns in order, and the standardisation of the D inputs.
 
     x = (raw − mean) / scale, in float64, then in the dtype of the problem
     """
@@ -69,10 +70,10 @@ class InputColumns:
     columns: tuple[InputColumn, ...]
     mean: Tensor | None = None  # [D]; None: inputs are in the units of the columns
     scale: Tensor | None = None  # [D]
-    # decimal mark of numbers in a text file; None: a point, and the training rows had no fractions
+    # decimal mark in a text file; None: a point, and no fractions in the training rows
     decimal: Literal[".", ","] | None = "."
     missing: tuple[str, ...] = field(default=("",))  # texts of a cell without a value
-    time: TimeColumn | None = None  # of a series; None: its times have no dates
+    time: TimeColumn | None = None  # of a series; None: times have no dates
 
     @classmethod
     def numbered(

@@ -1,4 +1,4 @@
-"""Real labels of a function that is known at every input."""
+"""Real labels from a known function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.problems.supervised import Supervised
 
 @dataclass
 class KnownFunction(Supervised):
-    """y = f₀(x) + N(0, σ²); f₀ is in a Sobolev space of every order below ``smoothness``."""
+    """y = f₀(x) + N(0, σ²); f₀ is in every Sobolev space of order below ``smoothness``."""
 
     f0: Callable[[Tensor], Tensor] | None = None  # x [B, 1] -> [B]
     smoothness: float = float("inf")

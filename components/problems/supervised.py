@@ -31,9 +31,9 @@ SIZES_IN: dict[InputUnits, str] = {
     "standardised": "standard deviations of the training rows",
     "raw units": "the units of the columns",
 }
-MOST_PARAMETERS = 200  # parameters with a convergence diagnosis of their own
-INPUTS_DIAGNOSED = 20  # else predictions are diagnosed, at this many inputs
-INPUTS_COMPARED = 100  # test inputs for comparing chains by their predictions
+MOST_PARAMETERS = 200  # maximum number of parameters with convergence diagnostics
+INPUTS_DIAGNOSED = 20  # number of inputs for diagnostics of predictions otherwise
+INPUTS_COMPARED = 100  # number of test inputs for comparing chains by their predictions
 
 
 def _predict_by_chain(
@@ -41,7 +41,7 @@ def _predict_by_chain(
 ) -> Tensor:
     """Predictions of each draw at all inputs or at some rows of them [C, N, Q].
 
-    They are means or log odds against the first class.
+    They are means, or log odds relative to the first class.
     """
     f = components_of(predictive)  # [C·N, B, T]
     if isinstance(predictive, Categorical):
@@ -50,9 +50,9 @@ def _predict_by_chain(
     return f.flatten(1).unflatten(0, posterior.draws.shape[:2])
 
 
-# losses of decisions at y, mask [B, T] of tasks with these names
+# losses of decisions at y, mask [B, T] for tasks with these names
 DecisionScores = Callable[[Predictive, Tensor, Tensor, list[str]], dict[str, float]]
-# figures of the predictions of a posterior; none if there is nothing to show
+# figures of the predictions of a posterior; may be empty
 SupervisedFigure = Callable[["Supervised", Predicts, Rng], dict[str, "Figure"]]
 
 
@@ -60,67 +60,67 @@ SupervisedFigure = Callable[["Supervised", Predicts, Rng], dict[str, "Figure"]]
 class Supervised(RowProblem[Batch]):
     """Data, minibatches and scores of T regression or classification tasks.
 
-    Inputs and real labels are standardised by the dataset; ``y_mean`` and ``y_std`` lead back to
-    the units of the labels.  Scores are in standardised units unless the dataset says otherwise
-    (Boustati A.1.2 scores them so)."""
+    The dataset standardises inputs and real labels; ``y_mean`` and ``y_std`` convert back to the
+    units of the labels.  Scores are in standardised units, as in Boustati A.1.2, unless the dataset
+    declares otherwise."""
 
     kind: ClassVar[Kind] = "supervised"
     name: str
     target: Target
     train: Batch
     test: Batch
-    batch_size: int | None  # None: the whole training set, in its own order, at every step
-    n_classes: int = 1  # 1 for real labels, 2 for binary ones
+    batch_size: int | None  # None: the whole training set in order at every step
+    n_classes: int = 1  # 1 for real labels, 2 for binary labels
     task_names: list[str] = field(default_factory=list)
     y_mean: Tensor | None = None  # [T]
     y_std: Tensor | None = None  # [T]
-    label_unit: str = ""  # of the labels before they are standardised; empty: not known
+    label_unit: str = ""  # units of the labels before standardisation; empty: not known
     # smallest and largest value an input can take (attacks stay inside)
     bounds: tuple[float, float] | None = None
-    domain: Domain = "continuous"  # kind of values of an input: attacks keep to it
-    # of tokens: they are 0 (none: the row has ended) … vocabulary − 1
+    domain: Domain = "continuous"  # kind of values of an input, which attacks preserve
+    # tokens are 0 (padding) … vocabulary − 1
     vocabulary: int | None = None
     image_shape: tuple[int, ...] | None = None
-    # unit of the numbers in x; None: as the dataset's page says
+    # unit of the numbers in x; None: documented for the dataset
     input_units: InputUnits | None = None
     figures: list[SupervisedFigure] = field(default_factory=list)
     evaluation_chunk: int = 1000  # test rows predicted together
-    # parameters that the data were simulated from, by name
+    # parameters from which the data were simulated, by name
     truth: dict[str, Tensor] = field(default_factory=dict)
-    # losses of decisions about test labels; None: no decision is scored
+    # losses of decisions about test labels; None: not scored
     decision: DecisionScores | None = None
-    moments: bool = False  # whether posterior moments of named parameters are scores
+    moments: bool = False  # True: posterior moments of named parameters are scores
     replicates: int = 1
     attacker: Attacker | None = None
-    # labels of the classes in the data; empty: their numbers
+    # names of the classes in the data; empty: their numbers
     class_names: list[str] = field(default_factory=list)
-    # columns that inputs were made of; None: columns x1 … xD in the units of x
+    # source columns of the inputs; None: columns x1 … xD in the units of x
     columns: InputColumns | None = None
     _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(
         default=None, init=False, repr=False
     )
 
     def __post_init__(self) -> None:
-        """Raises ConfigMismatchError where standardised inputs or labels are no numbers: the
-        originals were too large."""
+        """Raise ConfigMismatchError if standardised inputs or labels are not finite because the
+        originals are too large."""
         for split_name, rows in (("training", self.train), ("test", self.test)):
             for name, values in (("inputs", rows.x), ("labels", rows.y[rows.mask])):
                 if values.is_floating_point() and not bool(values.isfinite().all()):
                     raise ConfigMismatchError(
-                        f"dataset: {name} of the {split_name} rows of {self.name} are not all "
-                        f"finite once they are standardised; "
-                        "give columns in units in which their numbers, and their squares, are finite"
+                        f"dataset: {name} of the {split_name} rows of {self.name} are not finite "
+                        f"after standardisation; use units in which the numbers and their squares "
+                        f"are finite"
                     )
         for scale in (self.y_mean, self.y_std):
             if scale is not None and not bool(scale.isfinite().all()):
                 raise ConfigMismatchError(
-                    f"dataset: labels of {self.name} are so large that their squares are no numbers; give the column in "
-                    "larger units"
+                    f"dataset: labels of {self.name} are so large that their squares overflow; use "
+                    f"larger units for the column"
                 )
 
     @property
     def classes(self) -> list[str]:
-        """Labels of the classes, in their order."""
+        """Names of the classes, in order."""
         return self.class_names or [str(number) for number in range(self.n_classes)]
 
     @property
@@ -132,7 +132,7 @@ class Supervised(RowProblem[Batch]):
         return self.train.x.shape[1]
 
     def without_truth(self) -> Self:
-        """The rows as a method is shown them: test labels are missing, as are true parameters."""
+        """The rows as passed to a method, without test labels and true parameters."""
         y = torch.zeros_like(self.test.y)
         test = replace(self.test, y=y, mask=torch.zeros_like(self.test.mask))
         return replace(self, test=test, truth={})
@@ -147,8 +147,8 @@ class Supervised(RowProblem[Batch]):
     def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive:
         """Posterior predictive at x [B, D], in chunks; each chunk has its own evaluation noise.
 
-        What a posterior predicts at the test inputs is kept until the next ``score``: figures and
-        the clean end of a security curve ask for the same."""
+        Predictions at the test inputs are cached until the next ``score``, for figures and the
+        clean end of a security curve."""
         cache = self._at_test_inputs
         tested = x is self.test.x and not torch.is_grad_enabled()
         if tested and cache is not None and cache[0]() is posterior and cache[1] is rng:
@@ -167,7 +167,7 @@ class Supervised(RowProblem[Batch]):
         from components.metrics import classification, regression
         from components.metrics.unlabelled import parameter_moments
 
-        self._at_test_inputs = None  # this posterior may have learnt in between
+        self._at_test_inputs = None  # the posterior may have changed in between
         with torch.no_grad():
             predictive = self.predictive_at(posterior, self.test.x, rng)
         targets = self.test.y, self.test.mask, self.task_names
@@ -188,9 +188,9 @@ class Supervised(RowProblem[Batch]):
     def _convergence(self, posterior: HoldsDraws) -> dict[str, float]:
         """``diagnostics.convergence`` of at most 200 named parameters, or of predictions.
 
-        The latter is at 20 test inputs. Weights of a network have no names and no identity of
-        their own: units can be exchanged, so that chains which agree in every prediction differ
-        in every weight. Predictions are means, or log odds against the first class.
+        Predictions are diagnosed at 20 test inputs.  Weights of a network are unnamed and not
+        identified: units can be permuted, so that chains which agree in every prediction differ in
+        every weight.  Predictions are means, or log odds relative to the first class.
         """
         from components.metrics import diagnostics
 
@@ -207,8 +207,8 @@ class Supervised(RowProblem[Batch]):
     def _agreement(self, posterior: HoldsDraws, predictive: Predictive) -> dict[str, float]:
         """``rhat_predictions``: the largest R̂ of the predictions at the test inputs.
 
-        It needs two chains or more of unweighted draws and uses at most 100 of the test inputs,
-        whether or not the parameters have names and agree.
+        It requires at least two chains of unweighted draws and uses at most 100 of the test inputs,
+        independently of the parameters.
         """
         from components.metrics import diagnostics
 

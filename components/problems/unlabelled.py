@@ -1,4 +1,4 @@
-"""Unlabelled problems: rows x without labels, of numbers all of one shape."""
+"""Unlabelled problems: rows x without labels, all of the same shape."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from components.problems.input_columns import InputColumns
 if TYPE_CHECKING:
     import pandas as pd
 
-BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a proposal of its own
+BOUND_SAMPLES = 100  # draws of the guide for −ELBO if the likelihood has a separate proposal
 
 
 def sample_binary(probabilities: Rows, generator: torch.Generator) -> Rows:
@@ -43,51 +43,50 @@ def sample_binary(probabilities: Rows, generator: torch.Generator) -> Rows:
 
 @dataclass
 class Unlabelled(RowProblem[Rows]):
-    """Rows to learn the distribution of, and held-out rows to score it on.
+    """Training rows, and held-out rows for scores.
 
-    Where ``redrawn``, training rows hold probabilities: a step is shown binary values drawn from
-    them, new ones at every step, a pure function of (seed, step).  The held-out rows are drawn
-    once, by the dataset."""
+    If ``redrawn``, training rows hold probabilities, from which every step draws new binary values,
+    a pure function of (seed, step).  The dataset draws the held-out rows once."""
 
     kind: ClassVar[Kind] = "unlabelled"
     name: str
     values: Values
     train: Rows
     test: Rows
-    batch_size: int | None  # None: the whole training set, in its own order, at every step
+    batch_size: int | None  # None: the whole training set in order at every step
     redrawn: bool = False
     image_shape: tuple[int, ...] | None = None
-    test_classes: Tensor | None = (
-        None  # [B] of the held-out rows: colours in figures, and clusters are held against them
-    )
+    # [B] of the held-out rows: colours in figures, and reference for clusters
+    test_classes: Tensor | None = None
     # each (problem, posterior, rng) -> {name: Figure}
     figures: list[Callable[..., dict]] = field(default_factory=list)
-    importance_samples: int = 100  # S behind the bound on a held-out row's likelihood
-    evaluation_chunk: int = 100  # held-out rows scored together, S samples each
+    importance_samples: int = 100  # S, samples for the bound on a held-out row's likelihood
+    evaluation_chunk: int = 100  # number of held-out rows scored together, S samples each
     # additional estimator of their likelihood; None: only the guide
     evidence: LatentEvidence | None = None
     replicates: int = 1
-    attacker: Attacker | None = None  # always None: there are no labels to attack
-    # columns that rows were made of; None: columns x1 … xD in the units of x
+    attacker: Attacker | None = None  # always None, because there are no labels to attack
+    # source columns of the rows; None: columns x1 … xD in the units of x
     columns: InputColumns | None = None
-    # training rows, then held-out rows, before values were removed (values: incomplete) [N + B, …]
+    # training rows followed by held-out rows, before removal of values (values: incomplete) [N + B,
+    # …]
     complete: Tensor | None = None
 
     def __post_init__(self) -> None:
-        """Raises ConfigMismatchError where binary values, or the probabilities that they are drawn
-        with, lie outside [0, 1]."""
+        """Raise ConfigMismatchError if binary values, or their probabilities, are outside [0,
+        1]."""
         for rows in (self.train, self.test):
             if self.values != "binary" or not rows.x.numel():
                 continue
             low, high = (float(v) for v in rows.x.aminmax())
-            if not (low >= 0 and high <= 1):  # NaN is neither
+            if not (low >= 0 and high <= 1):  # also True for NaN
                 raise ConfigMismatchError(
-                    f"dataset: binary values must lie in [0, 1], those of {self.name} go from {low:g} to {high:g}; "
-                    "scale them, or take a dataset whose values are real"
+                    f"dataset: binary values must be in [0, 1], but values of {self.name} range "
+                    f"from {low:g} to {high:g}; scale them, or use a dataset with real values"
                 )
 
     def without_truth(self) -> Unlabelled:
-        """The rows as a method is shown them: its test rows are those of training."""
+        """The rows as passed to a method, with training rows in place of test rows."""
         return replace(self, test=self.train, test_classes=None)
 
     @property
@@ -118,7 +117,7 @@ class Unlabelled(RowProblem[Rows]):
     def log_weights(
         self, posterior: BoundsLikelihood[Rows], rng: Rng, n_samples: int | None = None
     ) -> Tensor:
-        """The posterior's log weights at the held-out rows [S, B], in chunks, each with its own
+        """The posterior's log weights at the held-out rows [S, B], in chunks with separate
         evaluation noise."""
         n_samples = n_samples or self.importance_samples
         with torch.no_grad():
@@ -137,14 +136,14 @@ class Unlabelled(RowProblem[Rows]):
     def score(
         self, posterior: BoundsLikelihood[Rows] | PredictsRows[Rows], rng: Rng
     ) -> NamedScores:
-        """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row.
+        """−ELBO and the bound of S importance weights on −log p(x), in nats per held-out row.
 
-        A posterior that knows p(x) itself has the same bound twice.  What was removed from incomplete
-        rows has the scores of ``FilledGaps``.  ``evidence`` may have the
-        importance weights of a proposal that training knows nothing of, and annealed importance
-        sampling; real rows of known classes have the error of their nearest neighbours among
-        latent means.  One of parameters that are integrated out has ``nlpp``, −log p(x | training
-        rows), instead, and the moments of its parameters."""
+        For a posterior with known p(x) both bounds are equal.  Values removed from incomplete rows
+        have the scores of ``FilledGaps``.  ``evidence`` may use importance weights of a proposal
+        that is independent of training, and annealed importance sampling; real rows with known
+        classes have the error of nearest neighbours among latent means.  If parameters are
+        integrated out, the scores are ``nlpp``, −log p(x | training rows), and the moments of the
+        parameters."""
         if isinstance(posterior, PredictsRows):
             return self._of_parameters(posterior)
         evidence = self.evidence if self.evidence is not None and self.evidence.asks else None
@@ -171,7 +170,7 @@ class Unlabelled(RowProblem[Rows]):
         return out
 
     def _filled(self, posterior: object, rng: Rng) -> FilledGaps | None:
-        """Gaps of all rows, training rows first, as a model fills them."""
+        """Missing values of all rows, training rows first, imputed by the model."""
         module = posterior.module if isinstance(posterior, HoldsModule) else None
         if self.values != "incomplete" or not isinstance(module, Elbo):
             return None
@@ -189,8 +188,8 @@ class Unlabelled(RowProblem[Rows]):
         return {} if filled is None else {"imputed": filled.table()}
 
     def _of_parameters(self, posterior: PredictsRows[Rows]) -> NamedScores:
-        """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes;
-        moments and convergence."""
+        """nlpp in nats per held-out row; the adjusted Rand index of clusters relative to known
+        classes; moments and convergence."""
         from components.metrics import diagnostics
         from components.metrics.unlabelled import clusters, parameter_moments
 
@@ -216,7 +215,7 @@ class Unlabelled(RowProblem[Rows]):
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
-        anew = ", drawn anew at each step" * self.redrawn
+        anew = ", redrawn at each step" * self.redrawn
         return {
             "data": self.name,
             "training rows": f"{self.n:,}",

@@ -118,7 +118,7 @@ def test_scores_in_titles_of_predictions_are_those_of_the_run():
     scores = problem.score(posterior, Streams(0))
     figure = predictions(problem, posterior, Streams(0), n_points=20)["predictions"]
     n = len(problem.test.x)
-    assert f"all {n} test rows, 20 of them drawn" in figure.get_suptitle()
+    assert f"all {n} test rows, 20 plotted" in figure.get_suptitle()
     for axis, name in zip(figure.axes, problem.task_names, strict=True):
         assert axis.get_title() == (
             f"{name}\nRMSE {scores[f'rmse/{name}']:.2f}, "

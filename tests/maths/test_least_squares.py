@@ -168,7 +168,9 @@ def test_too_few_rows_are_said():
     with pytest.raises(NumericalError, match="singular"):
         least_squares(X[:2], y[:2], NOISE)
     twice = torch.cat([X, X[:, :1]], 1)
-    with pytest.raises(NumericalError, match="no column that is constant or a sum of others"):
+    with pytest.raises(
+        NumericalError, match="no column that is constant or a linear combination of others"
+    ):
         least_squares(twice - twice.mean(0), y)
     with pytest.raises(NumericalError, match="no row"):
         least_squares(X[:D], y[:D])

@@ -179,7 +179,9 @@ def test_what_a_sampler_says_is_summarised():
 @pytest.mark.parametrize("n", [1, 3])
 def test_too_few_draws_are_said_not_computed(n):
     stats = {"diverging": torch.ones(4, n, dtype=torch.bool), "energy": torch.ones(4, n)}
-    wanted = f"ess, ess_tail, rhat, e_bfmi: {n} draws per chain are too few, 4 needed; raise steps"
+    wanted = (
+        f"ess, ess_tail, rhat, e_bfmi: {n} draws per chain are too few, 4 required; raise steps"
+    )
     with pytest.warns(IncompleteResultWarning, match=wanted):
         worst, each = convergence(sample(n, stats=stats))
     assert (worst, each) == ({"divergences": 4.0 * n}, {})
@@ -187,7 +189,8 @@ def test_too_few_draws_are_said_not_computed(n):
 
 def test_a_single_chain_has_no_rhat_and_no_draws_have_nothing():
     with pytest.warns(
-        IncompleteResultWarning, match="rhat: 1 chain is too few, 2 needed; raise inference.chains"
+        IncompleteResultWarning,
+        match="rhat: 1 chain is too few, 2 required; raise inference.chains",
     ):
         worst, _ = convergence(sample(50, chains=1))
     assert list(worst) == ["ess", "ess_tail"]
@@ -198,7 +201,7 @@ def test_weighted_draws_have_their_own_diagnostics():
     worst, _ = convergence(sample(100, log_weights=torch.randn(4, 100, dtype=F64)))
     assert list(worst) == ["weight_ess", "log_relative_variance", "pareto_k"]
     with pytest.warns(
-        IncompleteResultWarning, match=f"pareto_k: 8 weights are too few, {FEWEST_WEIGHTS} needed"
+        IncompleteResultWarning, match=f"pareto_k: 8 weights are too few, {FEWEST_WEIGHTS} required"
     ):
         few, _ = convergence(sample(2, log_weights=torch.zeros(4, 2)))
     assert list(few) == ["weight_ess", "log_relative_variance"]

@@ -92,7 +92,9 @@ def test_a_metropolis_chain_at_its_target_has_no_divergence(step, refused):
 
 def test_few_distinct_draws_leave_it_out_with_a_line():
     problem, _ = load("funnel", dim=2)
-    with pytest.warns(IncompleteResultWarning, match="kl: 1 distinct draws are too few, 4 needed"):
+    with pytest.warns(
+        IncompleteResultWarning, match="kl: 1 distinct draws are too few, 4 required"
+    ):
         assert "kl" not in scored(problem, torch.zeros(2, 10, 2, dtype=F64))
     with pytest.raises(ValueError, match="3-th neighbours of 1 distinct draws"):
         entropy(torch.zeros(5, 2))

@@ -102,7 +102,7 @@ def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, m
     (tmp_path / "posterior.nc").unlink()
     with pytest.warns(
         IncompleteResultWarning,
-        match="posterior.nc is not written: 3 chains of 12 parameters are too much",
+        match="posterior.nc is not written: 3 chains of 12 parameters exceed the limit",
     ):
         assert write(draws([], size=12), tmp_path) == []
     assert list(tmp_path.iterdir()) == []

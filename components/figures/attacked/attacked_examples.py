@@ -1,5 +1,4 @@
-"""Images under attack: as they were, what was added, and what they are taken for (Gallego Fig
-3.5)."""
+"""Images under attack: clean, perturbation, and attacked with predicted class (Gallego Fig 3.5)."""
 
 from __future__ import annotations
 
@@ -19,10 +18,10 @@ def _image(row: Tensor, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def choose_examples(before: Tensor, after: Tensor, y: Tensor, n: int) -> Tensor:
-    """Numbers of up to n images: half of them have another class under attack, and come first.
+    """Numbers of up to n images: the first half have a different class under attack.
 
-    Among these, images that were classified correctly come before others.  Where there are
-    too few of one half, more of the other are taken.
+    Among these, correctly classified images come first.  If there are too few for one half, the
+    other half is larger.
 
     Args:
         before: predicted classes of the clean images [B].
@@ -52,7 +51,7 @@ def attacked_examples_figure(
 ) -> Figure:
     """Three rows of images: clean, perturbation (red: more, blue: less), attacked.
 
-    The title of each image has its true and its predicted class, in the second colour if the
+    The title of each image shows its true and its predicted class, in the second colour if the
     prediction is wrong.
     """
     n = len(x)
@@ -63,7 +62,7 @@ def attacked_examples_figure(
     largest = max(float(delta.abs().max()), 1e-12)
     for i in range(n):
         change = _image(delta[i], shape)
-        if change.ndim == 3:  # of a colour image, the mean over its channels
+        if change.ndim == 3:  # mean over the channels of a colour image
             change = change.mean(-1)
         rows: list[tuple[np.ndarray, str, tuple[float, float], int | None]] = [
             (_image(x[i], shape), "gray", (low, high), int(before[i])),
@@ -89,7 +88,7 @@ def attacked_examples_figure(
 
 
 def _class_name(c: int, names: Sequence[str]) -> str:
-    """Name of a class, its number where it has none, or ? if it is not known."""
+    """Name of a class, its number if it has no name, or ? if it is not known."""
     if c < 0:
         return "?"
     return names[c] if c < len(names) else str(c)

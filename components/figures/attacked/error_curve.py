@@ -1,4 +1,4 @@
-"""Error of a filter against the budget of an adversary."""
+"""Error of a filter against the budget of an attacker."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from torch import Tensor
 
 from components.figures.style import GREY, RED, Figure, legend_above, new_figure
 
-WIDE = 30.0  # largest over smallest error from which the axis is logarithmic
+WIDE = 30.0  # ratio of largest to smallest error above which the axis is logarithmic
 
 
 def error_curve_figure(
     sizes: list[float], errors: Tensor, random: Tensor, name: str, trusted: bool
 ) -> Figure:
-    """Mean errors over replicates with the range of 90 % of them, under the attack and under random
-    signs of the same size; the line is at twice the unattacked error.  Errors [S, R]."""
+    """Mean errors over replicates with the central 90 %, under the attack and under random signs of
+    the same size; the line is at twice the clean error.  Errors [S, R]."""
     figure, (axis,) = new_figure(1, 1, width=6.0, height=3.6)
     for values, style, colour, label in (
         (errors, "o-", RED, "attack"),
@@ -26,7 +26,7 @@ def error_curve_figure(
         axis.plot(sizes, samples.mean(1), style, color=colour, label=label)
         axis.fill_between(sizes, low, high, color=colour, alpha=0.15, lw=0)
     axis.axhline(
-        2 * float(errors[0].mean()), color="black", ls=":", lw=1, label="twice the unattacked error"
+        2 * float(errors[0].mean()), color="black", ls=":", lw=1, label="twice the clean error"
     )
     axis.set(
         xlabel="budget ε, in standard deviations of the observation noise",

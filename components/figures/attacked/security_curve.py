@@ -26,10 +26,10 @@ MEMBERS = [PALETTE[i] for i in (0, 2, 3, 4, 5)]
 def security_curve_figure(
     rows: pd.DataFrame, attacker: str, trusted: bool, n_labels: int
 ) -> Figure:
-    """Left: accuracy under attack, under noise of the same size and the worse of both by row, and
-    of the undefended classifier where the attack is aimed at that, and of each member of several
-    attacks; right: NLPP and entropy, both under attack.  ``n_labels`` test labels are behind each
-    point."""
+    """Left: accuracy under attack, under noise of the same size, and the worse of both by row; if
+    applicable, accuracy of the undefended classifier that is attacked, and under each member of
+    several attacks.  Right: NLPP and entropy under attack.  Each point uses ``n_labels`` test
+    labels."""
     figure, (left, right) = new_figure(1, 2, height=3.5)
     eps = rows["eps"]
     members = [str(column) for column in rows if str(column).startswith("accuracy/")]
@@ -63,7 +63,7 @@ def security_curve_figure(
             rows["undefended_accuracy"],
             "^-",
             color=BLUE,
-            label=f"undefended, at which {attacker} aims",
+            label=f"undefended, attacked by {attacker}",
         )
     left.set(
         xlabel="attack strength ε",

@@ -20,8 +20,8 @@ def contraction(
     slope: tuple[float, float],
     slope_between: list[tuple[float, float]],
 ) -> Figure:
-    """Left: radius, error of the mean and posterior sd by N, with a line of the theoretical slope;
-    right: slopes by N.
+    """Left: radius, error of the mean and posterior sd by N, with a line of the theoretical slope.
+    Right: slopes by N.
 
     Args:
         n: the G numbers of labels.
@@ -29,7 +29,7 @@ def contraction(
         squared_errors: squared errors of the posterior mean [R, G].
         variance: posterior variance [G].
         exact: root of the expected squared radius [G].
-        exponent: exponent of N that the theory predicts.
+        exponent: exponent of N predicted by theory.
         slope: slope over all N, and its standard error.
         slope_between: the same between neighbouring N.
     """
@@ -102,7 +102,7 @@ def contraction(
         title="Measured and theoretical slope",
     )
     legend_above(right)
-    # at the numbers themselves: labels of a logarithmic axis overlap within a decade
+    # ticks at the values of N: labels of a logarithmic axis overlap within a decade
     for axis in (left, right):
         axis.set_xticks(n, [f"{k:,}" for k in n])
         axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)

@@ -37,7 +37,7 @@ LOOKS = [
 
 
 class ObservedTosses(NamedTuple):
-    """The tosses at hand, with their posterior and p-values."""
+    """The observed tosses, with their posterior and p-values."""
 
     heads: int
     tails: int
@@ -48,9 +48,9 @@ class ObservedTosses(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """Coverage of intervals: the share that held θ, its standard error, and the exact share.
+    """Coverage of intervals: the share that contain θ, its standard error, and the exact share.
 
-    Each is over the prior, at θ₀, …
+    Entries are for the prior, θ₀, …
     """
 
     share: Any
@@ -65,15 +65,15 @@ def stopping(
     alpha: float,
     tosses: ObservedTosses,
 ) -> Figure:
-    """Coverage ± 2 standard errors by rule, with its exact value as a bar; errors of the test by N;
-    one posterior, two p.
+    """Coverage ± 2 standard errors by rule, with exact values as bars; error rate of the test by N;
+    one posterior with two p-values.
 
     Args:
         coverages: kind of interval -> rule -> coverage.
         error_by_n_max: by N, simulated and exact.
         level: level of the intervals.
         alpha: level of the test.
-        tosses: the tosses at hand.
+        tosses: the observed tosses.
     """
     from scipy import stats
 
@@ -100,7 +100,7 @@ def stopping(
         fontsize=8,
     )
     left.set(
-        ylabel="share of intervals that hold θ",
+        ylabel="share of intervals that contain θ",
         title=f"Coverage of {level:.0%} intervals (bars: exact)",
     )
     legend_above(left)
@@ -113,7 +113,7 @@ def stopping(
     middle.axhline(alpha, ls="--", lw=1, color=GREY, label="α")
     middle.set(
         xscale="log",
-        xlabel="N, the most tosses",
+        xlabel="N, maximum number of tosses",
         ylabel="P(p < α at some n ≤ N | θ₀)",
         title="Tossing until p < α",
     )
@@ -135,7 +135,7 @@ def stopping(
     right.set(
         xlabel="θ",
         ylabel="posterior density",
-        title=f"{tosses.heads} heads, {tosses.tails} tails: one posterior, two p",
+        title=f"{tosses.heads} heads, {tosses.tails} tails: one posterior, two p-values",
     )
     right.set_ylim(0, 1.45 * float(density[np.isfinite(density)].max()))
     return figure

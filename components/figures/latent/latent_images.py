@@ -1,5 +1,5 @@
-"""Images as a generative model sees them: held-out ones reconstructed, new ones, and the plane of a
-latent variable."""
+"""Images from a generative model: reconstructions of held-out images, new images, and the plane of
+a latent variable."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SIDE = 15  # decoded images along each axis of the latent plane
 
 
 def _image_decoder(problem: UnlabelledProblem, posterior: object) -> Decoder | None:
-    """The decoder of a posterior of images of one channel; None: it is another."""
+    """The decoder of a posterior of single-channel images; None for other posteriors."""
     module = posterior.module if isinstance(posterior, HoldsModule) else None
     is_grey = problem.image_shape is not None and len(problem.image_shape) == 2
     return module if is_grey and isinstance(module, Decoder) else None
 
 
 def mosaic(images: Tensor, columns: int, shape: tuple[int, ...] | None) -> Any:
-    """Images [n, …] side by side as one array [H, W], row by row, with gaps of NaN, which are drawn
+    """Images [n, …] arranged in one array [H, W], row by row, with gaps of NaN, which are drawn
     blank."""
-    assert shape is not None, "``_image_decoder`` refuses other rows"
+    assert shape is not None, "``_image_decoder`` excludes other rows"
     height, width = shape[-2:]
     rows = math.ceil(len(images) / columns)
     out = torch.full(
@@ -45,7 +45,7 @@ def mosaic(images: Tensor, columns: int, shape: tuple[int, ...] | None) -> Any:
 
 
 def show(ax: Any, image: Any) -> None:
-    """A mosaic in grey on an axis without ticks."""
+    """Draw a grey mosaic on an axis without ticks."""
     ax.imshow(image, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     bare(ax)
 
@@ -55,9 +55,9 @@ def _inches(columns: int, rows: int) -> tuple[float, float]:
 
 
 def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
-    """The first 20 held-out images, each above E[x|z] at the mean of its q(z|x).
+    """The first 20 held-out images, each above E[x|z] at the mean of q(z|x).
 
-    Nothing is drawn unless rows are images of one channel and the posterior's module is an encoder
+    Nothing is drawn unless rows are single-channel images and the posterior's module is an encoder
     and a decoder."""
     module = _image_decoder(problem, posterior)
     test = problem.test
@@ -76,15 +76,14 @@ def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> 
     for i, (ax, images) in enumerate(zip(axes, pairs, strict=True)):
         show(ax, mosaic(images, len(images), problem.image_shape))
         ax.set_ylabel("image" if i % 2 == 0 else "E[x|z]", fontsize=8)
-    figure.suptitle("held-out images, each above what its latent mean decodes to", fontsize=9)
+    figure.suptitle("held-out images, each above its reconstruction", fontsize=9)
     return {"reconstructions": figure}
 
 
 def prior_samples(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
-    """E[x|z] of 64 draws z from the prior, with the same noise for all models.
+    """E[x|z] for 64 draws z from the prior, with the same noise for all models.
 
-    Nothing is drawn unless rows are images of one channel and the posterior's module is a
-    decoder.
+    Nothing is drawn unless rows are single-channel images and the posterior's module is a decoder.
     """
     module = _image_decoder(problem, posterior)
     if module is None:
@@ -95,16 +94,16 @@ def prior_samples(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Fi
     width, height = _inches(side, side)
     figure, (ax,) = new_figure(width=width, height=height)
     show(ax, mosaic(images, side, problem.image_shape))
-    figure.suptitle("E[x|z] of z drawn from the prior", fontsize=9)
+    figure.suptitle("E[x|z] for z from the prior", fontsize=9)
     return {"prior_samples": figure}
 
 
 def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
     """Left: E[x|z] at quantiles ½/15, 1½/15, … of the prior along each axis.  Right: the mean of
-    q(z|x) of every held-out image, by class where classes are known.
+    q(z|x) of every held-out image, by class if known.
 
-    Nothing is drawn unless z has two dimensions, rows are images of one channel and the posterior's
-    module is an encoder and a decoder.
+    Nothing is drawn unless z has two dimensions, rows are single-channel images, and the
+    posterior's module is an encoder and a decoder.
 
     Source: Kingma and Welling (2014), Fig 4."""
     module = _image_decoder(problem, posterior)

@@ -1,4 +1,4 @@
-"""Held-out rows in the plane of the two latent dimensions that they determine best."""
+"""Held-out rows in the plane of the two best determined latent dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.figures.style import Figures, colour_of, new_figure, scatter
 
 def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
     """Means of q(z|x) of the held-out rows in the two latent dimensions with the largest variance of
-    m over mean of s², a colour for each class where classes are known.
+    m over mean of s², coloured by class if known.
 
     Nothing is drawn unless the posterior's module is an encoder of two dimensions or more.
 

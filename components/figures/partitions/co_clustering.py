@@ -1,4 +1,4 @@
-"""Which rows belong together, and how many clusters there are."""
+"""Co-clustering probabilities of rows, and number of clusters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from components.figures.style import BLUE, GREY, PALETTE, RED, Figure, colour_of
 
 
 def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, loss: str) -> Figure:
-    """ZeroToOne that two rows share a cluster, rows by the partition chosen; number of clusters
-    by chain; the partition.
+    """Probability that two rows share a cluster, with rows ordered by the chosen partition; number
+    of clusters by chain; the partition.
 
     Args:
         rows: the N rows [N, D].

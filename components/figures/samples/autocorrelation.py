@@ -1,4 +1,4 @@
-"""Autocorrelation of the draws that chains kept."""
+"""Autocorrelation of the stored draws of chains."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FEWEST_DRAWS = 10
 
 
 def autocorrelation(problem: Target | None, draws: HoldsDraws) -> Figures:
-    """Autocorrelation against the lag in kept draws, a panel per parameter.
+    """Autocorrelation against the lag in stored draws, a panel per parameter.
 
-    Thin lines are single chains, the thick one their mean.  Each chain is centred at its
+    Thin lines are single chains, the thick line is their mean.  Each chain is centred at its
     own mean: chains that disagree are visible in the rank plot, not here.  The dashed lines
-    are ±1.96/√(CN), within which the mean of independent draws stays.  A chain that does
+    are ±1.96/√(CN), the 95 % range of the mean for independent draws.  A chain that does
     not move has no autocorrelation.  Weighted draws are not chains: nothing is drawn.
     """
     panels = parameters(problem, draws)
@@ -51,7 +51,7 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> Figures:
         axis.set(title=name, xlim=(0, lags), ylim=(min(-0.35, axis.get_ylim()[0]), 1.05))
         axis.locator_params(axis="x", nbins=5, integer=True)
         axis.tick_params(labelsize=8)
-    label_below(axes, columns, "lag, in kept draws")
+    label_below(axes, columns, "lag, in stored draws")
     figure.supylabel("autocorrelation", fontsize=10)
     legend_below(figure, axes)
     figure.suptitle(part(problem, draws, len(panels)), fontsize=10)

@@ -11,10 +11,10 @@ from components.metrics.rank_uniformity import ecdf_difference
 def calibration_figures(
     ranks: dict[str, np.ndarray], draws: int, bins: int, rng: np.random.Generator
 ) -> Figures:
-    """A panel per quantity, of ranks [R] in 0 … ``draws``.
+    """One panel per quantity for ranks [R] in 0 … ``draws``.
 
     ``ecdf``: ECDF(z) − z and its simultaneous 95 % band. ``ranks``: counts in ``bins`` with the
-    central 95 % of a bin's binomial law.
+    central 95 % of a bin's binomial distribution.
 
     Source: Säilynoja, Bürkner and Vehtari (2022), Figure 1; Talts et al. (2018), Figure 3."""
     from scipy.stats import binom  # slow to import

@@ -1,4 +1,4 @@
-"""Score against cost: curves over evaluations with bands, and the Pareto front of final scores."""
+"""Scores against cost: curves over evaluations with bands, and the Pareto front of final scores."""
 
 from __future__ import annotations
 

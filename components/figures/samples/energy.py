@@ -1,4 +1,4 @@
-"""Energy of a Hamiltonian sampler: whether its momenta explore all of it (Betancourt 2016)."""
+"""Energy of a Hamiltonian sampler, for assessing its momentum resampling (Betancourt 2016)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from components.metrics.diagnostics import FEWEST_DRAWS, e_bfmi
 
 
 def energy(problem: Target | None, draws: HoldsDraws) -> Figures:
-    """Left, the energies E − Ē of all chains and the steps ΔE from draw to draw: a much narrower ΔE
-    explores slowly. Right, E-BFMI of each chain, with the line at 0.3 below which it is too small.
+    """Left: energies E − Ē of all chains and changes ΔE between draws; if ΔE is much narrower, the
+    sampler explores slowly.  Right: E-BFMI of each chain, with a line at 0.3 below which it is too
+    small.
 
-    Nothing is drawn where the sampler has no energy."""
+    Nothing is drawn if the sampler has no energy."""
     if "energy" not in draws.stats or draws.n_draws < FEWEST_DRAWS:
         return {}
 
@@ -26,7 +27,7 @@ def energy(problem: Target | None, draws: HoldsDraws) -> Figures:
     bins = np.linspace(-reach, reach, 61).tolist()
     for sample, name, colour in (
         (centred, "E − mean of E", BLUE),
-        (steps, "E − E of the draw before", RED),
+        (steps, "E − E of the previous draw", RED),
     ):
         left.hist(sample, bins=bins, density=True, alpha=0.5, color=colour, label=name)
     left.set(xlabel="energy", ylabel="density")

@@ -1,5 +1,5 @@
-"""How an estimate settles: one thin line for each replicate (Gallego Figs 2.3 and 2.5), or a band
-of them all (Fig 4.3)."""
+"""Convergence of an estimate: one thin line for each replicate (Gallego Figs 2.3 and 2.5), or a
+band of all replicates (Fig 4.3)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ def evolution(
     words: Mapping[str, str] | None = None,
     known: str = "exact",
 ) -> Figure:
-    """Estimates against iterations, or what ``label`` says, one panel per metric, one colour per
-    method and one line per replicate, or with ``band`` their mean and where the central 90 % of
-    them lie; the exact value, where ``exact`` has one, is a dark line, which the legend calls
-    ``known``.  ``words``: how the axis of a metric is called.
+    """Estimates against iterations (axis name ``label``): one panel per metric, one colour per
+    method and one line per replicate, or with ``band`` their mean and central 90 %.  A value in
+    ``exact`` is a dark line, named ``known`` in the legend.  ``words``: axis names of metrics.
 
     The table has the columns method, replicate, step, metric, value, one row for each recorded
     estimate.
@@ -55,16 +54,15 @@ def evolution(
 def replicate_band(
     own: pd.DataFrame,
 ) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
-    """Mean over the replicates of one method, and where their central 90 % begin and end, by
-    step."""
-    # the end of a replicate is an evaluation too
+    """Mean over the replicates of one method, and the ends of their central 90 %, by step."""
+    # the end of a replicate is also an evaluation
     last = own.drop_duplicates(["replicate", "step"], keep="last")
     of_step = last.groupby("step")["value"]
     return of_step.mean(), of_step.quantile(0.05), of_step.quantile(0.95)
 
 
 def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:
-    """``replicate_band``, drawn."""
+    """Draw ``replicate_band``."""
     mean, low, high = replicate_band(own)
     ax.fill_between(
         low.index.to_numpy(float),

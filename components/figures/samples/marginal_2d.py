@@ -1,6 +1,6 @@
 """Draws in the plane of two parameters of a target of any dimension.
 
-The regions that should hold the draws are shown too.
+Highest-density regions of the target are shown too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from components.figures.style import PALETTE, Figures, new_figure, scatter
 
 GRID = 600  # points along each axis
 LEVELS = (0.5, 0.9, 0.99)
-MOST_DRAWS = 3000  # more hide each other
+MOST_DRAWS = 3000  # maximum dots, more would overlap
 EXACT_DRAWS = 20_000
 Sampler = Callable[[int, torch.Generator], Tensor]
 
@@ -24,18 +24,18 @@ Sampler = Callable[[int, torch.Generator], Tensor]
 def marginal_2d(
     log_marginal: Callable[[Tensor], Tensor], exact: Sampler
 ) -> Callable[[Target, HoldsDraws], Figures]:
-    """A figure of the first two parameters, given their log density [K, 2] -> [K] and exact draws
-    of it, n -> [n, 2].
+    """A figure of the first two parameters, from their log density [K, 2] -> [K] and exact draws of
+    it, n -> [n, 2].
 
-    Says how many of the draws each of the highest-density regions holds."""
+    The title has the share of draws in each highest-density region."""
 
     def marginal(problem: Target, draws: HoldsDraws) -> Figures:
         if draws.n_draws == 0:
             return {}
         values = draws.values[..., :2]  # [C, N, 2]
         x, y, log_density = density_plane(problem.box[:2], log_marginal, values, GRID)
-        # log π of a draw of π exceeds a threshold with just the probability of the region above it:
-        # quantiles of exact draws, which resolve what a grid does not
+        # log π of a draw from π exceeds a threshold with the probability of the region above it:
+        # use quantiles of exact draws, which are more accurate than a grid
         generator = torch.Generator(device=values.device).manual_seed(0)
         exact_log_probs = log_marginal(exact(EXACT_DRAWS, generator))
         thresholds = [float(exact_log_probs.quantile(1 - level)) for level in LEVELS]

@@ -1,4 +1,4 @@
-"""Draws of pairs of parameters, with what a Hamiltonian sampler could not follow."""
+"""Draws of pairs of parameters, with divergent transitions of a Hamiltonian sampler."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MOST_BINS = 40
 
 
 def pairs(problem: Target | None, draws: HoldsDraws) -> Figures:
-    """Scatter of every pair of the first five parameters, and on the diagonal their histograms.
+    """Scatter plots of all pairs of the first five parameters, with histograms on the diagonal.
 
-    At most 2,000 evenly spaced draws are dots, all divergent ones crosses in the second colour.
-    Weighted draws are resampled, systematically, so that dots and bars are the posterior's."""
+    At most 2,000 evenly spaced draws are dots; all divergent ones are crosses in the second colour.
+    Weighted draws are resampled systematically, so that dots and bars represent the posterior."""
     panels = parameters(problem, draws, MOST_PAIRED)
     if len(panels) < 2 or draws.n_draws * draws.n_chains < 2:
         return {}

@@ -1,4 +1,4 @@
-"""Which parameters of a sample are drawn, under which names."""
+"""Selection and names of the plotted parameters of a sample."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 12  # parameters in one figure
 
 
 class Target(Protocol):
-    """A density with named parameters, and moments where they are known."""
+    """A density with named parameters, and moments if known."""
 
     @property
     def names(self) -> list[str]: ...
@@ -39,8 +39,8 @@ class Target(Protocol):
 def density_plane(
     box: list[tuple[float, float]], log_density: Callable[[Tensor], Tensor], like: Tensor, n: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """n points along each side of a box of two parameters, and log π there [n, n], a row for each
-    of the second parameter; on the CPU."""
+    """n points along each side of a box of two parameters, and log π at the grid [n, n], with rows
+    for the second parameter; on the CPU."""
     sides = [
         torch.linspace(low, high, n, device=like.device, dtype=like.dtype) for low, high in box
     ]
@@ -50,30 +50,30 @@ def density_plane(
 
 
 def parameter_names(problem: Target | None, draws: HoldsDraws) -> list[str]:
-    """Names of the parameters; none where neither the draws nor the problem know them."""
+    """Names of the parameters; empty if neither the draws nor the problem have names."""
     return draws.names or (problem.names if problem is not None else [])
 
 
 def parameters(
     problem: Target | None, draws: HoldsDraws, most: int = MOST
 ) -> list[tuple[str, int, Tensor]]:
-    """(name, column, values [C, N] on the CPU) of ``most`` parameters; none where they have no
-    names.
+    """(name, column, values [C, N] on the CPU) of at most ``most`` parameters; empty for unnamed
+    parameters.
 
-    Where there are more, those that mix worst (smallest bulk ESS) are the ones to look at; they
-    keep their order."""
+    If there are more, those that mix worst (smallest bulk ESS) are selected, in their original
+    order."""
     names = parameter_names(problem, draws)
     if not names or draws.n_draws == 0:
         return []
     values = draws.values.detach().double().cpu()  # [C, N, P']
     columns = list(range(len(names)))
     if len(names) > most and draws.n_draws >= diagnostics.FEWEST_DRAWS:
-        ess = diagnostics.bulk_ess(values).nan_to_num(0.0)  # a coordinate that never moves has none
+        ess = diagnostics.bulk_ess(values).nan_to_num(0.0)  # NaN for a coordinate that never moves
         columns = sorted(ess.argsort()[:most].tolist())
     return [(names[j], j, values[:, :, j]) for j in columns[:most]]
 
 
 def part(problem: Target | None, draws: HoldsDraws, shown: int) -> str:
-    """``12 of 50 parameters``, for titles; empty where all are shown."""
+    """``12 of 50 parameters``, for titles; empty if all are shown."""
     size = len(parameter_names(problem, draws))
     return f"{shown} of {size} parameters, those that mix worst" if size > shown else ""

@@ -9,14 +9,14 @@ from components.figures.samples.parameters import Target, density_plane
 from components.figures.style import BLUE, PALETTE, RED, Figures, new_figure, scatter
 
 GRID = 200  # points of the density along each axis
-LARGEST = 200  # area of the largest weight, in square points
+LARGEST = 200  # area of the marker with the largest weight, in square points
 
 
 def particles_2d(problem: Target, draws: HoldsDraws) -> Figures:
     """Three panels over the same contours: starting points, draws coloured by chain, and the
     density itself.
 
-    Weighted draws have an area in proportion to their weights instead of a colour."""
+    Weighted draws have markers with area proportional to weight instead of colours."""
     if problem.dim != 2 or draws.n_draws == 0:
         return {}
     like = draws.draws
@@ -54,8 +54,7 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> Figures:
             zorder=3,
         )
     for c, chain in enumerate(like.cpu() if draws.log_weights is None else ()):
-        # Few colours for many chains: neighbours differ, and one chain's excursions can be
-        # followed.
+        # few colours for many chains: neighbours differ, so that a single chain can be traced
         axes[1].plot(*chain.T, lw=0.3, alpha=0.25, color=PALETTE[c % 6])
         scatter(axes[1], chain, s=5, alpha=0.7, color=PALETTE[c % 6], linewidth=0, zorder=3)
     axes[2].pcolormesh(x, y, density, cmap="Blues", rasterized=True)

@@ -1,4 +1,4 @@
-"""Performance profiles: the share of problems that each method solves within a factor of the least
+"""Performance profiles: the share of problems solved by each method within a factor of the smallest
 cost."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 
 from components.figures.style import Figure, legend_below, new_figure, series_style
 
-MOST_NAMED = 10  # lines with a colour and a name; the others are grey
+MOST_NAMED = 10  # maximum lines with a colour and a name; the others are grey
 POINTS = 200
 LARGEST = 1000.0  # factor at the right end
 
@@ -20,8 +20,8 @@ def performance_profile_figure(
     """A panel for each tolerance.
 
     Args:
-        profiles: title -> method -> performance ratios of the problems, infinite where it does not
-            solve one.
+        profiles: title -> method -> performance ratios of the problems, infinite for unsolved
+        problems.
         named: methods with a colour and a name, at most ten.
 
     Returns:
@@ -40,7 +40,7 @@ def performance_profile_figure(
                 axis.step(factors, shares, where="post", color="0.85", lw=0.8)
             else:
                 axis.step(factors, shares, where="post", label=method, lw=1.8, **style)
-        axis.set(xscale="log", xlabel="factor τ of the least cost", ylim=(0.0, 1.02))
+        axis.set(xscale="log", xlabel="factor τ of the smallest cost", ylim=(0.0, 1.02))
         axis.set_title(title, loc="left")
     axes[0].set_ylabel("share of problems solved")
     legend_below(figure, axes[:1])

@@ -1,4 +1,4 @@
-"""The figures that every sample of draws is shown in: each (problem, draws) -> {name: Figure}."""
+"""The standard figures of draws, each (problem, draws) -> {name: Figure}."""
 
 from __future__ import annotations
 

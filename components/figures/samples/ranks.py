@@ -1,5 +1,5 @@
-"""Rank plots: whether every chain visits every part of the posterior equally often (Vehtari et al.
-2021, section 5)."""
+"""Rank plots, which show whether all chains visit all parts of the posterior equally often (Vehtari
+et al. 2021, section 5)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from components.figures.samples.parameters import Target, parameters, part
 from components.figures.style import BLUE, RED, Figures, label_below, panel_grid
 
 MOST_CHAINS = 20
-FEWEST_EXPECTED = 5  # ranks in a bin
+FEWEST_EXPECTED = 5  # number of ranks in a bin
 
 
 def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
-    """How many draws of each chain have a rank, among all chains' draws, in each of equal bins; [C,
-    N] -> [C, bins].
+    """Histogram for each chain of the ranks of its draws among the draws of all chains, in equal
+    bins; [C, N] -> [C, bins].
 
-    A chain that explores the whole posterior has N/bins in each."""
-    # imported here: it takes half a second, and only the end of a run needs it
+    A chain that explores the whole posterior has about N/bins in each bin."""
+    # imported here because it takes half a second and is used only at the end of a run
     from scipy.stats import rankdata
 
     chains, n = values.shape
@@ -30,12 +30,12 @@ def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
 
 
 def ranks(problem: Target | None, draws: HoldsDraws) -> Figures:
-    """A panel per parameter, a row of it per chain: the histogram of the ranks of the chain's draws
-    among all draws.
+    """One panel per parameter with one row per chain: the histogram of the ranks of the chain's
+    draws among all draws.
 
-    Grey bands hold 95 % of the counts of independent draws; what leaves them is drawn in the second
-    colour, and cut where it would reach the next row.  Chains beyond 20 are left out, evenly.
-    Nothing is drawn for one chain, for fewer than 10 draws, and for weighted ones."""
+    Grey bands contain 95 % of the counts of independent draws; bars outside them have the second
+    colour and are clipped at the next row.  If there are more than 20 chains, evenly spaced ones
+    are shown.  Nothing is drawn for one chain, for fewer than 10 draws, or for weighted draws."""
     panels = parameters(problem, draws)
     chains = draws.n_chains
     n = draws.n_draws
@@ -53,7 +53,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> Figures:
     shown: set[str] = set()  # colours of bars
     for axis, (name, _, values) in zip(axes, panels, strict=True):
         counts = rank_histogram(values.numpy(), bins)
-        # a row is one unit high, and the expected count fills less than half of it
+        # a row is one unit high, of which the expected count fills less than half
         scale = 0.42 / expected
         for row, c in enumerate(chain_ids):
             base = -row

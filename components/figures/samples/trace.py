@@ -1,4 +1,4 @@
-"""How chains move and how their estimates settle (Gallego Figs 2.3 and 2.5)."""
+"""Traces of chains and convergence of their estimates (Gallego Figs 2.3 and 2.5)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
 from components.figures.style import BLUE, PALETTE, RED, Figures, legend_below, new_figure
 
-FEW = 4  # rows that are drawn tall
+FEW = 4  # number of rows up to which rows are tall
 
 
 def trace(problem: Target | None, draws: HoldsDraws) -> Figures:
-    """A row per parameter: draws of each chain, then the running estimates of E[X] and E[X²].
+    """One row per parameter: draws of each chain, and running estimates of E[X] and E[X²].
 
-    Thin lines are single chains, the thick one pools them; the exact moments are dashed where the
-    problem knows them (``mean``, ``second_moment``).  Weighted draws are no chains: nothing is
-    drawn."""
+    Thin lines are single chains, the thick line is pooled; exact moments of the problem (``mean``,
+    ``second_moment``), if known, are dashed.  Weighted draws are not chains: nothing is drawn."""
     rows = parameters(problem, draws)
     if not rows or draws.n_draws < 2 or draws.log_weights is not None:
         return {}
@@ -41,6 +40,6 @@ def trace(problem: Target | None, draws: HoldsDraws) -> Figures:
             axis.set_title(f"estimate of E[{name}{'²' if power == 2 else ''}]")
     legend_below(figure, axes[1:2])
     for axis in axes[-3:]:
-        axis.set_xlabel("draws kept per chain")
+        axis.set_xlabel("stored draws per chain")
     figure.suptitle(part(problem, draws, len(rows)), fontsize=10)
     return {"trace": figure}

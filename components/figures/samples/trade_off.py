@@ -1,4 +1,4 @@
-"""Two scores against each other: a point for each method, and the Pareto front of them."""
+"""Two scores against each other: a point for each method, and their Pareto front."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from components.figures.style import (
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = 3  # panels next to each other
+COLUMNS = 3  # panels in a row
 
 
 def trade_off_figure(points: pd.DataFrame, x_label: str, y_label: str) -> Figure:
-    """Panels of points, filled on the Pareto front, which a grey line joins.
+    """Panels of points; those on the Pareto front are filled and joined by a grey line.
 
     Args:
         points: columns panel, method, x, y, front; a row for each method in each panel.

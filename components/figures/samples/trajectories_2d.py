@@ -1,4 +1,4 @@
-"""The paths of a few particles in the plane, from where they start (Gallego Fig. 2.2)."""
+"""The paths of a few particles in the plane, from their starts (Gallego Fig. 2.2)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from components.figures.samples.parameters import Target, density_plane
 from components.figures.style import Figures, colour_of, legend_above, new_figure, scatter
 
 GRID = 150  # points of the density along each axis
-MOST_CHAINS = 10  # more paths than this hide each other
+MOST_CHAINS = 10  # maximum paths, more would overlap
 
 
 def trajectories_2d(problem: Target, draws: HoldsDraws) -> Figures:
-    """One path per particle through its kept states, over contours of the density that hold 39, 86
-    and 99 % of a Gaussian."""
+    """One path per particle through its stored states, over contours of the density that contain
+    39, 86 and 99 % for a Gaussian."""
     if problem.dim != 2 or draws.n_draws < 2 or draws.n_chains > MOST_CHAINS:
         return {}
     like = draws.draws

@@ -1,1 +1,1 @@
-"""Figures of the predictions of a supervised posterior, and of its learnt quantities."""
+"""Figures of the predictions of a supervised posterior, and of its learned quantities."""

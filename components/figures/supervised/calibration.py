@@ -1,4 +1,4 @@
-"""How far predicted probabilities can be taken at their word, task by task."""
+"""Calibration of predicted probabilities for each task."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _line(ax: Axes, x: Tensor, y: Tensor, t: int, label: str, area: Tensor | flo
 
 
 def coverage_curve(inside: Tensor, levels: Tensor) -> Tensor:
-    """Fraction of labels with a smallest central interval of at most each of the levels.
+    """Fraction of labels inside the central interval of each level.
 
     Level 1 is the whole line.
     """
@@ -53,8 +53,8 @@ def coverage_curve(inside: Tensor, levels: Tensor) -> Tensor:
 
 
 def reliability_curve(p: Tensor, happened: Tensor, n_bins: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean probability, observed frequency and number of rows in the equal-width bins of p that are
-    not empty."""
+    """Mean probability, observed frequency and number of rows in the nonempty equal-width bins of
+    p."""
     bins = (p * n_bins).long().clamp(0, n_bins - 1)
     count = torch.bincount(bins, minlength=n_bins).double()
     full = count > 0
@@ -71,13 +71,13 @@ def _coverage(
     title: str,
 ) -> Figure:
     figure, (ax,) = new_figure(width=4.5, height=4.9)
-    # the level of the central interval that just reaches y
+    # level of the smallest central interval that contains y
     cdf = predictive.cdf(y)
     if isinstance(predictive, PoissonMixture):
         cdf = 0.5 * (cdf + predictive.cdf(y - 1))  # half of the probability of the count itself
     inside = (2 * cdf - 1).abs().cpu()
     levels = torch.linspace(0, 1, 21, dtype=inside.dtype)
-    # Where 90 % of the fractions of a calibrated prediction fall, if its labels are independent.
+    # central 90 % of the fractions for a calibrated prediction with independent labels
     labelled = mask.sum(0)
     spread = 1.645 * (levels * (1 - levels) / int(labelled[labelled > 0].min())).sqrt()
     ax.fill_between(
@@ -158,15 +158,15 @@ def _diagonal(figure: Figure, ax: Axes) -> Figure:
 def calibration(
     problem: LabelledProblem, posterior: Predicts, rng: Rng, n_bins: int = 10, n_rows: int = 6000
 ) -> Figures:
-    """Reliability diagram of class labels (with the ECE), or coverage of the central intervals of
-    real ones.
+    """Reliability diagram for class labels (with the ECE), or coverage of central intervals for
+    real labels.
 
-    One curve per task that has test labels, and nothing without any; the diagonal is perfect
-    calibration, and a curve below it over-confident.  With two classes the probability of class 1
-    is held against its frequency, with more the confidence of the guess against its accuracy.
-    Markers of a reliability diagram grow with the number of rows in the bin; the grey band around
-    the diagonal of a coverage curve holds 90 % of the fractions of a calibrated prediction.  Of
-    more than ``n_rows`` test rows, so many are taken at even distances.
+    One curve per task with test labels, and no figure without any; the diagonal is perfect
+    calibration, and a curve below it is overconfident.  With two classes the probability of class 1
+    is plotted against its frequency, with more classes the confidence of the prediction against its
+    accuracy.  Markers of a reliability diagram grow with the number of rows in the bin; the grey
+    band around the diagonal of a coverage curve contains 90 % of the fractions for a calibrated
+    prediction.  Of more than ``n_rows`` test rows, ``n_rows`` evenly spaced ones are used.
 
     Source: Guo et al. (2017), Fig 1 (reliability diagram)."""
     test = problem.test

@@ -1,5 +1,5 @@
-"""Fisher's report: the shadow of the confidence ellipsoid on two coefficients, and the coverage
-found by simulation."""
+"""Fisher's report: the projection of the confidence ellipsoid on two coefficients, and its
+simulated coverage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.maths.least_squares import LinearData
 def closest_pair(covariance: Tensor) -> tuple[int, int]:
     """The two coefficients with the most correlated estimates.
 
-    An ellipse shows this correlation, which two intervals do not.
+    Unlike two intervals, an ellipse shows this correlation.
     """
     scale = covariance.diagonal().sqrt()
     correlation = (covariance / scale / scale[:, None]).abs().fill_diagonal_(0).triu()
@@ -35,7 +35,7 @@ def shadow(centre: Tensor, covariance: Tensor, radius: float, i: int, j: int) ->
 def finish_plane(
     figure: Figure, axis: Axes, data: LinearData, pair: tuple[int, int], title: str
 ) -> None:
-    """True coefficients i and j, if known, labels, and a legend below the figure."""
+    """Add the true coefficients i and j, if known, labels, and a legend below the figure."""
     i, j = pair
     if data.is_simulated:
         axis.plot(
@@ -57,14 +57,14 @@ def confidence_region(
     coverage: dict[float, tuple[float, float]],
     n: int,
 ) -> Figure:
-    """Left: β̂ with its region and the estimates of repeated data sets; right: coverage less level,
-    ± 2 standard errors.
+    """Left: β̂ with its region and the estimates of repeated data sets.  Right: coverage minus
+    level, ± 2 standard errors.
 
     Args:
         data: the regression with D coefficients.
         level: level of the region.
         estimates: estimates of some of the repeated data sets [·, D].
-        coverage: level -> share of regions that hold β, and its standard error.
+        coverage: level -> share of regions that contain β, and its standard error.
         n: number of repeated data sets.
     """
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)

@@ -1,5 +1,4 @@
-"""Savage's report: the credible region, the interval of each coefficient, and the probabilities of
-models."""
+"""Savage's report: credible region, interval of each coefficient, and model probabilities."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from components.maths.conjugate_regression import Coefficients
 from components.maths.least_squares import LinearData
 
 MAX_PLOTTED_DRAWS = 400
-MODELS = 8  # most probable ones shown
+MODELS = 8  # number of the most probable models shown
 
 
 def credible_region(
@@ -29,8 +28,8 @@ def credible_region(
 ) -> Figure:
     """Credible region, intervals of each coefficient, and model probabilities.
 
-    Draws are shown with the shadow of the region and the shadow of Fisher's region;
-    intervals are central credible and confidence intervals.
+    Draws are shown with the projections of the region and of Fisher's region; intervals are central
+    credible and confidence intervals.
 
     Args:
         data: the regression with D coefficients.
@@ -68,7 +67,7 @@ def credible_region(
         color=GREEN,
         label="posterior mean",
     )
-    finish_plane(figure, left, data, (i, j), "Savage: what is believed of β")
+    finish_plane(figure, left, data, (i, j), "Savage: posterior of β")
 
     half = 0.5 + level / 2
     bayes = stats.norm.ppf(half) if isinstance(noise, float) else stats.t.ppf(half, 2 * noise[0])

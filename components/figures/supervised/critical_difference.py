@@ -1,5 +1,5 @@
-"""Mean ranks of several methods on one axis, bars joining those that cannot be told apart (Demšar
-2006, Fig. 1)."""
+"""Mean ranks of several methods on one axis, with bars joining indistinguishable ones (Demšar 2006,
+Fig. 1)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from components.figures.style import BLACK, BLUE, Figure, new_figure
 
 STEP = 0.30
-DENSE = 0.21  # of more methods than names of ranks
-CLOSE = 0.11  # inches: between the lines of names, between bars
-MIN_SPARSE_LABEL_RANKS = 14  # ranks from which on every fifth is named
+DENSE = 0.21  # spacing of rank labels with many methods
+CLOSE = 0.11  # inches between the lines of names, and between bars
+MIN_SPARSE_LABEL_RANKS = 14  # number of ranks above which every fifth is labelled
 WIDTH = 6.4
-BROAD = 9.0  # of more methods
-MARGIN = 1.9  # inches: of the figure, and of the names on either side
+BROAD = 9.0  # the same with more methods
+MARGIN = 1.9  # widths in inches of the figure, and of the names on either side
 
 
 def critical_difference_diagram(
@@ -25,8 +25,7 @@ def critical_difference_diagram(
     Args:
         ranks: ranks by name; 1 is best and is drawn on the left.
         groups: names joined by a bar.
-        distance: the critical difference, drawn above the axis where there is one for all
-            pairs.
+        distance: the critical difference, drawn above the axis if it is the same for all pairs.
     """
     names = sorted(ranks, key=lambda name: ranks[name])
     k = len(names)

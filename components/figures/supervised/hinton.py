@@ -17,7 +17,7 @@ KINDS = {  # first letter of a process's name -> colour, label in the legend
     "h": (RED, "task-specific process"),
     "x": ("0.45", "input passed on"),
 }
-MOST_COLUMNS = 40  # with more, the inputs passed on share one
+MOST_COLUMNS = 40  # number of columns above which the inputs passed on share one
 
 
 def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[str]) -> Figure:
@@ -40,7 +40,7 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     for t in range(n_tasks + 1):
         ax.axhline(t - 0.5, color="0.9", linewidth=0.6, zorder=0)
     for d in range(n_processes + 1):
-        # a rule between two kinds
+        # a line between two kinds
         between = 0 < d < n_processes and process_names[d][0] != process_names[d - 1][0]
         ax.axvline(
             d - 0.5, color="0.35" if between else "0.9", linewidth=1.0 if between else 0.6, zorder=0
@@ -84,8 +84,8 @@ def hinton(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
     """Top-layer ARD weights, tasks × latent processes, shared and task-specific processes in two
     colours.
 
-    Inputs passed on to the top layer are a third kind, and one column, their sum, where they are
-    many.  Nothing is drawn unless the posterior's module has ``ArdWeights``.
+    Inputs passed on to the top layer are a third kind; if there are many, their sum is shown in one
+    column.  Nothing is drawn unless the posterior's module has ``ArdWeights``.
 
     Source: Boustati (2021), eq. (3.15), Figs 3.5 and A.1."""
     module = posterior.module if isinstance(posterior, HoldsModule) else None

@@ -13,7 +13,7 @@ from components.figures.style import Axes, Figures, bare, new_figure
 
 
 def _dominant_process(n_groups: int, weights: Tensor) -> int:
-    """Index of an owner's group of inducing inputs: the group with the largest weight.
+    """Index of an owner's group of inducing inputs, the group with the largest weight.
 
     If the inducing inputs are tied, there is only one group.
     """
@@ -23,15 +23,14 @@ def _dominant_process(n_groups: int, weights: Tensor) -> int:
 def inducing_images(
     problem: LabelledProblem, posterior: Predicts, rng: Rng, n_images: int = 4
 ) -> Figures:
-    """The inducing images that moved most, before and after training.
+    """The inducing images that changed most, before and after training.
 
-    They belong to the shared and to each task's own processes.  Where all start from the
-    same images, one column shows the initial ones.  Where processes have inducing images of
-    their own, the images of the process to which the task gives the largest ARD weight are
-    shown (for the shared ones, the largest summed over tasks).  Every image has its own
-    grey scale, from its 1st to its 99th percentile; the number is the root mean square
-    change of its pixels.  Nothing is drawn unless inputs are images and the posterior's
-    module has ``InducingInputs``.
+    They are those of the shared and of each task's own processes.  If all start from the same
+    images, one column shows the initial ones.  If processes have separate inducing images, those of
+    the process with the task's largest ARD weight are shown (for shared processes, the largest
+    weight summed over tasks).  Every image has its own grey scale, from its 1st to its 99th
+    percentile; the number is the root mean square change of its pixels.  Nothing is drawn unless
+    inputs are images and the posterior's module has ``InducingInputs``.
 
     Source: Boustati (2021), Fig 3.4.
     """
@@ -43,7 +42,8 @@ def inducing_images(
         return {}
     # [M] each
     changes = [(after - before).square().mean(-1).sqrt().cpu() for _, before, after in owners]
-    columns: list[tuple[str, Tensor, int, bool]] = []  # title, images, owner, whether after
+    # title, images, owner, True if after training
+    columns: list[tuple[str, Tensor, int, bool]] = []
     if all(torch.equal(before, owners[0][1]) for _, before, _ in owners):
         order = [torch.stack(changes).mean(0)] * len(owners)
         columns.append(("before", owners[0][1], 0, False))
@@ -73,7 +73,7 @@ def _owners(problem: LabelledProblem, module: InducingInputs) -> list[tuple[str,
     now = module.inducing_inputs()
     start = module.initial_inducing_inputs()
     weights = module.ard_weights()
-    # the weights belong to the last level's processes and do not describe the first
+    # the weights are those of the last level's processes and do not describe the first level
     if module.n_levels != 1:
         weights = torch.zeros_like(weights)
     kinds = [name[0] for name in module.process_names]

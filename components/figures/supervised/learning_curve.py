@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def format_metric_name(metric: str) -> str:
-    """NLPP, RMSE, accuracy, log likelihood: a metric as it is written on an axis."""
+    """Name of a metric on an axis: NLPP, RMSE, accuracy, log likelihood."""
     return metric.upper() if len(metric) <= 4 else metric.replace("_", " ")
 
 
@@ -23,17 +23,17 @@ def learning_curve(
     table: pd.DataFrame, label: str = "training points $N$", logarithmic: bool = True
 ) -> Figure:
     """Mean ± SE against N, on a logarithmic axis if N > 0; one panel per metric, one line per model
-    in the order of the table; of more than eight models each has a panel of its own.
+    in the order of the table; with more than eight models each has its own panel.
 
     The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN);
-    ``label`` names the horizontal axis where it is not N.  A column floor has values that a mean
-    cannot be below: a dashed line, shaded up to the mean.  A panel shows the range where most
-    values lie; a value above it is marked by a triangle at the top.
+    ``label`` names the horizontal axis if it is not N.  A column floor has lower bounds of the
+    means, drawn as a dashed line with shading up to the mean.  A panel shows the range of most
+    values; a value above it is marked by a triangle at the top.
     """
     models = list(dict.fromkeys(table["model"]))
     x = table["n_train"]
     if logarithmic and len(models) <= MOST:
-        # small steps sideways keep error bars of different models apart
+        # small horizontal offsets separate error bars of different models
         x = x * 1.018 ** (table["model"].map(models.index) - (len(models) - 1) / 2)
     table = table.assign(x=x)
     limits = {
@@ -57,7 +57,7 @@ def learning_curve(
         high = limits[rows["metric"].iloc[0]][1]
         beyond = x[mean > high]
         mark: dict[str, Any] = {"markersize": 6, "clip_on": False, "zorder": 4}
-        if len(beyond):  # unclipped marks at no place would take the panel its room
+        if len(beyond):  # unclipped markers without a position would shrink the panel
             ax.plot(beyond, np.full_like(beyond, high), "^", color=colour, **mark)
 
     figure, panels = line_panels(table, "model", draw, label, format_metric_name)
@@ -78,20 +78,19 @@ def _scale_sizes(ax: Axes, sizes: list[float], small: bool) -> None:
     ax.set_xscale("log")
     ax.set_xticks(sizes, [f"{n:.0f}" if n >= 1 else f"{n:g}" for n in sizes])
     ax.minorticks_off()
-    # neighbours' labels would touch
+    # labels of neighbours would touch
     if small or any(b < 1.6 * a for a, b in pairwise(sizes)):
         ax.tick_params(axis="x", labelsize=6.5, labelrotation=45 if small else 0)
 
 
 def _finite_values(rows: pd.DataFrame) -> np.ndarray:
-    """Means, and floors where there are some."""
+    """Finite means, and floors if there are any."""
     values = rows[[c for c in ("mean", "floor") if c in rows]].to_numpy(float).ravel()
     return values[np.isfinite(values)]
 
 
 def _axis_limits(values: np.ndarray) -> tuple[float, float]:
-    """Limits that leave out values more than three inter-quartile ranges above the upper
-    quartile."""
+    """Limits that exclude values more than three interquartile ranges above the upper quartile."""
     quarter, three_quarters = np.quantile(values, [0.25, 0.75])
     bulk = values[values <= three_quarters + 3 * (three_quarters - quarter)]
     low = float(bulk.min())

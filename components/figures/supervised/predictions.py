@@ -1,4 +1,4 @@
-"""Predicted against true labels of a regression problem, task by task."""
+"""Predicted against true labels of a regression problem for each task."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def predictions(
     """One panel per task: predictive mean and central 90 % interval against the true label of
     ``n_points`` test rows.
 
-    Intervals that miss the label are drawn in the second colour.  The titles' scores are over all
-    test labels, as those of the run: RMSE in standardised units.  Axes are in the labels' unit
-    where the problem knows it, otherwise standardised.  Nothing is drawn for class labels or
-    without test labels; a panel is empty if none of the rows drawn has a label of its task."""
+    Intervals that do not contain the label have the second colour.  Scores in titles are over all
+    test labels, like those of the run, with RMSE in standardised units.  Axes are in the labels'
+    unit if known, otherwise standardised.  Nothing is drawn for class labels or without test
+    labels; a panel is empty if none of the plotted rows has a label of its task."""
     if problem.target != "real" or not bool(problem.test.mask.any()):
         return {}
     from matplotlib.lines import Line2D
 
     test = problem.test
     n = test.x.shape[0]
-    # An even spread over the test rows: the same rows at every evaluation and for every model.
+    # evenly spaced test rows, the same at every evaluation and for every model
     rows = spaced_rows(n, n_points, dtype=torch.float64).to(test.x.device)
     with torch.no_grad():
-        predictive = problem.predictive_at(posterior, test.x, rng)  # that of the scores
+        predictive = problem.predictive_at(posterior, test.x, rng)  # the level of the scores
     assert isinstance(predictive, GaussianMixture)
     rmse = rmse_by_task(predictive, test.y, test.mask).tolist()
     covered_share = coverage90_by_task(predictive, test.y, test.mask).tolist()
@@ -51,13 +51,13 @@ def predictions(
     mask = test.mask[rows].cpu()
 
     n_tasks = problem.n_tasks
-    width = max(2.7, 5.0 / n_tasks)  # a single panel leaves room for the legend and the axes' names
+    width = max(2.7, 5.0 / n_tasks)  # a single panel leaves space for the legend and the axis names
     figure, axes, columns = panel_grid(n_tasks, width=width, height=width + 0.05)
-    colours: set[str] = set()  # of what is drawn
+    colours: set[str] = set()  # range of the plotted values
     for t, (ax, name) in enumerate(zip(axes, name_tasks(problem), strict=True)):
         is_labelled = mask[:, t]
         if not bool(is_labelled.any()):
-            ax.set_title(f"{name}\nno labels among the rows drawn", fontsize=9)
+            ax.set_title(f"{name}\nno labels in the plotted rows", fontsize=9)
             ax.set_axis_off()
             continue
         colours |= _draw_task(ax, *(values[is_labelled, t] for values in (y, mean, lower, upper)))
@@ -79,14 +79,14 @@ def predictions(
     unit = problem.label_unit or ("standardised" if problem.y_std is not None else "")
     label_below(axes, columns, f"true label ({unit})" if unit else "true label")
     figure.supylabel("prediction with its central 90 % interval", fontsize=10)
-    few = f"{len(rows):,} of them drawn" if len(rows) < n else "all drawn"
+    few = f"{len(rows):,} plotted" if len(rows) < n else "all drawn"
     kind = "standardised RMSE" if problem.y_std is not None else "RMSE"
     figure.suptitle(f"{kind} and coverage of all {n:,} test rows, {few}", fontsize=10)
     return {"predictions": figure}
 
 
 def _draw_task(ax: Axes, truth: Tensor, centre: Tensor, low: Tensor, high: Tensor) -> set[str]:
-    """Means and intervals against the labels of one task; the colours that are used."""
+    """Draw means and intervals against the labels of one task.  Returns the colours used."""
     is_inside = (truth >= low) & (truth <= high)
     everything = torch.cat([truth, centre])
     reach = float(everything.max() - everything.min()) * 0.05 or 1.0

@@ -1,4 +1,4 @@
-"""Draws from the predictive distribution for one input, with the training labels."""
+"""Draws from the predictive distribution of a problem with one input, with the training labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POINTS = 1000
 
 def predictive_samples(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
     """Two panels in the units of the labels: training labels of the first task, and one draw y ~
-    p(y|x) at each of as many x.
+    p(y|x) at each of a number of x.
 
     Nothing is drawn unless there is one real-valued input and the labels are real.
 

@@ -38,7 +38,7 @@ def ridge_trace(
     bias: Tensor,
     least_squares_risk: float,
 ) -> Figure:
-    """Left: coefficients against λ with the λ that each rule chooses; right: variance, squared bias
+    """Left: coefficients against λ, with the λ chosen by each rule.  Right: variance, squared bias
     and their sum.
 
     Args:

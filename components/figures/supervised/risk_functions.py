@@ -13,7 +13,7 @@ LABELS = {
     "least_squares": "least squares",
     "james_stein": "James–Stein",
     "james_stein_plus": "James–Stein, stopped at 0",
-    "ridge_hkb": "ridge, λ of the data",
+    "ridge_hkb": "ridge, data-dependent λ",
     "bayes": "Bayes rule",
 }
 
@@ -25,7 +25,7 @@ def risk_functions(
     loss: str,
     is_simulated: bool,
 ) -> Figure:
-    """Left: risk ± 2 standard errors against the length of β; right: worst and integrated risk of
+    """Left: risk ± 2 standard errors against the length of β.  Right: worst and integrated risk of
     each estimator.
 
     Args:
@@ -49,8 +49,8 @@ def risk_functions(
     whose = "the true coefficients" if is_simulated else "the estimated coefficients"
     error_norm = "‖β − β̃‖" if loss == "estimation" else "‖X(β − β̃)‖"
     left.set(
-        xlabel=f"r of β = r β₀, β₀ {whose}",
-        ylabel=f"risk, loss from {error_norm}",
+        xlabel=f"r in β = r β₀, β₀ {whose}",
+        ylabel=f"risk for {error_norm}",
         title="Wald: risk functions",
     )
     left.set_ylim(bottom=0)

@@ -1,4 +1,4 @@
-"""Receiver operating characteristics of a binary problem, task by task."""
+"""Receiver operating characteristic of a binary problem for each task."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from components.figures.supervised.tasks import name_tasks
 def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
     """True against false positive rate on the test rows, one curve per task with its area.
 
-    The area is in the legend.  Nothing is drawn unless labels are binary; a task with test
-    labels of a single class is left out, and if no other task remains nothing is drawn.
+    The area is in the legend.  Nothing is drawn unless labels are binary; a task with test labels
+    of a single class is omitted, and without other tasks nothing is drawn.
     """
     if problem.target != "binary":
         return {}

@@ -1,4 +1,4 @@
-"""The fit to a problem of one input: data, truth, predictive mean and 90 % band of every task."""
+"""The fit to a problem with one input: data, truth, predictive mean and 90 % band of every task."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def toy_fit(
 ) -> Figures:
     """Fit of each task: training labels, truth(x) [B, T], mean and central 90 % band.
 
-    There is one panel per task, in the units of the labels.  The band is the band of an
-    observation (it includes the noise).  Nothing is drawn unless there is one real-valued
-    input and the labels are real.
+    There is one panel per task, in the units of the labels.  The band is for an observation (it
+    includes the noise).  Nothing is drawn unless there is one real-valued input and the labels are
+    real.
 
     Source: Boustati (2021), Fig 3.1.
     """

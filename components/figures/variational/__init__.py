@@ -1,1 +1,1 @@
-"""Figures of how variational methods come along."""
+"""Figures of variational methods."""

@@ -1,4 +1,4 @@
-"""Gaussians that minimise α-divergences, next to the density they approximate."""
+"""Gaussians that minimise α-divergences, with the target density."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor
 from components.figures.style import BLUE, RED, Figure, legend_below, new_figure
 from components.maths.divergences.alpha_divergence import NearestGaussian
 
-LEAST = 1e-3  # of its largest value, below which p and q are not shown
+LEAST = 1e-3  # fraction of the largest value below which p and q are not shown
 
 
 def name_alpha(alpha: float) -> str:
-    """α in a title: −∞, 0.5, ∞."""
+    """Name of α in a title: −∞, 0.5, ∞."""
     text = "∞" if math.isinf(alpha) else f"{abs(alpha):g}"
     return f"−{text}" if alpha < 0 else text
 
@@ -31,7 +31,7 @@ def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[NearestGaussian]) -> 
     figure, axes = new_figure(1, len(fits), width=2.4, height=2.6, sharex=True, sharey=True)
     for axis, one, curve in zip(axes, fits, curves, strict=True):
         axis.plot(x, p, color=BLUE, lw=1.5, label="p")
-        axis.plot(x, curve, color=RED, lw=1.5, label="q, its mass free")
+        axis.plot(x, curve, color=RED, lw=1.5, label="q, free mass")
         axis.set_title(f"α = {name_alpha(one.alpha)}")
         axis.set(xlim=(float(seen[0]), float(seen[-1])), xlabel="θ")
     axes[0].set_ylim(bottom=0)
@@ -40,7 +40,7 @@ def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[NearestGaussian]) -> 
 
 
 def sizes_by_alpha(fits: Sequence[NearestGaussian]) -> Figure:
-    """Mass, mean and standard deviation of the nearest Gaussian by α; p's own at α = 1."""
+    """Mass, mean and standard deviation of the nearest Gaussian by α; those of p at α = 1."""
     figure, axes = new_figure(1, 3, width=3.2, height=2.6)
     alphas = [one.alpha for one in fits]
     at_one = next((one for one in fits if one.alpha == 1), None)

@@ -1,4 +1,4 @@
-"""An approximation of two parameters, compared with the exact posterior or density."""
+"""An approximation for two parameters, compared with the exact posterior or density."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from components.posteriors.draws import Draws
 GRID = 200
 INITIAL_GRID_REACH = 5.0
 WIDER = 1.5
-WIDEST = 60.0  # extent of the grid, in standard deviations of q, at first and at most
-EDGE = 8.0  # nats below its peak of the exact density at the edge
-MASSES = (0.95, 0.75, 0.5, 0.25)  # inside the contours
+WIDEST = 60.0  # initial and maximum extent of the grid, in standard deviations of q
+EDGE = 8.0  # required decrease of the exact log density at the edge, in nats
+MASSES = (0.95, 0.75, 0.5, 0.25)  # shares of mass inside the contours
 Density = Callable[[Tensor], Tensor]  # log density, known up to a constant, [n, 2] -> [n]
 
 
 def levels(log_density: Tensor) -> list[float]:
-    """Values of log p on a regular grid with contours that hold given shares of the mass.
+    """Values of log p at contours that contain given shares of the mass on a regular grid.
 
-    They hold 95, 75, 50 and 25 % of the mass; values rise.
+    They contain 95, 75, 50 and 25 % of the mass, in order of increasing values.
     """
     ordered = log_density.flatten().sort(descending=True).values
     mass = ordered.softmax(0).cumsum(0)
@@ -36,7 +36,7 @@ def levels(log_density: Tensor) -> list[float]:
 
 
 def spread(log_density: Tensor, points: Tensor) -> Tensor:
-    """Standard deviations of both coordinates, by the grid [2]."""
+    """Standard deviations of both coordinates from the grid [2]."""
     mass = log_density.flatten().softmax(0)[:, None]
     mean = (mass * points).sum(0)
     return (mass * (points - mean).square()).sum(0).sqrt()
@@ -44,8 +44,8 @@ def spread(log_density: Tensor, points: Tensor) -> Tensor:
 
 @torch.no_grad()
 def plane(theta: Tensor, exact: Density) -> tuple[list[Tensor], Tensor]:
-    """Two sides and the points of a grid around draws of q, so wide that the exact density is all
-    but 0 at its edge."""
+    """Two sides and the points of a grid around draws of q, wide enough for the exact density to be
+    nearly 0 at its edge."""
     reach = INITIAL_GRID_REACH
     while True:
         half = theta.std(0) * reach
@@ -60,8 +60,8 @@ def plane(theta: Tensor, exact: Density) -> tuple[list[Tensor], Tensor]:
 
 
 def contours(theta: Tensor, exact: Density, own: Density | None, called: str) -> Figures:
-    """Contours of both, as far out as draws θ [n, 2] of q say; the draws where the density of q is
-    not known."""
+    """Contours of both densities over the extent of draws θ [n, 2] of q; the draws if the density
+    of q is not known."""
     sides, points = plane(theta, exact)
     figure, (axis,) = new_figure(width=5.0, height=4.4)
     captions = []
@@ -83,7 +83,7 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
             linestyles="solid",
         )
         inside |= value > levels(value)[0]
-        axis.plot(torch.nan, torch.nan, color=colour, label=name)  # contours have no entry
+        axis.plot(torch.nan, torch.nan, color=colour, label=name)  # contours have no legend entry
         captions.append(
             f"{name} {', '.join(f'{float(v):.3g}' for v in spread(value, points.cpu()))}"
         )
@@ -103,7 +103,7 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
 
 
 def get_log_density(posterior: object, theta: Tensor) -> Density | None:
-    """log q where it is known, for numbers such as draws θ of it."""
+    """log q if it is known, as a function of numbers like the draws θ."""
     if not isinstance(posterior, DensityPosterior):
         return None
     is_known = posterior.log_density(theta.new_zeros(1, 2)) is not None
@@ -111,8 +111,8 @@ def get_log_density(posterior: object, theta: Tensor) -> Density | None:
 
 
 def beside_exact(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
-    """Contours that hold 95, 75, 50 and 25 % of the exact posterior of θ, by its log joint on a
-    grid, and of q.  Where there are not two coordinates, or no draws, nothing."""
+    """Contours that contain 95, 75, 50 and 25 % of the exact posterior of θ, from its log joint on
+    a grid, and of q.  Nothing is drawn unless there are two coordinates and draws."""
     train = problem.train
     if not isinstance(posterior, Draws) or not isinstance(train, Rows):
         return {}

@@ -1,4 +1,4 @@
-"""The objective of every start, cycle by cycle."""
+"""The objective of every start by cycle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bound_by_start(by_cycle: Tensor, title: str) -> Figures:
     figure, (left, right) = new_figure(1, 2)
     cycles = range(1, len(by_cycle) + 1)
     gap = by_cycle[-1, best] - by_cycle
-    gap = torch.where(gap > 0, gap, torch.nan)  # no logarithm: not drawn
+    gap = torch.where(gap > 0, gap, torch.nan)  # not drawn, because the logarithm is undefined
     for s in sorted(range(by_cycle.shape[1]), key=lambda s: s == best):
         look: dict[str, Any] = {
             "color": BLUE if s == best else GREY,
@@ -34,7 +34,7 @@ def bound_by_start(by_cycle: Tensor, title: str) -> Figures:
         axis.set_xlabel("cycle")
         axis.locator_params(axis="x", integer=True)
     left.set_ylabel(f"{title} (nats)")
-    right.set_ylabel("below the best start's last (nats)")
+    right.set_ylabel("below the final value of the best start (nats)")
     tail = by_cycle[min(1, len(by_cycle) - 1) :]
     left.set_ylim(
         float(tail.min()) - 1,

@@ -1,4 +1,4 @@
-"""Rows of two values or more by their clusters."""
+"""Rows with at least two values by cluster."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from components.contracts.streams import Rng
 from components.figures.style import Figures, colour_of, new_figure, scatter
 
 GRID = 80
-MARGIN = 0.05  # of the range of the rows, on either side
+MARGIN = 0.05  # margin on either side, as a share of the range of the rows
 
 
 def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
-    """Held-out rows in the first two values: by their known classes, and by the most probable
-    cluster, paler where it is less certain; of rows of two values the predictive density too,
-    contours a factor e apart."""
+    """Held-out rows in the first two values, by known class and by most probable cluster (paler if
+    less certain); for rows of two values also contours of the predictive density, a factor e
+    apart."""
     rows = problem.test
     if not isinstance(posterior, PredictsRows) or not isinstance(rows, Rows) or rows.x.shape[1] < 2:
         return {}

@@ -15,11 +15,11 @@ from components.figures.style import (
     series_style,
 )
 
-FEW = 6.0  # span of an axis within which every tick has a number
-MANY = 1000.0  # span from which only powers of ten have one
-# of gradients that share a colour, where there are more than colours
+FEW = 6.0  # span of an axis up to which every tick is labelled
+MANY = 1000.0  # span above which only powers of ten are labelled
+# line styles of gradients that share a colour
 MARKERS = ["o", "s", "^", "D"]
-FLOOR = 1e-6  # smallest ratio that is drawn
+FLOOR = 1e-6  # smallest plotted ratio
 
 
 def _look(k: int) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def _look(k: int) -> dict[str, Any]:
 
 
 def _plain(ax: Axes) -> None:
-    """Logarithmic ticks as plain numbers; those between the decades where there are few decades."""
+    """Logarithmic ticks as plain numbers, between decades only if there are few decades."""
     from matplotlib.ticker import LogLocator
 
     for axis in (ax.xaxis, ax.yaxis):
@@ -80,11 +80,11 @@ def _costs(ax: Axes, labels: list[str], scores: dict[str, float], t: int) -> Non
     slow = max(scores[f"milliseconds/{label}/{t}"] for label in labels)
     start = scores[f"milliseconds/{first}/{t}"]
     x = [start * (slow / start) ** (i / 20) for i in range(21)] if slow > start > 0 else [start]
-    ax.plot(x, [start / v for v in x], color="0.6", lw=0.8)  # as much variance × time as the first
+    ax.plot(x, [start / v for v in x], color="0.6", lw=0.8)  # same variance × time as the first
     ax.set(
         xscale="log",
         yscale="log",
-        xlabel="milliseconds an estimate",
+        xlabel="milliseconds per estimate",
         title=f"cost after {t:,} steps",
     )
     _plain(ax)
@@ -97,9 +97,9 @@ def gradient_variance(
     scores: dict[str, float],
     curves: dict[str, float],
 ) -> Figures:
-    """Trace ratios by iteration of learning and by step of training, and ratio against time at the
-    last freeze; the line there joins what has as much variance × time as the first gradient.
-    Nothing before the first freeze.
+    """Trace ratios by learning iteration and by training step, and ratio against time at the last
+    freeze, where the line joins points with the variance × time of the first gradient.  Nothing is
+    drawn before the first freeze.
 
     ``scores`` and ``curves`` are those of ``laboratory.measured.Findings``.
     """

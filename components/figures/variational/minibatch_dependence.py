@@ -1,4 +1,4 @@
-"""A gradient as a function of its noise, which depends on the minibatch."""
+"""Dependence of a gradient, as a function of its noise, on the minibatch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BatchSlopes(NamedTuple):
     """Linear control variates c ε of gradients g_B(ε) at several minibatches."""
 
     by_batch: Array  # c_B = Cov(g_B, ε)/Var ε [B]
-    shared: float  # c̄, the one with the least sum of variances
+    shared: float  # c̄, which minimises the sum of variances
 
 
 def linear_coefficients(noise: Array, gradient: Array) -> BatchSlopes:
@@ -31,7 +31,7 @@ def minibatch_dependence(findings: dict[str, dict[str, list[list[float]]]]) -> F
     """Boustati (2021), Figure 4.1: left, g_B(ε) of two minibatches, c_B ε and c̄ ε; right, the
     distribution of g_B(ε), of g_B − c̄ ε and of g_B − c_B ε.
 
-    At the last freeze; nothing if no freeze was illustrated.
+    For the last freeze; nothing is drawn if no freeze was illustrated.
     """
     if not findings:
         return {}
@@ -55,7 +55,7 @@ def minibatch_dependence(findings: dict[str, dict[str, list[list[float]]]]) -> F
             right.hist(gradient[b] - coefficient * noise[b], bins=40, weights=share, **look)
     left.set(xlabel="ε", ylabel="component of ĝ/N", title=f"after {int(t):,} steps")
     right.set(
-        xlabel="without, with shared, with own coefficient",
+        xlabel="without, with shared, with separate coefficient",
         ylabel="share of draws in 1/40 of the range",
     )
     legend_above(left)

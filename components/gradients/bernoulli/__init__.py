@@ -1,1 +1,1 @@
-"""Estimators for binary latent variables in layers, one layer after the other."""
+"""Estimators for layers of binary latent variables, layer by layer."""

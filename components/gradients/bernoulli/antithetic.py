@@ -1,4 +1,4 @@
-"""Antithetic draws of binary variables, layer by layer: what ARM, DisARM and ARMS share."""
+"""Antithetic draws of binary variables, layer by layer: shared code of ARM, DisARM and ARMS."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from components.gradients.by_parameter import Estimate, StatelessGradient
 
 
 class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
-    """∂/∂α E f(z) from K dependent draws of each layer, and how f differs between them.
+    """∂/∂α E f(z) from the differences of f between K dependent draws of each layer.
 
     The uniform numbers of the draws depend on each other.  f = log p(x, z) − log q(z|x) of
-    a row, [K, C, B]: it is never summed over rows before it is multiplied.  The layers
-    below are a draw from the guide, the same for all K; the layers above are drawn given
-    each.  C such chains run in parallel.  The dependence of f itself on φ contributes
-    nothing: E[∂ log q/∂φ] = 0.  Each draw of each layer is a draw from q, and p learns from
-    all draws, or from the first layer's draws where the others have few draws below them:
-    L K C evaluations of f.
+    a row, [K, C, B], which is multiplied row by row.  The layers below are a draw from the guide,
+    the same for all K; the layers above are drawn given each of the K.  C such chains run in
+    parallel.  The dependence of f itself on φ contributes
+    nothing: E[∂ log q/∂φ] = 0.  Each draw of each layer is a draw from q, and p learns from all
+    draws, or only from those of the first layer if the others have few draws below them.  Cost: L K
+    C evaluations of f.
     """
 
     requires = Requirements(capabilities={BernoulliLayers})
@@ -46,12 +46,11 @@ class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
 
     @abstractmethod
     def draw_coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
-        """Uniform numbers and the draws that they make, [K, C, B, D] each, of log odds α [C, B,
-        D]."""
+        """Uniform numbers and the resulting draws, [K, C, B, D] each, for log odds α [C, B, D]."""
 
     @abstractmethod
     def slope(self, u: Tensor, z: Tensor, f: Tensor, alpha: Tensor) -> Tensor:
-        """An estimate of ∂/∂α E f [C, B, D], of u and z [K, C, B, D] and f [K, C, B]."""
+        """An estimate of ∂/∂α E f [C, B, D] from u and z [K, C, B, D] and f [K, C, B]."""
 
     def estimate(
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: None
@@ -84,8 +83,8 @@ class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
 
 
 class AntitheticPairs(Antithetic):
-    """Pairs: one uniform number for each variable, used as u and as 1 − u; S pairs of each layer, a
-    chain each."""
+    """Pairs from one uniform number for each variable, used as u and as 1 − u; S pairs of each
+    layer, one chain each."""
 
     first_alone = False
 

@@ -15,8 +15,8 @@ class ARM(AntitheticPairs):
 
         ∂/∂α_l E f = E[(f(z) − f(z̃)) (½ − u)],   z_l = 1[u < σ(α_l)],   z̃_l = 1[1 − u < σ(α_l)],   u ~ U(0, 1)
 
-    with respect to log odds α_l, layer after layer, the layers above drawn given each of z_l and
-    z̃_l; f and α [S, B, …]. With respect to probabilities σ(α) the same product is another number.
+    with respect to log odds α_l, layer by layer, with the layers above drawn given each of z_l and
+    z̃_l; f and α [S, B, …].  The derivative with respect to probabilities σ(α) differs.
     Terms: elbo, of the whole data set in nats.
 
     Source: Yin and Zhou (2019), Theorem 1; for layers, each given the one below, our derivation."""

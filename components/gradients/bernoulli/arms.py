@@ -16,32 +16,32 @@ from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
 Copula = Literal["dirichlet", "gaussian"]
-# Gauss-Legendre on (0, 1): the Gaussian copula's probabilities to about 1e-9, for half of 2 draws
-# to about 1e-4
+# Gauss–Legendre points on (0, 1): error of the Gaussian copula's probabilities about 1e-9, and 1e-4
+# for ½ with 2 draws
 POINTS = 20
 
 
 def dirichlet(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
-    """u_k = (1 − d_k)^{n−1}, d ~ Dirichlet(1, …, 1) over the first dimension of ``shape`` (n):
-    uniform, one by one."""
+    """u_k = (1 − d_k)^{n−1}, d ~ Dirichlet(1, …, 1) over the first dimension of ``shape`` (n), with
+    uniform marginals."""
     exponential = -torch.log1p(-uniform(shape, like, rng))
     d = exponential / exponential.sum(0)
     return (1 - d).pow(len(exponential) - 1)
 
 
 def gaussian(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
-    """u_k = Φ(e_k), e ~ N(0, 1) with correlation −1/(n − 1) between any two, the least there is."""
+    """u_k = Φ(e_k), e ~ N(0, 1) with pairwise correlation −1/(n − 1), the smallest possible."""
     noise = standard_normal(shape, rng.noise, like)
     n = len(noise)
     return torch.special.ndtr(math.sqrt(n / (n - 1)) * (noise - noise.mean(0)))
 
 
 def joint_lower_probability(copula: Copula, m: Tensor, n: int) -> Tensor:
-    """P(u_j < m, u_k < m) of two of n numbers; m in (0, ½]."""
+    """P(u_j < m, u_k < m) for two of n numbers; m in (0, ½]."""
     if copula == "dirichlet":
         return (2 * m.pow(1 / (n - 1)) - 1).clamp_min(0).pow(n - 1)
-    # ∂/∂r P(e_j < h, e_k < h) = exp(−h²/(1 + r)) / (2π √(1 − r²)), from r = 0 on, where they are
-    # independent; r = sin t.
+    # ∂/∂r P(e_j < h, e_k < h) = exp(−h²/(1 + r)) / (2π √(1 − r²)), integrated from r = 0
+    # (independence); r = sin t.
     h = torch.special.ndtri(m)
     end = math.asin(-1 / (n - 1))
     nodes, weights = _legendre(m)
@@ -67,19 +67,18 @@ class ARMS(Antithetic):
         ∂/∂α_l E f = E[(n − 1)⁻¹ Σ_k (f(z^k) − f̄) (z_l^k − σ(α_l)) / (1 − ρ_l)]
         ρ_l = Corr(z_l^j, z_l^k)
         z_l^k = 1[u^k < σ(α_l)] where σ(α_l) ≤ ½, else 1[u^k > 1 − σ(α_l)]
-        (u^1, …, u^n) of a copula, every u^k ~ U(0, 1)
+        (u^1, …, u^n) from a copula, every u^k ~ U(0, 1)
 
     so that as few of the n draws as possible take the rarer value of a variable
     simultaneously.  dirichlet: u = (1 − d)^{n−1}, d ~ Dirichlet(1_n),
     P(u^j, u^k < m) = max(0, 2 m^{1/(n−1)} − 1)^{n−1}; gaussian: normals of correlation
-    −1/(n − 1), ρ by quadrature.  n = S = 2 is DisARM, independent draws (ρ = 0) are
-    leave-one-out.  Layers as in ARM, with one draw of the layers below for all n, because
-    only draws given the same α can be compared in this way: L n evaluations of f; p learns
-    from the draws of the first layer.  f [n, B], α [B, D].  Terms: elbo, of the whole data
-    set in nats.
+    −1/(n − 1), ρ by quadrature.  n = S = 2 is DisARM, independent draws (ρ = 0) are leave-one-out.
+    Layers as in ARM, with one draw of the layers below for all n, because only draws given the same
+    α can be compared in this way.  Cost: L n evaluations of f. p learns from the draws of the first
+    layer.  f [n, B], α [B, D].  Terms: elbo, of the whole data set in nats.
 
     Raises:
-        ConfigError: one draw has no others.
+        ConfigError: there is only one draw.
 
     Source: Dimitriev and Zhou (2021).
     """
@@ -105,7 +104,7 @@ class ARMS(Antithetic):
 
     def slope(self, u: Tensor, z: Tensor, f: Tensor, alpha: Tensor) -> Tensor:
         n = self.n_samples
-        # P of the rarer value
+        # probability of the rarer value
         m = (-alpha.abs()).sigmoid().clamp_min(torch.finfo(alpha.dtype).tiny)
         uncorrelated = (1 - joint_lower_probability(self.copula, m, n) / m) / (1 - m)  # 1 − ρ
         differences = ((f - f.mean(0))[..., None] * (z - alpha.sigmoid())).sum(0)

@@ -1,4 +1,4 @@
-"""DisARM: ARM with its uniform number integrated out."""
+"""DisARM: ARM with the uniform number integrated out."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from components.registry import register
 
 @register("gradient", "disarm")
 class DisARM(AntitheticPairs):
-    """DisARM: the mean of ARM given its pair of draws, so that variables which agree in both add no
+    """DisARM: the mean of ARM given its pair of draws, so that variables equal in both draws add no
     noise.
 
         ∂/∂α_l E f = E[½ (f(z) − f(z̃)) (z_l − z̃_l) σ(|α_l|)],   z_l = 1[u < σ(α_l)],   z̃_l = 1[1 − u < σ(α_l)]
 
-    Its variance is at most ARM's, at the same evaluations of f; layers as in ARM.  f and α [S, B,
-    …].  Terms: elbo, of the whole data set in nats.
+    Its variance is at most that of ARM with the same evaluations of f; layers as in ARM.  f and α
+    [S, B, …].  Terms: elbo, of the whole data set in nats.
 
     Source: Dong, Mnih and Tucker (2020)."""
 

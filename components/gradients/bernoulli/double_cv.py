@@ -1,4 +1,4 @@
-"""Double control variates: leave-one-out with a linear picture of f around the other draws."""
+"""Double control variates: leave-one-out with a linear approximation of f at the other draws."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class LayerCoefficients(nn.Module):
 
 @register("gradient", "double_cv")
 class DoubleCV(LeaveOneOut[LayerCoefficients]):
-    """Double control variates: f less its first-order terms in Reinforce and in its baseline, and
-    their mean put back.
+    """Double control variates: f minus its first-order terms, in Reinforce and in its baseline,
+    plus the mean of these terms.
 
         ∂/∂α_l E f = E[S⁻¹ Σ_s (h_s − (S − 1)⁻¹ Σ_{j≠s} h_j) (z_l^s − μ_l^s) + a_l ∇̄_l^s ⊙ μ_l^s (1 − μ_l^s)]
         h_s = f(z^s) − Σ_l a_l ∇̄_l^sᵀ (z_l^s − μ_l^s),   ∇̄_l^s = (S − 1)⁻¹ Σ_{j≠s} ∂f/∂z_l (z^j),   μ_l = σ(α_l)
 
-    The slopes are those at the other draws, which know nothing of z^s, and the mean of (z_l − μ_l)²
-    is known; the terms of other layers have mean 0 given the layers below them.  a_l descends
-    E[(∂/∂α)²] by Adam, after it has been used (``lr`` 0: it stays); a = 0 is leave-one-out.  f [S,
-    B], α, z, ∇̄ [S, B, D_l].  Terms: elbo, of the whole data set in nats. State: a and its
+    The derivatives are taken at the other draws, which are independent of z^s, and the mean of (z_l
+    − μ_l)² is known; the terms of other layers have mean 0 given the layers below them.  a_l
+    minimises E[(∂/∂α)²] by Adam, after it has been used (``lr`` 0: fixed); a = 0 is leave-one-out.
+    f [S, B], α, z, ∇̄ [S, B, D_l].  Terms: elbo, of the whole data set in nats. State: a and its
     optimizer.
 
     Raises:
-        ConfigError: one draw has no others.
+        ConfigError: there is only one draw.
 
     Source: Titsias and Shi (2022); for layers, each given the one below, our derivation."""
 

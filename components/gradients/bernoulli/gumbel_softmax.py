@@ -1,4 +1,4 @@
-"""The Gumbel-softmax gradient, of binary variables."""
+"""The Gumbel-softmax gradient for binary variables."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from components.registry import register
 class GumbelSoftmax(StatelessGradient[BernoulliLayers[RowBatch]]):
     """Gumbel-softmax: biased gradient of the bound through relaxed draws.
 
-    The bias falls with the temperature.
+    The bias decreases with the temperature.
 
         ∇ S⁻¹ Σ_s f(z̄_s),   z̄_l = σ((α_l(z̄_{l−1}) + logit u_l) / λ)
         f = log p(x, z̄) − log q(z̄|x)
 
-    All layers are relaxed simultaneously and each feeds the next; as λ falls to 0, z̄
-    becomes a draw from q and the variance grows without bound.  f [S, B], α [S, B, D].
-    Terms: elbo, of the binary draws 1[z̄_1 > ½], … that are made with the same noise, layer
-    by layer, of the whole data set in nats: the bound itself, not the differentiated
-    objective.
+    All layers are relaxed simultaneously and each feeds the next; as λ → 0, z̄ becomes a draw from
+    q and the variance grows without bound.  f [S, B], α [S, B, D].  Terms: elbo of the binary draws
+    1[z̄_1 > ½], … from the same noise, layer by layer, for the whole data set in nats: the bound
+    itself, not the differentiated objective.
 
     Source: Jang, Gu and Poole (2017); Maddison, Mnih and Teh (2017).
     """

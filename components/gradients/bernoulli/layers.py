@@ -1,6 +1,6 @@
-"""Shared parts of estimators for layers of binary variables: draws and chain rule.
+"""Shared code of estimators for layers of binary variables: draws and the chain rule from log odds
+to parameters.
 
-The chain rule leads from log odds to parameters.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from components.maths.exponential.standard_draws import standard_uniform
 
 
 def uniform(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
-    """Numbers uniform on [0, 1) of the noise stream."""
+    """Uniform numbers on [0, 1) from the noise stream."""
     return standard_uniform(shape, rng.noise, like)
 
 
 def logistic(u: Tensor) -> Tensor:
-    """log u − log(1 − u), of u in [0, 1) kept from the ends."""
+    """log u − log(1 − u) for u in [0, 1), clipped away from the ends."""
     tiny = torch.finfo(u.dtype).eps
     return u.clamp(tiny, 1 - tiny).logit()
 
@@ -32,7 +32,7 @@ def logistic(u: Tensor) -> Tensor:
 def sample_upper_layers(
     module: BernoulliLayers[RowBatch], batch: RowBatch, below: Sequence[Tensor], rng: Rng
 ) -> tuple[Tensor, ...]:
-    """The layers given, and a draw of all above them from the guide, given what lies below."""
+    """The given layers, and a draw of all layers above them from the guide."""
     z = list(below)
     while len(z) < module.n_layers:
         alpha = module.logits(batch, z)

@@ -1,4 +1,5 @@
-"""Learnt parts of estimators for binary layers: they descend the variance of the estimate."""
+"""Learned parts of estimators for binary layers, trained to minimise the variance of the
+estimate."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from components.models.networks.activations import Activation
 
 
 def descend(state: Learnt[Any], by_alpha: Sequence[Tensor]) -> None:
-    """One step of Adam down Σ_l of the mean over draws and rows of |∂/∂α_l|², of ``by_alpha`` [S,
-    B, D_l].
+    """One Adam step that decreases Σ_l of the mean over draws and rows of |∂/∂α_l|², from
+    ``by_alpha`` [S, B, D_l].
 
-    As long as the mean of ∂/∂α does not depend on what is learnt, that is descent of the variance.
-    To be called when ``by_alpha`` has been used: a control variate must not know the noise that it
-    corrects."""
+    If the mean of ∂/∂α does not depend on the learned parameters, this decreases the variance.
+    Must be called after ``by_alpha`` has been used, because a control variate must be independent
+    of the noise that it corrects."""
     square = torch.stack([g.square().sum(-1).mean() for g in by_alpha]).sum()
-    parameters = list(state.control.parameters())  # and not of the model
+    parameters = list(state.control.parameters())  # not those of the model
     slopes = torch.autograd.grad(square, parameters)
     for parameter, slope in zip(parameters, slopes, strict=True):
         parameter.grad = slope
@@ -33,18 +34,18 @@ def descend(state: Learnt[Any], by_alpha: Sequence[Tensor]) -> None:
 
 
 def silent(sizes: Sequence[int], activation: Activation, rng: Rng) -> Perceptron:
-    """A perceptron that is 0 wherever it is asked, until it has learnt."""
+    """A perceptron with initial output 0."""
     network = Perceptron(sizes, activation, rng)
     nn.init.zeros_(network.layers[-1].weight)
     return network
 
 
 class RowLayers(BernoulliLayers[RowBatch], RowGuide[RowBatch], Protocol):
-    """Binary layers with rows that networks outside the model may read."""
+    """Binary layers with rows that auxiliary networks may read."""
 
 
 class Surrogates(nn.Module):
-    """r_l(x, z_1, …, z_{l−1}, ζ_l), a network for each layer, 0 at first: free functions of a
+    """r_l(x, z_1, …, z_{l−1}, ζ_l), a network for each layer, initially 0: free functions of a
     relaxed layer."""
 
     def __init__(self, module: RowLayers, widths: Iterable[int], rng: Rng):
@@ -58,7 +59,7 @@ class Surrogates(nn.Module):
     def forward(
         self, module: RowLayers, batch: RowBatch, below: Sequence[Tensor], zeta: Tensor
     ) -> Tensor:
-        """r_l [S, B], of l − 1 layers below and ζ_l, [S, B, D] each."""
+        """r_l [S, B] from the l − 1 layers below and ζ_l, [S, B, D] each."""
         context = module.context(batch).detach().expand(len(zeta), -1, -1)
         output: Tensor = self.networks[len(below)](torch.cat([context, *below, zeta], -1))
         return output.squeeze(-1)

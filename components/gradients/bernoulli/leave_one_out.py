@@ -1,5 +1,5 @@
-"""Reinforce with the other draws as baseline, and control variates from how f falls off around
-them."""
+"""Reinforce with the other draws as baseline, and control variates from the derivatives of f at
+these draws."""
 
 from __future__ import annotations
 
@@ -29,23 +29,22 @@ def leave_one_out_mean(values: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class DrawsWithSlope:
-    """S independent draws of all layers for each row, f and its slope there, all without
-    gradient."""
+    """S independent draws of all layers for each row, with f and its derivatives, all detached."""
 
     z: list[Tensor]  # z_l [S, B, D_l]
     probability: list[Tensor]  # σ(α_l)
-    slope: list[Tensor]  # ∂f/∂z_l, with the other layers fixed as drawn
+    slope: list[Tensor]  # ∂f/∂z_l, with the other layers fixed
     f: Tensor  # log p(x, z) − log q(z|x) [S, B]
 
 
 class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Generic[C]):
     """∂/∂α_l of E f from S draws z^s of all layers, each compared with the others.
 
-    It takes S evaluations of f and of its gradient.  The terms added to leave-one-out have
-    mean 0 given the layers below and the other draws, for any learnt parameters.
+    Cost: S evaluations of f and of its gradient.  The terms added to leave-one-out have mean 0
+    given the layers below and the other draws, for any learned parameters.
 
     Raises:
-        ConfigError: one draw has no others.
+        ConfigError: there is only one draw.
     """
 
     requires = Requirements(capabilities={BernoulliLayers})
@@ -56,10 +55,10 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
 
     @abstractmethod
     def by_alpha(self, control: C, draws: DrawsWithSlope) -> list[Tensor]:
-        """∂/∂α_l of each draw, unscaled [S, B, D_l], as functions of the learnt parameters."""
+        """∂/∂α_l of each draw, unscaled [S, B, D_l], as functions of the learned parameters."""
 
     def observe_draws(self, control: C, draws: DrawsWithSlope) -> None:
-        """Update any further statistics with draws that have been used."""
+        """Update further statistics, if any, with draws that have been used."""
 
     def estimate(
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: Learnt[C]
@@ -79,7 +78,7 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
             module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha]
         )
         if self.lr:
-            # compared draws vary together
+            # compared draws are dependent
             descend(state, [g.mean(0, keepdim=True) for g in by_alpha])
         self.observe_draws(state.control, draws)
         return gradients, {"elbo": batch.scale * draws.f.mean(0).sum()}, state

@@ -24,12 +24,11 @@ class REBAR(RelaxationGradient[BernoulliLayers[RowBatch], Relaxation]):
         ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l
         c(ζ) = f(z_1, …, z_{l−1}, σ(ζ/λ), σ(α_{l+1}), …)
 
-    The layers above l are at the means that follow from the relaxed one, so that c is
-    smooth in ζ for any such layers: a draw of them would be a step function of ζ, and the
-    path through it lost.  λ_l and η_l are fixed (``adapt: static``) or descend
-    E[(∂/∂α_l)²] of a draw by Adam, after they have been used (dynamic): the mean depends on
-    neither, so this is descent of the variance.  f and α [S, B, …].  Terms: elbo, of the
-    whole data set in nats.  State: λ, η and their optimizer.
+    The layers above l are set to their means given the relaxed one, so that c is smooth in ζ; draws
+    of them would be step functions of ζ without a pathwise derivative.  λ_l and η_l are fixed
+    (``adapt: static``) or minimise E[(∂/∂α_l)²] of a draw by Adam, after they have been used
+    (dynamic).  The mean depends on neither, so this minimises the variance.  f and α [S, B, …].
+    Terms: elbo, of the whole data set in nats.  State: λ, η and their optimizer.
 
     Source: Tucker et al. (2017); a special case of Grathwohl et al. (2018), eq. (9).
     """

@@ -23,10 +23,9 @@ class RELAX(RelaxationGradient[RowLayers, Surrogates]):
         ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l
         c_φ(ζ) = r_l(x, z_1, …, z_{l−1}, ζ)
 
-    φ descends E[(∂/∂α_l)²] of a draw by Adam, after it has been used: the mean does not
-    depend on φ, so this is descent of the variance.  c_φ is 0 at first, which is Reinforce.
-    f and α [S, B, …].  Terms: elbo, of the whole data set in nats.  State: the networks and
-    their optimizer.
+    φ minimises E[(∂/∂α_l)²] of a draw by Adam, after it has been used.  The mean does not depend on
+    φ, so this minimises the variance.  Initially c_φ = 0, which is Reinforce. f and α [S, B, …].
+    Terms: elbo, of the whole data set in nats.  State: the networks and their optimizer.
 
     Source: Grathwohl et al. (2018), eqs. (7) and (9); for layers, each given the one below,
     our derivation.

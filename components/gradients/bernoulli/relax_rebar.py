@@ -1,4 +1,4 @@
-"""RELAX with REBAR's relaxation: a network learns what the relaxation leaves."""
+"""RELAX on top of REBAR: a network learns the residual of the relaxation."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Both(nn.Module):
 
 @register("gradient", "relax_rebar")
 class RelaxREBAR(RelaxationGradient[RowLayers, Both]):
-    """RELAX on top of REBAR: f at the relaxed layer and a network of it are the control variate,
-    one layer at a time.
+    """RELAX on top of REBAR: the control variate is f at the relaxed layer plus a network of it,
+    layer by layer.
 
         ∂/∂α_l E f = E[(f(z) − c_φ(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c_φ(ζ) − c_φ(ζ̃))]
         c_φ(ζ) = η_l f(z_1, …, z_{l−1}, σ(ζ/λ_l), σ(α_{l+1}), …) + r_l(x, z_1, …, z_{l−1}, ζ)
 
-    ζ and ζ̃ as in RELAX.  φ = (λ, η, r) descends E[(∂/∂α_l)²] of a draw by Adam, after it has been
-    used.  r is 0 at first, which is REBAR.  f and α [S, B, …].  Terms: elbo, of the whole data set
+    ζ and ζ̃ as in RELAX.  φ = (λ, η, r) minimises E[(∂/∂α_l)²] of a draw by Adam, after it has been
+    used.  Initially r = 0, which is REBAR.  f and α [S, B, …].  Terms: elbo, of the whole data set
     in nats.  State: φ and its optimizer.
 
     Source: Grathwohl et al. (2018), eqs. (7) and (9) and section 3.3; Tucker et al. (2017)."""

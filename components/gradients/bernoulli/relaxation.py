@@ -1,4 +1,4 @@
-"""Control variates of relaxed binary layers, one layer at a time: what REBAR and RELAX share."""
+"""Control variates from relaxed binary layers, layer by layer: shared code of REBAR and RELAX."""
 
 from __future__ import annotations
 
@@ -49,13 +49,12 @@ class Relaxation(nn.Module):
 
 @dataclass(frozen=True)
 class RelaxedDraws:
-    """Draws of all layers, [S, B, D_l] each, and the noise that relaxes them, all without
-    gradient."""
+    """Draws of all layers, [S, B, D_l] each, and the noise of their relaxation, all detached."""
 
     alphas: list[Tensor]
     u: list[Tensor]
     z: list[Tensor]
-    v: list[Tensor]  # noise to redraw u with, given z
+    v: list[Tensor]  # noise for redrawing u given z
     f: Tensor  # [S, B]
 
 
@@ -68,14 +67,14 @@ def conditional(z: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
 class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
     """∂/∂α_l E f(z) by the score function, with a relaxed layer as control variate.
 
-    The mean of the control variate c of a relaxed layer is known by its path.
+    The mean of the control variate c of a relaxed layer has a pathwise derivative.
 
         (f(z) − c(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c(ζ) − c(ζ̃))
         ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l
 
-    c is any smooth function of ζ_l, given x and the draws below l, that does not depend on
-    u: the learnt module, called with the model, its rows, the layers below and ζ_l [2 S, B, D],
-    returns c(ζ_l) [2 S, B].
+    c is any smooth function of ζ_l, given x and the draws below l, that does not depend on u.  The
+    learned module, called with the model, its rows, the layers below and ζ_l [2 S, B, D], returns
+    c(ζ_l) [2 S, B].
     """
 
     requires = Requirements(capabilities={BernoulliLayers})
@@ -115,7 +114,7 @@ class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
     def _relaxed_gradients(
         self, module: M, batch: RowBatch, part: C, draws: RelaxedDraws
     ) -> list[Tensor]:
-        """∂/∂α_l of each draw, unscaled [S, B, D_l], as functions of any learnt parameters."""
+        """∂/∂α_l of each draw, unscaled [S, B, D_l], as functions of any learned parameters."""
         gradients = []
         for index, (z, u, v) in enumerate(zip(draws.z, draws.u, draws.v, strict=True)):
             alpha = draws.alphas[index].clone().requires_grad_()

@@ -18,16 +18,16 @@ from components.gradients.bernoulli.leave_one_out import (
 from components.gradients.learnt import Learnt
 from components.registry import register
 
-KEPT = 0.99  # of the running size of f by a step
-FEWEST = 1e-8  # the size of f is not less
+KEPT = 0.99  # rate of the running scale of f
+FEWEST = 1e-8  # lower bound of the scale of f
 
 
 class SteinSurrogates(nn.Module):
     """H_l: (f(z^j), ∂f/∂z_l(z^j)ᵀ (y − z_l^j)) -> two surrogates of f(y): a network and a multiple
     of the second.
 
-    Both arguments are counted in the running size of f, and so is what comes out: √ of the mean
-    square around the mean."""
+    Arguments and result are in units of the running scale of f, the root mean square around the
+    mean."""
 
     mean: Tensor
     variance: Tensor
@@ -60,16 +60,16 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
         (h_l^s, g_l^s)(y) = (S − 1)⁻¹ Σ_{j≠s} H_l(f(z^j), ∂f/∂z_l(z^j)ᵀ (y − z_l^j))
         h̃_l^s(y) = g_l^s(y) (y − μ_l^s)
 
-    A is the generator of Gibbs sampling (the Stein operator of its kernel, times D).  H_l
-    is a multiple of its second argument plus a network, 0 at first; it descends E[(∂/∂α)²]
-    by Adam, after it has been used (``lr`` 0: it is fixed).  Draws below l and the other
-    draws s do not depend on z_l^s: the added terms have mean 0.  Flips cost evaluations of
-    H, none of f.  f [S, B], α, z [S, B, D_l], the arguments of H [S, S − 1, B, D_l].
+    A is the generator of Gibbs sampling (the Stein operator of its kernel, times D).  H_l is a
+    multiple of its second argument plus a network, initially 0; it minimises E[(∂/∂α)²] by Adam,
+    after it has been used (``lr`` 0: fixed).  Draws below l and the other draws s are independent
+    of z_l^s, so the added terms have mean 0.  Flips cost evaluations of H, but not of f.  f [S, B],
+    α, z [S, B, D_l], the arguments of H [S, S − 1, B, D_l].
     Terms: elbo, of the whole data set in nats.  State: H with the running mean and variance
     of f, and its optimizer.
 
     Raises:
-        ConfigError: one draw has no others.
+        ConfigError: there is only one draw.
 
     Source: Shi, Zhou, Hwang, Titsias and Mackey (2022); for layers, each given the one
     below, our derivation.

@@ -1,4 +1,4 @@
-"""Control variates with coefficients that a recognition network gives for each row."""
+"""Control variates with coefficients from a recognition network for each row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from components.registry import register
 
 LARGEST = (
     2**28
-)  # weights of the last layer of a recognition network: 1 GiB in single precision, thrice that with Adam's memory
+    # maximum weights in the last layer of a recognition network: 1 GiB in single precision, three times
+    # that with Adam's state
+)
 
 
 @register("gradient", "amortised_cv")
@@ -30,14 +32,14 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], Learnt[Perceptron
         G̃_p = Σ_b (ĝ_bp(ε_b) − c_bpᵀ w(ε_b)),   c_bp = [r_φ(y_b)]_p
         w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
         φ ← φ − lr · Adam(∇_φ Σ_p Ṽ_p(d_bp + c_bpᵀ w))
-        d_bp = 0, or learnt with c_bp where ``centred``
+        d_bp = 0, or learned with c_bp if ``centred``
 
-    y_b [C] is the context of a row; c [B, P, K·D] are used before φ moves by Ṽ of this
-    noise, never after: G̃ has the mean of Ĝ.  Ṽ is ``objective``; its mean is Tr Cov[G̃] up
-    to a constant.  ``unit: scale`` counts c in units of N/B, the weight of a row.  With
-    ``centred`` the network learns ĝ_b's mean d_b too: it corrects nothing, but removes from
-    Ṽ's gradient 2w(d + cᵀw − ĝ) the noise due to a non-zero mean.  With S draws w is their
-    mean.  ``partial_gradients`` computes ĝ_bp [B, P] of all rows in one vectorised pass.
+    y_b [C] is the context of a row; c [B, P, K·D] are used before φ is updated with Ṽ of this
+    noise, so that G̃ has the mean of Ĝ.  Ṽ is ``objective``; its mean is Tr Cov[G̃] up to a
+    constant.  ``unit: scale`` expresses c in units of N/B, the weight of a row.  With ``centred``
+    the network also learns the mean d_b of ĝ_b.  It does not correct the gradient, but removes from
+    Ṽ's gradient 2w(d + cᵀw − ĝ) the noise due to a nonzero mean.  With S draws w is their mean.
+    ``partial_gradients`` computes ĝ_bp [B, P] of all rows in one vectorised pass.
 
     Raises:
         ConfigMismatchError: there are no distinct rows; rows share their noise, and ``objective``
@@ -57,7 +59,8 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], Learnt[Perceptron
     def init(self, module: RowContext[RowBatch], rng: Rng) -> Learnt[Perceptron]:
         if not module.context_dim:
             raise ConfigMismatchError(
-                "gradient=amortised_cv gives each row coefficients of its own, and here are no rows; choose "
+                "gradient=amortised_cv has separate coefficients for each row, but there are no "
+                "rows; use "
                 "gradient=context_free_cv"
             )
         parameters = list(module.parameters())
@@ -68,8 +71,8 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], Learnt[Perceptron
         sizes = [module.context_dim, *self.widths, out]
         if out * sizes[-2] > LARGEST:
             raise ConfigMismatchError(
-                f"the network of gradient=amortised_cv would have {out * sizes[-2]} weights in its last layer; lower "
-                "gradient.widths, or choose a model with fewer parameters"
+                f"the network of gradient=amortised_cv would have {out * sizes[-2]} weights in its "
+                f"last layer; lower gradient.widths, or use a model with fewer parameters"
             )
         network = Perceptron(sizes, self.activation, rng).to(parameters[0])
         return Learnt.begin(network, self.lr)

@@ -1,6 +1,6 @@
-"""Gradient of a bound at given noise, for all rows jointly or row by row.
+"""Gradient of a bound at given noise, for all rows jointly or row by row, shared by pathwise
+estimators.
 
-Pathwise estimators share this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from components.gradients.by_parameter import Called, Gradients, Terms, split
 
 
 def bound_terms(elbo: Tensor, kl: Tensor) -> Terms:
-    """elbo and, where rows share anything, kl, of the whole data set in nats."""
+    """elbo and, if rows share a term, kl, for the whole data set in nats."""
     return {"elbo": elbo.detach()} | ({"kl": kl.detach()} if kl.requires_grad else {})
 
 
@@ -35,21 +35,22 @@ def whole_gradient(
 def row_gradients(
     module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor
 ) -> tuple[Tensor, Gradients, Terms]:
-    """ĝ_b = N/B ∇ S⁻¹ Σ_s ℓ_b(ε_sb) of each row [B, P], all in one vectorised pass; their sum less
-    ∇KL by parameter; and the terms of the bound.
+    """ĝ_b = N/B ∇ S⁻¹ Σ_s ℓ_b(ε_sb) for each row [B, P] in one vectorised pass; their sum minus ∇KL
+    by parameter; and the terms of the bound.
 
     Raises:
-        ConfigMismatchError: the module's rows cannot be taken one by one."""
+        ConfigMismatchError: the module's rows cannot be differentiated separately."""
     if not isinstance(module, nn.Module) or not isinstance(batch, Batch | Rows):
         raise ConfigMismatchError(
-            "objective=partial_gradients needs rows to differentiate one by one, which this model has not; choose "
+            "objective=partial_gradients requires rows that can be differentiated separately, "
+            "which this model lacks; use "
             "objective=squared_difference"
         )
     n = batch.scale * batch.n_rows
     bound = Called(module, module.elbo_rows)
-    # A view of each parameter for every row, so that one ordinary reverse pass finds the gradients
-    # of all rows: ``grad`` inside
-    # ``vmap`` would record it for a second derivative, at half as much again.
+    # A view of each parameter for every row, so that one ordinary reverse pass computes the
+    # gradients of all rows; ``grad`` inside ``vmap`` would record it for a second derivative, which
+    # takes half as long again.
     row_parameters = {
         name: p.detach().expand(batch.n_rows, *p.shape).requires_grad_()
         for name, p in bound.named_parameters()
@@ -62,7 +63,7 @@ def row_gradients(
         return value.mean()  # S⁻¹ Σ_s ℓ_b(ε_s)
 
     places = torch.arange(batch.n_rows, device=noise.device)
-    costs = pause()  # of one row, inside
+    costs = pause()  # inside, for one row
     values = vmap(of_row, in_dims=(0, 0, 1))(row_parameters, places, noise)  # [B]
     resume(costs)
     S = len(noise)

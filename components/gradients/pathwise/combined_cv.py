@@ -30,17 +30,17 @@ class CombinedState:
 
 @register("gradient", "combined_cv")
 class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
-    """Linear combination of control variates, with weights that leave the least variance.
+    """Linear combination of control variates, with weights that minimise the variance.
 
         g̃ = ĝ + Σ_j a_j c_j,   c_j = g̃_j − ĝ,   a = −(E[c_i·c_j] + r tr(E c·c)/J I)⁻¹ E[c_j·ĝ]
 
     g̃_j is the estimate of member j at the noise and the minibatch of ĝ, so that c_j has mean 0;
-    a = e_j is that member.  E‖g̃‖² is quadratic in a; its moments are moving averages over earlier
-    steps, and r keeps weights small that few steps have informed, as the prior of Geffner and Domke
-    does.  A step costs ĝ and all members.
+    a = e_j selects that member.  E‖g̃‖² is quadratic in a; its moments are moving averages over
+    earlier steps, and r shrinks weights estimated from few steps, like the prior of Geffner and
+    Domke.  A step computes ĝ and all members.
 
     Raises:
-        ValidationError: a member is biased, or draws another number of samples.
+        ValidationError: a member is biased, or has a different number of samples.
 
     Source: Geffner and Domke (2018), sections 3 and 4; Boustati (2021), section 4.8.
     """
@@ -59,8 +59,9 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
         for member in self.members:
             if not member.unbiased or member.bound != "elbo":
                 raise ValueError(
-                    f"members: {member.name} is no unbiased estimator of the gradient of the bound; "
-                    "use sticking_the_landing, taylor_cv, quadratic_cv, context_free_cv or svrg"
+                    f"members: {member.name} is not an unbiased estimator of the gradient of the "
+                    f"bound; use sticking_the_landing, taylor_cv, quadratic_cv, context_free_cv or "
+                    f"svrg"
                 )
         return self
 
@@ -89,13 +90,13 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
         estimates = []
         states = []
         for member, own in zip(self.members, state.members, strict=True):
-            rng.noise.set_state(before)  # every member draws the noise of ĝ
+            rng.noise.set_state(before)  # every member uses the noise of ĝ
             found, _, own = member.estimate(module, batch, rng, own)
             estimates.append(flat(found, module.parameters()).detach())
             states.append(own)
         c = torch.stack(estimates) - gradient  # [J, P]
         combined = gradient + self.weights(state) @ c
-        # Only after a was used: a must be independent of the noise that it corrects.
+        # update after use: a must be independent of the noise that it corrects
         cross = torch.lerp(c @ gradient, state.cross, self.decay)
         products = torch.lerp(c @ c.mT, state.products, self.decay)
         return as_gradients(combined, raw, module), terms, CombinedState(states, cross, products)

@@ -25,11 +25,11 @@ from components.gradients.pathwise.controlled import (
 from components.maths.optimizers import Adam
 from components.registry import register
 
-NODES = 60  # of the quadrature behind covariances with radial functions
+NODES = 60  # quadrature points for covariances with radial functions
 
 
 class Coefficient(nn.Module):
-    """c [P, K·D] of all rows, in its unit; 0 at the start."""
+    """c [P, K·D] for all rows, in its unit; initially 0."""
 
     def __init__(self, zeros: Tensor):
         super().__init__()
@@ -38,31 +38,32 @@ class Coefficient(nn.Module):
 
 @dataclass
 class Averages(Learnt[Coefficient]):
-    """c, and what it is learnt by."""
+    """c, and the statistics from which it is learned."""
 
     mean: Tensor  # running sum of weighted Ĝ [P]
-    weight: Tensor  # of the running mean []
+    weight: Tensor  # weight of the running mean []
     cross: Tensor  # running sum of weighted (Ĝ − mean) w̄ᵀ Cov[w̄]⁻¹ [P, K·D]
     seen: Tensor  # weight of the running cross moment []
 
 
 @register("gradient", "context_free_cv")
 class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
-    """Context-free control variate: a polynomial of the noise, with ``radial`` functions exp(−½ (ε −
-    μ_j)²) of each coordinate less their means, corrects the gradient, with one
-    coefficient for all rows.
+    """Context-free control variate: a polynomial of the noise and ``radial`` functions exp(−½ (ε −
+    μ_j)²) of each coordinate minus their means correct the gradient, with the same coefficients for
+    all rows.
 
         G̃_p = Ĝ_p − c_pᵀ W,   W = Σ_b w(ε_b),   w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
         adam:            c ← c − lr · Adam(∇_c Σ_p Ṽ_p)
         moving_average:  c_p = Ê[(Ĝ_p − ḡ_p) Wᵀ] Cov[W]⁻¹,   Ê and ḡ exponentially weighted, Cov[W] known
-                         or, of partial_gradients, Ê[B⁻¹ Σ_b (ĝ_bp − ḡ_p/B) w(ε_b)ᵀ] Cov[w]⁻¹, which varies less
+                         or, with partial_gradients, Ê[B⁻¹ Σ_b (ĝ_bp − ḡ_p/B) w(ε_b)ᵀ] Cov[w]⁻¹,
+                         which varies less
 
-    c [P, K·D] is used before it learns of this noise, and is 0 at the start.  c* = Cov[Ĝ, W]
-    Cov[W]⁻¹ is the best there is of this form; Ṽ of ``objective`` leads there too.
+    c [P, K·D] is used before it is updated with this noise, and is initially 0.  c* = Cov[Ĝ, W]
+    Cov[W]⁻¹ is optimal among control variates of this form; it also minimises Ṽ of ``objective``.
 
     Raises:
-        ConfigMismatchError: rows share their noise and ``objective`` asks that they do not, or
-            it takes rows one by one and there are none.
+        ConfigMismatchError: rows share their noise and ``objective`` requires that they do not, or
+        it requires single rows and there are none.
 
     Source: Boustati (2021), section 4.6.1 and eqs. (4.14), (4.15); Paisley, Blei and Jordan (2012),
     eq. (12), for c*."""
@@ -75,8 +76,8 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
         no_rows = isinstance(module, RowContext) and not module.context_dim
         if self.solver == "adam" and self.objective == "partial_gradients" and no_rows:
             raise ConfigMismatchError(
-                "objective=partial_gradients of gradient=context_free_cv takes rows one by one, and here are none; "
-                "set inference.gradient.objective to gradient_sum"
+                "objective=partial_gradients of gradient=context_free_cv requires rows, but there "
+                "are none; set inference.gradient.objective to gradient_sum"
             )
         parameters = list(module.parameters())
         P = sum(p.numel() for p in parameters)
@@ -105,7 +106,7 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
         add = 1 - self.decay
         cross = state.cross
         cross_weight = state.seen
-        if state.weight > 0:  # an earlier mean exists that does not contain this noise
+        if state.weight > 0:  # there is an earlier mean that does not contain this noise
             cross = keep * cross + add * self.moments(told, state.mean / state.weight)
             cross_weight = keep * cross_weight + add
         mean = keep * state.mean + add * told.gradient
@@ -115,9 +116,9 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
         return replace(state, mean=mean, weight=weight, cross=cross, seen=cross_weight)
 
     def moments(self, told: Told, mean: Tensor) -> Tensor:
-        """One noise's part of Cov[Ĝ, W] Cov[W]⁻¹ [P, K·D] about a mean of Ĝ [P], and row by row
-        where rows are known: the same mean, without the products of one row's gradient and
-        another's noise, which have none."""
+        """Contribution of one noise draw to Cov[Ĝ, W] Cov[W]⁻¹ [P, K·D] about a mean of Ĝ [P].
+        With single rows it is computed row by row: the same expectation, without the products of
+        one row's gradient with another's noise, which have mean 0."""
         rows = len(told.w)
         whitened = self.whiten(told)
         if told.rows is not None:

@@ -1,5 +1,5 @@
-"""Control variates that are polynomials or radial functions of Gaussian base noise, and what
-estimators have in common that use them."""
+"""Control variates that are polynomials or radial functions of Gaussian base noise, and shared code
+of the estimators that use them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ S = TypeVar("S", bound=Learnt[Any])
 
 
 def moment(k: int) -> int:
-    """E ε^k, ε ~ N(0, 1): (k − 1)!! of even k, 0 of odd."""
+    """E ε^k, ε ~ N(0, 1): (k − 1)!! for even k, 0 for odd k."""
     return 0 if k % 2 else math.prod(range(1, k, 2))
 
 
@@ -69,22 +69,23 @@ def spread(objective: Objective, gradient: Tensor, rows: Tensor | None, fitted: 
 
 @dataclass(frozen=True)
 class Told:
-    """Results for one draw of the noise, from which coefficients learn once it has been used."""
+    """Results for one draw of the noise, from which coefficients learn after it has been used."""
 
     unit: float  # unit of the coefficients
     w: Tensor  # [B, K·D]
-    shared: bool  # one draw serves all rows
+    shared: bool  # True: all rows share one draw
     gradient: Tensor  # Ĝ [P]
     rows: Tensor | None  # ĝ_b [B, P], only for partial_gradients
-    fitted: Tensor  # d_b + c_bᵀ w(ε_b) [B, P], differentiable in the learnt parameters
+    fitted: Tensor  # d_b + c_bᵀ w(ε_b) [B, P], differentiable in the learned parameters
 
 
 class ControlVariateGradient(Gradient[M, RowBatch, S]):
-    """An estimator that takes a control variate of each row from the reparameterisation gradient.
+    """An estimator that subtracts a control variate for each row from the reparameterisation
+    gradient.
 
     Raises:
-        ConfigMismatchError: rows share their noise, and the objective takes the variance of
-            their sum for a sum of variances."""
+        ConfigMismatchError: rows share their noise, but the objective treats the variance of their
+        sum as a sum of variances."""
 
     requires = Requirements(capabilities={NormalNoise})
     unbiased = True
@@ -97,8 +98,8 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
     unit: Unit
 
     def coefficients(self, module: M, batch: RowBatch, state: S) -> tuple[Tensor, Tensor | None]:
-        """c_b in its unit [B or 1, P, K·D], differentiable in what is learnt; and d_b [B or 1, P],
-        ĝ_b in the mean as far as it is known, which helps to learn c_b and corrects nothing."""
+        """c_b in its unit [B or 1, P, K·D], differentiable in the learned parameters; and d_b [B or
+        1, P], the estimated mean of ĝ_b, used only in learning c_b."""
         raise NotImplementedError
 
     def learn(self, state: S, told: Told) -> S:
@@ -110,7 +111,8 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         shared = noise.shape[1] > 1 and noise.stride(1) == 0
         if shared and self.objective != "squared_difference":
             raise ConfigMismatchError(
-                f"objective={self.objective} of {self.name} takes rows for independent, which share their noise; set "
+                f"objective={self.objective} of {self.name} assumes independent rows, but they "
+                f"share their noise; set "
                 "inference.noise=rows, or objective=squared_difference"
             )
         parameters = list(module.parameters())
@@ -126,7 +128,7 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         # c_bᵀ w(ε_b), row by row
         corrections = unit * torch.einsum("bpk,bk->bp", c.expand(len(w), -1, -1), w)
         controlled = as_gradients(gradient - corrections.detach().sum(0), raw_gradients, module)
-        # Only after c was used: c must be independent of the noise that it corrects.
+        # update after use: c must be independent of the noise that it corrects
         fitted = corrections if level is None else corrections + unit * level
         state = self.learn(state, Told(unit, w, shared, gradient, rows, fitted))
         return controlled, terms, state

@@ -26,27 +26,27 @@ from components.gradients.pathwise.surrogate import (
 )
 from components.registry import register
 
-LARGEST = 2**27  # numbers in a table: 1 GiB in double precision
+LARGEST = 2**27  # maximum numbers in a table: 1 GiB in double precision
 
 
 @dataclass
 class Expansions:
-    """∇f̃_n(θ) = h_n + H_n θ of every row n."""
+    """∇f̃_n(θ) = h_n + H_n θ for every row n."""
 
     h: Tensor  # [N, D]
     H: Tensor  # [N, D, D]
-    known: Tensor  # [N] bool: 0 and False where a row was never seen
+    known: Tensor  # [N] bool: False (and entries 0) for rows not yet visited
 
 
 @dataclass
 class ExpansionTables:
-    """Table used for the correction, and the table that the current pass fills."""
+    """Table used for the correction, and table filled by the current pass."""
 
     used: Expansions
     h: Tensor  # sums over the rows of the table in use [D]
     H: Tensor  # [D, D]
     filled: Expansions
-    seen: int  # rows of the current pass
+    seen: int  # number of rows in the current pass
 
 
 @register("gradient", "joint_cv")
@@ -57,16 +57,15 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
 
         g̃ = ĝ − N/B Σ_b S⁻¹ Σ_s ∂θ(ε_sb)ᵀ r_b(θ(ε_sb)) + Σ_n E[∂θ(ε)ᵀ r_n(θ(ε))]
         r_n(θ) = h_n + H_n θ
-        H_n ← ∇²f_n(m),   h_n ← ∇f_n(m) − H_n m   when row n is seen, after it was used
+        H_n ← ∇²f_n(m),   h_n ← ∇f_n(m) − H_n m   when row n is visited, after use
 
-    ∂θ is the Jacobian of θ = m + L ε in the parameters of q, for the current q; Wang et al.
-    keep the q of each row's last visit and evaluate its expansion there, which takes as
-    many numbers.  Both noises fall: the noise of the draws and the noise of the choice of
-    the rows.  The sum over n uses the table as the last pass over the data left it: in a
-    shuffled pass a row is seen only while its entry is old, so that a running sum would be
-    biased.  A row without entry is corrected by its own expansion minus its mean, which
-    reduces only the noise of its draws.  Table h [N, D], H [N, D, D], twice; D backward
-    passes.
+    ∂θ is the Jacobian of θ = m + L ε with respect to the parameters of the current q.  Wang et al.
+    store the q of each row's last visit and evaluate its expansion there, with the same memory.
+    The noise of the draws and of the choice of rows both decrease.  The sum over n uses the table
+    after the last complete pass: in a shuffled pass a row is visited only while its entry is old,
+    so that a running sum would be biased.  A row without entry is corrected by its own expansion
+    minus its mean, which reduces only the noise of its draws.  Two tables h [N, D], H [N, D, D]; D
+    backward passes.
 
     Raises:
         ConfigMismatchError: there are no rows, or their numbers are unknown; or the table exceeds
@@ -88,11 +87,13 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
         D = module.noise_dim
         if not N:
             raise ConfigMismatchError(
-                "gradient=joint_cv keeps an expansion of each row, and here are no rows; choose gradient=taylor_cv"
+                "gradient=joint_cv stores an expansion of each row, but there are no rows; use "
+                "gradient=taylor_cv"
             )
         if N * D * D > LARGEST:
             raise ConfigMismatchError(
-                f"the table of gradient=joint_cv would have {N * D * D} numbers; choose gradient=taylor_cv"
+                f"the table of gradient=joint_cv would have {N * D * D} numbers; use "
+                f"gradient=taylor_cv"
             )
         like = next(iter(module.parameters())).detach()
 
@@ -128,20 +129,22 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
         return gradients, terms, self.fill_table(state, numbers, Expansions(h_now, H_now, is_known))
 
     def numbers(self, batch: RowBatch, n: int) -> Tensor:
-        """Which rows of the data set a batch holds [B]."""
+        """Row numbers of a batch in the data set [B]."""
         if isinstance(batch, Batch):
             if batch.numbers is not None:
                 return batch.numbers
             if batch.n_rows == n:
                 return torch.arange(n, device=batch.x.device)
         raise ConfigMismatchError(
-            "gradient=joint_cv has to know which rows it is shown, and nothing says so; choose gradient=taylor_cv"
+            "gradient=joint_cv requires row numbers, which the batches do not have; use "
+            "gradient=taylor_cv"
         )
 
     def fill_table(
         self, state: ExpansionTables, numbers: Tensor, seen: Expansions
     ) -> ExpansionTables:
-        """With what was seen; at the end of a pass that is what is used from then on."""
+        """Fill the table with the visited rows; after a complete pass it replaces the one in
+        use."""
         new = state.filled
         n = len(state.used.h)
         new.h[numbers] = seen.h

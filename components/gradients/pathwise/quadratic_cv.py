@@ -1,4 +1,4 @@
-"""The reparameterisation gradient minus the gradient of a learnt quadratic surrogate."""
+"""The reparameterisation gradient minus the gradient of a learned quadratic surrogate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from components.registry import register
 
 
 class Quadratic(nn.Module):
-    """b·(θ − m) + ½ (θ − m)ᵀ A (θ − m), A [D, D] symmetric or diagonal; 0 at the start."""
+    """b·(θ − m) + ½ (θ − m)ᵀ A (θ − m), A [D, D] symmetric or diagonal; initially 0."""
 
     def __init__(self, zeros: Tensor, diagonal: bool):
         super().__init__()
@@ -36,16 +36,15 @@ class Quadratic(nn.Module):
 
 @register("gradient", "quadratic_cv")
 class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, Learnt[Quadratic]]):
-    """Quadratic control variate: log p is replaced by a quadratic that learns to leave as little
-    variance as it can.
+    """Quadratic control variate: log p is replaced by a quadratic trained to minimise the variance.
 
         g̃ = ĝ − C_v,   C_v = ∇_φ N/B Σ_b {S⁻¹ Σ_s f̂_v(θ(ε_sb)) − E f̂_v(θ)},   f̂_v(θ) = b·(θ − m) + ½ (θ − m)ᵀ A (θ − m)
         v ← v − lr · Adam(∇_v ‖ĝ − C_v‖²),   v = (b, A)
 
-    m is held where it is in f̂; E f̂ = b·(m_φ − m) + ½ (m_φ − m)ᵀ A (m_φ − m) + ½ tr(L_φᵀ A L_φ).
-    ‖ĝ − C_v‖² has the mean Tr Cov[g̃] but for a constant; v is used before it learns of this noise.
-    One surrogate serves all rows, in units of N/B; ``curvature: diagonal`` keeps D numbers of A
-    where D² are many.  θ [S, B, D].
+    m is held fixed in f̂; E f̂ = b·(m_φ − m) + ½ (m_φ − m)ᵀ A (m_φ − m) + ½ tr(L_φᵀ A L_φ).
+    ‖ĝ − C_v‖² has the mean Tr Cov[g̃] up to a constant; v is used before it is updated with this
+    noise.  All rows share one surrogate, in units of N/B; ``curvature: diagonal`` stores D instead
+    of D² numbers of A.  θ [S, B, D].
 
     Source: Geffner and Domke (2020), section 3 and Algorithm 1."""
 
@@ -81,7 +80,7 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, Learnt[Quadratic]]
             g if g is None or c is None else g - c
             for g, c in zip(raw_gradients, corrections, strict=True)
         ]
-        # Only now: the surrogate must be independent of the noise that it corrects.
+        # update after use: the surrogate must be independent of the noise that it corrects
         residuals = [
             g
             for g, c in zip(controlled, corrections, strict=True)

@@ -19,10 +19,9 @@ class Reparam(StatelessGradient[Pathwise[RowBatch]]):
 
         ∇_φ [N/B Σ_b S⁻¹ Σ_s ℓ_b(ε_s; φ) − KL(φ)],   ε_s ~ p(ε)
 
-    The draws are a function of the noise.  ℓ [S, B] are the rows' own bounds and KL is the
-    part that all rows share.  Unbiased for any S and B; its variance falls as 1/S.  Terms:
-    elbo and, where rows share anything, kl, of the whole data set in nats.  There is no
-    state.
+    The draws are a function of the noise.  ℓ [S, B] are the bounds of single rows and KL is the
+    part shared by all rows.  Unbiased for any S and B; the variance is proportional to 1/S. Terms:
+    elbo and, if rows share a term, kl, for the whole data set in nats.  There is no state.
 
     Source: Kingma and Welling (2014), eqs. (8) and (10); Rezende, Mohamed and Wierstra
     (2014), section 3.

@@ -1,4 +1,4 @@
-"""Variance reduction by a recursion over the steps of a pass."""
+"""Variance reduction by a recursion over steps."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from components.registry import register
 
 @dataclass
 class SarahState:
-    """The snapshot that a recursion begins at, and its last parameters and gradient."""
+    """The snapshot at the start of a recursion, and its last parameters and gradient."""
 
     snapshot: PassSnapshot
     phi: Tensor  # φ_{t−1} [P]
     gradient: Tensor  # g_{t−1} [P]
-    steps: int  # of the recursion so far; 0: it begins anew
+    steps: int  # length of the recursion so far; 0: restart
 
 
 @register("gradient", "sarah")
@@ -35,11 +35,11 @@ class SARAH(Gradient[Pathwise[RowBatch], RowBatch, SarahState]):
 
         g_t = ĝ_B(φ_t, ε) − ĝ_B(φ_{t−1}, ε) + g_{t−1}
 
-    Minibatch B and noise ε are the same in both gradients, so that g_t moves by as much as φ does.
-    The recursion begins anew after ``restart`` steps, at SVRG's estimate with a = 1 (at ĝ in the
-    first pass); the snapshot behind it is gathered as in ``svrg``.  g_t is biased given the steps
-    before, because it goes on with the error of g_{t−1}; E g_t = E ∇L(φ_t) over all of them only
-    where the steps do not depend on it.
+    Minibatch B and noise ε are the same in both gradients, so that g_t changes in proportion to φ.
+    The recursion restarts after ``restart`` steps at SVRG's estimate with a = 1 (at ĝ in the first
+    pass); its snapshot is gathered as in ``svrg``.  Given earlier steps g_t is biased, because it
+    inherits the error of g_{t−1}; E g_t = E ∇L(φ_t) over all steps holds only if the steps do not
+    depend on it.
 
     Source: Nguyen, Liu, Scheinberg and Takáč (2017), Algorithm 1.
     """

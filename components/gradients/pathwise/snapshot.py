@@ -1,4 +1,4 @@
-"""The gradient of the whole data set at parameters that stay for a pass, gathered batch by batch."""
+"""The gradient of the whole data set at parameters fixed for a pass, gathered batch by batch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from components.maths.line_search.module_bound import flatten
 
 @dataclass
 class PassSnapshot:
-    """Parameters φ̃ and the gradient μ̃ there, and those that the current pass gathers."""
+    """Parameters φ̃ with their gradient μ̃, and those gathered in the current pass."""
 
     phi: Tensor  # φ̃ [P]
     mean: Tensor  # μ̃ [P]
     known: bool  # False in the first pass
-    next_phi: Tensor  # φ' [P], φ when the pass began
-    total: Tensor  # Σ_k B_k ĝ_k(φ') of the pass [P]
-    seen: int  # its rows, Σ_k B_k
+    next_phi: Tensor  # φ' [P], φ at the start of the pass
+    total: Tensor  # Σ_k B_k ĝ_k(φ') over the pass [P]
+    seen: int  # number of its rows, Σ_k B_k
 
 
 def init_snapshot(module: Pathwise[RowBatch]) -> PassSnapshot:
@@ -33,7 +33,7 @@ def init_snapshot(module: Pathwise[RowBatch]) -> PassSnapshot:
 
 
 def gradient_at(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor, phi: Tensor) -> Tensor:
-    """ĝ_B(φ, ε) [P] at other parameters than the module's own."""
+    """ĝ_B(φ, ε) [P] at parameters other than the module's own."""
     parameters: list[nn.Parameter] = list(module.parameters())
     with at_parameters(parameters, split(phi, parameters)):
         return flat(whole_gradient(module, batch, noise)[0], parameters)
@@ -46,7 +46,7 @@ def gather(
     n_samples: int,
     generator: torch.Generator,
 ) -> PassSnapshot:
-    """Adds a batch to the pass; a finished pass becomes the snapshot, and the next begins at φ."""
+    """Add a batch to the pass; a finished pass becomes the snapshot, and the next starts at φ."""
     noise = module.draw_noise(batch, n_samples, generator)
     total = state.total + batch.n_rows * gradient_at(module, batch, noise, state.next_phi)
     seen = state.seen + batch.n_rows

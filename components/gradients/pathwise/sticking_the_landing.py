@@ -22,8 +22,8 @@ class StickingTheLanding(StatelessGradient[PathDerivative[RowBatch]]):
         ĝ = N/B Σ_b S⁻¹ Σ_s ∇_φ [log p(x_b, z_φ(ε_s)) − log q_φ̄(z_φ(ε_s)|x_b)]
         φ̄ = φ without gradient
 
-    [S, B] rows as in ``path_rows``.  ĝ of q is 0 at every draw where q is the posterior;
-    far from it the score may help, and the variance may exceed the variance of ``reparam``.
+    [S, B] rows as in ``path_rows``.  If q is the posterior, ĝ of q is 0 at every draw; far from it
+    the score may help, and the variance may exceed that of ``reparam``.
     Terms: elbo, with the draws' own log q, in nats.  There is no state.
 
     Source: Roeder, Wu and Duvenaud (2017), eq. (9) and Algorithm 2.

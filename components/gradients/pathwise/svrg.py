@@ -31,17 +31,17 @@ class SvrgState:
 
 @register("gradient", "svrg")
 class SVRG(Gradient[Pathwise[RowBatch], RowBatch, SvrgState]):
-    """Stochastic variance reduced gradient of a bound, for the noise of draws and of minibatches.
+    """Stochastic variance-reduced gradient of a bound, for the noise of draws and of minibatches.
 
         g̃ = ĝ_B(φ, ε) − a (ĝ_B(φ̃, ε) − μ̃),   μ̃ = Σ_k B_k/N ĝ_{B_k}(φ̃, ε_k)
 
-    φ̃ are the parameters of a pass ago; minibatch B and noise ε are the same in both
-    gradients, so that both noises fall together while φ is near φ̃.  μ̃ is gathered while the
-    pass goes on, from S̃ = ``snapshot_samples`` draws for each row, and no data are kept.  a = 1 is
-    Johnson and Zhang's; ``coefficient: learnt`` takes the ratio of moving averages of ĝ·v and
-    v·v, v = ĝ_B(φ̃, ε) − μ̃, from the steps before.  In the first pass g̃ = ĝ.  Unbiased over the
-    draws behind μ̃; given them it is off by a (μ̃ − ∇L(φ̃)), of the size of one estimate's noise
-    over S̃ N/B.  A step costs two gradients of S draws and one of S̃.
+    φ̃ are the parameters one pass earlier; minibatch B and noise ε are the same in both gradients,
+    so that both kinds of noise decrease while φ is near φ̃.  μ̃ is gathered during the pass, from
+    S̃ = ``snapshot_samples`` draws for each row, without storing data.  a = 1 is Johnson and
+    Zhang's; ``coefficient: learnt`` uses the ratio of moving averages of ĝ·v and v·v, v = ĝ_B(φ̃,
+    ε) − μ̃, over earlier steps.  In the first pass g̃ = ĝ.  Unbiased over the draws in μ̃; given
+    them the bias is a (μ̃ − ∇L(φ̃)), the noise of one estimate divided by S̃ N/B.  A step computes
+    two gradients with S draws and one with S̃.
 
     Source: Johnson and Zhang (2013), section 2; Boustati (2021), section 4.8.
     """
@@ -75,7 +75,7 @@ class SVRG(Gradient[Pathwise[RowBatch], RowBatch, SvrgState]):
             if self.coefficient == "learnt":
                 a = torch.where(square > 0, cross / square, 0.0).nan_to_num()
             gradients = as_gradients(gradient - a * v, raw, module)
-            # Only after a was used: a must be independent of the noise that it corrects.
+            # update after use: a must be independent of the noise that it corrects
             cross = torch.lerp(gradient @ v, cross, self.decay)
             square = torch.lerp(v @ v, square, self.decay)
         snapshot = gather(snapshot, module, batch, self.snapshot_samples, rng.noise)

@@ -1,4 +1,4 @@
-"""Control variate of the reparameterisation gradient by a Taylor expansion at q's mean."""
+"""Control variate for the reparameterisation gradient from a Taylor expansion at q's mean."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class TaylorCV(StatelessGradient[LocationScale[RowBatch]]):
         g̃ = ĝ − N/B Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]}
         r_b(ε) = ∇f_b(m) + ∇²f_b(m) L ε,   θ(ε) = m + L ε
 
-    ∂θ is the Jacobian in the parameters of q.  In m the braces are ∇²f_b(m) L ε; in L they
-    are r_b(ε) εᵀ − ∇²f_b(m) L, which takes the Hessian times every column of L: D backward
-    passes (``scale: hessian``).  ``scale: local`` uses r_b = ∇f_b(m) for L, the expansion
-    of order zero, which takes no backward passes, and leaves L most of its noise.  Products
-    with the Hessian are backward passes of the gradient; nothing is learnt, and nothing is
-    assumed about f_b.  θ [S, B, D].
+    ∂θ is the Jacobian with respect to the parameters of q.  For m the braces are ∇²f_b(m) L ε; for
+    L they are r_b(ε) εᵀ − ∇²f_b(m) L, which requires the Hessian times every column of L, D
+    backward passes (``scale: hessian``).  ``scale: local`` uses r_b = ∇f_b(m) for L, the
+    zeroth-order expansion, which needs no backward passes but leaves most of the noise in L.
+    Products with the Hessian are backward passes of the gradient; nothing is learned, and there are
+    no assumptions about f_b.  θ [S, B, D].
 
     Source: Miller, Foti, D'Amour and Adams (2017), section 3.
     """
@@ -55,7 +55,8 @@ class TaylorCV(StatelessGradient[LocationScale[RowBatch]]):
         raw_gradients, terms = whole_gradient(module, batch, noise)
         q = module.location_scale(batch)
         m, L = detach_affine(q)
-        if len(m) == 1 and noise.stride(1) == 0:  # one θ for all rows: their f are one function
+        # one θ for all rows: the sum of their f is one function
+        if len(m) == 1 and noise.stride(1) == 0:
             noise = noise[:, :1]
         around = Derivatives(module, batch, m.expand(*noise.shape))
         bend = around.times(apply_affine((m, L), noise) - m)  # ∇²f_b(m) L ε

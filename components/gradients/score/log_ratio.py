@@ -1,6 +1,6 @@
-"""Log densities at detached draws, row by row, and the backward pass of a surrogate.
+"""Log densities at detached draws, row by row, and the backward pass of a surrogate, shared by
+score-function gradients.
 
-Score-function gradients share this module.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from components.contracts.problems import RowBatch
 from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import Called, Gradients
 
-# f multiplies its own row's score, or, summed over the rows, every one
+# f multiplies the score of its own row or, summed over the rows, of every row
 Product = Literal["per_row", "batch_sum"]
 
 
 @dataclass(frozen=True)
 class LatentSamples:
-    """The two log densities at S draws for each row, functions of the parameters; the draws
+    """The two log densities at S draws for each row, as functions of the parameters; the draws
     themselves are detached."""
 
     log_q: Tensor  # log q(z_sb|x_b) [S, B]
@@ -58,13 +58,14 @@ def scores(
     parameters: Sequence[nn.Parameter],
     weights: Sequence[Tensor],
 ) -> list[list[Tensor]]:
-    """Σ_b w_sb ∇log q(z_sb|x_b) of each of S draws by some of the parameters, [S, …] each, for each
-    of several w [S, B].
+    """Σ_b w_sb ∇log q(z_sb|x_b) of each of S draws with respect to some parameters, [S, …] each,
+    for each of several w [S, B].
 
-    One vectorised pass: what is found grows with S, not with its square."""
+    One vectorised pass with cost linear in S."""
     if not isinstance(module, nn.Module):
         raise ConfigMismatchError(
-            "scores of single draws take a module of torch, which this model is not; choose gradient=reinforce"
+            "scores of single draws require a torch module, which this model is not; use "
+            "gradient=reinforce"
         )
     log_q = Called(module, module.log_q)
     parameter_ids = {id(p) for p in parameters}
@@ -93,16 +94,16 @@ def _has_derivative_type(kind: type) -> bool:
 
 
 def has_exact_derivative(module: LogRatio[RowBatch]) -> TypeGuard[DrawsWithDensity[RowBatch]]:
-    """Asked at every step, hence of the class and once: an isinstance of so wide a protocol takes
-    as long as Adam does."""
+    """Cached by class because it is used at every step, and isinstance with a large protocol takes
+    as long as an Adam step."""
     return _has_derivative_type(type(module))
 
 
 def differentiable(
     module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
 ) -> tuple[Tensor, PullBack]:
-    """f_sb at S draws for each row [S, B], and the derivative of the two log densities there: the
-    module's own if it knows it, otherwise one backward pass, which can be had once."""
+    """f_sb at S draws for each row [S, B], and the derivative of the two log densities: the
+    module's own if available, otherwise one backward pass, which can be used once."""
     if has_exact_derivative(module):
         log_q, log_joint, derivative = module.draw_with_derivative(batch, n_samples, generator)
         return log_q - log_joint, derivative
@@ -140,6 +141,6 @@ def factors(f: Tensor, product: Product) -> Tensor:
 
 
 def require_two_draws(n_samples: int, name: str, reason: str) -> None:
-    """Raises ValueError where there is one draw and a gradient compares several."""
+    """Raise ValueError if a gradient compares several draws and there is only one."""
     if n_samples < 2:
         raise ValueError(f"n_samples: {name} {reason}; set inference.n_samples to 2 or more")

@@ -23,7 +23,7 @@ from components.registry import register
 
 @dataclass
 class Baseline(Learnt[Perceptron]):
-    """C_ψ: [B, C] -> [B, 1], centre and scale of the signal, learnt from the draws of earlier
+    """C_ψ: [B, C] -> [B, 1], with centre and scale of the signal, learned from the draws of earlier
     estimates."""
 
     mean: Tensor  # c []
@@ -32,18 +32,18 @@ class Baseline(Learnt[Perceptron]):
 
 @register("gradient", "nvil")
 class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
-    """NVIL: Reinforce with a learnt baseline for each row, a running one for all, and a signal of
-    running unit variance.
+    """NVIL: Reinforce with a learned baseline for each row, a running one for all, and a signal
+    scaled to unit running variance.
 
         l_sb = (−f(z_sb) − C_ψ(x_b) − c) / max(1, v^½),   f = log q_φ(z|x) − log p_θ(x, z)
         ĝ_φ = N/B Σ_b S⁻¹ Σ_s l_sb ∇_φ log q_φ(z_sb|x_b),   ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
         then  c ← α c + (1 − α) mean(−f − C_ψ),   v ← α v + (1 − α) var(−f − C_ψ),   ψ ← ψ + Adam(mean l ∇_ψ C_ψ)
 
-    f, l [S, B].  C_ψ, c and v that correct a draw know nothing of it: they learn from it after,
-    where the paper's listing updates c and v before.  With ``normalise`` the guide's gradient is
-    scaled by 1/max(1, v^½), so that it is not marked unbiased; without, its mean is the gradient of
-    the bound.  Terms: elbo of the whole data set in nats, and baseline_mse, the mean square of −f −
-    C_ψ − c.  State: C_ψ, its optimizer, c and v.
+    f, l [S, B].  C_ψ, c and v are independent of the draw that they correct, because they are
+    updated after it is used; the paper's listing updates c and v before.  With ``normalise`` the
+    guide's gradient is scaled by 1/max(1, v^½), so that it is not marked unbiased; without, its
+    mean is the gradient of the bound.  Terms: elbo of the whole data set in nats, and baseline_mse,
+    the mean square of −f − C_ψ − c.  State: C_ψ, its optimizer, c and v.
 
     Source: Mnih and Gregor (2014)."""
 
@@ -82,7 +82,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
     def _update_baseline(
         self, state: Baseline, predicted: Tensor, residual: Tensor, signal: Tensor
     ) -> Baseline:
-        """The baselines after a look at these draws, which have had their correction."""
+        """Update the baselines with draws that have been used."""
         state.optimizer.descend(-(signal.mean(0) * predicted).mean())
         mean = torch.lerp(residual.mean(), state.mean, self.decay)
         variance = torch.lerp(residual.var(correction=0), state.variance, self.decay)

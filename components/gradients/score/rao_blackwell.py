@@ -1,4 +1,4 @@
-"""The score-function gradient of black-box variational inference: Rao–Blackwellised by coordinates,
+"""The score-function gradient of black-box variational inference, Rao–Blackwellised by coordinate,
 with control variates."""
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from components.registry import register
 
 @register("gradient", "rao_blackwell")
 class RaoBlackwell(StatelessGradient[FactoredGuide[RowBatch]]):
-    """Score-function gradient of a factored q(θ): each factor's score, weighted by the terms that
-    its θ_i is in.
+    """Score-function gradient of a factorised q(θ): each factor's score, weighted by the terms that
+    contain its θ_i.
 
         ĝ_i = S⁻¹ Σ_s h_si (log p_i(x, θ_s) − log q_i(θ_si) − a_si),   h_si = ∇_φi log q_i(θ_si),   θ_s ~ q = Π_i q_i
         a_si = Σ_{r≠s} Σ_φi h_ri² (log p_i − log q_i)_r / Σ_{r≠s} Σ_φi h_ri²
 
-    The terms of log p(x, θ) − log q(θ) without θ_i have mean 0 against h_i, and are left out: the
-    log q_j of all other factors, and their priors where these are known to be independent; every
-    row's likelihood stays.  a_i is one coefficient for all parameters φ_i of a factor.  The paper
-    takes it from the draws it corrects, which is biased by O(1/S); here it comes from the others
-    (``control``), which is not.  Rows of a minibatch stand for N/B.  Terms: elbo of the whole data
-    set in nats.
+    The terms of log p(x, θ) − log q(θ) without θ_i have mean 0 when multiplied by h_i, and are
+    omitted: the log q_j of all other factors, and their priors if these are known to be
+    independent; the likelihood of every row stays.  a_i is one coefficient for all parameters φ_i
+    of a factor.  The paper computes it from the draws that it corrects, with a bias O(1/S); here it
+    comes from the other draws (``control``), without bias.  Rows of a minibatch have weight N/B.
+    Terms: elbo of the whole data set in nats.
 
     Source: Ranganath, Gerrish and Blei (2014), eqs. (5) to (9), Algorithm 2; Bardenet (2021),
     section 5.3."""
@@ -43,7 +43,7 @@ class RaoBlackwell(StatelessGradient[FactoredGuide[RowBatch]]):
     def _check_other_draws(self) -> RaoBlackwell:
         if self.control:
             require_two_draws(
-                self.n_samples, "control=true", "takes a draw's coefficient from the others"
+                self.n_samples, "control=true", "computes a draw's coefficient from the others"
             )
         return self
 
@@ -59,7 +59,7 @@ class RaoBlackwell(StatelessGradient[FactoredGuide[RowBatch]]):
         scores = torch.autograd.grad(
             log_q.sum(1), list(module.parameters()), each, is_grads_batched=True
         )
-        h = torch.stack(scores)  # of each parameter of a factor [F, S, P]
+        h = torch.stack(scores)  # for each parameter of a factor [F, S, P]
         if self.control:
             square = h.square().sum(0)
             product = square * f

@@ -27,11 +27,11 @@ class Reinforce(StatelessGradient[LogRatio[RowBatch]]):
         f = log q_φ(z|x) − log p_θ(x, z)
         ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
 
-    f [S, B] is multiplied row by row.  Unbiased for any S and B, requires no derivative in
-    z, and varies more the further the bound is from 0.  ``product: batch_sum``, only for
-    comparison, has Σ_b' f(z_sb') in place of f(z_sb), as in the code released with the
-    thesis: unbiased too, because scores of other rows have mean 0, with B terms of noise
-    for one.  Terms: elbo of the whole data set in nats.  There is no state.
+    f [S, B] is multiplied row by row.  Unbiased for any S and B, without derivatives with respect
+    to z; the variance grows with the distance of the bound from 0.  ``product: batch_sum``, only
+    for comparison, has Σ_b' f(z_sb') in place of f(z_sb), as in the code released with the thesis:
+    also unbiased, because scores of other rows have mean 0, but with the noise of B terms instead
+    of one.  Terms: elbo of the whole data set in nats.  There is no state.
 
     Source: Boustati (2021), eq. (5.2); Williams (1992); Ranganath, Gerrish and Blei (2014).
     """

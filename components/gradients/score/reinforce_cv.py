@@ -24,15 +24,15 @@ from components.gradients.score.log_ratio import (
 )
 from components.registry import register
 
-NUMBERS = 2**22  # numbers of the scores of extra draws held in memory together
+NUMBERS = 2**22  # maximum number of score entries of extra draws in memory
 
 
 @dataclass
 class Moments:
     """Sums, or running means, of products over draws."""
 
-    product: Tensor  # of X_i H_i [P]
-    square: Tensor  # of H_i² [P]; their ratio is a
+    product: Tensor  # moment of X_i H_i [P]
+    square: Tensor  # moment of H_i² [P]; their ratio is a
 
 
 def zero_moments(module: LogRatio[RowBatch]) -> Moments:
@@ -45,8 +45,8 @@ def zero_moments(module: LogRatio[RowBatch]) -> Moments:
 def per_draw_scores(
     module: LogRatio[RowBatch], batch: RowBatch, draws: LatentSamples
 ) -> tuple[Tensor, Tensor]:
-    """X_s = Σ_b f_sb ∇log q(z_sb|x_b) and H_s = Σ_b ∇log q(z_sb|x_b), [S, P] each, of all
-    parameters end to end."""
+    """X_s = Σ_b f_sb ∇log q(z_sb|x_b) and H_s = Σ_b ∇log q(z_sb|x_b), [S, P] each, for all
+    parameters concatenated."""
     both = scores(
         module, batch, draws.z, list(module.parameters()), [draws.f, torch.ones_like(draws.f)]
     )
@@ -55,7 +55,7 @@ def per_draw_scores(
 
 
 def coefficient(product: Tensor, square: Tensor) -> Tensor:
-    """a = product/square, and 0 where there is nothing to correct."""
+    """a = product/square, and 0 where the square is 0."""
     return torch.where(square > 0, product / square.clamp_min(torch.finfo(square.dtype).tiny), 0.0)
 
 
@@ -63,7 +63,7 @@ def coefficient(product: Tensor, square: Tensor) -> Tensor:
 class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     """Reinforce with the score as control variate, a coefficient a_i for each parameter.
 
-    Coefficients come from other draws than they correct.
+    Coefficients are computed from draws other than those that they correct.
 
         ĝ_φ = −N/B S⁻¹ Σ_s (X_s − a ⊙ H_s)
         X_s = Σ_b f(z_sb) ∇_φ log q_φ(z_sb|x_b),   H_s = Σ_b ∇_φ log q_φ(z_sb|x_b)
@@ -78,8 +78,8 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     none.
 
     Raises:
-        ConfigError: ``sampled`` with one draw, ``oracle`` without extra ones, or extra ones
-            that nothing reads.
+        ConfigError: ``sampled`` with one draw, ``oracle`` without extra draws, or unused extra
+        draws.
 
     Source: Boustati (2021), eqs. (5.11) and (5.12); Ranganath, Gerrish and Blei (2014).
     """
@@ -96,16 +96,16 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     def _check_other_draws(self) -> ReinforceCV:
         if self.coefficient == "sampled":
             require_two_draws(
-                self.n_samples, "coefficient=sampled", "comes from a row's other draws"
+                self.n_samples, "coefficient=sampled", "is computed from a row's other draws"
             )
         if (self.coefficient == "oracle") != (self.extra_samples is not None):
             mend = (
-                "give a number of draws, 1000 say"
+                "set it to a number of draws, for example 1000"
                 if self.coefficient == "oracle"
-                else "leave it null"
+                else "set it to null"
             )
             raise ValueError(
-                f"extra_samples: coefficient=oracle is what draws them, and needs them; {mend}"
+                f"extra_samples: is required by, and only for, coefficient=oracle; {mend}"
             )
         return self
 
@@ -143,7 +143,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     def _beside(
         self, module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, rng: Rng
     ) -> Moments:
-        """The sums over draws that are used for nothing else."""
+        """The sums over separate draws."""
         sums = zero_moments(module)
         together = max(1, NUMBERS // len(sums.product))
         for begin in range(0, n_samples, together):

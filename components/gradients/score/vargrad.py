@@ -20,7 +20,7 @@ from components.registry import register
 
 @register("gradient", "vargrad")
 class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
-    """VarGrad: the guide descends the variance of the log ratio over its own draws.
+    """VarGrad: the guide minimises the variance of the log ratio over its own draws.
 
     Nothing is differentiated through the draws.
 
@@ -29,14 +29,13 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
         ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
 
     f [S, B].  Equal to Reinforce with the mean of the row's other S − 1 draws as baseline,
-    hence unbiased; 0 at every draw where the guide is the posterior.
-    ``product: batch_sum``, only for comparison, takes the variance of Σ_b f(z_sb), as in
-    the code released with the thesis (which also omits the ½): unbiased too, with the noise
-    of every row in each row's gradient.  Terms: elbo of the whole data set in nats.  There
-    is no state.
+    hence unbiased; 0 at every draw if the guide is the posterior. ``product: batch_sum``, only for
+    comparison, uses the variance of Σ_b f(z_sb), as in the code released with the thesis (which
+    also omits the ½): also unbiased, but with the noise of every row in each row's gradient.
+    Terms: elbo of the whole data set in nats.  There is no state.
 
     Raises:
-        ConfigError: one draw has no variance.
+        ConfigError: there is only one draw.
 
     Source: Boustati (2021), Algorithm 5, eqs. (5.9) and (5.10); Kool, van Hoof and Welling
     (2019).
@@ -51,9 +50,9 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> Estimate[None]:
-        # For p only values enter the variance: its parameters follow the mean of log p.
+        # only values of p enter the variance: its parameters follow the mean of log p
         f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
         away = factors(f, self.product)
-        # of half the variance by f [S, B] or [S, 1]
+        # derivative of half the variance by f [S, B] or [S, 1]
         slope = (away - away.mean(0)) / (self.n_samples - 1)
         return weighted_gradient(batch, pull_back, f, -self.n_samples * slope), elbo(batch, f), None

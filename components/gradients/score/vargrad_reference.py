@@ -20,7 +20,7 @@ from components.registry import register
 
 @dataclass
 class ReferenceGuide:
-    """r, the guide as it was, and the number of estimates so far."""
+    """r, a copy of an earlier guide, and the number of estimates so far."""
 
     module: LogRatio[RowBatch]
     t: int
@@ -30,20 +30,20 @@ class ReferenceGuide:
 class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, ReferenceGuide]):
     """Log-variance loss under a reference r, a copy of an earlier guide.
 
-    The copy is the initial guide, or is renewed every ``refresh`` estimates.
+    The copy is the initial guide, or is updated every ``refresh`` estimates.
 
         ĝ_φ = −∇_φ N/B Σ_b (2 (S − 1))⁻¹ Σ_s (f_φ(z_sb) − f̄_b)²
         f_φ = log q_φ(z|x) − log p(x, z)
         ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ r(z|x_b)
 
-    f [S, B].  For q it is the gradient of −L_r, a divergence other than KL unless r = q
-    (``refresh: 1`` is ``vargrad``), with the same optimum where the family of q contains
-    the posterior; the generative model follows E_r[log p(x, z)].  Hence biased as a
-    gradient of the bound.  Terms: elbo, from S separate draws of q, and log_variance (L_r),
-    of the whole data set.  State: r.
+    f [S, B].  For q it is the gradient of −L_r, a divergence other than KL unless r = q (``refresh:
+    1`` is ``vargrad``), with the same optimum if the family of q contains the posterior; the
+    generative model follows E_r[log p(x, z)].  It is therefore biased as a gradient of the bound.
+    Terms: elbo, from S separate draws of q, and log_variance (L_r), of the whole data set.  State:
+    r.
 
     Raises:
-        ConfigError: one draw has no variance.
+        ConfigError: there is only one draw.
 
     Source: Boustati (2021), eqs. (5.5), (5.6) and (5.9); Nüsken and Richter (2021).
     """

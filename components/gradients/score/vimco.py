@@ -18,7 +18,7 @@ from components.registry import register
 
 
 def leave_one_out_log_mean(log_w: Tensor) -> Tensor:
-    """log S⁻¹ (Σ_{j≠s} w_j + ŵ_s), ŵ_s the geometric mean of the others, of log w [S, B] -> [S,
+    """log S⁻¹ (Σ_{j≠s} w_j + ŵ_s), ŵ_s the geometric mean of the others, from log w [S, B] -> [S,
     B]."""
     S = len(log_w)
     others = (log_w.sum(0) - log_w) / (S - 1)  # log ŵ_s
@@ -37,12 +37,12 @@ class Vimco(StatelessGradient[RowGuide[RowBatch]]):
                          + w_sb / (Σ_j w_jb) ∇ log w_sb]
         L^{−s}_b = log S⁻¹ (Σ_{j≠s} w_jb + (Π_{j≠s} w_jb)^{1/(S−1)})
 
-    w [S, B].  Unbiased, of *its* bound E[L^S] ≥ E[L¹] = ELBO, which tightens with S: not
-    the gradient of the ELBO.  Rows must have latent variables of their own.  Terms:
-    multi_sample_bound, and also elbo, of the whole data set in nats.  There is no state.
+    w [S, B].  Unbiased for the bound E[L^S] ≥ E[L¹] = ELBO, which tightens with S, and not for the
+    ELBO.  Rows must have their own latent variables.  Terms: multi_sample_bound, and also elbo, of
+    the whole data set in nats.  There is no state.
 
     Raises:
-        ConfigError: one draw has no others.
+        ConfigError: there is only one draw.
 
     Source: Mnih and Rezende (2016).
     """

@@ -1,4 +1,4 @@
-"""Compiled loops: weights, resampling, quantiles, normal numbers and a map.
+"""Compiled loops for weights, resampling, quantiles, normal numbers and a map.
 
 They are faster if numba is installed.
 """

@@ -1,7 +1,7 @@
-"""Affine maps of float32 numbers by oneDNN, which writes its loops for the processor it finds.
+"""Affine maps of float32 numbers by oneDNN, which generates code for the processor.
 
-torch multiplies float32 matrices by MKL, which uses AVX-512 on Intel's processors only: on an AMD
-EPYC with AVX-512 it takes twice as long as oneDNN.  Without AVX-512 oneDNN is the slower one.
+torch multiplies float32 matrices with MKL, which uses AVX-512 only on Intel processors and takes
+twice as long as oneDNN on an AMD EPYC with AVX-512.  Without AVX-512 oneDNN is slower.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WIDE_LOOPS = "AVX512"
 
 
 def _is_faster() -> bool:
-    """True if oneDNN exists and may use AVX-512: the processor has it, and no variable forbids it."""
+    """True if oneDNN is available and may use AVX-512, which no environment variable disables."""
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or WIDE_LOOPS
     return (
         torch.backends.mkldnn.is_available()
@@ -29,39 +29,40 @@ def _is_faster() -> bool:
 
 
 IS_FASTER = _is_faster()  # decided once in a process, so that a run and its resumption agree
-# multiplications; for fewer the way to oneDNN takes longer than it spares
+# minimum multiplications; for fewer, the overhead of oneDNN exceeds the gain
 LEAST = 2**21
-LEAST_WITH_GRADIENT = 2**22  # by way of autograd
+LEAST_WITH_GRADIENT = 2**22  # the same with autograd
 
 
 def _takes(x: Tensor, weight: Tensor, least: int) -> bool:
-    """True if oneDNN multiplies these."""
+    """True if oneDNN is used for these tensors."""
     return (
-        not has_torch_function((x, weight))  # tensors with rules of their own
+        not has_torch_function((x, weight))  # tensor subclasses have their own rules
         and x.dtype == weight.dtype == torch.float32
         and x.numel() * len(weight) >= least
         and x.device.type == "cpu"
         and IS_FASTER
-        # of functions that are mapped or differentiated forwards torch knows its own operations
+        # vmap and forward-mode differentiation support only torch's own operations
         and not torch._C._are_functorch_transforms_active()
         and forward_ad._current_level < 0
     )
 
 
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    # it reads b as contiguous, whatever its strides
+    # oneDNN reads b as contiguous regardless of its strides
     bias = None if bias is None else bias.contiguous()
     product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return product
 
 
 def _is_asked_for(ctx: Any, i: int) -> bool:
-    """True if this backward pass goes on to the i-th argument, which ``needs_input_grad`` does not tell."""
+    """True if this backward pass continues to the i-th argument, which ``needs_input_grad`` does
+    not show."""
     if not ctx.needs_input_grad[i]:
         return False
     try:
         goes_on: bool = torch._C._will_engine_execute_node(ctx.next_functions[i][0])
-    except RuntimeError:  # a leaf that torch.autograd.grad is asked for
+    except RuntimeError:  # a leaf requested from torch.autograd.grad
         return True
     return goes_on
 
@@ -90,7 +91,7 @@ class _Affine(torch.autograd.Function):
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x Wᵀ + b, x [..., D], W [H, D] of any strides, b [H] -> [..., H].
 
-    By oneDNN for float32 on the CPU, elsewhere by torch; they differ by rounding.
+    Computed by oneDNN for float32 on the CPU, otherwise by torch; they differ by rounding.
     """
     asked = torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)

@@ -1,4 +1,4 @@
-"""An analytic elevation map, for navigation by the terrain."""
+"""An analytic elevation map for terrain-aided navigation."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 ElevationMapVersion = Literal["as_released", "as_printed", "matlab"]
-V = TypeVar("V", Tensor, float)  # tensors here, one number at a time where the map is compiled
+V = TypeVar("V", Tensor, float)  # tensors here, single numbers where the map is compiled
 
-PER_METRE = 3 / 2.96e4  # q: the map's units to a metre
+PER_METRE = 3 / 2.96e4  # q: units of the map per metre
 Six = tuple[V, V, V, V, V, V]
 
 
@@ -28,7 +28,7 @@ def multiples(s: V, c: V) -> tuple[Six[V], Six[V]]:
     """sin ωu for ω = 5, 10, 20, 30, 80, 150 and cos ψu for ψ = 4, 10, 20, 40, 90, 150, from sin u
     and cos u.
 
-    By the addition theorems: two transcendental functions in place of twelve."""
+    Uses the addition theorems: two transcendental functions instead of twelve."""
     s2, c2 = _double_angle(s, c)
     s4, c4 = _double_angle(s2, c2)
     s5, c5 = _plus(s4, c4, s, c)
@@ -72,7 +72,7 @@ def elevation(a: Tensor, b: Tensor, dem: ElevationMapVersion) -> Tensor:
     peaks(qa, qb) + Σ_i α_i sin(ω_i qa) cos(ψ_i qb), q = 3/2.96e4.  ``as_printed``: the third
     exponent of peaks is −(c + 1)² + d²; ``matlab``: −(c + 1)² − d², as in the function of that
     name; ``as_released``: as printed, but with a in both factors of the sum, cos(ψ_i qa), as in the
-    code published with the thesis.
+    code released with the thesis.
 
     Source: Boustati (2021), appendix D.3.4."""
     c = PER_METRE * a

@@ -31,7 +31,7 @@ def sin_cos(u: float) -> tuple[float, float]:
 def log_scaled(m: float, exponent: float) -> float:
     """log(m 2^exponent) for 1 ≤ m ≤ 2: relative error below 1e-14.
 
-    log m = 2 artanh((m − 1)/(m + 1)), halved first where m is beyond √2."""
+    log m = 2 artanh((m − 1)/(m + 1)), with m halved first if m > √2."""
     beyond = m > ROOT_2
     m = m * 0.5 if beyond else m
     exponent = exponent + 1.0 if beyond else exponent
@@ -44,9 +44,9 @@ def log_scaled(m: float, exponent: float) -> float:
 def exp_digamma(x: float) -> float:
     """exp ψ(x) for x > 0, with relative error below 1e-11.
 
-    ψ(x) = ψ(x + 10) − Σ_{i<10} 1/(x + i), with the terms taken in pairs over one
-    denominator, and exp ψ(u + ½) by its series for large u.  The exponential is computed
-    from the 1024th part of the argument, squared ten times.
+    ψ(x) = ψ(x + 10) − Σ_{i<10} 1/(x + i), with pairs of terms over a common denominator, and exp
+    ψ(u + ½) by its series for large u.  The exponential is computed from 1/1024 of the argument by
+    ten squarings.
     """
     y = x * (x + 9)
     a = y + 8

@@ -26,22 +26,21 @@ def is_on_cpu(x: Tensor) -> bool:
 
 
 def to_array(x: Tensor) -> Array:
-    """A contiguous array of the numbers of a tensor on any device; on the CPU without a copy."""
+    """A contiguous array of a tensor on any device; on the CPU without a copy."""
     return np.ascontiguousarray(x.detach().cpu().numpy())
 
 
 def compiled(
     fast: bool = False, inline: bool = False, allocates: bool = True
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator: compiles a function of arrays and numbers, and the functions that it calls, at its
-    first call, which takes seconds once on a machine.
+    """Decorator that compiles a function of arrays and numbers, and the functions that it calls, at
+    the first call, which takes seconds once per machine.
 
     Args:
-        fast: sums may be taken in another order, products and sums in one rounding.
-        inline: called functions are written out where they are called; the loop must not make
-            arrays.
-        allocates: False: neither the loop nor what it calls makes arrays, and references are not
-            counted.
+        fast: sums may be reordered, and products and sums fused.
+        inline: called functions are inlined; the loop must not create arrays.
+        allocates: False: neither the loop nor the functions that it calls create arrays, and
+        references are not counted.
     """
 
     def decorate(loop: Callable[P, R]) -> Callable[P, R]:
@@ -59,13 +58,13 @@ def compiled(
 
 
 def _compile(loop: Callable[P, R], fast: bool, inline: bool, allocates: bool) -> Callable[P, R]:
-    from numba import config, njit  # here: its import takes half a second
+    from numba import config, njit  # imported here because it takes half a second
     from numba.extending import register_jitable
 
     folder = _cache_folder(Path(inspect.getfile(loop)).parent)
     if folder is not None:
-        vars(config)["CACHE_DIR"] = str(folder)  # numba's stubs do not have it
-    # Without "nnan" and "ninf": infinite numbers and NaN must stay what they are.
+        vars(config)["CACHE_DIR"] = str(folder)  # missing in numba's stubs
+    # without "nnan" and "ninf", because infinite numbers and NaN must be preserved
     allowed = {"reassoc", "contract", "arcp", "nsz"} if fast else False
     options: dict[str, Any] = {"fastmath": allowed, "_nrt": allocates and not inline}
     for function in called_functions(loop)[1:]:
@@ -74,7 +73,7 @@ def _compile(loop: Callable[P, R], fast: bool, inline: bool, allocates: bool) ->
 
 
 def called_functions(loop: Callable[..., Any]) -> list[FunctionType]:
-    """The loop, the functions that its code names, the functions that theirs names, and so on."""
+    """The loop and, recursively, the functions that its code names."""
     assert isinstance(loop, FunctionType)
     functions = [loop]
     for function in functions:
@@ -89,9 +88,9 @@ def called_functions(loop: Callable[..., Any]) -> list[FunctionType]:
 def _cache_folder(beside: Path) -> Path | None:
     """Cache folder for compiled loops; None if no folder is writable.
 
-    There is a folder for each state of these sources and of the sources next to the loop.
-    numba itself checks only the file of the outermost function, which calls functions in
-    other files.
+    There is a folder for each version of these sources and of the sources in the loop's folder.
+    numba itself checks only the file of the outermost function, which calls functions in other
+    files.
     """
     sources = hashlib.sha256()
     for place in sorted({Path(__file__).parent, beside}):

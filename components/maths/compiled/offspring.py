@@ -1,5 +1,5 @@
-"""Offspring of particles by points between cumulated weights, and particles as often as they have
-offspring, compiled."""
+"""Compiled offspring counts of particles from points between cumulative weights, and repetition of
+particles by their counts."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _count(weights: Array, u: Array, counts: Array) -> None:
     for r in range(systems):
         total = _cumulate(weights[r], edges)
         scale = n / total
-        for i in range(n):  # how many points lie below
+        for i in range(n):  # number of points below
             below = min(n, np.int64(math.ceil(edges[i] * scale - u[r])))
-            # if no weight is left, for any rounding
+            # no weight is left, for any rounding
             counts[r, i] = n if edges[i] == total else below
         for i in range(n - 1, 0, -1):
             counts[r, i] -= counts[r, i - 1]
@@ -68,7 +68,7 @@ def _repeat(values: Array, counts: Array, repeated: Array) -> None:
         for i in range(n):
             value = values[r, i]
             end = place + counts[r, i]
-            # without a branch: surplus entries are written over
+            # branch-free: surplus entries are overwritten
             repeated[place] = repeated[place + 1] = value
             place += 2
             while place < end:
@@ -88,7 +88,7 @@ def _take(columns: Array, rows: Array, taken: Array) -> None:
 
 @compiled()
 def _below(points: Array, edges: Array, found: Array) -> None:
-    """Either the next point or the next edge is passed, without a branch."""
+    """Advance past the next point or the next edge, branch-free."""
     many = points.shape[1]
     n = edges.shape[1]
     for r in range(len(points)):
@@ -105,15 +105,15 @@ def _below(points: Array, edges: Array, found: Array) -> None:
 
 
 def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
-    """How many of the points (u_r + i)/N fall into each part of the cumulated weights [R, N] on the
-    CPU; [R, N] long."""
+    """Number of points (u_r + i)/N in each interval of the cumulative weights [R, N], on the CPU;
+    [R, N] long."""
     counts = torch.empty(weights.shape, dtype=torch.int64)
     _count(weights.detach().numpy(), u.numpy(), counts.numpy())
     return counts
 
 
 def repeat_values(values: Tensor, counts: Tensor) -> Tensor:
-    """The values [R, N], each as often in its row as its count says, N in every row; [R, N]."""
+    """The values [R, N], each repeated by its count, N in every row; [R, N]."""
     room = values.new_empty(counts.numel() + 2)
     _repeat(values.detach().numpy(), counts.numpy(), room.numpy())
     return room[:-2].view_as(counts)
@@ -128,8 +128,8 @@ def take_rows(columns: Tensor, rows: Tensor) -> Tensor:
 
 
 def count_points_below(points: Tensor, edges: Tensor) -> Tensor:
-    """How many points are less than each edge, both in order along dimension 1 [R, M], [R, N], on
-    the CPU -> [R, N] long."""
+    """Number of points less than each edge, both sorted along dimension 1, [R, M], [R, N] on the
+    CPU -> [R, N] long."""
     found = torch.empty(edges.shape, dtype=torch.int64)
     _below(points.numpy(), edges.numpy(), found.numpy())
     return found

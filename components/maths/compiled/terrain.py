@@ -18,8 +18,8 @@ from components.maths.compiled.loops import Array, compiled
 
 
 def _exp(z: float) -> float:
-    """e^z = (e^{z/256})^256, likewise; relative error below 1e-7 for |z| ≤ 80, and held there
-    beyond."""
+    """e^z = (e^{z/256})^256; relative error below 1e-7 for |z| ≤ 80, with z clipped to this
+    range."""
     v = min(max(z, -80.0), 80.0) / 256
     e = 1 + v * (
         1
@@ -62,12 +62,12 @@ def _observe(x: Array, east: float, north: float, dem: int, seen: Array) -> None
 def height_and_distance(
     x: Tensor, takeoff: tuple[float, float], dem: ElevationMapVersion
 ) -> Tensor:
-    """(z − DEM(a, b), distance of (a, b) from the point of take-off) of states x [..., N, 6] on the
+    """(z − DEM(a, b), distance of (a, b) from the take-off point) for states x [..., N, 6] on the
     CPU -> [..., N, 2].
 
-    Computed in float64 for every type of x.  Carries no gradient.
+    Computed in float64 for every dtype of x.  Not differentiable.
     """
-    # coordinate by coordinate, for vector instructions
+    # contiguous by coordinate, for vector instructions
     columns = x.transpose(-2, -1).contiguous()
     out = columns.new_empty(*x.shape[:-2], 2, x.shape[-2])
     dem_index = ("as_released", "as_printed", "matlab").index(dem)

@@ -1,4 +1,4 @@
-"""Weights from their logarithms, and the first two moments of weighted particles, compiled."""
+"""Compiled weights from their logarithms, and the first two moments of weighted particles."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch import Tensor
 
 from components.maths.compiled.loops import Array, compiled
 
-LOG_MIN_NORMAL = -708.0  # the logarithm of the least normal number
+LOG_MIN_NORMAL = -708.0  # the logarithm of the smallest normal number
 LOG2_E = 1 / math.log(2)
-OCTAVE = 0.693147180369123816490  # log 2 in two parts, the first with zeros at its end
+OCTAVE = 0.693147180369123816490  # log 2 in two parts, the first with trailing zeros
 OCTAVE_REST = 1.90821492927058770002e-10
 
 
@@ -25,8 +25,8 @@ def _exp_series(z: float) -> float:
 
 @compiled(fast=True)
 def _weigh(log_w: Array, highest: Array, powers: Array, bits: Array, w: Array, sums: Array) -> None:
-    """e^z = 2^k e^{z − k log 2}, without a branch.  ``bits`` is the memory of ``powers`` read as
-    whole numbers: a power of two is the bits of its exponent."""
+    """e^z = 2^k e^{z − k log 2}, branch-free.  ``bits`` is the memory of ``powers`` read as
+    integers, because a power of two is given by the bits of its exponent."""
     systems, n = log_w.shape
     for r in range(systems):
         top = float(highest[r])
@@ -70,11 +70,12 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
     CPU.
 
     Returns the weights [R, N], and [R, 4]: their sum, the sum of their squares, the logarithm of
-    the sum of the undivided weights, and the effective sample size.  Carries no gradient; float64
-    for every type.  A weight below e^−708 of the largest is 0.  The logarithm of a row with a NaN,
-    or with only −∞, is not finite.
+    the sum of the unscaled weights, and the effective sample size.  Not differentiable; float64 for
+    every dtype.  A weight below e^−708 of the largest is 0.  The logarithm of a row with a NaN, or
+    with only −∞, is not finite.
     """
-    highest = log_w.amax(1).double().numpy()  # [R], in whose precision numba takes the differences
+    # [R], which sets the precision of the differences in numba
+    highest = log_w.amax(1).double().numpy()
     w = torch.empty(log_w.shape, dtype=torch.float64)
     sums = torch.empty(len(log_w), 4, dtype=torch.float64)
     powers = np.empty(log_w.shape[1])
@@ -83,13 +84,13 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance [R, dx] of particles x [R, N, dx] with weights w [R, N], which ``sums``
-    begins with the sum of; of x's type.
+    """Mean and variance [R, dx] of particles x [R, N, dx] with weights w [R, N], whose sum is the
+    first entry of ``sums``; with the dtype of x.
 
-    Computed in float64 about the first particle, in one pass: it is as near to the mean as the
-    particles are to each other.
+    Computed in float64 about the first particle in one pass, which is accurate because the first
+    particle is as close to the mean as particles are to each other.
     """
-    columns = x.transpose(1, 2).contiguous()  # what vector instructions read
+    columns = x.transpose(1, 2).contiguous()  # layout for vector instructions
     mean = columns.new_empty(columns.shape[:2])
     variance = columns.new_empty(columns.shape[:2])
     _summarise(columns.numpy(), w.numpy(), sums.numpy(), mean.numpy(), variance.numpy())

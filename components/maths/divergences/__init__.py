@@ -1,1 +1,1 @@
-"""Divergences between distributions, and bounds that hold them."""
+"""Divergences between distributions, and bounds based on them."""

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from components.maths.cholesky import LOG_2PI
 
-NEAR = 1e-6  # |α − 1| or |α| below which the divergence is its limit, a KL divergence
+NEAR = 1e-6  # |α − 1| or |α| below which the divergence is replaced by its limit, a KL divergence
 
 
 class Quadrature(NamedTuple):
-    """log p at regular points x of a range, with the logarithm of their distance."""
+    """log p at evenly spaced points x of a range, with the logarithm of the spacing."""
 
     x: Tensor  # [G]
     log_p: Tensor  # [G]
@@ -28,7 +28,7 @@ class NearestGaussian(NamedTuple):
     mass: float  # Z
     mean: float  # m
     sd: float  # s
-    divergence: float  # D_α[p ‖ Z N]; NaN for α = ±∞, where it is 0
+    divergence: float  # D_α[p ‖ Z N]; NaN for α = ±∞
 
 
 def log_normal(x: Tensor, mean: Tensor, log_sd: Tensor) -> Tensor:
@@ -37,11 +37,11 @@ def log_normal(x: Tensor, mean: Tensor, log_sd: Tensor) -> Tensor:
 
 
 def log_mass(grid: Quadrature, log_n: Tensor, alpha: float) -> Tensor:
-    """log Z of the best mass for a shape N: the power mean of p/N of order α under N [].
+    """log Z of the optimal mass for a shape N: the power mean of order α of p/N under N [].
 
         Z = (∫ p^α N^{1−α} dx)^{1/α}
 
-    α → 0 is exp E_N[log p/N], α → ±∞ the largest and the least p/N.
+    α → 0 is exp E_N[log p/N], α → ±∞ the largest and the smallest p/N.
     """
     ratio = grid.log_p - log_n
     if math.isinf(alpha):
@@ -52,11 +52,11 @@ def log_mass(grid: Quadrature, log_n: Tensor, alpha: float) -> Tensor:
 
 
 def shape_objective(grid: Quadrature, log_n: Tensor, alpha: float) -> Tensor:
-    """log Z/(α − 1) [], which the best shape N minimises, normalised or not.
+    """log Z/(α − 1) [], which the optimal shape N minimises, normalised or not.
 
-    With Z at its optimum D_α = (∫p − Z)/(1 − α), and for Z = 1 D_α = (1 − Z^α)/(α(1 − α)): both
-    fall and rise with log Z/(α − 1), which is Rényi's divergence divided by α.  At 1 it is
-    KL(p ‖ N), at 0 KL(N ‖ p); at ±∞ ±log Z.
+    With Z at its optimum D_α = (∫p − Z)/(1 − α), and for Z = 1 D_α = (1 − Z^α)/(α(1 − α)): both are
+    monotone in log Z/(α − 1), which is Rényi's divergence divided by α.  At 1 it is KL(p ‖ N), at 0
+    KL(N ‖ p); at ±∞ ±log Z.
     """
     if math.isinf(alpha):
         return log_mass(grid, log_n, alpha) * (1.0 if alpha > 0 else -1.0)
@@ -66,7 +66,7 @@ def shape_objective(grid: Quadrature, log_n: Tensor, alpha: float) -> Tensor:
 
 
 def divergence(grid: Quadrature, log_q: Tensor, alpha: float) -> Tensor:
-    """D_α[p ‖ q] [] of measures that need not have mass 1.
+    """D_α[p ‖ q] [] for measures that need not have mass 1.
 
         D_α = ∫ (α p + (1 − α) q − p^α q^{1−α}) dx / (α (1 − α))
 
@@ -85,7 +85,7 @@ def divergence(grid: Quadrature, log_q: Tensor, alpha: float) -> Tensor:
 
 
 def starts(grid: Quadrature) -> list[tuple[float, float]]:
-    """(m, log s) by the moments of p, and of each of its modes by the curvature there."""
+    """Starts (m, log s) from the moments of p, and from each of its modes with the curvature."""
     p = (grid.log_p + grid.log_dx).softmax(0)
     mean = (p * grid.x).sum()
     sd = (p * (grid.x - mean).square()).sum().sqrt()
@@ -98,8 +98,8 @@ def starts(grid: Quadrature) -> list[tuple[float, float]]:
 
 
 def minimise(grid: Quadrature, alpha: float, begin: list[tuple[float, float]]) -> NearestGaussian:
-    """The best of the minima found from the starts ``begin``: by BFGS, and by Nelder and Mead for
-    α = ±∞, whose objectives have kinks.  s is at least two distances of the grid."""
+    """The best of the minima found from the starts ``begin``: by BFGS, or by Nelder–Mead for α =
+    ±∞, whose objectives are not smooth.  s is at least twice the grid spacing."""
     from scipy.optimize import minimize
 
     least = grid.log_dx + math.log(2)

@@ -10,9 +10,9 @@ Counts = np.ndarray[Any, np.dtype[Any]]
 
 
 def lower_bound(k: Counts, n: Counts | int, error: float) -> Counts:
-    """One-sided lower bound of Clopper and Pearson: p̲ with P(K ≥ k | p̲) = error.
+    """One-sided Clopper–Pearson lower bound: p̲ with P(K ≥ k | p̲) = error.
 
-    The bound exceeds the true probability in at most a share ``error`` of experiments.
+    The bound exceeds the true probability with probability at most ``error``.
 
     Args:
         k: successes, 0 to n.

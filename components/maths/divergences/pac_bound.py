@@ -8,7 +8,8 @@ BISECTIONS = 60
 
 
 def binary_kl(q: float, p: float) -> float:
-    """kl(q ‖ p) = q log q/p + (1 − q) log (1 − q)/(1 − p) of two coins, in nats."""
+    """kl(q ‖ p) = q log q/p + (1 − q) log (1 − q)/(1 − p) of two Bernoulli distributions, in
+    nats."""
     first = 0.0 if q == 0 else q * math.log(q / p) if p > 0 else math.inf
     second = 0.0 if q == 1 else (1 - q) * math.log((1 - q) / (1 - p)) if p < 1 else math.inf
     return first + second
@@ -33,7 +34,7 @@ def gibbs_risk_bound(
         kl(R̂_m ‖ R̂) ≤ log(2/δ')/m          R̂_m: mean error of m networks drawn from q
         kl(R̂ ‖ R) ≤ (KL(q ‖ p) + log(2√n/δ))/n
 
-    each inverted in its second argument; p may depend on no row that R̂ is of.
+    each inverted in its second argument; p must not depend on the rows of R̂.
 
     Args:
         risk: R̂_m, mean 0–1 loss of the draws on the n rows.

@@ -1,1 +1,1 @@
-"""Conjugate exponential families: their moments, divergences and draws."""
+"""Conjugate exponential families: moments, divergences and draws."""

@@ -29,12 +29,12 @@ def kl_dirichlet(alpha: Tensor, prior: Tensor) -> Tensor:
 
 
 def draw_gamma(shape: Tensor, generator: torch.Generator) -> Tensor:
-    """Gamma(shape, 1) of each shape."""
+    """Draw Gamma(shape, 1) for each shape."""
     return torch._standard_gamma(shape.to(generator.device), generator=generator).to(shape.device)
 
 
 def draw_log_dirichlet(alpha: Tensor, generator: torch.Generator) -> Tensor:
-    """Log of π ~ Dir(α), [..., K].
+    """Draw log π for π ~ Dir(α), [..., K].
 
     Shapes below 1 use Gamma(α + 1) U^(1/α), so that the logarithm stays finite.
     """

@@ -1,4 +1,4 @@
-"""PyTorch's global random streams, from which the layers of other packages draw."""
+"""PyTorch's global random streams, used by layers of other packages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 
 @contextmanager
 def keep_global_streams(device: torch.device, enabled: bool = True) -> Iterator[None]:
-    """Restores the global streams of the CPU and of a device at the end.
+    """Restore the global streams of the CPU and of a device at the end.
 
     Args:
-        device: where draws are made.
-        enabled: False: nothing is kept.
+        device: device of the draws.
+        enabled: False: do nothing.
     """
     if device.type == "cpu":
         with torch.random.fork_rng([], enabled=enabled):

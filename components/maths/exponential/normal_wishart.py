@@ -31,7 +31,7 @@ class NormalWishart:
 
     @property
     def root(self) -> Tensor:
-        """R lower triangular with R Rᵀ = V.  NaN where V is not positive definite."""
+        """R lower triangular with R Rᵀ = V.  NaN if V is not positive definite."""
         R, info = torch.linalg.cholesky_ex(self.V)
         return torch.where((info > 0)[..., None, None], torch.nan, R)
 
@@ -87,8 +87,8 @@ class NormalWishart:
         )
 
     def posterior(self, weights: Tensor, x: Tensor) -> NormalWishart:
-        """Given rows x [B, D], each counted w_b times, w [..., B]; one prior serves every place of
-        the batch (Bishop 2006, eqs. 10.60 to 10.63)."""
+        """Posterior given rows x [B, D] with weights w [..., B]; the batch shares one prior (Bishop
+        2006, eqs. 10.60 to 10.63)."""
         n = weights.sum(-1)  # [...]
         mean = (weights @ x) / n.clamp_min(torch.finfo(n.dtype).tiny)[..., None]  # [..., D]
         centred = x - mean[..., None, :]  # [..., B, D]
@@ -118,7 +118,7 @@ class NormalWishart:
         return normal + wishart
 
     def log_density(self, mu: Tensor, L: Tensor) -> Tensor:
-        """log p(μ, Λ) of μ [..., D] and Λ = L Lᵀ, L [..., D, D] lower triangular."""
+        """log p(μ, Λ) at μ [..., D] and Λ = L Lᵀ, L [..., D, D] lower triangular."""
         D = self.dim
         log_det = 2 * half_log_det(L)
         pulled = ((mu - self.m)[..., None, :] @ L).squeeze(-2)
@@ -129,11 +129,11 @@ class NormalWishart:
         return normal + self.log_normaliser() + 0.5 * (self.nu - D - 1) * log_det - 0.5 * trace
 
     def mode(self) -> tuple[Tensor, Tensor]:
-        """μ and Λ⁻¹ where p(μ, Λ) is largest: m and V/(ν − D), ν > D."""
+        """Mode of p(μ, Λ): μ = m and Λ⁻¹ = V/(ν − D), ν > D."""
         return self.m, self.V / (self.nu - self.dim)[..., None, None]
 
     def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """μ [..., D] and L [..., D, D] lower triangular with L Lᵀ = Λ, by Bartlett's
+        """Draw μ [..., D] and L [..., D, D] lower triangular with L Lᵀ = Λ, by Bartlett's
         decomposition."""
         D = self.dim
         like = self.m

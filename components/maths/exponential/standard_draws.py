@@ -1,4 +1,4 @@
-"""Standard normal and uniform numbers where a tensor lies."""
+"""Standard normal and uniform numbers on the device of a tensor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def standard_normal(shape: Iterable[int], generator: torch.Generator, like: Tensor) -> Tensor:
-    """A draw of N(0, I), made where the generator is and moved to where ``like`` is."""
+    """A draw of N(0, I), made on the generator's device and moved to the device of ``like``."""
     device = generator.device
     return torch.randn(tuple(shape), generator=generator, dtype=like.dtype, device=device).to(
         like.device
@@ -22,7 +22,7 @@ def normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def standard_uniform(shape: Iterable[int], generator: torch.Generator, like: Tensor) -> Tensor:
-    """Numbers in [0, 1), made where the generator is and moved to where ``like`` is."""
+    """Numbers in [0, 1), made on the generator's device and moved to the device of ``like``."""
     device = generator.device
     return torch.rand(tuple(shape), generator=generator, dtype=like.dtype, device=device).to(
         like.device

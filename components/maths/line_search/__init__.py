@@ -1,1 +1,1 @@
-"""Minimisation along lines: what limited-memory BFGS is made of."""
+"""Limited-memory BFGS and its line search."""

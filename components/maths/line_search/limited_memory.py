@@ -1,4 +1,4 @@
-"""Limited-memory BFGS with a strong-Wolfe line search, an iteration at a time."""
+"""Limited-memory BFGS with a strong-Wolfe line search, one iteration at a time."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from torch import Tensor
 from components.errors import NumericalError
 from components.maths.line_search.strong_wolfe import Trial, strong_wolfe
 
-# θ -> f, ∇f, and terms that come with f
+# θ -> f, ∇f, and the terms of f
 Evaluate = Callable[[Tensor], tuple[float, Tensor, dict[str, Tensor]]]
-# pairs with sᵀ y below this much of ‖s‖ ‖y‖ would spoil the inverse Hessian
+# pairs with sᵀ y below this multiple of ‖s‖ ‖y‖ would corrupt the inverse Hessian
 CURVATURE_FLOOR = 1e-10
 
 
 class Tolerance(NamedTuple):
-    """Convergence tolerances of a run."""
+    """Tolerances for convergence of a run."""
 
-    value: float  # an iteration lowers f by less than this share of |f|
+    value: float  # largest decrease of f in an iteration, relative to |f|
     gradient: float  # largest |∂f/∂θ|
 
 
 @dataclass
 class LBFGSRun:
-    """One restart: where it is, and what it knows of the curvature there."""
+    """One restart: its position and curvature information."""
 
     theta: Tensor  # [P]
     value: float  # f
@@ -41,14 +41,14 @@ class LBFGSRun:
     converged: bool = False
 
     def forget(self) -> None:
-        """Drops the curvature pairs: the next step is along −∇f."""
+        """Discard the curvature pairs, so that the next step is along −∇f."""
         self.S = self.S[:0]
         self.Y = self.Y[:0]
 
 
 def init_lbfgs(theta: Tensor) -> LBFGSRun:
     """A run that starts at θ [P]."""
-    no_pairs = theta.new_zeros(0, theta.numel())  # of the curvature pairs
+    no_pairs = theta.new_zeros(0, theta.numel())  # no curvature pairs yet
     return LBFGSRun(theta, float("inf"), torch.zeros_like(theta), no_pairs, no_pairs)
 
 
@@ -74,7 +74,8 @@ def find_direction(gradient: Tensor, S: Tensor, Y: Tensor) -> Tensor:
 def iterate(
     run: LBFGSRun, evaluate: Evaluate, memory: int, tolerance: Tolerance, max_evaluations: int
 ) -> None:
-    """Replaces a run's θ by the next; sets ``converged`` when f or its gradient stops changing."""
+    """Advance a run's θ by one iteration; set ``converged`` when f or its gradient stops
+    changing."""
     if run.iteration == 0:
         run.value, run.gradient, run.terms = evaluate(run.theta)
         run.evaluations += 1
@@ -88,7 +89,7 @@ def iterate(
     along = find_direction(gradient, run.S, run.Y)
     slope = float(gradient @ along)
     fresh = run.S.shape[0] == 0
-    if not slope < 0:  # rounding has spoilt the curvature pairs: start again from the gradient
+    if not slope < 0:  # curvature pairs are corrupted by rounding: restart from the gradient
         along = -gradient
         slope = -float(gradient @ gradient)
         fresh = True
@@ -97,7 +98,7 @@ def iterate(
     def phi(step: float) -> Trial:
         try:
             f, g, terms = evaluate(theta + step * along)
-        except NumericalError:  # too far: the line search shortens it
+        except NumericalError:  # too long: the line search shortens it
             return Trial(step, float("inf"), float("nan"))
         return Trial(step, f, float(g @ along), (g, terms))
 
@@ -105,8 +106,8 @@ def iterate(
     trial, evaluations = strong_wolfe(phi, Trial(0.0, value, slope), first, max_evaluations)
     run.evaluations += evaluations
     if trial is None:
-        # No decrease along −H ∇f: forget H; along −∇f itself no decrease is possible in this
-        # arithmetic.
+        # no decrease along −H ∇f: discard H; if there is none along −∇f, rounding prevents any
+        # decrease
         run.converged = fresh
         run.forget()
         return
@@ -114,8 +115,8 @@ def iterate(
     s = trial.step * along
     y = new_gradient - gradient
     if float(s @ y) > CURVATURE_FLOOR * float(s.norm() * y.norm()):
-        # Freshly laid out, not a slice: BLAS rounds by address, and a resumed run's pairs start at
-        # an aligned one.
+        # a new tensor, not a slice: BLAS rounding depends on the address, and pairs of a resumed
+        # run are aligned
         oldest = max(run.S.shape[0] - memory + 1, 0)
         run.S, run.Y = torch.cat([run.S[oldest:], s[None]]), torch.cat([run.Y[oldest:], y[None]])
     run.theta = theta + trial.step * along

@@ -1,5 +1,5 @@
-"""The bound of a module as a function of one vector of its parameters, which a line search
-minimises."""
+"""The negative bound of a module as a function of one vector of its parameters, for a line
+search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def assign(parameters: Sequence[Tensor], theta: Tensor) -> None:
 def evaluate_bound(
     parameters: Sequence[Tensor], theta: Tensor, bound: Callable[[], dict[str, Tensor]]
 ) -> tuple[float, Tensor, dict[str, Tensor]]:
-    """f = −bound, ∇f [P] and the terms of the bound at θ; the parameters are left at θ."""
+    """f = −bound, ∇f [P] and the terms of the bound at θ; the parameters are set to θ."""
     assign(parameters, theta)
     terms = bound()
     gradients = torch.autograd.grad(

@@ -23,8 +23,8 @@ class Trial:
 
 
 def _between(low: Trial, high: Trial) -> float:
-    """Minimiser of the cubic through both ends, kept off them by a tenth of the interval; else its
-    middle."""
+    """Minimiser of the cubic through both ends, at least a tenth of the interval away from them;
+    else the midpoint."""
     gap = high.step - low.step
     if not math.isfinite(high.value) or not math.isfinite(high.slope):
         return low.step + 0.25 * gap
@@ -47,9 +47,9 @@ def strong_wolfe(
 
     φ(α) ≤ φ(0) + c₁ α φ'(0) and |φ'(α)| ≤ c₂ |φ'(0)|.  Bracketing and zooming are one loop:
     [low, high] always holds such a step once ``high`` exists, and low is the best point of
-    sufficient decrease.  A value that is not finite means that the step is too long.  If
-    evaluations run out, or the interval has no width left, the best point of sufficient
-    decrease is taken; None if there is no such point.
+    sufficient decrease.  A value that is not finite means that the step is too long.  If the
+    evaluations are used up, or the interval has zero width, the best point of sufficient decrease
+    is returned; None if there is no such point.
 
     Source: Nocedal and Wright (2006), Algorithms 3.5 and 3.6.
     """
@@ -57,7 +57,7 @@ def strong_wolfe(
     high = None
     for evaluation in range(1, max_evaluations + 1):
         trial = phi(step)
-        # Written so that a NaN is a step too long.
+        # written so that NaN counts as a step that is too long
         decreased = trial.value <= start.value + SUFFICIENT_DECREASE * step * start.slope
         if not decreased or not (low is start or trial.value < low.value):
             high = trial

@@ -9,16 +9,16 @@ from torch import Tensor
 
 
 def beta_potential(log_g: Tensor, log_integral: Tensor, beta: float) -> Tensor:
-    """(g^β − 1)/β − (∫ g^{1+β} − 1)/(1+β) of log g and log ∫ g^{1+β}; β → 0 gives log g.
+    """(g^β − 1)/β − (∫ g^{1+β} − 1)/(1+β) from log g and log ∫ g^{1+β}; β → 0 gives log g.
 
-    Source: Boustati (2021), eqs. (6.6), (6.11), but for the constant 1/β − 1/(β+1)."""
+    Source: Boustati (2021), eqs. (6.6), (6.11), up to the constant 1/β − 1/(β+1)."""
     if beta == 0:
         return log_g
     return torch.expm1(beta * log_g) / beta - torch.expm1(log_integral) / (1 + beta)
 
 
 def gamma_potential(log_g: Tensor, log_integral: Tensor, gamma: float) -> Tensor:
-    """(g^γ / (∫ g^{1+γ})^{γ/(1+γ)} − 1)/γ of log g and log ∫ g^{1+γ}; γ → 0 gives log g.
+    """(g^γ / (∫ g^{1+γ})^{γ/(1+γ)} − 1)/γ from log g and log ∫ g^{1+γ}; γ → 0 gives log g.
 
     Source: Fujisawa & Eguchi (2008), section 2; Futami, Sato & Sugiyama (2018), section 3."""
     if gamma == 0:

@@ -1,5 +1,4 @@
-"""Draws from many categorical distributions, several from each, as backward simulation needs
-them."""
+"""Several draws from each of many categorical distributions, for backward simulation."""
 
 from __future__ import annotations
 
@@ -10,11 +9,11 @@ from torch import Tensor
 
 
 def distinct(chosen: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Distinct numbers among those chosen, and the position of each chosen number.
+    """Distinct numbers among the chosen ones, and the position of each chosen number.
 
     Input [R, M] with values in 0 … n−1 -> [R, K], [R, M].
-    chosen[r, m] = different[r, place[r, m]]; rows with fewer than K distinct numbers are
-    filled up with their first.
+    chosen[r, m] = different[r, place[r, m]]; rows with fewer than K distinct numbers are padded
+    with their first.
     """
     r = len(chosen)
     is_chosen = torch.zeros(r, n, dtype=torch.bool, device=chosen.device).scatter_(1, chosen, True)
@@ -28,12 +27,12 @@ def distinct(chosen: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def inverse_cdf(p: Tensor, rows: Tensor, u: Tensor) -> Tensor:
-    """The categories at which the cumulated probabilities of row ``rows``[r, m] of p first exceed
+    """The categories at which the cumulative probabilities of row ``rows``[r, m] of p first exceed
     u[r, m]; [R, M].
 
-    p [R, K, N], rows sum to 1; u in [0, 1).  Cumulated in two levels, blocks of √N and within the
-    one that is hit: O(N) for a row of p and O(√N) for a draw, as products with triangular matrices,
-    which run faster than a running sum."""
+    p [R, K, N], rows sum to 1; u in [0, 1).  Sums are computed at two levels, over blocks of √N and
+    within the selected block: O(N) per row of p and O(√N) per draw, as products with triangular
+    matrices, which are faster than a running sum."""
     r, k, n = p.shape
     size = math.isqrt(n - 1) + 1
     blocks = -(-n // size)
@@ -45,7 +44,7 @@ def inverse_cdf(p: Tensor, rows: Tensor, u: Tensor) -> Tensor:
     target = u.flatten().unsqueeze(1).to(p) * below[:, -1:]
     block = (below <= target).sum(1, keepdim=True).clamp_(max=blocks - 1)
     before = torch.nn.functional.pad(below, (1, 0)).gather(1, block)
-    # of the block, for any rounding
+    # position in the block, valid for any rounding
     share = ((target - before) / (below.gather(1, block) - before)).clamp_(0, 1)
     within = _running_sums(p.index_select(0, row * blocks + block.squeeze(1)))  # [R·M, size]
     place = (

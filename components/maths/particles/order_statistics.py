@@ -12,7 +12,7 @@ from components.maths.compiled.selection import order_statistics
 
 def quantiles(x: Tensor, probabilities: tuple[float, ...]) -> list[Tensor]:
     """Quantiles over dimension 1 of x [R, N, D], one [R, D] per probability, interpolated linearly
-    between order statistics; NaN of a single value, which has no spread to be measured."""
+    between order statistics; NaN for a single value, which has no spread."""
     if x.shape[1] == 1:
         return [torch.full_like(x[:, 0], math.nan) for _ in probabilities]
     by_sample = x.transpose(1, 2).contiguous()  # [R, D, N]

@@ -1,9 +1,9 @@
 """Resampling of weighted particles, for R particle systems in parallel.
 
-The cost is O(N), except for the search of multinomial points.  A scheme draws how many
-offspring each particle has, with E[count_n] = N w_n; ancestors are the counts repeated.
-Weights are [R, N], need not be normalised, and are cumulated in float64: in float32 the
-last of 10⁵ weights can lose its share.
+The cost is O(N), except for the search of multinomial points.  A scheme draws the number of
+offspring of each particle, with E[count_n] = N w_n; ancestors are particles repeated by count.
+Weights are [R, N], need not be normalised, and are summed in float64, because in float32 the last
+of 10⁵ weights can be lost.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Scheme = Literal["multinomial", "residual", "stratified", "systematic", "ssp"]
 
 
 def effective_sample_size(weights: Tensor) -> Tensor:
-    """ESS = 1 / Σ_n w_n² of normalised weights [R, N] -> [R], between 1 and N."""
+    """ESS = 1 / Σ_n w_n² for normalised weights [R, N] -> [R], between 1 and N."""
     return 1 / weights.square().sum(1)
 
 
 def ancestors(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Tensor:
-    """Ancestors drawn by a scheme, in order, as row numbers of the particles folded to [R·N, …];
-    returns [R·N]."""
+    """Ancestors drawn by a scheme, sorted, as row numbers of the particles reshaped to [R·N, …]:
+    [R·N]."""
     return _rows(offspring(scheme, weights, generator))
 
 
 def _rows(counts: Tensor) -> Tensor:
-    """Every row number as often as it has offspring, from counts [R, N]; [R·N]."""
+    """Row numbers repeated by their counts [R, N]; [R·N]."""
     rows = torch.arange(counts.numel(), device=counts.device)
     if loops.is_on_cpu(counts):
         return compiled.repeat_values(rows.view_as(counts), counts).flatten()
@@ -40,15 +40,15 @@ def _rows(counts: Tensor) -> Tensor:
 
 
 def resample_particles(x: Tensor, counts: Tensor) -> Tensor:
-    """Particles [R, N, dx], each as often as it has offspring, in order; [R, N, dx]."""
+    """Particles [R, N, dx], each repeated by its number of offspring, in order; [R, N, dx]."""
     if x.shape[2] == 1 and not x.requires_grad and loops.is_on_cpu(counts):
         return compiled.repeat_values(x[..., 0], counts).unsqueeze(2)
     return take_rows(x, _rows(counts))
 
 
 def take_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """Particles [R, N, dx] of row numbers [R·N] of the same, each in its own system; [R, N, dx],
-    laid out as they were."""
+    """Select particles [R, N, dx] by row numbers [R·N], each within its own system; [R, N, dx] with
+    the same memory layout."""
     columns = x.transpose(1, 2)
     if columns.is_contiguous() and not x.requires_grad and loops.is_on_cpu(x):
         return compiled.take_rows(columns, rows).transpose(1, 2)
@@ -56,7 +56,7 @@ def take_rows(x: Tensor, rows: Tensor) -> Tensor:
 
 
 def offspring(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Tensor:
-    """How many offspring each particle has, N in all of each system; [R, N] long."""
+    """Number of offspring of each particle, N in total per system; [R, N] long."""
     r, n = weights.shape
     match scheme:
         case "systematic":
@@ -73,20 +73,19 @@ def offspring(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Te
 
 
 def _cumulative_weights(weights: Tensor) -> Tensor:
-    """W_n = Σ_{m ≤ n} w_m / Σ_m w_m [R, N]; the last is 1 exactly, so that no point lies beyond
-    it."""
+    """W_n = Σ_{m ≤ n} w_m / Σ_m w_m [R, N]; the last is exactly 1, so that no point exceeds it."""
     cumulated = weights.double().cumsum(1)
     return cumulated.div_(cumulated[:, -1:].clone())
 
 
 def _between(below: Tensor) -> Tensor:
-    """Points between one edge and the next, from the points below each [R, N]."""
+    """Number of points between consecutive edges, from the number below each [R, N]."""
     return torch.diff(below, dim=1, prepend=torch.zeros_like(below[:, :1]))
 
 
 def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
-    """Offspring of each particle: how many of the points (u + i)/N, i = 0 … N−1, fall into its part
-    of the cumulated weights.
+    """Offspring of each particle: number of the points (u + i)/N, i = 0 … N−1, in its interval of
+    the cumulative weights.
 
     Every count is ⌊N w_n⌋ or ⌈N w_n⌉.  u [R] in [0, 1).
 
@@ -96,16 +95,16 @@ def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     n = weights.shape[1]
     edges = _cumulative_weights(weights)
     below = (edges * n - u.double().unsqueeze(1)).ceil_().clamp_(0, n)
-    # N − u would be rounded where u is nearly 1
+    # N − u would be rounded if u is close to 1
     return _between(torch.where(edges == 1, n, below).long())
 
 
 def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
     """Stratified resampling counts for u [R, N] in [0, 1).
 
-    They are the numbers of points (u_i + i)/N, i = 0 … N−1, in each part of the cumulated
-    weights.  Below the edge N W lie the ⌊N W⌋ points of the previous strata, and the point
-    of its own stratum if u is less than the remainder: no search is needed.
+    They are the numbers of points (u_i + i)/N, i = 0 … N−1, in each interval of the cumulative
+    weights.  Below the edge N W are the ⌊N W⌋ points of the previous strata, and the point of its
+    own stratum if u is less than the remainder, so that no search is required.
 
     Source: Kitagawa (1996), appendix; Douc, Cappé & Moulines (2005), section 2.3.
     """
@@ -113,33 +112,33 @@ def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
     edges = _cumulative_weights(weights).mul_(n)
     floors = edges.floor()
     stratum = floors.long()
-    # the last edge has no stratum of its own, and nothing left
+    # the last edge has neither its own stratum nor a remainder
     first = u.gather(1, stratum.clamp(max=n - 1))
     has_point = first < edges - floors
     return _between(stratum + has_point)
 
 
 def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
-    """Offspring of ``points`` [R] ≤ N independent draws of a particle; u [R, N + 1] in [0, 1).
+    """Offspring from ``points`` [R] ≤ N independent draws of particles; u [R, N + 1] in [0, 1).
 
-    With S_i the sum of i standard exponentials, S_1/S_{k+1} … S_k/S_{k+1} are k uniforms in order,
-    which are searched for the edges of the cumulated weights (both in order: measured 10 ns a
-    particle, where a histogram with the counts inside its cells needs three passes more).
+    With S_i the sum of i standard exponentials, S_1/S_{k+1} … S_k/S_{k+1} are k sorted uniforms, in
+    which the edges of the cumulative weights are searched (both are sorted; measured 10 ns per
+    particle, while a histogram with counts inside its cells needs three more passes).
 
     Source: Devroye (1986), section V.3.1; Gordon, Salmond & Smith (1993)."""
     sums = torch.log1p(-u).neg_().cumsum_(1)
-    sorted_uniforms = sums / sums.gather(1, points.unsqueeze(1))  # 1 from place k on
+    sorted_uniforms = sums / sums.gather(1, points.unsqueeze(1))  # 1 from position k on
     total = weights.double().sum(1, keepdim=True)
     edges = torch.where(
         total > 0, _cumulative_weights(weights), 0.0
-    )  # nothing to draw from where there is no point either
+    )  # where the sum is 0 there are no points to draw
     if loops.is_on_cpu(edges):
         return _between(compiled.count_points_below(sorted_uniforms, edges))
     return _between(torch.searchsorted(sorted_uniforms, edges))
 
 
 def residual_counts(weights: Tensor, u: Tensor) -> Tensor:
-    """⌊N w_n⌋ offspring each, and the rest by multinomial draws from what N w_n leaves over; u [R,
+    """⌊N w_n⌋ offspring each, and the rest by multinomial draws from the remainders of N w_n; u [R,
     N + 1] in [0, 1).
 
     Source: Liu & Chen (1998), section 3.2."""
@@ -153,20 +152,19 @@ def residual_counts(weights: Tensor, u: Tensor) -> Tensor:
 def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
     """Srinivasan sampling process: ⌊N w_n⌋ or ⌈N w_n⌉ offspring each, for u [R, N] in [0, 1).
 
-    The counts are negatively associated.  Two particles with remainders p and q of N w
-    meet. If p + q ≤ 1 one has no more offspring and the other, which is the first with
-    probability p/(p + q), continues with p + q; otherwise one has one more and the other
-    continues with p + q − 1, which is the second with probability (1 − q)/(2 − p − q).
-    They meet in a tournament: log₂ N rounds of all systems in parallel, instead of one
-    particle after the other; negative association needs an order fixed beforehand, not a
-    specific one.
+    The counts are negatively associated.  Two particles with remainders p and q of N w are
+    compared.  If p + q ≤ 1, one gets no more offspring and the other, which is the first with
+    probability p/(p + q), continues with p + q; otherwise one gets one more and the other continues
+    with p + q − 1, which is the second with probability (1 − q)/(2 − p − q).  Comparisons form a
+    tournament with log₂ N rounds for all systems in parallel, instead of a sequence of particles;
+    negative association requires an order fixed beforehand, but not a specific one.
 
     Source: Gerber, Chopin & Whiteley (2019), algorithm 2 (SSP); Srinivasan (2001).
     """
     r, n = weights.shape
     expected = weights.double() * (n / weights.double().sum(1, keepdim=True))
     floors = expected.floor()
-    more = torch.zeros_like(expected)  # 1: one offspring more
+    more = torch.zeros_like(expected)  # 1: one more offspring
     fractions = expected - floors
     indices = torch.arange(n, device=weights.device).expand(r, n)
     n_used = 0
@@ -180,8 +178,8 @@ def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
         chance = u[:, n_used : n_used + pairs]
         n_used += pairs
         up = both > 1
-        # Whether the first goes on: it keeps p + q where that is at most 1; else the second has the
-        # offspring.
+        # True if the first continues: it keeps p + q if that is at most 1; otherwise the second
+        # gets the offspring
         first_on = torch.where(up, chance * (2 - both) < 1 - p, chance * both < p)
         settled = torch.where(first_on, second, first)
         more.scatter_(1, settled, up.to(more))
@@ -190,4 +188,4 @@ def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
     counts = (floors + more).long()
     return counts.scatter_add_(
         1, indices, n - counts.sum(1, keepdim=True)
-    )  # the last has what is left: 0 or 1, but for rounding
+    )  # the last gets the remainder, 0 or 1 up to rounding

@@ -15,11 +15,11 @@ from components.maths.exponential.standard_draws import standard_normal
 from components.maths.row_hamiltonian import transition
 from components.metrics.evidence.proposal import Target
 
-LEAPFROG = 10  # steps of a transition
+LEAPFROG = 10  # number of leapfrog steps in a transition
 FIRST_STEP = 0.1  # step size at the first temperature of the pilot run
 PILOT_ACCEPTANCE = 0.65  # target acceptance rate of the pilot run
-STEP_SIZE_FACTOR = 1.05  # factor by which its step sizes change at a temperature
-PILOT = 4  # one chain in this many is in the pilot run
+STEP_SIZE_FACTOR = 1.05  # factor by which the pilot run changes its step size at a temperature
+PILOT = 4  # every n-th chain is in the pilot run
 STEEPNESS = 4.0  # δ of the schedule
 
 
@@ -27,7 +27,7 @@ def schedule(temperatures: int) -> list[float]:
     """0 = β_0 < β_1 < … < β_T = 1, close together at both ends: β̃_t = σ(δ(2t/T − 1)), β_t = (β̃_t
     − β̃_0)/(β̃_T − β̃_0).
 
-    Source: Grosse, Ghahramani and Adams (2015), section 6, as Wu et al. (2017)."""
+    Source: Grosse, Ghahramani and Adams (2015), section 6, as in Wu et al. (2017)."""
     raw = [
         1 / (1 + math.exp(-STEEPNESS * (2 * t / temperatures - 1))) for t in range(temperatures + 1)
     ]
@@ -67,7 +67,7 @@ def anneal(
 
         log w = Σ_{t=1}^T (β_t − β_{t−1}) [log p(x, z_{t−1}) − log N(z_{t−1}|0, I)],   z_0 ~ N(0, I),   z_t ~ K_{β_t}(·|z_{t−1})
 
-    Step sizes are those given, or learnt on the way.
+    Step sizes are given, or learned during the run.
 
     Source: Neal (2001), eqs. (3), (11); Wu, Burda, Salakhutdinov and Grosse (2017), Algorithm 1."""
     z = standard_normal((chains, *like.shape), generator, like)

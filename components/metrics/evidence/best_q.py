@@ -1,4 +1,5 @@
-"""Gaussian q fitted to each row by itself, the bound that an amortised q falls short of."""
+"""Gaussian q fitted to each row separately, for a bound at least as tight as that of an amortised
+q."""
 
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.metrics.evidence.proposal import Target
 
-PAIRS = 5  # antithetic draws of a step
-RATE = 0.1  # first step size of Adam, in units of z and of log s; falls to 0
+PAIRS = 5  # number of antithetic draws per step
+RATE = 0.1  # initial step size of Adam, in units of z and of log s; decays to 0
 
 
 def elbo(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> Tensor:
-    """E_q[log p(x_b, z)] + H(q) [B] of q = N(m_b, diag s_b²), the first term by noise [S, B, D]."""
+    """E_q[log p(x_b, z)] + H(q) [B] for q = N(m_b, diag s_b²), the first term from noise [S, B,
+    D]."""
     entropy = (s.log() + 0.5 * (1 + LOG_2PI)).sum(-1)
     return target(m + s * noise).mean(0) + entropy
 

@@ -1,5 +1,5 @@
-"""Scores of the likelihood of held-out rows, the same functions for every model with latent
-variables and any training."""
+"""Scores of the likelihood of held-out rows, the same for every model with latent variables and any
+training."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 
 Proposal = Literal["guide", "laplace"]
 
-WORST = 0.05  # rows: the worst twentieth of them represents the weights of all
-BOUND_PAIRS = 250  # antithetic draws of the bounds that gaps are differences of
-TAILS = 500  # the first rows, used to fit tails: 20 ms each
-# evaluation streams from here on are only for these scores: the guide's own bound stays unchanged
+WORST = 0.05  # share of rows: the worst twentieth represents the weights of all
+BOUND_PAIRS = 250  # number of antithetic draws for the bounds in gaps
+TAILS = 500  # number of rows for fits of tails: 20 ms each
+# first evaluation stream of these scores, so that the guide's own bound does not change
 BESIDE = 10**6
 
 
@@ -66,21 +66,21 @@ class LatentEvidence:
 
     @property
     def asks(self) -> bool:
-        """True if it requires more than the weights of the guide as it is."""
+        """True if it requires more than the weights of the guide."""
         return self.proposal != "guide" or self.ais_temperatures + self.best_q_steps > 0
 
     def scores(self, posterior: object, parts: Sequence[RowBatch], rng: Rng) -> dict[str, float]:
-        """``nll_bound`` with ``weight_ess`` and ``pareto_k`` where the proposal is a fit;
-        ``nll_ais`` of the first rows, with ``ais_acceptance`` and, where the proposal is a fit,
-        ``ais_gain``: how much more than importance sampling it finds of log p(x) on the same rows;
-        ``amortisation_gap`` and ``approximation_gap``.  In nats a row.
+        """``nll_bound`` with ``weight_ess`` and ``pareto_k`` if the proposal is a fit; ``nll_ais``
+        of the first rows, with ``ais_acceptance`` and, if the proposal is a fit, ``ais_gain``, the
+        increase of log p(x) over importance sampling on the same rows; ``amortisation_gap`` and
+        ``approximation_gap``.  In nats per row.
 
         Raises:
             ConfigMismatchError: the posterior has no latent variables with a Gaussian guide."""
         module = posterior.module if isinstance(posterior, HoldsModule) else None
         if not isinstance(module, LatentVariable):
             raise ConfigMismatchError(
-                "dataset.proposal, dataset.ais_temperatures, dataset.best_q_steps: they need latent "
+                "dataset.proposal, dataset.ais_temperatures, dataset.best_q_steps: require latent "
                 "variables with a Gaussian guide, which this posterior lacks; use "
                 "dataset.proposal=guide dataset.ais_temperatures=0 dataset.best_q_steps=0"
             )
@@ -103,7 +103,7 @@ class LatentEvidence:
     def _first(
         self, module: LatentVariable[RowBatch], parts: Sequence[RowBatch]
     ) -> Iterator[tuple[Target, Tensor, Tensor]]:
-        """log p(x, z) of the first ``ais_rows`` rows, part by part, and their guide's m and s."""
+        """log p(x, z) of the first ``ais_rows`` rows, in chunks, and their guide's m and s."""
         n_remaining = self.ais_rows
         for part in parts:
             if n_remaining <= 0:
@@ -121,8 +121,8 @@ class LatentEvidence:
 
             amortisation_gap = ELBO(q*) − ELBO(q(z|x)),   approximation_gap = log p̂ − ELBO(q*)
 
-        with the same noise in both bounds, which q* was not fitted to.  log p̂ is the larger one of
-        importance sampling around q* and annealed importance sampling.
+        with the same noise in both bounds, different from that of the fit of q*.  log p̂ is the
+        larger of importance sampling around q* and annealed importance sampling.
 
         Source: Cremer, Li and Duvenaud (2018), eqs. (4) to (6)."""
         rows = []

@@ -1,4 +1,4 @@
-"""Importance proposals for latent variables of rows: per-row Laplace fit, guide, prior."""
+"""Importance proposals for latent variables of rows: Laplace fits per row, guide, and prior."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.spacing import row_numbers
 
-Target = Callable[[Tensor], Tensor]  # log p(x_b, z_sb) of z [S, B, D]: [S, B]
+Target = Callable[[Tensor], Tensor]  # log p(x_b, z_sb) at z [S, B, D]: [S, B]
 
-ITERATIONS = 10  # of Newton's method from the mean of the guide
-HALVINGS = 8  # of a Newton step; the best one is taken
-# ratio of the proposal's standard deviations to the fit's, so that the proposal has heavier tails
+ITERATIONS = 10  # iterations of Newton's method from the mean of the guide
+HALVINGS = 8  # halvings of a Newton step; the best one is taken
+# ratio of the proposal's standard deviations to the fit's, for heavier tails
 WIDER = 1.2
-# samples of each row in one call of the densities: their activations stay in the cache
+# samples of each row in one call of the densities, so that activations fit in the cache
 AT_ONCE = 20
 GUIDE = 0.25
-PRIOR = 0.05  # shares of the samples that the guide and the prior get
+PRIOR = 0.05  # shares of the samples for the guide and the prior
 
 
 def derivatives(target: Target, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradient [B, D] and Hessian [B, D, D] of log p(x_b, z_b) at z [B, D]: D copies of z, each
-    with a row of the Hessian."""
+    """Gradient [B, D] and Hessian [B, D, D] of log p(x_b, z_b) at z [B, D], with D copies of z that
+    each compute a row of the Hessian."""
     D = z.shape[-1]
     copies = z.detach().expand(D, *z.shape).clone().requires_grad_()
     with torch.enable_grad():
@@ -38,18 +38,18 @@ def derivatives(target: Target, z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def bent(hessian: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues [B, D] of −∇² log p(x, z), 1 where they are less, and their directions [B, D, D]:
-    under a prior N(0, I) no direction of a posterior is taken to be wider than the prior.  The
-    directions have the signs that the CPU gives them on any device, and so has a draw."""
+    """Eigenvalues [B, D] of −∇² log p(x, z), at least 1, and their directions [B, D, D]: under a
+    prior N(0, I) the posterior is assumed not to be wider than the prior in any direction.  Signs
+    of directions, and therefore draws, are the same on every device as on the CPU."""
     curvature, directions = torch.linalg.eigh(-hessian.double().cpu())
     return curvature.clamp_min(1.0).to(hessian), directions.to(hessian)
 
 
 def fit(target: Target, start: Tensor) -> tuple[Tensor, Tensor]:
-    """Laplace's fit N(ẑ, L Lᵀ) of p(z_b|x_b) uphill of a start [B, D]: ẑ [B, D], L [B, D, D].
+    """Laplace fit N(ẑ, L Lᵀ) of p(z_b|x_b) by ascent from a start [B, D]: ẑ [B, D], L [B, D, D].
 
-    Newton steps with curvatures of at least 1, halved until log p(x, z) is highest; a row that
-    finds nothing higher stays.
+    Newton steps with curvatures of at least 1; among halved steps the one with the highest log p(x,
+    z) is taken, or none if no step increases it.
 
     Source: Nocedal and Wright (2006), section 3.4; Bishop (2006), section 4.4."""
     z = start.detach()
@@ -60,7 +60,7 @@ def fit(target: Target, start: Tensor) -> tuple[Tensor, Tensor]:
         ascent = (directions @ ((directions.mT @ gradient[..., None]) / curvature[..., None]))[
             ..., 0
         ]
-        trials = z + sizes * ascent  # [H + 1, B, D], the last where it is
+        trials = z + sizes * ascent  # [H + 1, B, D], the last is the current position
         with torch.no_grad():
             best = target(trials).nan_to_num(nan=-torch.inf).argmax(0)  # [B]
         z = trials[best, row_numbers(z)]
@@ -76,18 +76,18 @@ class RowGaussians:
     factor: Tensor  # [B, D, D]
 
     def apply_noise(self, noise: Tensor) -> Tensor:
-        """μ + L ε of noise ε [S, B, D]."""
+        """μ + L ε from noise ε [S, B, D]."""
         return self.mean + (self.factor @ noise[..., None])[..., 0]
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log density of z [S, B, D]: [S, B]."""
+        """Log density at z [S, B, D]: [S, B]."""
         white = torch.linalg.solve(self.factor, (z - self.mean)[..., None])[..., 0]
         log_det = torch.linalg.slogdet(self.factor).logabsdet
         return -0.5 * white.square().sum(-1) - log_det - 0.5 * z.shape[-1] * LOG_2PI
 
 
 def components(target: Target, m: Tensor, s: Tensor) -> list[RowGaussians]:
-    """The Laplace fit widened, the guide N(m, diag s²) widened, the prior N(0, I)."""
+    """The widened Laplace fit, the widened guide N(m, diag s²), and the prior N(0, I)."""
     centre, factor = fit(target, m)
     unit = torch.eye(m.shape[-1], dtype=m.dtype, device=m.device).expand(len(m), -1, -1)
     return [
@@ -98,13 +98,13 @@ def components(target: Target, m: Tensor, s: Tensor) -> list[RowGaussians]:
 
 
 def sample_proposal(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """z [S, B, D] of a mixture with so many samples of each part, and its log Σ_k α_k q_k(z_s) [S,
-    B]; m, s [B, D] of the guide, noise [S, B, D] ~ N(0, I).  No gradient.
+    """z [S, B, D] from a mixture with the given number of samples from each part, and log Σ_k α_k
+    q_k(z_s) [S, B]; m, s [B, D] of the guide, noise [S, B, D] ~ N(0, I).  No gradient.
 
-    α_k = S_k / S, the shares drawn exactly.
+    α_k = S_k / S with exact shares.
 
     Source: Hesterberg (1995), section 4 (defensive mixtures); Owen and Zhou (2000), section 4
-    (shares drawn exactly)."""
+    (exact shares)."""
     S = len(noise)
     counts = [0, round(GUIDE * S), math.ceil(PRIOR * S)]
     counts[0] = S - sum(counts)
@@ -124,11 +124,10 @@ def sample_proposal(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tupl
 def log_weights(
     target: Target, m: Tensor, s: Tensor, n_samples: int, generator: torch.Generator
 ) -> Tensor:
-    """log p(x, z_s) − log q(z_s) of z that are ``sample_proposal``, [S, B]; m, s [B, D] of the
-    guide.
+    """log p(x, z_s) − log q(z_s) for z from ``sample_proposal``, [S, B]; m, s [B, D] of the guide.
 
-    The fit draws nothing, so that the mean of exp w is p(x) for any guide and any S; the prior's
-    share bounds the weights by sup p(x|z) / α_3 where there is one."""
+    The fit is deterministic, so that the mean of exp w is p(x) for any guide and any S; a share of
+    the prior bounds the weights by sup p(x|z) / α_3."""
     noise = standard_normal((n_samples, *m.shape), generator, m)
     z, log_q = sample_proposal(target, m, s, noise)
     with torch.no_grad():

@@ -1,1 +1,1 @@
-"""Scores of structural series: sales forecast, effects of an intervention, columns selected."""
+"""Scores of structural series: sales forecasts, effects of an intervention, selected columns."""

@@ -1,4 +1,4 @@
-"""Parameters of a series one by one: what is known of them, and how far their chains agree."""
+"""Parameters of a series: summaries of the posterior, and agreement of chains."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from components.metrics import diagnostics
 if TYPE_CHECKING:
     import pandas as pd
 
-CENTRAL = (0.025, 0.975)  # the interval of every table
+CENTRAL = (0.025, 0.975)  # interval in every table
 
 
 def parameter_rhats(draws: HoldsDraws) -> dict[str, float]:
-    """Split R̂ of each parameter that moved, by name; nothing of one chain, or of fewer than four
-    draws of each.
+    """Split R̂ of each parameter that moved, by name; empty for one chain, or for fewer than four
+    draws per chain.
 
     Source: Gallego (2021), Table 1.7."""
     if (
@@ -54,11 +54,10 @@ def effect_scores(draws: HoldsDraws, selects: Selects) -> dict[str, float]:
 def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
     """A row for each parameter: moments, effects per unit, inclusion, bulk ESS and R̂.
 
-    Mean, sd and central 95 % interval refer to one standard deviation of a standardised
-    column; the same columns follow for one unit of the column. Further columns are the
-    share of draws that include the column and the effect of one unit of an input on all
-    that follows (median and central 95 %). Entries that do not exist are empty, such as the
-    sd of one draw.
+    Mean, sd and central 95 % interval refer to one standard deviation of a standardised column; the
+    same columns follow for one unit of the column.  Further columns are the share of draws that
+    include the column, and the effect of one unit of an input on all later values (median and
+    central 95 %).  Undefined entries, such as the sd of one draw, are empty.
     """
     import pandas as pd
 
@@ -70,7 +69,7 @@ def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
     for column, numbers in _moments(per_unit).items():
         table["per_unit" if column == "mean" else f"per_unit_{column}"] = numbers
     table["inclusion"] = [selects.inclusion.get(name, math.nan) for name in draws.names]
-    # of totals that may be infinite: no numbers between them
+    # totals may be infinite, so quantiles are not interpolated
     levels = values.new_tensor([CENTRAL[0], 0.5, CENTRAL[1]])
     totals = {
         name: torch.quantile(total, levels, interpolation="nearest").tolist()

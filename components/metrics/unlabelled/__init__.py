@@ -1,1 +1,1 @@
-"""Scores of models of rows without labels, and of the parameters that they are known by."""
+"""Scores of models of rows without labels, and of named parameters."""

@@ -1,4 +1,4 @@
-"""How far clusters agree with known classes."""
+"""Agreement of clusters with known classes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from components.contracts.predictive import top_class
 
 
 def adjusted_rand(one: Tensor, other: Tensor) -> float:
-    """Adjusted Rand index of two partitions of the same B rows, for any labels.
+    """Adjusted Rand index of two partitions of the same B rows, independent of labels.
 
     It is 1 for equal partitions and 0 for chance agreement.
 
@@ -35,8 +35,8 @@ def adjusted_rand(one: Tensor, other: Tensor) -> float:
 
 
 def scores(probabilities: Tensor, classes: Tensor | None) -> NamedScores:
-    """``clusters``, how many are some row's most probable one, and ``ari`` against the classes,
-    where they are known; of rows with finite probabilities."""
+    """``clusters``, the number of clusters that are the most probable one of a row, and ``ari``
+    relative to the classes if known; for rows with finite probabilities."""
     labels = top_class(probabilities.cpu())
     finite = labels >= 0
     labels = labels[finite]

@@ -1,4 +1,4 @@
-"""Gaps of rows, filled by a model of the whole row."""
+"""Missing values of rows, imputed by a model of the whole row."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class FilledGaps(NamedTuple):
-    """Gaps of rows, each given the observed values of its row; G gaps."""
+    """Predictive distributions of G missing values, each given the observed values of its row."""
 
     places: Tensor  # row and column of each gap [G, 2]
     law: GaussianMixture  # [S, G, 1]
-    truth: Tensor | None  # the removed values [G, 1]; None: the data lack them
+    truth: Tensor | None  # the true values [G, 1]; None: not known
 
     def scores(self) -> dict[str, float]:
         """``gap_rmse`` of the mean, ``gap_nlpp`` = −mean log p(value | observed values of its row),
         ``gap_coverage90`` and ``gap_crps``.
 
-        Source: Salakhutdinov and Mnih (2008), section 5 (RMSE of entries held out)."""
+        Source: Salakhutdinov and Mnih (2008), section 5 (RMSE of held-out entries)."""
         if self.truth is None:
             return {}
         everywhere = torch.ones_like(self.truth, dtype=torch.bool)

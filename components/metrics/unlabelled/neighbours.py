@@ -1,4 +1,4 @@
-"""How well the latent space of rows keeps classes apart that nothing was learnt from."""
+"""Separation in latent space of classes that were not used in training."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from torch import Tensor
 
 
 def leave_one_out_error(means: Tensor, classes: Tensor) -> float:
-    """``neighbour_error``: share of the rows [B, D] of which the nearest other one is of another
-    class [B].
+    """``neighbour_error``: share of the rows [B, D] whose nearest neighbour has a different class
+    [B].
 
     Source: Lawrence (2005), section 3; Titsias and Lawrence (2010), section 5."""
     distance = torch.cdist(means, means)

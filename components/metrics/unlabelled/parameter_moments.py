@@ -10,17 +10,17 @@ from torch import Tensor
 from components.contracts.checks import NamedScores
 from components.contracts.posteriors import HoldsDraws
 
-MOST = 40  # parameters that are reported
-FEWEST_OF_AN_INTERVAL = 20  # draws of a 90 % interval
+MOST = 40  # maximum number of reported parameters
+FEWEST_OF_AN_INTERVAL = 20  # minimum draws for a 90 % interval
 
 
 def scores(posterior: HoldsDraws) -> NamedScores:
-    """``mean/…`` and ``sd/…`` of the first 40 parameters; nothing while there are no draws."""
+    """``mean/…`` and ``sd/…`` of the first 40 parameters; empty without draws."""
     if not posterior.n_draws or posterior.replicates > 1:
         return {}
     mean = posterior.mean
     sd = (posterior.second_moment - mean.square()).clamp_min(0).sqrt()
-    if posterior.n_chains * posterior.n_draws < 2:  # one point has no spread
+    if posterior.n_chains * posterior.n_draws < 2:  # a single point has no spread
         return {f"mean/{name}": float(mean[j]) for j, name in enumerate(posterior.names[:MOST])}
     named = [(name, j) for j, name in enumerate(posterior.names[:MOST])]
     return {
@@ -31,14 +31,14 @@ def scores(posterior: HoldsDraws) -> NamedScores:
 
 
 def against_truth(posterior: HoldsDraws, truth: Mapping[str, Tensor]) -> NamedScores:
-    """Errors and 90 % intervals of named coefficients x1 … xD and of sigma2, which are known.
+    """Errors and 90 % intervals of named coefficients x1 … xD and of sigma2 with known true values.
 
-    ``error/…`` is the root of the mean square of posterior mean − truth, ``coverage90/…`` the share
-    of parameters inside, ``width90/…`` the mean length; of the coefficients and of sigma2.  Nothing
-    for fewer than 20 draws, and without a truth.
+    ``error/…`` is the root mean square of posterior mean − truth, ``coverage90/…`` the share of
+    parameters inside, ``width90/…`` the mean length, for the coefficients and for sigma2.  Empty
+    for fewer than 20 draws, and without true values.
     """
     n = posterior.n_chains * posterior.n_draws
-    is_known = truth.keys() >= {"beta", "noise"}  # of a regression
+    is_known = truth.keys() >= {"beta", "noise"}  # names of a regression
     if not is_known or posterior.replicates > 1 or n < FEWEST_OF_AN_INTERVAL:
         return {}
     known = {

@@ -1,1 +1,1 @@
-"""Problems in which each replicate has its own data, all run together."""
+"""Problems whose replicates have their own data and are computed together."""

@@ -1,4 +1,4 @@
-"""Batched replicates of a supervised problem: R of them with equally many training rows."""
+"""Batched replicates of a supervised problem, R splits with the same number of training rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Batches:
-    """A batch of each replicate, with as many rows."""
+    """One batch per replicate, all with the same number of rows."""
 
     x: Tensor  # [R, B, D]
     y: Tensor  # [R, B, T]
@@ -44,8 +44,8 @@ class Batches:
 class SupervisedReplicates(KnowsTruth):
     """R splits of a data set, each with its own row order, test rows and streams.
 
-    Batches, and draws of evaluations, are the same as for a split computed by itself. A
-    posterior of it is R posteriors. Figures are of the first split.
+    Batches and evaluation draws are the same as for a split computed alone.  A posterior consists
+    of R posteriors.  Figures are of the first split.
 
     Raises:
         ConfigMismatchError: the training data of the splits differ in number of rows, inputs or
@@ -62,8 +62,8 @@ class SupervisedReplicates(KnowsTruth):
         if len(shapes) > 1:
             rows = " and ".join(" × ".join(map(str, shape[:2])) for shape in sorted(shapes))
             raise ConfigMismatchError(
-                f"side_by_side=true: the replicates of {self.name} differ in their training rows ({rows}), which one tensor "
-                "cannot hold; leave it out"
+                f"side_by_side=true: the replicates of {self.name} differ in the shape of their "
+                f"training rows ({rows}); remove side_by_side"
             )
         x = torch.stack([split.train.x for split in self.splits])
         y = torch.stack([split.train.y for split in self.splits])

@@ -1,4 +1,4 @@
-"""Posteriors of one problem under several settings, which were learnt side by side."""
+"""Posteriors of one problem under several settings, learned in parallel."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_resting_coordinates_and_the_worst_are_named():
     (rhat, bulk, _) = draws_checks(found, scores)
     assert rhat.passed is False
     assert "(f), the largest" in rhat.detail
-    assert "at rest (always one value): b, c, d and 1 more" in rhat.detail
+    assert "constant coordinates: b, c, d and 1 more" in rhat.detail
     assert "(f), the smallest" in bulk.detail
     values[..., 5] = values[..., 0]
     found = Draws(values, values[:, 0], found.names)

@@ -213,7 +213,7 @@ SHARED_NOISE = r"set inference.noise=rows, or objective=squared_difference"
             bare_module,
             "context_free_cv",
             {"objective": "partial_gradients"},
-            "needs rows to differentiate one by one",
+            "requires rows that can be differentiated",
         ),
     ],
 )
@@ -227,5 +227,5 @@ def test_a_misfit_is_refused_before_a_step():
     with pytest.raises(ConfigMismatchError, match=r"lower gradient.widths"):
         gradient("amortised_cv", widths=[2**26]).init(module, Streams(0))
     module.context_dim = 0
-    with pytest.raises(ConfigMismatchError, match="choose gradient=context_free_cv"):
+    with pytest.raises(ConfigMismatchError, match="use gradient=context_free_cv"):
         gradient("amortised_cv").init(module, Streams(0))

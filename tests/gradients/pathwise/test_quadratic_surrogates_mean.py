@@ -98,10 +98,12 @@ def test_tables_of_no_rows_of_unknown_rows_and_beyond_memory():
     estimator = component("gradient", "joint_cv")
     state = estimator.init(q, Streams(0))
     for batch in (problem.train.part(torch.tensor([1]), 6.0), Rows(torch.zeros(1, 0), 1.0)):
-        with pytest.raises(ConfigMismatchError, match="nothing says so; choose gradient=taylor_cv"):
+        with pytest.raises(
+            ConfigMismatchError, match="batches do not have; use gradient=taylor_cv"
+        ):
             estimator.estimate(q, batch, Streams(0), state)
     q.target = RowwiseLogJoint(q.target.model)
-    with pytest.raises(ConfigMismatchError, match="here are no rows; choose gradient=taylor_cv"):
+    with pytest.raises(ConfigMismatchError, match="there are no rows; use gradient=taylor_cv"):
         estimator.init(q, Streams(0))
     q.target = RowwiseLogJoint(q.target.model, 2, 10**9)
     with pytest.raises(ConfigMismatchError, match="would have 4000000000 numbers"):

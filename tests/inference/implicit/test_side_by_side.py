@@ -157,6 +157,7 @@ def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
 def test_training_sets_of_other_sizes_are_refused():
     problems = [splits(rows=20)[0], splits(rows=21)[1]]
     with pytest.raises(
-        ConfigMismatchError, match="differ in their training rows \\(20 × 3 and 21 × 3\\)"
+        ConfigMismatchError,
+        match="differ in the shape of their training rows \\(20 × 3 and 21 × 3\\)",
     ):
         SupervisedReplicates(problems)

@@ -48,7 +48,8 @@ def test_too_few_draws_are_announced_at_the_end_and_once(make_job, capsys):
     run(make_job(*MOG, "replicates=2", "inference.thinning=30"))
     said = capsys.readouterr().out
     assert (
-        said.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 needed; raise steps") == 1
+        said.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 required; raise steps")
+        == 1
     )
     assert "2 draws per chain" not in said  # at the evaluation on the way
 
