@@ -5,13 +5,13 @@ export OMP_NUM_THREADS ?= 1
 BUDGET ?= 8h
 SEED ?= 0
 
-.PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint index contracts study-keys results results-all outputs tutorials lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint index results results-all outputs tutorials lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-# torch first: a plain install would take the newest build and its CUDA packages.  All other packages are checked against the
-# hashes of requirements.lock.
+# torch comes first: a plain install would take the newest build and its CUDA packages.  All other packages are checked against
+# the hashes in requirements.lock.
 .venv/.ready: pyproject.toml requirements.lock
 	@echo 'Setting up .venv: 5 to 15 minutes and 3 GB of disk (more where torch brings CUDA), once.'
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11")'
@@ -23,49 +23,49 @@ help: ## list the targets
 	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	touch .venv/.ready
 
-# pip would ask for a hash of every package if a file of constraints had hashes.
+# Without hashes, because pip would otherwise require a hash of every package.
 .venv/constraints.txt: requirements.lock
 	grep -oE '^[a-z0-9.-]+==[^ ;]+' requirements.lock > $@
 
-setup: .venv/.ready ## make the virtual environment with everything in it
+setup: .venv/.ready ## create the virtual environment
 
-run: setup ## train the main job: multi-task deep GP on SARCOS (minutes)
+run: setup ## train the main example, a multi-task deep GP on SARCOS (minutes)
 	$(BIN)/runner +experiment=sarcos_mdgp
 
 test: setup ## the fast tests (minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not device"
 
-test-times: setup ## the fast tests, and the twenty that take longest
+test-times: setup ## the fast tests, with the twenty slowest
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not device" --durations=20
 
 coverage: setup ## the fast tests with coverage: build/coverage.xml and a summary by file
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not device" --cov --cov-report=term:skip-covered --cov-report=xml:build/coverage.xml
 
-test-slow: setup ## the statistical and end-to-end tests too (an hour)
+test-slow: setup ## the statistical and end-to-end tests (an hour)
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "slow and not engines and not device"
 	$(BIN)/python -m pytest -n 2 -m "slow and device" tests/device
 
-test-device: setup ## a run of every family on a stand-in for a GPU, compared with the CPU (minutes); without a C++ compiler it says so
+test-device: setup ## a run of every family on a stand-in for a GPU, compared with the CPU (minutes); skipped without a C++ compiler
 	$(BIN)/python -m pytest -n 2 -m "device and not slow" -rs tests/device
 
-test-gpu: setup ## small runs of every family on a GPU, compared with the CPU; without a GPU it says so
+test-gpu: setup ## small runs of every family on a GPU, compared with the CPU; skipped without a GPU
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu
 
-test-engines: setup ## studies on a real Slurm and a real Ray of this machine (15 minutes); where they are absent it says so
+test-engines: setup ## studies on Slurm and Ray on this machine (15 minutes); skipped if they are absent
 	$(BIN)/python -m pytest -m engines -rs tests/engines
 
 smoke: setup ## every experiment in seconds, on built-in data
 	$(BIN)/python -m pytest -n 2 tests/experiments
 
-mutants: setup ## wrong science in a copy of the tree: do the tests notice? those of test-slow, and a sample (SEED=0) made by operators
+mutants: setup ## insert scientific errors into a copy of the tree and run the tests: those of test-slow, and a generated sample (SEED=0)
 	$(BIN)/python -m scripts.mutants --generated 150 --seed $(SEED)
 
-bench: setup ## speed against named peers, as ratios
+bench: setup ## speed as ratios against other packages
 	$(BIN)/python -m scripts.bench
 
-# torchattacks and particles pin older versions of packages that they run with, hence --no-deps; GPflux needs an environment
-# of its own.
-bench-peers: setup .venv/constraints.txt .venv-peers/.ready ## install the peers that make bench compares with (GPflux in .venv-peers, 2 GB)
+# torchattacks and particles pin older versions although newer ones work, hence --no-deps; GPflux needs a separate
+# environment.
+bench-peers: setup .venv/constraints.txt .venv-peers/.ready ## install the packages that make bench compares with (GPflux in .venv-peers, 2 GB)
 	$(BIN)/python -m pip install --quiet -c .venv/constraints.txt -e '.[bench]'
 	$(BIN)/python -m pip install --quiet -c .venv/constraints.txt --no-deps torchattacks particles
 
@@ -74,47 +74,41 @@ bench-peers: setup .venv/constraints.txt .venv-peers/.ready ## install the peers
 	.venv-peers/bin/python -m pip install --quiet -r scripts/peers/requirements.txt
 	touch .venv-peers/.ready
 
-lint: setup ## ruff (lint and format), type hints, plainness
+lint: setup ## ruff (lint and format), type hints, size and wording
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m scripts.house
 
-index: setup ## the declarations of components as the command line reads them: components/index.json
+index: setup ## update components/index.json, which the command line reads
 	$(BIN)/python -m scripts.index
 
-contracts: setup ## write docs/contracts.md from the protocols
-	$(BIN)/python -m scripts.contracts_page
-
-study-keys: setup ## write docs/study_keys.md from the models of a study
-	$(BIN)/python -m scripts.study_keys_page
-
-results: setup ## write the pages of docs/results from the scores kept there (--check: python -m scripts.results --check)
+results: setup ## write the pages of docs/results from the kept scores (check: python -m scripts.results --check)
 	$(BIN)/python -m scripts.results
 	$(BIN)/python -m scripts.readme_table
 
-results-all: setup ## run the studies with kept scores again until BUDGET=8h is spent, the most important and cheapest first
+results-all: setup ## rerun the studies with kept scores within BUDGET=8h, the most important and cheapest first
 	$(BIN)/python -m scripts.results_all --budget $(BUDGET)
 
-outputs: setup ## run what README and docs/methods print again, and write its output and figures there
+outputs: setup ## run the commands of README and docs/methods, and update their outputs and figures
 	$(BIN)/python -m scripts.outputs
 
-tutorials: setup ## run the commands of docs/tutorials and write their outputs and pictures there
+tutorials: setup ## run the commands of docs/tutorials, and update their outputs and pictures
 	$(BIN)/python -m scripts.outputs --tutorials
 
-lock: setup ## write requirements.lock: the versions of this environment with hashes, once its tests have passed
+lock: setup ## write requirements.lock from this environment, with hashes, after its tests have passed
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/python -m scripts.lock
 
-docs: setup .venv/constraints.txt ## the documents as a site in build/site, without network; a dead link is an error
+docs: setup .venv/constraints.txt ## build the documents as an offline site in build/site; dead links are errors
 	$(BIN)/python -c 'import material, mkdocs_gen_files, mkdocs_literate_nav, mkdocstrings, mathjax' 2>/dev/null || $(BIN)/python -m pip install --quiet -c .venv/constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict
 	@echo 'written  build/site/index.html: open it in a browser'
 
-pictures: setup ## pictures of documents: a terminal (rich), a report (Chromium, where there is one)
+pictures: setup ## pictures of documents: a terminal (rich), a report (if Chromium is installed)
 	$(BIN)/python -m scripts.pictures
 
-format: setup ## let ruff mend what it can
+format: setup ## format the code and apply the fixes of ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

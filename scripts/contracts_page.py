@@ -1,5 +1,4 @@
-"""``python -m scripts.contracts_page``: docs/contracts.md, what a plug-in's author reads, from the
-protocols themselves.
+"""The page of the site with the contracts of components, for authors of plug-ins.
 
 Each protocol is printed as it stands in ``components/contracts``, with the components that offer,
 need or give it."""
@@ -8,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Set
 from operator import attrgetter
@@ -23,7 +21,6 @@ from scripts.pages import render
 
 ROOT = Path(__file__).resolve().parent.parent
 CONTRACTS = ROOT / "components" / "contracts"
-PAGE = ROOT / "docs" / "contracts.md"
 SIMULATION = {
     "Simulated by": ("dataset", ["simulates"]),
     "Assumed by": ("model", ["requires.simulated"]),
@@ -136,12 +133,3 @@ def list_contents(text: str) -> str:
         else:
             lines[-1] += f"{'' if lines[-1].endswith(': ') else ', '}{link}"
     return "\n".join(lines)
-
-
-def main() -> int:
-    PAGE.write_text(page(), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

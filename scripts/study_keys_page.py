@@ -1,4 +1,4 @@
-"""``python -m scripts.study_keys_page``: docs/study_keys.md, every key of a study.
+"""The page of the site with every key of a study.
 
 Keys, types and defaults are those of ``StudyDefinition`` and the models in it; meanings are the
 comments at their declarations; examples are from the studies of ``conf/study``.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -24,7 +23,6 @@ from runner.disk.read_yaml import load_untrusted
 from runner.study.definition import StudyDefinition
 from scripts.pages import render
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "study_keys.md"
 TEMPLATE = Path(new.__file__).parent / "templates" / "study" / "conf.yaml.j2"
 FIRST_STUDIES = ("sarcos_table", "tan_table", "bnn_uci_table")  # examples are theirs, if possible
 NAME_TYPE = "text"  # of ``name``, which declarations of components leave out
@@ -157,12 +155,3 @@ def _flow(value: object) -> str:
 def _cell(text: str) -> str:
     text = re.sub(r"\bNone\b", "null", text)
     return text.replace("|", "\\|").replace("``", "`").replace("->", "→")
-
-
-def main() -> int:
-    PAGE.write_text(page(), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

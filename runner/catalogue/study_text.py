@@ -11,7 +11,7 @@ from runner.terminal.streams import is_terminal
 FACTS = """# study {name}
 # run   runner study {name}
 # file  {file}
-# keys  docs/study_keys.md explains every key
+# keys  runner/study/definition.py explains every key
 
 """
 

@@ -161,7 +161,7 @@ class Result:
 
     @property
     def posterior(self) -> Any:
-        """Result of inference (``docs/contracts.md``), rebuilt from the newest checkpoint.
+        """Result of inference (``components.contracts.posteriors``), rebuilt from the newest checkpoint.
 
         For several replicates that are computed one after the other it is the last one's;
         ``replicate`` gives its number.

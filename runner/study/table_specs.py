@@ -144,9 +144,9 @@ class Splits(StrictModel):
     overlapping: Literal[True] = True  # replicates share rows
     # share of the rows that are tested: 0.1 for nine to one
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
-    # or rows tested and rows in all, where a grid key (the columns) has the number of training rows
+    # or the number of test rows; a grid key (the columns) has the number of training rows
     test_rows: PositiveInt | None = None
-    pool_rows: PositiveInt | None = None
+    pool_rows: PositiveInt | None = None  # and the total number of rows
     data: list[str] = []  # names of the data that are split; []: all
 
     @model_validator(mode="after")

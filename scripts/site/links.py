@@ -1,7 +1,8 @@
 """Links of the Markdown files, and the place of each linked file on the site.
 
-Files of ``docs/`` keep their place.  ``PAGES`` are pages too, though they lie outside it.  Any
-other file that a page links to is copied as text, and a linked folder becomes a list of its files.
+Files of ``docs/`` keep their place.  ``PAGES`` are pages outside it.  A link to a source in
+``GENERATED`` leads to the page that is made from it.  Any other linked file is copied as text, and
+a linked folder becomes a list of its files.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+}
+GENERATED = {  # sources of pages of the site that are not in the repository
+    "components/contracts": "contracts.md",
+    "runner/study/definition.py": "study_keys.md",
 }
 HTML_LINK = re.compile(r'\b(src|href)="([^"]+)"')
 ROW_WITHOUT_LINKS = re.compile(r"^\|(?!.*(?:\]\(|href=|src=)).*$", re.MULTILINE)  # most of the text
@@ -84,8 +89,8 @@ def to_site_path(path: Path) -> str | None:
     if not path.exists() or not path.is_relative_to(ROOT):
         return None
     name = path.relative_to(ROOT).as_posix()
-    if name in PAGES:
-        return PAGES[name]
+    if name in PAGES or name in GENERATED:
+        return (PAGES | GENERATED)[name]
     if path.is_dir():
         index = next((path / n for n in ("index.md", "README.md") if (path / n).exists()), None)
         return to_site_path(index) if index else f"files/{name}/index.md"
@@ -102,5 +107,6 @@ def linked_paths() -> set[Path]:
         for link in read_links(page)
         if link.path
     }
-    listed = {child for path in paths if path.is_dir() for child in path.iterdir()}
+    folders = (path for path in paths if (to_site_path(path) or "").endswith("/index.md"))
+    listed = {child for folder in folders for child in folder.iterdir()}
     return {path for path in paths | listed if path.exists() and path.is_relative_to(ROOT)}

@@ -35,7 +35,7 @@ CHAPTERS = (
     "bardenet",
 )
 PROJECT = ("architecture", "trust", "reproducibility", "clusters", "faq")
-REFERENCE = ("python", "study_keys", "contracts")
+GENERATED = [("Keys of a study", "study_keys.md"), ("Contracts", "contracts.md")]
 
 
 TEMPLATES.filters["escape_markdown"] = lambda text: re.sub(r"([\\`*_{}\[\]])", r"\\\1", text)
@@ -72,7 +72,7 @@ def _chapters() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
 
 def write_menu(api: Iterable[tuple[str, str]]) -> str:
     """Text of ``SUMMARY.md``; ``api``: title and path of the pages of the Python reference."""
-    known = [DOCS / f"{name}.md" for name in (*PROJECT, *REFERENCE)]
+    known = [DOCS / f"{name}.md" for name in (*PROJECT, "python")]
     return render(
         "SUMMARY",
         tutorials=_titles(_ordered(DOCS / "tutorials", TUTORIALS)),
@@ -80,7 +80,7 @@ def write_menu(api: Iterable[tuple[str, str]]) -> str:
         methods=_titles(_ordered(DOCS / "methods")),
         roles=[(role, ROLE_TITLES[role], families(role)) for role in registry.ROLES],
         chapters=_chapters(),
-        reference=_titles(DOCS / f"{name}.md" for name in REFERENCE),
+        reference=[*_titles([DOCS / "python.md"]), *GENERATED],
         api=api,
         project=_titles(DOCS / f"{name}.md" for name in PROJECT),
     )

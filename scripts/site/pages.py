@@ -12,6 +12,7 @@ import runner
 from runner.arena.publish import publish
 from runner.arena.suite import GROUP, load_suite
 from runner.disk import conf_folders
+from scripts import contracts_page, study_keys_page
 from scripts.site.components import component_pages
 from scripts.site.gallery import gallery_page
 from scripts.site.links import PAGES, ROOT, linked_paths, to_site_path
@@ -97,6 +98,8 @@ def main() -> None:
     for path, text in component_pages().items():
         write_text(path, text)
     write_text("gallery.md", gallery_page())
+    write_text("contracts.md", contracts_page.page())
+    write_text("study_keys.md", study_keys_page.page())
     write_arena()
     copy_linked_files()
     copy_mathjax()

@@ -40,7 +40,7 @@ def test_protocols_are_few_and_have_several_implementers_or_users():
     ]
     protocols = [(path, node) for path, node in classes if is_protocol(node)]
     assert len(protocols) <= MOST
-    # a contract: documented for plug-ins in docs/contracts.md, or named in offers, needs, gives
+    # a contract: documented for plug-ins on the page of contracts, or named in offers, needs, gives
     named = {cls.__name__ for cls in CAPABILITIES | SYSTEMS | POSTERIORS}
     lonely = []
     for path, node in protocols:

@@ -14,5 +14,5 @@ def test_show_prints_all_of_a_study(path, capsys):
     assert main(["show", f"study/{path.stem}"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"# study {path.stem}\n# run   runner study {path.stem}\n")
-    assert "docs/study_keys.md" in text
+    assert "runner/study/definition.py" in text
     assert yaml.safe_load(text) == yaml.safe_load(path.read_text(encoding="utf-8"))
