@@ -32,6 +32,7 @@ from runner.report.origin import Kept, read_kept_scores
 from runner.report.report import write
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
+from scripts.outputs.pictures import reduce_colours
 from scripts.prose.completeness import PAGE, check_whole
 from scripts.prose.costs import NAME as COST_PAGE
 from scripts.prose.costs import make_costs
@@ -73,7 +74,8 @@ def write_changed(files: dict[str, bytes], check: bool) -> list[str]:
     """Names of the files that differ from those in the folder, written unless ``check``."""
     changed = [name for name, content in files.items() if not is_same(FOLDER / name, content)]
     for name in [] if check else changed:
-        write_bytes(FOLDER / name, files[name])
+        content = files[name]
+        write_bytes(FOLDER / name, reduce_colours(content) if name.endswith(".png") else content)
     return changed
 
 
