@@ -88,12 +88,13 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
     print_fact(f"{role}/{name}  ", declared.sentence)
     words = declared.pairing_words.items()
     fits = [f"{key} {', '.join(sorted(ws))}" for key, ws in words if ws and key != "gives"]
-    # of the inference methods that hold one
+    # a gradient is a key of the inference methods that hold one
     key = role if role in registry.CHOSEN else f"inference.{role}"
+    is_block = role == "block"
     _print_facts(
         [
             ("paper", declared.source),
-            ("use", f"{key}={name}{f'  {key}.<key>=…' if has_yaml else ''}"),
+            ("use", f"model.blocks=[{name}]" if is_block else f"{key}={name}  {key}.<key>=…"),
             ("fits", "; ".join(fits)),
             *partners(role, declared),
             ("code", os.path.relpath(declared.file)),
@@ -103,7 +104,7 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
     _print_docstring(docstring)
     print()
     if has_yaml:
-        _print_keys(_key_rows(explained, declared.fields, f"{role}."))
+        _print_keys(_key_rows(explained, declared.fields, "" if is_block else f"{key}."))
     else:
         print(f"no {role}/{name}.yaml: its defaults are not known")
 

@@ -44,7 +44,7 @@ def test_the_comment_beside_a_declaration_is_shown(capsys):
     assert rows["inference.burn_in"] == [
         "500",
         "integer ≥ 0",
-        "steps before any state is kept; Gallego (2021) section 2.3.3",
+        "steps before states are stored; Gallego (2021) section 2.3.3",
     ]
     assert rows["inference.step_size"][2].startswith("ε: drift ε ∇log p")
 
