@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from runner.report.results import layout_table
 from runner.report.scores.cells import TableLayout
 from runner.statistics.paired_tests import ROUNDING, PairedDifference, Summary
 from runner.study import snapshot as snapshots
-from scripts.prose.scores import FOLDER, load_scores
+from scripts.prose.scores import FOLDER, load_tables
 
 LIMIT = 2.0  # standard errors
 
@@ -47,17 +48,17 @@ class Pair(NamedTuple):
 
 def pair_cells(name: str, output_dir: Path, folder: Path) -> list[Pair]:
     """Cells of a study that have kept scores and scores of runs in this folder."""
-    study, kept = load_scores(folder, name)
+    kept = load_tables(folder, name)
     snapshot = snapshots.load(name, output_dir)
     if snapshot is None:
         raise SystemExit(f"{name}: was not launched under {output_dir}")
-    before = _summarise(layout_table(study, None, kept))
+    before = _summarise(kept.values())
     after = _summarise(layout_table(snapshot.study, snapshot))
     pairs = [Pair(*key, before[key], after[key]) for key in after if key in before]
     return sorted(pairs, key=lambda pair: -abs(pair.apart))
 
 
-def _summarise(tables: list[TableLayout]) -> dict[tuple[str, str, str], Summary]:
+def _summarise(tables: Iterable[TableLayout]) -> dict[tuple[str, str, str], Summary]:
     """Summaries of the cells with scores."""
     return {
         (laid.spec.name, cell.row.name, cell.column): summary

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from runner import CONF
+from scripts.prose.pages import has_kept_scores
 from scripts.prose.scores import FOLDER
 
 PAGE = FOLDER.parent / "completeness.md"
@@ -31,6 +32,5 @@ def check_whole(text: str) -> Iterator[str]:
 
 def has_evidence(name: str) -> bool:
     """True if a study or a suite of the arena has kept scores or a picture."""
-    patterns = (f"{name}_replicates.csv", f"{name}_ranks.csv", f"{name}*.png")
     is_suite = (CONF / "arena" / f"{name}.csv.gz").is_file()
-    return is_suite or any(any(FOLDER.glob(pattern)) for pattern in patterns)
+    return is_suite or has_kept_scores(FOLDER, name) or any(FOLDER.glob(f"{name}*.png"))

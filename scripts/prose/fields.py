@@ -10,7 +10,7 @@ A field is a Jinja expression of functions of keys, and of filters::
     {{ printed(K) }} {{ verdict(K) }} {{ apart(K) }}   the published number, its verdict, ours less it in SE
     {{ ahead(K, L) }} {{ behind(K, L) }} {{ undecided(K, L) }} {{ level(K, L, 0.01) }}   words with tests: scripts.prose.claims
     {{ wins(K, L) }}                       replicates in which K is better than L: 17 of 20
-    {{ rank(K) }} {{ ranks(K) }} …         mean ranks: scripts.prose.ranks
+    {{ ranks(K) }}                         table of mean ranks: scripts.prose.ranks
     {{ score(K) | table }}                 rows by columns of all cells that K matches, as a Markdown
                                            table, printed numbers below; diff and ratio likewise
     {{ score(K) | join(score(L)) | table }}    the columns of K and those of L in one table
@@ -39,7 +39,7 @@ from runner.report.scores.cells import mark_failures
 from scripts.prose import cells, claims
 from scripts.prose.cells import Scores
 from scripts.prose.filters import FILTERS
-from scripts.prose.ranks import find_diagram, find_diagrams, format_rank, tabulate_ranks
+from scripts.prose.ranks import tabulate_ranks
 from scripts.prose.scores import Lookup, ProseError
 
 FIELD = re.compile(r"\{\{(.+?)\}\}", re.S)
@@ -101,21 +101,9 @@ class Functions:
         failed = join_failures(*(found.cell.failed for found in pair))
         return cells.count_wins(*pair) + mark_failures(failed)
 
-    def rank(self, key: str) -> str:
-        """Mean rank of a row."""
-        return format_rank(find_diagram(self.lookup, key), self.lookup.read_key(key)[1])
-
     def ranks(self, key: str) -> str:
         """Table of the mean ranks of all diagrams of a key."""
-        return tabulate_ranks(find_diagrams(self.lookup, key))
-
-    def blocks(self, key: str) -> int:
-        """Number of blocks of a diagram."""
-        return find_diagram(self.lookup, key).n_blocks
-
-    def critical(self, key: str) -> str:
-        """Critical difference of a diagram."""
-        return find_diagram(self.lookup, key).critical
+        return tabulate_ranks(self.lookup, key)
 
 
 def fill_field(text: str, lookup: Lookup) -> str:

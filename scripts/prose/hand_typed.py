@@ -63,7 +63,7 @@ CLAIM = re.compile(
     r"|level(?: with\b|(?=[,;:)])))\b|\blevel\)",
     re.I,
 )
-SUPPORT = re.compile(r"\b(?:ahead|behind|undecided|level|ranks?|critical)\(")
+SUPPORT = re.compile(r"\b(?:ahead|behind|undecided|level)\(")
 SENTENCE = re.compile(r"(?:[^.;|\n]|\.(?=\S)|\n(?![\n|#-]))+")
 NO_PROSE = re.compile(
     rf"^```.*?^```|^    [^\n]*|`[^`\n]*`|\"[^\"\n]*\"|\]\([^)]*\)|{FIELD.pattern}|{MARKER.pattern}",

@@ -47,6 +47,11 @@ def list_templates(folder: Path = FOLDER) -> list[Path]:
     return sorted([*folder.glob("*.md.in"), *folder.glob("chapters/*.md.in")])
 
 
+def has_kept_scores(folder: Path, name: str) -> bool:
+    """True if a page has scores of a study or ranks of a calibration next to it."""
+    return any((folder / f"{name}_{kept}.csv").is_file() for kept in KEPT)
+
+
 def list_unscored(folder: Path = FOLDER) -> list[Path]:
     """Pages whose numbers come from nowhere: neither kept scores nor a template."""
     lists = {"missing.md", "printed.md", "cost.md"}
@@ -55,7 +60,7 @@ def list_unscored(folder: Path = FOLDER) -> list[Path]:
         for page in sorted(folder.rglob("*.md"))
         if not page.with_name(page.name + ".in").is_file()
         and not (page.parent == folder and page.name in lists)
-        and not any(page.with_name(f"{page.stem}_{kept}.csv").is_file() for kept in KEPT)
+        and not has_kept_scores(page.parent, page.stem)
     ]
 
 

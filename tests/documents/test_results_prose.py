@@ -12,7 +12,6 @@ from runner.study.definition import load_study
 from scripts.prose import origin_notes
 from scripts.prose.fields import fill_field
 from scripts.prose.hand_typed import find_hand_typed
-from scripts.prose.origin_notes import check_commits, find_reruns
 from scripts.prose.pages import list_templates, list_unscored, make_missing, make_page
 from scripts.prose.printed_page import NAME, make_printed
 from scripts.prose.scores import FOLDER, Lookup, ProseError, clear_caches, load_scores
@@ -230,11 +229,6 @@ def test_scores_of_uncommitted_code_are_named(folder):
     assert "`spoofed`" in page.text
 
 
-def test_no_prose_of_results_has_a_number_typed_by_hand():
-    for template in list_templates():
-        assert find_hand_typed(template.read_text(encoding="utf-8")) == [], template.name
-
-
 @pytest.mark.parametrize("template", list_templates(), ids=lambda path: path.stem)
 def test_pages_are_what_their_templates_and_scores_give(template):
     page = make_page(template)
@@ -276,27 +270,6 @@ def test_split_studies_correct_their_standard_errors():
     assert load_study("sarcos_table").overlap("500", "sarcos-sim") == 0.0
     assert load_study("aadm_uci").overlap("boston", "uci") == pytest.approx(1 / 9)
     assert load_study("spoofed").overlap("8", "wiener_velocity") == 0.0
-
-
-@pytest.mark.parametrize("included", [True, False])
-def test_earlier_scores_of_uncommitted_code_are_named_where_they_are_included(folder, included):
-    origin = {
-        "provenance": [
-            ["code", "abc1234567"],
-            ["of earlier scores: code", "def1234567 with uncommitted changes"],
-        ],
-        "notes": ["5 scores of earlier reports (--with) are included"] if included else [],
-    }
-    (folder / "spoofed_origin.json").write_text(json.dumps(origin), encoding="utf-8")
-    assert ("spoofed" in find_reruns(folder)) is included
-
-
-def test_scores_of_a_commit_outside_the_history_are_caught(folder):
-    origin = {"provenance": [["code", "abc1234567, def1234567"]]}
-    (folder / "spoofed_origin.json").write_text(json.dumps(origin), encoding="utf-8")
-    assert check_commits(folder) == ["spoofed: commit def1234567 outside the history; run it again"]
-    (folder / "lost_commits.txt").write_text("shaping\nspoofed\n", encoding="utf-8")
-    assert check_commits(folder) == ["lost_commits.txt: shaping is of a known commit, delete it"]
 
 
 @pytest.mark.slow  # a minute and a half
