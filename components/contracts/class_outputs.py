@@ -56,9 +56,7 @@ def guess_output_kind(values: Tensor) -> NonLogitKind | None:
     """
     if values.numel() == 0 or not bool(torch.isfinite(values).all()):
         return None
-    if not bool(
-        (values != 0).any()
-    ):  # for example a network whose last layer is initialised to zero
+    if not bool((values != 0).any()):  # for example a network with a last layer initialised to zero
         return None
     if bool((values >= 0).all()):
         if values.shape[-1] > 1 and bool(((values.sum(-1) - 1).abs() < CLOSE).all()):

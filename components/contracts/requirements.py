@@ -17,7 +17,7 @@ RATES = (
     "epsilon",
     "eta",
 )  # to be reduced after a non-finite value
-LEFT_OUT = ("warmup", "burn_in")  # steps whose draws are discarded
+LEFT_OUT = ("warmup", "burn_in")  # steps with discarded draws
 CHAINS = "chains"  # of a sampler
 THINNING = "thinning"  # every n-th state is stored
 

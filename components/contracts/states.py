@@ -24,7 +24,7 @@ def rebuilt() -> Any:
 
 
 def placed() -> Any:
-    """A field that is None until learned, with tensors on the device of the run.
+    """A field that starts as None and, once learned, has tensors on the device of the run.
 
     Other tensors that a fresh state lacks are loaded to the CPU; draws, for example, are stored
     there on any device."""

@@ -12,9 +12,9 @@ STREAMS = ("data", "init", "batches", "noise", "evaluation", "attack")
 class Rng(Protocol):
     """Named random streams of one replicate; no global generator is ever used.
 
-    ``data, init, batches, noise, evaluation, attack`` are ``torch.Generator`` objects, whose states
-    are stored in checkpoints.  ``at(stream, index)`` is a fresh generator that depends only on
-    (seed, replicate, stream, index), so its draws do not depend on earlier draws (batch orders,
+    ``data, init, batches, noise, evaluation, attack`` are ``torch.Generator`` objects with states
+    that checkpoints store.  ``at(stream, index)`` is a fresh generator that depends only on (seed,
+    replicate, stream, index), so its draws do not depend on earlier draws (batch orders,
     evaluations).
     """
 

@@ -206,8 +206,8 @@ class Errors:
 class Structure:
     """All blocks combined: d states, S scales, transitions, p columns.
 
-    The first scale is that of the observation noise.  Rows, terms and states are numbered over the
-    whole structure.  θ [C, P] holds σ [S], φ [Q], β [p] (0: out) and, where it is drawn, ν.
+    The first scale is the scale of the observation noise.  Rows, terms and states are numbered over
+    the whole structure.  θ [C, P] holds σ [S], φ [Q], β [p] (0: out) and, where it is drawn, ν.
     """
 
     G: Tensor  # base [d, d]

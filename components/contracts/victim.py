@@ -137,9 +137,9 @@ class Victim(Protocol):
 class FilterVictim(Protocol):
     """A filter under attack, for an omniscient attacker, R replicates in parallel.
 
-    The attacker knows the true states.  The victim computes the effect of observation shifts on the
-    filter's error, with the attacker's own random numbers, which are the same in every query.
-    Shifts u [R, T, dy] are in units of the observation noise, δ_t = Σ^½ u_t.
+    The true states are known to the attacker.  The victim computes the effect of observation shifts
+    on the filter's error, with the attacker's own random numbers, which are the same in every
+    query.  Shifts u [R, T, dy] are in units of the observation noise, δ_t = Σ^½ u_t.
     """
 
     @property

@@ -217,15 +217,15 @@ def _examples(
             guesses = [problem.predictive_at(posterior, z, rng) for z in (x, attacked)]
     finally:
         rng.attack.set_state(state)
-    before, after = (g.guess[:, 0] for g in guesses if isinstance(g, Categorical))
+    clean, attacked_classes = (g.guess[:, 0] for g in guesses if isinstance(g, Categorical))
     assert problem.image_shape is not None
-    rows = choose_examples(before, after, y[:, 0], EXAMPLES)
-    changed = int((before != after).sum())
+    rows = choose_examples(clean, attacked_classes, y[:, 0], EXAMPLES)
+    changed = int((clean != attacked_classes).sum())
     return attacked_examples_figure(
         x=x[rows],
         attacked=attacked[rows],
-        before=before[rows],
-        after=after[rows],
+        before=clean[rows],
+        after=attacked_classes[rows],
         y=y[rows, 0],
         shape=problem.image_shape,
         title=f"{attacker.name}, ε = {eps:g}: {changed} of the first {len(x)} test images change their class",

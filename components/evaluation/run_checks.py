@@ -125,11 +125,11 @@ def bound_check(values: list[list[float]]) -> Check:
             None,
             f"{len(values)} recorded values, {needed} required; raise steps or lower record_every",
         )
-    before = np.array(values[-2 * window : -window])
-    after = np.array(values[-window:])  # [window, R]
-    gain = after.mean(0) - before.mean(0)
-    noise = np.sqrt((before.var(0, ddof=1) + after.var(0, ddof=1)) / window)
-    relative = gain / np.abs(after.mean(0))
+    first_half = np.array(values[-2 * window : -window])
+    second_half = np.array(values[-window:])  # [window, R]
+    gain = second_half.mean(0) - first_half.mean(0)
+    noise = np.sqrt((first_half.var(0, ddof=1) + second_half.var(0, ddof=1)) / window)
+    relative = gain / np.abs(second_half.mean(0))
     rising = (relative > limits.BOUND_GAIN) & (gain > limits.BOUND_NOISE * noise)
     worst = int(np.argmax(relative))
     detail = f"{gain[worst]:+.4g} ({relative[worst]:+.2%}) ± {noise[worst]:.2g} over the last tenth"

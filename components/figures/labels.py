@@ -1,4 +1,4 @@
-"""User text in a figure: invalid mathematics is shown as plain text."""
+"""User text in a figure: invalid mathematics becomes plain text."""
 
 from __future__ import annotations
 

@@ -54,13 +54,13 @@ def as_gradients(vector: Tensor, raw: Gradients, module: Trainable) -> Gradients
 @contextmanager
 def at_parameters(parameters: Sequence[Tensor], values: Sequence[Tensor]) -> Iterator[None]:
     """Replace a module's parameters by values inside the context."""
-    own = [p.data for p in parameters]
+    originals = [p.data for p in parameters]
     try:
         for p, value in zip(parameters, values, strict=True):
             p.data = value
         yield
     finally:
-        for p, value in zip(parameters, own, strict=True):
+        for p, value in zip(parameters, originals, strict=True):
             p.data = value
 
 

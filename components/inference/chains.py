@@ -237,11 +237,11 @@ def move_to_cpu(theta: Tensor, stats: Mapping[str, Tensor]) -> tuple[Tensor, dic
     columns = [value.detach().unsqueeze(1) for value in stats.values()]
     rows = torch.cat([theta.detach(), *columns], 1).cpu()  # [C, P + S], of the widest dtype
     P = theta.shape[1]
-    moved = {
+    new_stats = {
         name: rows[:, P + i].to(value.dtype, copy=True)
         for i, (name, value) in enumerate(stats.items())
     }
-    return rows[:, :P].to(theta.dtype, copy=True), moved
+    return rows[:, :P].to(theta.dtype, copy=True), new_stats
 
 
 def stack_kept(kept: Trace, like: Tensor) -> Tensor:

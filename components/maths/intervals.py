@@ -107,8 +107,8 @@ class Perturbations:
         return weight.square().sum(dim).sqrt() if self.norm == "l2" else weight.abs().amax(dim)
 
     def _sum_largest(self, effects: Tensor) -> Tensor:
-        """Sum of the largest positive effects, as many as words may change: [..., B, out, D] ->
-        [..., B, out]."""
+        """Sum of the largest positive effects for the allowed number of changed words: [..., B,
+        out, D] -> [..., B, out]."""
         count = min(self.words or 0, effects.shape[-1])
         return effects.clamp_min(0).topk(count, -1).values.sum(-1)
 
@@ -179,8 +179,8 @@ def margin_bounds(
                 continue
             rows = (y[:, task] == c).nonzero()[:, 0]
             least, _ = h.rows(rows).image(W[:, c : c + 1] - W, b[:, c : c + 1] - b)
-            own = slack[:, rows, task]
-            least = least - own - own[..., c : c + 1]
+            own_slack = slack[:, rows, task]
+            least = least - own_slack - own_slack[..., c : c + 1]
             least[..., c] = torch.inf
             lower[:, rows, task] = least
     return lower, low, high

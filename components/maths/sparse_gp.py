@@ -118,12 +118,12 @@ class _SparseConditional(torch.autograd.Function):
             by_x = torch.bmm(x_inputs.mT, dr2zx.mT).mT
         by_z = torch.bmm(z_inputs.mT, dr2zz).mT  # symmetric in Z: both arguments change
         both = by_x + by_z
-        one = both[..., D : D + 1]
+        constants = both[..., D : D + 1]
         products = both[..., :D]
-        dw = (Z * (Z * one - 2 * products)).sum(1)
+        dw = (Z * (Z * constants - 2 * products)).sum(1)
         dw = (dw.sum(-1, keepdim=True) if w.shape[-1] == 1 else dw) + both[..., D + 1 :].sum(1)
-        moved = both + by_z
-        dZ = 2 * w.unsqueeze(1) * (Z * moved[..., D : D + 1] - moved[..., :D])
+        total = both + by_z
+        dZ = 2 * w.unsqueeze(1) * (Z * total[..., D : D + 1] - total[..., :D])
         dx = None
         if ctx.needs_input_grad[0]:
             if x_inputs.dim() == 2:

@@ -63,7 +63,7 @@ def summarise(ranks: np.ndarray, draws: int, bins: int, rng: np.random.Generator
 
 def worst_p(summaries: list[RankSummary]) -> float:
     """Smallest p-value of both tests over all quantities, times their number (Bonferroni)."""
-    ps = [p for one in summaries for p in (one.chi2_p, one.ks_p)]
+    ps = [p for summary in summaries for p in (summary.chi2_p, summary.ks_p)]
     return min(1.0, len(ps) * min(ps))
 
 

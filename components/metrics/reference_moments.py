@@ -1,6 +1,6 @@
 """Errors of moment estimates against a reference, in standard errors and deviations.
 
-Standard errors combine those of both estimates.
+Standard errors include both estimates.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ReferenceMoments(NamedTuple):
     def variances(self) -> Tensor:
         """Var[θ] and Var[θ²] [2, P'].
 
-        They are those of the reference draws, or E[θ²] − E[θ]² = s² and E[θ⁴] − E[θ²]²; without
-        fourth moments 2s⁴ + 4 E[θ]² s², as for a Gaussian parameter."""
+        They are computed from the reference draws, or as E[θ²] − E[θ]² = s² and E[θ⁴] − E[θ²]²;
+        without fourth moments 2s⁴ + 4 E[θ]² s², as for a Gaussian parameter."""
         if self.draws is not None:
             flat = self.draws.flatten(0, 1)
             return torch.stack([flat.var(0), flat.square().var(0)])

@@ -152,9 +152,9 @@ class ToleranceLoss:
             return self._act_on_mixture(belief)
         # [d, S]: an optimal window starts at a draw
         ordered, order = belief.values.flatten(1).T.contiguous().sort(1)
-        before = torch.nn.functional.pad(belief.weights[order].cumsum(1), (1, 0))
+        sum_before = torch.nn.functional.pad(belief.weights[order].cumsum(1), (1, 0))
         end = torch.searchsorted(ordered, ordered + 2 * self.radius, right=True)
-        mass = before.gather(1, end) - before[:, :-1]
+        mass = sum_before.gather(1, end) - sum_before[:, :-1]
         best = mass.argmax(1, keepdim=True)
         last = ordered.gather(1, end.gather(1, best) - 1)
         return (0.5 * (ordered.gather(1, best) + last)).reshape(belief.values.shape[1:])
@@ -170,15 +170,15 @@ class ToleranceLoss:
             loss = self.expected_loss(low + k * step, belief)
             best = torch.where(loss < least, low + k * step, best)
             least = torch.minimum(loss, least)
-        left = best - step
-        right = best + step
+        lower = best - step
+        upper = best + step
         for _ in range(GOLDEN_STEPS):
-            a = right - GOLDEN * (right - left)
-            b = left + GOLDEN * (right - left)
+            a = upper - GOLDEN * (upper - lower)
+            b = lower + GOLDEN * (upper - lower)
             is_left = self.expected_loss(a, belief) < self.expected_loss(b, belief)
-            left = torch.where(is_left, left, a)
-            right = torch.where(is_left, b, right)
-        return 0.5 * (left + right)
+            lower = torch.where(is_left, lower, a)
+            upper = torch.where(is_left, b, upper)
+        return 0.5 * (lower + upper)
 
     def expected_loss(self, action: Tensor, belief: Belief) -> Tensor:
         if isinstance(belief, GaussianMixture):

@@ -53,7 +53,7 @@ class Networks(Generic[N]):
             return None
         predictive = self.networks[0].output_predictive(torch.stack([f for f, _ in pairs]))
         return predictive, lambda g: torch.stack(
-            [back(own) for (_, back), own in zip(pairs, g, strict=True)]
+            [back(slope) for (_, back), slope in zip(pairs, g, strict=True)]
         ).sum(0)
 
     def in_format(self, dtype: torch.dtype) -> Networks[CastableNetwork] | None:

@@ -61,10 +61,10 @@ class SmoothedNetwork:
         if not isinstance(network, ReversesInputs):
             return None
         pairs = [network.reverse(z) for z in self._noisy(x, self.votes, generator)]
-        known = [pair for pair in pairs if pair is not None]
-        if len(known) < len(pairs):
+        available = [pair for pair in pairs if pair is not None]
+        if len(available) < len(pairs):
             return None
-        f = [outputs.unflatten(0, (-1, len(x))) for outputs, _ in known]
+        f = [outputs.unflatten(0, (-1, len(x))) for outputs, _ in available]
         log_p = torch.cat(f).log_softmax(-1)  # [S, B, T, C]
 
         def back(g: Tensor) -> Tensor:
@@ -72,8 +72,8 @@ class SmoothedNetwork:
             slopes = share - log_p.exp() * share.sum(-1, keepdim=True)
             parts = slopes.split([len(outputs) for outputs in f])
             each = [
-                own(slope.flatten(0, 1)).unflatten(0, (-1, len(x))).sum(0)
-                for (_, own), slope in zip(known, parts, strict=True)
+                pull_back(slope.flatten(0, 1)).unflatten(0, (-1, len(x))).sum(0)
+                for (_, pull_back), slope in zip(available, parts, strict=True)
             ]
             return torch.stack(each).sum(0)
 
@@ -132,8 +132,8 @@ def vote_logits(f: Tensor) -> Tensor:
     C].
 
     The mean probabilities share one vote, so that they decide ties and no class has probability 0.
-    Vote counts have zero gradient: the derivative is that of log p̄_c.  If all votes agree, the
-    derivative of log p(y) is a multiple of that of log p̄_y, which adaptive attacks follow.
+    Vote counts have zero gradient: the derivative of log p̄_c is used instead.  If all votes agree,
+    the derivative of log p(y) is a multiple of that of log p̄_y, which adaptive attacks follow.
 
     Source: Salman et al. (2019), section 3.
     """

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 KSD_DRAWS = 500
 KL_DRAWS = 4000
-# scores in ``moment_errors`` whose maximum over coordinates is reported
+# scores in ``moment_errors`` that are reported as maximum over coordinates
 LARGEST = ("z_max", "error_sd", "error_mean_sd")
 # (problem, draws) -> {name: Figure}
 DensityFigure = Callable[["Density", HoldsDraws], dict[str, "Figure"]]

@@ -54,7 +54,7 @@ class PredictiveLogJoint(LogJoint, ThetaPredictive, Protocol):
 
 @runtime_checkable
 class GaussianPrior(Protocol):
-    """A log joint whose prior over θ may be N(0, diag s²).
+    """A log joint with an optional prior N(0, diag s²) over θ.
 
     KL divergences from this prior have a closed form.
     """

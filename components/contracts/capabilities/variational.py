@@ -116,7 +116,7 @@ class NormalNoise(Pathwise[Shown], Protocol[Shown], metaclass=ModuleProtocol):
 
 @runtime_checkable
 class LocationScale(NormalNoise[Shown], Protocol[Shown]):
-    """Latent variables θ = m + L ε, through which alone the noise enters the bound.
+    """Latent variables θ = m + L ε; the noise enters the bound only through θ.
 
     Terms quadratic in θ have a known mean.
     """

@@ -38,7 +38,7 @@ class Costs:
 
 
 class ForwardCosts(Costs):
-    """Costs of a forward pass whose one backward pass is counted by the caller."""
+    """Costs of a forward pass; the caller counts its single backward pass."""
 
 
 class _Current(threading.local):

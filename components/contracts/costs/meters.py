@@ -49,7 +49,7 @@ def _by_row(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
 
 
 def _log_joint(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
-    """A derivative by relaxed upper layers alone does not reach the decoder, and counts nothing."""
+    """Count a log joint; derivatives through relaxed upper layers only do not reach the decoder."""
     z = given[1]
     is_relaxed = [layer.requires_grad for layer in z] if isinstance(z, tuple) else [True]
     _by_row(costs, given, result if is_relaxed[0] or not any(is_relaxed) else result.detach())

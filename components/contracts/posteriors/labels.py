@@ -24,7 +24,7 @@ class Predicts(Protocol):
 
 @runtime_checkable
 class Redraws(Predicts, Protocol):
-    """A posterior predictive based on draws, of which a smaller number can be used.
+    """A posterior predictive based on draws, with a variable number of draws.
 
     Attacks use it for the gradient of each step.
     """

@@ -70,7 +70,7 @@ class TabulatingProblem(Problem[Q], Protocol[Q]):
 
 @runtime_checkable
 class SeriesProblem(Problem[Q], Protocol[Q]):
-    """A problem whose data are a series."""
+    """A problem with a series as its data."""
 
     @property
     def series(self) -> Series: ...

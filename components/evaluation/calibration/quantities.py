@@ -69,15 +69,15 @@ def compute_quantities(
     """
     with torch.no_grad():
         if isinstance(simulated, PriorSeries):
-            found = _rank_series(simulated, posterior, n_draws, generator)
+            quantities = _rank_series(simulated, posterior, n_draws, generator)
         else:
-            found = _rank_labels(simulated, posterior, n_draws, generator)
-    if not found:
+            quantities = _rank_labels(simulated, posterior, n_draws, generator)
+    if not quantities:
         raise ConfigMismatchError(
             "inference: the posterior returns only class probabilities, and no draws for ranks of "
             "θ* or f*"
         )
-    return found
+    return quantities
 
 
 def _rank_labels(
@@ -193,7 +193,7 @@ def _rank_predictions(
     law = part_of(simulated.law, rows=slice(simulated.problem.n, None))
     y = simulated.problem.test.y
     out: Quantities = {}
-    truth, f = (components_of(one) for one in (law, test))
+    truth, f = (components_of(predictive) for predictive in (law, test))
     if isinstance(test, Categorical):  # log odds [L, B, T·(C − 1)]
         truth, f = ((x[..., 1:] - x[..., :1]).flatten(2) for x in (truth, f))
     labels = None if isinstance(test, Categorical) else sample_labels(test, generator)

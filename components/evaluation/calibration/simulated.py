@@ -132,7 +132,7 @@ def keep_rows(batch: Batch, n: int) -> Batch:
 
 
 def check_prior(before: object, after: object, theta: Tensor | None, name: str) -> None:
-    """Reject a model whose prior depends on the labels, which change in simulation.
+    """Reject a model with a prior that depends on the labels, which change in simulation.
 
     Raises:
         ConfigMismatchError: the prior depends on the labels.

@@ -39,8 +39,8 @@ def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) 
     if not predictions:
         return []
     return [
-        _worst([_check_not_constant(*one) for one in predictions]),
-        _worst([_check_logit_scale(label, one, declared) for label, _, one in predictions]),
+        _worst([_check_not_constant(*entry) for entry in predictions]),
+        _worst([_check_logit_scale(label, entry, declared) for label, _, entry in predictions]),
     ]
 
 
@@ -67,15 +67,17 @@ def _predict_each(
     """Predictions of every posterior of a run, with its label and problem."""
     runs = []
     if isinstance(problem, SupervisedReplicates) and isinstance(posterior, Sequence):
-        for r, (split, one) in enumerate(zip(problem.splits, posterior, strict=True)):
+        for r, (split, member) in enumerate(zip(problem.splits, posterior, strict=True)):
             label = f" of replicate {r + 1}" if problem.replicates > 1 else ""
-            runs.append((label, split, one, rng.of(r)))
+            runs.append((label, split, member, rng.of(r)))
     elif isinstance(problem, Supervised):
         runs.append(("", problem, posterior, rng))
-    for label, split, one, streams in runs:
-        several = isinstance(one, Variants)
+    for label, split, member, streams in runs:
+        several = isinstance(member, Variants)
         variants = (
-            {f" of {name}{label}": v for name, v in one.of.items()} if several else {label: one}
+            {f" of {name}{label}": v for name, v in member.of.items()}
+            if several
+            else {label: member}
         )
         for name, variant in variants.items():
             if isinstance(variant, Predicts):
@@ -102,7 +104,7 @@ def _check_not_constant(label: str, problem: Supervised, predictive: Categorical
         if len(classes := guess[:, t][guess[:, t] >= 0].unique()) == 1:
             task = f" of task {problem.task_names[t]}" if problem.n_tasks > 1 else ""
             messages.append(
-                f"class {int(classes)} for all {len(guess):,} test rows{task}{label}, whose labels "
+                f"class {int(classes)} for all {len(guess):,} test rows{task}{label}; their labels "
                 f"have {len(counts)} classes"
             )
     if not checked:
@@ -124,7 +126,7 @@ def _check_not_constant(label: str, problem: Supervised, predictive: Categorical
 def _check_logit_scale(label: str, predictive: Categorical, declared: bool) -> Check:
     """Check that fails if logits look like probabilities.
 
-    A class whose logit is always 0 indicates log odds, not probabilities.
+    A logit that is always 0 for a class indicates log odds, not probabilities.
     """
     look = guess_output_kind(predictive.logits)
     constant = bool((predictive.logits == 0).all(0).all(0).any())

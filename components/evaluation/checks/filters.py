@@ -28,7 +28,9 @@ def inner_filter_checks(draws: HoldsDraws) -> list[Check]:
         return []
     weights = torch.ones_like(ess) if draws.log_weights is None else draws.log_weights.softmax(1)
     share = (weights * (ess < limits.LEAST_ESS)).sum() / weights.sum()
-    detail = f"{100 * float(share):.3g} % of the draws have a filter whose ESS falls below {limits.LEAST_ESS:g}"
+    detail = (
+        f"{100 * float(share):.3g} % of the draws have a filter with ESS below {limits.LEAST_ESS:g}"
+    )
     detail += f"; the median of their smallest ESS is {float(ess.median()):.3g}"
     passed = float(share) <= 0.5
     detail += (

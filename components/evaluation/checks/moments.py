@@ -31,9 +31,8 @@ def moments_checks(
     s is the Monte-Carlo standard error by the effective sample size and s_ref the error of the
     reference.  For m moments of all replicates z_max = −Φ⁻¹(p/2m) with p = ``MOMENTS_P``, Holm's
     level of the largest |z|.  A skewness γ of the estimate, which makes s too small if it is below
-    E[f], is removed by ``remove_skewness``; moments whose draws are too skewed for that are
-    omitted.  Chains that have not mixed and biased methods are not checked; their largest error is
-    reported.
+    E[f], is removed by ``remove_skewness``; moments with draws too skewed for that are omitted.
+    Chains that have not mixed and biased methods are not checked; their largest error is reported.
 
     Source: Vehtari et al. (2021), section 4.3; Holm (1979); Hall (1992).
     """

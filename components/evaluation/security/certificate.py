@@ -119,8 +119,8 @@ def certify(
     """
     inputs = perturbations(problem, y, measure, eps)
     if isinstance(posterior, SmoothedNetwork):
-        known = None if among is None else among.smoothed
-        smoothed = known or _smoothed_labels(problem, posterior, y, rng)
+        earlier = None if among is None else among.smoothed
+        smoothed = earlier or _smoothed_labels(problem, posterior, y, rng)
         certified = smoothed.radius > inputs.l2_norms.unsqueeze(-1)
         return Certificate(certified, "votes under noise", smoothed)
     classifiers = _classifiers(posterior)

@@ -107,7 +107,7 @@ def security_curve(
     space = input_space(problem)
     victim = build_victim(problem, posterior, attacker)
     y = torch.where(test.mask, test.y, -1)
-    before = rng.attack.get_state()
+    attack_state = rng.attack.get_state()
     fresh = rng.at("attack", 0).get_state()
     aim = victim_as_attacked(
         victim, attacker.looks_at()
@@ -147,7 +147,7 @@ def security_curve(
                         begin=begin,
                     )
                 noisy = space.perturb_at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
-                moved = float(space.size(test.x, attacked, threat.norm).max())
+                largest_shift = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
                 correct_by_eps[eps] = correct_predictions(after, y)[y >= 0]
                 noise = predict(noisy) if eps > 0 else after  # inputs are unchanged at ε = 0
@@ -159,11 +159,11 @@ def security_curve(
                 if certificate is not None:
                     row |= certified_scores(certificate, y, row)
                     contradictions[eps] = certificate.count_contradictions(y, after, noise)
-                row["max_perturbation"] = moved
+                row["max_perturbation"] = largest_shift
                 if aim is not posterior:
-                    seen = hit_scores(predict(attacked, aim), y, target)
-                    seen |= _prefix("random_", hit_scores(predict(noisy, aim), y, target))
-                    row |= _prefix("undefended_", seen)
+                    aim_scores = hit_scores(predict(attacked, aim), y, target)
+                    aim_scores |= _prefix("random_", hit_scores(predict(noisy, aim), y, target))
+                    row |= _prefix("undefended_", aim_scores)
                 for label, x in members.items():
                     hits = hit_scores(predict(x), y, target)
                     row |= {f"{name}/{label}": value for name, value in hits.items()}
@@ -190,7 +190,7 @@ def security_curve(
                     target=target,
                 )
         finally:
-            rng.attack.set_state(before)
+            rng.attack.set_state(attack_state)
     return SecurityCurve(table, checks, correct_by_eps, queries)
 
 

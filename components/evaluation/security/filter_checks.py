@@ -64,8 +64,8 @@ def budget_checks(
     nothing = run.weighted_variance(run.filter(rows[0].u).mean).mean(1)
     posterior_error = run.weighted_variance(posterior.mean).mean(1)
     excess = max(float((row.u.norm(dim=-1) - row.eps).max()) for row in rows)
-    moved = torch.stack([(row.u != 0).any(-1) for row in rows]).any(0)  # [R, T]
-    outside = int((moved & ~struck).sum())
+    is_shifted = torch.stack([(row.u != 0).any(-1) for row in rows]).any(0)  # [R, T]
+    outside = int((is_shifted & ~struck).sum())
     falls = [float((b.error - a.error).mean()) for a, b in itertools.pairwise(rows)]
     worst = min(range(len(falls)), key=falls.__getitem__) if falls else None
     checks = [
@@ -83,7 +83,7 @@ def budget_checks(
         Check(
             "only the attacker's share of times is shifted",
             outside == 0,
-            f"{outside} others of {int(moved.sum())}",
+            f"{outside} others of {int(is_shifted.sum())}",
         ),
     ]
     if worst is not None:
@@ -131,7 +131,7 @@ def reference_checks(
     checks = []
     black = judges["black box"]
     signs = judges["random signs"]
-    one = judges["one step"]
+    one_step = judges["one step"]
     if attacker.knowledge_used() == "white box":
         checks.append(
             check_not_weaker(
@@ -139,7 +139,7 @@ def reference_checks(
             )
         )
         checks.append(
-            check_not_weaker("several steps are no weaker than one", telling.error, one, where)
+            check_not_weaker("several steps are no weaker than one", telling.error, one_step, where)
         )
     checks.append(
         check_not_weaker("a black box is no weaker than random signs", black, signs, where)

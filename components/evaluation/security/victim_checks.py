@@ -152,7 +152,7 @@ def victim_checks(
             f"{strong:.4f} against {weak:.4f} at ε = {eps:g}, {n} rows",
         )
 
-    one = share(reference.find_surviving_rows(1, 1.0))
+    one_step = share(reference.find_surviving_rows(1, 1.0))
     many = reference.find_surviving_rows(STEPS, 2.5 / STEPS, random_start=True)
     more = reference.find_surviving_rows(2 * STEPS, 1.25 / STEPS, random_start=True, restarts=2)
     noise = share(
@@ -167,7 +167,7 @@ def victim_checks(
     white = share(many & more & survivors) if white_box else share(many & more)
     silent = share((answer.gradient == 0).all(1) & (y >= 0).any(1))
     checks = [
-        no_higher("an iterative attack is no weaker than one step", share(many), one),
+        no_higher("an iterative attack is no weaker than one step", share(many), one_step),
         no_higher("a white box is no weaker than a black box", white, black),
         no_higher("more steps and restarts do not help the defender", share(more), share(many)),
         less(

@@ -30,11 +30,11 @@ def security_curve_figure(
     applicable, accuracy of the undefended classifier that is attacked, and under each member of
     several attacks.  Right: NLPP and entropy under attack.  Each point uses ``n_labels`` test
     labels."""
-    figure, (left, right) = new_figure(1, 2, height=3.5)
+    figure, (left_axis, right_axis) = new_figure(1, 2, height=3.5)
     eps = rows["eps"]
     members = [str(column) for column in rows if str(column).startswith("accuracy/")]
     for i, column in enumerate(members):
-        left.plot(
+        left_axis.plot(
             eps,
             rows[column],
             ".-",
@@ -42,15 +42,15 @@ def security_curve_figure(
             lw=1,
             label=column.removeprefix("accuracy/"),
         )
-    left.plot(
+    left_axis.plot(
         eps,
         rows["accuracy"],
         "o-",
         color=RED,
         label=attacker.replace("_", " ") if members else attacker,
     )
-    left.plot(eps, rows["random_accuracy"], "s--", color=GREY, label="random noise")
-    left.plot(
+    left_axis.plot(eps, rows["random_accuracy"], "s--", color=GREY, label="random noise")
+    left_axis.plot(
         eps,
         rows["worst_case_accuracy"],
         ":",
@@ -58,24 +58,24 @@ def security_curve_figure(
         label=f"worst case of {'all' if members else 'both'}, up to ε",
     )
     if "undefended_accuracy" in rows:
-        left.plot(
+        left_axis.plot(
             eps,
             rows["undefended_accuracy"],
             "^-",
             color=BLUE,
             label=f"undefended, attacked by {attacker}",
         )
-    left.set(
+    left_axis.set(
         xlabel="attack strength ε",
         ylabel="accuracy",
         ylim=(-0.02, 1.02),
         title=f"Security evaluation curve, {n_labels:,} test labels",
     )
-    legend_above(left)
-    right.plot(eps, -rows["log_likelihood"], "o-", color=BLUE, label="NLPP of the true label")
-    right.plot(eps, rows["entropy"], "s-", color=GREEN, label="predictive entropy")
-    right.set(xlabel="attack strength ε", ylabel="nats", title="Uncertainty under attack")
-    legend_above(right)
+    legend_above(left_axis)
+    right_axis.plot(eps, -rows["log_likelihood"], "o-", color=BLUE, label="NLPP of the true label")
+    right_axis.plot(eps, rows["entropy"], "s-", color=GREEN, label="predictive entropy")
+    right_axis.set(xlabel="attack strength ε", ylabel="nats", title="Uncertainty under attack")
+    legend_above(right_axis)
     if not trusted:
         figure.suptitle("A sanity check failed: see the table attack_checks", color=RED)
     return figure

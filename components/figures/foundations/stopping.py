@@ -77,65 +77,67 @@ def stopping(
     """
     from scipy import stats
 
-    figure, (left, middle, right) = new_figure(1, 3, width=4.6, height=3.7)
+    figure, (left_axis, middle_axis, right_axis) = new_figure(1, 3, width=4.6, height=3.7)
     for c, (kind, place, colour, label) in enumerate(LOOKS):
         by_rule = coverages[kind].values()
         positions = np.arange(len(by_rule)) + 0.17 * (c - 1.5)
         share = np.array([coverage.share[place] for coverage in by_rule])
         error = np.array([coverage.error[place] for coverage in by_rule])
-        left.errorbar(
+        left_axis.errorbar(
             positions, share, yerr=2 * error, fmt="o", ms=4, capsize=2, color=colour, label=label
         )
-        left.plot(
+        left_axis.plot(
             positions,
             [coverage.exact[place] for coverage in by_rule],
             "_",
             ms=14,
             color=colour,
         )
-    left.axhline(level, ls="--", lw=1, color=GREY)
-    left.set_xticks(
+    left_axis.axhline(level, ls="--", lw=1, color=GREY)
+    left_axis.set_xticks(
         range(len(coverages["credible"])),
         [LABELS[rule].replace("until ", "until\n", 1) for rule in coverages["credible"]],
         fontsize=8,
     )
-    left.set(
+    left_axis.set(
         ylabel="share of intervals that contain θ",
         title=f"Coverage of {level:.0%} intervals (bars: exact)",
     )
-    legend_above(left)
+    legend_above(left_axis)
 
     simulated, exact = error_by_n_max
     n = np.arange(1, len(exact))
-    middle.plot(n, exact[1:], color=BLACK, lw=1.2, label="exact")
+    middle_axis.plot(n, exact[1:], color=BLACK, lw=1.2, label="exact")
     marks = np.unique(np.geomspace(1, len(exact) - 1, 25).astype(int))
-    middle.plot(marks, simulated[marks], "o", ms=4, color=RED, label="simulated")
-    middle.axhline(alpha, ls="--", lw=1, color=GREY, label="α")
-    middle.set(
+    middle_axis.plot(marks, simulated[marks], "o", ms=4, color=RED, label="simulated")
+    middle_axis.axhline(alpha, ls="--", lw=1, color=GREY, label="α")
+    middle_axis.set(
         xscale="log",
         xlabel="N, maximum number of tosses",
         ylabel="P(p < α at some n ≤ N | θ₀)",
         title="Tossing until p < α",
     )
-    middle.set_ylim(bottom=0)
-    legend_above(middle)
+    middle_axis.set_ylim(bottom=0)
+    legend_above(middle_axis)
 
     (a, b), theta = tosses.beta, np.linspace(0, 1, 400)
     density = stats.beta.pdf(theta, a, b)
-    right.plot(theta, density, color=BLUE)
+    right_axis.plot(theta, density, color=BLUE)
     below = theta <= tosses.null
-    right.fill_between(theta[below], density[below], color=BLUE, alpha=0.3)
+    right_axis.fill_between(theta[below], density[below], color=BLUE, alpha=0.3)
     p = tosses.p_values
     words = [
         f"P(θ ≤ {tosses.null:g} | y) = {tosses.posterior_null:.4f}",
         f"p, {tosses.heads + tosses.tails} tosses fixed: {p['binomial']:.4f}",
         f"p, {tosses.tails} tails fixed: {p['negative_binomial']:.4f}",
     ]
-    right.text(0.03, 0.97, "\n".join(words), transform=right.transAxes, va="top", fontsize=9)
-    right.set(
+    right_axis.text(
+        0.03, 0.97, "\n".join(words), transform=right_axis.transAxes, va="top", fontsize=9
+    )
+    right_axis.set(
         xlabel="θ",
         ylabel="posterior density",
         title=f"{tosses.heads} heads, {tosses.tails} tails: one posterior, two p-values",
     )
-    right.set_ylim(0, 1.45 * float(density[np.isfinite(density)].max()))
+    right_axis.set_ylim(0, 1.45 * float(density[np.isfinite(density)].max()))
     return figure

@@ -38,9 +38,9 @@ def mosaic(images: Tensor, columns: int, shape: tuple[int, ...] | None) -> Any:
         (rows * (height + GAP) - GAP, columns * (width + GAP) - GAP), torch.nan, dtype=torch.float64
     )
     for i, image in enumerate(images.detach().cpu().double().reshape(len(images), height, width)):
-        top = (height + GAP) * (i // columns)
-        left = (width + GAP) * (i % columns)
-        out[top : top + height, left : left + width] = image
+        y_offset = (height + GAP) * (i // columns)
+        x_offset = (width + GAP) * (i % columns)
+        out[y_offset : y_offset + height, x_offset : x_offset + width] = image
     return out.numpy()
 
 
@@ -122,23 +122,23 @@ def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Fig
         # row by row, from the top
         images = module.decode(torch.stack([across, down], -1).flatten(0, 1))
         means = module.encode(test)[0].cpu()  # [B, 2]
-    figure, (left, right) = new_figure(1, 2, width=4.6, height=4.7)
-    show(left, mosaic(images, SIDE, problem.image_shape))
-    left.set_xlabel(r"quantiles of $z_1$")
-    left.set_ylabel(r"quantiles of $z_2$")
-    left.set_title("E[x|z]", fontsize=9)
+    figure, (left_axis, right_axis) = new_figure(1, 2, width=4.6, height=4.7)
+    show(left_axis, mosaic(images, SIDE, problem.image_shape))
+    left_axis.set_xlabel(r"quantiles of $z_1$")
+    left_axis.set_ylabel(r"quantiles of $z_2$")
+    left_axis.set_title("E[x|z]", fontsize=9)
     if problem.test_classes is None:
-        scatter(right, means, s=8, linewidth=0, color=BLUE)
+        scatter(right_axis, means, s=8, linewidth=0, color=BLUE)
     else:
         classes = problem.test_classes.cpu()
         colours = colormaps["tab10"]
         for c in classes.unique().tolist():
-            here = means[classes == c]
-            scatter(right, here, s=8, linewidth=0, color=colours(c % 10), label=f"{c}")
+            class_means = means[classes == c]
+            scatter(right_axis, class_means, s=8, linewidth=0, color=colours(c % 10), label=f"{c}")
         figure.legend(loc="outside right center", fontsize=8, markerscale=1.8, frameon=False)
     reach = max(3.0, 1.05 * float(means.abs().max()))
-    right.set(
+    right_axis.set(
         xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel=r"$z_1$", ylabel=r"$z_2$"
     )
-    right.set_title("means of q(z|x), held-out images", fontsize=9)
+    right_axis.set_title("means of q(z|x), held-out images", fontsize=9)
     return {"latent_plane": figure}

@@ -36,7 +36,7 @@ def cost_figure(
     Args:
         curves: columns panel, method, cost, mean, low, high; a row for each evaluation.
         finals: the same columns and ``front``; a row for each method.
-        better: direction of the score; None: there is no front.
+        better: direction of the score; None: no Pareto front.
         cost_label: label of the horizontal axes.
         score_label: label of the vertical axes.
 
@@ -47,13 +47,13 @@ def cost_figure(
     methods = list(dict.fromkeys(curves["method"]))
     figure, axes = new_figure(len(panels), 2, width=4.2, height=3.1)
     for i, panel in enumerate(panels):
-        left = axes[2 * i]
-        right = axes[2 * i + 1]
-        _draw_curves(left, curves[curves["panel"] == panel], methods)
-        _draw_finals(right, finals[finals["panel"] == panel], methods, better)
-        left.set(xlabel=cost_label, ylabel=score_label)
-        right.set(xlabel=f"total {cost_label}", ylabel=f"final {score_label}")
-        left.set_title(panel, loc="left")
+        left_axis = axes[2 * i]
+        right_axis = axes[2 * i + 1]
+        _draw_curves(left_axis, curves[curves["panel"] == panel], methods)
+        _draw_finals(right_axis, finals[finals["panel"] == panel], methods, better)
+        left_axis.set(xlabel=cost_label, ylabel=score_label)
+        right_axis.set(xlabel=f"total {cost_label}", ylabel=f"final {score_label}")
+        left_axis.set_title(panel, loc="left")
     _scale_costs(axes[::2], curves["cost"].tolist())
     _scale_costs(axes[1::2], finals["cost"].tolist())
     legend_below(figure, axes)

@@ -22,21 +22,23 @@ def energy(problem: Target | None, draws: HoldsDraws) -> Figures:
     values = draws.stats["energy"].detach().double().cpu()  # [C, N]
     centred = (values - values.mean()).flatten().numpy()
     steps = values.diff(dim=1).flatten().numpy()
-    figure, (left, right) = new_figure(1, 2, width=4.2, height=3.0)
+    figure, (left_axis, right_axis) = new_figure(1, 2, width=4.2, height=3.0)
     reach = float(np.abs(np.concatenate([centred, steps])).max()) or 1.0
     bins = np.linspace(-reach, reach, 61).tolist()
     for sample, name, colour in (
         (centred, "E − mean of E", BLUE),
         (steps, "E − E of the previous draw", RED),
     ):
-        left.hist(sample, bins=bins, density=True, alpha=0.5, color=colour, label=name)
-    left.set(xlabel="energy", ylabel="density")
-    legend_above(left)
+        left_axis.hist(sample, bins=bins, density=True, alpha=0.5, color=colour, label=name)
+    left_axis.set(xlabel="energy", ylabel="density")
+    legend_above(left_axis)
     by_chain = e_bfmi(values).numpy()
-    right.bar(np.arange(1, len(by_chain) + 1), by_chain, color=BLUE, alpha=0.75)
-    right.axhline(0.3, color="0.35", linewidth=0.8, linestyle="--", label="too small below 0.3")
-    legend_above(right)
-    right.set(xlabel="chain", ylabel="E-BFMI")
-    right.set_xlim(0.4, len(by_chain) + 0.6)
-    right.locator_params(axis="x", integer=True)
+    right_axis.bar(np.arange(1, len(by_chain) + 1), by_chain, color=BLUE, alpha=0.75)
+    right_axis.axhline(
+        0.3, color="0.35", linewidth=0.8, linestyle="--", label="too small below 0.3"
+    )
+    legend_above(right_axis)
+    right_axis.set(xlabel="chain", ylabel="E-BFMI")
+    right_axis.set_xlim(0.4, len(by_chain) + 0.6)
+    right_axis.locator_params(axis="x", integer=True)
     return {"energy": figure}

@@ -1,6 +1,6 @@
 """Draws in the plane of two parameters of a target of any dimension.
 
-Highest-density regions of the target are shown too.
+Includes highest-density regions of the target.
 """
 
 from __future__ import annotations

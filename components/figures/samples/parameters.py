@@ -74,6 +74,6 @@ def parameters(
 
 
 def part(problem: Target | None, draws: HoldsDraws, shown: int) -> str:
-    """``12 of 50 parameters``, for titles; empty if all are shown."""
+    """``12 of 50 parameters``, for titles; empty if the figure has all parameters."""
     size = len(parameter_names(problem, draws))
     return f"{shown} of {size} parameters, those that mix worst" if size > shown else ""

@@ -35,7 +35,8 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> Figures:
 
     Grey bands contain 95 % of the counts of independent draws; bars outside them have the second
     colour and are clipped at the next row.  If there are more than 20 chains, evenly spaced ones
-    are shown.  Nothing is drawn for one chain, for fewer than 10 draws, or for weighted draws."""
+    are selected.  Nothing is drawn for one chain, for fewer than 10 draws, or for weighted
+    draws."""
     panels = parameters(problem, draws)
     chains = draws.n_chains
     n = draws.n_draws

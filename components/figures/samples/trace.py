@@ -25,12 +25,12 @@ def trace(problem: Target | None, draws: HoldsDraws) -> Figures:
     count = torch.arange(1, draws.n_draws + 1)
     exact = (None, None) if problem is None else (problem.mean, problem.second_moment)
     for i, (name, j, values) in enumerate(rows):
-        left, middle, right = axes[3 * i : 3 * i + 3]
-        left.set(title=f"draws of {name}", ylabel=name)
-        left.plot(count, values.T, lw=0.5, alpha=0.6)
-        for c, line in enumerate(left.get_lines()):
+        left_axis, middle_axis, right_axis = axes[3 * i : 3 * i + 3]
+        left_axis.set(title=f"draws of {name}", ylabel=name)
+        left_axis.plot(count, values.T, lw=0.5, alpha=0.6)
+        for c, line in enumerate(left_axis.get_lines()):
             line.set_color(PALETTE[c % 6])
-        for axis, power, truth in ((middle, 1, exact[0]), (right, 2, exact[1])):
+        for axis, power, truth in ((middle_axis, 1, exact[0]), (right_axis, 2, exact[1])):
             running = (values**power).cumsum(1) / count  # [C, N]
             lines = axis.plot(count, running.T, lw=0.4, alpha=0.35, color=BLUE)
             lines[0].set_label("single chains")

@@ -67,7 +67,7 @@ def confidence_region(
         coverage: level -> share of regions that contain β, and its standard error.
         n: number of repeated data sets.
     """
-    figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
+    figure, (left_axis, right_axis) = new_figure(1, 2, width=4.8, height=3.8)
     fit = data.fit
     i, j = closest_pair(fit.covariance)
     edge = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(level), i, j)
@@ -75,17 +75,21 @@ def confidence_region(
     repeated = (
         "estimates, data repeated" if data.is_simulated else "estimates, data repeated from β̂"
     )
-    left.plot(*cloud[:, [i, j]].T, ".", color=GREY, markersize=3, alpha=0.6, label=repeated)
-    left.plot(*edge.T, color=BLUE, label=f"{level:.0%} confidence region")
-    left.plot(float(fit.beta[i]), float(fit.beta[j]), "o", color=BLUE, label="maximum likelihood")
-    finish_plane(figure, left, data, (i, j), "Fisher: estimate and ellipsoid")
+    left_axis.plot(*cloud[:, [i, j]].T, ".", color=GREY, markersize=3, alpha=0.6, label=repeated)
+    left_axis.plot(*edge.T, color=BLUE, label=f"{level:.0%} confidence region")
+    left_axis.plot(
+        float(fit.beta[i]), float(fit.beta[j]), "o", color=BLUE, label="maximum likelihood"
+    )
+    finish_plane(figure, left_axis, data, (i, j), "Fisher: estimate and ellipsoid")
 
     levels = sorted(coverage)
     excess = [100 * (coverage[v][0] - v) for v in levels]
-    right.axhline(0, color=BLACK, linewidth=0.8)
+    right_axis.axhline(0, color=BLACK, linewidth=0.8)
     errors = [200 * coverage[v][1] for v in levels]
-    right.errorbar([100 * v for v in levels], excess, yerr=errors, fmt="o", color=BLUE, capsize=3)
-    right.set(
+    right_axis.errorbar(
+        [100 * v for v in levels], excess, yerr=errors, fmt="o", color=BLUE, capsize=3
+    )
+    right_axis.set(
         xlabel="level of the region, %",
         ylabel="coverage − level, percentage points",
         title=f"Coverage on {n:,} repeated data sets",

@@ -28,7 +28,7 @@ def credible_region(
 ) -> Figure:
     """Credible region, intervals of each coefficient, and model probabilities.
 
-    Draws are shown with the projections of the region and of Fisher's region; intervals are central
+    Draws appear with the projections of the region and of Fisher's region; intervals are central
     credible and confidence intervals.
 
     Args:
@@ -44,11 +44,11 @@ def credible_region(
     """
     from scipy import stats
 
-    figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
+    figure, (left_axis, middle_axis, right_axis) = new_figure(1, 3, width=4.3, height=3.8)
     fit = data.fit
     i, j = closest_pair(fit.covariance)
     theta = draws[:MAX_PLOTTED_DRAWS].cpu()
-    left.plot(
+    left_axis.plot(
         *theta[:, [i, j]].T,
         ".",
         color=GREY,
@@ -57,17 +57,17 @@ def credible_region(
         label="posterior draws",
     )
     theirs = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(level), i, j)
-    left.plot(*theirs.T, "--", color=BLUE, label=f"{level:.0%} confidence (Fisher)")
+    left_axis.plot(*theirs.T, "--", color=BLUE, label=f"{level:.0%} confidence (Fisher)")
     edge = shadow(beta_posterior.m, scale * beta_posterior.covariance, radius, i, j)
-    left.plot(*edge.T, color=GREEN, label=f"{level:.0%} credible")
-    left.plot(
+    left_axis.plot(*edge.T, color=GREEN, label=f"{level:.0%} credible")
+    left_axis.plot(
         float(beta_posterior.m[i]),
         float(beta_posterior.m[j]),
         "o",
         color=GREEN,
         label="posterior mean",
     )
-    finish_plane(figure, left, data, (i, j), "Savage: posterior of β")
+    finish_plane(figure, left_axis, data, (i, j), "Savage: posterior of β")
 
     half = 0.5 + level / 2
     bayes = stats.norm.ppf(half) if isinstance(noise, float) else stats.t.ppf(half, 2 * noise[0])
@@ -84,20 +84,20 @@ def credible_region(
         ),
     ):
         width = float(factor) * spread.sqrt().cpu()
-        middle.errorbar(
+        middle_axis.errorbar(
             place + shift, centre.cpu(), yerr=width, fmt="o", capsize=2, markersize=4, color=colour
         )
     if data.is_simulated:
-        middle.plot(place, data.beta.cpu(), "X", color=RED, markersize=6, linestyle="none")
-    middle.axhline(0, color=BLACK, linewidth=0.8)
+        middle_axis.plot(place, data.beta.cpu(), "X", color=RED, markersize=6, linestyle="none")
+    middle_axis.axhline(0, color=BLACK, linewidth=0.8)
     crowded = len(data.names) > 6
-    middle.set_xticks(place.tolist(), data.names, rotation=45 if crowded else 0, fontsize=8)
-    middle.set(ylabel="coefficient", title=f"{level:.0%} intervals, one at a time")
+    middle_axis.set_xticks(place.tolist(), data.names, rotation=45 if crowded else 0, fontsize=8)
+    middle_axis.set(ylabel="coefficient", title=f"{level:.0%} intervals, one at a time")
 
     p = probabilities.cpu()
     best = p.argsort(descending=True)[:MODELS]
-    right.barh(range(len(best)), p[best], color=GREEN)
-    right.set_yticks(range(len(best)), [models[m] for m in best.tolist()], fontsize=8)
-    right.invert_yaxis()
-    right.set(xlabel="posterior probability", title="Choice among models")
+    right_axis.barh(range(len(best)), p[best], color=GREEN)
+    right_axis.set_yticks(range(len(best)), [models[m] for m in best.tolist()], fontsize=8)
+    right_axis.invert_yaxis()
+    right_axis.set(xlabel="posterior probability", title="Choice among models")
     return figure

@@ -84,8 +84,8 @@ def hinton(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
     """Top-layer ARD weights, tasks × latent processes, shared and task-specific processes in two
     colours.
 
-    Inputs passed on to the top layer are a third kind; if there are many, their sum is shown in one
-    column.  Nothing is drawn unless the posterior's module has ``ArdWeights``.
+    Inputs passed on to the top layer are a third kind; if there are many, one column has their sum.
+    Nothing is drawn unless the posterior's module has ``ArdWeights``.
 
     Source: Boustati (2021), eq. (3.15), Figs 3.5 and A.1."""
     module = posterior.module if isinstance(posterior, HoldsModule) else None

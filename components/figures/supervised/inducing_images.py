@@ -25,12 +25,12 @@ def inducing_images(
 ) -> Figures:
     """The inducing images that changed most, before and after training.
 
-    They are those of the shared and of each task's own processes.  If all start from the same
-    images, one column shows the initial ones.  If processes have separate inducing images, those of
-    the process with the task's largest ARD weight are shown (for shared processes, the largest
-    weight summed over tasks).  Every image has its own grey scale, from its 1st to its 99th
-    percentile; the number is the root mean square change of its pixels.  Nothing is drawn unless
-    inputs are images and the posterior's module has ``InducingInputs``.
+    They belong to the shared and to each task's own processes.  If all start from the same
+    images, one column shows the initial ones.  If processes have separate inducing images, the
+    figure has the images of the process with the task's largest ARD weight (for shared processes,
+    the largest weight summed over tasks).  Every image has its own grey scale, from its 1st to its
+    99th percentile; the number is the root mean square change of its pixels.  Nothing is drawn
+    unless inputs are images and the posterior's module has ``InducingInputs``.
 
     Source: Boustati (2021), Fig 3.4.
     """
@@ -41,27 +41,27 @@ def inducing_images(
     if not owners:
         return {}
     # [M] each
-    changes = [(after - before).square().mean(-1).sqrt().cpu() for _, before, after in owners]
+    changes = [(trained - initial).square().mean(-1).sqrt().cpu() for _, initial, trained in owners]
     # title, images, owner, True if after training
     columns: list[tuple[str, Tensor, int, bool]] = []
-    if all(torch.equal(before, owners[0][1]) for _, before, _ in owners):
+    if all(torch.equal(initial, owners[0][1]) for _, initial, _ in owners):
         order = [torch.stack(changes).mean(0)] * len(owners)
         columns.append(("before", owners[0][1], 0, False))
-        columns += [(name, after, i, True) for i, (name, _, after) in enumerate(owners)]
+        columns += [(name, trained, i, True) for i, (name, _, trained) in enumerate(owners)]
     else:
         order = changes
-        for i, (name, before, after) in enumerate(owners):
-            columns.append((f"{name}\nbefore", before, i, False))
-            columns.append(("after", after, i, True))
+        for i, (name, initial, trained) in enumerate(owners):
+            columns.append((f"{name}\nbefore", initial, i, False))
+            columns.append(("after", trained, i, True))
     # a task may have fewer than the shared processes
     rows = min(n_images, *(len(z) for _, _, z in owners))
 
     figure, axes = new_figure(rows, len(columns), width=1.45, height=1.6)
     for row in range(rows):
-        for column, (title, z, owner, moved) in enumerate(columns):
+        for column, (title, z, owner, is_trained) in enumerate(columns):
             ax = axes[row * len(columns) + column]
             m = int(order[owner].argsort(descending=True, stable=True)[row])
-            change = float(changes[owner][m]) if moved else None
+            change = float(changes[owner][m]) if is_trained else None
             _show(ax, z[m].reshape(problem.image_shape).cpu().double(), change)
             if row == 0:
                 ax.set_title(title, fontsize=9)

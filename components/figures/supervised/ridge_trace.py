@@ -50,11 +50,11 @@ def ridge_trace(
         bias: squared bias of each [Λ].
         least_squares_risk: risk without a penalty.
     """
-    figure, (left, right) = new_figure(1, 2, width=4.8, height=3.9)
+    figure, (left_axis, right_axis) = new_figure(1, 2, width=4.8, height=3.9)
     penalties = penalties.cpu()
     for j, name in enumerate(data.names):
         colour = colour_of(j)
-        left.plot(
+        left_axis.plot(
             penalties,
             path[:, j].cpu(),
             color=colour,
@@ -62,7 +62,7 @@ def ridge_trace(
             label=name,
         )
         if data.is_simulated:
-            left.plot(
+            left_axis.plot(
                 float(penalties[0]),
                 float(data.beta[j]),
                 "X",
@@ -71,7 +71,7 @@ def ridge_trace(
                 clip_on=False,
             )
     truth = " (crosses: true β)" if data.is_simulated else ""
-    left.set(
+    left_axis.set(
         xscale="log",
         xlabel="penalty λ",
         ylabel="coefficient",
@@ -80,18 +80,18 @@ def ridge_trace(
 
     variance = variance.cpu()
     bias = bias.cpu()
-    right.plot(penalties, variance, color=BLUE, label="variance")
-    right.plot(penalties, bias, color=RED, label="squared bias")
-    right.plot(penalties, variance + bias, color=BLACK, linewidth=2, label="risk E‖β − β̂_λ‖²")
-    right.axhline(least_squares_risk, color=GREY, linestyle="--", label="least squares")
+    right_axis.plot(penalties, variance, color=BLUE, label="variance")
+    right_axis.plot(penalties, bias, color=RED, label="squared bias")
+    right_axis.plot(penalties, variance + bias, color=BLACK, linewidth=2, label="risk E‖β − β̂_λ‖²")
+    right_axis.axhline(least_squares_risk, color=GREY, linestyle="--", label="least squares")
     whose = "true β" if data.is_simulated else "estimated β"
-    right.set(
+    right_axis.set(
         xscale="log", xlabel="penalty λ", ylabel="squared error", title=f"Risk, exact, {whose}"
     )
-    right.set_ylim(0, 1.6 * least_squares_risk)
-    for ax in (left, right):
+    right_axis.set_ylim(0, 1.6 * least_squares_risk)
+    for ax in (left_axis, right_axis):
         for rule, penalty in selected.items():
             label = f"λ by {RULES[rule]}"
             ax.axvline(penalty, color=BLACK, lw=0.9, ls=DASHES[rule], alpha=0.7, label=label)
-    legend_below(figure, [left, right])
+    legend_below(figure, [left_axis, right_axis])
     return figure

@@ -35,7 +35,7 @@ def risk_functions(
         loss: name of the loss.
         is_simulated: True if β₀ is the truth.
     """
-    figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
+    figure, (left_axis, right_axis) = new_figure(1, 2, width=4.8, height=3.8)
     names = list(LABELS)
     for e, name in enumerate(names):
         style: dict[str, Any] = {
@@ -45,23 +45,23 @@ def risk_functions(
             "color": PALETTE[e],
             "label": LABELS[name],
         }
-        left.errorbar(multiples, risk[0][e], yerr=2 * risk[1][e], **style)
+        left_axis.errorbar(multiples, risk[0][e], yerr=2 * risk[1][e], **style)
     whose = "the true coefficients" if is_simulated else "the estimated coefficients"
     error_norm = "‖β − β̃‖" if loss == "estimation" else "‖X(β − β̃)‖"
-    left.set(
+    left_axis.set(
         xlabel=f"r in β = r β₀, β₀ {whose}",
         ylabel=f"risk for {error_norm}",
         title="Wald: risk functions",
     )
-    left.set_ylim(bottom=0)
-    legend_below(figure, [left])
+    left_axis.set_ylim(bottom=0)
+    legend_below(figure, [left_axis])
 
     place = range(len(names))
     worst = risk[0].amax(1)
-    right.barh(
+    right_axis.barh(
         [p - 0.2 for p in place], worst, height=0.38, color=GREY, label="worst along the ray"
     )
-    right.barh(
+    right_axis.barh(
         [p + 0.2 for p in place],
         bayes_risk[0],
         xerr=2 * bayes_risk[1],
@@ -69,7 +69,7 @@ def risk_functions(
         color=[PALETTE[e] for e in place],
         label="integrated over the prior",
     )
-    right.set_yticks(list(place), [LABELS[name] for name in names])
-    right.invert_yaxis()
-    right.set(xlabel="risk", title="Worst (grey) and integrated risk")
+    right_axis.set_yticks(list(place), [LABELS[name] for name in names])
+    right_axis.invert_yaxis()
+    right_axis.set(xlabel="risk", title="Worst (grey) and integrated risk")
     return figure

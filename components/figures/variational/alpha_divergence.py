@@ -22,18 +22,18 @@ def name_alpha(alpha: float) -> str:
 def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[NearestGaussian]) -> Figure:
     """One panel for each α: p in blue and the unnormalised Gaussian Z N(m, s²) in red, at x [G]."""
     curves = [
-        one.mass
-        * (-0.5 * ((x - one.mean) / one.sd).square()).exp()
-        / (one.sd * math.sqrt(2 * math.pi))
-        for one in fits
+        fit.mass
+        * (-0.5 * ((x - fit.mean) / fit.sd).square()).exp()
+        / (fit.sd * math.sqrt(2 * math.pi))
+        for fit in fits
     ]
-    seen = x[(p > LEAST * p.max()) | sum(curve > LEAST * curve.max() for curve in curves).bool()]  # type: ignore[union-attr]
+    visible = x[(p > LEAST * p.max()) | sum(curve > LEAST * curve.max() for curve in curves).bool()]  # type: ignore[union-attr]
     figure, axes = new_figure(1, len(fits), width=2.4, height=2.6, sharex=True, sharey=True)
-    for axis, one, curve in zip(axes, fits, curves, strict=True):
+    for axis, fit, curve in zip(axes, fits, curves, strict=True):
         axis.plot(x, p, color=BLUE, lw=1.5, label="p")
         axis.plot(x, curve, color=RED, lw=1.5, label="q, free mass")
-        axis.set_title(f"α = {name_alpha(one.alpha)}")
-        axis.set(xlim=(float(seen[0]), float(seen[-1])), xlabel="θ")
+        axis.set_title(f"α = {name_alpha(fit.alpha)}")
+        axis.set(xlim=(float(visible[0]), float(visible[-1])), xlabel="θ")
     axes[0].set_ylim(bottom=0)
     legend_below(figure, axes)
     return figure
@@ -42,10 +42,10 @@ def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[NearestGaussian]) -> 
 def sizes_by_alpha(fits: Sequence[NearestGaussian]) -> Figure:
     """Mass, mean and standard deviation of the nearest Gaussian by α; those of p at α = 1."""
     figure, axes = new_figure(1, 3, width=3.2, height=2.6)
-    alphas = [one.alpha for one in fits]
-    at_one = next((one for one in fits if one.alpha == 1), None)
+    alphas = [fit.alpha for fit in fits]
+    at_one = next((fit for fit in fits if fit.alpha == 1), None)
     for axis, name in zip(axes, ("mass", "mean", "sd"), strict=True):
-        axis.plot(alphas, [getattr(one, name) for one in fits], color=RED, lw=1.5)
+        axis.plot(alphas, [getattr(fit, name) for fit in fits], color=RED, lw=1.5)
         if at_one is not None:
             axis.axhline(getattr(at_one, name), color=BLUE, ls=":", lw=1.5)
         axis.set(xlabel="α", title=f"{name} of q (dotted: of p)")

@@ -19,7 +19,7 @@ def bound_by_start(by_cycle: Tensor, title: str) -> Figures:
         return {}
 
     best = int(by_cycle[-1].argmax())
-    figure, (left, right) = new_figure(1, 2)
+    figure, (left_axis, right_axis) = new_figure(1, 2)
     cycles = range(1, len(by_cycle) + 1)
     gap = by_cycle[-1, best] - by_cycle
     gap = torch.where(gap > 0, gap, torch.nan)  # not drawn, because the logarithm is undefined
@@ -28,15 +28,15 @@ def bound_by_start(by_cycle: Tensor, title: str) -> Figures:
             "color": BLUE if s == best else GREY,
             "lw": 1.8 if s == best else 1.0,
         }
-        left.plot(cycles, by_cycle[:, s].numpy(), **look)
-        right.semilogy(cycles, gap[:, s].numpy(), **look)
-    for axis in (left, right):
+        left_axis.plot(cycles, by_cycle[:, s].numpy(), **look)
+        right_axis.semilogy(cycles, gap[:, s].numpy(), **look)
+    for axis in (left_axis, right_axis):
         axis.set_xlabel("cycle")
         axis.locator_params(axis="x", integer=True)
-    left.set_ylabel(f"{title} (nats)")
-    right.set_ylabel("below the final value of the best start (nats)")
+    left_axis.set_ylabel(f"{title} (nats)")
+    right_axis.set_ylabel("below the final value of the best start (nats)")
     tail = by_cycle[min(1, len(by_cycle) - 1) :]
-    left.set_ylim(
+    left_axis.set_ylim(
         float(tail.min()) - 1,
         float(by_cycle.max()) + 0.05 * float(by_cycle.max() - tail.min()) + 1,
     )

@@ -35,28 +35,28 @@ def minibatch_dependence(findings: dict[str, dict[str, list[list[float]]]]) -> F
     """
     if not findings:
         return {}
-    t, found = list(findings.items())[-1]
-    noise = np.array(found["noise"])
-    gradient = np.array(found["gradient"])
+    t, finding = list(findings.items())[-1]
+    noise = np.array(finding["noise"])
+    gradient = np.array(finding["gradient"])
     c = linear_coefficients(noise, gradient)
     share = np.full(noise.shape[1], 1 / noise.shape[1])
-    figure, (left, right) = new_figure(1, 2, 3.8, 3.2)
+    figure, (left_axis, right_axis) = new_figure(1, 2, 3.8, 3.2)
     for b, color in enumerate(PALETTE[: len(noise)]):
         level = gradient[b].mean()
-        left.plot(noise[b], gradient[b], color=color, label=f"minibatch {b + 1}")
-        left.plot(noise[b], level + c.by_batch[b] * noise[b], "--", color=color, lw=0.9)
-        left.plot(noise[b], level + c.shared * noise[b], ":", color="0.5", lw=0.9)
+        left_axis.plot(noise[b], gradient[b], color=color, label=f"minibatch {b + 1}")
+        left_axis.plot(noise[b], level + c.by_batch[b] * noise[b], "--", color=color, lw=0.9)
+        left_axis.plot(noise[b], level + c.shared * noise[b], ":", color="0.5", lw=0.9)
         styles: list[tuple[float, dict[str, Any]]] = [
             (0.0, {"histtype": "step", "color": color}),
             (c.shared, {"histtype": "stepfilled", "color": color, "alpha": 0.25}),
             (c.by_batch[b], {"histtype": "stepfilled", "color": color, "alpha": 0.8}),
         ]
         for coefficient, look in styles:
-            right.hist(gradient[b] - coefficient * noise[b], bins=40, weights=share, **look)
-    left.set(xlabel="ε", ylabel="component of ĝ/N", title=f"after {int(t):,} steps")
-    right.set(
+            right_axis.hist(gradient[b] - coefficient * noise[b], bins=40, weights=share, **look)
+    left_axis.set(xlabel="ε", ylabel="component of ĝ/N", title=f"after {int(t):,} steps")
+    right_axis.set(
         xlabel="without, with shared, with separate coefficient",
         ylabel="share of draws in 1/40 of the range",
     )
-    legend_above(left)
+    legend_above(left_axis)
     return {"minibatch_dependence": figure}

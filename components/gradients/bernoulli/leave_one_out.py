@@ -64,7 +64,7 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: Learnt[C]
     ) -> Estimate[Learnt[C]]:
         z: tuple[Tensor, ...] = module.sample(batch, self.n_samples, rng.noise)
-        alphas = [module.logits(batch, z[:at]).expand_as(layer) for at, layer in enumerate(z)]
+        alphas = [module.logits(batch, z[:i]).expand_as(layer) for i, layer in enumerate(z)]
         leaves = tuple(layer.clone().requires_grad_() for layer in z)
         log_joint = module.log_joint(batch, leaves)
         f = log_joint - module.log_q(batch, leaves)  # [S, B]

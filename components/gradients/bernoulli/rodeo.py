@@ -111,11 +111,11 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
         f = draws.f[others]  # [S, S − 1, B, …]
         rise = (slope * (z[:, None] - z[others])).sum(-1)  # to z^s
         step = 1 - 2 * z  # z̄ − z
-        here = control(at, f, rise).mean(1)  # [S, B, 2]
+        h_and_g = control(at, f, rise).mean(1)  # [S, B, 2]
         # [S, B, D, 2]
         flipped = control(at, f[..., None], rise[..., None] + slope * step[:, None]).mean(1)
         rate = torch.where(z > 0, 1 - mu, mu)  # q(z̄_d)
-        by_flip = rate[..., None] * (flipped - here[..., None, :])
+        by_flip = rate[..., None] * (flipped - h_and_g[..., None, :])
         vector = by_flip[..., 1].sum(-1, keepdim=True) * (z - mu) + rate * flipped[..., 1] * step
         return by_flip[..., 0].sum(-1), vector
 

@@ -83,17 +83,17 @@ class CombinedCV(Gradient[Pathwise[RowBatch], RowBatch, CombinedState]):
     def estimate(
         self, module: Pathwise[RowBatch], batch: RowBatch, rng: Rng, state: CombinedState
     ) -> Estimate[CombinedState]:
-        before = rng.noise.get_state()
+        noise_state = rng.noise.get_state()
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw, terms = whole_gradient(module, batch, noise)
         gradient = flat(raw, module.parameters())
         estimates = []
         states = []
-        for member, own in zip(self.members, state.members, strict=True):
-            rng.noise.set_state(before)  # every member uses the noise of ĝ
-            found, _, own = member.estimate(module, batch, rng, own)
-            estimates.append(flat(found, module.parameters()).detach())
-            states.append(own)
+        for member, member_state in zip(self.members, state.members, strict=True):
+            rng.noise.set_state(noise_state)  # every member uses the noise of ĝ
+            estimate, _, member_state = member.estimate(module, batch, rng, member_state)
+            estimates.append(flat(estimate, module.parameters()).detach())
+            states.append(member_state)
         c = torch.stack(estimates) - gradient  # [J, P]
         combined = gradient + self.weights(state) @ c
         # update after use: a must be independent of the noise that it corrects

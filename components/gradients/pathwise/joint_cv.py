@@ -114,15 +114,19 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
         used = state.used
         B = batch.n_rows
         m, L = detach_affine(q)
-        here = Derivatives(module, batch, m.expand(1, B, -1))
+        derivatives = Derivatives(module, batch, m.expand(1, B, -1))
         # [B, D, D]
-        H_now = here.columns(torch.eye(len(m[0]), dtype=m.dtype, device=m.device).expand(B, -1, -1))
-        h_now = here.slope[0] - (H_now @ m[0])
+        H_now = derivatives.columns(
+            torch.eye(len(m[0]), dtype=m.dtype, device=m.device).expand(B, -1, -1)
+        )
+        h_now = derivatives.slope[0] - (H_now @ m[0])
         is_known = used.known[numbers][:, None]
         h = torch.where(is_known, used.h[numbers], h_now)
         H = torch.where(is_known[..., None], used.H[numbers], H_now)
         r = h + torch.einsum("bij,sbj->sbi", H, apply_affine((m, L), noise))
-        batch_mean = mean_path(q, ~is_known * here.slope[0], ~is_known[..., None] * (H_now @ L))
+        batch_mean = mean_path(
+            q, ~is_known * derivatives.slope[0], ~is_known[..., None] * (H_now @ L)
+        )
         table_mean = mean_path(q, state.h + state.H @ m[0], state.H @ L)
         surrogate = batch.scale * (path(q, noise, r) - batch_mean) - table_mean
         gradients = without(raw_gradients, surrogate, list(module.parameters()))

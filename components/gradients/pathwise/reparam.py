@@ -21,7 +21,7 @@ class Reparam(StatelessGradient[Pathwise[RowBatch]]):
 
     The draws are a function of the noise.  ℓ [S, B] are the bounds of single rows and KL is the
     part shared by all rows.  Unbiased for any S and B; the variance is proportional to 1/S. Terms:
-    elbo and, if rows share a term, kl, for the whole data set in nats.  There is no state.
+    elbo and, if rows share a term, kl, for the whole data set in nats.  No state.
 
     Source: Kingma and Welling (2014), eqs. (8) and (10); Rezende, Mohamed and Wierstra
     (2014), section 3.

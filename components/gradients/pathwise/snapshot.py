@@ -49,8 +49,8 @@ def gather(
     """Add a batch to the pass; a finished pass becomes the snapshot, and the next starts at φ."""
     noise = module.draw_noise(batch, n_samples, generator)
     total = state.total + batch.n_rows * gradient_at(module, batch, noise, state.next_phi)
-    seen = state.seen + batch.n_rows
-    if seen + batch.n_rows <= round(batch.scale * batch.n_rows):
-        return PassSnapshot(state.phi, state.mean, state.known, state.next_phi, total, seen)
+    n_rows = state.seen + batch.n_rows
+    if n_rows + batch.n_rows <= round(batch.scale * batch.n_rows):
+        return PassSnapshot(state.phi, state.mean, state.known, state.next_phi, total, n_rows)
     phi = flatten(module.parameters())
-    return PassSnapshot(state.next_phi, total / seen, True, phi, torch.zeros_like(total), 0)
+    return PassSnapshot(state.next_phi, total / n_rows, True, phi, torch.zeros_like(total), 0)

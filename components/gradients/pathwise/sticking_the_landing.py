@@ -24,7 +24,7 @@ class StickingTheLanding(StatelessGradient[PathDerivative[RowBatch]]):
 
     [S, B] rows as in ``path_rows``.  If q is the posterior, ĝ of q is 0 at every draw; far from it
     the score may help, and the variance may exceed that of ``reparam``.
-    Terms: elbo, with the draws' own log q, in nats.  There is no state.
+    Terms: elbo, with the draws' own log q, in nats.  No state.
 
     Source: Roeder, Wu and Duvenaud (2017), eq. (9) and Algorithm 2.
     """

@@ -72,9 +72,9 @@ def scores(
     start = {name: p.detach() for name, p in log_q.named_parameters() if id(p) in parameter_ids}
 
     def of_draw(z: Any, *given: Tensor) -> list[list[Tensor]]:
-        one = tree_map(lambda layer: layer[None], z)
+        draw = tree_map(lambda layer: layer[None], z)
         _, pulled, *_ = torch.func.vjp(
-            lambda at: functional_call(log_q, at, (batch, one))[0], start
+            lambda at: functional_call(log_q, at, (batch, draw))[0], start
         )
         return [[by_name[name] for name in start] for by_name in (pulled(w)[0] for w in given)]
 

@@ -31,7 +31,7 @@ class Reinforce(StatelessGradient[LogRatio[RowBatch]]):
     to z; the variance grows with the distance of the bound from 0.  ``product: batch_sum``, only
     for comparison, has Σ_b' f(z_sb') in place of f(z_sb), as in the code released with the thesis:
     also unbiased, because scores of other rows have mean 0, but with the noise of B terms instead
-    of one.  Terms: elbo of the whole data set in nats.  There is no state.
+    of one.  Terms: elbo of the whole data set in nats.  No state.
 
     Source: Boustati (2021), eq. (5.2); Williams (1992); Ranganath, Gerrish and Blei (2014).
     """

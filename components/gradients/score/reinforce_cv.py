@@ -50,7 +50,10 @@ def per_draw_scores(
     both = scores(
         module, batch, draws.z, list(module.parameters()), [draws.f, torch.ones_like(draws.f)]
     )
-    X, H = (torch.cat([gradient.reshape(len(gradient), -1) for gradient in one], 1) for one in both)
+    X, H = (
+        torch.cat([gradient.reshape(len(gradient), -1) for gradient in by_parameter], 1)
+        for by_parameter in both
+    )
     return X, H
 
 

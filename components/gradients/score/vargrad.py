@@ -32,7 +32,7 @@ class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
     hence unbiased; 0 at every draw if the guide is the posterior. ``product: batch_sum``, only for
     comparison, uses the variance of Σ_b f(z_sb), as in the code released with the thesis (which
     also omits the ½): also unbiased, but with the noise of every row in each row's gradient.
-    Terms: elbo of the whole data set in nats.  There is no state.
+    Terms: elbo of the whole data set in nats.  No state.
 
     Raises:
         ConfigError: there is only one draw.

@@ -39,7 +39,7 @@ class Vimco(StatelessGradient[RowGuide[RowBatch]]):
 
     w [S, B].  Unbiased for the bound E[L^S] ≥ E[L¹] = ELBO, which tightens with S, and not for the
     ELBO.  Rows must have their own latent variables.  Terms: multi_sample_bound, and also elbo, of
-    the whole data set in nats.  There is no state.
+    the whole data set in nats.  No state.
 
     Raises:
         ConfigError: there is only one draw.

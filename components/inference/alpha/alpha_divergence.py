@@ -70,9 +70,9 @@ class NearestGaussians(Draws):
         out = {"divergence": self.fit.divergence, "mass": self.fit.mass}
         if math.isinf(self.fit.alpha):
             del out["divergence"]
-        for one in self.shown:
-            sizes = {"mass": one.mass, "q_mean": one.mean, "q_sd": one.sd}
-            out |= {f"{name}/{one.alpha:g}": value for name, value in sizes.items()}
+        for alpha in self.shown:
+            sizes = {"mass": alpha.mass, "q_mean": alpha.mean, "q_sd": alpha.sd}
+            out |= {f"{name}/{alpha.alpha:g}": value for name, value in sizes.items()}
         return out
 
     def figures(self) -> Figures:

@@ -23,7 +23,7 @@ class RowScaledGaussian(GlobalGaussian):
     the diagonal of a plain L then performs a random walk of about the same size for any
     spread of its weight, and the P entries of a row add up: with 402 weights the random walk
     dominates the signal.  Here the step of an entry is 1/√P of the spread of its row, so the random
-    walk of a whole row is of the order of one step of s.
+    walk of a whole row has the size of about one step of s.
     """
 
     def __init__(self, target: RowwiseLogJoint, mean: Tensor, std: float, noise: Noise):
@@ -32,7 +32,7 @@ class RowScaledGaussian(GlobalGaussian):
 
     @property
     def relative(self) -> Tensor:
-        """N/√P [P, P] with zeros on and above the diagonal, whose entries never change."""
+        """N/√P [P, P] with constant zeros on and above the diagonal."""
         assert self.lower is not None
         return self.lower.tril(-1) / math.sqrt(len(self.mean))
 

@@ -139,14 +139,14 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
         """Raise ConfigMismatchError unless hidden units are max(0, a)."""
         shapes = [W.shape[0] for W, _ in model.layers(model.theta.detach())]
         values = problem.train.x.new_tensor([-1.0, 2.0])
-        seen: list[Tensor] = []
+        layer_inputs: list[Tensor] = []
 
         def affine(layer: int, h: Tensor) -> Tensor:
-            seen.append(h)
+            layer_inputs.append(h)
             return values[:, None].expand(2, shapes[layer])
 
         model.propagate(problem.train.x[:2], affine)
-        if any(not torch.equal(h[..., 0].flatten(), values.clamp_min(0)) for h in seen[1:]):
+        if any(not torch.equal(h[..., 0].flatten(), values.clamp_min(0)) for h in layer_inputs[1:]):
             raise ConfigMismatchError(
                 f"inference={self.name}: propagates moments only through ReLUs; set "
                 f"model.activation=relu model.dropout=0"
@@ -183,13 +183,13 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
             new_mean = mean + variance * by_mean
             new_variance = variance - variance.square() * (by_mean.square() - 2 * by_variance)
             is_proper = (new_variance > 0) & (new_variance < WIDEST) & torch.isfinite(new_mean)
-            moved = replace(
+            new_state = replace(
                 state,
                 mean=torch.where(is_proper, new_mean, mean).detach(),
                 variance=torch.where(is_proper, new_variance, variance).detach(),
                 noise=update_gamma(noise, y - float(m.detach()), float(v.detach())),
             )
-        return moved, float(log_z.detach())
+        return new_state, float(log_z.detach())
 
     def refine(self, state: PBPState) -> PBPState:
         """The state after one pass of expectation propagation over the prior factors."""

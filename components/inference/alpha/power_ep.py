@@ -143,16 +143,16 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
             return model.log_likelihood(theta[None], problem.train)[0]
 
         jacobian = torch.autograd.functional.jacobian
-        one, two = (jacobian(rows_at, theta) for theta in probes)  # [N, P]
-        cosine = torch.cosine_similarity(one, two, dim=1).abs()
-        seen = (one != 0).any(1) & (two != 0).any(1)
-        if not problem.train.mask.any() or bool((1 - cosine[seen] > PARALLEL).any()):
+        first, second = (jacobian(rows_at, theta) for theta in probes)  # [N, P]
+        cosine = torch.cosine_similarity(first, second, dim=1).abs()
+        is_informative = (first != 0).any(1) & (second != 0).any(1)
+        if not problem.train.mask.any() or bool((1 - cosine[is_informative] > PARALLEL).any()):
             raise ConfigMismatchError(
                 f"inference={self.name}: a row of this model does not depend on the parameters "
                 f"through one linear predictor; use model=logistic_regression (two classes), "
                 f"probit_regression, linear_regression, or inference=bb_alpha"
             )
-        return torch.nn.functional.normalize(one, dim=1)
+        return torch.nn.functional.normalize(first, dim=1)
 
     def gaussians(self, state: PowerEPState) -> RowMarginals:
         """q for the given sites, Λ = diag(s⁻²) + Σ_n τ_n a_n a_nᵀ."""
@@ -240,12 +240,12 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         change = ((tau - state.tau) * q.v).abs().max()
         value = self.objective(state, q, tilted)
         name = "elbo" if self.alpha == 0 else "objective"
-        moved = replace(
+        new_state = replace(
             state,
             tau=state.tau + self.damping * (tau - state.tau),
             nu=state.nu + self.damping * (nu - state.nu),
         )
-        return moved, {name: value, "change": change}
+        return new_state, {name: value, "change": change}
 
     @torch.no_grad()
     def posterior(self, state: PowerEPState) -> RefinedPosterior:

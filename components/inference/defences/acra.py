@@ -50,11 +50,11 @@ class ACRA(OriginsDefence):
         odds, set_index = pairs.odds.topk(
             min(self.candidates, pairs.odds.shape[1]), 1, largest=False
         )
-        here = set_index == pairs.sent[:, None]
-        rows = here.any(1).nonzero()[:, 0]
+        is_sent = set_index == pairs.sent[:, None]
+        rows = is_sent.any(1).nonzero()[:, 0]
         p = torch.zeros_like(pairs.log_p)
         for part in rows.split(max(1, BELIEFS // (self.draws * odds.shape[1]))):
-            game = here[part].long().argmax(1), odds[part], self.variance, self.draws
+            game = is_sent[part].long().argmax(1), odds[part], self.variance, self.draws
             if self.precision is None or self.variance == 0:
                 p[part] = estimate_frequency(*game, generator)
             else:

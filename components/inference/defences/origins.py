@@ -126,7 +126,8 @@ class AdversaryAwareClassifier:
         )
 
     def _parts(self, x: Tensor, sets: Tensor) -> list[Tensor]:
-        """Chunks of rows whose pairs of origins and candidates fit in memory."""
+        """Chunks of rows small enough for their pairs of origins and candidates to fit in
+        memory."""
         words = x if self.direction == "insertion" else torch.ones_like(x)
         n = words.sum(1)
         pairs = torch.stack([_choose(n, size) for size in range(self.most + 1)]).sum(0) * len(sets)
@@ -163,7 +164,7 @@ class OriginsDefence(Fit):
     ) -> AdversaryAwareClassifier:
         """The aware classifier on the fitted parameters."""
         assert isinstance(state.estimator, Generative)  # guaranteed by ``requires``
-        assert state.fitted is not None, "there is no fit before the first step"
+        assert state.fitted is not None, "the classifier is fitted in the first step"
         unaware = is_utility_sensitive(state.estimator, state.fitted, self.utilities)
         return AdversaryAwareClassifier(unaware, attack, direction, self.changes, self.idle)
 

@@ -28,7 +28,7 @@ MEMBERS = 10  # maximum K: errors on a mail have 2^K patterns
 
 @dataclass(frozen=True)
 class RandomisedClassifier:
-    """K classifiers on subsets of words, one of which is drawn for each row."""
+    """K classifiers on subsets of words; each row is predicted by one drawn at random."""
 
     estimator: Estimator
     fitted: dict[str, Tensor]  # "masks" [K, D], "weights" [K], and the fits of the members [K, …]
@@ -38,8 +38,8 @@ class RandomisedClassifier:
         """log p(y|x) by each member at x [B, D], [K, B, 1, C]."""
         each = []
         for k, mask in enumerate(self.fitted["masks"]):
-            own = {key: value[k] for key, value in self.fitted.items()}
-            predictive = self.estimator.predict_fitted(own, x * mask)
+            member = {key: value[k] for key, value in self.fitted.items()}
+            predictive = self.estimator.predict_fitted(member, x * mask)
             assert isinstance(predictive, Categorical)
             each.append(predictive.log_probs)
         return torch.stack(each)
@@ -88,14 +88,14 @@ class Randomised(Fit):
 
         q = argmin_q Σ_i max_{x' ∈ Z(x_i)} Σ_k q_k 1[h_k(x') ≠ y_i]
 
-    A Stackelberg game: the classifier commits to q; the attacker, which knows the h_k and q but not
-    the draw, sends the worst of all mails Z(x) with at most ``changes`` changed words; Z(x) = {x}
-    for mails of class 0.  The sum is over the first ``mails`` training mails of each class, a
-    linear programme.  If attacks on one member do not transfer to others, q is uniform; if one
-    attack fools all, q selects the best member. ``mixture`` uses this q (optimal), the uniform one,
-    or the best member (single); their mean errors in the game are recorded as ``attacked_error``,
-    ``attacked_error_uniform`` and ``attacked_error_single``.  Each member is a fit of the model to
-    a random ``share`` of the words; x' [B, D] in {0, 1}.
+    A Stackelberg game: the classifier commits to q; the attacker, with knowledge of the h_k and q
+    but not of the draw, sends the worst of all mails Z(x) with at most ``changes`` changed words;
+    Z(x) = {x} for mails of class 0.  The sum is over the first ``mails`` training mails of each
+    class, a linear programme.  If attacks on one member do not transfer to others, q is uniform; if
+    one attack fools all, q selects the best member. ``mixture`` uses this q (optimal), the uniform
+    one, or the best member (single); their mean errors in the game are recorded as
+    ``attacked_error``, ``attacked_error_uniform`` and ``attacked_error_single``.  Each member is a
+    fit of the model to a random ``share`` of the words; x' [B, D] in {0, 1}.
 
     ``attacker.against=undefended`` is the attacker of the game; with ``defended`` each candidate is
     tested against a newly drawn member.

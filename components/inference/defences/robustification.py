@@ -52,7 +52,7 @@ class Robustification(ParticleDefence[RobustState]):
     This is the protocol of the thesis's spam case study, in which the attack is a discrete
     optimisation and cannot be sampled by (3.14).  In ``ara_training`` with
     ``defender_uncertainty: false`` the attacks are instead computed at every step against
-    the defended β_i, by an attacker that knows the defence.
+    the defended β_i, by an attacker with knowledge of the defence.
 
     With ``against: undefended`` the test set is attacked against β⁰, as in the thesis; with
     ``against: defended``, against the mixture of the β_i.  β, v [1 + 2K, P]; attacked rows [K, N,

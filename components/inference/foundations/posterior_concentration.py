@@ -64,9 +64,16 @@ def _hellinger(model: Conjugate, x: Tensor, y: Tensor) -> float:
     X = torch.cat([x.new_ones(len(x), 1), x], 1) if model.intercept else x
     noise = model.noise
     assert not isinstance(noise, tuple)  # available from linear smoothers
-    own, limit = (coefficients(X, y, penalty) for penalty in (model.penalty, 0 * model.penalty))
+    posterior, limit = (
+        coefficients(X, y, penalty) for penalty in (model.penalty, 0 * model.penalty)
+    )
     return float(
-        gaussian_hellinger(own.m, noise * own.covariance, limit.m, noise * limit.covariance)
+        gaussian_hellinger(
+            posterior.m,
+            noise * posterior.covariance,
+            limit.m,
+            noise * limit.covariance,
+        )
     )
 
 
@@ -84,7 +91,7 @@ class Contraction:
 
     @property
     def spread(self) -> Tensor:
-        return self.errors.new_tensor([one.spread for one in self.smoothed])  # [G]
+        return self.errors.new_tensor([smoother.spread for smoother in self.smoothed])  # [G]
 
     @property
     def radii(self) -> Tensor:
@@ -94,7 +101,7 @@ class Contraction:
     def exact(self) -> Tensor:
         """Root of the expected squared radius [G]."""
         return (
-            self.errors.new_tensor([one.expected for one in self.smoothed]) + self.spread
+            self.errors.new_tensor([smoother.expected for smoother in self.smoothed]) + self.spread
         ).sqrt()
 
     def slopes(self, values: Tensor) -> Tensor:
@@ -141,7 +148,7 @@ class Contraction:
 
     def _normal_limit(self) -> dict[str, float]:
         """Hellinger distances from the normal limit, and their slope; {} without a parameter."""
-        each = [one.hellinger for one in self.smoothed if one.hellinger is not None]
+        each = [smoother.hellinger for smoother in self.smoothed if smoother.hellinger is not None]
         if not each:
             return {}
         by_number = zip(self.numbers, each, strict=True)
@@ -236,10 +243,10 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
         self, state: ContractionState, batch: Batch, rng: Rng
     ) -> tuple[ContractionState, Info]:
         errors = []
-        for one in state.smoothed:
-            e = standard_normal((self.simulations, len(one.f0)), rng.noise, one.f0)
-            y = one.f0 + state.problem.noise**0.5 * e
-            errors.append((y @ one.S.T - one.f0).square().mean(1))
+        for smoother in state.smoothed:
+            e = standard_normal((self.simulations, len(smoother.f0)), rng.noise, smoother.f0)
+            y = smoother.f0 + state.problem.noise**0.5 * e
+            errors.append((y @ smoother.S.T - smoother.f0).square().mean(1))
         state.errors.append(torch.stack(errors, 1).cpu())
         return replace(state), {"error": errors[-1].mean().sqrt()}
 

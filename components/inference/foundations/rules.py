@@ -91,8 +91,10 @@ class Stopped:
         log_counts[0] = 0.0
         for n in range(1, n_max + 1):
             log_counts = np.logaddexp(log_counts, np.concatenate([[-np.inf], log_counts[:-1]]))
-            here = np.flatnonzero(stop[n] & (log_counts > -np.inf))
-            endpoints.append((np.full(len(here), n), here, log_counts[here]))
+            stopped_heads = np.flatnonzero(stop[n] & (log_counts > -np.inf))
+            endpoints.append(
+                (np.full(len(stopped_heads), n), stopped_heads, log_counts[stopped_heads])
+            )
             log_counts = np.where(stop[n], -np.inf, log_counts)
         places, heads, paths = (np.concatenate(parts) for parts in zip(*endpoints, strict=True))
         return cls(stop, places, heads, paths)

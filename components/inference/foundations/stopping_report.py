@@ -170,5 +170,5 @@ class StoppingReport(PredictsRows[Rows]):
         import pandas as pd
 
         at_hand = {"heads": self.heads, "tails": self.tails, "null": self.null, **self.p_values}
-        one = pd.DataFrame([at_hand | {"posterior_null": self.posterior_null}])
-        return write_tables(folder, {"stopping": self.table(), "p_values": one})
+        p_values = pd.DataFrame([at_hand | {"posterior_null": self.posterior_null}])
+        return write_tables(folder, {"stopping": self.table(), "p_values": p_values})

@@ -41,7 +41,7 @@ def jacobian(network: WeightSpace, x: Tensor, m: int) -> tuple[Tensor, Tensor]:
 
 
 def chunks(network: WeightSpace, whole: Batch, m: int) -> list[Batch]:
-    """All rows, in batches whose Jacobians fit in memory."""
+    """All rows, in batches small enough for their Jacobians to fit in memory."""
     outputs = network.outputs(network.theta.detach()[None], whole.x[:1]).numel()
     size = max(1, NUMBERS // (outputs * max(m, len(network.theta))))
     return [whole.part(slice(start, start + size), 1.0) for start in range(0, whole.n_rows, size)]

@@ -55,7 +55,7 @@ def last_search_step(warmup: int) -> int:
     """Last step at which the chains may still search for the target.
 
     This is the end of the second-to-last window.  With one window it is the end of the
-    initial steps; 0 if there is no window.
+    initial steps; 0 without windows.
     """
     initial, ends = windows(warmup)
     return ends[-2] if len(ends) > 1 else initial
@@ -157,11 +157,11 @@ def find_reasonable_step(
 
     Source: Hoffman & Gelman (2014), Algorithm 4."""
     z = replace(z, r=mass.momentum(z.theta, generator))
-    before = z.energy(mass)
+    start_energy = z.energy(mass)
 
     def crosses(eps: float) -> bool:
         after = leapfrog(model, batch, mass, eps, z).energy(mass)
-        return bool(acceptance(energy_error(after, before)).mean() > 0.5)
+        return bool(acceptance(energy_error(after, start_energy)).mean() > 0.5)
 
     up = crosses(eps)
     while crosses(eps) == up and eps < 1e7:

@@ -138,13 +138,13 @@ def begin_doubling(trees: Trees, rows: Array, u: Array, near: Array, numbers: Ar
         numbers[ENERGY, m] = trees.start[c]
         edge = trees.edges[side, c]
         far = trees.edges[1 - side, c]
-        before = trees.stack[TRAJECTORY, c]
+        stretch = trees.stack[TRAJECTORY, c]
         for i in range(edge.shape[1]):
-            before[FIRST, i] = -far[MOMENTUM, i]
-            before[FIRST_VELOCITY, i] = -far[VELOCITY, i]
-            before[LAST, i] = edge[MOMENTUM, i]
-            before[LAST_VELOCITY, i] = edge[VELOCITY, i]
-            before[RHO, i] = sign * trees.rho[c, i]
+            stretch[FIRST, i] = -far[MOMENTUM, i]
+            stretch[FIRST_VELOCITY, i] = -far[VELOCITY, i]
+            stretch[LAST, i] = edge[MOMENTUM, i]
+            stretch[LAST_VELOCITY, i] = edge[VELOCITY, i]
+            stretch[RHO, i] = sign * trees.rho[c, i]
             near[THETA, m, i] = edge[THETA, i]
             near[GRADIENT, m, i] = edge[GRADIENT, i]
             near[MOMENTUM, m, i] = edge[MOMENTUM, i]
@@ -200,14 +200,14 @@ def end_doubling(trees: Trees, rows: Array, left: Array, leaves: Leaves, u: Arra
         trees.depth[c] += 1
         if u[1, c] < math.exp(new - old):
             take_sample(trees, c)
-        before = trees.stack[TRAJECTORY, c]
-        ahead = trees.stack[SUBTREE, c]
-        if is_turning(before, ahead):
+        trajectory = trees.stack[TRAJECTORY, c]
+        subtree = trees.stack[SUBTREE, c]
+        if is_turning(trajectory, subtree):
             continue
         side = 1 if u[0, c] < 0.5 else 0
         sign = 1.0 if side else -1.0
         for i in range(trees.rho.shape[1]):
-            trees.rho[c, i] = sign * (before[RHO, i] + ahead[RHO, i])
+            trees.rho[c, i] = sign * (trajectory[RHO, i] + subtree[RHO, i])
         trees.log_weight[TRAJECTORY, c] = add_logs(old, new)
         set_edge(trees, side, c, leaves, m, 1.0)
         left[n] = m

@@ -91,15 +91,15 @@ def grow_subtrees(
         error = energy_error(energy, start)
         *states, errors = to_host(z.theta, z.gradient, z.r, velocity, z.value, energy, error)
         leaves = Leaves(*states)
-        left = np.empty(len(rows), np.int64)
-        n = add_leaves(trees, rows, leaves, errors, i, u, left)
+        active = np.empty(len(rows), np.int64)
+        n = add_leaves(trees, rows, leaves, errors, i, u, active)
         if i == size - 1:
-            n = end_doubling(trees, rows, left[:n], leaves, u)
+            n = end_doubling(trees, rows, active[:n], leaves, u)
         elif 0 < n < len(rows):
-            index = to_device(left[:n], start.device)
+            index = to_device(active[:n], start.device)
             z = Phase(z.theta[index], z.r[index], z.value[index], z.gradient[index])
             start = start[index]
-        rows = rows[left[:n]]
+        rows = rows[active[:n]]
         if n == 0:
             break
     return rows
@@ -142,9 +142,9 @@ def to_draw(trees: Trees, device: torch.device) -> Draw:
     samples = trees.samples[TRAJECTORY]
     counts = [trees.diverging, trees.n_steps, trees.depth]
     numbers = [*trees.levels[TRAJECTORY], trees.rates, *counts]
-    moved = to_device(np.concatenate([samples.ravel(), *numbers], dtype=samples.dtype), device)
-    theta, gradient, r = moved[: samples.size].view(samples.shape)
-    value, energy, rates, diverging, n_steps, depth = moved[samples.size :].view(len(numbers), -1)
+    packed = to_device(np.concatenate([samples.ravel(), *numbers], dtype=samples.dtype), device)
+    theta, gradient, r = packed[: samples.size].view(samples.shape)
+    value, energy, rates, diverging, n_steps, depth = packed[samples.size :].view(len(numbers), -1)
     return Draw(
         z=Phase(theta.clone(), r.clone(), value.clone(), gradient.clone()),
         energy=energy,

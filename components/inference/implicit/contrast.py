@@ -53,7 +53,7 @@ class GaussianContrast:
     def kl(self, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
         """KL estimate E_q[T(θ̃) + log r(θ) − log p(θ)], [] (eqs. 14 to 16).
 
-        ``log_ratio`` is the mean of T, 0 if there is no T.
+        ``log_ratio`` is the mean of T, 0 without T.
         """
         return log_ratio + self.log_r() - self.log_prior(prior_std)
 

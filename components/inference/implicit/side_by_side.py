@@ -87,8 +87,8 @@ class StackedModules(nn.Module, Generic[N]):
     def module(self, r: int) -> N:
         """A copy of the module of a replicate."""
         replica = copy.deepcopy(self.one)
-        for own, stacked in zip(replica.parameters(), self.values, strict=True):
-            own.copy_(stacked[r])
+        for parameter, stacked in zip(replica.parameters(), self.values, strict=True):
+            parameter.copy_(stacked[r])
         return replica
 
 
@@ -115,19 +115,19 @@ class ParallelAdversarial(
     def init(
         self, model: Sequence[WeightSpace], problem: SupervisedReplicates, rng: Rng
     ) -> ParallelAdversarialState:
-        one = self.one
+        method = self.one
         V = self.n_variants
         each = enumerate(zip(model, problem.splits, strict=True))
         # stacking copies them
-        states = [state for r, inputs in each for state in [one.init(*inputs, rng.of(r))] * V]
+        states = [state for r, inputs in each for state in [method.init(*inputs, rng.of(r))] * V]
         q = StackedModules([state.q for state in states])
-        optimizer = Adam(q.trainable_parameters(), one.lr)
+        optimizer = Adam(q.trainable_parameters(), method.lr)
         judges = [state.discriminator for state in states if state.discriminator is not None]
         if not judges:
             return ParallelAdversarialState(q, optimizer, None, None)
         T = StackedModules(judges)
         return ParallelAdversarialState(
-            q, optimizer, T, Adam(T.trainable_parameters(), one.discriminator_lr)
+            q, optimizer, T, Adam(T.trainable_parameters(), method.discriminator_lr)
         )
 
     @property
@@ -149,10 +149,10 @@ class ParallelAdversarial(
     ) -> tuple[dict[str, Tensor], Tensor]:
         """N/B Σ_b data term − β KL and its parts, each [L], and the standardised draws θ̃ [L, K,
         P]; from ``noise`` [L, K, D]."""
-        one = self.one
+        method = self.one
         q = state.q
         discriminator = state.discriminator
-        beta = warmup_weight(state.t, one.warmup)
+        beta = warmup_weight(state.t, method.warmup)
 
         def of_one(
             values: dict[str, Tensor],
@@ -165,7 +165,7 @@ class ParallelAdversarial(
         ) -> tuple[dict[str, Tensor], Tensor]:
             def score_draws(q: Generator) -> tuple[dict[str, Tensor], Tensor]:
                 judge = discriminator and partial(discriminator.call, still)
-                terms, contrast = one.terms(
+                terms, contrast = method.terms(
                     q, judge, Batch(x, y, mask, batch.scale), noise, beta, power
                 )
                 return terms, contrast.z_scores
@@ -175,7 +175,7 @@ class ParallelAdversarial(
         still = {} if discriminator is None else discriminator.parameters_by_name(still=True)
         result: tuple[dict[str, Tensor], Tensor]
         x, y, mask = map(self.repeat_for_generators, (batch.x, batch.y, batch.mask))
-        power, of_each = (self.powers(batch.x), 0) if one.powers else (one.power, None)
+        power, of_each = (self.powers(batch.x), 0) if method.powers else (method.power, None)
         mapped = torch.func.vmap(of_one, in_dims=(0, 0, 0, 0, 0, 0, of_each))
         result = mapped(q.parameters_by_name(), still, x, y, mask, noise, power)
         return result
@@ -183,10 +183,10 @@ class ParallelAdversarial(
     def step(
         self, state: ParallelAdversarialState, batch: Batches, rng: Rng
     ) -> tuple[ParallelAdversarialState, Info]:
-        one = self.one
+        method = self.one
         streams = [rng.of(r).noise for r in range(len(batch.x))]
         noise = self.repeat_for_generators(
-            [state.q.one.noise(one.draws(batch.n_rows), g) for g in streams]
+            [state.q.one.noise(method.draws(batch.n_rows), g) for g in streams]
         )
         with counting_gradients(len(noise)):
             terms, ours = self.terms(state, batch, noise)

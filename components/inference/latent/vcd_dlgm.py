@@ -66,7 +66,7 @@ class VcdDlgm(ImprovedLatents):
         log_q = log_normal(z, m, s)
         worth = (joint - log_q).detach()  # w
         elbo = module.log_joint(batch, start) + gaussian_entropy(s)
-        # value 0 if C = w; the gradient is that of E_{q^(t)}[f]
+        # value 0 if C = w, with the gradient of E_{q^(t)}[f]
         improved = (worth - baseline - control) * log_normal(start.detach(), m, s) - log_q
         gradients = split_gradient(
             list(module.parameters()), weight * joint.sum(), weight * (elbo - improved).sum()

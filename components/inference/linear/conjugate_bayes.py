@@ -86,7 +86,8 @@ class ConjugateBayes(LinearAnalysis[ConjugateState]):
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> ConjugateState:
         data = read_linear_data(model, problem)
-        model.coefficients(problem.train)  # raises before the first step if there is no posterior
+        # raises before the first step if the posterior does not exist
+        model.coefficients(problem.train)
         return ConjugateState(model=model, data=data)
 
     def _count_covered(self, model: Conjugate, beta: Tensor, fit: LeastSquares) -> int:

@@ -139,7 +139,7 @@ class RidgePath(LinearAnalysis[LinearState]):
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> LinearState:
         data = read_linear_data(model, problem)
-        # raises before the first step if there is no least squares estimate
+        # raises before the first step if the least squares estimate does not exist
         _ = data.fit
         return LinearState(model=model, data=data)
 

@@ -122,7 +122,7 @@ MAX_CHAIN_VARIANCE = 1e30
 def factor(covariance: Tensor, regularisation: float) -> Tensor:
     """L [P, P] with L Lᵀ = Σ + ε I, or the square roots [P] of its diagonal.
 
-    Raises NumericalError if there is no factor because of rounding.
+    Raises NumericalError if the factor does not exist because of rounding.
 
     Source: Haario et al. (2001), section 2."""
     if covariance.dim() == 1:

@@ -79,7 +79,7 @@ def laplace(model: LogJoint, starts: Tensor, batch: ModelBatch) -> tuple[Tensor,
     if info.any() or not (R.diagonal().square() > MIN_CURVATURE).all():
         raise ConfigMismatchError(
             "inference.proposal: the log density has no maximum with curvature in every direction, "
-            "so there is no Laplace fit; use inference.proposal=prior (with data) or another "
+            "so a Laplace fit is not possible; use inference.proposal=prior (with data) or another "
             "sampler"
         )
     unit = torch.eye(len(theta), dtype=R.dtype, device=R.device)

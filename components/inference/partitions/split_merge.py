@@ -55,14 +55,14 @@ def restricted_scan(
     for m in range(count):
         b = work.members[m]
         move_row(A + side[m], b, -1, clusters)
-        zero = math.log(clusters.n[A]) + predictive(A, b, clusters)
-        one = math.log(clusters.n[A + 1]) + predictive(A + 1, b, clusters)
-        log_first = -math.log1p(math.exp(min(one - zero, 700.0)))  # of side 0
+        log_zero = math.log(clusters.n[A]) + predictive(A, b, clusters)
+        log_second = math.log(clusters.n[A + 1]) + predictive(A + 1, b, clusters)
+        log_first = -math.log1p(math.exp(min(log_second - log_zero, 700.0)))  # of side 0
         if forced:
             side[m] = work.wanted[m]
         else:
             side[m] = 0 if math.log(max(u[m], 1e-300)) < log_first else 1
-        log_q += log_first if side[m] == 0 else log_first + one - zero
+        log_q += log_first if side[m] == 0 else log_first + log_second - log_zero
         move_row(A + side[m], b, 1, clusters)
     return log_q
 

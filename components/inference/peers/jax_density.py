@@ -60,13 +60,13 @@ def _masked_loops() -> Iterator[None]:
 @contextmanager
 def jax_settings() -> Iterator[None]:
     """Use float64 in JAX in all threads, because its callbacks run in its own threads."""
-    before = jax.config.jax_enable_x64
+    previous = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     try:
         with _masked_loops():
             yield
     finally:
-        jax.config.update("jax_enable_x64", before)
+        jax.config.update("jax_enable_x64", previous)
 
 
 def make_density(target: PeerTarget) -> Any:

@@ -105,17 +105,17 @@ class KernelStep:
         if self.name == "sgld":
             return eta * gradient + (2 * eta).sqrt() * normal_like(z, generator)
         particles = interaction(z, self.bandwidth)
-        moved = eta * (
+        drift = eta * (
             particles.average(swap_draws_and_rows(gradient).flatten(0, 1)) + particles.correction()
         )
         if self.name == "sgld_r":
-            moved = moved + (2 * eta).sqrt() * particles.noise(generator, self.jitter)[0]
-        return swap_draws_and_rows(moved.unflatten(0, (z.shape[1], len(z))))
+            drift = drift + (2 * eta).sqrt() * particles.noise(generator, self.jitter)[0]
+        return swap_draws_and_rows(drift.unflatten(0, (z.shape[1], len(z))))
 
     def _leapfrog(self, field: Field, z: Tensor, eta: Tensor, generator: torch.Generator) -> Tensor:
         r = normal_like(z, generator) + 0.5 * eta * field(z)
-        moved = z + eta * r
+        position = z + eta * r
         for _ in range(self.leapfrog_steps - 1):
-            r = r + eta * field(moved)
-            moved = moved + eta * r
-        return moved - z
+            r = r + eta * field(position)
+            position = position + eta * r
+        return position - z

@@ -71,11 +71,11 @@ class VIS(
     ``elbo``: the one for T = 0, which is variational inference, and the one for ``jacobian``, with
     the density of z_T itself, log q(z_T) = log q_0(z_0) − Σ_t log|det(I + η∇² log p(z_{t−1}))|,
     exact while −η∇² log p < I and ∇log p is continuous: where it jumps (a Laplace density, ReLUs)
-    steps may fold over the kink, which no Hessian captures, and there is no bound.  For parameters
-    the bound holds only with all rows; otherwise the quantity is ``objective``, because draws that
-    follow a minibatch are scored on the same minibatch.  The other entropies are not the entropy of
-    z_T, so their quantities are also called ``objective``.  T is ``refine_steps`` in training and
-    ``infer_steps`` for returned draws.
+    steps may fold over the kink, which no Hessian captures, and the bound does not hold.  For
+    parameters the bound holds only with all rows; otherwise the quantity is ``objective``, because
+    draws that follow a minibatch are scored on the same minibatch.  The other entropies are not the
+    entropy of z_T, so their quantities are also called ``objective``.  T is ``refine_steps`` in
+    training and ``infer_steps`` for returned draws.
 
     For parameters θ, q_0 is N(m, L Lᵀ) or a point; z [S, 1, P].  The posterior consists of
     draws of θ_T from fixed noise.  For rows, q_0 is the encoder of the model, z [S, B, D];
@@ -206,7 +206,7 @@ class VIS(
         if self.q0 == "prior":
             raise ConfigMismatchError(
                 "inference.q0=prior applies to latent variables of rows, but this model has "
-                "parameters; use inference.q0=gaussian, or inference=sgld for a sampler alone"
+                "parameters; use inference.q0=gaussian, or inference=sgld for a plain sampler"
             )
         mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
         P = len(mean)

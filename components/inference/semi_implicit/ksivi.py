@@ -35,7 +35,7 @@ class KSIVI(SemiImplicitVI):
                                   ∇log p(z′) − ∇_z′ log q(z′|ε′)⟩],   z = m(ε) + s u
 
     The expectation is over two independent draws, with k = exp(−‖z − z′‖²/h) (``rbf``) or
-    (1 + ‖z − z′‖²/h)^(−½) (``imq``, whose tails also attract distant draws).
+    (1 + ‖z − z′‖²/h)^(−½) (``imq``, with tails that also attract distant draws).
     The maximum over the kernel's unit ball, for which score matching needs a second network, has a
     closed form, and q(z|ε) may replace q(z) because E_{q(ε|z)}[∇_z log q(z|ε)] = ∇_z log q(z).  ∇_z
     log q(z|ε) = −u/s.  Estimates use S draws [S, P]: all pairs of two of them (``u_statistic``), or

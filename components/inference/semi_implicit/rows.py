@@ -130,7 +130,8 @@ class SemiImplicitRowPosterior:
         parts = zip(z.split(AT_ONCE), means.split(AT_ONCE), strict=True)
         return torch.cat(
             [
-                self.encoder.model.log_joint(batch, some) - q.log_surrogate(some, own, others)
-                for some, own in parts
+                self.encoder.model.log_joint(batch, z_part)
+                - q.log_surrogate(z_part, mean_part, others)
+                for z_part, mean_part in parts
             ]
         )

@@ -102,13 +102,13 @@ class VCD(SeededGuide[VCDState]):
         states, rate = iterate(
             model, batch, z, self.improve_steps, self.leapfrog_steps, state.step_size, rng.noise
         )
-        moved = states[-1]
+        z_end = states[-1]
         z_start = z.detach()
-        log_q = q.log_density(moved)
+        log_q = q.log_density(z_end)
         with torch.no_grad():
-            worth = log_joint(model, moved, batch) - log_q  # w(z_0) = f(z_t) [S]
+            worth = log_joint(model, z_end, batch) - log_q  # w(z_0) = f(z_t) [S]
             control = worth.mean() if state.control is None else state.control
-        # value 0; the gradient is that of E_{q^(t)}[f]
+        # value 0, with the gradient of E_{q^(t)}[f]
         improved = ((worth - control) * q.log_density(z_start) - log_q).mean()
         norm = ascend_value(q, elbo - improved, batch, state.optimizer)
         info = {

@@ -163,13 +163,13 @@ class GradientNoise(GradientEstimates):
                 "dataset.batch_size or use false"
             )
         n = batch.scale * len(batch.x)
-        one, two = (
+        first, second = (
             self.estimate(control, model, theta, batch.part(rows, n / half))
             for rows in (slice(half), slice(half, 2 * half))
         )
         # rows are drawn without replacement
-        variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4
-        return (one[0] + two[0]) / 2, (one[1] + two[1]) / 2, variance
+        variance = (1 - 2 * half / n) * (first[1] - second[1]).square() / 4
+        return (first[0] + second[0]) / 2, (first[1] + second[1]) / 2, variance
 
     def estimate_with_noise(
         self,

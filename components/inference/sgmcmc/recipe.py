@@ -156,9 +156,9 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
             theta = theta + (eps * first.drift + first.noise(xi, eps, state.V))[:, :P]
         value, gradient, V = self.estimate_with_noise(control, model, theta, batch, state.V, t)
         terms = self.terms(theta, rest, value, gradient)
-        moved = eps * terms.drift + terms.noise(xi, eps, V)  # eq. (1.14)
-        theta = theta if in_turn else theta + moved[:, :P]
-        rest = rest + moved[:, P:]
+        increment = eps * terms.drift + terms.noise(xi, eps, V)  # eq. (1.14)
+        theta = theta if in_turn else theta + increment[:, :P]
+        rest = rest + increment[:, P:]
         state = self.advance(state, theta, rest=rest, V=V, control=control)
         info = self.describe_step(state, value, gradient, eps)
         if rest.shape[1] > P:

@@ -145,9 +145,9 @@ def check_matrices(matrices: Matrices, z: Tensor, where: str) -> None:
     """Raise ConfigMismatchError unless D(z) is symmetric and positive semidefinite and Q(z)
     antisymmetric, both [n, n], at every row of z [K, n]."""
     n = z.shape[1]
-    for one in z:
+    for point in z:
         with reraise_user_error(where, matrices):
-            D, Q = matrices(one)
+            D, Q = matrices(point)
         shapes = [list(x.shape) if isinstance(x, Tensor) else [] for x in (D, Q)]
         if shapes != [[n, n], [n, n]]:
             raise ConfigMismatchError(
@@ -156,10 +156,10 @@ def check_matrices(matrices: Matrices, z: Tensor, where: str) -> None:
         size = 1e-6 * max(float(D.abs().max()), float(Q.abs().max()), 1e-6)
         if float((D - D.mT).abs().max()) > size or float(torch.linalg.eigvalsh(D)[0]) < -size:
             raise ConfigMismatchError(
-                f"{where}: D(z) is not symmetric and positive semidefinite at z = {one.tolist()}; "
+                f"{where}: D(z) is not symmetric and positive semidefinite at z = {point.tolist()}; "
                 f"fix the function"
             )
         if float((Q + Q.mT).abs().max()) > size:
             raise ConfigMismatchError(
-                f"{where}: Q(z) is not antisymmetric at z = {one.tolist()}; Q must be −Qᵀ"
+                f"{where}: Q(z) is not antisymmetric at z = {point.tolist()}; Q must be −Qᵀ"
             )

@@ -98,12 +98,12 @@ class Santa(Superchains, ControlledSteps[SantaState], Preconditioning):
         if t < self.burn_in or not self.refine:
             heat = eta / (self.coldness * (t + 1) ** self.annealing)
             squares = self.bias_corrected_squares(state.v, self.averaging, t) if t else v_hat
-            before = self._scale(squares)
+            previous_G = self._scale(squares)
             alpha = alpha + u.square() - heat
-            kick = kick + (2 * eta**0.5 * heat * before).sqrt() * xi
+            kick = kick + (2 * eta**0.5 * heat * previous_G).sqrt() * xi
             if self.correction:
                 bound = FLOOR**2 * heat  # of u² in 1/u = u/u²
-                kick = kick + heat * (1 - before / G) * u / u.square().clamp_min(bound)
+                kick = kick + heat * (1 - previous_G / G) * u / u.square().clamp_min(bound)
         else:
             alpha = alpha.clamp(eta**0.5 * self.friction, 1.0)
         u = (1 - alpha) * u + kick

@@ -36,7 +36,7 @@ class SGDMomentum(ControlledSteps[SGDMomentumState]):
     average, at independent random times, because fixed times may resonate with the target.  This is
     the only source of randomness, while ``sghmc`` has friction and noise at every step.  m is
     stored at half steps (leapfrog); in the thesis both lines are evaluated at time t, an Euler step
-    that gains energy each time.  The bias is of order ε²: on N(0, σ²) the stationary variance is
+    that gains energy each time.  The bias has order ε²: on N(0, σ²) the stationary variance is
     σ²/(1 − ε²/4σ²), and n = 1 is ``sgld`` with step ε²/2. Minibatch noise is not dissipated:
     gradient noise of variance V increases the temperature of the chain by a relative n ε² V,
     approximately.

@@ -26,7 +26,7 @@ from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
 from components.registry import register
 
-NETWORKS_AT_ONCE = 50  # number of networks whose errors are computed together
+NETWORKS_AT_ONCE = 50  # number of networks evaluated together
 FEWEST_ROWS = 8  # smallest n for which the bound of Maurer (2004) is proved
 Share = BetweenZeroAndOne
 
@@ -40,7 +40,7 @@ class PacState:
     optimizer: Adam
     seed: int  # seed of the networks in the bound
     prior_rows: Batch | None = rebuilt()  # None: c is the random start
-    certified: Batch = rebuilt()  # rows for the bound, of which c is independent
+    certified: Batch = rebuilt()  # rows for the bound, independent of c
     test: Batch = rebuilt()
     t: int = 0
 
@@ -87,7 +87,7 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
     The second line, ``pac_bound``, holds with probability 1 − δ − δ' over the rows: R is the risk
     of a network redrawn for each label, R̂_m the error of m drawn networks on n rows.  The centre c
     is the random start, or the result of ``prior_steps`` steps on a random ``prior_share`` of the
-    training rows; then n counts the other rows, of which c is independent.  The surrogate −log₂ p
+    training rows; then n counts the other rows, which are independent of c.  The surrogate −log₂ p
     is at least the 0–1 loss.  J is minimised with ``n_samples`` reparameterised draws and all n
     rows at each step.  Info: objective J, kl in nats, risk (surrogate).
 

@@ -130,6 +130,6 @@ def take_rows(columns: Tensor, rows: Tensor) -> Tensor:
 def count_points_below(points: Tensor, edges: Tensor) -> Tensor:
     """Number of points less than each edge, both sorted along dimension 1, [R, M], [R, N] on the
     CPU -> [R, N] long."""
-    found = torch.empty(edges.shape, dtype=torch.int64)
-    _below(points.numpy(), edges.numpy(), found.numpy())
-    return found
+    counts = torch.empty(edges.shape, dtype=torch.int64)
+    _below(points.numpy(), edges.numpy(), counts.numpy())
+    return counts

@@ -84,8 +84,8 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance [R, dx] of particles x [R, N, dx] with weights w [R, N], whose sum is the
-    first entry of ``sums``; with the dtype of x.
+    """Mean and variance [R, dx] of particles x [R, N, dx] with weights w [R, N]; the first entry of
+    ``sums`` is their sum; with the dtype of x.
 
     Computed in float64 about the first particle in one pass, which is accurate because the first
     particle is as close to the mean as particles are to each other.

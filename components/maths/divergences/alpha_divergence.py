@@ -99,7 +99,7 @@ def starts(grid: Quadrature) -> list[tuple[float, float]]:
 
 def minimise(grid: Quadrature, alpha: float, begin: list[tuple[float, float]]) -> NearestGaussian:
     """The best of the minima found from the starts ``begin``: by BFGS, or by Nelder–Mead for α =
-    ±∞, whose objectives are not smooth.  s is at least twice the grid spacing."""
+    ±∞, because these objectives are not smooth.  s is at least twice the grid spacing."""
     from scipy.optimize import minimize
 
     least = grid.log_dx + math.log(2)
@@ -118,13 +118,13 @@ def minimise(grid: Quadrature, alpha: float, begin: list[tuple[float, float]]) -
 
     is_limit = math.isinf(alpha)
     options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 2000} if is_limit else {"gtol": 1e-9}
-    found = [
+    minima = [
         minimize(value, start, method="Nelder-Mead", options=options)
         if is_limit
         else minimize(value_and_gradient, start, jac=True, method="BFGS", options=options)
         for start in begin
     ]
-    best = min(found, key=lambda one: one.fun if math.isfinite(one.fun) else math.inf)
+    best = min(minima, key=lambda one: one.fun if math.isfinite(one.fun) else math.inf)
     mean, log_sd = torch.as_tensor(best.x, dtype=grid.x.dtype)
     log_n = log_normal(grid.x, mean, log_sd)
     log_z = log_mass(grid, log_n, alpha)

@@ -106,8 +106,7 @@ def iterate(
     trial, evaluations = strong_wolfe(phi, Trial(0.0, value, slope), first, max_evaluations)
     run.evaluations += evaluations
     if trial is None:
-        # no decrease along −H ∇f: discard H; if there is none along −∇f, rounding prevents any
-        # decrease
+        # no decrease along −H ∇f: discard H; without one along −∇f, rounding prevents any decrease
         run.converged = fresh
         run.forget()
         return

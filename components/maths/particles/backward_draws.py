@@ -43,9 +43,9 @@ def inverse_cdf(p: Tensor, rows: Tensor, u: Tensor) -> Tensor:
     below = _running_sums(p.sum(1).view(r * k, blocks)).index_select(0, row)  # [R·M, blocks]
     target = u.flatten().unsqueeze(1).to(p) * below[:, -1:]
     block = (below <= target).sum(1, keepdim=True).clamp_(max=blocks - 1)
-    before = torch.nn.functional.pad(below, (1, 0)).gather(1, block)
+    sum_before = torch.nn.functional.pad(below, (1, 0)).gather(1, block)
     # position in the block, valid for any rounding
-    share = ((target - before) / (below.gather(1, block) - before)).clamp_(0, 1)
+    share = ((target - sum_before) / (below.gather(1, block) - sum_before)).clamp_(0, 1)
     within = _running_sums(p.index_select(0, row * blocks + block.squeeze(1)))  # [R·M, size]
     place = (
         (within <= share * within[:, -1:] * (1 - torch.finfo(p.dtype).eps))

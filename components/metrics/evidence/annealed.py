@@ -77,8 +77,8 @@ def anneal(
     log_w = torch.zeros_like(joint)
     used: list[Tensor] = []
     rates: list[Tensor] = []
-    for before, beta in itertools.pairwise(betas):
-        log_w = log_w + (beta - before) * (joint - log_prior(z))
+    for previous, beta in itertools.pairwise(betas):
+        log_w = log_w + (beta - previous) * (joint - log_prior(z))
         eps = eps if sizes is None else sizes[len(used)]
         z, joint, rate = transition(
             partial(annealed_log_density, target, beta), z, eps[:, None], LEAPFROG, generator

@@ -1,4 +1,4 @@
-"""Gaussian q fitted to each row separately, for a bound at least as tight as that of an amortised
+"""Gaussian q fitted to each row separately, for a bound at least as tight as with an amortised
 q."""
 
 from __future__ import annotations

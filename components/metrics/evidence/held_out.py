@@ -121,8 +121,8 @@ class LatentEvidence:
 
             amortisation_gap = ELBO(q*) − ELBO(q(z|x)),   approximation_gap = log p̂ − ELBO(q*)
 
-        with the same noise in both bounds, different from that of the fit of q*.  log p̂ is the
-        larger of importance sampling around q* and annealed importance sampling.
+        with the same noise in both bounds, which differs from the noise in the fit of q*.  log p̂
+        is the larger of importance sampling around q* and annealed importance sampling.
 
         Source: Cremer, Li and Duvenaud (2018), eqs. (4) to (6)."""
         rows = []

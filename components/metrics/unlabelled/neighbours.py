@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def leave_one_out_error(means: Tensor, classes: Tensor) -> float:
-    """``neighbour_error``: share of the rows [B, D] whose nearest neighbour has a different class
+    """``neighbour_error``: share of the rows [B, D] with a nearest neighbour of a different class
     [B].
 
     Source: Lawrence (2005), section 3; Titsias and Lawrence (2010), section 5."""

@@ -41,12 +41,12 @@ def against_truth(posterior: HoldsDraws, truth: Mapping[str, Tensor]) -> NamedSc
     is_known = truth.keys() >= {"beta", "noise"}  # names of a regression
     if not is_known or posterior.replicates > 1 or n < FEWEST_OF_AN_INTERVAL:
         return {}
-    known = {
+    columns = {
         "beta": {f"x{j + 1}": float(b) for j, b in enumerate(truth["beta"])},
         "sigma2": {"sigma2": float(truth["noise"])},
     }
     out: NamedScores = {}
-    for group, values in known.items():
+    for group, values in columns.items():
         places = [j for j, name in enumerate(posterior.names) if name in values]
         if not places:
             continue

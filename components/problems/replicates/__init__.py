@@ -1,1 +1,1 @@
-"""Problems whose replicates have their own data and are computed together."""
+"""Problems with replicates that have their own data and are computed together."""

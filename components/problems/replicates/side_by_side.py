@@ -44,8 +44,8 @@ class Batches:
 class SupervisedReplicates(KnowsTruth):
     """R splits of a data set, each with its own row order, test rows and streams.
 
-    Batches and evaluation draws are the same as for a split computed alone.  A posterior consists
-    of R posteriors.  Figures are of the first split.
+    Batches and evaluation draws are the same as for a separately computed split.  A posterior
+    consists of R posteriors.  Figures use the first split.
 
     Raises:
         ConfigMismatchError: the training data of the splits differ in number of rows, inputs or

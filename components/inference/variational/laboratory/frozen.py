@@ -78,8 +78,8 @@ def corrections(
         samples = sample_guide(module, batch, S, generator)
         f = samples.f.sum(1).double()  # [S]
         (h,) = scores(module, batch, samples.z, parameters, [torch.ones_like(samples.f)])
-        for s, p, one in zip(square, product, h, strict=True):
-            h2 = one.double().square()  # [S, …]
+        for s, p, score in zip(square, product, h, strict=True):
+            h2 = score.double().square()  # [S, …]
             s += h2.sum(0)
             p += torch.tensordot(f, h2, 1)
         count = count + S
@@ -138,10 +138,10 @@ class Frozen:
 
     def teach(self, watched: list[MeasuredEstimator], start: int, stop: int) -> None:
         """Train the estimators in iterations start+1 … stop, all with the same rows."""
-        learning = [one for one in watched if one.state is not None]
+        learning = [estimator for estimator in watched if estimator.state is not None]
         for batch in self.iterate_batches(LEARN, start, stop) if learning else ():
-            for one in learning:
-                one.learn(self.module, batch)
+            for estimator in learning:
+                estimator.learn(self.module, batch)
 
     def spread(self, one: MeasuredEstimator, batches: int, draws: int) -> list[Spread]:
         """Spread of ``draws`` estimates at each fixed batch, due only to the noise of the draws.
@@ -163,9 +163,12 @@ class Frozen:
         under the same load, so that the ratio of two times within a round does not depend on it.
         """
         (batch,) = self.iterate_batches(FIXED, 0, 1)
-        streams = [(one, self.own(NOISE)) for one in watched]
+        streams = [(estimator, self.own(NOISE)) for estimator in watched]
         rounds = [
-            [one.estimate(self.module, batch, rng, self.chosen)[1] for one, rng in streams]
+            [
+                estimator.estimate(self.module, batch, rng, self.chosen)[1]
+                for estimator, rng in streams
+            ]
             for _ in range(n)
         ]
         return [list(times) for times in zip(*rounds, strict=True)]
@@ -174,7 +177,8 @@ class Frozen:
         """Rows through the model in an estimate of each estimator at the first fixed batch."""
         (batch,) = self.iterate_batches(FIXED, 0, 1)
         return [
-            one.count_passes(self.module, batch, self.own(NOISE), self.chosen) for one in watched
+            estimator.count_passes(self.module, batch, self.own(NOISE), self.chosen)
+            for estimator in watched
         ]
 
     def over(self, watched: list[MeasuredEstimator], draws: int) -> list[Over]:
@@ -216,8 +220,8 @@ class Frozen:
         for batch in self.iterate_batches(FIXED, 0, 2):
             noise = module.draw_noise(batch, draws, self.own(NOISE).noise)[:, :1]  # [S, 1, D]
             noise = noise[noise[:, 0, 0].argsort()].expand(-1, batch.n_rows, -1)
-            found = (whole_gradient(module, batch, one[None])[0] for one in noise)
-            first = (next(g for g in gradients if g is not None) for gradients in found)
+            estimates = (whole_gradient(module, batch, epsilon[None])[0] for epsilon in noise)
+            first = (next(g for g in gradients if g is not None) for gradients in estimates)
             n = batch.scale * batch.n_rows
             out["noise"].append(noise[:, 0, 0].tolist())
             out["gradient"].append([float(g.flatten()[0]) / n for g in first])
@@ -301,9 +305,9 @@ def scores_of(
 
     trace0, norm0 = means(spreads[0])
     out = {}
-    for one, of_one in zip(watched, spreads, strict=True):
+    for estimator, of_one in zip(watched, spreads, strict=True):
         trace, norm = means(of_one)
-        out[one.label] = {
+        out[estimator.label] = {
             "trace": trace,
             "trace_ratio": trace / trace0 if trace0 else math.nan,
             "norm_ratio": norm / norm0 if norm0 else math.nan,

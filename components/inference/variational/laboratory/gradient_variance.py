@@ -69,12 +69,12 @@ def labels(estimators: list[Gradient]) -> list[str]:
     """A label for each estimator: its name and, if others share it, the keys in which they
     differ."""
     out = []
-    for one in estimators:
-        alike = [other for other in estimators if other.name == one.name]
+    for estimator in estimators:
+        alike = [other for other in estimators if other.name == estimator.name]
         values = [dict(other) for other in alike]
-        keys = [key for key in dict(one) if any(v[key] != values[0][key] for v in values)]
-        settings = [f"{key}={dict(one)[key]}" for key in keys]
-        out.append(" ".join([one.name, *settings]))
+        keys = [key for key in dict(estimator) if any(v[key] != values[0][key] for v in values)]
+        settings = [f"{key}={dict(estimator)[key]}" for key in keys]
+        out.append(" ".join([estimator.name, *settings]))
     return out
 
 
@@ -278,10 +278,10 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)
             now = [
-                unmoved.get(k) or frozen.spread(one, self.batches, self.draws)
-                for k, one in enumerate(watched)
+                unmoved.get(k) or frozen.spread(estimator, self.batches, self.draws)
+                for k, estimator in enumerate(watched)
             ]
-            unmoved = {k: now[k] for k, one in enumerate(watched) if one.state is None}
+            unmoved = {k: now[k] for k, estimator in enumerate(watched) if estimator.state is None}
             scores = scores_of(watched, now)
             for label, values in scores.items() if self.iterations else ():
                 findings.curves[f"{label}/{t}/{stop}"] = values["trace_ratio"]

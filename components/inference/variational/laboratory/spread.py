@@ -185,8 +185,8 @@ def spread_over_batches(
     moments = [PairMoments() for _ in watched]
     for n, batch in enumerate(batches):
         means = [
-            sums.add(*(one.estimate(module, batch, rng, chosen)[0] for _ in range(2)))
-            for sums, one, rng in zip(moments, watched, rngs, strict=True)
+            sums.add(*(estimator.estimate(module, batch, rng, chosen)[0] for _ in range(2)))
+            for sums, estimator, rng in zip(moments, watched, rngs, strict=True)
         ]
         for sums, mean in zip(moments, means, strict=True):
             if n % size == 0:
