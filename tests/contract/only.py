@@ -8,9 +8,9 @@ from typing_extensions import get_protocol_members, is_protocol
 
 
 def only(thing: object, *protocols: type) -> Any:
-    """An object with the members of the protocols and nothing else; each is that of ``thing``."""
+    """An object with only the members of the protocols, delegated to ``thing``."""
     if not all(is_protocol(protocol) for protocol in protocols):
-        return thing  # of a class that says all of it
+        return thing  # its class has exactly these members
     names = sorted({name for protocol in protocols for name in get_protocol_members(protocol)})
     body: dict[str, Any] = {"__slots__": ("lent",)}
     for name in names:

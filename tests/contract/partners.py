@@ -66,7 +66,7 @@ SEARCH = PartnerSearch({role: SMALL[role] | OF_THESE_TESTS.get(role, {}) for rol
 fits = SEARCH.fits
 small = SEARCH.small_keys
 
-# Components that are made of a user's own code: what a plug-in of these tests holds.
+# Components made from a user's code, which a plug-in of these tests provides.
 OF_A_PLUGIN = {
     ("dataset", "log_density"),
     ("dataset", "numpyro"),
@@ -111,7 +111,7 @@ class Run:
 
     @property
     def overrides(self) -> list[str]:
-        """What a user would type."""
+        """Overrides as typed by a user."""
         plugins = [f"plugins=[{PLUGIN}]"] if OF_A_PLUGIN & set(self.choice) else []
         return self.small.overrides + plugins
 

@@ -1,4 +1,4 @@
-"""Imports run one way, nothing is asked for that no contract promises, and rooms stay small."""
+"""Imports run one way, all requirements are in contracts, and packages stay small."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ORDER = {
         "python",
     ],
 }
-ARROWS = 97  # pairs of rooms of which one imports the other, at most
+ARROWS = 97  # maximum number of pairs of packages with an import between them
 ROOM = 16  # modules in a folder, its __init__ apart
 
 
@@ -121,8 +121,8 @@ def test_rooms_import_downwards(package):
 def test_no_circles():
     for package in ("components", "runner"):
         known = modules(package)
-        # A package's __init__ stands for what it re-exports; importing one of its modules runs it,
-        # which is no circle.
+        # A package's __init__ represents its re-exports; importing one of its modules runs it, #
+        # which does not count as a cycle.
         graph = {name: imported(path, known) - {name} for name, path in known.items()}
         TopologicalSorter(graph).prepare()
 

@@ -1,4 +1,4 @@
-"""Every component keeps the house's contract: name = YAML = file, defaults in YAML alone, a source,
+"""Every component keeps the house's contract: name = YAML = file, defaults only in YAML, a source,
 resumable steps."""
 
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_yaml_and_class_agree(role, name):
     if role == "model":
         models = {registry.get(role, other) for other in registry.names(role)}
         between = [c for c in cls.__mro__[1:] if issubclass(c, bases) and c not in bases]
-        assert models.isdisjoint(between), "a model is no base of another"
+        assert models.isdisjoint(between), "a model is not a base class of another"
         assert sum("offers" in vars(c) for c in between) <= 1, "no inheritance deeper than one"
 
 

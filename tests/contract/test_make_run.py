@@ -1,4 +1,4 @@
-"""``make run``: what a newcomer sees, and that the main job's checks can be made."""
+"""``make run``: its output for a new user, and the checks of the main job."""
 
 import subprocess
 from pathlib import Path

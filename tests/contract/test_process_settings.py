@@ -1,5 +1,4 @@
-"""What code of a user changes for the whole process is put back, and what it must not change is
-refused."""
+"""Process settings changed by user code are restored; forbidden changes are rejected."""
 
 from __future__ import annotations
 

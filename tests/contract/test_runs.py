@@ -1,5 +1,5 @@
-"""Every component, with its smallest fitting partners: what is built offers what it says, steps,
-and survives a checkpoint."""
+"""Every component with its smallest compatible partners: built models offer the declared
+capabilities, take steps, and survive a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from runner.conformance.rehearsal import begin, find_difference
 
 STEPS = 2
-# methods whose steps evaluate no model of data: they read weights, wait for a posterior to be asked
-# for, draw from a prior, or simulate what a theorem says
+# methods with steps that do not evaluate a model of data: they read weights, work only for the #
+# posterior, draw from a prior, or simulate the statement of a theorem
 WITHOUT_COST = {
     "fixed",
     "ridge_path",
@@ -37,7 +37,7 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     assert inference.requires.batch_kind in BATCH_KINDS_BY_PROBLEM[kind]
     assert kind == job.dataset.poses()
     assert missing(going.model, job.model.capabilities()) == [], (
-        "a model does not offer what it says"
+        "a model does not offer its declared capabilities"
     )
     needed = inference.required_capabilities(kind, job.model.capabilities())
     assert missing(going.model, needed) == []

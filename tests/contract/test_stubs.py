@@ -1,5 +1,5 @@
-"""Capabilities are what they say: a model that has the members of those needed, and no more, goes
-through every inference."""
+"""Capabilities are complete: a model with only the members of the required ones works with every
+inference method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace holds what was added, as a list of tensors would, in memory of the order of its rows."""
+"""A trace holds the appended rows like a list of tensors, with memory proportional to its rows."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Components of a user for each role, which return and do what a test sets."""
+"""A user's components for each role, with results and actions set by a test."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SCALES = [1.0, 10.0, 100.0, 1e4, 1e6]
 
 
 class Scaled:
-    """A network of one hidden layer whose last layer is multiplied by c."""
+    """A network with one hidden layer and a last layer multiplied by c."""
 
     def __init__(self, weights, scale, dtype):
         self.w, self.a, self.v, self.b = (w.to(dtype) for w in weights)
@@ -145,8 +145,7 @@ def test_every_attack_finds_equal_curves_at_every_scale(name, norm, keys):
 
 
 def test_slopes_below_the_squares_of_float32_still_lead():
-    """A network whose gradients are of size 1e-25 is attacked as one whose gradients are of size
-    1."""
+    """A network with gradients of size 1e-25 is attacked like one with gradients of size 1."""
     check_equal(
         "pgd", "l2", [1.0, 1e-25], [F32], {"norm": "l2", "steps": 10, "criterion": "margin"}
     )

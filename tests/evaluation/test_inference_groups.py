@@ -1,5 +1,4 @@
-"""What InferenceData says of labels, beside the densities evaluated literally, and what ArviZ makes
-of it."""
+"""Labels in InferenceData against literally evaluated densities, and results of ArviZ from them."""
 
 import math
 import warnings
@@ -46,7 +45,7 @@ class Line:
 
 
 class Odds(Line):
-    """Two tasks of three classes, whose logits are θ_c x."""
+    """Two tasks of three classes with logits θ_c x."""
 
     def predictive(self, theta, x):
         logits = theta.unsqueeze(1) * x  # [S, B, 3]

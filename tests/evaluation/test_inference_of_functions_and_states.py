@@ -1,5 +1,4 @@
-"""InferenceData of Gaussian processes, of filters and of densities, beside what is known
-exactly."""
+"""InferenceData of Gaussian processes, filters and densities against exact values."""
 
 import math
 
@@ -81,7 +80,7 @@ def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
     assert len(given.mu) == 4_000
     assert float(given.v.amax() - given.v.flatten(0, 1).amin(0).max()) >= 0
     assert torch.equal(given.v[0, 0], given.v[-1, -1]), (
-        "the noise alone, which is the same everywhere"
+        "only the noise, which is the same everywhere"
     )
     sd = whole.variance.sqrt()
     warps = 20 if name == "collapsed_mdgp" else 4_000

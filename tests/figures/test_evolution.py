@@ -1,4 +1,4 @@
-"""Evolutions: every recorded estimate is in the figure, by method and replicate, beside the exact
+"""Evolutions: every recorded estimate is in the figure, by method and replicate, with the exact
 value."""
 
 import numpy as np

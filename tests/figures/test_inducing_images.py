@@ -1,4 +1,4 @@
-"""Inducing images: which ones are shown, before and after."""
+"""Inducing images: selection, before and after training."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,5 +1,5 @@
-"""Figures of generative models of images: what is drawn where, and nothing where it makes no
-sense."""
+"""Figures of generative models of images: contents and positions, and no figure where it does not
+apply."""
 
 from dataclasses import replace
 

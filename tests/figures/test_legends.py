@@ -1,4 +1,4 @@
-"""Legends are outside the panels and list what is drawn."""
+"""Legends are outside the panels and list the plotted artists."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Figures of a sample of draws: what they show, and when nothing is drawn."""
+"""Figures of a sample of draws: their contents, and cases without figures."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""Violins and boxes: every method has one of its own in every group, quartiles and lines lie where
-they are said to."""
+"""Violins and boxes: one for every method in every group, with correct positions of quartiles and
+lines."""
 
 import numpy as np
 import pandas as pd

@@ -1,8 +1,8 @@
 """Every registered gradient that is marked unbiased, against exact gradients of three models, in
 one family of tests.
 
-The list is the registry's: a new estimator is tested without being named.  One whose needs a model
-does not meet is left out of that model."""
+The list is the registry's: new estimators are tested automatically.  Estimators with requirements
+that a model does not meet are skipped for it."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ UNBIASED = [name for name in ALL if registry.get("gradient", name).unbiased]
 
 
 def estimator_of(name, n_samples):
-    """The gradient with the defaults of its YAML; its members, if it has some, draw as many."""
+    """The gradient with the defaults of its YAML; members, if any, use the same number of draws."""
     changes = {"n_samples": n_samples}
     if members := defaults("gradient", name).get("members"):
         changes["members"] = [component("gradient", m, n_samples=n_samples) for m in members]
@@ -76,8 +76,7 @@ def of_gaussian(name, full, draws, groups, noise="rows"):
 
 
 def swept(names, draws, groups, steps):
-    """z-scores of each gradient on each model that has what it needs; in groups there, in steps
-    here."""
+    """z-scores of each gradient on each compatible model, by groups and by steps."""
     for name in names:
         needs = registry.get("gradient", name).requires.capabilities
         if needs <= DVAE.offers:
@@ -90,8 +89,8 @@ def swept(names, draws, groups, steps):
 
 
 def failing(names, draws, groups, steps):
-    """What Holm's procedure at level 0.001 rejects, of t-tests (of as many degrees of freedom as
-    the fewer of groups and steps leave) of all parameters, models and gradients at once."""
+    """Rejections of Holm's procedure at level 0.001 among t-tests of all parameters, models and
+    gradients, with the degrees of freedom of the smaller number of groups or steps."""
     tests = [
         (
             2 * float(t.sf(abs(float(z)), min(groups, steps) - 1)),

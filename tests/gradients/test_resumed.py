@@ -1,4 +1,4 @@
-"""What a gradient learns on its way: a run that was stopped goes on with it, bit for bit."""
+"""The learned state of a gradient: a stopped run resumes with it, bit for bit."""
 
 import pytest
 from support.runs.configured import component, composed

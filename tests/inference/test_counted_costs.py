@@ -42,7 +42,7 @@ def of_funnel(method, **keys):
 
 
 def both(n):
-    """As many gradients as densities."""
+    """The numbers of gradients and densities are equal."""
     return {"densities": n, "gradients": n}
 
 
@@ -106,7 +106,7 @@ def test_black_box_variational_inference_takes_its_draws(gradient, gradients):
 
 @pytest.mark.parametrize("name", ["smdgp", "dgp"])
 def test_a_bound_of_a_gaussian_process_counts_rows_times_draws(name):
-    """The bound of ``dgp`` calls ``elbo_rows``, which counts where it is asked for by itself."""
+    """The bound of ``dgp`` calls ``elbo_rows``, which counts if it is called directly."""
     data = {"n_train": 12, "n_test": 5}
     model = component("model", name, n_inducing=4)
     _, steps, *_ = counts_of("dsvi", "linear_simulation", model, data=data, n_samples=3)

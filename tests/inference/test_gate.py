@@ -1,5 +1,5 @@
-"""The correctness gate: every exact sampler finds the moments of targets whose moments are known,
-and broken ones do not.
+"""The correctness gate: every exact sampler finds the moments of targets with known moments, and
+broken ones do not.
 
 Four targets need no file; fast are the cheapest sampler on all of them and every sampler on the
 one with a Jacobian.  Slow, with posteriordb's files: four of its posteriors at the same settings,
@@ -48,7 +48,7 @@ SAMPLERS: dict[str, dict[str, Any]] = {
     "random_walk_mh": {"steps": 14000, "chains": 8, "warmup": 1500},
     "importance_sampling": {"steps": 100, "chains": 100},
 }  # fmt: skip
-FAST_TARGET = "gamma"  # the one whose Jacobian a sampler may lose
+FAST_TARGET = "gamma"  # the target with a Jacobian that a sampler may lose
 FAST_SAMPLER = "importance_sampling"
 REFERENCE = [
     "sblri-blr",
@@ -144,7 +144,8 @@ def test_a_broken_sampler_is_found_out(sampler, monkeypatch):
 
 
 def test_one_laplace_fit_does_not_cover_the_eight_schools():
-    """τ → 0 lies far from every mode: what the mixture is for, and what the gate must see."""
+    """τ → 0 is far from every mode: the purpose of the mixture, and a fault that the gate must
+    detect."""
     single = SAMPLERS["importance_sampling"] | {"proposal": "student_t", "inflation": 1.3}
     assert found("importance_sampling", built_in("eight schools"), **single) != []
 

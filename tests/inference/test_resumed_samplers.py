@@ -55,7 +55,7 @@ def test_resumed_is_bit_identical(tmp_path, monkeypatch, what, inference, option
     problem, rng, method, state = setup(*what, inference, options)
     whole = problem.score(method.posterior(go(problem, rng, method, state, 0, 30)), rng)
 
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)  # bytes: what is kept fills several
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)  # bytes: stored draws fill several blocks
     problem, rng, method, state = setup(*what, inference, options)
     held = blocks.RowBlocks()
     done = 0

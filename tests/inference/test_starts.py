@@ -1,5 +1,5 @@
-"""Where chains start: drawn again where the density is zero, refused where there is none to be had
-or it is not a number."""
+"""Starts of chains: redrawn where the density is zero, rejected if all draws have zero density or
+it is NaN."""
 
 import pytest
 import torch

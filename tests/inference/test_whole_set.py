@@ -1,4 +1,4 @@
-"""Exact samplers see all rows at every step, whatever the size of the batches."""
+"""Exact samplers use all rows at every step, for any batch size."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Bijectors: what they promise of x, their inverses, and log |det ∂x/∂θ| by autograd."""
+"""Bijectors: constraints on x, inverses, and log |det ∂x/∂θ| by autograd."""
 
 import pytest
 import torch

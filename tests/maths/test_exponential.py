@@ -1,4 +1,4 @@
-"""Conjugate families against scipy's densities, and their draws against what is known of them."""
+"""Conjugate families against scipy's densities, and their draws against known moments."""
 
 import pytest
 import torch
@@ -75,7 +75,7 @@ def test_rows_one_by_one_or_together_give_one_posterior():
     for name in ("m", "beta", "V", "nu"):
         assert_close(vars(by_one)[name], vars(together)[name])
         assert_close(vars(turned)[name], vars(together)[name])
-    again = [q.log_predictive(x[3:])[0]]  # the evidence knows no order
+    again = [q.log_predictive(x[3:])[0]]  # the evidence is independent of the order
     again += [
         q.posterior(torch.ones(k, dtype=F64), x[-k:]).log_predictive(x[3 - k : 4 - k])[0]
         for k in (1, 2, 3)

@@ -1,5 +1,5 @@
 """Bounds on the risk of a randomised classifier: the inverse of kl, Maurer's inequality by
-enumeration, and a network whose bound holds, or does not where it is cheated."""
+enumeration, and a network with a bound that holds, unless violated on purpose."""
 
 import math
 from dataclasses import replace

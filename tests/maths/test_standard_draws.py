@@ -1,4 +1,4 @@
-"""Standard numbers are those of torch, for every shape, a single number too."""
+"""Standard numbers equal those of torch for every shape, including single numbers."""
 
 import pytest
 import torch

@@ -39,7 +39,7 @@ def test_products_by_blocks_are_whole_products(n):
     assert_close(block_product(L, wide, L_X), L @ wide)
     assert_close(block_product(L.mT, wide, U_X), L.mT @ wide)
     assert_close(block_product(L.mT, L, U_L), L.mT @ L)
-    # what is not written holds anything
+    # unwritten entries are arbitrary
     assert_close(block_product(L, L, L_L).tril(), L @ L)
     assert_close(block_product(X, X, HALF_OF_X_Y).tril(), (X @ X).tril())
     assert_close(block_product(X, L, HALF_OF_X_L).tril(), (X @ L).tril())

@@ -85,7 +85,7 @@ def test_chains_in_agreement_and_in_disagreement():
 def test_a_coordinate_that_never_moved_has_no_ess_and_a_stuck_chain_no_agreement():
     x = autoregression(0.0, chains=4, draws=100, dims=3)
     x[:, :, 1] = 2.0  # nothing moved
-    x[:, :, 2] = x[:, :1, 2]  # every chain stands where it started
+    x[:, :, 2] = x[:, :1, 2]  # every chain stays at its start
     assert bulk_ess(x)[1].isnan()
     assert tail_ess(x)[1].isnan()
     assert mcse_mean(x)[1].isnan()
@@ -101,7 +101,7 @@ def test_scores_are_those_of_what_moves_and_stuck_chains_are_no_rest():
     scores, each = convergence(Draws(x, x[:, 0], ["a", "b", "c"]))
     assert {name: scores[name] for name in ("rhat", "ess", "ess_tail")} == moving
     assert each["rhat"][1].isnan()
-    x[:, :, 1] = torch.arange(4.0)[:, None]  # each chain stands still, at another value
+    x[:, :, 1] = torch.arange(4.0)[:, None]  # each chain is constant, at a different value
     assert not resting(x).any()
     stuck, _ = convergence(Draws(x, x[:, 0], ["a", "b", "c"]))
     assert stuck["rhat"] > 1e6

@@ -1,5 +1,5 @@
-"""What a posterior predicts at the test inputs is computed once for each evaluation, and never kept
-over training."""
+"""Predictions at the test inputs are computed once for each evaluation, and never cached across
+training."""
 
 import torch
 from support.small.small_problems import classes

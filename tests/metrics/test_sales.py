@@ -44,7 +44,8 @@ def test_sums_by_year_leave_out_what_was_not_seen():
 
 
 def test_an_effect_is_the_observed_less_the_expected_sum():
-    """One draw has the interval of its Gaussian sum; two draws that of their mixture."""
+    """One draw has the interval of its Gaussian sum; two draws have the interval of their
+    mixture."""
     y = double([13.0, math.nan, 12.0])
     covariance = torch.full((1, 3, 3), 0.5, dtype=F64) + 0.5 * torch.eye(3, dtype=F64)
     one = ForecastMoments(torch.full((1, 3), 10.0, dtype=F64), covariance)

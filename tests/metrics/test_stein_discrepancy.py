@@ -10,7 +10,7 @@ from components.metrics.stein_discrepancy import ksd_squared, stein_kernel
 
 
 def score(x):
-    """∇log p of a target that is no Gaussian: −x − sin x, coordinate by coordinate."""
+    """∇log p of a non-Gaussian target: −x − sin x for each coordinate."""
     return -x - x.sin()
 
 

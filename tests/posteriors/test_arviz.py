@@ -1,5 +1,5 @@
-"""What a sampler wrote and what a result gives, read by ArviZ: its two parts that tests install,
-and ArviZ itself where it is installed."""
+"""Files of a sampler and results of a run, read by the two parts of ArviZ that tests install, and
+by ArviZ itself if it is installed."""
 
 import arviz_base
 import arviz_stats

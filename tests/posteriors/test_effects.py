@@ -1,4 +1,4 @@
-"""Effects of regressors in the units of their columns, and what is said of a single draw."""
+"""Effects of regressors in the units of their columns, and the summary of a single draw."""
 
 import math
 import warnings

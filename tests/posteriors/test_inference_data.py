@@ -15,7 +15,7 @@ from components.posteriors.inference_data import write
 
 
 class Exponentiated:
-    """Parameters exp(θ), so that what is written can be told from θ."""
+    """Parameters exp(θ), so that written values can be distinguished from θ."""
 
     def constrain(self, theta):
         return theta.exp()
@@ -54,7 +54,7 @@ def test_names_become_variables_with_dimensions(tmp_path):
     assert posterior["theta"].coords["theta_dim_0"].values.tolist() == [1, 2]
     values = sample.values.numpy()
     np.testing.assert_array_equal(posterior["theta"].sel(theta_dim_0=2), values[:, :, 2])
-    # whatever the order of the names
+    # for any order of the names
     for name, i, j in (("w[0,1]", 0, 1), ("w[0,0]", 0, 0), ("w[1,0]", 1, 0)):
         np.testing.assert_array_equal(
             posterior["w"].sel(w_dim_0=i, w_dim_1=j), values[:, :, names.index(name)]

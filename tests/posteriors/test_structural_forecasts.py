@@ -1,4 +1,4 @@
-"""Forecasts of structural series against the dense Gaussian of what is seen and what follows."""
+"""Forecasts of structural series against the dense Gaussian of past and future observations."""
 
 import math
 from dataclasses import replace
@@ -54,7 +54,7 @@ def whole(data):
 
 
 def condition(built, theta, data, c, first=TIMES):
-    """Mean and covariance of y from a time on given what is seen of y, of the dense Gaussian."""
+    """Mean and covariance of y from a given time given the observed y, from the dense Gaussian."""
     design = built.design(data.series, AHEAD)
     both, _, _ = joint(built.system(theta, design), c)
     seen = design.seen
@@ -172,8 +172,8 @@ def test_coefficients_of_a_point_estimate_are_integrated_out():
 
 
 def test_heavy_tails_weigh_what_came():
-    """Given the precisions errors are Gaussian; an error yet to come has the law of t, whatever
-    went before."""
+    """Given the precisions errors are Gaussian; a future error has a t distribution, independent of
+    the past."""
     data, built, theta, draws = posterior("states", errors="student_t", nu=4.0)
     lam = 0.5 + draw_uniform(1, 2, TIMES)
     drawn = replace(draws, precisions=lam)
@@ -208,7 +208,7 @@ def test_parts_and_residuals():
 
 @pytest.mark.parametrize("name", ["goodwill", "koyck"])
 def test_long_run_effects_are_all_that_follows_of_one_unit(name):
-    """Σ_h of what u_T = 1 adds to y_{T+h}, h = 1 … 400, by (1.4) and by Koyck's recursion."""
+    """Σ_h of the effect of u_T = 1 on y_{T+h}, h = 1 … 400, by (1.4) and by Koyck's recursion."""
     _, built, theta, draws = posterior(name)
     at = built.structure.names.index
     if name == "koyck":

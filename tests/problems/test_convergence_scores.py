@@ -1,4 +1,4 @@
-"""What the scores of density and supervised problems say of a sample of draws."""
+"""Convergence scores of density and supervised problems for a sample of draws."""
 
 import math
 
@@ -20,7 +20,8 @@ APART = 1.5  # R̂ of ranks of three chains, one of them far away, is 1.69
 
 
 class Linear:
-    """f(x) = θ_1 x_1 + … in two tasks, whatever the rest of θ; its parameters may have names."""
+    """f(x) = θ_1 x_1 + … in two tasks, independent of the rest of θ; its parameters may have
+    names."""
 
     def __init__(self, names, target="real"):
         self.names = names
@@ -52,7 +53,7 @@ def test_named_parameters_are_diagnosed_themselves():
 @pytest.mark.parametrize("target", ["real", "classes"])
 def test_parameters_without_names_are_diagnosed_by_what_they_predict(target):
     draws = drawn([], target)
-    # a weight that predicts nothing: its chains disagree, and that is no matter
+    # a weight without effect on predictions: its chains may disagree
     draws.draws[0, :, 3] += 100.0
     problem = real(n_inputs=3) if target == "real" else classes(n_inputs=3)
     assert float(convergence(draws)[0]["rhat"]) > APART

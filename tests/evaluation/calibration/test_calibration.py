@@ -1,5 +1,5 @@
-"""Simulation-based calibration: ranks of the exact posterior are uniform, those of planted faults are
-not."""
+"""Simulation-based calibration: ranks are uniform for the exact posterior, and not for planted
+faults."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""Checks of a run: each passes where all is well, fails on what deserves it, and says so where it
-cannot be made."""
+"""Checks of a run: each passes on good runs, fails on planted faults, and reports if it is not
+applicable."""
 
 import math
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_a_bound_of_few_recorded_values_is_not_checked():
 
 
 def labelled(*has, target="real"):
-    """A problem whose tasks a, b, … have test labels, or none."""
+    """A problem with tasks a, b, …, with or without test labels."""
     x = torch.zeros(4, 1, dtype=F64)
     mask = torch.tensor([has] * 4)
     y = torch.zeros(4, len(has), dtype=F64 if target == "real" else torch.long)
@@ -72,7 +72,7 @@ BY_TASK = {"nlpp": math.nan, "nlpp/a": math.nan, "rmse/a": math.nan, "nlpp/b": m
         ({"nlpp/b": math.inf}, HALF, False, ""),
         (BY_TASK, NONE, True, ""),
         ({"nelbo": math.nan}, NONE, False, ""),
-        # a label that has probability 0 is no divergence; no density of numbers is 0
+        # a label of probability 0 is not a divergence; densities of numbers are positive
         ({"nlpp": math.inf}, labelled(True, target="classes"), True, ""),
         ({"nlpp": math.nan}, labelled(True, target="classes"), False, ""),
         ({"nlpp": math.inf}, labelled(True), False, ""),
@@ -143,7 +143,7 @@ def test_gradients_marked_unbiased_must_have_one_mean():
     )
     p = {f"bias_p/{label}/{t}": 0.3 for label in seen.labels for t in seen.at}
     assert seen.check_bias(p).passed is True
-    # it says so itself
+    # declared by the method
     assert seen.check_bias(p | {"bias_p/gumbel_softmax/10": 1e-9}).passed is True
     wrong = seen.check_bias(p | {"bias_p/vargrad/10": [0.5, 1e-5]})
     assert wrong.passed is False

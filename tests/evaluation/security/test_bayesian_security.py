@@ -1,5 +1,5 @@
-"""Security evaluation of victims that are averages over networks: what is scored, and what
-expectation is worth."""
+"""Security evaluation of victims that average over networks: scores, and the effect of the
+expectation."""
 
 from pathlib import Path
 

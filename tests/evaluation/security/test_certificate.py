@@ -24,7 +24,7 @@ def images(dtype=F64):
 
 
 def points(inputs, n=300):
-    """Corners, and points inside, of what an attack may make of the rows [n, B, D]."""
+    """Corners and inner points of the inputs that an attack may reach from the rows [n, B, D]."""
     g = generator(1)
     if inputs.norm is None:
         u = uniform(g, n, *inputs.x.shape)

@@ -81,11 +81,11 @@ def test_of_several_posteriors_each_is_looked_at():
     bad = torch.tensor([1.0, 5.0, -1.0]).double().expand(60, 1, 3)
     two = Variants({"a": Fixed(good(problem)), "b": Fixed(bad)})
     check, _ = class_checks(problem, two, Streams(0), False)
-    assert "test rows of b, whose" in check.detail
+    assert "test rows of b; their" in check.detail
     other = classes(seed=1)
     beside = SupervisedReplicates([problem, other])
     check, _ = class_checks(beside, [Fixed(good(problem)), Fixed(bad)], Streams(0), False)
-    assert "test rows of replicate 2, whose" in check.detail
+    assert "test rows of replicate 2; their" in check.detail
 
 
 def test_others_have_no_such_checks():
@@ -95,7 +95,7 @@ def test_others_have_no_such_checks():
 
 @pytest.mark.parametrize(("last", "passed"), [("none", True), ("one", False)])
 def test_a_run_says_so(make_job, last, passed):
-    """A network whose last layer is held at zero but for a bias, after its training."""
+    """A trained network with a last layer of zeros except for a bias."""
     victim = {"none": "Victim", "one": "OneClass"}[last]
     words = ["dataset=two_moons", "dataset.n_train=100", "dataset.n_test=50", "plugins=[own_victims]", "model=module",
              f"model.class_path=own_victims:{victim}", "model.arguments={inputs: 2, n_outputs: 2}", "inference=map",
@@ -108,7 +108,7 @@ def test_a_run_says_so(make_job, last, passed):
 
 
 class OfProbabilities:
-    """A log joint of a plug-in whose predictive holds probabilities."""
+    """A plug-in's log joint with probabilities in its predictive."""
 
     dim = 3
     names = []

@@ -1,5 +1,4 @@
-"""The security evaluation of filters: what it reports, and that its checks find what is wrong with
-an attack."""
+"""The security evaluation of filters: its report, and checks that detect faulty attacks."""
 
 import dataclasses
 
@@ -67,7 +66,7 @@ def test_a_robust_filter_does_not_double_where_the_kalman_filter_does():
 
 
 class BeyondBudget(Spoofing):
-    """Takes twice what it may."""
+    """Uses twice its budget."""
 
     def shift(self, victim, rng, eps, found):
         return 2 * super().shift(victim, rng, eps, None)
@@ -160,9 +159,9 @@ def test_missing_observations_stay_missing():
 
 
 def test_the_gradient_of_a_particle_filter_goes_past_resampling():
-    """That of the exact filter, in the mean over replicates that differ in their particles alone.
-    Of the first observation, most of it comes from the errors of later times, which resampling
-    would cut off."""
+    """The gradient of the exact filter, in the mean over replicates that differ only in their
+    particles.  Of the first observation, most of it comes from the errors of later times, which
+    resampling would cut off."""
     p = problem(3, 1)
     particles = 2000
     exact = victim(p).gradient(torch.zeros_like(p.observations))[1][0, 0]
@@ -181,4 +180,5 @@ def test_following_the_gradient_changes_no_number_of_the_filter():
     torch.testing.assert_close(v.gradient(u)[0], v.error(u), rtol=1e-12, atol=0)
     assert torch.equal(v.error(u), v.error(u))  # his random numbers are always the same
     other = dataclasses.replace(v, index=0)
-    assert not torch.equal(other.error(u), v.error(u))  # and not those of the evaluation
+    # and not with the random numbers of the evaluation
+    assert not torch.equal(other.error(u), v.error(u))

@@ -15,7 +15,7 @@ FGSM = component("attacker", "fgsm")
 THREAT = threat(FGSM, [0.05, 0.1, 0.25])
 
 
-# Every gradient and every score is of all the networks of a prediction.
+# Every gradient and every score uses all networks of a prediction.
 @pytest.fixture(scope="module", params=[{}, {"n_predict": 20}], ids=["map", "mean_field_vi"])
 def victim(request):
     problem = classes(n=200, n_inputs=10)
@@ -42,8 +42,8 @@ def test_zero_is_the_clean_accuracy_and_the_curve_falls(victim):
 
 
 def test_rows_literally(victim):
-    """Accuracy and success rate at ε = 0.1 by counting, row by row, what the attacked test set is
-    taken for."""
+    """Accuracy and success rate at ε = 0.1 by counting the predicted classes of the attacked test
+    set."""
     problem, posterior, rng = victim
     row = security_curve(problem, posterior, FGSM, THREAT, rng).rows.iloc[2]
     rng = Streams(0)

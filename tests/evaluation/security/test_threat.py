@@ -1,5 +1,5 @@
-"""Norm and sizes belong to the run: written beside an attacker's keys, checked there, and no part
-of the attacker."""
+"""Norm and sizes belong to the run: set next to an attacker's keys, checked there, and not part of
+the attacker."""
 
 import pytest
 from support.runs.configured import component

@@ -1,5 +1,5 @@
-"""double_cv and rodeo: against an enumerated gradient, their formulas literally, and what they
-learn."""
+"""double_cv and rodeo: against an enumerated gradient, their literal formulas, and their
+learning."""
 
 import copy
 import itertools
@@ -138,8 +138,8 @@ def test_rodeo_by_hand():
 
 
 def test_the_stein_operator_has_mean_0():
-    """E_q A h = 0 over all values of a layer, of any surrogate; here of a draw compared with one
-    that stands still."""
+    """E_q A h = 0 over all values of a layer, for any surrogate; here for a draw compared with a
+    fixed one."""
     estimator = component("gradient", "rodeo", n_samples=2, widths=[4])
     module = small_dvae(binary_rows(n=1), 1)
     g = generator(0)

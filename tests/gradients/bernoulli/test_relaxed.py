@@ -1,5 +1,5 @@
-"""REBAR, RELAX and both at once against an enumerated gradient, their formula literally, and what
-they learn."""
+"""REBAR, RELAX and their combination against an enumerated gradient, their literal formula, and
+their learning."""
 
 import copy
 

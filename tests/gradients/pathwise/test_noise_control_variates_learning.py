@@ -1,5 +1,5 @@
-"""Control variates of the reparameterisation gradient while they learn: their mean, and what they
-leave of the noise."""
+"""Control variates of the reparameterisation gradient while they learn: their mean, and the
+remaining noise."""
 
 import copy
 from dataclasses import replace
@@ -61,8 +61,8 @@ def test_unbiased_while_it_learns(which, number, steps, draws):
 
 @pytest.mark.parametrize("name", ["amortised_cv", "context_free_cv"])
 def test_no_coefficient_knows_the_noise_that_it_corrects(name):
-    """Always the first step, where Adam moves every coefficient by its whole rate: what it learns
-    from itself would show."""
+    """Always the first step, where Adam changes every coefficient by its full rate, so that
+    dependence on its own noise would show."""
     module = Location()
     batch = rows()
     rng = Streams(0)
@@ -75,8 +75,8 @@ def test_no_coefficient_knows_the_noise_that_it_corrects(name):
 
 
 def best_possible(module, batch, draws=4000):
-    """Tr Cov of the gradient, and of what the best linear coefficients of each row leave, by least
-    squares."""
+    """Tr Cov of the gradient, and of the residual with the best linear coefficients of each row, by
+    least squares."""
     g = generator(5)
     found = []
     noises = []
@@ -171,7 +171,7 @@ def test_an_amortised_coefficient_beats_one_for_all_rows():
     amortised = trained(gradient("amortised_cv", widths=[], **keys), module, batch, 2000)[2]
     one = trained(gradient("context_free_cv", **keys), module, batch, 2000)[2]
     ratios = [float(draws[-300:].var(0).sum()) / plain for draws in (amortised, one)]
-    # what the best coefficients of each row leave
+    # residual with the best coefficients of each row
     assert ratios[0] == pytest.approx(least / plain, rel=0.2)
     assert ratios[0] < 0.9 * ratios[1]
 

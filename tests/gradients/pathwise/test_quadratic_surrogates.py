@@ -1,5 +1,5 @@
-"""Control variates that are gradients of quadratic surrogates: equations as printed, their mean,
-and what they leave."""
+"""Control variates that are gradients of quadratic surrogates: published equations, mean, and
+remaining noise."""
 
 import copy
 
@@ -102,7 +102,7 @@ def test_the_taylor_estimate_is_the_one_printed(noise, full):
 
 
 def test_the_local_estimate_holds_the_slope_for_the_scale():
-    """In m that of first order; in L the slope at m times ε, of mean 0."""
+    """For m the first-order expansion; for L the slope at m times ε, with mean 0."""
     problem, q = logistic()
     batch = some(problem)
     D = 2
@@ -167,7 +167,7 @@ def test_the_joint_estimate_is_the_one_printed():
     state = estimator.init(q, rng)
     for rows in ((0, 3), (5, 1)):
         _, _, state = estimator.estimate(q, some(problem, rows), rng, state)
-    assert not state.used.known.any()  # the pass goes on
+    assert not state.used.known.any()  # the pass continues
     state.used = copy.deepcopy(state.filled)
     state.h, state.H = state.filled.h.sum(0), state.filled.H.sum(0)
     then = q.mean.detach().clone()
@@ -212,8 +212,8 @@ def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
 
 @pytest.mark.parametrize("noise", ["rows", "shared"])
 def test_of_a_quadratic_log_joint_one_pass_leaves_neither_noise(noise):
-    """Whatever the draws and the rows, the gradient of all rows: of q as it is now, and not where
-    the rows were seen."""
+    """For any draws and rows, the gradient of all rows for the current q, not for the q at which
+    the rows were visited."""
     problem, q = regression(noise)
     estimator = component("gradient", "joint_cv")
     rng = Streams(0)

@@ -81,8 +81,8 @@ def test_tables_are_unbiased_in_shuffled_passes(repeats, steps):
 
 
 def test_no_surrogate_knows_the_noise_that_it_corrects():
-    """Always the first step, from which Adam moves v by its whole rate: what it learns from itself
-    would show."""
+    """Always the first step, where Adam changes v by its full rate, so that dependence on its own
+    noise would show."""
     problem, q = logistic()
     estimator = component("gradient", "quadratic_cv", lr=1.0)
     rng = Streams(0)

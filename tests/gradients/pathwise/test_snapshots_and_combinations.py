@@ -149,8 +149,8 @@ def traces(names_and_estimators, steps=80, learn=80):
 
 
 def test_variance_that_is_left():
-    """A combination is no worse than its best member, and better than ĝ; SVRG at parameters that
-    stand still leaves the noise of μ̃."""
+    """A combination is at least as good as its best member, and better than ĝ; SVRG at fixed
+    parameters leaves only the noise of μ̃."""
     local = members("taylor_cv", scale="local")[0]
     sticking = members("sticking_the_landing")[0]
     found = traces(
@@ -193,5 +193,5 @@ def test_a_snapshot_without_its_mean_is_found():
 
 
 def test_biased_members_are_refused():
-    with pytest.raises(ValueError, match="sarah is no unbiased"):
+    with pytest.raises(ValueError, match="sarah is not an unbiased"):
         estimator("combined_cv", members=members("sarah"))

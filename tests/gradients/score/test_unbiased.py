@@ -16,7 +16,7 @@ from torch.testing import assert_close
 from components.registry import get
 from runner.execution.rng import Streams
 
-# 10⁵ draws: every row stands in a batch many times
+# 10⁵ draws: every row occurs many times in a batch
 ESTIMATES = 250
 COPIES = 400
 GRADIENTS = {

@@ -69,8 +69,8 @@ def test_the_objective_is_equation_25_written_out(alpha):
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
 def test_both_draws_estimate_one_objective(alpha):
-    """Equations (22), (23) and (25) of a linear model, whose expectations are in closed form: the
-    two estimators agree with them, that of the cavity with less variance."""
+    """Equations (22), (23) and (25) for a linear model with closed-form expectations: both
+    estimators agree with them, and the cavity's has less variance."""
     problem = real(n=12, missing=0.0)
     q = some_q(problem, 0.3, LINEAR)
     x = torch.cat([problem.train.x, torch.ones(12, 1, dtype=F64)], 1)

@@ -23,7 +23,7 @@ def test_it_finds_all_covariances_of_a_conjugate_regression():
     model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
     keys = {"lr": 0.03, "n_samples": 20, "initial_std": 0.1, "draws": 5}
     inference = full_rank(gradient="sticking_the_landing", **keys)
-    # a gradient without noise where q is exact: what is left is rounding of Adam's steps
+    # a gradient without noise if q is exact: only rounding of Adam's steps remains
     posterior = inference.posterior(train(inference, model, problem, 700)[0])
     mean, precision = linear_posterior(problem, 0.09, 0.64)
     covariance = torch.linalg.inv(precision)
@@ -46,7 +46,7 @@ def test_it_starts_where_training_does_and_has_no_diagonal():
 
 
 class Independent:
-    """A log joint without rows, whose prior is N(0, diag s²)."""
+    """A log joint without rows and with prior N(0, diag s²)."""
 
     def __init__(self, std):
         self.std = std
@@ -101,7 +101,7 @@ def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
         q.lower.zero_()
     optimizer = Adam(q.parameters(), lr)
     q.transform(draw_normal(1, 1, P, seed=3)).sum().backward()
-    optimizer.step()  # of gradients that are noise alone, every one as long
+    optimizer.step()  # gradients are pure noise of constant length
     rows = q.scale_tril.detach().tril(-1).square().sum(1).sqrt() / q.log_std.detach().exp()
     assert rows[1:].max() <= lr * 1.001  # with entries of L itself: lr √P over the spread
     assert rows[-1] > 0.99 * lr

@@ -26,7 +26,7 @@ def test_small_powers_keep_their_digits_in_single_precision():
     found = log_power_mean(ell.float(), 1e-4)
     assert ((found.double() - exact) / exact).abs().max() < 1e-5
     naive = (ell.float() * 1e-4).logsumexp(0).sub(math.log(10)) / 1e-4
-    assert ((naive.double() - exact) / exact).abs().max() > 1e-5  # what the form is for
+    assert ((naive.double() - exact) / exact).abs().max() > 1e-5  # the reason for the stable form
 
 
 def test_the_limits_are_the_mean_and_the_extremes():

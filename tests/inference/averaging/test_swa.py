@@ -1,5 +1,5 @@
-"""SWA: the mean of the weights of a plain descent, one network, its batch normalisation gathered
-anew, resumed bit by bit."""
+"""SWA: the mean of the weights of a plain descent, one network, its batch normalisation recomputed,
+resumed bit by bit."""
 
 import copy
 import math
@@ -119,5 +119,5 @@ def test_rows_are_shown_in_batches_of_training():
     "model", [SMALL_VGG, SMALL_LSTM, SMALL_TRANSFORMER], ids=["vgg", "lstm", "transformer"]
 )
 def test_resumed_run_is_bit_identical(model, tmp_path):
-    """Averages, buffers of batch normalisation and the stream of dropout among what is kept."""
+    """The checkpoint includes averages, batch normalisation buffers and the dropout stream."""
     check_resumed(swa(), model, tmp_path)

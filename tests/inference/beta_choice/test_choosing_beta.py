@@ -178,7 +178,7 @@ def test_a_missing_observation_counts_for_no_beta():
 def test_beta_of_zero_is_the_ordinary_filter(robust):
     """β → 0 is log g to machine precision: the same particles are drawn, and the same resampled.
 
-    At an outlier log g = −5,000, of which β (log g)² / 2 is missed."""
+    At an outlier log g = −5,000, with an error β (log g)² / 2."""
     problem, model, _ = contaminated(replicates=3, n_steps=40)
     keys = {"seed": 5, "particles": 200}
     exact = run_filter(robust.removeprefix("beta_"), problem, model, **keys)

@@ -155,7 +155,7 @@ def test_attacked_spam_is_recognised_again():
     base = component("attacker", "word_insertion").perturb(
         Attacked(aware.undefended), x, y, Streams(0), 2
     )
-    assert torch.equal(tainted, base)  # the attacker who knows of no defence
+    assert torch.equal(tainted, base)  # the attacker without knowledge of the defence
 
     def accuracy(classifier):
         return float(
@@ -181,8 +181,8 @@ def test_a_pilot_sets_the_draws_literally():
 
 
 def test_a_frequency_has_the_precision_asked_for_and_no_bias():
-    """200 estimates of six frequencies: their spread is at most the precision, and it is not where
-    the pilot's draws suffice for all; their mean is that of many draws."""
+    """200 estimates of six frequencies: their spread is at most the precision, unlike with only the
+    pilot's draws; their mean equals that of many draws."""
     odds = torch.tensor([[0.3, 0.0, -0.2, 0.4, 1.0, 1.5]]).double().expand(6, -1)
     which = torch.arange(6)
     g = generator(0)

@@ -94,7 +94,7 @@ def test_algorithm_3_2_literally(momentum):
 
 
 def followed(inference, start, problem, steps=8, seed=3):
-    """θ after so many steps from given particles."""
+    """θ after the given steps from given particles."""
     rng = Streams(seed)
     state = inference.init(MLP.build(problem, rng), problem, rng)
     state = dataclasses.replace(state, theta=start.clone(), start=start)
@@ -120,7 +120,7 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
 
 @pytest.mark.parametrize("defender", [True, False])
 def test_without_an_attack_it_is_sgld(defender):
-    """train_eps = 0, no momentum, τ = 1: SGLD with step lr/N, whatever the mixture."""
+    """train_eps = 0, no momentum, τ = 1: SGLD with step lr/N, for any mixture."""
     problem = threatened()
     settings = {
         "momentum": 0.0,
@@ -154,7 +154,8 @@ def test_predictive_is_the_mean_over_Particles():
     "model", [MLP, component("model", "bnn", widths=[4]), component("model", "logistic_regression")]
 )
 def test_particles_with_inputs_of_their_own(model):
-    """All at once, where a model can, and one by one: p(y|x_k, β_k), ∇_x and ∇_β of the same."""
+    """p(y|x_k, β_k), ∇_x and ∇_β agree if computed jointly (if the model supports it) and one by
+    one."""
     problem = threatened()
     rng = Streams(0)
     built = model.build(problem, rng)

@@ -16,7 +16,7 @@ from runner.execution.rng import Streams
 
 
 def reachable(K, *mails):
-    """Mails whose attacks make the members err in these patterns [n, 2^K]."""
+    """Mails with attacks that cause these error patterns of the members [n, 2^K]."""
     out = torch.zeros(len(mails), 2**K, dtype=torch.bool)
     for i, patterns in enumerate(mails):
         for pattern in patterns:

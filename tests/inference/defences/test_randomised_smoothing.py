@@ -79,7 +79,7 @@ def test_of_a_linear_network_the_radius_tends_to_its_distance_from_the_boundary(
 
 
 def exceeding(level=0.05, repeats=4000):
-    """Share of certificates of one row whose radius is above its true distance."""
+    """Share of certificates of one row with a radius above its true distance."""
     problem = classes(n=1, n_classes=2)
     posterior, w, b = linear(problem, certificate_draws=100, level=level)
     x = problem.test.x

@@ -1,5 +1,4 @@
-"""Robustification step by step in loops, its limits, and what it is worth against which
-attacker."""
+"""Robustification step by step in loops, its limits, and its value against each attacker."""
 
 import itertools
 import warnings
@@ -44,8 +43,8 @@ def slope(theta, x, y, scale):
 
 
 def least(theta, x, label, most):
-    """(3.11) by trying every mail with at most ``most`` words more; innocent mails are left
-    alone."""
+    """(3.11) by trying every mail with at most ``most`` more words; innocent mails do not
+    change."""
     if not label:
         return x
     spots = [j for j in range(len(x)) if x[j] == 0]

@@ -55,7 +55,7 @@ def test_steps_are_algorithm_8(beta, stabiliser, predictions):
     for t, batch in problem.batches("observation", rng, 0, T):
         before = state.particles
         w = state.log_w.exp()
-        drawn = rng.noise.get_state()  # the same numbers, in the order in which they are asked for
+        drawn = rng.noise.get_state()  # the same numbers, in the order of the calls
         ahead = model.transition(before, t, rng.noise) if predictions == "honest" else None
         G_mu = G(before @ s.A.T, batch.y) + c
         first = w * G_mu
@@ -80,7 +80,7 @@ def test_steps_are_algorithm_8(beta, stabiliser, predictions):
 def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
     calm = replace(
         system(), Q=0.15 * system().Q
-    )  # without a stabiliser weights have a variance where Q is small beside Σ
+    )  # without a stabiliser weights have a variance if Q is small compared with Σ
     problem = sequence(calm, 4, replicates=3000)
     problem.observations[::2, 2] = NAN  # half of the replicates miss one
     model = LinearGaussianModule(calm)
@@ -114,7 +114,7 @@ def test_a_stabiliser_makes_weights_finite_in_variance_where_the_states_move_far
         ]
         spread[stabiliser] = max(
             float(ratio.std()) for ratio in ratios
-        )  # where there is no variance, the largest tells
+        )  # without a variance, compare the largest
     assert abs(z_score(torch.cat(ratios), 1.0)) < 4
     assert spread[0.0] > 2 * spread[0.05]
 

@@ -1,5 +1,5 @@
-"""Theorem 6.4.1: errors of a particle filter's means shrink as 1/√N, for the likelihood and for
-that of the β-divergence."""
+"""Theorem 6.4.1: errors of a particle filter's means shrink as 1/√N, for the likelihood and for the
+β-divergence."""
 
 import math
 from dataclasses import replace

@@ -20,8 +20,7 @@ NAMES = ("extended_kalman", "unscented_kalman")
 
 
 class Opaque:
-    """``AdditiveGaussian`` and nothing more: a linear model whose matrices A and H cannot be
-    asked."""
+    """Only ``AdditiveGaussian``: a linear model without access to the matrices A and H."""
 
     def __init__(self, s):
         self._A = s.A

@@ -60,7 +60,7 @@ def test_linearised_proposal_is_the_optimal_one_where_h_is_linear():
     a = propose(model, batch, x, Streams(4), "optimal")
     b = propose(model, batch, x, Streams(4), "linearised")
     assert_close(a.x, b.x)  # the same normals through the same factors
-    for q in (a, b):  # g f / q is p(y | x_{t−1}), whatever was drawn
+    for q in (a, b):  # g f / q is p(y | x_{t−1}) for any draw
         weight = q.log_ratio + model.log_observation(batch.y, q.x, 1)
         assert_close(weight, model.log_predictive(batch.y, x, 1))
 

@@ -59,7 +59,7 @@ def test_errors_on_clean_data_have_the_variance_the_filter_says():
     squares = []
     covered = []
     for seed in range(150):
-        # The simulator starts at x_0 itself, so only a prior that says so is calibrated.
+        # The simulator starts at x_0 itself, so only a prior at x_0 is calibrated.
         problem, rng = load("wiener_velocity", seed, n_steps=15, prior_sd=1e-3)
         got = run(kalman, model.build(problem, rng), problem, rng)
         error = got.mean[0, -1] - problem.states[0, -1]

@@ -1,4 +1,4 @@
-"""Missing observations: filters go on without them, scores leave them out, and both count them."""
+"""Missing observations: filters continue without them, scores omit them, and both count them."""
 
 import math
 from dataclasses import replace
@@ -18,8 +18,8 @@ T = 6
 
 
 def gappy(apart):
-    """A sequence some of whose observations are missing, the same in all replicates or not; one
-    coordinate is enough."""
+    """A sequence with some missing observations, the same in all replicates or not; one coordinate
+    is enough."""
     problem = small_sequences.gappy(T, 3, apart)
     if apart:
         problem.observations[2, 1:3, 0] = math.nan
@@ -151,12 +151,12 @@ def test_without_the_truth_only_predictions_are_scored():
     assert set(scores) == {"medae", "nmse", "log_evidence", "missing"}
     assert torch.equal(scores["log_evidence"], got.log_normaliser)
     truth = problem.means.expand(2, -1, -1)
-    for r in range(2):  # the noise of an observation has mean zero: predictions are of the signal
+    for r in range(2):  # the noise of an observation has mean zero: predictions are for the signal
         apart = sum(float(m - y) ** 2 for m, y in zip(truth[r], got.predicted[r], strict=True))
         assert float(scores["nmse"][r]) == pytest.approx(
             apart / sum(float(m) ** 2 for m in truth[r])
         )
-    weighed = replace(got, evidence=False)  # a normaliser that is no evidence is no score
+    weighed = replace(got, evidence=False)  # a normaliser other than the evidence is not a score
     assert "log_evidence" not in unknown.score(weighed, rng)
     assert unknown.describe()["truth"] == "not known"
     assert set(unknown.draw(got, rng)) == {"states"}

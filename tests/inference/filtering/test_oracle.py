@@ -1,4 +1,4 @@
-"""The oracle filter, which knows how observations were attacked."""
+"""The oracle filter, with knowledge of the attack on observations."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
 
 
 def test_oracle_of_lost_observations_is_the_bootstrap_filter():
-    """Where they are lost whatever they are, nothing is known from that they are: the clean law is
+    """If loss is independent of the values, it carries no information: the clean distribution is
     exact."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
     lost = problem.attack(component("attacker", "missing", probability=0.4, run_length=2.0), rng)

@@ -69,7 +69,7 @@ def test_update_is_the_weighted_one_in_its_precision_form(weight):
 
 
 def moved_by(inference, outlier):
-    """How far the last mean lies from where it would be had the last observation not been seen."""
+    """Distance of the last mean from its value without the last observation."""
     problem = sequence(system(), 4, 1)
     problem.observations[0, 3] = problem.observations[0, 3] + outlier
     model = LinearGaussianModule(problem.system)

@@ -50,7 +50,7 @@ def test_one_posterior_and_two_p_values():
     assert found.p_values["binomial"] == pytest.approx(299 / 4096)
     assert found.p_values["negative_binomial"] == pytest.approx(binomial_tail(11, 9, 0.5))
     assert round(found.p_values["negative_binomial"], 4) == 0.0327
-    assert found.beta == (10.0, 4.0)  # whatever made the tossing end
+    assert found.beta == (10.0, 4.0)  # independent of the stopping rule
     assert found.posterior_null == pytest.approx(binomial_tail(13, 10, 0.5))  # P(Beta(10, 4) ≤ ½)
     # of θ⁹(1 − θ)³ under either, a constant each
     likelihoods = [math.comb(12, 9), math.comb(11, 9)]

@@ -97,7 +97,7 @@ def played(problem, inference, **keys):
 
 
 def tensors_of(state):
-    """What a checkpoint keeps of a state, by name."""
+    """The checkpointed parts of a state, by name."""
     tensors = {}
     skeleton = pack(state, tensors)
     return skeleton, {

@@ -55,7 +55,8 @@ def test_the_mixture_is_that_of_section_4_3_1(learn):
 
 
 def test_an_opponent_who_answers_her_last_action_is_found_out():
-    """Tit for tat in one state: by state half and half is expected, by chains what she did."""
+    """Tit for tat in one state: beliefs by state are uniform, beliefs by chain follow the agent's
+    action."""
     found = {}
     for name, belief in {"state": "by_state", "chains": CHAINS}.items():
         opponent = component("attacker", "tit_for_tat")
@@ -81,7 +82,7 @@ def test_without_collisions_filters_are_one_dirichlet_a_state(forget):
 
 
 def test_collisions_count_too_much_and_never_too_little():
-    """The least of two cells, numbers modulo 11 and modulo 7, counted in dictionaries beside."""
+    """The smaller of two cells, numbers modulo 11 and modulo 7, compared with dictionaries."""
     belief = BloomCounts(name="bloom", cells=11, hashes=2, bits=8)
     prior = 0.5
     assert largest_primes(3, 30) == [29, 23, 19]

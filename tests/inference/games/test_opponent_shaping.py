@@ -1,5 +1,5 @@
-"""LOLA: the gradient against differences of what it is the gradient of, what she makes of him, and
-where she gets to."""
+"""LOLA: the gradient against finite differences, the model of the opponent, and the resulting
+policies."""
 
 import numpy as np
 import pytest
@@ -68,8 +68,8 @@ def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
 
 
 def test_both_look_before_either_learns():
-    """From equal logits in a game that is the same from both sides: whoever saw the other's step
-    first would be ahead."""
+    """From equal logits in a symmetric game: a player that used the other's step first would be
+    ahead."""
     state, _ = in_self_play(2, 6, init_sd=0.0)
     hers = state.mind.theta
     his = state.standing.adversary.mind.theta
@@ -90,8 +90,8 @@ def test_he_sees_the_game_from_the_other_side():
         strict=True,
     ):
         assert_close(mine, theirs)
-    # What she shows: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A of where the first episode
-    # began.
+    # Values of the agent: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A of where the first
+    # episode began.
     worth = hers.game.values(hers.theta.softmax(-1), hers.theirs, 0.96)[0]
     ahead = worth[:, :6].view(3, 2, 3)  # V_A(s') [R, A, B]
     q = torch.tensor(rewards)[..., 0].double() + 0.96 * ahead

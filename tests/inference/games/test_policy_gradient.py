@@ -20,7 +20,7 @@ def gradient(**changes):
 
 
 def exact(game, theta, gamma, rounds):
-    """∇ E[Σ_t γ^t r_t] over so many rounds from the start, of logits θ [S, A], against HIS."""
+    """∇ E[Σ_t γ^t r_t] over the given rounds from the start, for logits θ [S, A], against HIS."""
     rules = game.environment
     theta = theta.clone().requires_grad_()
     pair = theta.softmax(-1)[:, :, None] * double(HIS)
@@ -39,7 +39,7 @@ def exact(game, theta, gamma, rounds):
 @pytest.mark.parametrize("baseline", ["none", "mean", "by_state"])
 def test_the_estimate_is_unbiased(baseline):
     """z of each component over 40,000 episodes of three rounds; the gradient of the undiscounted
-    reward is told apart."""
+    reward is distinguishable."""
     R = 40_000
     rounds = 3
     gamma = 0.7

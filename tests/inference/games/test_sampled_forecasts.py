@@ -75,7 +75,7 @@ def test_level_3_answers_draws_of_level_2_which_answers_draws(at):
 
 
 def test_an_uncertain_epsilon_counts_by_its_mean():
-    """E[policy of ε] = policy of E[ε]: p_k(ε) of 4.3.2 has no other part in what is forecast."""
+    """E[policy of ε] = policy of E[ε]: p_k(ε) in 4.3.2 does not otherwise enter the forecast."""
     psi = double([[1.0, 3.0, 2.0]])
     each = torch.cat([probabilities(psi, "epsilon_greedy", e, 1.0) for e in (0.1, 0.2, 0.6)])
     torch.testing.assert_close(

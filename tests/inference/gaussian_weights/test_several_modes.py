@@ -1,4 +1,4 @@
-"""Laplace around several modes: weights of a bimodal posterior that quadrature knows."""
+"""Laplace around several modes: weights of a bimodal posterior against quadrature."""
 
 import math
 
@@ -101,7 +101,7 @@ def test_weights_are_the_masses_of_the_modes():
     assert weight == pytest.approx(float(negative), abs=0.01)
     assert abs(float(negative) - 0.5) > 0.02
     assert posterior.scores()["log_evidence"] == pytest.approx(log_evidence, abs=0.02)
-    # weights by the log joint alone, without the curvature, are others
+    # weights from only the log joint, without the curvature, differ
     networks = [fit.network for fit in posterior.fits]
     logs = [f.log_prob(f(ROWS.x), ROWS).sum() - f.penalty() for f in networks]
     assert abs(float(torch.stack(logs).softmax(0)[0] - posterior.weights[0])) > 0.02

@@ -1,5 +1,4 @@
-"""SWAG: its moments are those of the points that a plain descent passes, its draws have the
-covariance that is printed."""
+"""SWAG: moments of the points of a plain descent, and draws with the published covariance."""
 
 import pytest
 import torch
@@ -92,8 +91,8 @@ def annealed(**changes):
 
 
 def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
-    """Moments are those of ``swa`` on the same way; every draw has statistics of its own, and stays
-    what it is."""
+    """Moments equal those of ``swa`` on the same path; every draw has its own statistics and does
+    not change."""
     problem = images()
     method = annealed()
     state, rng = train(method, SMALL_VGG, problem, 16)

@@ -1,5 +1,5 @@
-"""Trajectories of what a model does not integrate out, and the rest drawn: draws of the same
-posterior."""
+"""Trajectories of the parameters that are not integrated out, with the others drawn: draws of the
+same posterior."""
 
 import pytest
 import torch

@@ -51,7 +51,7 @@ def test_precision_is_that_of_the_target(dtype, name, steps):
     assert moment_z(draws, target) < 4
 
 
-# broken variants: module, name and what is put in its place
+# broken variants: module, name and replacement
 MUTANTS = {
     "hmc": {
         "wrong sign": (hmc, "acceptance", lambda error: error.exp().clamp(max=1.0)),
@@ -71,7 +71,7 @@ OF_MASSES = {
         lambda self, like, g: 1.3 * torch.randn(like.shape, generator=g, dtype=like.dtype),
     ),
 }
-# steps whose errors of the energy are large, so that the accept step matters
+# steps with large energy errors, so that the accept step matters
 COARSE = {
     "hmc": {"steps": 100, "step_size": 0.5, "length": 1.0, **FIXED_LENGTH},
     "nuts": {"steps": 60, "step_size": 0.55, **FIXED},
@@ -105,8 +105,7 @@ def test_coarse_steps_are_exact_but_for_a_lost_jacobian(name):
 
 
 class Joint(PriorAlone):
-    """(θ, y) of NormalGamma as one density over six coordinates, of which exact draws are at
-    hand."""
+    """(θ, y) of NormalGamma as one density over six coordinates, with exact draws."""
 
     names: list = []
 

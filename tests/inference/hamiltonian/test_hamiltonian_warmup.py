@@ -154,8 +154,8 @@ def test_slope_of_chees_is_its_formula():
 
 @pytest.mark.parametrize("t", [0.8, 1.5, 2.2])
 def test_slope_of_chees_is_the_derivative(t):
-    """For N(0, I_P) and exact dynamics ChEES(t) = P sin² t, whose derivative in log t is t P sin
-    2t; E‖θ − θ̄‖² = P."""
+    """For N(0, I_P) and exact dynamics ChEES(t) = P sin² t, with derivative t P sin 2t in log t;
+    E‖θ − θ̄‖² = P."""
     slopes = []
     for seed in range(30):
         z, after, mass = ends(t, t / 40, 1000, seed)
@@ -170,7 +170,7 @@ def test_length_climbs_and_does_not_pass_its_most():
     assert math.exp(length.log_length) == pytest.approx(2.0)
     assert length.learnt(math.nan, 2.0) == length
     first = chees.Length.of(1.0).learnt(-3.0, 2.0)
-    # Adam's first step, whatever the size of the gradient
+    # Adam's first step, for any size of the gradient
     assert first.log_length == pytest.approx(-0.05)
     assert math.exp(length.stretch(3.0).log_length) == pytest.approx(6.0)
 

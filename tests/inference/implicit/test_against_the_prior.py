@@ -60,7 +60,7 @@ def test_the_objective_is_equation_13():
 
 
 def test_the_discriminator_learns_draws_of_q_from_draws_of_the_prior():
-    """Equation (8), θ/s against N(0, I): the loss of a step is that of the state before it."""
+    """Equation (8), θ/s against N(0, I): the loss of a step is computed at the state before it."""
     inference, state, problem, rng = begun()
     T = [p.detach().clone() for p in state.discriminator.parameters()]
     noise = torch.Generator()

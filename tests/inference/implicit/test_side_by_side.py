@@ -26,7 +26,7 @@ STEPS = 12
 
 
 def splits(made=real, dtype=F64, rows=20):
-    """Two sets of rows of their own, of which the second is on another scale."""
+    """Two separate sets of rows, the second on a different scale."""
     found = [made(n=rows, n_inputs=3, batch_size=8, seed=seed, dtype=dtype) for seed in (1, 2)]
     found[1].train.x.mul_(3)
     return found

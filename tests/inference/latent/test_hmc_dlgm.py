@@ -1,5 +1,5 @@
-"""Decoders learnt from refined draws: Fisher's identity on probabilistic PCA, whose likelihood is
-known."""
+"""Decoders trained on refined draws: Fisher's identity for probabilistic PCA with known
+likelihood."""
 
 import pytest
 import torch
@@ -94,7 +94,7 @@ def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
 
 
 def test_the_guide_climbs_its_own_bound(problem):
-    """At the draws that HMC begins with, and by them alone."""
+    """Only at the draws from which HMC starts."""
     module = ppca(problem, exact_guide=False)
     found, info = hmc(n_samples=3).gradient(module, problem.train, 0.3, Streams(4).noise)
     m, s = module.encode(problem.train)

@@ -1,5 +1,5 @@
-"""The importance-weighted bound on probabilistic PCA, whose log p(x) is known: order, tightness,
-two gradients of one mean."""
+"""The importance-weighted bound on probabilistic PCA with known log p(x): order, tightness, two
+gradients with the same mean."""
 
 import math
 
@@ -56,8 +56,7 @@ def test_weights_are_a_literal_ratio_of_densities(problem):
 @pytest.mark.parametrize("way", ["reparam", "dreg"])
 @pytest.mark.parametrize("K", [1, 6])
 def test_the_guide_that_is_the_posterior_has_the_likelihood_as_its_bound(problem, way, K):
-    """Every weight is p(x), of which neither the draws nor, by dreg, the guide's parameters move a
-    thing."""
+    """Every weight is p(x), independent of the draws and, with dreg, of the guide's parameters."""
     module = ppca(problem, exact_guide=True)
     log_w, objective = weighed(module, problem.train, K, way, Streams(0).noise)
     assert_close(log_w, log_evidence(module, problem.train.x).expand(K, -1))
@@ -110,8 +109,8 @@ def test_the_model_follows_the_likelihood_where_the_guide_is_the_posterior(probl
 
 
 def test_the_two_gradients_have_one_mean(problem):
-    """Of the generative model they are one number at any noise; of the guide two, whose difference
-    has mean 0."""
+    """For the generative model they are equal at any noise; for the guide their difference has mean
+    0."""
     module = ppca(problem, exact_guide=False)
     n = sum(p.numel() for p in module.generative.parameters())
     both = [Streams(1), Streams(1)]

@@ -52,7 +52,7 @@ def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(contr
     values = []
     for _ in range(40):
         gradients, info, _ = inference.contrast(module, batch, 0.7, control, rng.noise)
-        found.append(-guide_bias(module, gradients))  # of what is climbed: −L_VCD
+        found.append(-guide_bias(module, gradients))  # the maximised objective is −L_VCD
         values.append(info["vcd"])
     at = held(0.9, math.log(0.5))
     exact = vcd_by_quadrature(

@@ -14,8 +14,8 @@ from components.inference.linear import statistical_risk
 
 @pytest.mark.parametrize("shift", [0.0, 10.0])
 def test_the_penalty_of_the_data_does_not_know_the_unit_of_the_labels(shift):
-    """λ = D σ̂²/‖β̂‖² counts slopes alone: labels of another mean get the same λ, the same slopes,
-    another intercept."""
+    """λ = D σ̂²/‖β̂‖² uses only slopes: labels with a different mean get the same λ and slopes, and
+    a different intercept."""
     problem, rng = load("linear_simulation", n_train=30, beta=[1.0, -0.5, 0.3], noise=2.0)
     shifted = replace(problem, train=replace(problem.train, y=problem.train.y + shift), truth={})
     keys = {"noise": "learned", "intercept_scale": 10.0}

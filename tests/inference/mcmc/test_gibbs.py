@@ -14,7 +14,7 @@ REVERSED = NormalGamma(("tau", "mu"))
 
 
 class Coordinates(GaussianTarget):
-    """A Gaussian whose blocks are its coordinates: θ_j | θ_−j ~ N(μ_j − Σ_k Λ_jk (θ_k − μ_k)/Λ_jj,
+    """A Gaussian with coordinates as blocks: θ_j | θ_−j ~ N(μ_j − Σ_k Λ_jk (θ_k − μ_k)/Λ_jj,
     1/Λ_jj)."""
 
     def __init__(self, correlation=0.8, precision_factor=1.0):
@@ -123,7 +123,7 @@ def test_a_random_scan_gives_each_chain_its_own_blocks():
     state = method.init(model, None, rng)
     before = state.theta
     state, _ = method.step(state, None, rng)
-    # a coordinate is left alone by both picks in a quarter of chains
+    # in a quarter of chains, neither pick selects a coordinate
     left = (state.theta == before).double().mean(0)
     assert left.tolist() == pytest.approx([0.25, 0.25], abs=0.03)
     assert not (state.theta == before).all(1).any()

@@ -11,7 +11,7 @@ from runner.execution.rng import Streams
 
 
 class Curved(PriorAlone):
-    """A density in the plane whose gradient is not linear, so that no part of the accept ratio
+    """A density in the plane with a nonlinear gradient, so that no part of the accept ratio
     cancels."""
 
     def log_prior(self, theta):

@@ -26,7 +26,7 @@ from runner.execution.rng import Streams
 def test_accept_step_is_the_literal_ratio():
     value, proposed, correction = draw_normal(3, 500)
     proposed[:20] = -math.inf
-    correction[:10] = math.nan  # what a gradient outside the support gives
+    correction[:10] = math.nan  # result of a gradient outside the support
     accept, alpha = metropolis_hastings(value, proposed, correction, 1, generator(1))
     u = draw_uniform(500, seed=1)
     ratio = proposed.exp() * correction.exp() / value.exp()
@@ -106,7 +106,7 @@ def test_needs_no_gradient():
 
 @pytest.mark.parametrize(
     ("size", "said"),
-    [(1e231, "run away .* whose integral is finite"), (1e12, "no Cholesky factor")],
+    [(1e231, "chains diverged .* with a finite integral"), (1e12, "no Cholesky factor")],
 )
 def test_chains_that_ran_away_are_told_from_rounding(size, said):
     with pytest.raises(NumericalError, match=said):

@@ -1,5 +1,5 @@
-"""Importance sampling from Sobol points: each draw is distributed as q, errors fall faster than T^−½,
-and a resumed sequence goes on."""
+"""Importance sampling from Sobol points: each draw is distributed as q, errors fall faster than
+T^−½, and a resumed sequence continues."""
 
 import math
 

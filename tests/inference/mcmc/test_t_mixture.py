@@ -1,5 +1,4 @@
-"""Mixtures of t distributions, term by term, and what a round of population Monte Carlo makes of
-one."""
+"""Mixtures of t distributions, term by term, and rounds of population Monte Carlo."""
 
 import math
 

@@ -11,7 +11,7 @@ from runner.execution.rng import Streams
 
 
 def far_out(name, **settings):
-    """Draws for a regression whose prior, where chains start, has a log joint 10⁴ nats below the
+    """Draws for a regression with starts from the prior at a log joint 10⁴ nats below the
     posterior's.
 
     The largest error of a posterior mean in posterior standard deviations, and the draws."""

@@ -91,7 +91,7 @@ def test_log_joint_and_predictive_densities_literally():
 
 
 def sampled(steps, **keys):
-    """A posterior of the small rows, the last of which is held out."""
+    """A posterior of the small rows, with the last held out."""
     problem = Unlabelled("small", "real", Rows(X[:5], 1.0), Rows(X[5:], 1.0), None)
     inference = component(
         "inference",

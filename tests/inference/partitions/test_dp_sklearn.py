@@ -1,5 +1,5 @@
-"""A Dirichlet process mixture by scikit-learn: what the library is given, and the density that is
-made of what it finds."""
+"""A Dirichlet process mixture by scikit-learn: inputs of the library, and the density from its
+results."""
 
 import pytest
 import torch

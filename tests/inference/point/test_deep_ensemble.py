@@ -21,7 +21,7 @@ def ensemble(**changes):
     "problem", [real(batch_size=10), classes(batch_size=10, n_tasks=2)], ids=["real", "classes"]
 )
 def test_every_member_is_map_from_its_own_start(problem, descent):
-    """So is the observation noise, of which every member has its own."""
+    """So is the observation noise, which is separate for every member."""
     state, _ = train(ensemble(**descent), MLP, problem, 0)
     starts = state.weights["theta"].detach().clone()
     assert len({tuple(row.tolist()) for row in starts}) == 3
@@ -66,13 +66,13 @@ def test_predictive_is_the_mean_of_the_members():
     assert_close(posterior.predict(x, rng.evaluation).probs, expected)
     before = posterior.predict(x, rng.evaluation).probs
     state, _ = advance(inference, state, problem, rng, 30, 33)
-    # training goes on without it
+    # training continues without it
     assert torch.equal(before, posterior.predict(x, rng.evaluation).probs)
 
 
 def test_what_an_attack_without_expectation_follows():
-    """single_draw: the gradient of the first member; fresh_draws: of members drawn anew;
-    predictive: of their mean."""
+    """single_draw: gradient of the first member; fresh_draws: of newly drawn members; predictive:
+    of their mean."""
     problem = classes()
     state, _ = train(ensemble(), MLP, problem, 30)
     posterior = ensemble().posterior(state)

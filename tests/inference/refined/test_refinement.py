@@ -115,7 +115,7 @@ SYMMETRIC = math.sqrt(2) * torch.cat([I2, -I2])[:, None]
 
 
 def exact_kl(m, s, eta, steps):
-    """KL(q_T ‖ p) of Gaussians, q_T that of z_T = μ + A^T (z_0 − μ)."""
+    """KL(q_T ‖ p) of Gaussians, q_T the distribution of z_T = μ + A^T (z_0 − μ)."""
     A = torch.linalg.matrix_power(I2 - eta * PRECISION, steps)
     q = MultivariateNormal(MEAN + A @ (m - MEAN), A @ s.square().diag() @ A.T)
     return kl_divergence(q, MultivariateNormal(MEAN, precision_matrix=PRECISION))

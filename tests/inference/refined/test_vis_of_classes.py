@@ -73,7 +73,7 @@ def test_the_objective_of_refined_draws_is_a_literal_sum():
 
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])
 def test_classes_follow_from_evidence_however_far_the_guide_was_refined(proposal):
-    """T changes where draws are made, never what they are weighed for."""
+    """T changes the proposal of draws, but not the target of their weights."""
     module = built()
     x = problem().test.x
     joint = by_quadrature(module).exp() * shares()

@@ -51,8 +51,8 @@ def test_the_divergence_of_refined_draws_is_that_of_their_density():
 
 
 def test_refined_draws_are_nearer_the_funnel():
-    """Steps of Langevin dynamics from the guide of T = 0: the spread of v, whose exact sd is 1.35,
-    grows towards it."""
+    """Steps of Langevin dynamics from the guide of T = 0: the spread of v grows towards its exact
+    sd 1.35."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
     keys = {"refine_steps": 0, "n_samples": 10, "lr": 0.03, "eta": 0.02, "draws": 1000}
 

@@ -74,7 +74,7 @@ def test_the_objective_of_rows_is_above_their_evidence_unless_the_jacobian_is_th
     _, info = after(vis(**keys, **still), problem, module, 1)
     exact = float(log_evidence(module, problem.train.x).sum())
     A = torch.linalg.matrix_power(I2 - ETA * precision(module), 3)
-    # KL(N(μ, A Λ⁻¹ A) ‖ N(μ, Λ⁻¹)) of each row, whose log-determinant VIS-P leaves out
+    # KL(N(μ, A Λ⁻¹ A) ‖ N(μ, Λ⁻¹)) of each row; VIS-P omits the log determinant
     log_det = float(2 * torch.logdet(A))
     kl = 0.5 * (float((A @ A).trace()) - D - log_det)
     if entropy == "jacobian":
@@ -108,8 +108,8 @@ def test_a_minibatch_stands_for_all_rows():
 
 
 def test_held_out_rows_are_weighed_by_a_density():
-    """m_T = μ + (I − ηΛ)^T (m_0 − μ), s that of the encoder; weights are unbiased for p(x), their
-    logarithms below it."""
+    """m_T = μ + (I − ηΛ)^T (m_0 − μ), s from the encoder; weights are unbiased for p(x), and their
+    logarithms are a lower bound."""
     problem = real_rows(n=25)
     module = ppca(problem, exact_guide=False)
     inference = vis(

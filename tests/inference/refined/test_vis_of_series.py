@@ -1,5 +1,5 @@
-"""Variationally inferred sampling of the parameters of series whose states are summed out, and one
-step size a coordinate."""
+"""Variationally inferred sampling of the parameters of series with marginalised states, and one
+step size per coordinate."""
 
 import pytest
 import torch

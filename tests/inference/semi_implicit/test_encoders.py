@@ -1,5 +1,5 @@
-"""Semi-implicit encoders of rows on probabilistic PCA: literal bound, weights whose mean is p(x),
-gradients of the exact ELBO, and what they learn."""
+"""Semi-implicit encoders of rows on probabilistic PCA: literal bound, weights with mean p(x),
+gradients of the exact ELBO, and their learning."""
 
 import math
 
@@ -19,8 +19,7 @@ STD = double([0.4, 0.6])
 
 
 def affine(name, problem, **changes):
-    """An inference that stands still at q(z|x) = ∫ N(A x + W ε + c, diag s²), its state and its
-    streams."""
+    """An inference held at q(z|x) = ∫ N(A x + W ε + c, diag s²), its state and its streams."""
     still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
     inference = component("inference", name, **{"widths": [], "noise_dim": 2, **still, **changes})
     rng = Streams(0)

@@ -1,5 +1,5 @@
-"""The kernelised Stein discrepancy of a semi-implicit family: literally, against its closed form,
-and what it learns."""
+"""The kernelised Stein discrepancy of a semi-implicit family: literal form, closed form, and
+learning."""
 
 import math
 

@@ -1,5 +1,5 @@
-"""The surrogate bound of semi-implicit variational inference: literally, never above, rising; and
-what it learns."""
+"""The surrogate bound of semi-implicit variational inference: literal form, order, monotonicity,
+and learning."""
 
 import pytest
 import torch

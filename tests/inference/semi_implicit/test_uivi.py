@@ -35,7 +35,7 @@ def test_the_gradient_is_unbiased():
 
 
 def test_where_the_chain_does_not_move_it_is_that_of_the_conditional():
-    """ε′ = ε: ∇_z log q(z|ε) in the place of ∇_z log q(z), whose gradient is that of L_0."""
+    """ε′ = ε: ∇_z log q(z|ε) in place of ∇_z log q(z), which gives the gradient of L_0."""
     still = {"reverse_burn_in": 0, "reverse_samples": 1, "leapfrog_steps": 1, "step_size": 1e-9}
     inference, state, rng = affine("uivi", n_samples=400, **still)
     found = gradients(inference, state, rng, 40)

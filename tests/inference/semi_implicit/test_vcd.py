@@ -1,5 +1,5 @@
-"""The variational contrastive divergence: its three forms, its gradient against quadrature, and
-what it learns."""
+"""The variational contrastive divergence: its three forms, its gradient against quadrature, and its
+learning."""
 
 import math
 
@@ -28,7 +28,7 @@ class Quartic(GaussianTarget):
 
 
 def still(model, mean, std, **changes):
-    """An inference whose q stands still at N(m, s²), its state and streams."""
+    """An inference with q held at N(m, s²), its state and streams."""
     keys = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "step_size": EPS}
     keys |= {"improve_steps": 1, "leapfrog_steps": 1}
     inference = component("inference", "vcd", **keys | changes)

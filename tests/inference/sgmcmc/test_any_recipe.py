@@ -1,5 +1,5 @@
-"""The recipe of Ma et al. as a sampler: each step written out, its special cases, exact moments, and
-what is lost without Γ."""
+"""The recipe of Ma et al. as a sampler: literal steps, special cases, exact moments, and the bias
+without Γ."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ METRIC = {"metric_scale": 0.4, "metric_offset": 3.0}
 
 
 class Bent(PriorOfTwo):
-    """U(θ) = ½ θ₁² + ½ (θ₂ − ½ θ₁²)² + 1, whose Hessian is not constant."""
+    """U(θ) = ½ θ₁² + ½ (θ₂ − ½ θ₁²)² + 1, with a Hessian that is not constant."""
 
     def log_prior(self, theta):
         a, b = theta.unbind(1)
@@ -128,7 +128,7 @@ def test_a_step_is_equation_1_13(dynamics, metric, kinetics):
 @pytest.mark.parametrize("updates", ["in_turn", "together"])
 @pytest.mark.parametrize("dynamics", SIZES)
 def test_matrices_of_the_user_give_the_same_drift(offer_matrices, dynamics, updates):
-    """Γ by automatic differentiation is that of the closed form."""
+    """Γ by automatic differentiation equals the closed form."""
     D, Q = matrices(dynamics, "potential", EINSTEIN)
     offer_matrices(lambda z: (D(z), Q(z)))
     keys = {"dynamics": dynamics, "updates": updates, "metric": "potential", **METRIC, **EINSTEIN}

@@ -1,5 +1,5 @@
-"""Minibatch gradients: unbiased whatever is taken off them, less noisy near the mode, and the bias
-they leave in chains."""
+"""Minibatch gradients: unbiased with any control variate, less noisy near the mode, and the bias in
+chains."""
 
 from dataclasses import replace
 from functools import partial
@@ -28,7 +28,7 @@ def some_problem(model_name, n):
 
 
 def started(problem, model_name, gradient, name="sgld", **keys):
-    """A method, its model and its state, whose reference is in place."""
+    """A method, its model and its state, with its reference set."""
     options = {"noise": 0.5} if model_name == "linear_regression" else {}
     rng = Streams(0)
     model = component("model", model_name, **options).build(problem, rng)
@@ -37,7 +37,7 @@ def started(problem, model_name, gradient, name="sgld", **keys):
 
 
 def moved(inference, state, theta=None):
-    """A state whose reference is where the chains are, or at θ."""
+    """A state with its reference at the chains, or at θ."""
     at = state.theta if theta is None else theta
     return replace(state, control=inference.refresh_reference(state.control, state.model, at, 0))
 

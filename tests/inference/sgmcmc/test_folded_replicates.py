@@ -1,5 +1,5 @@
-"""All replicates of a density in one go: each is what it would have been alone, and none knows of
-the others."""
+"""All replicates of a density computed together: each equals a separate run, without interaction
+between them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CASES = [(name, keys) for name, several in METHODS.items() for keys in several]
 
 @dataclass
 class Empty:
-    """A density that says how many replicates are wanted, and nothing else."""
+    """A density with only the number of replicates."""
 
     replicates: int
     kind: str = "density"
@@ -45,7 +45,7 @@ class Empty:
 
 
 class SideBySide(torch.Generator):
-    """Several generators: what is drawn of it is drawn of each in turn, part by part of the first
+    """Several generators: draws come from each in turn, for consecutive parts of the first
     dimension."""
 
     parts: list[torch.Generator]
@@ -65,7 +65,7 @@ def drawn_of_each(draw):
 
 
 def together(n):
-    """The streams of n seeds at once."""
+    """The streams of n seeds together."""
     rng = Streams(0)
     alone = [Streams(seed) for seed in range(n)]
     for name in ("init", "noise"):
@@ -127,8 +127,7 @@ def test_repulsion_across_replicates_is_noticed(name, monkeypatch):
 
 @pytest.mark.usefixtures("_side_by_side")
 def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
-    """The kernel of the second replicate is singular: only that one's factor is of a larger
-    jitter."""
+    """The kernel of the second replicate is singular: only its factor has a larger jitter."""
     theta = draw_normal(3, 4, 2)
     theta[1] = theta[1, :1]
     noise, used = repulsion.among(theta.flatten(0, 1), 3, 2.0).noise(together(3).noise, 1e-17)

@@ -1,5 +1,5 @@
 """Kernels within random blocks of particles: the mean over all partitions, Γ as the divergence of
-D, the law of the noise, and what a sampler of blocks leaves invariant."""
+D, the distribution of the noise, and the invariant density of a sampler of blocks."""
 
 import itertools
 

@@ -1,5 +1,5 @@
-"""Samplers whose particles repel each other: their steps pair by pair, exact moments of many
-systems, and what mistakes do there."""
+"""Samplers with repulsive particles: literal steps by pairs, exact moments of many systems, and the
+effect of planted mistakes."""
 
 import math
 
@@ -176,7 +176,7 @@ def test_masses_are_fixed_after_burn_in():
 
 @pytest.mark.slow
 def test_masses_that_follow_the_chain_bias_it_little():
-    """β₂ = 0.999 as in Adam: what is neglected stays below a tenth of the variance here."""
+    """β₂ = 0.999 as in Adam: the neglected terms stay below a tenth of the variance here."""
     target = Systems(S, L)
     draws = sample_systems(target, "adam_nr", 0.01, 1500, burn_in=500, adapt="always")
     assert target.means(draws, 2).mean() == pytest.approx(1, abs=0.1)

@@ -108,7 +108,7 @@ def worst(target, cls=santa.Santa, eta=0.01, **keys):
 
 
 def at_rest(coldness):
-    """A Gaussian whose chains start at exact draws of its power 1/A."""
+    """A Gaussian with chains that start at exact draws of its power 1/A."""
     target = correlated()
     root = torch.linalg.cholesky(target.covariance) / coldness**0.5
     target.second = target.covariance.diagonal() / coldness + target.mean**2

@@ -1,4 +1,4 @@
-"""Langevin chains: what is kept of them, minibatches, and a mixture from end to end.
+"""Langevin chains: stored draws, minibatches, and a mixture from end to end.
 
 Steps and stationary moments are checked in test_sgmcmc_recipe and test_sgmcmc_stationary."""
 

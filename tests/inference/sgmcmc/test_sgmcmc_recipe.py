@@ -52,7 +52,7 @@ def path(name, model, **keys):
 
 
 def noises(*draws):
-    """What a method drew at each step from the stream of noise, in its own order."""
+    """Draws of a method from the noise stream at each step, in its own order."""
     generator = Streams(0).noise
     how = {
         "xi": lambda: normal(generator, (K, P)),
@@ -116,7 +116,7 @@ def test_sgd_momentum():
 
 
 def scales(model, v, t, alpha, damping):
-    """θ [P] -> diagonal of G at step t + 1, whose squared gradients before were v."""
+    """θ [P] -> diagonal of G at step t + 1, with squared gradients v before it."""
 
     def G(theta):
         g = torch.autograd.functional.jacobian(model.U, theta, create_graph=True)
@@ -206,4 +206,4 @@ def test_curvature_of_a_linear_log_joint_is_zero():
     assert not curvature(Linear(), theta, None, torch.Generator()).any()
 
 
-# what the recipe promises: exp(−H) is a stationary solution of the Fokker–Planck equation
+# guarantee of the recipe: exp(−H) is a stationary solution of the Fokker–Planck equation

@@ -1,5 +1,5 @@
-"""Where SG-MCMC chains come to rest: exactly known on Gaussians, where a step is linear; and what a
-mistake does there."""
+"""Stationary distributions of SG-MCMC chains: exactly known for Gaussians, where a step is linear;
+and the effect of planted mistakes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def kick_and_drift(z, H, eps, kick):
 
 
 def last(name, eps, steps, chains=8000, cls=None):
-    """Where chains are after so many steps, [C, P]."""
+    """Positions of chains after the given steps, [C, P]."""
     values = defaults("inference", name)
     keys = values | KEYS[name] | {"chains": chains, "step_size": eps, "thinning": steps}
     inference = (cls or type(component("inference", name))).model_validate(keys)

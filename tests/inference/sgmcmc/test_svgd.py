@@ -35,15 +35,15 @@ def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
     """Its step is 0.01 without the 1/L of (2.4), its h is 2, and its target −Σ‖z‖² is N(0, I/2),
     not the N(0, I) of the text.
 
-    The σ printed beside Figure 2.2, 0.70 and 0.74, are those of all 201 states of the paths, start
-    included."""
+    The σ printed with Figure 2.2, 0.70 and 0.74, use all 201 states of the paths, including the
+    start."""
     start = double(NOTEBOOK_START)
     target = GaussianTarget(torch.zeros(2, dtype=F64), 0.5 * torch.eye(2, dtype=F64))
     target.sample_prior = lambda n, generator: start
     draws = sampled(
         "svgd", target, 200, chains=6, step_size=0.06, bandwidth=2.0, burn_in=0, thinning=1
     ).draws
-    # The notebook ran on a TPU, whose matrix products keep 8 bits of the mantissa: 2e-3 after 200
+    # The notebook ran on a TPU with matrix products of 8 mantissa bits: 2e-3 after 200
     # steps.
     assert_close(draws[:, -1], double(NOTEBOOK_END), rtol=0, atol=2e-3)
     path = torch.cat([start.unsqueeze(1), draws], 1)

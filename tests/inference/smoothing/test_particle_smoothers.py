@@ -74,13 +74,13 @@ def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
     assert (
         got.signal.upper.mean(0) - expected - 1.6448536269514722 * spread.sqrt()
     ).abs().max() < 0.1
-    # The filter alone, which has not seen what came later, is far off.
+    # The filter without later observations is far off.
     filtered = run_filter("bootstrap_filter", problem, LinearGaussianModule(s), seed=3, particles=N)
     assert z_score(filtered.mean, exact.mean).abs().max() > 20
 
 
 class Opaque(torch.nn.Module):
-    """A model that can be drawn from and evaluated, and says nothing of what it is made of."""
+    """A model that can be drawn from and evaluated, without further structure."""
 
     def __init__(self, whole):
         super().__init__()
@@ -177,7 +177,7 @@ def test_the_way_back_is_the_same_whenever_it_is_asked_for(name):
 
 
 def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):
-    """With a proposal half again as wide as that of the prior's moments, the answer is the same."""
+    """With a proposal 1.5 times as wide as the prior's moments, the result is the same."""
     whole = two_filter.artificial_priors
 
     def wide(model, times, generator):

@@ -1,5 +1,4 @@
-"""What one sweep draws, of thousands of chains at one place, against each conditional's exact
-law."""
+"""Draws of one sweep, for thousands of chains at the same state, against the exact conditionals."""
 
 from dataclasses import replace
 
@@ -45,8 +44,8 @@ def test_states_have_the_moments_of_the_smoother(swept):
 
 @pytest.mark.parametrize("j", [0, 1, 2, 3])
 def test_deviations_are_inverse_gamma_given_the_states(swept, j):
-    """(df guess² + Σ r²)/(2 σ²) ~ Gamma((df + count)/2), whatever the states: r the noise of a
-    state, or of what is seen."""
+    """(df guess² + Σ r²)/(2 σ²) ~ Gamma((df + count)/2) for any states, with r the noise of a state
+    or of the observations."""
     built, data, _, after, alpha = swept
     structure = built.structure
     design = built.design(data.series)

@@ -1,4 +1,4 @@
-"""A linear regression whose posterior is known, and q(θ) = N(m, L Lᵀ) of it."""
+"""A linear regression with a known posterior, and q(θ) = N(m, L Lᵀ) for it."""
 
 from __future__ import annotations
 

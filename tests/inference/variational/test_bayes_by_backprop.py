@@ -65,8 +65,8 @@ def test_terms_literally():
 
 
 def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_the_same_mean():
-    """d/dφ log q(μ + σε | φ) = (0, −1/σ) whatever ε: the remark after Bardenet's estimator,
-    answered draw by draw."""
+    """d/dφ log q(μ + σε | φ) = (0, −1/σ) for any ε, which answers the remark after Bardenet's
+    estimator."""
     inference, state = state_of()
     found = {how: gradients(inference, state, how, 300) for how in EVERY}
     assert_close(found["sampled"], found["entropy"])

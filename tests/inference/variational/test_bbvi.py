@@ -136,8 +136,8 @@ def test_rao_blackwell_literally_and_its_variance():
     ],
 )
 def test_a_correlated_gaussian_and_the_narrow_variance_of_mean_field(family, sd, gap):
-    """KL(q ‖ π) is least at variances 1/Λ_jj (Bishop 2006, eq. 10.13): those of one coordinate
-    given the others."""
+    """KL(q ‖ π) is minimal at variances 1/Λ_jj (Bishop 2006, eq. 10.13), the conditional variances
+    given the other coordinates."""
     problem, _ = load("gaussian", correlation=0.8, mean=1.0)
     keys = {"gradient": "sticking_the_landing", "n_samples": 4, "lr": 0.05, "draws": 2000}
     inference = bbvi(family=family, layers=2, width=4, **keys)

@@ -1,5 +1,4 @@
-"""Doubly stochastic VI: it learns, resumes bit for bit, and each of its options does what it
-says."""
+"""Doubly stochastic VI: learning, bitwise resumption, and the effect of each option."""
 
 from functools import partial
 

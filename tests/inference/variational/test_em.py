@@ -40,7 +40,7 @@ def test_a_probit_ends_where_its_objective_is_highest(penalised):
 
 
 def test_it_is_the_limit_of_mean_field():
-    """The point of a probit is the mean of q(β), whose own factors change nothing in it."""
+    """The point of a probit model is the mean of q(β), independent of q's other factors."""
     problem = labels(n=30, D=2)
     model = made("probit_regression", problem)
     mean = fitted(model.mean_field(), problem.train, 1000)["m"][0]

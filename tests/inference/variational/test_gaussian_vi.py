@@ -1,4 +1,4 @@
-"""q(θ) = N(m, L Lᵀ) against conjugate posteriors, whose bound, evidence and gradients are known."""
+"""q(θ) = N(m, L Lᵀ) against conjugate posteriors with known bound, evidence and gradients."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_posterior_predicts_by_draws_of_q():
     assert scores["nelbo"] == pytest.approx(-float(exact), rel=0.02)
     assert torch.equal(
         inference.posterior(state).draws, draws.view_as(found.draws)
-    )  # q alone moves them
+    )  # only q changes them
 
 
 def test_a_log_joint_without_a_gradient_is_refused():

@@ -101,7 +101,7 @@ def test_a_shared_draw_is_one_for_all_rows_and_rows_have_their_own():
     noise = shared.draw_noise(rows, 3, Streams(0).noise)
     assert noise.shape == (3, 24, 4)
     assert noise.stride(1) == 0
-    # what is evaluated once is what each row would have found by itself
+    # one evaluation equals separate evaluations for each row
     assert torch.allclose(shared.elbo_rows(rows, noise), own.elbo_rows(rows, noise.contiguous()))
     z = shared.transform(noise)
     for density in (own.log_joint, own.log_q):
@@ -131,8 +131,8 @@ def pathwise(q, batch, rng):
 
 
 def score_function(q, batch, rng):
-    """Σ_b N/B ℓ_b ∇log q(θ_b), θ_b ~ q, with ℓ less that of another draw: any LogRatio estimator is
-    built of these."""
+    """Σ_b N/B ℓ_b ∇log q(θ_b), θ_b ~ q, with ℓ minus that of another draw: the building blocks of
+    LogRatio estimators."""
     z, other = (q.sample(batch, 1, rng.noise) for _ in range(2))
     f, baseline = (q.log_joint(batch, z) - q.log_q(batch, z) for z in (z, other))
     log_q = batch.scale * ((f - baseline).detach() * q.log_q(batch, z)).sum()

@@ -22,7 +22,7 @@ from runner.execution.rng import Streams
 
 
 def orthogonal(n=30, noise=0.3):
-    """A linear regression whose columns, the constant included, are orthogonal: its posterior
+    """A linear regression with orthogonal columns, including the constant: its posterior
     factorises."""
     g = generator(0)
     ones = torch.ones(n, 1, dtype=F64)
@@ -160,8 +160,8 @@ def test_kl_scale_and_noise_prior_enter_the_bound():
 
 @pytest.mark.parametrize("t", [0, 3, 10, 25])
 def test_warmup_climbs_with_the_weight_t_of_warmup(t):
-    """6.2 of Rodríguez Santana and Hernández-Lobato: β = t/warmup, then 1; what is recorded is the
-    bound itself."""
+    """6.2 of Rodríguez Santana and Hernández-Lobato: β = t/warmup, then 1; the bound itself is
+    recorded."""
     problem = real()
     rng = Streams(0)
     again = Streams(0)
@@ -169,7 +169,7 @@ def test_warmup_climbs_with_the_weight_t_of_warmup(t):
     state = replace(
         inference.init(component("model", "mlp").build(problem, rng), problem, rng), t=t
     )
-    component("model", "mlp").build(problem, again)  # draws what the first has drawn
+    component("model", "mlp").build(problem, again)  # repeats the draws of the first
     q = copy.deepcopy(state.q)
     terms = inference.terms(q, t, problem.train, again.noise)
     after, info = inference.step(state, problem.train, rng)

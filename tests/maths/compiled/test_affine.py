@@ -78,7 +78,7 @@ def test_a_derivative_that_nobody_asks_for_is_not_taken(monkeypatch):
     products = []
     monkeypatch.setattr(module, "_multiply", lambda *of: (products.append(of), multiply(*of))[1])
     for names, number in [("x", 1), ("weight", 1), ("bias", 0), ("x weight", 2)]:
-        for through in (lambda t: t, torch.square):  # leaves, and what is computed from them
+        for through in (lambda t: t, torch.square):  # leaves, and tensors computed from them
             total = affine(*map(through, given.values())).square().sum()
             products.clear()
             torch.autograd.grad(total, [given[name] for name in names.split()])

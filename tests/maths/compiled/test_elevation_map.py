@@ -1,5 +1,4 @@
-"""The elevation map against the formula as it stands in print, and the compiled loop against the
-map."""
+"""The elevation map against the printed formula, and the compiled loop against the map."""
 
 import math
 

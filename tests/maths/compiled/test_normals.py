@@ -23,8 +23,8 @@ def split_mix(z):
 
 
 def test_split_mix_is_the_published_one():
-    """The first numbers of seed 1234567 of the reference implementation, which goes on before it
-    hashes."""
+    """The first numbers of seed 1234567 of the reference implementation, which increments before
+    hashing."""
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     golden = 0x9E3779B97F4A7C15
     assert [split_mix((1234567 + k * golden) & MASK) for k in (1, 2, 3)] == published

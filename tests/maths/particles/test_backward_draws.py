@@ -1,4 +1,4 @@
-"""Draws from many categorical distributions at once, against running sums."""
+"""Draws from many categorical distributions in parallel, against running sums."""
 
 import pytest
 import torch

@@ -74,7 +74,8 @@ def test_ancestors_stay_inside_their_own_particle_system(scheme):
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_offspring_of_every_scheme_are_drawn_without_bias(scheme, n):
-    """E[offspring of n] = N w_n, N in all; whatever is random is drawn anew for each system."""
+    """E[offspring of n] = N w_n, N in total; random numbers are drawn separately for each
+    system."""
     w = weights(1, n)
     counts = offspring(scheme, w.expand(DRAWS, -1), generator(1))
     assert (counts.sum(1) == n).all()
@@ -84,7 +85,8 @@ def test_offspring_of_every_scheme_are_drawn_without_bias(scheme, n):
 
 
 def test_counts_have_the_covariances_of_their_schemes():
-    """Multinomial: N w (1 − w) and −N w w'; residual: those of its rest; SSP: never positive."""
+    """Multinomial: N w (1 − w) and −N w w'; residual: the same for the remainders; SSP: never
+    positive."""
     w = weights(1, 6, spread=0.7)
     many = w.expand(10 * DRAWS, -1)
     expected = 6 * w[0]

@@ -44,7 +44,8 @@ def found(order, n_samples=1, shared=False, draws=4000, module=None, batch=ROWS)
 
 
 def exact():
-    """Sums over rows and dimensions: all, what the best of each row and the best of all leave."""
+    """Sums over rows and dimensions: total, and residuals with the best coefficients of each row
+    and of all."""
     v = (2 * Location().s).exp().detach()
     r = (ROWS.x - Location().a).detach()
     plain = float(5 * v.sum() + (r.square() * v + 2 * v**2).sum())

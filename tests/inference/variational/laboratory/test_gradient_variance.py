@@ -1,5 +1,5 @@
-"""The laboratory: what it finds of estimators whose bias and variance are known, and that it leaves
-the training alone."""
+"""The laboratory: findings for estimators with known bias and variance, without effect on the
+training."""
 
 import itertools
 
@@ -143,8 +143,8 @@ def test_its_table_and_its_figure(tmp_path):
 
 # VarGrad's coefficient and the evidence
 def test_corrections_are_those_of_an_enumerated_model():
-    """δ_i/E a = Cov(f, h_i²)/(Var(h_i) E f), eq. (5.14), over all 64 values of z, of each row
-    alone."""
+    """δ_i/E a = Cov(f, h_i²)/(Var(h_i) E f), eq. (5.14), over all 64 values of z, for each row
+    separately."""
     problem = binary_rows()
     model = small_dvae(problem)
     found = Frozen(model, problem, 0, Streams(0), True).corrections(1, 20_000)
@@ -223,7 +223,7 @@ def test_training_resumes_with_the_gradient_after_the_last_freeze():
     after, _ = train(inference, LINEAR, problem, 6)
     alone, plain = (train(inference.train, LINEAR, problem, n)[0].module.mean for n in (3, 6))
     assert torch.equal(frozen.fitting.module.mean, alone)
-    assert frozen.fitting.gradient.weight > 0  # what it has learnt next to the training
+    assert frozen.fitting.gradient.weight > 0  # learned during the training
     own = inference.train.model_copy(update={"gradient": inference.gradient})
     state, _ = advance(own, frozen.fitting, problem, rng, 3, 6)
     assert torch.equal(after.fitting.module.mean, state.module.mean)

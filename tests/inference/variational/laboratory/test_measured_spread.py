@@ -1,4 +1,4 @@
-"""Spread, bias and time of estimators whose variance is known."""
+"""Spread, bias and time of estimators with known variance."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_what_was_learnt_is_held_while_it_is_measured():
 
 
 def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
-    """Rows N(0, 1), four a batch: the variance of their mean is 1/4 a component, that of the noise
-    sd²."""
+    """Rows N(0, 1), four per batch: the variance of their mean is 1/4 per component, and of the
+    noise sd²."""
     watched = [known(0.5), known(1.0), known(0.5, offset=0.2)]
     calm, noisy, biased = spread_over_batches(watched, Vector(), rows(2_000), streams(3), [True])
     shares = [0.25 / (0.25 + 0.25), 0.25 / (0.25 + 1.0)]
@@ -127,8 +127,8 @@ def test_the_variance_in_all_is_that_of_single_estimates_over_batches():
 
 
 def test_passes_of_an_estimate_are_counted_by_hand():
-    """Each row has its log joint once a draw and pair member, and is differentiated by the
-    parameters of p: forward 1, backward 2; of DisARM the other evaluations go forward alone."""
+    """Each row has its log joint once per draw and pair member, and is differentiated by the
+    parameters of p: forward 1, backward 2; other evaluations of DisARM are forward only."""
     problem = binary_rows()
     model = metered(small_dvae(problem))
     batch = problem.train
