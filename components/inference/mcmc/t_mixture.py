@@ -70,11 +70,16 @@ class TMixture:
     @torch.no_grad()
     def terms(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """log α_d t_d(θ) and the squared Mahalanobis distances δ_d(θ)² of θ [n, P], both [n, D]."""
-        nu = self.dof
-        P = theta.shape[1]
-        inverse, log_det = self._inverse
+        inverse, _ = self._inverse
         # [n, D]
         square = ((theta.unsqueeze(0) - self.centres.unsqueeze(1)) @ inverse.mT).square().sum(2).T
+        return self.log_terms(square), square
+
+    def log_terms(self, square: Tensor) -> Tensor:
+        """log α_d t_d at squared Mahalanobis distances, both [n, D]."""
+        nu = self.dof
+        P = self.centres.shape[1]
+        _, log_det = self._inverse
         if math.isfinite(nu):
             constant = (
                 math.lgamma((nu + P) / 2) - math.lgamma(nu / 2) - 0.5 * P * math.log(nu * math.pi)
@@ -82,7 +87,7 @@ class TMixture:
             log_t = constant - log_det - 0.5 * (nu + P) * (square / nu).log1p()
         else:
             log_t = -0.5 * square - 0.5 * P * LOG_2PI - log_det
-        return self.weights.log() + log_t, square
+        return self.weights.log() + log_t
 
     @cached_property
     def _inverse(self) -> tuple[Tensor, Tensor]:

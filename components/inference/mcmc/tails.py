@@ -52,10 +52,15 @@ def tail_growth(fit: TMixture, model: LogJoint, batch: ModelBatch) -> float:
     centre = fit.weights @ fit.centres
     P = theta.shape[1]
     start = fit.log_prob(theta)  # [K]
+    # squared distances are quadratic in the length of a ray
+    middle, ahead, behind = (fit.terms(centre + i * (theta - centre))[1] for i in (0, 1, -1))
+    slope = (ahead - behind) / 2  # [K, D]
+    curvature = (ahead + behind) / 2 - middle
     factor = torch.ones_like(start)
     rarer = torch.zeros_like(start)
     for value in FACTORS.tolist():
-        beyond = start - fit.log_prob(centre + value * (theta - centre)) - P * math.log(value)
+        log_q = fit.log_terms(middle + value * slope + value**2 * curvature).logsumexp(1)
+        beyond = start - log_q - P * math.log(value)
         moves = (rarer < MAX_LOG_RARITY) & (beyond.isfinite())
         factor = torch.where(moves, value, factor)
         rarer = torch.where(moves, beyond, rarer)
