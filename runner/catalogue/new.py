@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     if args.role in registry.ROLES:
         print(f"check it PYTHONPATH=. runner test {args.name} --config-dir conf")
     if args.role == "inference":
-        arena = f"runner arena run posteriors inference={args.name}"
+        arena = f"runner arena run posteriors_small inference={args.name}"
         print(f"rank it  PYTHONPATH=. {arena} 'plugins=[{args.name}]' --config-dir conf")
     return 0
 
