@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import BetaPosterior
@@ -19,8 +20,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Increasing, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.contracts.traces import Trace
-from components.inference.foundations.log_slopes import log_slopes, standard_error
+from components.inference.foundations.log_slopes import log_slopes
 from components.inference.foundations.normal_limit import beta_normal_distances
 from components.posteriors.tables import write_tables
 from components.problems.unlabelled import Unlabelled
@@ -30,45 +30,40 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DISTANCES = ("total_variation", "hellinger")
+LEAST_MASS = 1e-16  # of a number of heads
 
 
 @dataclass(frozen=True)
 class NormalLimit(Analyses, PredictsRows[Rows]):
-    """Distances of R simulated posteriors from their normal limits at each N, and the observed
-    tosses."""
+    """Expected distances of a posterior from its normal limit at each N, and the observed tosses."""
 
     model: BetaPosterior
     counts: tuple[int, int]
     numbers: list[int]  # [G]
-    distances: Tensor  # total variation and Hellinger [R, G, 2]
+    distances: Tensor  # total variation and Hellinger [G, 2]; [0, 2] before the first step
 
     def log_predictive(self, batch: Rows) -> Tensor:
         """log p(x | observed tosses) [B]."""
         return self.model.log_predictive(self.counts, batch)
 
     def scores(self) -> NamedScores:
-        """Mean distances at each N, and the slope of their log on log N; ``exponent`` is −½, the
+        """Distances at each N, and the slope of their log on log N; ``exponent`` is −½, the
         theoretical value unless the skewness at θ₀ is 0."""
         if not len(self.distances):
             return {}
         out: NamedScores = {}
-        for i, name in enumerate(DISTANCES):
-            mean = self.distances[..., i].mean(0)
-            out[f"slope/{name}"] = float(log_slopes(mean, self.numbers))
-            out |= {
-                f"{name}/{n}": float(v) for n, v in zip(self.numbers, mean.tolist(), strict=True)
-            }
+        for name, distances in zip(DISTANCES, self.distances.T, strict=True):
+            out[f"slope/{name}"] = float(log_slopes(distances, self.numbers))
+            by_number = zip(self.numbers, distances.tolist(), strict=True)
+            out |= {f"{name}/{n}": float(v) for n, v in by_number}
         return out | {"exponent": -0.5}
 
     def table(self) -> pd.DataFrame:
-        """One row per N: mean distances with their standard errors."""
+        """One row per N."""
         import pandas as pd
 
-        rows: dict[str, list[float] | list[int]] = {"n": self.numbers}
-        for i, name in enumerate(DISTANCES):
-            rows[name] = self.distances[..., i].mean(0).tolist()
-            rows[f"{name}_error"] = standard_error(self.distances[..., i]).tolist()
-        return pd.DataFrame(rows)
+        columns = dict(zip(DISTANCES, self.distances.T.tolist(), strict=True))
+        return pd.DataFrame({"n": self.numbers} | columns)
 
     def artefacts(self, folder: Path) -> list[Path]:
         """The table ``normal_limit``."""
@@ -77,14 +72,25 @@ class NormalLimit(Analyses, PredictsRows[Rows]):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitState:
-    """Distances so far."""
+    """Distances, once they are computed."""
 
     model: BetaPosterior = rebuilt()
     counts: tuple[int, int] = rebuilt()
-    distances: Trace = field(default_factory=Trace)  # rows [R, G, 2], one per step
+    distances: Tensor = field(default_factory=lambda: torch.zeros(0, 2, dtype=torch.float64))
 
 
 @cache
+def _expected_distances(a: float, b: float, theta: float, n: int) -> list[float]:
+    """Means of ``_distances`` over k ~ Binomial(n, θ), an exact sum over all k that matter."""
+    from scipy import stats
+
+    mass = stats.binom.pmf(np.arange(n + 1), n, theta)
+    heads = np.flatnonzero(mass > LEAST_MASS)
+    distances = np.array([_distances(a, b, int(k), n) for k in heads])
+    mean: list[float] = (mass[heads] @ distances).tolist()
+    return mean
+
+
 def _distances(a: float, b: float, heads: int, n: int) -> tuple[float, float]:
     """Total variation and Hellinger distance of Beta(a + k, b + n − k) and N(θ̂, θ̂(1 − θ̂)/n), θ̂
     = k/n; 1 where the normal law is a point."""
@@ -101,9 +107,9 @@ class BernsteinVonMises(Inference[BetaPosterior, Unlabelled, Rows, LimitState]):
 
         ‖p(θ | y_{1:n}) − N(θ̂, I(θ̂)⁻¹/n)‖ → 0,   I(θ) = 1/(θ(1 − θ)),   θ̂ = k/n
 
-    Each step simulates, for every N in ``numbers``, ``simulations`` sequences of N tosses with θ =
-    ``theta``.  The posterior is Beta(a + k, b + N − k), so that total variation and Hellinger
-    distance are computed on a grid.  Both decrease as N^−½, because of the skewness of the
+    Distances are means over all sequences of N tosses with θ = ``theta``, for every N in
+    ``numbers``: exact sums over k ~ Binomial(N, θ).  The posterior is Beta(a + k, b + N − k), so
+    that total variation and Hellinger distance are computed on a grid.  Both decrease as N^−½, because of the skewness of the
     posterior and the weight of the prior, and faster if θ = ½ and the prior is symmetric.  A sample
     without heads or without tails has no normal limit; its distance is 1.  Scores:
     total_variation/N, hellinger/N, slope/… of their logarithms on log N.  Info: total_variation at
@@ -121,7 +127,6 @@ class BernsteinVonMises(Inference[BetaPosterior, Unlabelled, Rows, LimitState]):
         list[Annotated[int, Field(ge=2, le=1_000_000)]], Field(min_length=2), Increasing
     ]
     theta: BetweenZeroAndOne
-    simulations: PositiveInt
 
     def init(self, model: BetaPosterior, problem: Unlabelled, rng: Rng) -> LimitState:
         assert isinstance(problem.train, Rows)
@@ -129,21 +134,9 @@ class BernsteinVonMises(Inference[BetaPosterior, Unlabelled, Rows, LimitState]):
 
     def step(self, state: LimitState, batch: Rows, rng: Rng) -> tuple[LimitState, Info]:
         a, b = state.model.prior
-        device = rng.noise.device
-        rows = []
-        for n in self.numbers:
-            p = torch.full((self.simulations,), self.theta, dtype=torch.float64, device=device)
-            heads = torch.binomial(torch.full_like(p, n), p, generator=rng.noise)
-            rows.append([_distances(a, b, int(k), n) for k in heads.tolist()])
-        distances = torch.tensor(rows, dtype=torch.float64).transpose(0, 1).contiguous()
-        state.distances.append(distances)
-        return replace(state), {"total_variation": distances[:, -1, 0].mean()}
+        rows = [_expected_distances(a, b, self.theta, n) for n in self.numbers]
+        distances = torch.tensor(rows, dtype=torch.float64)
+        return replace(state, distances=distances), {"total_variation": distances[-1, 0]}
 
     def posterior(self, state: LimitState) -> NormalLimit:
-        shape = (0, len(self.numbers), 2)
-        distances = (
-            state.distances.rows.flatten(0, 1)
-            if len(state.distances)
-            else torch.zeros(shape, dtype=torch.float64)
-        )
-        return NormalLimit(state.model, state.counts, list(self.numbers), distances)
+        return NormalLimit(state.model, state.counts, list(self.numbers), state.distances)
