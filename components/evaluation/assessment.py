@@ -53,7 +53,7 @@ class Assessment:
         return _attempt_each(self.tabulations)
 
     def after(self, first: Assessment) -> Assessment:
-        """The assessment of an attack appended to that of the posterior without it."""
+        """This assessment of an attack appended to ``first``, the assessment without an attack."""
         return replace(
             self,
             scores=first.scores | self.scores,

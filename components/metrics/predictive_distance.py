@@ -50,7 +50,7 @@ def total_variation(d: Values, r: Values) -> Values:
 
         (r² − 1) x² + 2 d x − d² − 2 r² log r = 0
 
-    one of which is infinite for r = 1.  The root without cancellation is computed first."""
+    For r = 1 one of these points is infinite.  The root without cancellation is computed first."""
     square = d**2 + 2 * (r**2 - 1) * np.log(r)
     q = -d - np.where(d < 0, -1.0, 1.0) * r * np.sqrt(np.maximum(square, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):

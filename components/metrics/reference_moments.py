@@ -125,7 +125,7 @@ def mean_sd_errors(draws: HoldsDraws, mean: Tensor, second_moment: Tensor) -> Te
 
         max(|m̂ − m|, |ŝ − s|) / s,   m = E[θ], s² = E[θ²] − m², and m̂, ŝ by the draws
 
-    The scale is that of the reference, so that draws that are too wide do not hide their error.
+    The scale s belongs to the reference, so that draws that are too wide do not hide their error.
     NaN if s² is not positive."""
     values = draws.values.flatten(0, 1)
     m = draws.expectation(values)

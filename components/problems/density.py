@@ -67,7 +67,7 @@ class Density(KnowsTruth):
     # θ [K, P] -> parameters [K, P']; None: they are θ itself
     constrain: Callable[[Tensor], Tensor] | None = None
     free: int | None = None  # P, if it differs from P'
-    # figures in addition to those of every sample
+    # figures in addition to the figures of every sample
     figures: list[DensityFigure] = field(default_factory=list)
     # standard error of ``mean`` if it is an estimate [P']; None: exact
     mean_error: Tensor | None = None

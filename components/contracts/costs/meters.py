@@ -187,5 +187,5 @@ def _count_calls(plain: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
 
 
 def metered_density(log_density: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """A log density θ [K, P] -> [K] that counts its evaluations and those of its gradient."""
+    """A log density θ [K, P] -> [K] that counts evaluations of itself and of its gradient."""
     return partial(_count_calls(lambda _, theta: log_density(theta), _density), None)

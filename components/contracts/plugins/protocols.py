@@ -1,5 +1,5 @@
-"""Protocols that classes have: by their members, by what a method is annotated to return, and in
-words.
+"""Protocols that classes have, from their members or the return annotation of a method, and their
+names in messages.
 
 The word of a protocol, in messages and in the index, is its name in snake case: ``log_joint`` of
 ``LogJoint``.
@@ -29,16 +29,16 @@ def list_words(protocols: Iterable[type]) -> str:
 
 
 def missing(thing: object, protocols: Iterable[type]) -> list[str]:
-    """Words of the protocols of which a built thing lacks a member, sorted."""
+    """Sorted names of the protocols that a built object does not have in full."""
     return sorted(to_word(one) for one in protocols if not isinstance(thing, one))
 
 
 class ReturnedProtocols(NamedTuple):
     """Class variable: the protocols of the class in the return annotation of a method.
 
-    Without a method they are those of the component itself.
+    Without a method, the protocols of the component itself.
 
-    Of a union they are those that each of its classes has.  The class variable does not exist where
+    For a union, the protocols that each of its classes has.  The class variable does not exist if
     the method has no such annotation, or one that cannot be evaluated.
     """
 
@@ -66,8 +66,8 @@ class OfferedProtocols(ReturnedProtocols):
 
 @cache
 def protocols_of(cls: Any, protocols: frozenset[type]) -> frozenset[type]:
-    """Those of some protocols with members that are all attributes of a class, annotations in it,
-    or assigned to ``self`` by its constructor."""
+    """The subset of ``protocols`` with members that are all attributes of a class, annotations in
+    it, or assigned to ``self`` by its constructor."""
     names = frozenset().union(*map(_names, cls.__mro__ if isinstance(cls, type) else ()))
     return frozenset(
         protocol

@@ -38,7 +38,7 @@ from components.contracts.posteriors.series import (
     StructuralPosterior,
 )
 
-# All protocols here but those of which a posterior may answer with None.
+# All protocols here except those with members that may return None.
 POSTERIORS = frozenset(
     value for value in tuple(globals().values()) if isinstance(value, type) and is_protocol(value)
 ) - {CastablePosterior, DensityPosterior, PredictsInReverse}

@@ -65,8 +65,8 @@ class Inference(Component, Generic[M, P, B, S]):
     """
 
     max_useful_steps: ClassVar[int | None] = None  # by default all of them
-    # protocols of ``contracts.posteriors`` that its posterior implements; by default those of the
-    # class in the return annotation of ``posterior``
+    # protocols of ``contracts.posteriors`` that its posterior implements; by default, from the
+    # return annotation of ``posterior``
     provides: ClassVar[Set[type]] = ReturnedProtocols("posterior", POSTERIORS)  # type: ignore[assignment]
     # additional protocols by kind of problem
     provides_by_kind: ClassVar[Mapping[str, Set[type]]] = {}
@@ -157,7 +157,7 @@ class Inference(Component, Generic[M, P, B, S]):
         raise NotImplementedError
 
     def checks(self, run: FinishedRun) -> list[Check]:
-        """Checks specific to this method, in addition to those of chains, filters and bounds.
+        """Checks specific to this method, in addition to the checks of chains, filters and bounds.
 
         Args:
             run: the finished replicate; ``run.state`` is the last state.

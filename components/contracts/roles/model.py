@@ -57,8 +57,8 @@ class Model(Component, Generic[P, M]):
     differentiable: ClassVar[bool] = True
     # capabilities of some configurations: capability -> the setting
     offers_where: ClassVar[dict[type, str]] = {}
-    # protocols of ``contracts.capabilities`` that every built model has; by default those of the
-    # class in the return annotation of ``build``
+    # protocols of ``contracts.capabilities`` that every built model has; by default, from the
+    # return annotation of ``build``
     offers: ClassVar[Set[type]] = OfferedProtocols("build", CAPABILITIES)  # type: ignore[assignment]
 
     def capabilities(self) -> Set[type]:

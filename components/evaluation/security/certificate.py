@@ -50,7 +50,7 @@ class SmoothedLabels:
     level: float  # α
 
     def outvoted(self, y: Tensor, predictive: Categorical) -> Tensor:
-        """True for labels y whose votes show that their probability is below ½ [B, T] bool.
+        """True for labels y with a probability below ½ according to the votes [B, T] bool.
 
         The Clopper–Pearson bound has level α divided by the number of labels.
         """
@@ -111,7 +111,7 @@ def certify(
         y: class numbers [B, T], negative where missing.
         measure: norm of the perturbation, or kind of change of words.
         eps: ε, in that measure.
-        rng: random streams; the enumeration predicts with those of the evaluation.
+        rng: random streams; the enumeration predicts with the streams of the evaluation.
         among: the certificate of a smaller size; only its labels can be certified.
 
     Returns:

@@ -72,7 +72,7 @@ class References:
         return list(dict.fromkeys((self.criterion, "margin", "cross_entropy")))
 
     def climb(self, criterion: Criterion, steps: int, step_size: float, **keys: Any) -> Tensor:
-        """x' of an ascent without early stopping; keys are those of ``Ascent``, and ``eps``."""
+        """x' of an ascent without early stopping, with ``eps`` and the keys of ``Ascent``."""
         # with random predictions, a row stopped at its first misclassification is correct again
         # half of the time
         size = keys.pop("eps", self.eps)

@@ -54,7 +54,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> Figures:
     shown: set[str] = set()  # colours of bars
     for axis, (name, _, values) in zip(axes, panels, strict=True):
         counts = rank_histogram(values.numpy(), bins)
-        # a row is one unit high, of which the expected count fills less than half
+        # a row is one unit high; the expected count fills less than half of it
         scale = 0.42 / expected
         for row, c in enumerate(chain_ids):
             base = -row

@@ -24,9 +24,9 @@ def predictions(
     ``n_points`` test rows.
 
     Intervals that do not contain the label have the second colour.  Scores in titles are over all
-    test labels, like those of the run, with RMSE in standardised units.  Axes are in the labels'
-    unit if known, otherwise standardised.  Nothing is drawn for class labels or without test
-    labels; a panel is empty if none of the plotted rows has a label of its task."""
+    test labels, like the scores of the run, with RMSE in standardised units.  Axes are in the
+    labels' unit if known, otherwise standardised.  Nothing is drawn for class labels or without
+    test labels; a panel is empty if none of the plotted rows has a label of its task."""
     if problem.target != "real" or not bool(problem.test.mask.any()):
         return {}
     from matplotlib.lines import Line2D

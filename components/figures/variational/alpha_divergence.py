@@ -40,7 +40,8 @@ def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[NearestGaussian]) -> 
 
 
 def sizes_by_alpha(fits: Sequence[NearestGaussian]) -> Figure:
-    """Mass, mean and standard deviation of the nearest Gaussian by α; those of p at α = 1."""
+    """Mass, mean and standard deviation of the nearest Gaussian by α; at α = 1 they equal the
+    moments of p."""
     figure, axes = new_figure(1, 3, width=3.2, height=2.6)
     alphas = [fit.alpha for fit in fits]
     at_one = next((fit for fit in fits if fit.alpha == 1), None)

@@ -101,7 +101,7 @@ def gradient_variance(
     freeze, where the line joins points with the variance × time of the first gradient.  Nothing is
     drawn before the first freeze.
 
-    ``scores`` and ``curves`` are those of ``laboratory.measured.Findings``.
+    ``scores`` and ``curves`` are fields of ``laboratory.measured.Findings``.
     """
     reached = [t for t in at if f"trace_ratio/{labels[0]}/{t}" in scores]
     if not reached:

@@ -29,8 +29,8 @@ class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
     the same for all K; the layers above are drawn given each of the K.  C such chains run in
     parallel.  The dependence of f itself on φ contributes
     nothing: E[∂ log q/∂φ] = 0.  Each draw of each layer is a draw from q, and p learns from all
-    draws, or only from those of the first layer if the others have few draws below them.  Cost: L K
-    C evaluations of f.
+    draws, or only from the draws of the first layer if the others have few draws below them.  Cost:
+    L K C evaluations of f.
     """
 
     requires = Requirements(capabilities={BernoulliLayers})

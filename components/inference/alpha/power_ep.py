@@ -81,7 +81,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         q ← the Gaussian with the moments of q f̃_n^{−α} p(y_n|θ)^α,   for every n
 
     L is stationary if all tilted distributions have the moments of q.  α = 1 is
-    expectation propagation, α = 0 variational inference, whose sites are τ_n = −E_q[∂²_u log
+    expectation propagation, α = 0 variational inference with the sites τ_n = −E_q[∂²_u log
     p(y_n|u)] and ν_n = E_q[∂_u log p(y_n|u)] + τ_n E_q[u].  A step updates all sites from the same
     q, moving the fraction ``damping`` of the way.  The method applies to models with a Gaussian
     prior in which a row depends on θ through one linear predictor (linear regression with known

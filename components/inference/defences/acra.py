@@ -27,9 +27,8 @@ class ACRA(OriginsDefence):
     x that differ from x' in at most ``changes`` words;  p̂(x'|x, y_1) is the share of K draws in
     which x' is the argmin_z of P^A_z ~ Beta with mean p_C(y_1|z) and variance ``variance`` · v(r).
     With a ``precision``, K is the size of a pilot, and each pair (x, x') gets the number of draws
-    that its variance estimate p̂(1 − p̂) requires.  With variance 0 the attacker is known, and the
-    classifier is that of Dalvi et al. (2004).  Class 1 is y_1, the malicious one; x' [B, D] in {0,
-    1}.
+    that its variance estimate p̂(1 − p̂) requires.  With variance 0 the attacker is known, as in
+    the classifier of Dalvi et al. (2004).  Class 1 is y_1, the malicious one; x' [B, D] in {0, 1}.
 
     Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019).
     """

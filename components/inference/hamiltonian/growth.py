@@ -45,8 +45,7 @@ class Trees(NamedTuple):
     edge_values: Array  # log π at both ends [2, C]
     start: Array  # H₀, the energy of the first state [C]
     rho: Array  # sum of all momenta, forwards [C, P]
-    # stretches [L, C, 5, P]: the trajectory, in the direction of the subtree, and those of the
-    # subtree
+    # stretches [L, C, 5, P]: of the trajectory, in the direction of the subtree, and of the subtree
     stack: Array
     samples: Array  # selected states of trajectory and subtree [2, 3, C, P]
     levels: Array  # log π and H of these [2, 2, C]
@@ -92,7 +91,7 @@ def set_sample(trees: Trees, place: int, c: int, leaves: Leaves, m: int) -> None
 
 
 def take_sample(trees: Trees, c: int) -> None:
-    """Set the sample of the subtree as that of the trajectory."""
+    """Copy the sample of the subtree to the trajectory."""
     for k in range(trees.samples.shape[1]):
         for i in range(trees.samples.shape[3]):
             trees.samples[TRAJECTORY, k, c, i] = trees.samples[SUBTREE, k, c, i]

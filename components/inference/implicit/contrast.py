@@ -63,8 +63,8 @@ class PriorContrast:
     """The prior r = p = N(0, diag s²) as the contrast of draws θ [K, P].
 
     T receives θ/s, so that the prior is N(0, I).  The KL is invariant to this change of variable
-    (eq. 16), and the derivative of E_q[T(θ/s)] with respect to a learned s is that of the KL,
-    because E_q[∂_s log q̃_s] = 0, as for φ.
+    (eq. 16), and the derivative of E_q[T(θ/s)] with respect to a learned s equals the derivative of
+    the KL, because E_q[∂_s log q̃_s] = 0, as for φ.
     """
 
     z_scores: Tensor  # θ/s [K, P]

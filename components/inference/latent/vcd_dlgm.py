@@ -34,8 +34,8 @@ class VcdDlgm(ImprovedLatents):
     uses reparameterised draws and the closed-form entropy.  c is the running mean of w − f(z′) over
     past steps; C does not depend on z_0, so the gradient stays unbiased (ours: the published code
     has a running mean of w for each image, which minibatches of fresh rows cannot update).  ε is
-    absolute, because HMC must not depend on φ for the gradient to be that of L_VCD.  L_VCD is 0 if
-    q is the posterior, and is not a bound; ``elbo`` is E_q[f].  z [S, B, D].
+    absolute, because the gradient of L_VCD is correct only if HMC does not depend on φ.  L_VCD is 0
+    if q is the posterior, and is not a bound; ``elbo`` is E_q[f].  z [S, B, D].
     Info: ``elbo``, ``improved`` (E_{q^(t)}[f]) and their difference ``vcd``, of the whole data set
     in nats; ``acceptance``, ``step_size``, the norm of the step's gradient.
 

@@ -42,8 +42,8 @@ class AdaptedMetropolis(Superchains, AdaptedProposal, Sampler[S], Generic[S]):
         **others: Tensor,
     ) -> tuple[S, Info]:
         """The next state: each chain at its proposal [C, P] with log density ``proposed`` [C], or
-        at its old position.  ``correction`` is that of ``metropolis_hastings``; ``others`` are the
-        state's further fields at the proposals [C, P]."""
+        at its old position.  ``correction`` is the argument of ``metropolis_hastings``; ``others``
+        are the state's other fields at the proposals [C, P]."""
         t = state.t + 1
         accept, alpha = metropolis_hastings(state.value, proposed, correction, t, generator)
         kept: dict[str, Any] = {

@@ -45,7 +45,7 @@ class GivenState:
 
 @register("inference", "given_draws")
 class GivenDraws(Inference[LogJoint, Density, None, GivenState]):
-    """Draws from a file, scored like those of a method; their costs are stated, not counted.
+    """Draws from a file, scored like the draws of a method; their costs are stated, not counted.
 
     The file is from ArviZ (group ``posterior`` with the named parameters, or group
     ``unconstrained_posterior`` with θ [P] as its only variable, of the same name) or a NumPy array

@@ -75,7 +75,7 @@ class GradientEstimates(BaseModel):
                          last step that was a multiple of ``refresh_every``
 
     ĝ is the estimate from the minibatch and g the gradient for all rows, prior included.
-    The variance is that of ĝ(θ) − ĝ(θ̂), which is proportional to ‖θ − θ̂‖² and at large distances
+    The variance equals Var(ĝ(θ) − ĝ(θ̂)), which is proportional to ‖θ − θ̂‖² and at large distances
     exceeds the variance of the plain estimate.  A step costs two minibatch gradients; svrg adds one
     gradient of all rows every ``refresh_every`` steps.
 

@@ -186,7 +186,7 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
 
     def bound(self, state: PacState) -> dict[str, float]:
         """Scores of q: the bound, its terms and the held-out risk.  While the centre is learned, it
-        is that of q, so that KL = 0."""
+        equals the centre of q, so that KL = 0."""
         q = state.q
         centre = q.network.theta.detach() if state.t < self.prior_steps else state.centre
         with torch.no_grad():

@@ -91,8 +91,8 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     ``batches`` fixed batches.  Without iterations they learn during the training instead, on its
     batches with separate noise.  Estimators with the same kind of draws share the base noise.
     ``parameters: guide`` measures only the parameters of q; score-function estimators have the same
-    gradient for all others.  ``gradient`` is one more estimator, whose scores end in /gradient/<t>
-    for any choice, and with which the training continues after the last freeze.
+    gradient for all others.  ``gradient`` is one more estimator: its scores end in /gradient/<t>
+    for any choice, and the training continues with it after the last freeze.
 
     Scores, each followed by /<gradient>/<t>: trace, trace_ratio, norm_ratio (of Var‖ĝ‖, as
     published by Boustati), minibatch_share (of the variance, over draws/2 fresh batches), bias
@@ -106,7 +106,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     vector of parameters and, for all of them, correction/all/<t> and correction_q95/all/<t>.  With
     ``evidence_particles``: log_evidence, kl/<t>, kl_by_q/<t>, bound_denominator/<t>.  With
     ``illustrated``: a figure of the gradient against the noise at two minibatches.  The posterior
-    is that of the training method.
+    comes from the training method.
 
     Raises:
         ConfigError: ``train`` holds no gradient; fewer than 2 draws.

@@ -143,7 +143,7 @@ class PairMoments:
     product: float = 0.0  # Σ ĝᵀĝ'
     within: float = 0.0  # Σ ½ ‖ĝ − ĝ'‖²
     mean: SquaredMean = field(default_factory=SquaredMean)  # of ḡ_B, the mean of the two
-    # of ḡ_B minus that of the first estimator, by group of batches
+    # of ḡ_B minus ḡ_B of the first estimator, by group of batches
     groups: list[SquaredMean] = field(default_factory=list)
 
     def add(self, one: Tensor, two: Tensor) -> Tensor:
