@@ -95,14 +95,14 @@ def imported(path: Path, known: dict[str, Path]) -> set[str]:
 @cache
 def arrows(package: str) -> dict[tuple[str, str], list[str]]:
     """(importing room, imported room) -> the imports."""
-    known = modules(package)
-    found: dict[tuple[str, str], list[str]] = {}
-    for name, path in known.items():
-        for other in imported(path, known):
+    module_names = modules(package)
+    imports: dict[tuple[str, str], list[str]] = {}
+    for name, path in module_names.items():
+        for other in imported(path, module_names):
             rooms = tuple([*n.split("."), ""][1] for n in (name, other))
             if all(rooms) and rooms[0] != rooms[1]:
-                found.setdefault(rooms, []).append(f"{name} -> {other}")
-    return found
+                imports.setdefault(rooms, []).append(f"{name} -> {other}")
+    return imports
 
 
 @pytest.mark.parametrize("package", ORDER)
@@ -120,10 +120,10 @@ def test_rooms_import_downwards(package):
 
 def test_no_circles():
     for package in ("components", "runner"):
-        known = modules(package)
+        module_names = modules(package)
         # A package's __init__ represents its re-exports; importing one of its modules runs it, #
         # which does not count as a cycle.
-        graph = {name: imported(path, known) - {name} for name, path in known.items()}
+        graph = {name: imported(path, module_names) - {name} for name, path in module_names.items()}
         TopologicalSorter(graph).prepare()
 
 
@@ -140,14 +140,14 @@ def test_components_never_import_runner_and_maths_nothing_else():
 
 def test_nothing_is_asked_for_by_a_literal_name():
     asked = re.compile(r"\b(getattr|hasattr)\([^,()]+, *[\"']")
-    found = [
+    violations = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for package in ("components", "runner")
         for path in sorted((ROOT / package).rglob("*.py"))
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if asked.search(line)
     ]
-    assert not found, "\n".join(found)
+    assert not violations, "\n".join(violations)
 
 
 def test_a_room_holds_about_fifteen_files_each_with_a_sentence():

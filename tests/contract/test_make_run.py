@@ -20,8 +20,10 @@ def test_setup_first_says_how_long_it_takes_and_shows_the_download_of_torch(tmp_
     assert "minutes" in lines[0]
     (torch,) = (line for line in lines if "torch==" in line)
     assert "--quiet" not in torch
-    (own,) = (line for line in lines if line.endswith("-e ."))
-    assert own.startswith("PYTHONWARNINGS='ignore:Editable installation'")  # setuptools' stars
+    (project_line,) = (line for line in lines if line.endswith("-e ."))
+    assert project_line.startswith(
+        "PYTHONWARNINGS='ignore:Editable installation'"
+    )  # setuptools' stars
     assert lines[-1].endswith("runner +experiment=sarcos_mdgp")
 
 

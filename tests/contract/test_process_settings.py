@@ -24,10 +24,10 @@ def unsettle(folder: Path) -> None:
 
 
 def test_folder_dtype_device_and_gradients_are_put_back(tmp_path):
-    before = Path.cwd()
+    directory = Path.cwd()
     with preserve_settings():
         unsettle(tmp_path)
-    assert Path.cwd() == before
+    assert Path.cwd() == directory
     assert torch.is_grad_enabled()
     assert (torch.ones(1).dtype, torch.ones(1).device.type) == (torch.float32, "cpu")
 
@@ -35,9 +35,9 @@ def test_folder_dtype_device_and_gradients_are_put_back(tmp_path):
 def test_a_plug_in_that_changes_the_folder_when_it_is_imported(tmp_path, monkeypatch):
     (tmp_path / "moves_away.py").write_text("import os\nos.chdir('/')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    before = Path.cwd()
+    directory = Path.cwd()
     import_plugins(["moves_away"])
-    assert Path.cwd() == before
+    assert Path.cwd() == directory
 
 
 def test_chains_of_another_shape_are_refused():

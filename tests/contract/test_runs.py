@@ -32,37 +32,39 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     run.skip_without_packages()
     job = make_job(*run.overrides, "steps=4")
     inference = job.inference
-    going = begin(job)
-    kind = going.problem.kind
+    running = begin(job)
+    kind = running.problem.kind
     assert inference.requires.batch_kind in BATCH_KINDS_BY_PROBLEM[kind]
     assert kind == job.dataset.poses()
-    assert missing(going.model, job.model.capabilities()) == [], (
+    assert missing(running.model, job.model.capabilities()) == [], (
         "a model does not offer its declared capabilities"
     )
     needed = inference.required_capabilities(kind, job.model.capabilities())
-    assert missing(going.model, needed) == []
+    assert missing(running.model, needed) == []
 
     costs = Costs()
     with counting(costs):
-        going.advance(STEPS)
+        running.advance(STEPS)
     counts = costs.counts()
     if inference.name not in WITHOUT_COST:
         assert counts, "it costs nothing that is counted: components.contracts.costs.counts"
     if kind == "density":
         assert counts.keys() & {"densities", "gradients"}
-    for info in going.infos:
+    for info in running.infos:
         assert all(isinstance(value, int | float | torch.Tensor) for value in info.values()), info
-    going.save(tmp_path)
+    running.save(tmp_path)
     resumed = begin(job)
     resumed.restore(tmp_path)
-    assert find_difference(resumed.content, going.content) is None
+    assert find_difference(resumed.content, running.content) is None
 
-    for one in (going, resumed):
-        one.advance(STEPS + 1)
-    assert find_difference(resumed.content, going.content) is None
+    for job_run in (running, resumed):
+        job_run.advance(STEPS + 1)
+    assert find_difference(resumed.content, running.content) is None
 
-    posterior = going.posterior()
-    assert going.missing_from(posterior) == [], f"{inference.name}: its posterior lacks these words"
+    posterior = running.posterior()
+    assert running.missing_from(posterior) == [], (
+        f"{inference.name}: its posterior lacks these words"
+    )
     assert not isinstance(posterior, HoldsDraws) or not posterior.draws.requires_grad
-    scores = going.problem.score(posterior, going.rng)
+    scores = running.problem.score(posterior, running.rng)
     assert all(isinstance(value, int | float | torch.Tensor) for value in scores.values())

@@ -18,9 +18,9 @@ def test_it_is_what_a_list_was(begun, shape):
     assert len(trace) == 37
     assert torch.equal(trace.rows, torch.stack(whole))
     for dim in range(len(shape) + 1):
-        found = trace.stack_rows(dim)
-        assert torch.equal(found, torch.stack(whole, dim))
-        assert found.is_contiguous()
+        stacked = trace.stack_rows(dim)
+        assert torch.equal(stacked, torch.stack(whole, dim))
+        assert stacked.is_contiguous()
 
 
 def test_memory_is_of_the_order_of_the_rows():
@@ -45,10 +45,10 @@ def test_room_for_rows_that_are_expected_is_taken_once():
 def test_rows_seen_stay_what_they_were():
     trace = Trace()
     trace.append(torch.zeros(2))
-    seen = trace.rows
+    rows_before = trace.rows
     for _ in range(5):
         trace.append(torch.ones(2))
-    assert seen.tolist() == [[0, 0]]
+    assert rows_before.tolist() == [[0, 0]]
 
 
 @pytest.mark.parametrize(

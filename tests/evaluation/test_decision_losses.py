@@ -92,9 +92,9 @@ def test_the_window_of_most_mass_is_not_that_of_the_mean_of_two_modes():
     )
     action = ToleranceLoss(0.5).act(predictive)
     assert float(action) == pytest.approx(3.05, abs=0.01)
-    one = GaussianMixture(torch.ones(1, 1, 1, dtype=F64), torch.ones(1, 1, 1, dtype=F64))
-    assert float(ToleranceLoss(1.0).act(one)) == pytest.approx(1)
-    assert float(ToleranceLoss(1.0).expected_loss(one.mean, one)) == pytest.approx(
+    law = GaussianMixture(torch.ones(1, 1, 1, dtype=F64), torch.ones(1, 1, 1, dtype=F64))
+    assert float(ToleranceLoss(1.0).act(law)) == pytest.approx(1)
+    assert float(ToleranceLoss(1.0).expected_loss(law.mean, law)) == pytest.approx(
         math.erfc(1 / math.sqrt(2))
     )
 

@@ -59,11 +59,11 @@ def curve(name, norm, scale, dtype, keys, n_test=200, steps=100):
     )
     problem = replace(problem, train=train, test=test)
     attacker = component("attacker", name, **keys)
-    found = security_curve(
+    actual = security_curve(
         problem, Scaled(weights, scale, dtype), attacker, threat(attacker, SIZES[norm]), Streams(0)
     )
-    failed = [check.name for check in found.checks if check.passed is False]
-    return found.rows["accuracy"].tolist(), failed
+    failed = [check.name for check in actual.checks if check.passed is False]
+    return actual.rows["accuracy"].tolist(), failed
 
 
 def check_equal(name, norm, scales, dtypes, keys, n_test=200):

@@ -89,9 +89,9 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
         m, C, _ = exact(x[others], y[others])
         sd = (X[i] @ C @ X[i] + SIGMA**2).sqrt()
         left_out.append(float(Normal(X[i] @ m, sd).log_prob(y[i, 0])))
-    found = arviz_stats.loo(tree, pointwise=True)
-    assert float(found.elpd) == pytest.approx(sum(left_out), abs=0.05)
-    assert_allclose(found.elpd_i.values, left_out, atol=0.03)
+    loo_result = arviz_stats.loo(tree, pointwise=True)
+    assert float(loo_result.elpd) == pytest.approx(sum(left_out), abs=0.05)
+    assert_allclose(loo_result.elpd_i.values, left_out, atol=0.03)
     predictive = tree["posterior_predictive"]["y"].values
     assert_allclose(predictive.mean((0, 1)), (X @ mean).numpy(), atol=0.06)
     assert_allclose(
@@ -160,10 +160,12 @@ def test_parts_of_a_structural_series_add_up_to_its_likelihood():
     draws = StructuralDraws(theta, theta[:, 0], list(built.structure.names), of=built, series=data.series,
                             contributions=contributions)  # fmt: skip
     tree = inference_groups(data, draws, Streams(0))
-    said = tree["log_likelihood"]["y"]
-    assert_allclose(said.sum("time").values.ravel(), draws.log_likelihood(data.series), rtol=1e-9)
+    log_likelihood = tree["log_likelihood"]["y"]
+    assert_allclose(
+        log_likelihood.sum("time").values.ravel(), draws.log_likelihood(data.series), rtol=1e-9
+    )
     n = int(built.design(data.series).seen.sum())
-    assert said.sizes["time"] == len(tree["observed_data"]["y"]) == n
+    assert log_likelihood.sizes["time"] == len(tree["observed_data"]["y"]) == n
     assert arviz_stats.loo(tree).n_data_points == n
     student = replace(draws, precisions=0.5 + torch.rand(2, 30, TIMES, dtype=F64))
     of_student = inference_groups(data, student, Streams(0))["log_likelihood"]["y"].sum("time")

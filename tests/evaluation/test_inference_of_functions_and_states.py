@@ -49,10 +49,14 @@ def test_leave_one_out_of_an_exact_gaussian_process():
     alpha = P @ r
     v = 1 / P.diagonal()
     left_out = -0.5 * (math.log(2 * math.pi) + v.log() + (alpha * v).square() / v)
-    found = arviz_stats.loo(tree, pointwise=True)
-    assert float(found.elpd) == pytest.approx(float(left_out.sum()), abs=0.5)
+    loo_result = arviz_stats.loo(tree, pointwise=True)
+    assert float(loo_result.elpd) == pytest.approx(float(left_out.sum()), abs=0.5)
     by_label = dict(
-        zip(tree["log_likelihood"]["y"].coords["label"].values, found.elpd_i.values, strict=True)
+        zip(
+            tree["log_likelihood"]["y"].coords["label"].values,
+            loo_result.elpd_i.values,
+            strict=True,
+        )
     )
     names = [
         f"{row}/{data.task_names[t]}"
@@ -129,9 +133,11 @@ def test_states_are_drawn_with_their_means_and_variances(monkeypatch):
     assert x.coords["state"].values.tolist() == ["level"]
     assert_allclose(x.mean(("chain", "draw")), mean[0], atol=0.2)
     assert_allclose(x.var(("chain", "draw")), variance[0], rtol=0.1)
-    seen = tree["observed_data"]["y"].coords["seen"].values.tolist()
-    assert seen == [t for t in range(1, 51) if t != 8]
-    np.testing.assert_array_equal(tree["observed_data"]["y"].values, y[0, [t - 1 for t in seen], 0])
+    observed_rows = tree["observed_data"]["y"].coords["seen"].values.tolist()
+    assert observed_rows == [t for t in range(1, 51) if t != 8]
+    np.testing.assert_array_equal(
+        tree["observed_data"]["y"].values, y[0, [t - 1 for t in observed_rows], 0]
+    )
     with pytest.raises(ConfigMismatchError, match="no time has been filtered yet"):
         inference_groups(data, SmoothedSeries.empty_smoothed(mean), Streams(0))
 

@@ -47,8 +47,8 @@ def test_the_curve_says_how_many_labels_it_is_computed_on():
     rows["log_likelihood"] = [-1.0, -2.0]
     rows["entropy"] = [0.1, 0.2]
     figure = security_curve_figure(rows, "fgsm", True, 1234)
-    left, right = figure.axes
-    assert "1,234 test labels" in left.get_title()
-    for axis in (left, right):
+    left_axes, right_axes = figure.axes
+    assert "1,234 test labels" in left_axes.get_title()
+    for axis in (left_axes, right_axes):
         lines = {line.get_label() for line in axis.lines}
         assert {text.get_text() for text in axis.get_legend().texts} == lines

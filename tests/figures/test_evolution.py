@@ -23,11 +23,15 @@ def table():
 
 def test_a_line_for_each_replicate_and_one_for_the_exact_value():
     figure = evolution(table(), {"mean": 1.5})
-    left, right = figure.axes
-    assert [len(ax.lines) for ax in (left, right)] == [5, 4]
-    assert_allclose(left.lines[1].get_xydata(), [[t, 10 + 1 / t] for t in (10, 20, 30)])
-    assert list(left.lines[4].get_ydata()) == [1.5, 1.5]
-    assert left.lines[0].get_color() == left.lines[1].get_color() != left.lines[2].get_color()
+    left_axes, right_axes = figure.axes
+    assert [len(ax.lines) for ax in (left_axes, right_axes)] == [5, 4]
+    assert_allclose(left_axes.lines[1].get_xydata(), [[t, 10 + 1 / t] for t in (10, 20, 30)])
+    assert list(left_axes.lines[4].get_ydata()) == [1.5, 1.5]
+    assert (
+        left_axes.lines[0].get_color()
+        == left_axes.lines[1].get_color()
+        != left_axes.lines[2].get_color()
+    )
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "SGLD",
         "SGLD+R",

@@ -60,8 +60,8 @@ def test_quantiles_invert_the_distribution_function():
     )
     for level in (0.01, 0.05, 0.5, 0.95):
         assert mixture.cdf(mixture.quantile(level)).numpy() == pytest.approx(level, abs=1e-9)
-    one = GaussianMixture(mixture.mu[:1], mixture.v[:1])
-    assert torch.allclose(one.quantile(0.95), one.mu[0] + 1.6448536269514722 * one.v[0].sqrt())
+    task = GaussianMixture(mixture.mu[:1], mixture.v[:1])
+    assert torch.allclose(task.quantile(0.95), task.mu[0] + 1.6448536269514722 * task.v[0].sqrt())
 
 
 def test_toy_fit_is_drawn_in_the_units_of_the_labels():
@@ -78,9 +78,9 @@ def test_toy_fit_is_drawn_in_the_units_of_the_labels():
         assert band.min() == pytest.approx(mean + std * (t - 1.6448536 * 0.5))
         assert band.max() == pytest.approx(mean + std * (t + 1.6448536 * 0.5))
         points = next(c for c in ax.collections if isinstance(c, PathCollection)).get_offsets()
-        own = problem.train.mask[:, t]
-        assert np.allclose(points[:, 0], problem.train.x[own, 0])
-        assert np.allclose(points[:, 1], mean + std * problem.train.y[own, t])
+        observed = problem.train.mask[:, t]
+        assert np.allclose(points[:, 0], problem.train.x[observed, 0])
+        assert np.allclose(points[:, 1], mean + std * problem.train.y[observed, t])
 
 
 def test_toy_fit_needs_one_input_and_real_labels():
@@ -205,8 +205,8 @@ def test_roc_has_one_curve_per_task_and_its_area():
     curves = figure.axes[0].lines[1:]  # the first is the diagonal
     assert len(curves) == 2
     for t, curve in enumerate(curves):
-        own = problem.test.mask[:, t]
-        area = roc_auc_score(problem.test.y[own, t], logits[own, t])
+        observed = problem.test.mask[:, t]
+        area = roc_auc_score(problem.test.y[observed, t], logits[observed, t])
         assert np.trapezoid(curve.get_ydata(), curve.get_xdata()) == pytest.approx(area)
         assert f"AUC {area:.2f}" in curve.get_label()
 
@@ -220,6 +220,6 @@ def test_roc_is_for_binary_labels():
 def test_drawing_takes_nothing_from_the_training_streams(figure):
     problem = component("dataset", "multitask_toy", n_train=5).load(Streams(0), SETTING)
     rng = Streams(1)
-    before = rng.state()
+    streams_state = rng.state()
     figure(problem, Constant([0.0, 0.0], 1.0), rng)
-    assert all(torch.equal(before[name], state) for name, state in rng.state().items())
+    assert all(torch.equal(streams_state[name], state) for name, state in rng.state().items())

@@ -22,11 +22,11 @@ def squares(figure):
 
 
 def test_areas_are_proportional_to_the_weights():
-    found = squares(hinton_diagram(WEIGHTS, NAMES, ["a", "b"]))
-    assert len(found) == WEIGHTS.numel()
+    squares_drawn = squares(hinton_diagram(WEIGHTS, NAMES, ["a", "b"]))
+    assert len(squares_drawn) == WEIGHTS.numel()
     for d in range(4):
         for t in range(2):
-            square = found[2 * d + t]
+            square = squares_drawn[2 * d + t]
             assert square.get_width() == square.get_height()
             assert square.get_width() * square.get_height() == pytest.approx(
                 0.92**2 * float(WEIGHTS[t, d]) / 4.0

@@ -51,13 +51,13 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
     # untied specific groups: task one h1, h2, task two h1, h2
     groups = (0, 0, 1) if tied else (1, 0, 3)
     after = [now["shared 1"][groups[0]], now["specific 1"][groups[1]], now["specific 1"][groups[2]]]
-    before = start["shared 1"][groups[0]]
-    assert all(torch.equal(z, before) for z in start["specific 1"]), (
+    images_before = start["shared 1"][groups[0]]
+    assert all(torch.equal(z, images_before) for z in start["specific 1"]), (
         "every layer starts from the same images"
     )
-    change = torch.stack([z - before for z in after]).square().mean(-1).sqrt().mean(0)
+    change = torch.stack([z - images_before for z in after]).square().mean(-1).sqrt().mean(0)
     for row, m in enumerate(change.argsort(descending=True)[:3].tolist()):
-        for column, z in enumerate([before, *after]):
+        for column, z in enumerate([images_before, *after]):
             assert torch.allclose(pictures[row, column], z[m])
 
 

@@ -46,10 +46,10 @@ def test_mosaics_go_row_by_row():
 def test_reconstructions_lie_under_their_images(problem):
     made = posterior(problem)
     figure = reconstructions(problem, made, Streams(0))["reconstructions"]
-    seen, again = (ax.images[0].get_array()[:2, :2] for ax in figure.axes[:2])
+    first_image, again = (ax.images[0].get_array()[:2, :2] for ax in figure.axes[:2])
     with torch.no_grad():
         decoded = made.module.decode(made.module.encode(problem.test)[0])[0]
-    assert_allclose(seen.filled().ravel(), problem.test.x[0])
+    assert_allclose(first_image.filled().ravel(), problem.test.x[0])
     assert_allclose(again.filled().ravel(), decoded)
     few = replace(problem, test=problem.test.part(slice(0, 3), 1.0))
     assert len(reconstructions(few, made, Streams(0))["reconstructions"].axes) == 2

@@ -72,8 +72,8 @@ def test_more_models_than_colours_have_a_panel_each_before_the_others():
     assert [ax.get_title() for ax in shown] == [*models, *models]
     assert not figure.legends
     for ax, model in zip(shown, models, strict=False):
-        (own,) = bars(ax)  # the one with error bars
-        assert own.lines[0].get_color() == PALETTE[0], model
+        (bar,) = bars(ax)  # the one with error bars
+        assert bar.lines[0].get_color() == PALETTE[0], model
         assert len({line.get_color() for line in ax.lines} - {PALETTE[0]}) == 1, (
             "the others, all alike"
         )

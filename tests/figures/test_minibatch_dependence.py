@@ -38,12 +38,12 @@ def test_coefficients_are_the_slopes_of_linear_gradients():
 def test_gradients_of_two_minibatches_at_sorted_noise():
     """∂/∂m_1 of the line is linear in both coordinates of ε: −(N/B Σ_b θ_1 + …)."""
     module = line_gaussian(False, "shared")
-    found = Frozen(module, Rows(), 0, Streams(0), False).dependence(40)
-    e = np.array(found["noise"])
+    dependence = Frozen(module, Rows(), 0, Streams(0), False).dependence(40)
+    e = np.array(dependence["noise"])
     assert (np.diff(e, axis=1) >= 0).all()
-    c = linear_coefficients(e, np.array(found["gradient"]))
+    c = linear_coefficients(e, np.array(dependence["gradient"]))
     # −(B N/B + 1)/N s_1 for the weight 1 of every row, and the second coordinate as a residual
     assert c.by_batch == pytest.approx([-0.7, -0.7], abs=0.3)
-    figure = minibatch_dependence({"10": found})["minibatch_dependence"]
+    figure = minibatch_dependence({"10": dependence})["minibatch_dependence"]
     assert [ax.get_title() for ax in figure.axes] == ["after 10 steps", ""]
     assert minibatch_dependence({}) == {}

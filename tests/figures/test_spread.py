@@ -26,10 +26,10 @@ def test_quartiles_median_level_and_mark():
     drawn = table()
     top, bottom = spread(drawn, "violin", {"coverage90": 0.9}, {("β = 0.1", "")}).axes
     assert (top.get_yscale(), bottom.get_yscale()) == ("log", "linear")
-    own = drawn[(drawn["metric"] == "nmse") & (drawn["method"] == "β = 0.1")]["value"]
+    values = drawn[(drawn["metric"] == "nmse") & (drawn["method"] == "β = 0.1")]["value"]
     lines = [np.asarray(c.get_segments()[0]) for c in top.collections if hasattr(c, "get_segments")]
-    assert_allclose(lines[1], [[1, own.quantile(0.25)], [1, own.quantile(0.75)]])
-    assert_allclose(top.lines[1].get_xydata(), [[1, own.median()]])
+    assert_allclose(lines[1], [[1, values.quantile(0.25)], [1, values.quantile(0.75)]])
+    assert_allclose(top.lines[1].get_xydata(), [[1, values.median()]])
     assert list(top.lines[2].get_xdata()) == [1, 1]  # the mark
     assert list(bottom.lines[-1].get_ydata()) == [0.9, 0.9]
     assert [t.get_text() for t in bottom.get_xticklabels()] == ["BPF", "β = 0.1"]

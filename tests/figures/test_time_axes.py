@@ -29,10 +29,10 @@ def test_forecasts_have_dates_and_units(name, keys):
     problem, _ = load(name, n_train=20, n_ahead=4, **dict(keys))
     zero = torch.zeros(1, 4, 1, dtype=F64)
     label = problem.value_label
-    found = GaussianMixture(zero, zero + 1)
-    seen = problem.observations[0, :, 0]
+    mixture_law = GaussianMixture(zero, zero + 1)
+    observations = problem.observations[0, :, 0]
     future = problem.future[0, :, 0]
-    (axis,) = forecast(seen, future, found, problem.dates, label)["forecast"].axes
+    (axis,) = forecast(observations, future, mixture_law, problem.dates, label)["forecast"].axes
     assert axis.get_ylabel() == label
     assert re.fullmatch(UNITS[name, keys], label)
     dated = isinstance(axis.xaxis.get_major_formatter(), ConciseDateFormatter)

@@ -64,12 +64,12 @@ def of_gaussian(name, full, draws, groups, noise="rows"):
     data = line_rows()
     rng = Streams(7)
     state = estimator.init(module, rng)
-    found = []
+    results = []
     for _ in range(groups):
         batch = data.part(torch.randperm(6, generator=rng.batches)[:3], 2.0)
         gradients, _, state = estimator.estimate(module, batch, rng, state)
-        found.append(flat(gradients))
-    drawn = torch.stack(found)
+        results.append(flat(gradients))
+    drawn = torch.stack(results)
     off = drawn.mean(0) - line_gradient(module, data)
     error = drawn.std(0) / groups**0.5
     return torch.where(off.abs() < 1e-12, 0.0, off / error)

@@ -163,9 +163,9 @@ def test_a_method_of_a_users_own_with_such_a_name_is_left_alone():
         def fit(self, where):
             return f"fitted {where}"
 
-    own = metered(Own())
+    meter = metered(Own())
     costs = Costs()
     with counting(costs):
-        assert own.fit("there") == "fitted there"
+        assert meter.fit("there") == "fitted there"
     assert costs.counts() == {}
-    assert (type(own).__name__, isinstance(own, Own)) == ("Own", True)
+    assert (type(meter).__name__, isinstance(meter, Own)) == ("Own", True)

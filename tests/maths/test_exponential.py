@@ -98,9 +98,9 @@ def test_dirichlet():
 
 @pytest.mark.parametrize("f", [2.0, 0.0, -3.0, -12.0, -40.0])
 def test_a_normal_cut_at_zero(f):
-    at = torch.full((20_000,), f, dtype=F64)
-    z = draw_truncated_normal(at, generator(0))
+    points = torch.full((20_000,), f, dtype=F64)
+    z = draw_truncated_normal(points, generator(0))
     assert (z > 0).all()
     mean = float(stats.truncnorm.mean(-f, float("inf"), loc=f))
-    assert float(truncated_normal_mean(at[:1])) == pytest.approx(mean, rel=1e-6)
+    assert float(truncated_normal_mean(points[:1])) == pytest.approx(mean, rel=1e-6)
     assert z.mean() == pytest.approx(mean, rel=0.03)

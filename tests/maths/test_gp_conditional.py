@@ -53,8 +53,8 @@ def literal(x, Z, lengthscale, m, C, shape, jitter=JITTER):
 @pytest.mark.parametrize("ard", [True, False])
 def test_conditional_is_equations_3_5_to_3_9(shape, common, ard):
     x, Z, lengthscale, m, C = drawn(common=common, ard=ard)
-    mean, variance, told = sparse_conditional(x, Z, lengthscale**-2, m, C, shape, JITTER)
-    assert told.jitter == JITTER
+    mean, variance, factors = sparse_conditional(x, Z, lengthscale**-2, m, C, shape, JITTER)
+    assert factors.jitter == JITTER
     # Matérn-1/2 sees √r², and r² as a difference of squares is exact to 1e-15 only; so is cos θ of
     # which ArcCosine-0 sees θ; a linear K_zz has rank 3 of 4.
     tolerance = 1e-6 if shape in ("matern12", "arc_cosine0", "linear") else 1e-10
@@ -72,10 +72,10 @@ def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
     inputs = [t.requires_grad_() for t in drawn(Q=Q, M=3, N=3, common=common, ard=ard)]
 
     def moments(x, Z, lengthscale, m, C):
-        mean, variance, told = sparse_conditional(
+        mean, variance, factors = sparse_conditional(
             x, Z, lengthscale**-2, m, C.tril(), "matern52", 1e-3
         )
-        return mean, variance, told.kl
+        return mean, variance, factors.kl
 
     assert torch.autograd.gradcheck(moments, inputs, atol=1e-6, fast_mode=True)
 
@@ -100,8 +100,8 @@ def test_many_inducing_inputs_give_what_autograd_gives(Q, common, ard):
     """From 64 on, products are taken by blocks."""
     inputs = [t.requires_grad_() for t in drawn(Q=Q, M=75, N=40, common=common, ard=ard)]
     x, Z, lengthscale, m, C = inputs
-    mean, variance, told = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", 1e-3)
-    ours = mean, variance, told.kl
+    mean, variance, factors = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", 1e-3)
+    ours = mean, variance, factors.kl
     theirs = unwhitened(*inputs, "matern52", 1e-3)
     assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
     weights = [torch.cos(torch.arange(v.numel(), dtype=v.dtype)).view_as(v) for v in ours]

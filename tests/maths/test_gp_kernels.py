@@ -28,11 +28,11 @@ def drawn(ard, G=2, N=4, M=3, D=3):
 @pytest.mark.parametrize("ard", [True, False])
 def test_kernel_is_equation_3_15(shape, ard):
     x, z, lengthscale, variance = drawn(ard)
-    found = kernel(x, z, lengthscale, variance, shape)
+    covariance = kernel(x, z, lengthscale, variance, shape)
     for g in range(2):
         library = Matern(np.broadcast_to(lengthscale[g], 3), nu=SMOOTHNESS[shape])
         literal = float(variance[g]) * library(x[g], z[g])
-        np.testing.assert_allclose(found[g], literal, rtol=1e-12)
+        np.testing.assert_allclose(covariance[g], literal, rtol=1e-12)
 
 
 @pytest.mark.parametrize("shape", SHAPES + PRODUCTS)

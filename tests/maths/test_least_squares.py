@@ -129,14 +129,14 @@ def test_james_stein_dominates_by_what_steins_lemma_says(prediction):
     errors = fit.beta - regression()[2]
     for r in (0.0, 0.3, 1.0, 3.0):
         beta = r * regression()[2]
-        moved = dataclasses.replace(fit, beta=beta + errors)
-        z, gain = stein_identity_z(moved, beta, Q, james_stein(moved, Q, False))
+        shifted = dataclasses.replace(fit, beta=beta + errors)
+        z, gain = stein_identity_z(shifted, beta, Q, james_stein(shifted, Q, False))
         assert abs(z) < 4
         assert gain > 0
-        plain, stopped = (compute_loss(james_stein(moved, Q, s), beta, Q) for s in (False, True))
+        plain, stopped = (compute_loss(james_stein(shifted, Q, s), beta, Q) for s in (False, True))
         assert z_score(plain - stopped, 0.0).nan_to_num() > -3  # stopping at 0 gains again
-    expands = 2 * moved.beta - james_stein(moved, Q, False)  # the mutant: away from 0
-    assert abs(stein_identity_z(moved, beta, Q, expands)[0]) > 10
+    expands = 2 * shifted.beta - james_stein(shifted, Q, False)  # the mutant: away from 0
+    assert abs(stein_identity_z(shifted, beta, Q, expands)[0]) > 10
 
 
 def test_ridge_is_penalised_least_squares_and_a_posterior_mean():

@@ -45,11 +45,13 @@ def move(optimizer, at, steps):
 @pytest.mark.parametrize("name", PAIRS)
 def test_steps_and_states_are_torchs(name, dtype):
     ours, theirs = (parameters(dtype) for _ in range(2))
-    own, other = (make(at) for make, at in zip(PAIRS[name], (ours, theirs), strict=True))
-    move(own, ours, range(20))
+    optimizer, other = (
+        make(start) for make, start in zip(PAIRS[name], (ours, theirs), strict=True)
+    )
+    move(optimizer, ours, range(20))
     move(other, theirs, range(20))
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
-    kept = own.state_dict()["state"]
+    kept = optimizer.state_dict()["state"]
     expected = other.state_dict()["state"]
     assert kept.keys() == expected.keys()
     for i, memory in kept.items():
@@ -66,10 +68,10 @@ def test_a_state_of_torchs_is_taken_over(name, dtype):
     with torch.no_grad():
         for a, b in zip(ours, theirs, strict=True):
             a.copy_(b)
-    own = PAIRS[name][0](ours)
-    own.load_state_dict(other.state_dict())
+    optimizer = PAIRS[name][0](ours)
+    optimizer.load_state_dict(other.state_dict())
     move(other, theirs, range(9, 20))
-    move(own, ours, range(9, 20))
+    move(optimizer, ours, range(9, 20))
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 

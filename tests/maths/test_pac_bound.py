@@ -20,13 +20,13 @@ from runner.execution.rng import Streams
 @pytest.mark.parametrize("q", [0.0, 0.05, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("nats", [1e-3, 0.1, 2.0])
 def test_the_inverse_is_the_root(q, nats):
-    found = invert_kl(q, nats)
-    assert q <= found <= 1
+    bound = invert_kl(q, nats)
+    assert q <= bound <= 1
     if q < 1:
         root = optimize.brentq(lambda p: binary_kl(q, p) - nats, max(q, 1e-15), 1 - 1e-15)
-        assert found == pytest.approx(root, abs=1e-9)
+        assert bound == pytest.approx(root, abs=1e-9)
     if q == 0:
-        assert found == pytest.approx(1 - math.exp(-nats))  # log 1/(1 − p) = c
+        assert bound == pytest.approx(1 - math.exp(-nats))  # log 1/(1 − p) = c
 
 
 @pytest.mark.parametrize("risk", [0.02, 0.3])
@@ -120,8 +120,8 @@ def test_risks_are_counts_of_errors():
     _, state, _ = fitted(problem, 1, 5, draws=7)
     theta = state.q.draw(7, generator(3))
     wrong = 0
-    for one in theta:
-        logits = state.q.network.outputs(one[None], problem.train.x)[0, :, 0]
+    for row in theta:
+        logits = state.q.network.outputs(row[None], problem.train.x)[0, :, 0]
         wrong += int((logits.argmax(-1) != problem.train.y[:, 0]).sum())
     assert gibbs_risk(state.q, problem.train, 7, 3) == wrong / (7 * 30)
 

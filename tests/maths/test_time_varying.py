@@ -21,8 +21,8 @@ def test_what_is_not_seen_changes_nothing():
     other = design.y.clone()
     other[~design.seen] = 1e6
 
-    one, two = (filter_system(system, y, design.seen.tolist()) for y in (design.y, other))
+    filtered_data, two = (filter_system(system, y, design.seen.tolist()) for y in (design.y, other))
 
-    assert torch.equal(one.log_density, two.log_density)
-    assert torch.equal(one.a, two.a)
-    assert one.a.dtype == F64
+    assert torch.equal(filtered_data.log_density, two.log_density)
+    assert torch.equal(filtered_data.a, two.a)
+    assert filtered_data.a.dtype == F64

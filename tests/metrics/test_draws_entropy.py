@@ -51,8 +51,8 @@ def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself()
     exact = 0.5 / 1.35**2 + math.log(1.35) + 0.5 * math.exp(2) - 1
     assert scored(problem, z)["kl"] == pytest.approx(exact, abs=4 * 15 / 4000**0.5)
     v = 1.35 * z[..., 0]
-    own = torch.stack([v, v.exp() * z[..., 1]], -1)
-    assert scored(problem, own)["kl"] == pytest.approx(0.0, abs=0.08)
+    columns = torch.stack([v, v.exp() * z[..., 1]], -1)
+    assert scored(problem, columns)["kl"] == pytest.approx(0.0, abs=0.08)
 
 
 def test_draws_that_repeat_are_weighted_by_how_often():

@@ -21,12 +21,12 @@ def test_entropy_is_the_integral(sds):
     """Trapezium rule on a grid that is fine where the density is."""
     v = double(sds).square().view(-1, 1, 1)
     mu = 0.7 * torch.arange(len(sds), dtype=F64).view(-1, 1, 1)
-    said = GaussianMixture(mu, v)
+    prediction = GaussianMixture(mu, v)
     near = torch.linspace(-10, 10, 200_001, dtype=F64)
     y = torch.cat([near.sinh() * max(sds) / 2000 + m for m in mu.flatten()]).sort().values
-    log_p = said.log_prob(y.unsqueeze(1))[:, 0]
+    log_p = prediction.log_prob(y.unsqueeze(1))[:, 0]
     expected = torch.trapezoid(-log_p.exp() * log_p, y)
-    assert float(entropy(said)) == pytest.approx(float(expected), abs=3e-3)
+    assert float(entropy(prediction)) == pytest.approx(float(expected), abs=3e-3)
 
 
 def test_entropy_of_equal_components_is_that_of_one():
@@ -48,24 +48,24 @@ def test_interval_score(y, expected):
 
 def test_scores_of_numbers_by_hand():
     """Three times of N(0, 1): observed 1, 3, and not at all."""
-    said = GaussianMixture(torch.zeros(1, 3, 1, dtype=F64), torch.ones(1, 3, 1, dtype=F64))
+    prediction = GaussianMixture(torch.zeros(1, 3, 1, dtype=F64), torch.ones(1, 3, 1, dtype=F64))
     y = double([[1.0], [3.0], [math.nan]])
-    found = of_numbers(said, y)
+    scores = of_numbers(prediction, y)
     z = 1.959963984540054
-    assert found["mae"] == pytest.approx(2.0)
-    assert found["predictive_entropy"] == pytest.approx(0.5 * math.log(2 * math.pi * math.e))
-    assert found["interval_score"] == pytest.approx(2 * z + 20 * (3 - z), rel=1e-6)
-    assert found["interval_score_2sd"] == pytest.approx(4 + 20 * 1.0)
-    assert found["coverage95"] == 0.5
-    assert found["log_score"] == pytest.approx(-0.5 * math.log(2 * math.pi) - 0.25 * (1 + 9))
-    assert found["crps"] == pytest.approx(float(crps(said, torch.nan_to_num(y))[:2].mean()))
+    assert scores["mae"] == pytest.approx(2.0)
+    assert scores["predictive_entropy"] == pytest.approx(0.5 * math.log(2 * math.pi * math.e))
+    assert scores["interval_score"] == pytest.approx(2 * z + 20 * (3 - z), rel=1e-6)
+    assert scores["interval_score_2sd"] == pytest.approx(4 + 20 * 1.0)
+    assert scores["coverage95"] == 0.5
+    assert scores["log_score"] == pytest.approx(-0.5 * math.log(2 * math.pi) - 0.25 * (1 + 9))
+    assert scores["crps"] == pytest.approx(float(crps(prediction, torch.nan_to_num(y))[:2].mean()))
 
 
 def test_scores_of_classes_by_hand():
     p = double([[0.7, 0.2, 0.1], [0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]])
-    said = Categorical(p.log().view(1, 3, 1, 3))
-    found = score_class_forecasts(said, double([[0.0], [1.0], [math.nan]]))
-    assert found["accuracy"] == 0.5
-    assert found["log_score"] == pytest.approx(0.5 * (math.log(0.7) + math.log(0.25)))
+    prediction = Categorical(p.log().view(1, 3, 1, 3))
+    scores = score_class_forecasts(prediction, double([[0.0], [1.0], [math.nan]]))
+    assert scores["accuracy"] == 0.5
+    assert scores["log_score"] == pytest.approx(0.5 * (math.log(0.7) + math.log(0.25)))
     entropies = [-sum(q * math.log(q) for q in row) for row in p[:2].tolist()]
-    assert found["predictive_entropy"] == pytest.approx(sum(entropies) / 2)
+    assert scores["predictive_entropy"] == pytest.approx(sum(entropies) / 2)

@@ -19,12 +19,12 @@ def errors(values, log_weights=None):
 
 def test_is_the_larger_of_both_errors_over_the_reference_sd():
     values = double([[[1.0, 0.0], [2.0, 8.0]], [[3.0, 2.0], [4.0, 6.0]]])
-    found = errors(values)
+    actual = errors(values)
     for i, column in enumerate(values.flatten(0, 1).T.tolist()):
         m = sum(column) / 4
         s = (sum((x - m) ** 2 for x in column) / 4) ** 0.5
         expected = max(abs(m - float(MEAN[i])), abs(s - float(SD[i]))) / float(SD[i])
-        assert float(found[i]) == pytest.approx(expected)
+        assert float(actual[i]) == pytest.approx(expected)
 
 
 def test_draws_that_are_too_wide_do_not_hide_their_error():

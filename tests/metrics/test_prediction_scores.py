@@ -20,24 +20,24 @@ def test_scores_of_real_labels_are_over_those_that_are_there():
     v = 0.2 + uniform(g, 3, 40, 2)
     y = 1.5 * normal(g, 40, 2)
     mask = torch.rand(40, 2, generator=g) < 0.6
-    found = regression.scores(GaussianMixture(mu, v), torch.where(mask, y, torch.nan), mask, TASKS)
+    scores = regression.scores(GaussianMixture(mu, v), torch.where(mask, y, torch.nan), mask, TASKS)
     by_task = {"nlpp": [], "rmse": [], "coverage90": [], "crps": []}
     for t in range(2):
-        own = mask[:, t]
-        parts = stats.norm(mu[:, own, t], v[:, own, t].sqrt())
-        label = y[own, t].numpy()
+        observed = mask[:, t]
+        parts = stats.norm(mu[:, observed, t], v[:, observed, t].sqrt())
+        label = y[observed, t].numpy()
         cdf = parts.cdf(label).mean(0)
         by_task["nlpp"].append(-np.log(parts.pdf(label).mean(0)).mean())
         by_task["rmse"].append(np.sqrt(((parts.mean().mean(0) - label) ** 2).mean()))
         by_task["coverage90"].append(((cdf >= 0.05) & (cdf <= 0.95)).mean())
-        row = GaussianMixture(mu[:, own, t, None], v[:, own, t, None])
-        by_task["crps"].append(float(crps(row, y[own, t, None]).mean()))
+        row = GaussianMixture(mu[:, observed, t, None], v[:, observed, t, None])
+        by_task["crps"].append(float(crps(row, y[observed, t, None]).mean()))
     assert 0.3 < by_task["coverage90"][0] < 0.9
     for metric, values in by_task.items():
         # of tasks of unequal size, each counts as one
-        assert found[metric] == pytest.approx(np.mean(values))
+        assert scores[metric] == pytest.approx(np.mean(values))
         for task, value in zip(TASKS, values, strict=True):
-            assert found[f"{metric}/{task}"] == pytest.approx(value)
+            assert scores[f"{metric}/{task}"] == pytest.approx(value)
 
 
 def test_scores_of_classes_are_over_those_that_are_there_and_the_area_is_that_of_class_1():
@@ -48,20 +48,20 @@ def test_scores_of_classes_are_over_those_that_are_there_and_the_area_is_that_of
         [torch.zeros(60, 2, dtype=F64), 1.5 * (2 * y - 1).to(F64)], -1
     )  # class 1 is separated well but not perfectly
     logits = pull + normal(g, 2, 60, 2, 2)
-    seen = torch.where(mask, y, -1)
-    found = classification.scores(Categorical(logits), seen, mask, TASKS)
+    labels = torch.where(mask, y, -1)
+    scores = classification.scores(Categorical(logits), labels, mask, TASKS)
     for t in range(2):
-        own = mask[:, t]
-        p = logits.softmax(-1).mean(0)[own, t, 1]
-        label = y[own, t]
+        observed = mask[:, t]
+        p = logits.softmax(-1).mean(0)[observed, t, 1]
+        label = y[observed, t]
         assert sklearn_metrics.roc_auc_score(label, p) > 0.7
         exact = {
             "auc": sklearn_metrics.roc_auc_score(label, p),
             "nlpp": sklearn_metrics.log_loss(label, p),
             "accuracy": sklearn_metrics.accuracy_score(label, p > 0.5),
         }
-        assert {name: found[f"{name}/{TASKS[t]}"] for name in exact} == pytest.approx(exact)
-    assert found["auc"] == pytest.approx((found["auc/a"] + found["auc/b"]) / 2)
+        assert {name: scores[f"{name}/{TASKS[t]}"] for name in exact} == pytest.approx(exact)
+    assert scores["auc"] == pytest.approx((scores["auc/a"] + scores["auc/b"]) / 2)
 
 
 def test_calibration_error_is_the_sum_over_bins_written_out():
@@ -70,5 +70,5 @@ def test_calibration_error_is_the_sum_over_bins_written_out():
     bins = [[0], [1, 2, 3], [4, 5]]  # of 15: the first, the sixth, the last, which holds 1 too
     gap = correct.double() - confidence
     exact = sum(abs(float(gap[b].sum())) for b in bins) / 6
-    found = classification.expected_calibration_error(confidence, correct)
-    assert float(found) == pytest.approx(exact)
+    error = classification.expected_calibration_error(confidence, correct)
+    assert float(error) == pytest.approx(exact)

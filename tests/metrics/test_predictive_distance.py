@@ -14,10 +14,10 @@ SD = np.array([2.0, 0.5])
 
 
 def test_root_mean_squares_in_deviations_of_gold():
-    found = predictive_distances(np.array([2.0, 4.0]), np.array([2.0, 0.75]), MEAN, SD)
-    assert found["distance_mean"] == pytest.approx(math.sqrt((0.5**2 + 0) / 2))
-    assert found["distance_sd"] == pytest.approx(math.sqrt((0 + 0.5**2) / 2))
-    assert found["distance"] == pytest.approx(0.5)
+    distances = predictive_distances(np.array([2.0, 4.0]), np.array([2.0, 0.75]), MEAN, SD)
+    assert distances["distance_mean"] == pytest.approx(math.sqrt((0.5**2 + 0) / 2))
+    assert distances["distance_sd"] == pytest.approx(math.sqrt((0 + 0.5**2) / 2))
+    assert distances["distance"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e-9, 0.3, -2.0, 9.0])
@@ -28,17 +28,17 @@ def test_total_variation_is_the_integral(shift, ratio):
     around = [np.linspace(c - 12 * s, c + 12 * s, 400_001) for c, s in ((0, 1), (shift, ratio))]
     y = np.unique(np.concatenate([*around, [-edge, edge]]))
     gap = np.abs(norm.pdf(y, shift, ratio) - norm.pdf(y))
-    found = total_variation(np.array([shift]), np.array([ratio]))[0]
-    assert found == pytest.approx(0.5 * np.trapezoid(gap, y), abs=2e-6)
+    distance = total_variation(np.array([shift]), np.array([ratio]))[0]
+    assert distance == pytest.approx(0.5 * np.trapezoid(gap, y), abs=2e-6)
 
 
 def test_total_variation_is_a_mean_over_inputs_and_symmetric():
     mean = MEAN + np.array([0.3, -0.1])
     sd = SD * np.array([1.5, 0.9])
-    found = predictive_distances(mean, sd, MEAN, SD)["distance_tv"]
+    distance = predictive_distances(mean, sd, MEAN, SD)["distance_tv"]
     each = [predictive_distances(mean[[i]], sd[[i]], MEAN[[i]], SD[[i]]) for i in (0, 1)]
-    assert found == pytest.approx(sum(one["distance_tv"] for one in each) / 2)
-    assert found == pytest.approx(predictive_distances(MEAN, SD, mean, sd)["distance_tv"])
+    assert distance == pytest.approx(sum(scores["distance_tv"] for scores in each) / 2)
+    assert distance == pytest.approx(predictive_distances(MEAN, SD, mean, sd)["distance_tv"])
 
 
 def test_gold_itself_is_at_distance_0_and_units_cancel():
@@ -54,7 +54,7 @@ def test_it_is_the_transport_of_gaussians():
     input."""
     levels = (np.arange(200_000) + 0.5) / 200_000
     difference = norm.ppf(levels) * 1.7 + 0.4 - (norm.ppf(levels) * 1.2 - 0.1)
-    found = predictive_distances(
+    distances = predictive_distances(
         np.array([0.4]), np.array([1.7]), np.array([-0.1]), np.array([1.2])
     )
-    assert found["distance"] == pytest.approx(math.sqrt((difference**2).mean()) / 1.2, rel=1e-3)
+    assert distances["distance"] == pytest.approx(math.sqrt((difference**2).mean()) / 1.2, rel=1e-3)

@@ -67,15 +67,15 @@ def test_a_state_that_is_zero_is_left_out_of_the_mean():
 
 def test_means_are_over_the_tasks_that_have_labels():
     mask = torch.tensor([[True, False]] * 3)
-    found = regression.scores(law(1, 3, 2), torch.full((3, 2), 2.0, dtype=F64), mask, ["a", "b"])
-    assert found["rmse"] == found["rmse/a"] == 2.0
-    assert math.isnan(found["rmse/b"])
+    scores = regression.scores(law(1, 3, 2), torch.full((3, 2), 2.0, dtype=F64), mask, ["a", "b"])
+    assert scores["rmse"] == scores["rmse/a"] == 2.0
+    assert math.isnan(scores["rmse/b"])
     logits = torch.tensor([0.0, 1.0]).expand(1, 3, 2, 2)
     y = torch.tensor([[1, 0], [0, 0], [1, 0]])
-    found = classification.scores(Categorical(logits), y, mask, ["a", "b"])
-    assert found["accuracy"] == found["accuracy/a"] == pytest.approx(2 / 3)
-    assert all(math.isfinite(found[name]) for name in ("accuracy", "nlpp", "ece", "auc"))
-    assert all(math.isnan(found[f"{name}/b"]) for name in ("accuracy", "nlpp", "ece", "auc"))
+    scores = classification.scores(Categorical(logits), y, mask, ["a", "b"])
+    assert scores["accuracy"] == scores["accuracy/a"] == pytest.approx(2 / 3)
+    assert all(math.isfinite(scores[name]) for name in ("accuracy", "nlpp", "ece", "auc"))
+    assert all(math.isnan(scores[f"{name}/b"]) for name in ("accuracy", "nlpp", "ece", "auc"))
 
 
 def test_a_perplexity_beyond_the_largest_number_is_infinite():
@@ -84,7 +84,7 @@ def test_a_perplexity_beyond_the_largest_number_is_infinite():
 
 
 def test_replicates_that_lack_a_score_have_none_of_it():
-    found = stack_scores([{"a": 1.0}, {"a": 2.0, "b": 3.0}])
-    assert found["a"].tolist() == [1.0, 2.0]
-    assert math.isnan(found["b"][0])
-    assert found["b"][1] == 3.0
+    stacked = stack_scores([{"a": 1.0}, {"a": 2.0, "b": 3.0}])
+    assert stacked["a"].tolist() == [1.0, 2.0]
+    assert math.isnan(stacked["b"][0])
+    assert stacked["b"][1] == 3.0

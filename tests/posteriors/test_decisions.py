@@ -144,6 +144,6 @@ def test_draws_are_asked_in_their_own_units_and_with_their_weights():
     assert torch.allclose(d.Squared().act(d.to_samples(draws)), theta.exp().mean((0, 1)))
     log_weights = torch.full((2, 5), -1e3, dtype=F64)
     log_weights[1, 3] = 0.0
-    one = Draws(theta, theta[:, 0], ["scale"], Positive(), log_weights=log_weights)
+    weighted = Draws(theta, theta[:, 0], ["scale"], Positive(), log_weights=log_weights)
     for loss in (d.Squared(), d.AbsoluteLoss(), d.Pinball(0.01)):
-        assert torch.allclose(loss.act(d.to_samples(one)), theta[1, 3].exp())
+        assert torch.allclose(loss.act(d.to_samples(weighted)), theta[1, 3].exp())

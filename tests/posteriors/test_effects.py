@@ -120,8 +120,10 @@ def table_of_rows(tmp_path, labels, standardise):
 def test_coefficients_of_rows_are_said_of_a_unit_of_their_columns(tmp_path, standardise):
     problem = table_of_rows(tmp_path, "real", standardise)
     design = torch.cat([torch.ones(problem.n, 1), problem.train.x], 1)
-    known = torch.linalg.lstsq(design, problem.train.y).solution[:, 0]
-    draws = Draws(known.repeat(1, 5, 1), known.unsqueeze(0), ["intercept", "x1", "x2"])
+    coefficients = torch.linalg.lstsq(design, problem.train.y).solution[:, 0]
+    draws = Draws(
+        coefficients.repeat(1, 5, 1), coefficients.unsqueeze(0), ["intercept", "x1", "x2"]
+    )
     table = problem.tables(draws, Streams(0))["coefficients"].set_index("name")
     assert table["per_unit"].dropna().to_dict() == pytest.approx({"holiday": 40, "price": -2})
     assert table.loc["price", "per_unit_lower95"] == pytest.approx(-2)

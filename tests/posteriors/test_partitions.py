@@ -23,9 +23,9 @@ def variation(a, z):
     n = len(a)
     for k in set(a):
         for c in set(z):
-            both, one, other = (np.mean(v) for v in ((a == k) & (z == c), a == k, z == c))
+            both, label_mean, other = (np.mean(v) for v in ((a == k) & (z == c), a == k, z == c))
             if both:
-                total -= both * (math.log(both / one) + math.log(both / other))
+                total -= both * (math.log(both / label_mean) + math.log(both / other))
     assert n == len(z)
     return total
 
@@ -53,14 +53,14 @@ def test_losses_literally(loss, literal):
 def test_actions_are_the_best_of_all_partitions(loss):
     assert len(EVERY) == 203  # Bell's number
     rng = np.random.default_rng(1)
-    moved = 0
+    changes = 0
     for _ in range(25):
         z = EVERY[rng.choice(len(EVERY), 150, p=rng.dirichlet(np.full(len(EVERY), 0.05)))]
         expected = loss.over(z)
         costs = np.array([expected.cost(a) for a in EVERY])
         action = least(expected, z)
         assert expected.cost(action) == pytest.approx(costs.min())
-        moved += not (z == action).all(1).any()
+        changes += not (z == action).all(1).any()
     shown = EVERY[[3, 3, 3, 100]]
     assert (least(loss.over(shown), shown) == EVERY[3]).all()
 

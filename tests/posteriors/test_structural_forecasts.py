@@ -57,12 +57,12 @@ def condition(built, theta, data, c, first=TIMES):
     """Mean and covariance of y from a given time given the observed y, from the dense Gaussian."""
     design = built.design(data.series, AHEAD)
     both, _, _ = joint(built.system(theta, design), c)
-    seen = design.seen
+    observed = design.seen
     m = both.loc
     C = both.covariance_matrix
-    lift = torch.linalg.solve(C[seen][:, seen], C[seen][:, first:]).T
-    mean = m[first:] + lift @ (design.y[seen] - m[seen])
-    return mean, C[first:, first:] - lift @ C[seen][:, first:]
+    lift = torch.linalg.solve(C[observed][:, observed], C[observed][:, first:]).T
+    mean = m[first:] + lift @ (design.y[observed] - m[observed])
+    return mean, C[first:, first:] - lift @ C[observed][:, first:]
 
 
 @pytest.mark.parametrize("name", ["states", "goodwill"])
@@ -70,13 +70,13 @@ def test_forecasts_are_the_conditional_gaussian(name):
     data, built, theta, draws = posterior(name, missing=(5, TIMES - 1))
     g = generator(0)
 
-    found = draws.joint_forecast(data.series, AHEAD, g)
+    forecast = draws.joint_forecast(data.series, AHEAD, g)
     mixture = draws.forecast(data.series, AHEAD, g)
 
     for c in range(2):
         mean, covariance = condition(built, theta, data, c)
-        assert_close(found.mean[c], mean, rtol=1e-9, atol=1e-8)
-        assert_close(found.covariance[c], covariance, rtol=1e-8, atol=1e-8)
+        assert_close(forecast.mean[c], mean, rtol=1e-9, atol=1e-8)
+        assert_close(forecast.covariance[c], covariance, rtol=1e-8, atol=1e-8)
         assert_close(mixture.v[c, :, 0], covariance.diagonal(), rtol=1e-8, atol=1e-8)
 
 
@@ -88,7 +88,7 @@ def test_koyck_forecasts_feed_on_themselves(missing):
     centre = float(data.observations[0, 0, 0])
     late = len(missing)
 
-    found = draws.joint_forecast(data.series, AHEAD, generator(0))
+    forecast = draws.joint_forecast(data.series, AHEAD, generator(0))
 
     for c in range(2):
         mean, Q = condition(built, theta, data, c, first=TIMES - late)
@@ -96,8 +96,8 @@ def test_koyck_forecasts_feed_on_themselves(missing):
             mean[h] += kappa[c] * (mean[h - 1] - centre)
             Q[h] += kappa[c] * Q[h - 1]
             Q[:, h] += kappa[c] * Q[:, h - 1]
-        assert_close(found.mean[c], mean[late:], rtol=1e-9, atol=1e-8)
-        assert_close(found.covariance[c], Q[late:, late:], rtol=1e-8, atol=1e-8)
+        assert_close(forecast.mean[c], mean[late:], rtol=1e-9, atol=1e-8)
+        assert_close(forecast.covariance[c], Q[late:, late:], rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -106,15 +106,15 @@ def test_one_ahead_is_a_forecast_of_one(name):
     grown = whole(data)
     g = generator(0)
 
-    found = draws.one_ahead(grown, AHEAD, g)
+    forecast = draws.one_ahead(grown, AHEAD, g)
 
     for h in (0, 3, AHEAD - 1):
         n = TIMES + h
         cut = grown._replace(y=grown.y[:, :n], x=grown.x[:n], u=grown.u[:n])
         cut = cut._replace(ahead=data.beyond._replace(x=grown.x[n:], u=grown.u[n:]))
-        one = draws.forecast(cut, 1, g)
-        assert_close(found.mu[:, h], one.mu[:, 0], rtol=1e-9, atol=1e-8)
-        assert_close(found.v[:, h], one.v[:, 0], rtol=1e-9, atol=1e-8)
+        single = draws.forecast(cut, 1, g)
+        assert_close(forecast.mu[:, h], single.mu[:, 0], rtol=1e-9, atol=1e-8)
+        assert_close(forecast.v[:, h], single.v[:, 0], rtol=1e-9, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["goodwill", "koyck"])
@@ -124,7 +124,7 @@ def test_inputs_act_as_the_affine_form_says(name):
     g = generator(0)
     plan = uniform(g, AHEAD, 2)
 
-    found = draws.affine(data.series, AHEAD, g)
+    forecast = draws.affine(data.series, AHEAD, g)
 
     series = data.series
     u = torch.cat([series.u[:-1], plan[:1]])
@@ -133,9 +133,9 @@ def test_inputs_act_as_the_affine_form_says(name):
     )
     expected = draws.forecast(planned, AHEAD, g).mu[..., 0]
     assert torch.allclose(
-        found.mean + torch.einsum("shji,ji->sh", found.effect, plan), expected, rtol=1e-9
+        forecast.mean + torch.einsum("shji,ji->sh", forecast.effect, plan), expected, rtol=1e-9
     )
-    assert (found.effect[:, 0, 1:] == 0).all()  # eq. (1.4): u_{T+1} acts from y_{T+2} on
+    assert (forecast.effect[:, 0, 1:] == 0).all()  # eq. (1.4): u_{T+1} acts from y_{T+2} on
 
 
 def alike(draws, n):
@@ -149,25 +149,27 @@ def test_coefficients_of_a_point_estimate_are_integrated_out():
     data, built, theta, draws = posterior("goodwill", missing=(5,))
     p = len(built.structure.beta)
     point = replace(draws, draws=draws.draws[:, :1], coefficient_sd=torch.full((p,), 1e4).to(F64))
-    found = point.joint_forecast(data.series, AHEAD, torch.Generator()).sums(
+    sums = point.joint_forecast(data.series, AHEAD, torch.Generator()).sums(
         torch.ones(1, AHEAD, dtype=F64)
     )
     design = built.design(data.series, AHEAD)
     system = built.system(theta, design)
     both, _, _ = joint(system._replace(offset=0 * system.offset), 0)
     X = built.columns(theta, design)[0]
-    seen = design.seen
+    observed = design.seen
     C = both.covariance_matrix
-    left = design.y[seen] - both.loc[seen]
-    K = torch.linalg.solve(C[seen][:, seen], C[seen][:, TIMES:]).T
-    precision = X[seen].T @ torch.linalg.solve(C[seen][:, seen], X[seen])
-    beta = torch.linalg.solve(precision, X[seen].T @ torch.linalg.solve(C[seen][:, seen], left))
-    R = X[TIMES:] - K @ X[seen]
-    mean = both.loc[TIMES:] + K @ left + R @ beta
-    known = C[TIMES:, TIMES:] - K @ C[seen][:, TIMES:]
-    assert float(found.mean) == pytest.approx(float(mean.sum()), rel=1e-6)
-    assert float(found.v) == pytest.approx(
-        float((known + R @ torch.linalg.solve(precision, R.T)).sum()), rel=1e-6
+    residuals = design.y[observed] - both.loc[observed]
+    K = torch.linalg.solve(C[observed][:, observed], C[observed][:, TIMES:]).T
+    precision = X[observed].T @ torch.linalg.solve(C[observed][:, observed], X[observed])
+    beta = torch.linalg.solve(
+        precision, X[observed].T @ torch.linalg.solve(C[observed][:, observed], residuals)
+    )
+    R = X[TIMES:] - K @ X[observed]
+    mean = both.loc[TIMES:] + K @ residuals + R @ beta
+    covariance = C[TIMES:, TIMES:] - K @ C[observed][:, TIMES:]
+    assert float(sums.mean) == pytest.approx(float(mean.sum()), rel=1e-6)
+    assert float(sums.v) == pytest.approx(
+        float((covariance + R @ torch.linalg.solve(precision, R.T)).sum()), rel=1e-6
     )
 
 
@@ -180,14 +182,14 @@ def test_heavy_tails_weigh_what_came():
     design = built.design(data.series, 1)
     system = built.system(theta, design)
     # without an error of its own at T + 1
-    seen = torch.cat([lam[0], torch.full((2, 1), torch.inf, dtype=F64)], 1)
-    both, _, _ = joint(system._replace(noise=system.noise / seen), 0)
+    scales = torch.cat([lam[0], torch.full((2, 1), torch.inf, dtype=F64)], 1)
+    both, _, _ = joint(system._replace(noise=system.noise / scales), 0)
     past = torch.distributions.MultivariateNormal(both.loc[:-1], both.covariance_matrix[:-1, :-1])
 
-    found = drawn.log_likelihood(data.series)
+    log_likelihood = drawn.log_likelihood(data.series)
     v = alike(drawn, 500).forecast(data.series, 1, generator(3)).v[:, 0, 0]
 
-    assert float(found[0]) == pytest.approx(float(past.log_prob(design.y[:-1])), rel=1e-10)
+    assert float(log_likelihood[0]) == pytest.approx(float(past.log_prob(design.y[:-1])), rel=1e-10)
     C = both.covariance_matrix
     state = C[-1, -1] - C[-1, :-1] @ torch.linalg.solve(C[:-1, :-1], C[:-1, -1])
     weights = theta[0, 0] ** 2 / (v - state)  # λ ~ Gamma(ν/2, ν/2): mean 1, variance 2/ν
@@ -210,23 +212,23 @@ def test_parts_and_residuals():
 def test_long_run_effects_are_all_that_follows_of_one_unit(name):
     """Σ_h of the effect of u_T = 1 on y_{T+h}, h = 1 … 400, by (1.4) and by Koyck's recursion."""
     _, built, theta, draws = posterior(name)
-    at = built.structure.names.index
+    index = built.structure.names.index
     if name == "koyck":
-        theta[:, at("y_lag")] = double([0.4, 1.3])  # the second: without end
+        theta[:, index("y_lag")] = double([0.4, 1.3])  # the second: without end
         draws = replace(draws, draws=theta.unsqueeze(0))
-    found = draws.long_run
-    assert list(found) == ["tv", "web"]
+    long_run = draws.long_run
+    assert list(long_run) == ["tv", "web"]
     for c in range(2):
-        for channel in found:
-            q = float(theta[c, at(channel if name == "goodwill" else f"{channel}_lag")])
-            kept = float(theta[c, at("goodwill_kept" if name == "goodwill" else "y_lag")])
+        for channel in long_run:
+            q = float(theta[c, index(channel if name == "goodwill" else f"{channel}_lag")])
+            kept = float(theta[c, index("goodwill_kept" if name == "goodwill" else "y_lag")])
             added = q
             total = 0.0
             for _ in range(400):
                 total = total + added
                 added = kept * added
             expected = total if kept < 1 else math.copysign(math.inf, q)
-            assert float(found[channel][c]) == pytest.approx(expected, rel=1e-9)
+            assert float(long_run[channel][c]) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_table_of_coefficients_has_a_line_each():

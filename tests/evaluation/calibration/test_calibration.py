@@ -65,7 +65,9 @@ def all_ranks(line, kind=None, data_sets=DATA_SETS):
         if kind is not None:
             posterior = change(posterior, kind, fitted, streams.noise)
         quantities = compute_quantities(simulated, posterior, DRAWS, streams.evaluation)
-        rows.append({name: rank(one, streams.evaluation) for name, one in quantities.items()})
+        rows.append(
+            {name: rank(quantity, streams.evaluation) for name, quantity in quantities.items()}
+        )
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
@@ -75,8 +77,8 @@ def summaries(ranks):
 
 
 def test_ranks_of_the_exact_posterior_are_uniform(line):
-    found = summaries(all_ranks(line))
-    assert set(found) == {
+    summary = summaries(all_ranks(line))
+    assert set(summary) == {
         "intercept",
         "x1",
         "x2",
@@ -86,22 +88,22 @@ def test_ranks_of_the_exact_posterior_are_uniform(line):
         "y(x2)",
         "log joint",
     }
-    assert worst_p(list(found.values())) > 0.01
+    assert worst_p(list(summary.values())) > 0.01
 
 
 @pytest.mark.parametrize(
     ("kind", "verdict"), [("narrow", "too narrow"), ("wide", "too wide"), ("shifted", "too high")]
 )
 def test_faults_are_seen_and_named(line, kind, verdict):
-    found = summaries(all_ranks(line, kind, 100))
-    assert worst_p(list(found.values())) < 1e-4
-    assert verdict in found["x1"].verdict
+    summary = summaries(all_ranks(line, kind, 100))
+    assert worst_p(list(summary.values())) < 1e-4
+    assert verdict in summary["x1"].verdict
 
 
 def test_only_the_log_joint_sees_a_posterior_that_ignores_its_data(line):
-    found = summaries(all_ranks(line, "ignores data"))
-    joint = found.pop("log joint")
-    assert worst_p(list(found.values())) > 0.01
+    summary = summaries(all_ranks(line, "ignores data"))
+    joint = summary.pop("log joint")
+    assert worst_p(list(summary.values())) > 0.01
     assert joint.chi2_p < 1e-6
 
 
@@ -113,8 +115,8 @@ def test_too_few_draws_and_ties_are_handled(line):
     from components.evaluation.calibration.quantities import RankedQuantity
 
     same = RankedQuantity(1.0, torch.ones(9))
-    found = np.bincount([rank(same, rng.evaluation) for _ in range(500)], minlength=10)
-    assert chisquare(found).pvalue > 1e-3
+    counts = np.bincount([rank(same, rng.evaluation) for _ in range(500)], minlength=10)
+    assert chisquare(counts).pvalue > 1e-3
 
 
 def test_thinned_draws_are_evenly_spaced_in_every_chain():
@@ -136,7 +138,9 @@ def test_a_model_without_a_simulator_is_refused_with_those_that_have_one(line):
     flat = component("model", "mlp", widths=[], noise_spread=None).build(problem, rng)
     with pytest.raises(ConfigMismatchError, match=r"model\.noise_spread=null: flat; give"):
         check_simulates(flat, problem, "mlp")
-    before = settings.build(problem, rng)
+    problem_before = settings.build(problem, rng)
     after = settings.model_copy(update={"prior_scale": 2.0}).build(problem, rng)
     with pytest.raises(ConfigMismatchError, match="prior depends on the labels"):
-        check_prior(before, after, before.sample_prior(1, rng.noise), "linear_regression")
+        check_prior(
+            problem_before, after, problem_before.sample_prior(1, rng.noise), "linear_regression"
+        )

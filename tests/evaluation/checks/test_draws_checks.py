@@ -88,9 +88,9 @@ def test_acceptance_check_takes_the_worst_chain(energy, least, passed, replicate
 
 
 def test_too_few_draws_or_chains_are_not_checked():
-    found = draws_checks(draws(n=3, energy=False), {})
-    assert [check.passed for check in found] == [None, None, True]
-    assert "3 draws a chain, 4 required" in found[0].detail
+    checks = draws_checks(draws(n=3, energy=False), {})
+    assert [check.passed for check in checks] == [None, None, True]
+    assert "3 draws a chain, 4 required" in checks[0].detail
     alone = draws_checks(draws(chains=1, energy=False), {"ess": 500.0, "ess_tail": 500.0})
     assert [check.passed for check in alone] == [None, True, True, True]
 
@@ -100,16 +100,16 @@ def test_resting_coordinates_and_the_worst_are_named():
     values = normal(g, 4, 400, 6)
     values[..., 1:5] = 0.0  # a spike that no chain ever leaves
     values[..., 5] += torch.arange(4.0)[:, None]
-    found = Draws(values, values[:, 0], ["a", "b", "c", "d", "e", "f"])
-    scores, _ = convergence(found)
-    (rhat, bulk, _) = draws_checks(found, scores)
+    samples = Draws(values, values[:, 0], ["a", "b", "c", "d", "e", "f"])
+    scores, _ = convergence(samples)
+    (rhat, bulk, _) = draws_checks(samples, scores)
     assert rhat.passed is False
     assert "(f), the largest" in rhat.detail
     assert "constant coordinates: b, c, d and 1 more" in rhat.detail
     assert "(f), the smallest" in bulk.detail
     values[..., 5] = values[..., 0]
-    found = Draws(values, values[:, 0], found.names)
-    assert all(check.passed for check in draws_checks(found, convergence(found)[0]))
+    samples = Draws(values, values[:, 0], samples.names)
+    assert all(check.passed for check in draws_checks(samples, convergence(samples)[0]))
     still = Draws(torch.zeros(4, 400, 1, dtype=F64), torch.zeros(4, 1, dtype=F64), ["a"])
     failed = draws_checks(still, convergence(still)[0])
     assert {check.passed for check in failed} == {False}
@@ -128,13 +128,13 @@ def test_pareto_k_of_few_weights_has_to_be_smaller(k, n, passed):
 
 def test_svgd_has_no_chains_to_mix():
     method = component("inference", "svgd")
-    found = run_checks(SimpleNamespace(), draws(), method, None, WELL, [], Streams(0), smoke=False)
-    assert list(verdicts(found)) == [FINITE]
+    checks = run_checks(SimpleNamespace(), draws(), method, None, WELL, [], Streams(0), smoke=False)
+    assert list(verdicts(checks)) == [FINITE]
 
 
 def test_a_smoke_run_is_not_judged_by_its_length():
     method = component("inference", "sgld")
-    found = run_checks(
+    checks = run_checks(
         SimpleNamespace(), draws(), method, None, WELL | {"rhat": 3.0}, [], Streams(0), smoke=True
     )
-    assert [check.passed for check in found] == [True, None]
+    assert [check.passed for check in checks] == [True, None]

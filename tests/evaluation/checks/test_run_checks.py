@@ -95,8 +95,8 @@ def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
     state = method.init(target, None, rng)
     for _ in range(5):
         state, _ = method.step(state, None, rng)
-    found = run_checks(problem, None, method, state, {}, [], rng, smoke=False)
-    verdicts = {check.name: check.passed for check in found}
+    checks = run_checks(problem, None, method, state, {}, [], rng, smoke=False)
+    verdicts = {check.name: check.passed for check in checks}
     assert verdicts == {FINITE: True, "steps are small relative to the curvature": passed}
 
 
@@ -116,13 +116,13 @@ def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
     run(stopped)
     checks = [read(job.folder)["checks"] for job in (whole, stopped)]
     assert checks[0] == checks[1]
-    (found,) = [
+    (actual,) = [
         check
         for check in checks[0]["0"]
         if check["check"] == "no particle carries half of the weight"
     ]
-    assert found["passed"] is False
-    assert "of 40 recorded times, first t = 1" in found["detail"]
+    assert actual["passed"] is False
+    assert "of 40 recorded times, first t = 1" in actual["detail"]
 
 
 def test_a_run_records_its_checks_and_changes_no_score(make_job):
@@ -131,27 +131,27 @@ def test_a_run_records_its_checks_and_changes_no_score(make_job):
     _, result = run(job)
     checks = read(job.folder)["checks"]["0"]
     assert {check["about"] for check in checks} == {"run"}
-    found = {check["check"]: check["passed"] for check in checks}
-    assert found[FINITE] is True
-    assert found["bulk ESS is above 100 a chain"] is False  # of 20 draws
+    passed = {check["check"]: check["passed"] for check in checks}
+    assert passed[FINITE] is True
+    assert passed["bulk ESS is above 100 a chain"] is False  # of 20 draws
     assert not any("check" in name for name in result)
 
 
 def test_gradients_marked_unbiased_must_have_one_mean():
-    seen = Measured(
+    measurements = Measured(
         ["reparam", "vargrad", "gumbel_softmax"], [True, True, False], [0, 10], [], Findings(), None
     )
-    p = {f"bias_p/{label}/{t}": 0.3 for label in seen.labels for t in seen.at}
-    assert seen.check_bias(p).passed is True
+    p = {f"bias_p/{label}/{t}": 0.3 for label in measurements.labels for t in measurements.at}
+    assert measurements.check_bias(p).passed is True
     # declared by the method
-    assert seen.check_bias(p | {"bias_p/gumbel_softmax/10": 1e-9}).passed is True
-    wrong = seen.check_bias(p | {"bias_p/vargrad/10": [0.5, 1e-5]})
+    assert measurements.check_bias(p | {"bias_p/gumbel_softmax/10": 1e-9}).passed is True
+    wrong = measurements.check_bias(p | {"bias_p/vargrad/10": [0.5, 1e-5]})
     assert wrong.passed is False
     assert wrong.detail == "smallest p 3e-05, corrected for 3: vargrad after 10 steps"
     # three were looked at
-    assert seen.check_bias(p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True
-    assert seen.check_bias({}).passed is None
-    assert replace(seen, unbiased=[False, True, False]).check_bias(p).passed is None
+    assert measurements.check_bias(p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True
+    assert measurements.check_bias({}).passed is None
+    assert replace(measurements, unbiased=[False, True, False]).check_bias(p).passed is None
 
 
 def finished(state=None, trace=()):

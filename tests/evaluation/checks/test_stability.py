@@ -52,9 +52,9 @@ def test_every_method_of_the_family_says_how_it_responds(name):
     assert isinstance(method, GradientResponsiveMethod)
     response = method.response(state)
     twice = walked(name, 3, step_size=2e-3)[0].response(state)
-    found = largest_response(target(), state.theta, None, response)
-    assert 0 < found < response.limit
-    assert found < largest_response(target(), state.theta, None, twice)
+    actual = largest_response(target(), state.theta, None, response)
+    assert 0 < actual < response.limit
+    assert actual < largest_response(target(), state.theta, None, twice)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, limit) in METHODS.items() if limit])
@@ -88,8 +88,8 @@ class Saddle(GaussianTarget):
 def test_a_direction_bent_upwards_is_not_taken_for_curvature():
     method, state = walked("sgld", 1, step_size=0.01)
     saddle = Saddle(torch.zeros(2, dtype=F64), torch.eye(2, dtype=F64))
-    found = largest_response(saddle, torch.ones(4, 2, dtype=F64), None, method.response(state))
-    assert found == pytest.approx(0.02, rel=0.05)
+    actual = largest_response(saddle, torch.ones(4, 2, dtype=F64), None, method.response(state))
+    assert actual == pytest.approx(0.02, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def overlap(make_job, *overrides):
     done, _ = run(
         make_job("dataset=gaussian", "dataset.dim=10", "model=target_density", *overrides)
     )
-    (found,) = (
+    (check,) = (
         c for c in done.record.facts["checks"]["0"] if "close enough to weight" in c["check"]
     )
-    return found["passed"], found["detail"]
+    return check["passed"], check["detail"]
 
 
 @pytest.mark.parametrize("method", ["gaussian_vi", "bbvi"])

@@ -76,12 +76,12 @@ def test_costs_of_a_security_evaluation(trained):
     fgsm = component("attacker", "fgsm")
     training = Costs()
     with counting(training):
-        found = assess_security(problem, posterior, fgsm, threat(fgsm, [0.0, *SIZES]), rng, False)
+        report = assess_security(problem, posterior, fgsm, threat(fgsm, [0.0, *SIZES]), rng, False)
     rows = len(SIZES) * len(problem.test.x)
-    assert found.costs["cost/attack_gradients"] == rows
-    assert found.costs["cost/attack_forwards"] == rows
-    assert found.costs["cost/attack_cpu_seconds"] > 0
-    assert not any(name.startswith("cost/") for name in found.scores)
+    assert report.costs["cost/attack_gradients"] == rows
+    assert report.costs["cost/attack_forwards"] == rows
+    assert report.costs["cost/attack_cpu_seconds"] > 0
+    assert not any(name.startswith("cost/") for name in report.scores)
     assert training.gradients == 0
     count_queries(forwards=3)  # outside an attack nothing is counted
 

@@ -32,9 +32,9 @@ def ensemble():
 def test_entropy_and_ece_are_scored_at_every_size(ensemble):
     problem, posterior = ensemble
     pgd = component("attacker", "pgd", **PGD)
-    found = assess_security(problem, posterior, pgd, threat(pgd, SIZES), Streams(0), figures=False)
-    scores = found.scores
-    rows = found.tables["security_curve"].set_index("eps")
+    report = assess_security(problem, posterior, pgd, threat(pgd, SIZES), Streams(0), figures=False)
+    scores = report.scores
+    rows = report.tables["security_curve"].set_index("eps")
     for eps in (0.05, 0.15):
         assert scores[f"robust_entropy/eps={eps:.2f}"] == rows["entropy"][eps]
         assert scores[f"robust_ece/eps={eps:.2f}"] == rows["ece"][eps]
@@ -50,15 +50,15 @@ def test_an_attack_on_one_network_overrates_an_ensemble(ensemble):
     """Along the gradient of one network of five, fewer of the images that the five together judge
     are broken."""
     problem, posterior = ensemble
-    left = {}
+    remaining = {}
     for expectation in ("predictive", "fresh_draws", "single_draw"):
         pgd = component("attacker", "pgd", **PGD, expectation=expectation)
         curve = security_curve(problem, posterior, pgd, threat(pgd, SIZES), Streams(0))
-        left[expectation] = curve.rows.set_index("eps")["accuracy"]
+        remaining[expectation] = curve.rows.set_index("eps")["accuracy"]
         assert curve.verdict, curve.checks
-    assert left["predictive"][0.0] == left["single_draw"][0.0]
-    assert left["predictive"][0.15] <= left["fresh_draws"][0.15] + 0.01
-    assert left["predictive"][0.15] < left["single_draw"][0.15] - 0.03, left
+    assert remaining["predictive"][0.0] == remaining["single_draw"][0.0]
+    assert remaining["predictive"][0.15] <= remaining["fresh_draws"][0.15] + 0.01
+    assert remaining["predictive"][0.15] < remaining["single_draw"][0.15] - 0.03, remaining
 
 
 @pytest.mark.slow

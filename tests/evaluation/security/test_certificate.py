@@ -39,8 +39,8 @@ def points(inputs, n=300):
 
 def margins(f, y):
     """f_y − f_c of f [..., T, C], infinite where c = y."""
-    own = y.expand(f.shape[:-1]).unsqueeze(-1)
-    return (f.gather(-1, own) - f).scatter(-1, own, torch.inf)
+    label_logit = y.expand(f.shape[:-1]).unsqueeze(-1)
+    return (f.gather(-1, label_logit) - f).scatter(-1, label_logit, torch.inf)
 
 
 NETWORKS = [{"widths": [7, 6], "activation": name} for name in ACTIVATIONS] + [
@@ -77,11 +77,11 @@ def test_no_margin_that_gradients_find_is_below_its_bound(model, measure):
     for c in range(problem.n_classes):
         x = inputs.x.clone()
         for _ in range(25):
-            moved = x.clone().requires_grad_(True)
+            leaf = x.clone().requires_grad_(True)
             with torch.enable_grad():
-                m = margins(net(moved), y)[:, 0, c]
-                m = torch.where(m.isfinite(), m, 0.0 * moved.sum(1)).sum()
-                g = torch.autograd.grad(m, moved)[0]
+                m = margins(net(leaf), y)[:, 0, c]
+                m = torch.where(m.isfinite(), m, 0.0 * leaf.sum(1)).sum()
+                g = torch.autograd.grad(m, leaf)[0]
             step = x - 0.2 * inputs.eps * NORMS[measure].steepest(g)
             delta = NORMS[measure].project(step - inputs.x, 0.3)
             x = (inputs.x + delta).clamp(0, 1)
@@ -153,8 +153,8 @@ def test_bounds_hold_for_single_precision():
     D = W[y[:, 0]][:, None] - W  # [B, C, D]
     corners = x[:, None] - 0.125 * D.sign()
     f = net(corners.flatten(0, 1)).unflatten(0, (400, 3))[:, :, 0]  # [B, C, C]
-    own = f.gather(2, y[:, None].expand(-1, 3, 1))[..., 0]
-    computed = own.double() - f.diagonal(dim1=1, dim2=2).double()
+    label_logit = f.gather(2, y[:, None].expand(-1, 3, 1))[..., 0]
+    computed = label_logit.double() - f.diagonal(dim1=1, dim2=2).double()
     bound = net.margin_bounds(None, y, inputs).lower[0, :, 0]
     real = net.double().margin_bounds(None, y, inputs).lower[0, :, 0]
     others = bound.isfinite()
@@ -191,5 +191,5 @@ def test_mixtures_literally():
     assert 20 < bounds.certified().sum() < 180
     exact = MarginBounds((centre[..., :1] - centre).where(m < 99, m), centre, centre, 0.0)
     p = centre.softmax(-1)
-    found = exact.probability_differences()[..., 1:]
-    assert_close(found, (p[..., :1] - p)[..., 1:])
+    differences = exact.probability_differences()[..., 1:]
+    assert_close(differences, (p[..., :1] - p)[..., 1:])

@@ -30,11 +30,11 @@ def test_a_tiny_network_by_a_grid():
             x = (problem.test.x + eps * grid[:, None]).clamp(0, 1)
             answers = posterior.predict(x.flatten(0, 1), Streams(0).evaluation)
             stands = (answers.guess.unflatten(0, (len(grid), -1)) == y).all(0)
-            found = certify(problem, posterior, y, "linf", eps, Streams(0))
-            assert found.method == "interval bounds"
-            assert not (found.rows & ~stands).any()
+            certificate = certify(problem, posterior, y, "linf", eps, Streams(0))
+            assert certificate.method == "interval bounds"
+            assert not (certificate.rows & ~stands).any()
             if eps == 0.002:
-                assert found.rows.sum() >= 0.9 * stands.sum() > 10
+                assert certificate.rows.sum() >= 0.9 * stands.sum() > 10
 
 
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
@@ -56,16 +56,16 @@ def test_words_by_trying_every_mail(model, direction):
             stands.append(
                 bool((posterior.predict(every, Streams(0).evaluation).guess == label).all())
             )
-        found = certify(problem, posterior, y, direction, eps, Streams(0))
+        certificate = certify(problem, posterior, y, direction, eps, Streams(0))
         if eps > 0:
-            before = certify(problem, posterior, y, direction, eps - 1, Streams(0))
-            again = certify(problem, posterior, y, direction, eps, Streams(0), before)
-            assert torch.equal(again.rows, found.rows)
-        assert found.method == ("enumeration" if eps <= 2 else "interval bounds")
+            smaller = certify(problem, posterior, y, direction, eps - 1, Streams(0))
+            again = certify(problem, posterior, y, direction, eps, Streams(0), smaller)
+            assert torch.equal(again.rows, certificate.rows)
+        assert certificate.method == ("enumeration" if eps <= 2 else "interval bounds")
         if eps <= 2 or model != "mlp":
-            assert found.rows[:, 0].tolist() == stands
+            assert certificate.rows[:, 0].tolist() == stands
         else:
-            assert not (found.rows[:, 0] & ~torch.tensor(stands)).any()
+            assert not (certificate.rows[:, 0] & ~torch.tensor(stands)).any()
 
 
 @pytest.mark.parametrize("measure", NORMS)

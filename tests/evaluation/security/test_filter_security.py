@@ -40,19 +40,19 @@ def test_doubling_budget_lies_between_two_budgets_on_a_straight_line():
 
 def test_scores_of_the_kalman_filter_under_attack():
     p = problem(25, 8)
-    found = assessed(spoofer(steps=5, queries=20), p, figures=True)
-    assert failed(found) == set()
-    scores = found.scores
+    report = assessed(spoofer(steps=5, queries=20), p, figures=True)
+    assert failed(report) == set()
+    scores = report.scores
     assert all(value.shape == (8,) for value in scores.values())
     assert {name.split("/")[0] for name in scores} <= score_names("sequence", attacked=True)
     assert (scores["robust_rmse/eps=9.00"] > scores["robust_rmse/eps=1.00"]).all()
     assert torch.equal(scores["robust_rmse"], scores["robust_rmse/eps=9.00"])
     assert (scores["robust_rmse/eps=9.00"].mean() > scores["random_rmse/eps=9.00"].mean()).all()
     assert scores["attack_checks_passed"].tolist() == [1.0] * 8
-    curve = found.tables["security_curve"]
+    curve = report.tables["security_curve"]
     assert curve["eps"].tolist() == [0.0, 1.0, 3.0, 9.0]
     assert curve["rmse"].tolist()[0] == pytest.approx(float(scores["rmse"].mean()))
-    assert set(found.figures) == {"error_curve"}
+    assert set(report.figures) == {"error_curve"}
 
 
 def test_a_robust_filter_does_not_double_where_the_kalman_filter_does():
@@ -111,9 +111,9 @@ class NeverNothing(Spoofing):
 def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
     attacker = wrong(**dict(spoofer(steps=4, queries=20)))
     with pytest.warns(IncompleteResultWarning, match="is not reliable"):
-        found = assessed(attacker)
-    assert finds <= failed(found)
-    assert float(found.scores["attack_checks_passed"][0]) == 0
+        report = assessed(attacker)
+    assert finds <= failed(report)
+    assert float(report.scores["attack_checks_passed"][0]) == 0
 
 
 def test_another_filter_than_the_runs_own_is_found():
@@ -127,8 +127,8 @@ def test_another_filter_than_the_runs_own_is_found():
 
 
 def test_one_replicate_has_numbers_for_scores():
-    found = assessed(spoofer(steps=1, queries=2), problem(10, 1))
-    assert all(isinstance(value, float) for value in found.scores.values())
+    report = assessed(spoofer(steps=1, queries=2), problem(10, 1))
+    assert all(isinstance(value, float) for value in report.scores.values())
 
 
 def test_what_is_not_known_is_said_in_a_line():
@@ -153,9 +153,9 @@ def test_what_is_not_known_is_said_in_a_line():
 def test_missing_observations_stay_missing():
     p = problem(30, 4)
     p.observations[0, 4:8] = torch.nan
-    found = assessed(spoofer(steps=3, queries=10), p)
-    assert failed(found) == set()
-    assert torch.isfinite(found.scores["robust_rmse"]).all()
+    report = assessed(spoofer(steps=3, queries=10), p)
+    assert failed(report) == set()
+    assert torch.isfinite(report.scores["robust_rmse"]).all()
 
 
 def test_the_gradient_of_a_particle_filter_goes_past_resampling():
@@ -168,9 +168,9 @@ def test_the_gradient_of_a_particle_filter_goes_past_resampling():
     cut = victim(p, window=1).gradient(torch.zeros_like(p.observations))[1][0, 0]
     many = dataclasses.replace(p, observations=p.observations.expand(60, -1, -1).clone())
     v = victim(many, "bootstrap_filter", particles=particles)
-    found = v.gradient(torch.zeros_like(many.observations))[1][:, 0]
-    assert z_score(found, exact).abs().max() < 4
-    assert z_score(found, cut).abs().max() > 6
+    gradient = v.gradient(torch.zeros_like(many.observations))[1][:, 0]
+    assert z_score(gradient, exact).abs().max() < 4
+    assert z_score(gradient, cut).abs().max() > 6
 
 
 def test_following_the_gradient_changes_no_number_of_the_filter():

@@ -25,9 +25,9 @@ from runner.execution.rng import Streams
 @pytest.mark.parametrize(("norm", "eps"), [("linf", 0.1), ("l2", 0.25), ("l1", 0.6)])
 def test_an_honest_victim_passes_every_check(norm, eps):
     model, problem = honest()
-    found = verdicts(model, problem, norm, eps)
-    assert all(found.values()), found
-    assert len(found) == (9 if norm == "linf" else 8)
+    checks = verdicts(model, problem, norm, eps)
+    assert all(checks.values()), checks
+    assert len(checks) == (9 if norm == "linf" else 8)
 
 
 WEAK = "a white box is no weaker than a black box"
@@ -44,8 +44,8 @@ CHANCE = "an unbounded attack reaches chance"
 )  # fmt: skip
 def test_gradients_that_lie_are_found_out(how, failing):
     model, problem = honest()
-    found = verdicts(Spoilt(model, how), problem)
-    assert failing <= {name for name, passed in found.items() if not passed}, found
+    checks = verdicts(Spoilt(model, how), problem)
+    assert failing <= {name for name, passed in checks.items() if not passed}, checks
 
 
 def test_an_attack_of_too_small_steps_is_found_out():

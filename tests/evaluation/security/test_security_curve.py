@@ -52,10 +52,10 @@ def test_rows_literally(victim):
     victim = Attacked(posterior, problem.bounds)
     attacked = torch.cat([FGSM.perturb(victim, x, y, rng, 0.1) for x, y in parts])
     with torch.no_grad():
-        before, after = (
+        clean_costs, after = (
             problem.predictive_at(posterior, x, rng) for x in (problem.test.x, attacked)
         )
-    was, now = (p.guess == problem.test.y for p in (before, after))
+    was, now = (p.guess == problem.test.y for p in (clean_costs, after))
     assert row["accuracy"] == now.double().mean()
     assert row["success_rate"] == int((was & ~now).sum()) / int(was.sum())
     entropy = -(after.probs * after.probs.log()).sum(-1).mean()
@@ -64,9 +64,9 @@ def test_rows_literally(victim):
 
 def test_evaluating_does_not_disturb_training_and_repeats_itself(victim):
     problem, posterior, rng = victim
-    before = rng.state()
+    streams_state = rng.state()
     first = assess_security(problem, posterior, FGSM, THREAT, rng)
-    assert all(torch.equal(before[name], state) for name, state in rng.state().items())
+    assert all(torch.equal(streams_state[name], state) for name, state in rng.state().items())
     torch.rand(5, generator=rng.attack)
     again = assess_security(problem, posterior, FGSM, THREAT, rng, figures=False)
     assert again.scores == first.scores
@@ -75,10 +75,10 @@ def test_evaluating_does_not_disturb_training_and_repeats_itself(victim):
 
 def test_what_the_runner_is_given(victim):
     problem, posterior, rng = victim
-    found = assess(problem, posterior, FGSM, THREAT, rng, figures=True)
-    scores = found.scores
-    figures = found.figures
-    tables = found.tables
+    report = assess(problem, posterior, FGSM, THREAT, rng, figures=True)
+    scores = report.scores
+    figures = report.figures
+    tables = report.tables
     names = ("robust_accuracy", "robust_nlpp", "attack_success")
     assert {f"{name}/eps=0.10" for name in names} <= set(scores)
     assert scores["robust_accuracy"] == scores["robust_accuracy/eps=0.25"]
@@ -99,7 +99,7 @@ def test_half_of_the_images_shown_change_their_class(victim, monkeypatch):
     clean = titles[:6]
     attacked = titles[12:]
     assert [truth for truth, _ in clean] == [truth for truth, _ in attacked]
-    changed = [before != after for before, after in zip(clean, attacked, strict=True)]
+    changed = [clean_cost != after for clean_cost, after in zip(clean, attacked, strict=True)]
     assert changed == [True] * 3 + [False] * 3
     assert "of the first 60 test images" in figures["attacked_examples"].get_suptitle()
     assert "200 test labels" in figures["security_curve"].axes[0].get_title()
@@ -134,7 +134,7 @@ def test_broken_attacks_fail_their_check(victim, how, check):
     problem, posterior, rng = victim
     attacker = Broken(name="broken", how=how)
     curve = security_curve(problem, posterior, attacker, build_threat(attacker, [0.1, 0.3]), rng)
-    assert (check, False) in [found[:2] for found in curve.checks]
+    assert (check, False) in [outcome[:2] for outcome in curve.checks]
 
 
 def test_real_labels_are_refused():
@@ -147,13 +147,13 @@ def test_real_labels_are_refused():
 
 def test_every_part_of_a_curve_is_told_before_it_begins(victim):
     problem, posterior, rng = victim
-    said = []
-    with listen(lambda *part: said.append(part)):
+    messages = []
+    with listen(lambda *part: messages.append(part)):
         security_curve(problem, posterior, FGSM, THREAT, rng)
     chunks = -(-len(problem.test.x) // 64)
     assert chunks > 1
-    assert [done for _, done, _ in said] == [*range(4 * chunks), 4 * chunks]
-    assert {of for _, _, of in said} == {4 * chunks + 1}
-    assert [what for what, _, _ in said[::chunks]] == [
+    assert [done for _, done, _ in messages] == [*range(4 * chunks), 4 * chunks]
+    assert {total for _, _, total in messages} == {4 * chunks + 1}
+    assert [what for what, _, _ in messages[::chunks]] == [
         "fgsm, ε = 0", "fgsm, ε = 0.05", "fgsm, ε = 0.1", "fgsm, ε = 0.25", "checks of the attack",
     ]  # fmt: skip

@@ -47,12 +47,12 @@ def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
 def draws_of(module, batch, S, seed=0):
     """S draws, and f and its slopes by a backward pass for each."""
     z = module.sample(batch, S, Streams(seed).noise)
-    at = tuple(layer.clone().requires_grad_() for layer in z)
-    f = module.log_joint(batch, at) - module.log_q(batch, at)
+    layers = tuple(layer.clone().requires_grad_() for layer in z)
+    f = module.log_joint(batch, layers) - module.log_q(batch, layers)
     p = [
         module.logits(batch, z[:i]).sigmoid().expand_as(layer).detach() for i, layer in enumerate(z)
     ]
-    return DrawsWithSlope(list(z), p, list(grad(f.sum(), at)), f.detach())
+    return DrawsWithSlope(list(z), p, list(grad(f.sum(), layers)), f.detach())
 
 
 def to_parameters(module, batch, draws, by_alpha):
@@ -60,8 +60,8 @@ def to_parameters(module, batch, draws, by_alpha):
     S = len(draws.f)
     z = tuple(draws.z)
     total = module.log_joint(batch, z).mean(0).sum()
-    for at, g in enumerate(by_alpha):
-        total = total + (g * module.logits(batch, z[:at])).sum() / S
+    for layer, g in enumerate(by_alpha):
+        total = total + (g * module.logits(batch, z[:layer])).sum() / S
     return flat(grad(batch.scale * total, list(module.parameters())))
 
 
@@ -80,13 +80,13 @@ def test_double_control_variates_by_hand():
     estimator = component("gradient", "double_cv", n_samples=S)
     state = estimator.init(module, Streams(0))
     state.control.coefficient.data.copy_(torch.tensor(a))
-    found, _, _ = estimator.estimate(module, batch, Streams(0), state)
+    estimate, _, _ = estimator.estimate(module, batch, Streams(0), state)
     d = draws_of(module, batch, S)
     layers = list(zip(a, map(mean_of_others, d.slope), d.z, d.probability, strict=True))
     h = d.f - sum(c * (slope * (z - mu)).sum(-1) for c, slope, z, mu in layers)
     signal = (h - mean_of_others(h))[..., None]
     by_alpha = [signal * (z - mu) + c * slope * mu * (1 - mu) for c, slope, z, mu in layers]
-    assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
+    assert_close(flat(estimate), to_parameters(module, batch, d, by_alpha))
 
 
 def test_rodeo_by_hand():
@@ -104,7 +104,7 @@ def test_rodeo_by_hand():
         state.control.mean.fill_(-3.0)
         state.control.variance.fill_(4.0)
     H = copy.deepcopy(state.control)
-    found, _, _ = estimator.estimate(module, batch, Streams(0), state)
+    estimate, _, _ = estimator.estimate(module, batch, Streams(0), state)
     d = draws_of(module, batch, S)
 
     def surrogate(at, s, b, y):
@@ -125,16 +125,18 @@ def test_rodeo_by_hand():
             flipped = z.clone()
             flipped[i] = 1 - z[i]
             rate = mu[i] if flipped[i] > 0 else 1 - mu[i]
-            there = surrogate(at, s, b, flipped)
-            here = surrogate(at, s, b, z)
-            baseline[s, b] += (rate * (there[0] - here[0])).item()
-            vectors[at][s, b] += (rate * (there[1] * (flipped - mu) - here[1] * (z - mu))).detach()
+            flipped_value = surrogate(at, s, b, flipped)
+            value = surrogate(at, s, b, z)
+            baseline[s, b] += (rate * (flipped_value[0] - value[0])).item()
+            vectors[at][s, b] += (
+                rate * (flipped_value[1] * (flipped - mu) - value[1] * (z - mu))
+            ).detach()
     signal = (d.f - mean_of_others(baseline))[..., None]
     by_alpha = [
         signal * (z - mu) + vector
         for z, mu, vector in zip(d.z, d.probability, vectors, strict=True)
     ]
-    assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
+    assert_close(flat(estimate), to_parameters(module, batch, d, by_alpha))
 
 
 def test_the_stein_operator_has_mean_0():
@@ -156,10 +158,10 @@ def test_the_stein_operator_has_mean_0():
     for z in values:
         draws = DrawsWithSlope([torch.stack([z, still])], [mu.expand(2, 1, 3)], [slope], f)
         scalar, vector = estimator._stein(control, draws, 0)
-        found = torch.cat([scalar[0], vector[0, 0]]).detach()
+        estimate = torch.cat([scalar[0], vector[0, 0]]).detach()
         weight = float(torch.where(z > 0, mu[0], 1 - mu[0]).prod())
-        total = total + weight * found
-        size = size + weight * float(found.abs().max())
+        total = total + weight * estimate
+        size = size + weight * float(estimate.abs().max())
     assert size > 0.1
     assert_close(total, torch.zeros(4, dtype=F64), rtol=0, atol=1e-12)
 
@@ -169,13 +171,13 @@ def test_without_control_variates_it_is_leave_one_out(name, keys):
     problem = binary_rows(n=3)
     module = small_dvae(problem)
     estimator = component("gradient", name, n_samples=3, coefficient=0.0, **keys)
-    found, terms, _ = estimator.estimate(
+    estimate, terms, _ = estimator.estimate(
         module, problem.train, Streams(0), estimator.init(module, Streams(1))
     )
-    loo, known, _ = component("gradient", "vargrad", n_samples=3).estimate(
+    loo, expected, _ = component("gradient", "vargrad", n_samples=3).estimate(
         module, problem.train, Streams(0), None
     )
-    assert_close((flat(found), terms["elbo"]), (flat(loo), known["elbo"]))
+    assert_close((flat(estimate), terms["elbo"]), (flat(loo), expected["elbo"]))
 
 
 @LEARN

@@ -60,8 +60,8 @@ def test_the_formula_by_hand():
     g = generator(2)
     for parameter in state.control.surrogates.parameters():
         parameter.data.copy_(normal(g, parameter.shape))
-    before = copy.deepcopy(state)
-    found, _, _ = estimator.estimate(module, problem.train, Streams(0), state)
+    state_before = copy.deepcopy(state)
+    estimate, _, _ = estimator.estimate(module, problem.train, Streams(0), state)
 
     noise = Streams(0).noise
     u1, u2, v1, v2 = (uniform(noise, 1, 3, 3) for _ in range(4))
@@ -69,7 +69,7 @@ def test_the_formula_by_hand():
     z1 = (a1 + u1.logit() > 0).double()
     a2 = module.down[1](z1)
     z2 = (a2 + u2.logit() > 0).double()
-    networks = before.control.surrogates.networks
+    networks = state_before.control.surrogates.networks
 
     def f(*z):
         return module.log_joint(problem.train, z) - module.log_q(problem.train, z)
@@ -96,7 +96,7 @@ def test_the_formula_by_hand():
         (slope,) = grad((c(free) - c(tied)).sum(), a)
         by_alpha = (f(z1, z2) - c(tied))[..., None] * (z - a.sigmoid()) + slope
         surrogate = surrogate + (by_alpha.detach() * alpha).sum()
-    assert_close(flat(found), flat(grad(surrogate, list(module.parameters()))))
+    assert_close(flat(estimate), flat(grad(surrogate, list(module.parameters()))))
 
 
 def test_networks_that_have_learnt_nothing_change_nothing():

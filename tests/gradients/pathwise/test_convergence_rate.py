@@ -36,12 +36,12 @@ def test_theorem_b_1_1(s, share):
     eta = share / (2 * L + M)
     c = 1 - eta * H * (1 - eta * (2 * L + M))
     t = torch.arange(401, dtype=F64)
-    found = squares(eta, s, 400, control=True)
-    assert (found <= c**t * found[0] * (1 + 1e-12)).all()
+    squared = squares(eta, s, 400, control=True)
+    assert (squared <= c**t * squared[0] * (1 + 1e-12)).all()
     if share < 1:
-        assert found[-1] < 1e-6
+        assert squared[-1] < 1e-6
         floor = squares(eta, s, 400, control=False)  # assumption 4 fails: M would be infinite
-        assert floor[-1] > c**400 * found[0]
+        assert floor[-1] > c**400 * squared[0]
         assert floor[-1] > 0.01
 
 

@@ -33,9 +33,9 @@ OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
 
 def test_moments_are_those_of_a_normal():
     """E ε^k by Gauss-Hermite quadrature of 20 points, which is exact for k < 40."""
-    at, weights = np.polynomial.hermite_e.hermegauss(20)
+    nodes_1d, weights = np.polynomial.hermite_e.hermegauss(20)
     for k in range(1, 9):
-        assert moment(k) == pytest.approx(weights @ at**k / math.sqrt(2 * math.pi), abs=1e-9)
+        assert moment(k) == pytest.approx(weights @ nodes_1d**k / math.sqrt(2 * math.pi), abs=1e-9)
 
 
 def test_powers_less_their_means():
@@ -49,11 +49,11 @@ def test_powers_less_their_means():
 
 def test_radial_functions_have_mean_zero():
     """φ_j(ε) − E φ_j after the powers, by quadrature and as written."""
-    at, weights = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(60))
-    values = controlled.basis(at.unsqueeze(1), 1, 5)
+    nodes_1d, weights = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(60))
+    values = controlled.basis(nodes_1d.unsqueeze(1), 1, 5)
     assert (weights @ values).abs().max() < 1e-12
     for j, mu in enumerate((-2, -1, 0, 1, 2)):
-        gap = values[:, 1 + j] - (-0.5 * (at - mu) ** 2).exp()
+        gap = values[:, 1 + j] - (-0.5 * (nodes_1d - mu) ** 2).exp()
         assert_close(gap, torch.full_like(gap, -math.exp(-mu * mu / 4) / 2**0.5))
     whole = draw_normal(3, 4, 2)
     assert_close(control_variates(whole, 2, 0), control_variates(whole, 2))
@@ -65,8 +65,8 @@ def test_their_known_covariance_is_that_of_draws():
     w = controlled.basis(noise, 2, 3)
     estimator = gradient("context_free_cv", order=2, radial=3)
     whitened = estimator.whiten(Told(1.0, w, False, w[0], None, w))
-    known = torch.linalg.lstsq(whitened, w).solution
-    assert torch.allclose(known, w.T @ w / len(w), rtol=0.05, atol=0.06)
+    coefficients = torch.linalg.lstsq(whitened, w).solution
+    assert torch.allclose(coefficients, w.T @ w / len(w), rtol=0.05, atol=0.06)
 
 
 @pytest.mark.parametrize("excess", [0.0, 0.2])
@@ -99,8 +99,8 @@ def test_the_estimate_is_the_one_printed(n_samples, centred):
         r = state.control(batch.x).detach().reshape(5, 4, 4 + centred)[..., :4]
         w = torch.cat([noise, noise**2 - 1], -1)
         expected = flat(plain) - factor / n_samples * torch.einsum("bpk,sbk->p", r, w)
-        found, terms, _ = estimator.estimate(module, batch, Streams(0), state)
-        assert_close(flat(found), expected)
+        estimate, terms, _ = estimator.estimate(module, batch, Streams(0), state)
+        assert_close(flat(estimate), expected)
         assert set(terms) == {"elbo", "kl"}
 
 
@@ -133,11 +133,11 @@ def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
     slopes = []
     for d in (torch.zeros(5, 4, dtype=F64), level):
         c = torch.zeros(5, 4, 2, dtype=F64, requires_grad=True)
-        found = []
+        results = []
         for e, g in zip(noise, each, strict=True):
             fitted = d + torch.einsum("bpk,bk->bp", c, control_variates(e[None], 1))
-            found.append(grad(spread(objective, g.sum(0), g, fitted), c)[0].flatten())
-        slopes.append(torch.stack(found))
+            results.append(grad(spread(objective, g.sum(0), g, fitted), c)[0].flatten())
+        slopes.append(torch.stack(results))
     plain, centred = slopes
     gap = plain - centred
     assert (gap.mean(0) / (gap.std(0) / 600**0.5 + 1e-9)).abs().max() < 4
@@ -184,8 +184,8 @@ def test_gradients_of_rows_are_those_of_batches_of_one(make):
     batch = real_rows(n=6).train if batch is None else batch
     noise = module.draw_noise(batch, 2, Streams(0).noise)
     each, sums, terms = row_gradients(module, batch, noise)
-    whole, told = whole_gradient(module, batch, noise)
-    assert_close((flat(sums), terms["elbo"]), (flat(whole), told["elbo"]))
+    whole, messages = whole_gradient(module, batch, noise)
+    assert_close((flat(sums), terms["elbo"]), (flat(whole), messages["elbo"]))
     for b in range(batch.n_rows):
         value = batch.scale * module.elbo_rows(batch, noise).mean(0)[b]
         assert_close(each[b], flat(grad(value, list(module.parameters()))))

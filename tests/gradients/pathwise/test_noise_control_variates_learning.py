@@ -78,17 +78,17 @@ def best_possible(module, batch, draws=4000):
     """Tr Cov of the gradient, and of the residual with the best linear coefficients of each row, by
     least squares."""
     g = generator(5)
-    found = []
+    results = []
     noises = []
     for _ in range(draws):
         noise = module.draw_noise(batch, 1, g)
-        found.append(flat(whole_gradient(module, batch, noise)[0]))
+        results.append(flat(whole_gradient(module, batch, noise)[0]))
         noises.append(noise.flatten())
-    G = torch.stack(found)
+    G = torch.stack(results)
     W = torch.stack(noises)
     G = G - G.mean(0)
-    left = G - W @ torch.linalg.lstsq(W, G).solution
-    return float(G.var(0).sum()), float(left.var(0).sum())
+    residuals = G - W @ torch.linalg.lstsq(W, G).solution
+    return float(G.var(0).sum()), float(residuals.var(0).sum())
 
 
 def left_of_linear(name, changes, objective, steps, lr=0.03):
@@ -135,8 +135,8 @@ def test_the_moving_average_finds_the_best_coefficient():
         best = torch.cat([-scale.diag(), slope.diag()])
         # Cov[Ĝ, W] Cov[W]⁻¹ in units of N/B
         assert torch.allclose(state.control.c, best, atol=0.25)
-        left = draws[-200:, :2].var(0).sum() / (4 * 5 / samples * scale.square().sum())
-        assert float(left) < 0.15
+        remainder = draws[-200:, :2].var(0).sum() / (4 * 5 / samples * scale.square().sum())
+        assert float(remainder) < 0.15
 
 
 def test_moments_row_by_row_have_the_same_mean_and_vary_less():
@@ -147,19 +147,19 @@ def test_moments_row_by_row_have_the_same_mean_and_vary_less():
     by_row, by_sum = (gradient("context_free_cv", solver="moving_average", order=2, n_samples=2, objective=objective)
                       for objective in ("partial_gradients", "squared_difference"))  # fmt: skip
     rng = Streams(4)
-    found = {"rows": [], "sum": []}
+    results = {"rows": [], "sum": []}
     mean = whole_gradient(module, batch, torch.zeros(1, 5, 2, dtype=F64))[0]
     mean = flat(mean) + 1.0  # not the mean of Ĝ, which need not be known
     for _ in range(2000):
         noise = module.draw_noise(batch, 2, rng.noise)
         parts, gradients, _ = row_gradients(module, batch, noise)
-        told = Told(2.0, control_variates(noise, 2), False, flat(gradients), parts, parts)
-        found["rows"].append(by_row.moments(told, mean))
-        found["sum"].append(by_sum.moments(replace(told, rows=None), mean))
-    one, other = (torch.stack(values) for values in found.values())
-    error = ((one.var(0) + other.var(0)) / len(one)).sqrt()
-    assert ((one.mean(0) - other.mean(0)) / error).abs().max() < 4.5
-    assert one.var(0).sum() < 0.5 * float(other.var(0).sum())
+        record = Told(2.0, control_variates(noise, 2), False, flat(gradients), parts, parts)
+        results["rows"].append(by_row.moments(record, mean))
+        results["sum"].append(by_sum.moments(replace(record, rows=None), mean))
+    rows_estimate, other = (torch.stack(values) for values in results.values())
+    error = ((rows_estimate.var(0) + other.var(0)) / len(rows_estimate)).sqrt()
+    assert ((rows_estimate.mean(0) - other.mean(0)) / error).abs().max() < 4.5
+    assert rows_estimate.var(0).sum() < 0.5 * float(other.var(0).sum())
 
 
 @pytest.mark.slow
@@ -169,8 +169,8 @@ def test_an_amortised_coefficient_beats_one_for_all_rows():
     plain, least = best_possible(module, batch, 2000)
     keys = {"objective": "partial_gradients", "lr": 0.005}
     amortised = trained(gradient("amortised_cv", widths=[], **keys), module, batch, 2000)[2]
-    one = trained(gradient("context_free_cv", **keys), module, batch, 2000)[2]
-    ratios = [float(draws[-300:].var(0).sum()) / plain for draws in (amortised, one)]
+    state_trained = trained(gradient("context_free_cv", **keys), module, batch, 2000)[2]
+    ratios = [float(draws[-300:].var(0).sum()) / plain for draws in (amortised, state_trained)]
     # residual with the best coefficients of each row
     assert ratios[0] == pytest.approx(least / plain, rel=0.2)
     assert ratios[0] < 0.9 * ratios[1]

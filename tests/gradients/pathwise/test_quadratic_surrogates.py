@@ -33,20 +33,20 @@ from runner.execution.rng import Streams
 def test_what_a_path_has_in_the_mean(full):
     """E[∂θ(ε)ᵀ r(ε)] of an affine r, by quadrature."""
     _, q = logistic(full=full)
-    at, weight = nodes(2, 4)
+    points, weight = nodes(2, 4)
     g = generator(2)
     a = normal(g, 1, 2)
     C = normal(g, 1, 2, 2)
     ends = q.location_scale(Rows(torch.zeros(1, 0), 1.0))
     parameters = list(q.parameters())
     expected = torch.zeros(sum(p.numel() for p in parameters), dtype=F64)
-    for e, w in zip(at, weight, strict=True):
+    for e, w in zip(points, weight, strict=True):
         r = a + C[0] @ e
-        found = grad(path(ends, e[None, None], r[None]), parameters, retain_graph=True)
-        expected += w * flat(found)
-    found = grad(mean_path(ends, a, C), parameters, retain_graph=True)
-    assert_close(flat(found), expected)
-    assert_close(apply_affine(ends, at[:, None])[:, 0], q.transform(at))
+        gradients = grad(path(ends, e[None, None], r[None]), parameters, retain_graph=True)
+        expected += w * flat(gradients)
+    gradients = grad(mean_path(ends, a, C), parameters, retain_graph=True)
+    assert_close(flat(gradients), expected)
+    assert_close(apply_affine(ends, points[:, None])[:, 0], q.transform(points))
 
 
 def test_derivatives_are_those_of_torch():
@@ -55,15 +55,15 @@ def test_derivatives_are_those_of_torch():
     theta = draw_normal(2, 3, 2)
     v = draw_normal(2, 3, 2, seed=1)
     d = Derivatives(q, batch, theta)
-    one = Derivatives(q, batch, theta[:1])
+    derivatives = Derivatives(q, batch, theta[:1])
     L = draw_normal(3, 2, 2, seed=2)
     for b in range(3):
         slope, H = expand_row(q, batch, b, theta[0, b])
         for s in range(2):
             _, H_s = expand_row(q, batch, b, theta[s, b])
             assert_close(d.times(v)[s, b], H_s @ v[s, b])
-        assert_close(one.columns(L)[b], H @ L[b])
-        assert_close(one.slope[0, b], slope)
+        assert_close(derivatives.columns(L)[b], H @ L[b])
+        assert_close(derivatives.slope[0, b], slope)
     summed = Derivatives(q, batch, theta[:, :1])  # of all rows at one θ
     assert_close(
         summed.slope[0, 0], sum(Derivatives(q, batch, theta[:1, :1].expand(1, 3, 2)).slope[0])
@@ -73,12 +73,14 @@ def test_derivatives_are_those_of_torch():
 def by_hand(q, batch, noise, slopes):
     """Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]} for slopes r_b of (b, ε [K, D]), the
     mean by quadrature."""
-    at, weight = nodes(q.noise_dim, 4)
+    points, weight = nodes(q.noise_dim, 4)
 
     def product(b, e):
         return (q.transform(e) * slopes(b, e)).sum(-1)
 
-    terms = [product(b, noise[:, b]).mean() - weight @ product(b, at) for b in range(batch.n_rows)]
+    terms = [
+        product(b, noise[:, b]).mean() - weight @ product(b, points) for b in range(batch.n_rows)
+    ]
     return flat(grad(sum(terms), list(q.parameters())))
 
 
@@ -94,10 +96,10 @@ def test_the_taylor_estimate_is_the_one_printed(noise, full):
         return slope + e @ (H @ L).T
 
     expected = flat(plain) - batch.scale * by_hand(q, batch, epsilon, slopes)
-    found, terms, _ = component("gradient", "taylor_cv", n_samples=2).estimate(
+    actual, terms, _ = component("gradient", "taylor_cv", n_samples=2).estimate(
         q, batch, Streams(0), None
     )
-    assert_close(flat(found), expected)
+    assert_close(flat(actual), expected)
     assert set(terms) == {"elbo", "kl"}
 
 
@@ -134,8 +136,8 @@ def test_the_learnt_estimate_is_the_one_printed(curvature):
     epsilon = q.draw_noise(batch, 2, Streams(0).noise)
     plain, _ = whole_gradient(q, batch, epsilon)
     taken = batch.scale * by_hand(q, batch, epsilon, lambda row, e: b + e @ (A @ L).T)
-    found = estimate(estimator, q, batch, state=state)
-    assert_close(found, flat(plain) - taken)
+    actual = estimate(estimator, q, batch, state=state)
+    assert_close(actual, flat(plain) - taken)
 
 
 def test_the_surrogate_descends_the_squared_difference():
@@ -181,21 +183,21 @@ def test_the_joint_estimate_is_the_one_printed():
         return slope - H @ around, H
 
     table = {n: expansion(n, then) for n in (0, 1, 3, 5)}
-    at, weight = nodes(2, 4)
+    points, weight = nodes(2, 4)
 
     def product(h, H, e):
         return (q.transform(e) * (h + (m + e @ L.T) @ H.T)).sum(-1)
 
     def mean(h, H):
-        return weight @ product(h, H, at)
+        return weight @ product(h, H, points)
 
     epsilon = q.draw_noise(batch, 2, Streams(5).noise)
     plain, _ = whole_gradient(q, batch, epsilon)
     taken = sum(mean(*pair) for pair in table.values())
     for b, n in enumerate((3, 4, 0)):
         pair = table.get(n) or expansion(n, m)
-        known = 0 if n in table else mean(*pair)
-        taken = taken - batch.scale * (product(*pair, epsilon[:, b]).mean() - known)
+        moment = 0 if n in table else mean(*pair)
+        taken = taken - batch.scale * (product(*pair, epsilon[:, b]).mean() - moment)
     expected = flat(plain) + flat(grad(taken, list(q.parameters())))
     assert_close(estimate(estimator, q, batch, 5, state), expected)
 
@@ -206,8 +208,8 @@ def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
     batch = some(problem)
     expected = exact(q, batch, 4)
     for seed in range(3):
-        found = estimate(component("gradient", "taylor_cv"), q, batch, seed)
-        assert_close(found, expected)
+        actual = estimate(component("gradient", "taylor_cv"), q, batch, seed)
+        assert_close(actual, expected)
 
 
 @pytest.mark.parametrize("noise", ["rows", "shared"])
@@ -222,8 +224,8 @@ def test_of_a_quadratic_log_joint_one_pass_leaves_neither_noise(noise):
         _, _, state = estimator.estimate(q, some(problem, rows), rng, state)
         spread_out(q, 4)
     for rows in ((5, 2), (0, 1), (3,)):
-        found, _, state = estimator.estimate(q, some(problem, rows), rng, state)
-        assert_close(flat(found), exact(q, problem.train, 4))
+        actual, _, state = estimator.estimate(q, some(problem, rows), rng, state)
+        assert_close(flat(actual), exact(q, problem.train, 4))
         spread_out(q, 5)
 
 
@@ -236,8 +238,8 @@ def test_the_right_surrogate_leaves_nothing():
         state.control.b.copy_(centre.slope[0, 0] / 8)
         state.control.a.copy_(centre.columns(torch.eye(3, dtype=F64)[None])[0] / 8)
     for seed in range(3):
-        found = estimate(estimator, q, problem.train, seed, copy.deepcopy(state))
-        assert_close(found, exact(q, problem.train, 4))
+        actual = estimate(estimator, q, problem.train, seed, copy.deepcopy(state))
+        assert_close(actual, exact(q, problem.train, 4))
 
 
 @pytest.mark.parametrize(("full", "curvature"), [(True, "full"), (False, "diagonal")])

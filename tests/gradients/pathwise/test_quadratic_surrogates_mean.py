@@ -53,7 +53,7 @@ def shuffled_z_scores(repeats, steps):
     rng = Streams(0)
     g = generator(0)
     start = copy.deepcopy(q.state_dict())
-    found = []
+    results = []
     means = []
     for _ in range(repeats):
         q.load_state_dict(start)
@@ -67,8 +67,8 @@ def shuffled_z_scores(repeats, steps):
             gradients, _, state = estimator.estimate(q, some(problem, rows), rng, state)
             found_here.append(flat(gradients))
             q.mean.data.add_(0.3)  # as training moves it: old and new entries differ
-        found.append(torch.stack(found_here))
-    return [z_score(d, m) for d, m in zip(torch.stack(found, 1), means, strict=True)]
+        results.append(torch.stack(found_here))
+    return [z_score(d, m) for d, m in zip(torch.stack(results, 1), means, strict=True)]
 
 
 @pytest.mark.parametrize(

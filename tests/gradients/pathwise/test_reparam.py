@@ -24,7 +24,7 @@ def largest_z(spoil=None, scaled=True):
         module.elbo_rows = lambda batch, noise: spoil(module, batch, noise)
     estimator = Reparam(name="reparam", n_samples=2)
     rng = Streams(0)
-    found = []
+    results = []
     for _ in range(DRAWS):
         rows = torch.randperm(20, generator=rng.batches)[:10]
         batch = problem.train.part(rows, 2.0 if scaled else 1.0)
@@ -33,8 +33,8 @@ def largest_z(spoil=None, scaled=True):
         )
         assert state is None
         assert set(terms) == {"elbo"}
-        found.append(torch.cat([g.flatten() for g in gradients]))
-    draws = torch.stack(found)
+        results.append(torch.cat([g.flatten() for g in gradients]))
+    draws = torch.stack(results)
     flat = torch.cat([g.flatten() for g in exact])
     return float(((draws.mean(0) - flat) / (draws.std(0) / DRAWS**0.5)).abs().max())
 

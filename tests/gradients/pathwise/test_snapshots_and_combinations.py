@@ -44,19 +44,19 @@ def test_svrg_literally():
     svrg = estimator("svrg", coefficient="one")
     state = svrg.init(module, Streams(0))
     state.snapshot = snapshot_of(module)
-    found, _, later = svrg.estimate(module, batch, Streams(3), state)
+    estimate, _, later = svrg.estimate(module, batch, Streams(3), state)
     expected = (
         by_hand(module, batch, 3)
         - by_hand(module, batch, 3, state.snapshot.phi)
         + state.snapshot.mean
     )
-    assert_close(flat(found), expected)
+    assert_close(flat(estimate), expected)
     v = by_hand(module, batch, 3, state.snapshot.phi) - state.snapshot.mean
     assert_close(later.square, 0.05 * v @ v)
     learnt = estimator("svrg")
     state.cross, state.square = double(0.6), double(2.0)
-    found, _, _ = learnt.estimate(module, batch, Streams(3), state)
-    assert_close(flat(found), by_hand(module, batch, 3) - 0.3 * v)
+    estimate, _, _ = learnt.estimate(module, batch, Streams(3), state)
+    assert_close(flat(estimate), by_hand(module, batch, 3) - 0.3 * v)
 
 
 def test_a_pass_gathers_the_gradient_of_all_rows_where_it_began():
@@ -87,9 +87,9 @@ def test_sarah_literally_and_svrg_where_it_restarts():
     state.steps = 2
     state.phi = state.snapshot.phi + 0.2
     state.gradient = state.snapshot.mean + 1
-    found, _, later = sarah.estimate(module, batch, Streams(3), state)
+    estimate, _, later = sarah.estimate(module, batch, Streams(3), state)
     expected = by_hand(module, batch, 3) - by_hand(module, batch, 3, state.phi) + state.gradient
-    assert_close(flat(found), expected)
+    assert_close(flat(estimate), expected)
     assert_close(later.gradient, expected)
     assert later.steps == 3
     state.steps = 0
@@ -119,10 +119,10 @@ def test_combination_literally():
     state.products = A
     state.cross = b
     a = -torch.linalg.inv(A + 0.1 * 1.5 * torch.eye(2, dtype=F64)) @ b
-    found, _, later = combined.estimate(module, batch, Streams(3), state)
+    estimate, _, later = combined.estimate(module, batch, Streams(3), state)
     g = by_hand(module, batch, 3)
     c = torch.stack([flat(m.estimate(module, batch, Streams(3), None)[0]) - g for m in parts])
-    assert_close(flat(found), g + a @ c)
+    assert_close(flat(estimate), g + a @ c)
     assert_close(later.products, 0.9 * A + 0.1 * c @ c.T)
     assert_close(later.cross, 0.9 * b + 0.1 * c @ g)
 
@@ -132,19 +132,19 @@ def traces(names_and_estimators, steps=80, learn=80):
     module = line_gaussian(True, "shared")
     data = line_rows()
     out = {}
-    for name, one in names_and_estimators.items():
+    for name, single in names_and_estimators.items():
         rng = Streams(5)
-        state = one.init(module, Streams(0))
-        found = []
+        state = single.init(module, Streams(0))
+        results = []
         order = torch.arange(6)
         for t in range(learn + steps):
             if t % 2 == 0:
                 order = torch.randperm(6, generator=rng.batches)
             rows = order[:3] if t % 2 == 0 else order[3:]
-            gradients, _, state = one.estimate(module, data.part(rows, 2.0), rng, state)
+            gradients, _, state = single.estimate(module, data.part(rows, 2.0), rng, state)
             if t >= learn:
-                found.append(flat(gradients).detach())
-        out[name] = float(torch.stack(found).var(0).sum())
+                results.append(flat(gradients).detach())
+        out[name] = float(torch.stack(results).var(0).sum())
     return out
 
 
@@ -153,7 +153,7 @@ def test_variance_that_is_left():
     parameters leaves only the noise of μ̃."""
     local = members("taylor_cv", scale="local")[0]
     sticking = members("sticking_the_landing")[0]
-    found = traces(
+    trace_values = traces(
         {
             "reparam": estimator("reparam"),
             "local": local,
@@ -162,9 +162,9 @@ def test_variance_that_is_left():
             "svrg": estimator("svrg", snapshot_samples=16),
         }
     )
-    assert found["combined"] < 1.2 * min(found["local"], found["sticking"])
-    assert found["combined"] < 0.9 * found["reparam"]
-    assert found["svrg"] < 0.4 * found["reparam"]
+    assert trace_values["combined"] < 1.2 * min(trace_values["local"], trace_values["sticking"])
+    assert trace_values["combined"] < 0.9 * trace_values["reparam"]
+    assert trace_values["svrg"] < 0.4 * trace_values["reparam"]
 
 
 class WithoutMean(SVRG):
@@ -180,15 +180,15 @@ def test_a_snapshot_without_its_mean_is_found():
     data = line_rows()
     exact = line_gradient(module, data)
     for cls, wrong in ((SVRG, False), (WithoutMean, True)):
-        one = estimator("svrg", cls, coefficient="one", n_samples=30)
-        state = one.init(module, Streams(0))
+        single = estimator("svrg", cls, coefficient="one", n_samples=30)
+        state = single.init(module, Streams(0))
         rng = Streams(1)
-        found = []
+        results = []
         for _ in range(60):
             batch = data.part(torch.randperm(6, generator=rng.batches)[:3], 2.0)
-            gradients, _, state = one.estimate(module, batch, rng, state)
-            found.append(flat_gradients(gradients, module.parameters()))
-        z = (torch.stack(found).mean(0) - exact) / (torch.stack(found).std(0) / 60**0.5)
+            gradients, _, state = single.estimate(module, batch, rng, state)
+            results.append(flat_gradients(gradients, module.parameters()))
+        z = (torch.stack(results).mean(0) - exact) / (torch.stack(results).std(0) / 60**0.5)
         assert (z.abs().max() > 6) == wrong
 
 

@@ -18,9 +18,9 @@ STICKING = component("gradient", "sticking_the_landing")
 def linear_regression(at_posterior, noise="shared"):
     problem = real(n=24, n_tasks=1, missing=0.0)
     model = build_model("linear_regression", problem, noise=0.25, prior_scale=2.0)
-    known = model.coefficients(problem.train)
-    L = torch.linalg.cholesky(model.noise * known.covariance)
-    q = GlobalGaussian(RowwiseLogJoint(model), known.m, 1.0, True, noise)
+    coefficients = model.coefficients(problem.train)
+    L = torch.linalg.cholesky(model.noise * coefficients.covariance)
+    q = GlobalGaussian(RowwiseLogJoint(model), coefficients.m, 1.0, True, noise)
     with torch.no_grad():
         q.log_std.copy_(L.diagonal().log())
         q.lower.copy_(L[tuple(torch.tril_indices(*L.shape, -1))])

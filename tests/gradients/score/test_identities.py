@@ -47,9 +47,9 @@ def test_the_gradient_of_the_log_variance_loss_at_r_equal_to_q_is_that_of_kl(mod
 
     kl = flat(grad(-exact_elbo(module, batch), guide_parameters(module), retain_graph=True))
     after = flat(grad(loss(log_q.exp().detach()), guide_parameters(module), retain_graph=True))
-    before = flat(grad(loss(log_q.exp()), guide_parameters(module)))
+    gradients_before = flat(grad(loss(log_q.exp()), guide_parameters(module)))
     assert_close(after, kl, **EXACT)
-    assert (before - kl).abs().max() > 0.1
+    assert (gradients_before - kl).abs().max() > 0.1
 
 
 def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate_at_f_bar(module):
@@ -102,9 +102,11 @@ def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name
     for parameter, g, other in zip(module.named_parameters(), gradients, by_row, strict=True):
         if parameter[0] not in module.guide:
             assert_close(g, other, **EXACT)
-    one = rows(n=1)
-    found = [component("gradient", name, n_samples=S, product=p) for p in ("per_row", "batch_sum")]
-    single = [guide_part(module, e.estimate(module, one, Streams(0), None)[0]) for e in found]
+    row = rows(n=1)
+    estimators = [
+        component("gradient", name, n_samples=S, product=p) for p in ("per_row", "batch_sum")
+    ]
+    single = [guide_part(module, e.estimate(module, row, Streams(0), None)[0]) for e in estimators]
     assert_close(*single, **EXACT)
 
 
@@ -130,12 +132,12 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
 
     many = rows(copies=1)
     X, H = per_draw_scores(module, many, sample_guide(module, many, 1000, Streams(0).noise))
-    found = coefficient((X * H).sum(0), H.square().sum(0))
+    slope = coefficient((X * H).sum(0), H.square().sum(0))
     in_guide = torch.cat(
         [torch.full((p.numel(),), name in module.guide) for name, p in module.named_parameters()]
     )
-    assert_close(found[in_guide], best, rtol=0, atol=0.3)
-    assert not found[~in_guide].any()
+    assert_close(slope[in_guide], best, rtol=0, atol=0.3)
+    assert not slope[~in_guide].any()
 
 
 def test_a_sampled_coefficient_is_of_the_other_draws(module):
@@ -191,11 +193,11 @@ def test_variances_are_in_the_order_of_the_chapter(module):
         estimator = component("gradient", name, n_samples=S, **keys)
         rng = Streams(0)
         state = estimator.init(module, rng)
-        found = []
+        results = []
         for _ in range(150):
             gradients, _, state = estimator.estimate(module, batch, rng, state)
-            found.append(guide_part(module, gradients))
-        return float(torch.stack(found).var(0).sum())
+            results.append(guide_part(module, gradients))
+        return float(torch.stack(results).var(0).sum())
 
     plain = variance("reinforce")
     loo = variance("vargrad")

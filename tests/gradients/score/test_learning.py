@@ -18,15 +18,15 @@ def test_nvil_corrects_with_what_it_knew_before():
     state = estimator.init(module, rng)
     for _ in range(3):
         with torch.no_grad():
-            known = state.control(batch.x)[:, 0] + state.mean
+            control = state.control(batch.x)[:, 0] + state.mean
         scale = state.variance.sqrt().clamp_min(1)
-        before = rng.noise.get_state()
+        noise_state = rng.noise.get_state()
         gradients, _, state = estimator.estimate(module, batch, rng, state)
-        rng.noise.set_state(before)
+        rng.noise.set_state(noise_state)
         z = module.sample(batch, 2, rng.noise)
         log_q = module.log_q(batch, z)
         log_joint = module.log_joint(batch, z)
-        signal = ((log_joint - log_q).detach() - known) / scale
+        signal = ((log_joint - log_q).detach() - control) / scale
         literal = grad((signal * log_q + log_joint).mean(0).sum(), list(module.parameters()))
         assert_close(flat(gradients), flat(literal), rtol=1e-10, atol=1e-10)
 
@@ -56,15 +56,15 @@ def test_nvil_scales_the_guide_and_not_the_model():
     rng = Streams(0)
     state = estimator.init(module, rng)
     state.variance.fill_(9.0)
-    found = []
+    results = []
     for _ in range(200):
         gradients, _, _ = estimator.estimate(module, batch, rng, state)
-        found.append(flat(gradients))
+        results.append(flat(gradients))
     factor = torch.cat([
         torch.full((p.numel(),), 1 / 3 if name in module.guide else 1.0, dtype=F64)
         for name, p in module.named_parameters()
     ])  # fmt: skip
-    draws = torch.stack(found)
+    draws = torch.stack(results)
     exact = exact_gradient(module, batch) * factor
     assert ((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max() < 4.2
 
@@ -76,12 +76,12 @@ def test_a_reference_stands_still_until_it_is_made_anew():
     estimator = component("gradient", "vargrad_reference", n_samples=3, refresh=2)
     rng = Streams(0)
     state = estimator.init(module, rng)
-    seen = []
+    movements = []
     for _ in range(4):
         _, terms, state = estimator.estimate(module, batch, rng, state)
-        seen.append(float((state.module.inward - start).detach().abs().max()))
+        movements.append(float((state.module.inward - start).detach().abs().max()))
         module.inward.data.add_(1.0)
-    assert_close(seen, [0.0, 0.0, 2.0, 2.0])
+    assert_close(movements, [0.0, 0.0, 2.0, 2.0])
     assert set(terms) == {"elbo", "log_variance"}
 
 
@@ -90,11 +90,11 @@ def test_a_reference_made_anew_at_every_estimate_is_vargrad():
     batch = rows(n=2)
     estimator = component("gradient", "vargrad_reference", n_samples=3, refresh=1)
     state = estimator.init(SmallBernoulli(seed=5), Streams(0))
-    own, _, _ = estimator.estimate(module, batch, Streams(1), state)
+    estimate, _, _ = estimator.estimate(module, batch, Streams(1), state)
     vargrad, _, _ = component("gradient", "vargrad", n_samples=3).estimate(
         module, batch, Streams(1), None
     )
-    assert_close(flat(own), flat(vargrad), rtol=0, atol=0)
+    assert_close(flat(estimate), flat(vargrad), rtol=0, atol=0)
 
 
 def test_a_fixed_reference_gives_the_gradient_of_the_log_variance_loss():
@@ -106,15 +106,15 @@ def test_a_fixed_reference_gives_the_gradient_of_the_log_variance_loss():
     rng = Streams(0)
     state = estimator.init(other, rng)
     names = [name for name, _ in module.named_parameters()]
-    found = []
+    results = []
     for _ in range(200):
         gradients, _, state = estimator.estimate(module, batch, rng, state)
-        found.append(
+        results.append(
             flat([g for name, g in zip(names, gradients, strict=True) if name in module.guide])
         )
     _, f = log_ratio(module, batch)
     r = log_ratio(other, batch)[0].exp().detach()
     loss = 0.5 * ((r * f.square()).sum(0) - (r * f).sum(0).square()).sum() * batch.scale
     exact = -flat(grad(loss, [p for n, p in module.named_parameters() if n in module.guide]))
-    draws = torch.stack(found)
+    draws = torch.stack(results)
     assert ((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max() < 4

@@ -39,11 +39,11 @@ def largest_z(estimator, module, batch, exact, estimates=ESTIMATES):
     goes."""
     rng = Streams(0)
     state = estimator.init(module, rng)
-    found = []
+    results = []
     for _ in range(estimates):
         gradients, _, state = estimator.estimate(module, batch, rng, state)
-        found.append(flat(gradients))
-    draws = torch.stack(found)
+        results.append(flat(gradients))
+    draws = torch.stack(results)
     return float(
         ((draws.mean(0) - exact) / (draws.std(0) / estimates**0.5).clamp_min(1e-12)).abs().max()
     )
@@ -77,10 +77,10 @@ def test_f_summed_over_the_batch_is_unbiased_and_varies_the_more(name):
     for product in ("per_row", "batch_sum"):
         estimator = component("gradient", name, n_samples=4, product=product)
         rng = Streams(1)
-        found = torch.stack(
+        estimates = torch.stack(
             [flat(estimator.estimate(module, batch, rng, None)[0]) for _ in range(150)]
         )
-        spread.append(float(found.var(0).sum()))
+        spread.append(float(estimates.var(0).sum()))
     assert spread[1] > 3 * spread[0]
 
 
@@ -125,8 +125,8 @@ def test_vimco_is_of_the_multi_sample_bound_and_of_no_other():
     module = SmallBernoulli()
     batch = rows(copies=COPIES, scale=0.005)
     estimator = component("gradient", "vimco", n_samples=2)
-    one = rows()
-    log_q, f = log_ratio(module, one)
+    batch_of_rows = rows()
+    log_q, f = log_ratio(module, batch_of_rows)
     pairs = torch.logaddexp(-f, -f.T) - torch.tensor(2.0).log()  # [64, 64] of one row
     bound = batch.scale * COPIES * ((log_q + log_q.T).exp() * pairs).sum()
     exact = flat(grad(bound, list(module.parameters())))

@@ -47,32 +47,32 @@ def normalised(log_p, log_q, dx, alpha):
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.2, 0.5, 0.9, 1.7])
 def test_the_divergence_is_equation_17_and_its_closed_form_for_gaussians(alpha):
-    one = Normal(0.3, 0.9)
+    target = Normal(0.3, 0.9)
     two = Normal(1.0, 1.1)
     grid = grid_of(torch.ones(1, dtype=F64), double([0.3]), double([0.9]))  # fmt: skip
     log_q = gaussian(grid, 1.0, 1.1)
-    found = float(divergence(grid, log_q, alpha))
+    value = float(divergence(grid, log_q, alpha))
     dx = math.exp(grid.log_dx)
-    assert found == pytest.approx(float(normalised(grid.log_p, log_q, dx, alpha)), rel=1e-8)
-    precision = alpha / one.variance + (1 - alpha) / two.variance
-    spread = alpha * two.variance + (1 - alpha) * one.variance
+    assert value == pytest.approx(float(normalised(grid.log_p, log_q, dx, alpha)), rel=1e-8)
+    precision = alpha / target.variance + (1 - alpha) / two.variance
+    spread = alpha * two.variance + (1 - alpha) * target.variance
     integral = (
-        (one.scale ** (-alpha) * two.scale ** (alpha - 1) / precision.sqrt()).log()
-        - 0.5 * alpha * (1 - alpha) * (one.mean - two.mean) ** 2 / spread
+        (target.scale ** (-alpha) * two.scale ** (alpha - 1) / precision.sqrt()).log()
+        - 0.5 * alpha * (1 - alpha) * (target.mean - two.mean) ** 2 / spread
     ).exp()
-    assert found == pytest.approx(float((1 - integral) / (alpha * (1 - alpha))), rel=1e-5)
+    assert value == pytest.approx(float((1 - integral) / (alpha * (1 - alpha))), rel=1e-5)
 
 
 def test_its_limits_are_the_two_kl_divergences_and_a_half_is_hellinger():
     """Equations (18), (19), (20)."""
-    one = Normal(*double([0.3, 0.9]))
+    target = Normal(*double([0.3, 0.9]))
     two = Normal(*double([1.0, 1.1]))
-    grid = grid_of(torch.ones(1, dtype=F64), one.mean[None], one.scale[None])
+    grid = grid_of(torch.ones(1, dtype=F64), target.mean[None], target.scale[None])
     log_q = gaussian(grid, 1.0, 1.1)
-    for alpha, kl in ((1.0, kl_divergence(one, two)), (0.0, kl_divergence(two, one))):
+    for alpha, kl in ((1.0, kl_divergence(target, two)), (0.0, kl_divergence(two, target))):
         for shift, close in ((0.0, 1e-9), (1e-4, 1e-3), (-1e-4, 1e-3)):
-            found = float(divergence(grid, log_q, alpha + shift))
-            assert found == pytest.approx(float(kl), rel=close)
+            value = float(divergence(grid, log_q, alpha + shift))
+            assert value == pytest.approx(float(kl), rel=close)
     square = ((0.5 * grid.log_p).exp() - (0.5 * log_q).exp()).square().sum() * math.exp(grid.log_dx)
     assert float(divergence(grid, log_q, 0.5)) == pytest.approx(float(2 * square), rel=1e-9)
 
@@ -96,9 +96,9 @@ def test_at_0_it_is_variational_inference_with_the_bound_as_log_mass():
 def test_the_moments_are_those_of_the_weighted_product(alpha):
     """Mass, mean and second moment of q equal those of p^α q^{1−α} (Minka 2005, section 3.2), and
     the target's at α = 1."""
-    one = fit(alpha)
+    normal_fit = fit(alpha)
     grid = TWO_MODES
-    log_q = math.log(one.mass) + gaussian(grid, one.mean, one.sd)
+    log_q = math.log(normal_fit.mass) + gaussian(grid, normal_fit.mean, normal_fit.sd)
     product = (alpha * grid.log_p + (1 - alpha) * log_q + grid.log_dx).exp()
     q = (log_q + grid.log_dx).exp()
     for power in (0, 1, 2):
@@ -109,11 +109,11 @@ def test_the_moments_are_those_of_the_weighted_product(alpha):
 @pytest.mark.parametrize("alpha", [-1.0, 0.5, 2.0])
 def test_the_free_mass_leaves_the_shape(alpha):
     """The N(m, s²) that minimises (17) among normalised q is found in a search over (m, s)."""
-    one = fit(alpha)
+    normal_fit = fit(alpha)
     dx = math.exp(TWO_MODES.log_dx)
     steps = torch.linspace(-0.2, 0.2, 9).tolist()
     best = min(
-        (float(normalised(TWO_MODES.log_p, gaussian(TWO_MODES, one.mean + a, one.sd + b), dx, alpha)), a, b)
+        (float(normalised(TWO_MODES.log_p, gaussian(TWO_MODES, normal_fit.mean + a, normal_fit.sd + b), dx, alpha)), a, b)
         for a in steps for b in steps
     )  # fmt: skip
     assert best[1:] == pytest.approx((0.0, 0.0), abs=1e-6)
@@ -124,21 +124,27 @@ def test_infinite_alphas_lie_above_and_below_the_target():
     x = TWO_MODES.x
     inside = (x > -4) & (x < 7)
     for alpha, sign in ((math.inf, 1), (-math.inf, -1)):
-        one = fit(alpha)
-        gap = sign * (math.log(one.mass) + gaussian(TWO_MODES, one.mean, one.sd) - TWO_MODES.log_p)
+        normal_fit = fit(alpha)
+        gap = sign * (
+            math.log(normal_fit.mass)
+            + gaussian(TWO_MODES, normal_fit.mean, normal_fit.sd)
+            - TWO_MODES.log_p
+        )
         assert gap.min() == pytest.approx(0.0, abs=1e-9)
         assert (gap[inside] >= -1e-9).all()
         near = fit(sign * 60.0)
-        assert near.mass == pytest.approx(one.mass, rel=0.06)
-        assert near.mean == pytest.approx(one.mean, abs=0.02)
+        assert near.mass == pytest.approx(normal_fit.mass, rel=0.06)
+        assert near.mean == pytest.approx(normal_fit.mean, abs=0.02)
     assert fit(-math.inf).sd == pytest.approx(0.8, abs=1e-3)  # the mode with the larger mass
 
 
 @pytest.mark.parametrize("alpha", [-math.inf, *ALPHAS, math.inf])
 def test_a_gaussian_is_its_own_nearest(alpha):
     grid = grid_of(torch.ones(1, dtype=F64), double([1.2]), double([0.7]))  # fmt: skip
-    one = fit(alpha, grid)
-    assert (one.mass, one.mean, one.sd) == pytest.approx((1.0, 1.2, 0.7), abs=1e-4)
+    normal_fit = fit(alpha, grid)
+    assert (normal_fit.mass, normal_fit.mean, normal_fit.sd) == pytest.approx(
+        (1.0, 1.2, 0.7), abs=1e-4
+    )
 
 
 def test_mass_grows_with_alpha_and_the_objective_is_smooth_at_1():

@@ -30,7 +30,7 @@ def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     q = some_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3)
-    found = inference.terms(q, 0, batch, generator(5))["objective"]
+    objective = inference.terms(q, 0, batch, generator(5))["objective"]
     theta = q.draw(3, generator(5))
     mu = q.network.theta
     v = (2 * q.log_std).exp()
@@ -41,7 +41,7 @@ def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     log_factor = (theta * mu / v - 0.5 * theta**2 * (1 / v - 1 / s2)).sum(1) / problem.n
     ratio = (ell_of(q, theta, batch) - log_factor[:, None]) * alpha
     expected = log_z_q - log_z_p + problem.n / 10 / alpha * (ratio.logsumexp(0) - math.log(3)).sum()
-    assert_close(found, expected + q.network.hyperprior(), rtol=1e-7, atol=1e-7)
+    assert_close(objective, expected + q.network.hyperprior(), rtol=1e-7, atol=1e-7)
 
 
 def test_bb_alpha_tends_to_the_bound_of_variational_inference():
@@ -62,7 +62,7 @@ def test_the_bound_of_renyi_is_written_out(alpha):
     q = some_q(problem).requires_grad_()
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "renyi_vi", alpha=alpha, n_samples=3)
-    found = inference.terms(q, 0, batch, generator(2))["objective"]
+    objective = inference.terms(q, 0, batch, generator(2))["objective"]
     theta = q.draw(3, generator(2))
     log_p = torch.distributions.Normal(0.0, q.network.prior_std).log_prob(theta).sum(1)
     log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
@@ -70,8 +70,10 @@ def test_the_bound_of_renyi_is_written_out(alpha):
     power = 1 - alpha
     expected = w.mean() if power == 0 else ((power * w).logsumexp(0) - math.log(3)) / power
     expected = expected + q.network.hyperprior()
-    assert_close(found, expected)
-    slopes = [torch.autograd.grad(of, [q.network.theta, q.log_std]) for of in (found, expected)]
+    assert_close(objective, expected)
+    slopes = [
+        torch.autograd.grad(value, [q.network.theta, q.log_std]) for value in (objective, expected)
+    ]
     assert_close(*slopes)
 
 
@@ -102,7 +104,7 @@ def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
     problem = real(n=30, n_tasks=1, missing=0.0)
     problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * draw_normal(30)
     keys = {"lr": 0.02, "n_samples": 30, "initial_std": 0.1}
-    small, one = (
+    small, single_draw = (
         train(component("inference", "bb_alpha", alpha=alpha, **keys), LINEAR, problem, 400)[0]
         .q.log_std.detach()
         .exp()
@@ -114,7 +116,7 @@ def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
     assert_close(small, narrow, rtol=0.25, atol=0)
     correlated = marginal > 1.5 * narrow
     assert correlated.any()
-    assert (one[correlated] > 1.2 * small[correlated]).all()
+    assert (single_draw[correlated] > 1.2 * small[correlated]).all()
 
 
 def test_dropout_with_one_pass_is_mc_dropout_bit_for_bit():
@@ -134,12 +136,12 @@ def test_the_loss_of_dropout_is_equation_27_written_out():
     inference = component("inference", "mc_dropout_alpha", alpha=0.5, n_samples=4)
     state = inference.init(model.build(problem, rng), problem, rng)
     _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
-    before = rng.noise.get_state()
+    noise_state = rng.noise.get_state()
     with torch.no_grad():
         f = state.network(batch.x, rng.noise, 4)
         p = state.network.log_prob(f, batch).exp()
         expected = -problem.n / 10 * (p.sqrt().mean(0).log() / 0.5).sum() + state.network.penalty()
-    rng.noise.set_state(before)
+    rng.noise.set_state(noise_state)
     _, info = inference.step(state, batch, rng)
     assert float(info["loss"]) * problem.n == pytest.approx(float(expected))
 

@@ -58,13 +58,13 @@ def test_the_objective_is_equation_25_written_out(alpha):
     q = some_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3, **CAVITY)
-    found = inference.terms(q, 0, batch, generator(5))["objective"]
+    objective = inference.terms(q, 0, batch, generator(5))["objective"]
     mean, std, renyi = inference.cavity(q, problem.n)
     noise = draw_normal(3, len(mean), seed=5)
     theta = mean + std * noise
     ell = q.network.log_prob(q.network.outputs(theta, batch.x), batch)
     fit = problem.n / 10 / alpha * (ell * alpha).exp().mean(0).log().sum()
-    assert_close(found, fit - renyi + q.network.hyperprior(), rtol=1e-9, atol=1e-9)
+    assert_close(objective, fit - renyi + q.network.hyperprior(), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
@@ -103,9 +103,9 @@ def test_both_draws_estimate_one_objective(alpha):
     K = 4000
     spread = {}
     for draws in ("cavity", "posterior"):
-        one = component("inference", "bb_alpha", alpha=alpha, n_samples=K, draws_from=draws, n_predict=5)  # fmt: skip
+        bb_alpha = component("inference", "bb_alpha", alpha=alpha, n_samples=K, draws_from=draws, n_predict=5)  # fmt: skip
         values = torch.tensor([
-            float(one.terms(q, 0, problem.train, generator(s))["objective"])
+            float(bb_alpha.terms(q, 0, problem.train, generator(s))["objective"])
             for s in range(12)
         ])  # fmt: skip
         assert abs(float(values.mean()) - exact) < 5 * float(values.std()) / 12**0.5 + 1e-2
@@ -143,5 +143,5 @@ def test_equal_rows_make_the_tied_factor_exact(alpha):
 
     assert objective(0.0, 1.0) == pytest.approx(evidence, abs=1e-8 if alpha > 0.1 else 1e-4)
     if alpha > 0.1:  # stationary: differences of second order
-        for moved in ((1e-3, 1.0), (-1e-3, 1.0), (0.0, 1.003), (0.0, 0.997)):
-            assert abs(objective(*moved) - evidence) < 1e-4
+        for change in ((1e-3, 1.0), (-1e-3, 1.0), (0.0, 1.003), (0.0, 0.997)):
+            assert abs(objective(*change) - evidence) < 1e-4

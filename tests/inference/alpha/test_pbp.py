@@ -36,9 +36,9 @@ def test_relu_moments_are_integrals(m, v):
     weight = weight / weight.sum()
     z = x.clamp_min(0)
     mean = float(weight @ z)
-    found = relu_moments(double(m), double(v))
-    assert float(found[0]) == pytest.approx(mean, rel=1e-6)
-    assert float(found[1]) == pytest.approx(float(weight @ (z - mean) ** 2), rel=1e-5)
+    moments = relu_moments(double(m), double(v))
+    assert float(moments[0]) == pytest.approx(mean, rel=1e-6)
+    assert float(moments[1]) == pytest.approx(float(weight @ (z - mean) ** 2), rel=1e-5)
 
 
 def test_moments_that_pass_through_a_network_are_those_of_draws():
@@ -65,9 +65,9 @@ def test_a_row_of_a_linear_model_is_bayes_rule():
     noise = state.noise.b / (state.noise.a - 1)
     precision = (1 / state.variance).diag() + torch.outer(a, a) / noise
     mean = torch.linalg.solve(precision, state.mean / state.variance + a * y / noise)
-    moved, log_z = method.observe(state, x, y)
-    assert_close(moved.mean, mean)
-    assert_close(moved.variance, torch.linalg.inv(precision).diagonal())
+    new_state, log_z = method.observe(state, x, y)
+    assert_close(new_state.mean, mean)
+    assert_close(new_state.variance, torch.linalg.inv(precision).diagonal())
     total = float(a.square() @ state.variance) + noise
     assert log_z == pytest.approx(log_normal(y - float(a @ state.mean), total))
 

@@ -92,8 +92,8 @@ def test_the_objective_is_equation_21_written_out(alpha):
     power = alpha * (model.log_likelihood(theta, problem.train) - sites)
     expected = log_z_q - log_z_p + ((log_q + power).logsumexp(0) + math.log(area)).sum() / alpha
     q = inference.gaussians(state)
-    found = inference.objective(state, q, inference.tilted(state, q))
-    assert float(found) == pytest.approx(float(expected), abs=1e-5)
+    objective = inference.objective(state, q, inference.tilted(state, q))
+    assert float(objective) == pytest.approx(float(expected), abs=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
@@ -102,9 +102,9 @@ def test_no_site_changes_the_objective_at_the_end(alpha):
     inference, state, *_ = probit(80, alpha=alpha, nodes=64)
 
     def value(tau, nu):
-        moved = replace(state, tau=tau, nu=nu)
-        q = inference.gaussians(moved)
-        return inference.objective(moved, q, inference.tilted(moved, q))
+        shifted = replace(state, tau=tau, nu=nu)
+        q = inference.gaussians(shifted)
+        return inference.objective(shifted, q, inference.tilted(shifted, q))
 
     tau = state.tau.clone().requires_grad_()
     nu = state.nu.clone().requires_grad_()

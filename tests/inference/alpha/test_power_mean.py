@@ -15,16 +15,16 @@ def test_it_is_the_literal_sum(power):
         math.log(sum(math.exp(power * float(v)) for v in column) / 7) / power for column in ell.T
     ]
     assert_close(log_power_mean(ell, power), double(literal))
-    at = ell.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(log_power_mean(at, power).sum(), at)
+    point = ell.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(log_power_mean(point, power).sum(), point)
     assert_close(gradient, (power * ell).softmax(0))
 
 
 def test_small_powers_keep_their_digits_in_single_precision():
     ell = -300 * draw_uniform(10, 50, seed=1)
     exact = log_power_mean(ell.float().double(), 1e-4)
-    found = log_power_mean(ell.float(), 1e-4)
-    assert ((found.double() - exact) / exact).abs().max() < 1e-5
+    mean = log_power_mean(ell.float(), 1e-4)
+    assert ((mean.double() - exact) / exact).abs().max() < 1e-5
     naive = (ell.float() * 1e-4).logsumexp(0).sub(math.log(10)) / 1e-4
     assert ((naive.double() - exact) / exact).abs().max() > 1e-5  # the reason for the stable form
 

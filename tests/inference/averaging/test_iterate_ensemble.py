@@ -49,9 +49,9 @@ def iterates(model, problem, steps, chosen):
 def test_it_is_the_mean_of_the_iterates_predictions(model, problem):
     networks = iterates(model, problem, 16, (9, 12, 15))
     state, rng = train(ensemble(), model, problem, 16)
-    said = ensemble().posterior(state).predict(problem.test.x, rng.evaluation)
+    prediction = ensemble().posterior(state).predict(problem.test.x, rng.evaluation)
     expected = torch.stack([network(problem.test.x).softmax(-1) for network in networks]).mean(0)
-    assert_close(said.probs, expected)
+    assert_close(prediction.probs, expected)
     averaged = copy.deepcopy(networks[0])
     for parts in zip(*(network.parameters() for network in [averaged, *networks]), strict=True):
         parts[0].data = torch.stack(parts[1:]).mean(0)
@@ -61,14 +61,14 @@ def test_it_is_the_mean_of_the_iterates_predictions(model, problem):
 def test_real_labels_are_a_mixture_with_each_iterates_own_noise():
     problem = real(batch_size=10)
     networks = iterates(MLP, problem, 13, (9, 12))
-    said = (
+    prediction = (
         ensemble()
         .posterior(train(ensemble(), MLP, problem, 13)[0])
         .predict(problem.test.x, torch.Generator())
     )
     for k, network in enumerate(networks):
-        assert_close(said.mu[k], network(problem.test.x)[..., 0])
-        assert_close(said.v[k, 0], network.log_noise.exp())
+        assert_close(prediction.mu[k], network(problem.test.x)[..., 0])
+        assert_close(prediction.v[k, 0], network.log_noise.exp())
 
 
 def test_some_of_it_and_what_it_is_before_an_iterate_is_kept():

@@ -78,9 +78,9 @@ def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
     state, rng = train(swa(), SMALL_LSTM, problem, 12)
     posterior = swa().posterior(state)
     x = problem.test.x
-    said = posterior.predict(x, rng.evaluation)
-    assert said.logits.shape[0] == 1
-    assert torch.equal(said.logits, posterior.predict(x, rng.evaluation).logits)
+    prediction = posterior.predict(x, rng.evaluation)
+    assert prediction.logits.shape[0] == 1
+    assert torch.equal(prediction.logits, posterior.predict(x, rng.evaluation).logits)
     assert state.network.training
     early = train(swa(), SMALL_LSTM, problem, 5)[0]
     still = copy.deepcopy(early.network).train(False)

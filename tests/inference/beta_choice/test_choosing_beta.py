@@ -30,8 +30,8 @@ def contaminated(replicates=4, n_steps=60, seed=0):
 
 
 def choice(name, betas=BETAS, particles=100, filter="beta_bootstrap_filter", **keys):
-    own = component("inference", filter, particles=particles)
-    return component("inference", name, filter=own, betas=betas, **keys)
+    kalman = component("inference", filter, particles=particles)
+    return component("inference", name, filter=kalman, betas=betas, **keys)
 
 
 select = partial(choice, "select_beta")
@@ -44,16 +44,18 @@ def test_the_loss_is_that_of_d_3_2_of_observations_and_predictions():
     y[1, 4] = math.nan  # missing
     w = 1 / np.abs(np.nanmedian(y, 1, keepdims=True))
     expected = np.nanmedian((w * np.abs(y - predicted)).mean(2), 1)
-    seen = torch.from_numpy(y)
-    found = predictive_loss(seen, torch.from_numpy(predicted), weights(seen, "inverse_median", "k"))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert torch.equal(weights(seen, "none", "k"), torch.ones(2, 2, dtype=F64))
+    observations = torch.from_numpy(y)
+    loss = predictive_loss(
+        observations, torch.from_numpy(predicted), weights(observations, "inverse_median", "k")
+    )
+    np.testing.assert_allclose(loss, expected, rtol=1e-12)
+    assert torch.equal(weights(observations, "none", "k"), torch.ones(2, 2, dtype=F64))
 
 
 def test_a_median_of_zero_is_named():
     y = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [3.0, 5.0]]])
-    told = "inference.standardised=inverse_median: the median of observation dimension 2 is 0; set inference.standardised=none"
-    with pytest.raises(ConfigMismatchError, match=told):
+    text = "inference.standardised=inverse_median: the median of observation dimension 2 is 0; set inference.standardised=none"
+    with pytest.raises(ConfigMismatchError, match=text):
         weights(y, "inverse_median", "inference.standardised")
 
 
@@ -67,13 +69,13 @@ def test_ties_go_to_the_smaller_beta():
 def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations():
     problem, model, rng = contaminated()
     inference = select()
-    found = run(inference, model, problem, rng)
+    result = run(inference, model, problem, rng)
     other = problem.another(Streams(0))
     w = weights(other.observations, "inverse_median", "k")
     # The same draws as inside: all filters see time t before any sees the next, the largest β
     # first.
     rng = contaminated()[2]
-    own, elsewhere = (
+    alone, elsewhere = (
         [f.init(model, data, rng) for f in inference.filters] for data in (problem, other)
     )
     for (_, batch), (_, another) in zip(
@@ -82,23 +84,23 @@ def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations(
         strict=True,
     ):
         for g in reversed(range(4)):
-            own[g], _ = inference.filters[g].step(own[g], batch, rng)
+            alone[g], _ = inference.filters[g].step(alone[g], batch, rng)
         for g in range(4):
             elsewhere[g], _ = inference.filters[g].step(elsewhere[g], another, rng)
     predictions = [state.filtered.current_posterior().predicted for state in elsewhere]
     losses = torch.stack([predictive_loss(other.observations, each, w) for each in predictions])
-    assert torch.equal(found.losses, losses)
-    assert found.chosen == statistics.mode(sorted(losses.argmin(0).tolist()))
-    assert torch.equal(found.mean, own[found.chosen].filtered.current_posterior().mean)
-    assert found.scores()["beta_selected"].tolist() == [BETAS[found.chosen]] * 4
-    assert found.scored_on == "an alternative realisation"
+    assert torch.equal(result.losses, losses)
+    assert result.chosen == statistics.mode(sorted(losses.argmin(0).tolist()))
+    assert torch.equal(result.mean, alone[result.chosen].filtered.current_posterior().mean)
+    assert result.scores()["beta_selected"].tolist() == [BETAS[result.chosen]] * 4
+    assert result.scored_on == "an alternative realisation"
 
 
 def test_an_alternative_realisation_is_of_the_same_states_and_no_stream_of_the_run_moves():
     problem, _, rng = contaminated()
-    before = rng.state()
+    streams_state = rng.state()
     other = problem.another(rng)
-    assert all(torch.equal(before[name], now) for name, now in rng.state().items())
+    assert all(torch.equal(streams_state[name], now) for name, now in rng.state().items())
     assert other.states is problem.states
     assert not (other.observations == problem.observations).any()
     assert 0.02 < other.is_corrupted.double().mean() < 0.25
@@ -116,9 +118,9 @@ def test_what_cannot_be_simulated_again_is_used_itself_and_said():
         IncompleteResultWarning,
         match="no other realisation can be simulated; β is chosen on the filtered",
     ):
-        found = run(select(), model, alone, rng)
-    assert found.scored_on == "the observations themselves"
-    assert found.losses.isfinite().all()
+        result = run(select(), model, alone, rng)
+    assert result.scored_on == "the observations themselves"
+    assert result.losses.isfinite().all()
 
 
 @pytest.mark.parametrize("stop", [3, 6, 7, 15])
@@ -146,7 +148,7 @@ def test_online_choice_looks_back_over_the_window_alone():
     window = 8
     state = inference.init(model, problem, rng)
     state, _ = advance(inference, state, problem, rng, 0, 30)
-    found = inference.posterior(state)
+    posterior = inference.posterior(state)
     every = [f.filtered.current_posterior() for f in state.filters]
     y = problem.observations
     for t in range(30):
@@ -156,10 +158,10 @@ def test_online_choice_looks_back_over_the_window_alone():
             w = weights(y[:, past], "inverse_median", "k")
             losses = [predictive_loss(y[:, past], f.predicted[:, past], w) for f in every]
             best = smallest(torch.stack(losses))
-        assert torch.equal(found.index[:, t], best)
+        assert torch.equal(posterior.index[:, t], best)
         for name in ("mean", "variance", "lower", "upper", "predicted", "ess"):
             rows = torch.stack([vars(every[best[r]])[name][r, t] for r in range(3)])
-            assert torch.equal(vars(found)[name][:, t], rows)
+            assert torch.equal(vars(posterior)[name][:, t], rows)
 
 
 def test_a_missing_observation_counts_for_no_beta():
@@ -183,9 +185,9 @@ def test_beta_of_zero_is_the_ordinary_filter(robust):
     keys = {"seed": 5, "particles": 200}
     exact = run_filter(robust.removeprefix("beta_"), problem, model, **keys)
     for beta in (0.0, 1e-18):
-        found = run_filter(robust, problem, model, beta=beta, **keys)
+        result = run_filter(robust, problem, model, beta=beta, **keys)
         for name in ("mean", "lower", "upper", "predicted"):
-            assert_close(vars(found)[name], vars(exact)[name], rtol=1e-9, atol=1e-9)
+            assert_close(vars(result)[name], vars(exact)[name], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -214,16 +216,16 @@ def test_grids_that_cannot_be_meant(name, keys, message):
 
 def test_tables_and_figures(tmp_path):
     problem, model, rng = contaminated(n_steps=20)
-    found = run(select(), model, problem, rng)
-    (path,) = found.artefacts(tmp_path)
+    result = run(select(), model, problem, rng)
+    (path,) = result.artefacts(tmp_path)
     table = pd.read_csv(path)
     assert table["beta"].tolist() == BETAS
     assert table["best_in"].sum() == 4
-    assert table.loc[table["chosen"], "beta"].tolist() == [BETAS[found.chosen]]
-    assert {"beta", "effective_size"} <= set(problem.draw(found, rng))
-    (ax,) = found.figures()["beta"].axes
+    assert table.loc[table["chosen"], "beta"].tolist() == [BETAS[result.chosen]]
+    assert {"beta", "effective_size"} <= set(problem.draw(result, rng))
+    (ax,) = result.figures()["beta"].axes
     assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"] == [
-        found.chosen
+        result.chosen
     ]
     live = run(online(window=5), model, problem, rng)
     assert pd.read_csv(live.artefacts(tmp_path)[0]).shape == (20, 5)

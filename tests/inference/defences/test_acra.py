@@ -68,12 +68,12 @@ def test_known_attacks_are_undone_as_3_5_says(direction, u):
         every = neighbours((0,) * 5, 5, "insertion")
         extra = {"removal": 0.8} if attack == "minimum_cost" else {}
         sent = {x: a(base, x, 2, direction, **extra) for x in every}
-        found = aware.predict(double(every), None).log_probs[:, 0]
-        for b, seen in enumerate(every):
-            yes, no = brute(plain, seen, lambda x, z: float(sent[x] == z), 2, direction, u)  # noqa: B023
-            assert bool(found[b, 1] > found[b, 0]) == (yes > no)
+        log_probs = aware.predict(double(every), None).log_probs[:, 0]
+        for b, observed in enumerate(every):
+            yes, no = brute(plain, observed, lambda x, z: float(sent[x] == z), 2, direction, u)  # noqa: B023
+            assert bool(log_probs[b, 1] > log_probs[b, 0]) == (yes > no)
             if u[0] == (1, 0):
-                assert found[b, 1].exp() == pytest.approx(yes / (yes + no), abs=1e-12)
+                assert log_probs[b, 1].exp() == pytest.approx(yes / (yes + no), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["dalvi", "acra"])
@@ -81,22 +81,22 @@ def test_an_attacker_who_is_idle_now_and_then_leaves_some_spam_as_it_is(name):
     """p_C(x'|x) = (1 − q) 1[a(x) = x'] + q 1[x = x'] in the sum over origins."""
     problem = words(n_words=5, seed=3)
     q = 0.3
-    known = (
+    informed = (
         {"attack": "least_malicious"} if name == "dalvi" else {"variance": 0.0, "candidates": 32}
     )
-    aware = posterior(name, problem, changes=2, idle=q, **known)
+    aware = posterior(name, problem, changes=2, idle=q, **informed)
     every = neighbours((0,) * 5, 5, "insertion")
     sent = {x: least(aware.undefended, x, 2, "insertion") for x in every}
-    found = aware.predict(double(every), torch.Generator()).probs[:, 0, 1]
-    for b, seen in enumerate(every):
+    probabilities = aware.predict(double(every), torch.Generator()).probs[:, 0, 1]
+    for b, observed in enumerate(every):
         yes, no = brute(
             aware.undefended,
-            seen,
+            observed,
             lambda x, z: (1 - q) * float(sent[x] == z) + q * float(x == z),
             2,
             "insertion",
         )
-        assert float(found[b]) == pytest.approx(yes / (yes + no), abs=1e-7)
+        assert float(probabilities[b]) == pytest.approx(yes / (yes + no), abs=1e-7)
 
 
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
@@ -104,15 +104,15 @@ def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direct
     problem = words(n_words=5, seed=4)
     every = double(neighbours((0,) * 5, 5, "insertion"))
     removal = None if direction == "insertion" else 1.0
-    known = posterior("dalvi", problem, attack="least_malicious", removal_cost=removal)
-    goal = known.predict(every, None).probs[:, 0, 1]
+    informed = posterior("dalvi", problem, attack="least_malicious", removal_cost=removal)
+    goal = informed.predict(every, None).probs[:, 0, 1]
     gaps = []
     for variance in (1.0, 0.1, 1e-3, 1e-9, 0.0):
         aware = posterior(
             "acra", problem, direction=direction, variance=variance, candidates=32, draws=200
         )
-        found = aware.predict(every, generator(0)).probs[:, 0, 1]
-        gaps.append(float((found - goal).abs().max()))
+        probabilities = aware.predict(every, generator(0)).probs[:, 0, 1]
+        gaps.append(float((probabilities - goal).abs().max()))
     assert gaps[0] > 0.05
     assert gaps[-2] < 1e-9
     assert gaps[-1] < 1e-9
@@ -139,10 +139,10 @@ def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
     for b, row in enumerate(every):
         ends = rows(flip_words(x[b : b + 1].expand(len(sets), -1), sets))
         table |= {(row, z): float(v) for z, v in zip(ends, p[b], strict=True) if v > 0}
-    found = aware.predict(x, generator(6)).probs[:, 0, 1]
-    for b, seen in enumerate(every):
-        yes, no = brute(base, seen, lambda a, z: table.get((a, z), 0.0), 2, "insertion")
-        assert float(found[b]) == pytest.approx(yes / (yes + no), abs=0.04)
+    probabilities = aware.predict(x, generator(6)).probs[:, 0, 1]
+    for b, observed in enumerate(every):
+        yes, no = brute(base, observed, lambda a, z: table.get((a, z), 0.0), 2, "insertion")
+        assert float(probabilities[b]) == pytest.approx(yes / (yes + no), abs=0.04)
 
 
 def test_attacked_spam_is_recognised_again():
@@ -171,8 +171,8 @@ def test_a_pilot_sets_the_draws_literally():
     """K = K_0 2^j, the least with p(1 − p)/K ≤ precision², p = (hits + 1)/(K_0 + 2)."""
     hits = torch.tensor([0, 1, 5, 10, 19, 20])
     for precision in (0.2, 0.05, 0.01):
-        found = required_draws(hits / 20, 20, precision)
-        for count, n in zip(hits.tolist(), found.tolist(), strict=True):
+        number = required_draws(hits / 20, 20, precision)
+        for count, n in zip(hits.tolist(), number.tolist(), strict=True):
             p = (count + 1) / 22
             needed = 20
             while p * (1 - p) / needed > precision**2:

@@ -35,8 +35,8 @@ def test_attacks_of_size_zero_are_map(optimizer):
     half = train(defence(**settings, train_eps=0.0), MLP, threatened(), 12)[0].network.theta
     assert torch.equal(alone, plain)
     assert_close(half, plain)
-    moved = train(defence(**settings, train_eps=0.2), MLP, threatened(), 12)[0].network.theta
-    assert (moved - plain).detach().abs().max() > 1e-3
+    theta_after = train(defence(**settings, train_eps=0.2), MLP, threatened(), 12)[0].network.theta
+    assert (theta_after - plain).detach().abs().max() > 1e-3
 
 
 @pytest.mark.parametrize(("mixture", "clean_share"), [("half", 0.5), ("attacked", 0.0)])
@@ -52,12 +52,12 @@ def test_two_steps_literally(mixture, clean_share):
         x = batch.x.clone().requires_grad_()
         (slope,) = torch.autograd.grad(network.predictive(theta, x).log_prob(batch.y).sum(), x)
         attacked = (batch.x - 0.15 * slope.sign()).clamp(0, 1)
-        at = theta.clone().requires_grad_()
-        clean = network.predictive(at, batch.x).log_prob(batch.y).mean()
-        fooled = network.predictive(at, attacked).log_prob(batch.y).mean()
+        point = theta.clone().requires_grad_()
+        clean = network.predictive(point, batch.x).log_prob(batch.y).mean()
+        fooled = network.predictive(point, attacked).log_prob(batch.y).mean()
         fit = clean_share * clean + (1 - clean_share) * fooled
-        loss = -fit - network.log_prior(at).sum() / problem.n
-        theta = theta - 0.1 * torch.autograd.grad(loss, at)[0]
+        loss = -fit - network.log_prior(point).sum() / problem.n
+        theta = theta - 0.1 * torch.autograd.grad(loss, point)[0]
         state, _ = inference.step(state, batch, rng)
         assert_close(network.theta.detach(), theta[0])
 
@@ -114,18 +114,21 @@ def test_another_attacker_to_train_against():
     """The step is the one that an experiment with that attacker would take; the evaluation keeps
     its own."""
     pgd = component("attacker", "pgd", steps=3)
-    own = threatened("pgd", steps=3)
+    attacked = threatened("pgd", steps=3)
     other = threatened("fgsm")
-    expected = train(defence(train_eps=0.2), MLP, own, 6)[0].network.theta
-    moved = train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta
-    assert torch.equal(moved, expected)
+    expected = train(defence(train_eps=0.2), MLP, attacked, 6)[0].network.theta
+    theta_after = train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[
+        0
+    ].network.theta
+    assert torch.equal(theta_after, expected)
     assert not torch.equal(
-        moved, train(defence(train_eps=0.2), MLP, threatened("fgsm"), 6)[0].network.theta
+        theta_after, train(defence(train_eps=0.2), MLP, threatened("fgsm"), 6)[0].network.theta
     )
     assert other.attacker.name == "fgsm"
     other.attacker = None  # a defence needs none for an evaluation without
     assert torch.equal(
-        train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta, moved
+        train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta,
+        theta_after,
     )
     with pytest.raises(
         ConfigMismatchError,

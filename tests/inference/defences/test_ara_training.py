@@ -107,10 +107,10 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
     problem = threatened(attacker, **({"steps": 3} if attacker == "pgd" else {}))
     shared = {"lr": 0.1, "momentum": momentum, "train_eps": 0.2}
     rng = Streams(3)
-    at = component("inference", "adversarial_training", optimizer="sgd", **shared)
-    state = at.init(MLP.build(problem, rng), problem, rng)
+    plain = component("inference", "adversarial_training", optimizer="sgd", **shared)
+    state = plain.init(MLP.build(problem, rng), problem, rng)
     start = state.network.theta.detach().clone()[None]
-    state, _ = advance(at, state, problem, rng, 0, 8)
+    state, _ = advance(plain, state, problem, rng, 0, 8)
     off = {"chains": 1, "attacker_uncertainty": False, "defender_uncertainty": False}
     assert_close(followed(ara(**shared, **off), start, problem), state.network.theta.detach()[None])
     for switch in off.keys() - {"chains"}:
@@ -167,8 +167,8 @@ def test_particles_with_inputs_of_their_own(model):
     y = problem.train.y[:7]
     slopes = victim.input_gradient(x.flatten(0, 1), y.repeat(3, 1), rng.attack).unflatten(0, (3, 7))
     for k in range(3):
-        own = Batch(x[k], batch.y, batch.mask, 2.0)
-        expected = value_and_gradient(built, theta[k : k + 1], own)
+        row = Batch(x[k], batch.y, batch.mask, 2.0)
+        expected = value_and_gradient(built, theta[k : k + 1], row)
         assert_close(value[k : k + 1], expected[0])
         assert_close(gradient[k : k + 1], expected[1])
         alone = Attacked(Particles(built, theta[k : k + 1])).input_gradient(x[k], y, rng.attack)
@@ -180,11 +180,11 @@ def test_each_particle_is_attacked_for_what_it_says_itself():
     rng = Streams(3)
     inference = ara(chains=3, train_eps=0.2, defender_uncertainty=False)
     state = inference.init(MLP.build(problem, rng), problem, rng)
-    found = inference.attack(state, problem.train, Streams(4))
+    perturbed = inference.attack(state, problem.train, Streams(4))
     for k in range(3):
         alone = Particles(state.model, state.theta[k : k + 1])
-        assert torch.equal(found[k], state.threat.attack(alone, problem.train, Streams(4)))
-    assert not torch.equal(found[0], found[1])
+        assert torch.equal(perturbed[k], state.threat.attack(alone, problem.train, Streams(4)))
+    assert not torch.equal(perturbed[0], perturbed[1])
 
 
 def test_attack_draws():
@@ -207,11 +207,11 @@ def test_attack_draws():
     y[1] = -1
     size = torch.full((6, 1), 0.1, dtype=F64)
     keys = {"step_size": size, "steps": steps, "temperature": 0.1, "radius": 0.15}
-    at = langevin(victim, problem.test.x, y, g, **keys)
-    distance = (at - problem.test.x).abs().amax(1)
+    perturbed = langevin(victim, problem.test.x, y, g, **keys)
+    distance = (perturbed - problem.test.x).abs().amax(1)
     assert (distance > 0).tolist() == [True, False, False, True, True, True]
     assert distance.max() <= 0.15 + 1e-12
-    assert 0 <= at.min() <= at.max() <= 1
+    assert 0 <= perturbed.min() <= perturbed.max() <= 1
 
 
 @pytest.mark.parametrize("defender", [True, False])

@@ -95,6 +95,6 @@ def test_members_are_drawn_by_their_weights():
     x = words(n=60).test.x[:1].expand(3000, -1)
     each = posterior.members(x[:1])[:, 0, 0]
     drawn = posterior.predict(x, Streams(0).evaluation).log_probs[:, 0]
-    shares = [(drawn == own).all(1).double().mean() for own in each]
+    shares = [(drawn == row).all(1).double().mean() for row in each]
     assert [float(s) for s in shares] == pytest.approx([1 / 3] * 3, abs=4 * (2 / 9 / 3000) ** 0.5)
     assert torch.equal(state.fitted["masks"].sum(1), torch.full((3,), 3.0).double())

@@ -42,7 +42,7 @@ def test_a_certificate_literally():
     problem = classes(n=30, n_inputs=3)
     posterior, _ = trained(problem)
     x = problem.test.x
-    found = posterior.certify(x, Streams(5).evaluation)
+    certificate = posterior.certify(x, Streams(5).evaluation)
     g = Streams(5).evaluation
     chosen, counted = (
         sum(
@@ -55,9 +55,9 @@ def test_a_certificate_literally():
     k = counted.gather(1, c).numpy()
     p = np.where(k > 0, stats.beta.ppf(0.001, k, 400 - k + 1), 0.0)
     R = posterior.sigma * stats.norm.ppf(np.maximum(p, 0.5))
-    assert torch.equal(found.guess, c)
-    assert_close(found.radius, torch.from_numpy(R), rtol=0, atol=1e-12)
-    assert (found.radius > 0).any()
+    assert torch.equal(certificate.guess, c)
+    assert_close(certificate.radius, torch.from_numpy(R), rtol=0, atol=1e-12)
+    assert (certificate.radius > 0).any()
 
 
 def test_of_a_linear_network_the_radius_tends_to_its_distance_from_the_boundary():
@@ -68,11 +68,11 @@ def test_of_a_linear_network_the_radius_tends_to_its_distance_from_the_boundary(
     for n in (200, 20_000):
         posterior, w, b = linear(problem, certificate_draws=n, level=1e-6)
         distance = distances(x, w, b).abs()
-        found = posterior.certify(x, Streams(1).evaluation)
-        certified = (distance < 2 * posterior.sigma) & (found.radius[:, 0] > 0)
-        assert (found.guess[:, 0] == (x @ w + b > 0))[certified].all()
-        assert (found.radius[:, 0] <= distance).all()
-        gaps.append(float((distance - found.radius[:, 0])[certified].mean()))
+        certificate = posterior.certify(x, Streams(1).evaluation)
+        certified = (distance < 2 * posterior.sigma) & (certificate.radius[:, 0] > 0)
+        assert (certificate.guess[:, 0] == (x @ w + b > 0))[certified].all()
+        assert (certificate.radius[:, 0] <= distance).all()
+        gaps.append(float((distance - certificate.radius[:, 0])[certified].mean()))
     assert certified.sum() > 40
     assert gaps[1] < 0.2 * gaps[0]
     assert gaps[1] < 0.06 * posterior.sigma
@@ -84,8 +84,8 @@ def exceeding(level=0.05, repeats=4000):
     posterior, w, b = linear(problem, certificate_draws=100, level=level)
     x = problem.test.x
     x = x + (0.25 - distances(x, w, b))[:, None] * w / w.norm()  # at distance 0.25
-    found = posterior.certify(x.expand(repeats, -1), Streams(2).evaluation)
-    return float((found.radius > 0.25).double().mean())
+    certificate = posterior.certify(x.expand(repeats, -1), Streams(2).evaluation)
+    return float((certificate.radius > 0.25).double().mean())
 
 
 def test_a_radius_is_too_large_no_more_often_than_its_level(monkeypatch):
@@ -104,8 +104,8 @@ def test_a_row_on_the_boundary_is_abstained_from():
     posterior, w, b = linear(problem, level=0.05, certificate_draws=401)
     x = problem.test.x
     x = x - distances(x, w, b)[:, None] * w / w.norm()
-    found = posterior.certify(x.expand(4000, -1), Streams(0).evaluation)
-    share = float((found.radius > 0).double().mean())
+    certificate = posterior.certify(x.expand(4000, -1), Streams(0).evaluation)
+    share = float((certificate.radius > 0).double().mean())
     assert 0.02 < share <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 4000)
 
 
@@ -122,20 +122,20 @@ def test_radii_hold_in_every_norm(measure):
     assert first.method == "votes under noise"
     assert 0 < first.rows.sum() < len(y)
     for eps in (0.02, 0.1):
-        found = certify(problem, posterior, y, measure, eps, Streams(0), first)
+        certificate = certify(problem, posterior, y, measure, eps, Streams(0), first)
         again = certify(problem, posterior, y, measure, eps, Streams(0))
-        assert torch.equal(found.rows, again.rows)
+        assert torch.equal(certificate.rows, again.rows)
         low = (x - eps).clamp_min(0) - x
         high = (x + eps).clamp_max(1) - x
         longest = torch.maximum(-low, high).norm(dim=1)
         if measure != "linf":
             longest = longest.clamp_max(eps)
         expected = first.smoothed.radius[:, 0] > longest
-        agrees = found.rows[:, 0] == expected
+        agrees = certificate.rows[:, 0] == expected
         assert agrees.all()
         sign = y[:, 0].double() * 2 - 1
         worst = x - eps * sign[:, None] * NORMS[measure].steepest(w.expand_as(x))
-        assert (((worst @ w + b) * sign > 0) | ~found.rows[:, 0]).all()
+        assert (((worst @ w + b) * sign > 0) | ~certificate.rows[:, 0]).all()
 
 
 def test_words_have_the_root_of_their_number_as_length():

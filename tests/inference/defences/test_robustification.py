@@ -48,13 +48,13 @@ def least(theta, x, label, most):
     if not label:
         return x
     spots = [j for j in range(len(x)) if x[j] == 0]
-    found = []
+    results = []
     for size in range(most + 1):
         for chosen in itertools.combinations(spots, size):
             z = x.clone()
             z[list(chosen)] = 1
-            found.append(z)
-    return min(found, key=lambda z: float(theta[0] + z @ theta[1:]))
+            results.append(z)
+    return min(results, key=lambda z: float(theta[0] + z @ theta[1:]))
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
@@ -139,10 +139,10 @@ def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks
         method = robustified(**{**settings, "train_eps": train_eps})
         posterior = method.posterior(train(method, LOGISTIC, problem, 600)[0])
         tainted = problem.attacker.perturb(Attacked(posterior, problem.bounds), x, y, Streams(0), 2)
-        known = problem.attacker.perturb(
+        perturbed = problem.attacker.perturb(
             Attacked(posterior.undefended, problem.bounds), x, y, Streams(0), 2
         )
-        assert torch.equal(tainted, known)  # aimed at the undefended
+        assert torch.equal(tainted, perturbed)  # aimed at the undefended
         gain = accuracy(posterior, tainted, y) - accuracy(posterior.undefended, tainted, y)
         assert (gain > 0.1) is holds, gain
 

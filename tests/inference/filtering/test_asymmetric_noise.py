@@ -16,11 +16,11 @@ PARTICLES = 500
 def scores(problem, inference, **keys):
     rng = Streams(11)
     model = component("model", "asymmetric_wiener").build(problem, rng)
-    found = problem.score(
+    actual = problem.score(
         run(component("inference", inference, particles=PARTICLES, **keys), model, problem, rng),
         rng,
     )
-    return found["nmse"], found["coverage90"]
+    return actual["nmse"], actual["coverage90"]
 
 
 @pytest.mark.slow

@@ -37,8 +37,8 @@ def test_steps_are_algorithm_8(beta, stabiliser, predictions):
     model = LinearGaussianModule(problem.system)
     s = problem.system
     keys = {"particles": n, "stabiliser": stabiliser, "predictions": predictions}
-    name, own = ("beta_auxiliary_filter", {"beta": beta}) if beta else ("auxiliary_filter", {})
-    inference = component("inference", name, **keys, **own)
+    name, settings = ("beta_auxiliary_filter", {"beta": beta}) if beta else ("auxiliary_filter", {})
+    inference = component("inference", name, **keys, **settings)
     rng = Streams(3)
     zero = torch.zeros(2, dtype=F64)
     law = torch.distributions.MultivariateNormal(zero, s.Sigma)
@@ -53,15 +53,17 @@ def test_steps_are_algorithm_8(beta, stabiliser, predictions):
     state = inference.init(model, problem, rng)
     total = torch.zeros(r)
     for t, batch in problem.batches("observation", rng, 0, T):
-        before = state.particles
+        particles_before = state.particles
         w = state.log_w.exp()
         drawn = rng.noise.get_state()  # the same numbers, in the order of the calls
-        ahead = model.transition(before, t, rng.noise) if predictions == "honest" else None
-        G_mu = G(before @ s.A.T, batch.y) + c
+        ahead = (
+            model.transition(particles_before, t, rng.noise) if predictions == "honest" else None
+        )
+        G_mu = G(particles_before @ s.A.T, batch.y) + c
         first = w * G_mu
         p = first / first.sum(1, keepdim=True)
         rows = ancestors("systematic", p, rng.noise).view(r, n) % n
-        x = model.transition(before.take_along_dim(rows[..., None], 1), t, rng.noise)
+        x = model.transition(particles_before.take_along_dim(rows[..., None], 1), t, rng.noise)
         second = G(x, batch.y) / G_mu.take_along_dim(rows, 1)
         rng.noise.set_state(drawn)
         state, _ = inference.step(state, batch, rng)

@@ -79,13 +79,13 @@ def nonlinear(times=25):
     model = Sine()
     x = model.m0 + model.P0[0].sqrt() * normal(g, 2, 1)
     states = []
-    seen = []
+    observations = []
     for t in range(times):
         x = model.transition_mean(x, t) + model.Q[0].sqrt() * normal(g, 2, 1)
         noise = model.Sigma[0].sqrt() * normal(g, 2, 1)
         states.append(x)
-        seen.append(model.observation_mean(x, t) + noise)
-    problem = Sequence("sine", torch.stack(states, 1), torch.stack(seen, 1), None, ["x"])
+        observations.append(model.observation_mean(x, t) + noise)
+    problem = Sequence("sine", torch.stack(states, 1), torch.stack(observations, 1), None, ["x"])
     problem.observations[:, 4] = math.nan
     problem.observations[1, 9:12] = math.nan
     return problem
@@ -136,14 +136,14 @@ def test_unscented_step_is_algorithm_5_14():
     m = model.m0[0]
     P = model.P0[0, 0]
     for t in range(4):
-        moved = model.transition_mean(m + math.sqrt(n + lam) * P.sqrt() * sign, t)
-        m = (wm * moved).sum()
-        P = (wc * (moved - m).square()).sum() + model.Q[0, 0]
+        propagated = model.transition_mean(m + math.sqrt(n + lam) * P.sqrt() * sign, t)
+        m = (wm * propagated).sum()
+        P = (wc * (propagated - m).square()).sum() + model.Q[0, 0]
         points = m + math.sqrt(n + lam) * P.sqrt() * sign
-        seen = model.observation_mean(points, t)
-        expected = (wm * seen).sum()
-        S = (wc * (seen - expected).square()).sum() + model.Sigma[0, 0]
-        C = (wc * (points - m) * (seen - expected)).sum()
+        projected = model.observation_mean(points, t)
+        expected = (wm * projected).sum()
+        S = (wc * (projected - expected).square()).sum() + model.Sigma[0, 0]
+        C = (wc * (points - m) * (projected - expected)).sum()
         m = m + C / S * (problem.observations[0, t, 0] - expected)
         P = P - C / S * S * C / S
         assert_close(got.mean[0, t, 0], m)
@@ -171,8 +171,8 @@ def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
         state = inference.init(linear, problem, Streams(0))
         for t in range(3):
             missing = torch.tensor([False, t == 1])
-            seen = torch.where(missing.unsqueeze(1), math.nan, y[:, t])
-            batch = Observation(t + 1, seen, None, missing if t == 1 else None)
+            observed = torch.where(missing.unsqueeze(1), math.nan, y[:, t])
+            batch = Observation(t + 1, observed, None, missing if t == 1 else None)
             state, _ = inference.step(state, batch, Streams(0))
         return state.m.sum() + state.filtered.log_normaliser.sum()
 

@@ -224,17 +224,17 @@ def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
             inference = component(
                 "inference", "generalised_filter", particles=500, proposal=proposal, loss=loss
             )
-            with warnings.catch_warnings(record=True) as told:
+            with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
                 ess[proposal, loss] = run(inference, model, problem, Streams(3)).ess[:, 2]
             expected = (
                 [] if "transition" in proposal or loss == "kl" else [QuestionableConfigWarning]
             )
-            assert [w.category for w in told] == expected
-            if told:
+            assert [w.category for w in warned] == expected
+            if warned:
                 assert (
                     f"inference.proposal={proposal} follows outliers that inference.loss={loss}"
-                    in str(told[0].message)
+                    in str(warned[0].message)
                 )
     with warnings.catch_warnings():
         warnings.simplefilter("error")

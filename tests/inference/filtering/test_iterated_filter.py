@@ -90,9 +90,9 @@ def test_a_weight_that_is_not_divided_by_psi_is_found(monkeypatch):
 def test_means_tend_to_those_of_kalman():
     problem = sequence(system(), 4, 12)
     exact = run_filter("kalman", problem)
-    found = filtered(problem, loss="kl", proposal="iterated", floor=0.3, particles=2000)
+    result = filtered(problem, loss="kl", proposal="iterated", floor=0.3, particles=2000)
     for name in ("mean", "predicted"):
-        assert z_score(getattr(found, name), getattr(exact, name)[0]).abs().max() < 4.5
+        assert z_score(getattr(result, name), getattr(exact, name)[0]).abs().max() < 4.5
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_a_robust_loss_has_its_own_normaliser_with_less_noise(n, keys):
     for problem in (few, many):
         problem.observations[:, 2] += 8.0
     exact = filtered(few, particles=10_000, **keys).log_normaliser
-    found = filtered(many, proposal="iterated", particles=n, **keys).log_normaliser
-    ratios = (found - exact.mean()).exp()
+    log_normaliser = filtered(many, proposal="iterated", particles=n, **keys).log_normaliser
+    ratios = (log_normaliser - exact.mean()).exp()
     ones = (exact - exact.mean()).exp()
     noise = (ratios.var() / len(ratios) + ones.var() / len(ones)).sqrt()
     assert (ratios.mean() - ones.mean()).abs() < 4 * noise
-    assert found.var() < 0.5 * filtered(many, particles=n, **keys).log_normaliser.var()
+    assert log_normaliser.var() < 0.5 * filtered(many, particles=n, **keys).log_normaliser.var()
 
 
 def test_every_parameter_set_has_its_own_proposal():
@@ -118,6 +118,6 @@ def test_every_parameter_set_has_its_own_proposal():
     unknown = UnknownScales(problem.system, NoiseScales(observation_sd=prior, state_sd=prior))
     model = unknown.at(torch.tensor([[0.1, 0.3], [-0.4, 0.2], [0.5, -0.6]]).double())
     keys = {"loss": "kl", "proposal": "iterated", "floor": 0.0, "particles": 80}
-    found = run_filter("generalised_filter", problem, model, seed=1, **keys)
+    result = run_filter("generalised_filter", problem, model, seed=1, **keys)
     exact = run_filter("kalman", problem, model)
-    assert (found.log_normaliser - exact.log_normaliser).abs().max() < 1e-3
+    assert (result.log_normaliser - exact.log_normaliser).abs().max() < 1e-3

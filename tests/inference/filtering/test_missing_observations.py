@@ -46,20 +46,20 @@ def conditioned(problem, r):
     cov_y = H @ spread @ H.T + torch.block_diag(*[s.Sigma] * T)
     cross = spread @ H.T
     y = problem.observations[r].flatten()
-    there = (~problem.missing[r]).repeat_interleave(dy)
+    present = (~problem.missing[r]).repeat_interleave(dy)
 
     def given(t, n):
         """Mean and variance of x_t, given the first n observations."""
         rows = slice(t * dx, (t + 1) * dx)
-        seen = there & (torch.arange(T * dy) < n * dy)
-        gain = torch.linalg.solve(cov_y[seen][:, seen], cross[rows][:, seen].T).T
-        variance = spread[rows, rows] - gain @ cross[rows][:, seen].T
-        return mean[rows] + gain @ (y - H @ mean)[seen], variance.diagonal()
+        selected = present & (torch.arange(T * dy) < n * dy)
+        gain = torch.linalg.solve(cov_y[selected][:, selected], cross[rows][:, selected].T).T
+        variance = spread[rows, rows] - gain @ cross[rows][:, selected].T
+        return mean[rows] + gain @ (y - H @ mean)[selected], variance.diagonal()
 
     means, variances = zip(*[given(t, t + 1) for t in range(T)], strict=True)
     predicted = torch.stack([given(t, t)[0] for t in range(T)]) @ s.H.T
-    law = torch.distributions.MultivariateNormal((H @ mean)[there], cov_y[there][:, there])
-    return torch.stack(means), torch.stack(variances), predicted, law.log_prob(y[there])
+    law = torch.distributions.MultivariateNormal((H @ mean)[present], cov_y[present][:, present])
+    return torch.stack(means), torch.stack(variances), predicted, law.log_prob(y[present])
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -68,8 +68,8 @@ def test_kalman_is_the_joint_gaussian_given_the_observations(apart):
     got = run_filter("kalman", problem)
     for r in range(3):
         expected = conditioned(problem, r)
-        found = got.mean[r], got.variance[r], got.predicted[r], got.log_normaliser[r]
-        assert_close(found, expected, rtol=1e-9, atol=1e-9)
+        actual = got.mean[r], got.variance[r], got.predicted[r], got.log_normaliser[r]
+        assert_close(actual, expected, rtol=1e-9, atol=1e-9)
         upper = expected[0] + 1.6448536 * expected[1].sqrt()
         assert_close(got.upper[r], upper, rtol=1e-6, atol=1e-6)
 
@@ -131,10 +131,10 @@ def test_scores_leave_out_what_is_missing_and_count_it():
     got = run(component("inference", "kalman"), model, problem, rng)
     scores = problem.score(got, rng)
     for r in range(4):
-        there = ~problem.missing[r]
-        errors = (got.predicted[r, there] - problem.observations[r, there]).abs()
+        present = ~problem.missing[r]
+        errors = (got.predicted[r, present] - problem.observations[r, present]).abs()
         assert float(scores["medae"][r]) == pytest.approx(float(errors.quantile(0.5)))
-        assert int(scores["missing"][r]) == (~there).sum()
+        assert int(scores["missing"][r]) == (~present).sum()
     total = int(problem.missing.sum())
     assert total > 0
     assert problem.describe()["missing"] == f"{total:,} of 160 observations"

@@ -111,10 +111,13 @@ def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
     built = component(
         "model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=law)
     ).build(problem, rng)
-    at = built.at(double([[-0.5, 0.3], [0.0, -1.0], [0.9, 0.5]]))
+    points = built.at(double([[-0.5, 0.3], [0.0, -1.0], [0.9, 0.5]]))
     g = generator(1)
-    before = problem.states[:, 3:4] + normal(g, 3, 7, 4)
+    states_before = problem.states[:, 3:4] + normal(g, 3, 7, 4)
     batch = Observation(5, problem.observations[:, 4])
-    a, b = (propose(at, batch, before, Streams(4), guide) for guide in ("optimal", "linearised"))
+    a, b = (
+        propose(points, batch, states_before, Streams(4), guide)
+        for guide in ("optimal", "linearised")
+    )
     assert_close(a.x, b.x)
     assert_close(a.log_ratio, b.log_ratio)

@@ -37,9 +37,9 @@ def estimates(rule, n):
 def test_estimate_of_the_beta_likelihood_is_unbiased_and_not_negative():
     model, x, batch = drawn()
     exact = losses.log_beta_likelihood(model, batch, x, BETA).exp()
-    found = estimates(losses.log_beta_estimate, 4000)
-    assert (found >= 0).all()
-    assert z_score(found, exact).abs().max() < 4
+    actual = estimates(losses.log_beta_estimate, 4000)
+    assert (actual >= 0).all()
+    assert z_score(actual, exact).abs().max() < 4
 
 
 def wrong_rate(model, batch, x, beta, log_bound, generator):
@@ -65,8 +65,8 @@ def filtered(rule_of_integral, particles, replicates, seed):
 def test_normaliser_is_that_of_the_exact_integral(monkeypatch):
     exact = filtered("exact", 4000, 8, 0)
     level = exact.mean()
-    found = filtered("poisson", 200, 200, 1)
-    ratio = (found - level).exp()
+    result = filtered("poisson", 200, 200, 1)
+    ratio = (result - level).exp()
     assert abs(z_score(ratio, (exact - level).exp().mean())) < 4
     monkeypatch.setattr(generalised_filter, "log_beta_estimate", wrong_rate)
     ratio = (filtered("poisson", 200, 200, 1) - level).exp()

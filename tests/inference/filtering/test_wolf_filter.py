@@ -52,19 +52,19 @@ def test_update_is_the_weighted_one_in_its_precision_form(weight):
         P = s.A @ P @ s.A.T + s.Q
         v = problem.observations[0, t] - s.H @ m
         w2 = weight_of(weight, v, s.Sigma, c) ** 2
-        before = m
+        prior_mean = m
         P_before = P
         P = torch.linalg.inv(torch.linalg.inv(P) + w2 * s.H.T @ inverse @ s.H)
         m = m + w2 * P @ s.H.T @ inverse @ v
         assert_close(got.mean[0, t], m, rtol=1e-10, atol=1e-10)
         assert_close(got.variance[0, t], P.diagonal(), rtol=1e-10, atol=1e-10)
         # log ∫ N(y | Hx, Σ)^w² N(x | m⁻, P⁻) dx by completing the square at the new mean
-        prior = torch.distributions.MultivariateNormal(before, P_before).log_prob(m)
-        seen = torch.distributions.MultivariateNormal(s.H @ m, s.Sigma).log_prob(
+        prior = torch.distributions.MultivariateNormal(prior_mean, P_before).log_prob(m)
+        log_density = torch.distributions.MultivariateNormal(s.H @ m, s.Sigma).log_prob(
             problem.observations[0, t]
         )
         after = torch.distributions.MultivariateNormal(m, 0.5 * (P + P.T)).log_prob(m)
-        log_normaliser += float(prior + w2 * seen - after)
+        log_normaliser += float(prior + w2 * log_density - after)
     assert float(got.log_normaliser[0]) == pytest.approx(log_normaliser, rel=1e-9)
 
 
@@ -73,9 +73,9 @@ def moved_by(inference, outlier):
     problem = sequence(system(), 4, 1)
     problem.observations[0, 3] = problem.observations[0, 3] + outlier
     model = LinearGaussianModule(problem.system)
-    found = run(inference, model, problem, Streams(0))
+    result = run(inference, model, problem, Streams(0))
     problem.observations[0, 3] = math.nan
-    return float((found.mean - run(inference, model, problem, Streams(0)).mean)[0, 3].norm())
+    return float((result.mean - run(inference, model, problem, Streams(0)).mean)[0, 3].norm())
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)

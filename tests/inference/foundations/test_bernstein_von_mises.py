@@ -22,10 +22,10 @@ def test_distances_of_beta_and_normal_by_quadrature(a, b):
     breaks = sorted({0.0, 1.0} & {x for x in (0.0, 1.0) if ends[0] < x < ends[1]})
     total, _ = integrate.quad(lambda x: abs(p(x) - q(x)), *ends, points=breaks or None, limit=500)
     affinity, _ = integrate.quad(lambda x: math.sqrt(p(x) * q(x)), 0, 1, limit=500)
-    found = beta_normal_distances(a, b, mean, sd)
-    assert found[0] == pytest.approx(total / 2, abs=2e-4)
-    assert found[1] == pytest.approx(math.sqrt(1 - affinity), abs=2e-4)
-    assert found[1] ** 2 <= found[0] <= math.sqrt(2) * found[1]
+    distances = beta_normal_distances(a, b, mean, sd)
+    assert distances[0] == pytest.approx(total / 2, abs=2e-4)
+    assert distances[1] == pytest.approx(math.sqrt(1 - affinity), abs=2e-4)
+    assert distances[1] ** 2 <= distances[0] <= math.sqrt(2) * distances[1]
 
 
 def test_hellinger_distance_of_gaussians_by_quadrature():

@@ -43,25 +43,26 @@ def test_smoothers_are_posteriors(name, keys):
 
 
 def test_radii_are_averages_of_squared_distances_over_the_posterior():
-    found, problem, built = measured({"smoothness": 1.0}, "matern_regression", numbers=[8, 16])
+    record, problem, built = measured({"smoothness": 1.0}, "matern_regression", numbers=[8, 16])
     n = 16
     x = (torch.arange(n, dtype=F64)[:, None] + 0.5) / n
     S = built.smoother(x)
     f0 = problem.f0(x)
-    assert_close(found.smoothed[1].f0, f0)
+    assert_close(record.smoothed[1].f0, f0)
     g = generator(0)
     y = f0 + 0.1 * normal(g, 4000, n)
     errors = ((y @ S.T - f0) ** 2).mean(1)
     assert (
-        abs(float(errors.mean()) - found.smoothed[1].expected) < 4 * float(errors.std()) / 4000**0.5
+        abs(float(errors.mean()) - record.smoothed[1].expected)
+        < 4 * float(errors.std()) / 4000**0.5
     )
     root = torch.linalg.cholesky(0.01 * 0.5 * (S + S.T) + 1e-12 * torch.eye(n, dtype=S.dtype))
     f = S @ y[0] + normal(g, 20_000, n) @ root.T
     literal = (f - f0).square().mean(1)
-    exact = float(errors[0]) + found.smoothed[1].spread
+    exact = float(errors[0]) + record.smoothed[1].spread
     assert abs(float(literal.mean()) - exact) < 4 * float(literal.std()) / 20_000**0.5
-    error = found.radii.std(0) / len(found.radii) ** 0.5
-    assert ((found.radii.square().mean(0).sqrt() - found.exact).abs() < 5 * error).all()
+    error = record.radii.std(0) / len(record.radii) ** 0.5
+    assert ((record.radii.square().mean(0).sqrt() - record.exact).abs() < 5 * error).all()
 
 
 @pytest.mark.parametrize(
@@ -73,11 +74,11 @@ def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, nois
     """Slopes of the posterior sd, −α/(2α + 1), and of the radius; where the truth is rougher, it is
     the error that stays."""
     data = {"smoothness": smoothness, "scale": scale, "noise": noise, "terms": 2000}
-    found, *_ = measured(data, "matern_regression", shape=shape, noise=noise)
+    record, *_ = measured(data, "matern_regression", shape=shape, noise=noise)
     alpha = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}[shape]
     exponent = -min(alpha, math.inf if smoothness == "line" else smoothness) / (2 * alpha + 1)
-    assert found.exponent == pytest.approx(exponent)
-    scores = found.scores()
+    assert record.exponent == pytest.approx(exponent)
+    scores = record.scores()
     assert scores["slope_spread"] == pytest.approx(-alpha / (2 * alpha + 1), abs=0.03)
     assert scores["slope_exact"] == pytest.approx(exponent, abs=0.03)
     assert abs(scores["slope"] - scores["slope_exact"]) < 0.02
@@ -85,11 +86,11 @@ def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, nois
 
 def test_a_line_contracts_at_the_parametric_rate_and_a_curve_not_at_all():
     keys = {"noise": 0.01, "prior_scale": 100.0, "intercept_scale": 100.0}
-    found, *_ = measured({"smoothness": "line"}, "linear_regression", steps=10, **keys)
-    slope, error = found.slope()
-    assert found.exponent == -0.5
+    record, *_ = measured({"smoothness": "line"}, "linear_regression", steps=10, **keys)
+    slope, error = record.slope()
+    assert record.exponent == -0.5
     assert abs(slope + 0.5) < 4 * error
-    assert found.scores()["slope_exact"] == pytest.approx(-0.5, abs=1e-3)
+    assert record.scores()["slope_exact"] == pytest.approx(-0.5, abs=1e-3)
     curve, *_ = measured({"smoothness": 1.5}, "linear_regression", **keys)
     assert curve.exponent == 0
     assert abs(curve.slope()[0]) < 0.03

@@ -33,25 +33,25 @@ def test_p_values_and_intervals_literally():
     for n, k in [(1, 0), (5, 5), (12, 9), (12, 3), (20, 10)]:
         above = binomial_tail(n, k, 0.4)
         below = 1 - binomial_tail(n, k + 1, 0.4)
-        at = np.array(n), np.array(k)
-        assert float(rules.tail_probability(*at, 0.4, "greater")) == pytest.approx(above)
-        assert float(rules.tail_probability(*at, 0.4, "two_sided")) == pytest.approx(
+        position = np.array(n), np.array(k)
+        assert float(rules.tail_probability(*position, 0.4, "greater")) == pytest.approx(above)
+        assert float(rules.tail_probability(*position, 0.4, "two_sided")) == pytest.approx(
             min(1.0, 2 * min(above, below))
         )
-        low, high = (float(end) for end in rules.confidence_interval(*at, 0.9))
+        low, high = (float(end) for end in rules.confidence_interval(*position, 0.9))
         assert low == 0 if k == 0 else binomial_tail(n, k, low) == pytest.approx(0.05)
         assert high == 1 if k == n else 1 - binomial_tail(n, k + 1, high) == pytest.approx(0.05)
 
 
 def test_one_posterior_and_two_p_values():
-    found, _ = reported(1, simulations=10)
+    record, _ = reported(1, simulations=10)
     # P(9 heads or more of 12); P(9 heads or more before the third tail) = P(9 or more of the first
     # 11)
-    assert found.p_values["binomial"] == pytest.approx(299 / 4096)
-    assert found.p_values["negative_binomial"] == pytest.approx(binomial_tail(11, 9, 0.5))
-    assert round(found.p_values["negative_binomial"], 4) == 0.0327
-    assert found.beta == (10.0, 4.0)  # independent of the stopping rule
-    assert found.posterior_null == pytest.approx(binomial_tail(13, 10, 0.5))  # P(Beta(10, 4) ≤ ½)
+    assert record.p_values["binomial"] == pytest.approx(299 / 4096)
+    assert record.p_values["negative_binomial"] == pytest.approx(binomial_tail(11, 9, 0.5))
+    assert round(record.p_values["negative_binomial"], 4) == 0.0327
+    assert record.beta == (10.0, 4.0)  # independent of the stopping rule
+    assert record.posterior_null == pytest.approx(binomial_tail(13, 10, 0.5))  # P(Beta(10, 4) ≤ ½)
     # of θ⁹(1 − θ)³ under either, a constant each
     likelihoods = [math.comb(12, 9), math.comb(11, 9)]
     theta = np.linspace(0.05, 0.95, 7)
@@ -61,12 +61,12 @@ def test_one_posterior_and_two_p_values():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_paths_are_those_of_all_sequences(rule):
-    found, _ = reported(1, simulations=1, n_max=9, width=0.75, alpha=0.2)
-    stopped = found.tables.stopped[rule]
+    record, _ = reported(1, simulations=1, n_max=9, width=0.75, alpha=0.2)
+    stopped = record.tables.stopped[rule]
     counted = {}
     theta = 0.37
     for tosses in itertools.product((0, 1), repeat=9):
-        n = next(n for n in range(1, 10) if n == 9 or ends(rule, found, n, sum(tosses[:n])))
+        n = next(n for n in range(1, 10) if n == 9 or ends(rule, record, n, sum(tosses[:n])))
         k = sum(tosses[:n])
         probability = math.prod(theta if t else 1 - theta for t in tosses)
         counted[n, k] = counted.get((n, k), 0.0) + probability
@@ -93,25 +93,25 @@ def ends(rule, found, n, k):
 
 
 def test_credible_intervals_keep_their_meaning_and_the_others_lose_theirs():
-    found, _ = reported(10, simulations=1000, n_max=200, prior=(2.0, 2.0))
+    record, _ = reported(10, simulations=1000, n_max=200, prior=(2.0, 2.0))
     for rule in RULES:
-        share, error = found.coverage("credible", rule)
+        share, error = record.coverage("credible", rule)
         # over the prior, by (3.1.3)
-        assert found.exact_coverage("credible", rule)[0] == pytest.approx(0.95)
+        assert record.exact_coverage("credible", rule)[0] == pytest.approx(0.95)
         for kind in ("credible", "confidence"):
-            share, error = found.coverage(kind, rule)
-            exact = np.array(found.exact_coverage(kind, rule))
+            share, error = record.coverage(kind, rule)
+            exact = np.array(record.exact_coverage(kind, rule))
             assert (np.abs(share - exact) < 4 * np.maximum(error, 1e-3)).all()
     level = dict(
-        zip(RULES, (found.exact_coverage("confidence", rule)[1] for rule in RULES), strict=True)
+        zip(RULES, (record.exact_coverage("confidence", rule)[1] for rule in RULES), strict=True)
     )
     assert level["fixed"] >= 0.95
     assert level["until_significant"] < 0.75
-    assert found.exact_error("fixed") <= 0.05
-    wrong, exact = found.error_by_n_max()
-    assert exact[-1] == pytest.approx(found.exact_error("until_significant"))
+    assert record.exact_error("fixed") <= 0.05
+    wrong, exact = record.error_by_n_max()
+    assert exact[-1] == pytest.approx(record.exact_error("until_significant"))
     assert exact[-1] > 0.25
-    assert abs(wrong[-1] - exact[-1]) < 4 * (exact[-1] * (1 - exact[-1]) / found.n) ** 0.5
+    assert abs(wrong[-1] - exact[-1]) < 4 * (exact[-1] * (1 - exact[-1]) / record.n) ** 0.5
     assert (np.diff(exact) >= 0).all()
 
 
@@ -124,8 +124,8 @@ def test_another_prior_than_natures_breaks_coverage():
 
 
 def test_predictions_and_mistakes():
-    found, problem = reported(1, simulations=1)
-    density = found.log_predictive(problem.test)
+    record, problem = reported(1, simulations=1)
+    density = record.log_predictive(problem.test)
     assert density[problem.test.x[:, 0] == 1][0].exp() == pytest.approx(10 / 14)
     with pytest.raises(ConfigMismatchError, match="at least one toss is required"):
         load("tosses", heads=0, tails=0)

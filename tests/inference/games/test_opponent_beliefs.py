@@ -40,10 +40,10 @@ def test_the_mixture_is_that_of_section_4_3_1(learn):
         hers, his, where = (np.ones((n, 3)) for n in (2, 3, 3))
         w = np.array(CHAINS["weights"])
         last = None
-        for s, a, b, found in moves:
+        for s, a, b, forecast in moves:
             rows = [hers[last[0]], his[last[1]], where[s[i]]] if last else [where[s[i]]] * 3
             each = np.stack([row / row.sum() for row in rows])
-            assert found[i].tolist() == pytest.approx(w @ each / w.sum())
+            assert forecast[i].tolist() == pytest.approx(w @ each / w.sum())
             if last and learn:
                 made = w * each[:, b[i]]
                 w = w + made / made.sum()
@@ -57,14 +57,14 @@ def test_the_mixture_is_that_of_section_4_3_1(learn):
 def test_an_opponent_who_answers_her_last_action_is_found_out():
     """Tit for tat in one state: beliefs by state are uniform, beliefs by chain follow the agent's
     action."""
-    found = {}
+    results = {}
     for name, belief in {"state": "by_state", "chains": CHAINS}.items():
         opponent = component("attacker", "tit_for_tat")
         game = game_of("iterated_matrix", 20, opponent, memory=0, episodes=300)
         method = component("inference", "fpq_learning", belief=belief, epsilon=1.0, forget=1.0)
-        found[name] = play(game, method)
-    assert (found["state"][1].forecast - 0.5).abs().max() < 0.15
-    state, posterior = found["chains"]
+        results[name] = play(game, method)
+    assert (results["state"][1].forecast - 0.5).abs().max() < 0.15
+    state, posterior = results["chains"]
     # the weights of the other two fade like 1/t
     did = posterior.forecast.gather(1, state.mind.counts.a.unsqueeze(1))
     assert did.mean() > 0.85
@@ -74,10 +74,12 @@ def test_an_opponent_who_answers_her_last_action_is_found_out():
 def test_without_collisions_filters_are_one_dirichlet_a_state(forget):
     game = three_states(replicates=4, episodes=80)
     bloom = {"name": "bloom", "cells": 13, "hashes": 2, "bits": 8}
-    one, posterior = play(game, component("inference", "fpq_learning", forget=forget, belief=bloom))
+    first_run, posterior = play(
+        game, component("inference", "fpq_learning", forget=forget, belief=bloom)
+    )
     other, exact = play(game, component("inference", "fpq_learning", forget=forget))
     assert torch.equal(posterior.rewards, exact.rewards)
-    assert_close(one.mind.q.values, other.mind.q.values)
+    assert_close(first_run.mind.q.values, other.mind.q.values)
     assert_close(posterior.forecast, exact.forecast)
 
 
@@ -93,8 +95,8 @@ def test_collisions_count_too_much_and_never_too_little():
     exact = torch.full((60, 2), prior, dtype=F64)
     for s in torch.randint(0, 60, (300,), generator=generator(0)).tolist():
         b = s % 2
-        seen = SimpleNamespace(s=torch.tensor([s]), each=torch.tensor([[b]]), live=None)
-        belief.take(filters, seat, seen, 1.0)
+        history = SimpleNamespace(s=torch.tensor([s]), each=torch.tensor([[b]]), live=None)
+        belief.take(filters, seat, history, 1.0)
         exact[s, b] += 1
         for prime in (11, 7):
             cells[prime, s % prime, b] = cells.get((prime, s % prime, b), prior) + 1
@@ -103,8 +105,8 @@ def test_collisions_count_too_much_and_never_too_little():
             min(cells.get((prime, s % prime, b), prior) for prime in (11, 7)) for b in (0, 1)
         ]
         assert all(n >= float(exact[s, b]) for b, n in enumerate(counted))
-        (found,) = belief.forecasts(filters, seat, torch.tensor([s]))
-        assert found[0].tolist() == pytest.approx([n / sum(counted) for n in counted])
+        (forecast,) = belief.forecasts(filters, seat, torch.tensor([s]))
+        assert forecast[0].tolist() == pytest.approx([n / sum(counted) for n in counted])
 
 
 def test_states_without_numbers_are_told_apart_by_their_features():

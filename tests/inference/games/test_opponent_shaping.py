@@ -29,20 +29,20 @@ def in_self_play(replicates, rounds, game=None, **changes):
 def a_game():
     """Unlike rewards, 5 states; logits of 2 and of 3 actions [1, 5, ·]."""
     g = generator(5)
-    own, other = normal(g, 2, 5, 2, 3)
-    game = Repeated(own, other, torch.randint(0, 5, (5, 2, 3), generator=g), start=4)
+    logits, other = normal(g, 2, 5, 2, 3)
+    game = Repeated(logits, other, torch.randint(0, 5, (5, 2, 3), generator=g), start=4)
     mine, theirs = (normal(g, 1, 5, n) for n in (2, 3))
     return game, mine, theirs
 
 
 def slope(f, x, h=1e-5):
     """∇f by central differences, f a number or a tensor: [*x.shape, *f.shape]."""
-    found = []
+    results = []
     for i in range(x.numel()):
         e = torch.zeros(x.numel(), dtype=x.dtype)
         e[i] = h
-        found.append((f(x + e.view_as(x)) - f(x - e.view_as(x))) / (2 * h))
-    return torch.stack(found).view(*x.shape, *found[0].shape)
+        results.append((f(x + e.view_as(x)) - f(x - e.view_as(x))) / (2 * h))
+    return torch.stack(results).view(*x.shape, *results[0].shape)
 
 
 @pytest.mark.parametrize("lookahead", [0.0, 0.4])

@@ -28,11 +28,11 @@ def exact(game, theta, gamma, rounds):
     moves = torch.zeros(5, 5, dtype=F64).scatter_add(
         1, rules.transition.flatten(1), pair.flatten(1)
     )
-    at = torch.eye(5, dtype=F64)[rules.start]
+    occupancy = torch.eye(5, dtype=F64)[rules.start]
     total = torch.zeros((), dtype=F64)
     for t in range(rounds):
-        total = total + gamma**t * (at @ reward)
-        at = at @ moves
+        total = total + gamma**t * (occupancy @ reward)
+        occupancy = occupancy @ moves
     return torch.autograd.grad(total, theta)[0]
 
 
@@ -56,10 +56,10 @@ def test_the_estimate_is_unbiased(baseline):
     if baseline == "by_state":
         state.mind.values.values += 3.0
     state = stepped(her, game, rng, state, 0, rounds)
-    found = state.mind.theta - theta
+    step = state.mind.theta - theta
 
     def z(exactly):
-        return ((found.mean(0) - exactly) / (found.std(0) / R**0.5)).abs().max()
+        return ((step.mean(0) - exactly) / (step.std(0) / R**0.5)).abs().max()
 
     assert z(exact(game, theta, gamma, rounds)) < 4
     assert z(exact(game, theta, 1.0, rounds)) > 8
@@ -85,25 +85,25 @@ def literal(game, her, replicate):
     theta = torch.zeros(features, A, dtype=F64)
     mean = 0.0
     episodes = {}
-    for number, (episode, seen) in enumerate(NOTED):
-        if seen.live is None or seen.live[replicate]:
+    for number, (episode, move) in enumerate(NOTED):
+        if move.live is None or move.live[replicate]:
             episodes.setdefault(number // her.rounds if rules.continuing else episode, []).append(
-                seen
+                move
             )
     for moves in episodes.values():
         step = torch.zeros_like(theta)
         scores = []
-        for seen in moves:
-            phi = rules.features(seen.s)[replicate]
+        for move in moves:
+            phi = rules.features(move.s)[replicate]
             p = (phi @ theta).softmax(-1)
-            p[seen.a[replicate]] -= 1
+            p[move.a[replicate]] -= 1
             scores.append(-torch.outer(phi, p))
         for i, score in enumerate(scores):
             for t in range(i, len(moves)):
                 step += her.gamma**t * (float(moves[t].r_a[replicate]) - mean) * score
         theta = theta + her.lr * step
         if her.baseline == "mean":
-            reward = sum(float(seen.r_a[replicate]) for seen in moves) / len(moves)
+            reward = sum(float(move.r_a[replicate]) for move in moves) / len(moves)
             mean += her.baseline_rate * (reward - mean)
     return theta
 
@@ -138,13 +138,13 @@ def test_rounds_without_end_literally(rounds):
     games."""
     opponent = component("attacker", "tit_for_tat", errs=0.2)
     game = game_of("iterated_matrix", 3, opponent, episodes=12)
-    found = check_literally(game, gradient(rounds=rounds, baseline="none", lr=0.1))
+    state_of_run = check_literally(game, gradient(rounds=rounds, baseline="none", lr=0.1))
     if rounds == 1:
         theta = torch.zeros(5, 2, dtype=F64)
-        for _, seen in NOTED:
-            s = int(seen.s[0])
-            a = int(seen.a[0])
-            p = theta[int(seen.s[0])].softmax(-1)
+        for _, history in NOTED:
+            s = int(history.s[0])
+            a = int(history.a[0])
+            p = theta[int(history.s[0])].softmax(-1)
             for other in range(2):
-                theta[s, other] += 0.1 * float(seen.r_a[0]) * ((other == a) - float(p[other]))
-        assert_close(found[0], theta)
+                theta[s, other] += 0.1 * float(history.r_a[0]) * ((other == a) - float(p[other]))
+        assert_close(state_of_run[0], theta)

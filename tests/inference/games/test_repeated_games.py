@@ -11,8 +11,8 @@ GAMMA = 0.9
 def random_game(seed=0):
     """4 states, 2 actions against 3, and two pairs of policies."""
     g = generator(seed)
-    own, other = normal(g, 2, 4, 2, 3)
-    game = Repeated(own, other, torch.randint(0, 4, (4, 2, 3), generator=g), start=1)
+    logits, other = normal(g, 2, 4, 2, 3)
+    game = Repeated(logits, other, torch.randint(0, 4, (4, 2, 3), generator=g), start=1)
     mine, theirs = (normal(g, 2, 4, n).softmax(-1) for n in (2, 3))
     return game, mine, theirs
 
@@ -20,8 +20,8 @@ def random_game(seed=0):
 def test_values_are_sums_over_time():
     """V(s) = Σ_t γ^t E[r_t], by iteration."""
     game, mine, theirs = random_game()
-    found = game.values(mine, theirs, GAMMA)
-    for values, gains in zip(found, (game.own, game.other), strict=True):
+    actual = game.values(mine, theirs, GAMMA)
+    for values, gains in zip(actual, (game.own, game.other), strict=True):
         for r in range(2):
             pair = mine[r][:, :, None] * theirs[r][:, None, :]
             value = torch.zeros(4, dtype=F64)

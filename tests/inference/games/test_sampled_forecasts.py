@@ -69,8 +69,8 @@ def test_level_3_answers_draws_of_level_2_which_answers_draws(at):
             o = invert(policy_2(where), u[2])
             q3[s, a, b] = 0.9 * q3[s, a, b] + 0.1 * (r_a + 0.8 * max(q3[s_next][:, o]))
             s = s_next
-        for q, found in zip((q1, q2, q3), state.mind.q, strict=True):
-            assert_near(found.values[i], q)
+        for q, q_after in zip((q1, q2, q3), state.mind.q, strict=True):
+            assert_near(q_after.values[i], q)
         assert_near(posterior.forecast[i], policy_2(s))
 
 
@@ -105,7 +105,7 @@ def test_averaging_answers_draws_of_every_model():
     state, _ = play(three_states(5, 40), method)
     s = state.standing.s
     mind = state.mind
-    found = method.policy_at(mind, s, 39)
+    actual = method.policy_at(mind, s, 39)
     types = list(zip(method._build_thinkers(), mind.types, strict=True))
     for r in range(5):
         p = [thinker.forecast_opponent(held, s, 39)[r].numpy() for thinker, held in types]
@@ -115,7 +115,7 @@ def test_averaging_answers_draws_of_every_model():
         for b1, b2 in itertools.product(range(3), repeat=2):
             psi = belief[0] * q[0][:, b1] + belief[1] * q[1][:, b2]
             policy += p[0][b1] * p[1][b2] * greedy(psi, 0.1)
-        assert_near(found[r], policy)
+        assert_near(actual[r], policy)
 
 
 def test_sampled_level_2_gets_what_the_released_code_got():

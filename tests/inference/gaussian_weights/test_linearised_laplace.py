@@ -47,14 +47,14 @@ def test_conjugate_regression_is_exact():
     problem = real(n_tasks=1, missing=0.0)
     mean, covariance, evidence = exact(problem)
     posterior = at(problem, LINEAR, mean)
-    found = torch.cholesky_inverse(posterior.root)
-    assert_close(found, covariance)
+    actual = torch.cholesky_inverse(posterior.root)
+    assert_close(actual, covariance)
     assert posterior.scores()["log_evidence"] == pytest.approx(evidence)
-    said = posterior.predict(problem.test.x, torch.Generator())
+    prediction = posterior.predict(problem.test.x, torch.Generator())
     x = torch.cat([problem.test.x, torch.ones(problem.n, 1, dtype=F64)], 1)
-    assert_close(said.mean[:, 0], x @ mean)
-    assert_close(said.variance[:, 0], (x @ covariance * x).sum(1) + 0.09)
-    assert len(said.mu) == 1
+    assert_close(prediction.mean[:, 0], x @ mean)
+    assert_close(prediction.variance[:, 0], (x @ covariance * x).sum(1) + 0.09)
+    assert len(prediction.mu) == 1
 
 
 def test_training_ends_at_the_mode():
@@ -166,7 +166,7 @@ def test_evidence_is_the_literal_one_at_any_factors():
     s = network.prior_std
     P = len(network.theta)
     G = gauss_newton(network, problem.train, P, False)
-    found = laplace().evidence(network, problem.train, G, s).value(2.5, 0.7)
+    evidence = laplace().evidence(network, problem.train, G, s).value(2.5, 0.7)
     mu = network(problem.train.x)[..., 0]
     normal = torch.distributions.Normal(mu, math.sqrt(0.7 * 0.09))
     fit = normal.log_prob(torch.where(problem.train.mask, problem.train.y, 0.0))[
@@ -175,7 +175,7 @@ def test_evidence_is_the_literal_one_at_any_factors():
     prior = torch.distributions.Normal(0.0, s * math.sqrt(2.5)).log_prob(network.theta).sum()
     H = G / 0.7 + (1 / (2.5 * s**2)).diag()
     expected = fit + prior + 0.5 * P * math.log(2 * math.pi) - 0.5 * torch.logdet(H)
-    assert found == pytest.approx(float(expected))
+    assert evidence == pytest.approx(float(expected))
 
 
 def test_predictions_are_differentiable_in_x():

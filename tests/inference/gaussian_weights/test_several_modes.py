@@ -110,11 +110,11 @@ def test_weights_are_the_masses_of_the_modes():
 def test_a_prediction_has_each_mode_by_its_weight():
     posterior = several(-1.4, 0.8)
     x = double([[2.0]])
-    found = posterior.predict(x, torch.Generator())
+    prediction = posterior.predict(x, torch.Generator())
     each = [fit.predict(x, torch.Generator()) for fit in posterior.fits]
     expected = sum(w * p.mean for w, p in zip(posterior.weights, each, strict=True))
-    assert found.mu.shape == (1000, 1, 1)
-    assert float(found.mean) == pytest.approx(float(expected), abs=1e-3)
+    assert prediction.mu.shape == (1000, 1, 1)
+    assert float(prediction.mean) == pytest.approx(float(expected), abs=1e-3)
     assert sum(posterior.shares(7)) == 7
 
 

@@ -79,10 +79,10 @@ def test_predictions_are_mixtures_of_draws_of_the_noise_too():
     state, rng = train(swag(), MLP, problem, 30)
     posterior = swag(n_predict=7).posterior(state)
     x = problem.test.x
-    said = posterior.predict(x, rng.at("evaluation", 0))
+    prediction = posterior.predict(x, rng.at("evaluation", 0))
     theta = posterior.draw(7, rng.at("evaluation", 0))
-    assert_close(said.mu, state.model.predictive(theta, x).mu)
-    assert_close(said.v[:, 0], theta[:, -2:].exp())
+    assert_close(prediction.mu, state.model.predictive(theta, x).mu)
+    assert_close(prediction.v[:, 0], theta[:, -2:].exp())
     assert posterior.some(3, rng.evaluation).predict(x, rng.evaluation).mu.shape[0] == 3
 
 
@@ -111,9 +111,9 @@ def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
         for mine, its in zip(again.statistics(), network.statistics(), strict=True):
             assert_close(mine, its)
     x = problem.test.x
-    said = posterior.predict(x, rng.evaluation).logits
-    assert said.shape[0] == 3
-    assert torch.equal(said, posterior.predict(x, rng.evaluation).logits)
+    logits = posterior.predict(x, rng.evaluation).logits
+    assert logits.shape[0] == 3
+    assert torch.equal(logits, posterior.predict(x, rng.evaluation).logits)
     assert len(method.posterior(train(method, SMALL_VGG, problem, 4)[0]).networks) == 1
 
 

@@ -121,9 +121,9 @@ class Joint(PriorAlone):
         return Rows(theta.new_zeros(len(theta), 0))
 
     def log_prior(self, theta):
-        own = theta[:, :2]
+        inputs = theta[:, :2]
         rows = Rows(theta[:, 2:])
-        return self.model.log_prior(own) + self.model.log_likelihood(own, rows).sum(1)
+        return self.model.log_prior(inputs) + self.model.log_likelihood(inputs, rows).sum(1)
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -77,9 +77,11 @@ def test_reasonable_step_crosses_a_half():
     mass = Mass.of(torch.ones(2, dtype=F64))
     theta = target.sample_prior(50, generator(0))
     z = Phase(theta, theta, *value_and_gradient(target, theta, None))
-    found = {e: find_reasonable_step(target, None, mass, e, z, generator(1)) for e in (1e-4, 30.0)}
-    assert 0.3 < found[1e-4] < 3
-    assert 0.3 < found[30.0] < 3
+    step_sizes = {
+        e: find_reasonable_step(target, None, mass, e, z, generator(1)) for e in (1e-4, 30.0)
+    }
+    assert 0.3 < step_sizes[1e-4] < 3
+    assert 0.3 < step_sizes[30.0] < 3
 
 
 def test_a_density_that_no_step_size_suits_is_named():
@@ -103,10 +105,10 @@ def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
     keys = {"mass": "dense", "target_acceptance": 0.85}
     sampler = component("inference", name, chains=30, warmup=220, **keys)
     path = list(walk(sampler, target, 260))
-    seen = [(state.tuning, state.length) for state, _ in path]
-    fixed, length = seen[219]
-    assert all(t is fixed and own == length for t, own in seen[219:])
-    assert seen[218][0].step_size != fixed.step_size
+    settings = [(state.tuning, state.length) for state, _ in path]
+    fixed, length = settings[219]
+    assert all(t is fixed and used == length for t, used in settings[219:])
+    assert settings[218][0].step_size != fixed.step_size
     assert_close(fixed.mass.inverse, target.covariance, rtol=0.25, atol=0.02)
     rate = sum(float(info["acceptance_rate"]) for _, info in path[220:]) / 40
     # chees aims with the harmonic mean, which lies below the mean that is checked here

@@ -33,10 +33,10 @@ def literal(model, steps, eps, L, seed):
             p = [b + eps / 2 * g for b, g in zip(p, gradient(q), strict=True)]
             q = [a + eps * b for a, b in zip(q, p, strict=True)]
             p = [b + eps / 2 * g for b, g in zip(p, gradient(q), strict=True)]
-        before = -log_density(theta) + sum(b * b for b in r) / 2
+        energy_before = -log_density(theta) + sum(b * b for b in r) / 2
         after = -log_density(q) + sum(b * b for b in p) / 2
         u = float(uniform(rng.noise, 1))
-        if u < math.exp(min(0.0, before - after)):
+        if u < math.exp(min(0.0, energy_before - after)):
             theta = q
         kept.append(theta)
     return double(kept)

@@ -71,11 +71,11 @@ def test_leapfrog_is_its_three_lines_repeated(mass):
 
 def test_leapfrog_is_reversible(mass):
     z = start(mass)
-    there = leapfrog(Quartic(), None, mass, 0.2, z, 9)
-    back = leapfrog(Quartic(), None, mass, 0.2, replace(there, r=-there.r), 9)
+    endpoint = leapfrog(Quartic(), None, mass, 0.2, z, 9)
+    back = leapfrog(Quartic(), None, mass, 0.2, replace(endpoint, r=-endpoint.r), 9)
     assert_close(back.theta, z.theta, rtol=0, atol=1e-11)
     assert_close(-back.r, z.r, rtol=0, atol=1e-11)
-    assert (there.theta - z.theta).abs().max() > 0.5
+    assert (endpoint.theta - z.theta).abs().max() > 0.5
 
 
 def test_energy_and_acceptance_are_their_formulas():

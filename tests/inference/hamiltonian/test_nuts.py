@@ -17,16 +17,16 @@ def turning(momenta):
     n = len(momenta)
     if n == 1:
         return False
-    left = momenta[: n // 2]
-    right = momenta[n // 2 :]
+    left_half = momenta[: n // 2]
+    right_half = momenta[n // 2 :]
 
     def turns(a, b, rho):
         return float(a @ rho) <= 0 or float(b @ rho) <= 0
 
-    whole = turns(left[0], right[-1], sum(momenta))
-    with_first = turns(left[0], right[0], sum(left) + right[0])
-    with_last = turns(left[-1], right[-1], sum(right) + left[-1])
-    return whole or with_first or with_last or turning(left) or turning(right)
+    whole = turns(left_half[0], right_half[-1], sum(momenta))
+    with_first = turns(left_half[0], right_half[0], sum(left_half) + right_half[0])
+    with_last = turns(left_half[-1], right_half[-1], sum(right_half) + left_half[-1])
+    return whole or with_first or with_last or turning(left_half) or turning(right_half)
 
 
 def literal(model, theta, r, u, eps, max_depth):
@@ -90,14 +90,14 @@ def test_every_chain_is_the_literal_recursion(eps, target):
     for _ in range(8):
         again = torch.Generator()
         again.set_state(rng.noise.get_state())
-        before = state.theta
+        theta_before = state.theta
         r = normal(again, C, target.dim)
         u = [uniform(again, 2**j + 2, C) for j in range(6)]
         state, _ = nuts.step(state, None, rng)
         draws = nuts.posterior(state)
         for c in range(C):
             theta, n_steps, depth = literal(
-                target, before[c], r[c], [x[:, c].tolist() for x in u], eps, 6
+                target, theta_before[c], r[c], [x[:, c].tolist() for x in u], eps, 6
             )
             assert_close(state.theta[c], theta, rtol=1e-9, atol=1e-9)
             assert int(draws.stats["n_steps"][c, -1]) == n_steps

@@ -38,18 +38,18 @@ def test_the_objective_is_equation_28(alpha, rows):
     inference, state, problem, _ = begun(alpha=alpha, rows=rows, warmup=4)
     state = type(state)(**(vars(state) | {"t": 3}))  # β = 3/4
     batch = problem.train.part(slice(0, 5), 4.0)
-    terms, found = inference.objective(state, batch, generator(1))
+    terms, objective = inference.objective(state, batch, generator(1))
     K = 6
     B = 5
     network = state.q.network
-    theta = found.mean + found.centred
+    theta = objective.mean + objective.centred
     assert theta.shape[0] == (K if rows == "shared" else K * B)
     fit = 0.0
     for b in range(B):
-        one = batch.part(slice(b, b + 1), 1.0)
+        row = batch.part(slice(b, b + 1), 1.0)
         mine = theta if rows == "shared" else theta.unflatten(0, (K, B))[:, b]
         ell = torch.stack(
-            [network.log_prob(network.outputs(t[None], one.x), one)[0, 0] for t in mine]
+            [network.log_prob(network.outputs(t[None], row.x), row)[0, 0] for t in mine]
         )
         fit = fit + 4.0 * (ell.double() * alpha).exp().mean().log() / alpha
     standardised = (theta - theta.mean(0)) / theta.std(0, correction=0)
@@ -110,22 +110,23 @@ def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
         optimizer.step()
     theta = torch.randn(20_000, d, generator=g) @ factor.T
     with torch.no_grad():
-        found = T(theta)[:, 0]
+        ratios = T(theta)[:, 0]
     exact = law.log_prob(theta) - noise.log_prob(theta)
-    assert torch.corrcoef(torch.stack([found, exact]))[0, 1] >= least
+    assert torch.corrcoef(torch.stack([ratios, exact]))[0, 1] >= least
     if d == 2:
-        assert found.mean() == pytest.approx(-0.5 * math.log(1 - rho**2), rel=0.1)
+        assert ratios.mean() == pytest.approx(-0.5 * math.log(1 - rho**2), rel=0.1)
 
 
 def test_the_discriminator_stands_still_while_the_generator_climbs():
     inference, state, problem, rng = begun()
-    before = [p.detach().clone() for p in state.discriminator.parameters()]
+    parameters_before = [p.detach().clone() for p in state.discriminator.parameters()]
     terms, _ = inference.objective(state, problem.train, rng.noise)
     terms["objective"].backward()
     assert all(p.grad is None for p in state.discriminator.parameters())
     state, info = inference.step(state, problem.train, rng)
     assert any(
-        not torch.equal(a, b) for a, b in zip(before, state.discriminator.parameters(), strict=True)
+        not torch.equal(a, b)
+        for a, b in zip(parameters_before, state.discriminator.parameters(), strict=True)
     )
     assert 0 < info["discriminator_loss"] < 4
     assert "elbo" not in info

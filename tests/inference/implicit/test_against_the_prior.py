@@ -97,8 +97,8 @@ def test_the_expected_discriminator_is_the_kl_to_the_prior():
 
     T = trained(ours, lambda n: torch.randn(n, 2, generator=g), (30, 30), 500, rate=4e-3)
     with torch.no_grad():
-        found = T(ours(20_000)).mean()
-    assert float(found) == pytest.approx(float(exact), rel=0.1)
+        actual = T(ours(20_000)).mean()
+    assert float(actual) == pytest.approx(float(exact), rel=0.1)
 
 
 def test_a_learned_prior_follows_the_derivative_of_the_kl():

@@ -27,9 +27,11 @@ STEPS = 12
 
 def splits(made=real, dtype=F64, rows=20):
     """Two separate sets of rows, the second on a different scale."""
-    found = [made(n=rows, n_inputs=3, batch_size=8, seed=seed, dtype=dtype) for seed in (1, 2)]
-    found[1].train.x.mul_(3)
-    return found
+    problems_made = [
+        made(n=rows, n_inputs=3, batch_size=8, seed=seed, dtype=dtype) for seed in (1, 2)
+    ]
+    problems_made[1].train.x.mul_(3)
+    return problems_made
 
 
 def apart(name, network, problems, **keys):
@@ -82,18 +84,18 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
         for a, b in zip(first, state.q.trainable_parameters(), strict=True)
     )
     scores = problem.score(method.posterior(state), rng)
-    for r, (inference, alone, said, streams) in enumerate(apart(name, network, problems, **keys)):
+    for r, (inference, alone, names, streams) in enumerate(apart(name, network, problems, **keys)):
         pairs = [(state.q, alone.q), (state.discriminator, alone.discriminator)]
         for stacked, module in pairs[: 1 + (keys.get("discriminator") != "none")]:
             mine = dict(module.named_parameters())
             scale = max(float(p.detach().abs().max()) for p in module.parameters())
-            for at, p in stacked.module(r).named_parameters():
-                assert (p - mine[at]).detach().abs().max() < close * scale, at
-        for word, value in said.items():
+            for key, p in stacked.module(r).named_parameters():
+                assert (p - mine[key]).detach().abs().max() < close * scale, key
+        for word, value in names.items():
             assert info[word].shape == (2,)
             assert float(info[word][r]) == pytest.approx(float(value), rel=1e4 * close)
-        own = problems[r].score(inference.posterior(alone), streams)
-        for word, value in own.items():
+        separate = problems[r].score(inference.posterior(alone), streams)
+        for word, value in separate.items():
             assert float(scores[word][r]) == pytest.approx(
                 float(value), rel=1e4 * close, abs=1e-12
             ), word
@@ -107,23 +109,23 @@ def test_several_alphas_are_those_of_runs_of_their_own(keys):
     method, state, info, problem, rng = together("aadm", network, problems, alphas=alphas, **keys)
     posteriors = method.posterior(state)
     scores = problem.score(posteriors, rng)
-    assert [list(of.of) for of in posteriors] == [["0.01", "0.5", "1"]] * 2
-    told = set()
+    assert [list(posterior.of) for posterior in posteriors] == [["0.01", "0.5", "1"]] * 2
+    messages = set()
     for v, alpha in enumerate(alphas):
-        for r, (inference, alone, said, streams) in enumerate(
+        for r, (inference, alone, names, streams) in enumerate(
             apart("aadm", network, problems, alpha=alpha, **keys)
         ):
             mine = dict(alone.q.named_parameters())
-            for at, p in state.q.module(r * len(alphas) + v).named_parameters():
-                torch.testing.assert_close(p, mine[at], rtol=1e-10, atol=1e-12)
-            for word, value in said.items():
+            for name, p in state.q.module(r * len(alphas) + v).named_parameters():
+                torch.testing.assert_close(p, mine[name], rtol=1e-10, atol=1e-12)
+            for word, value in names.items():
                 assert float(info[f"{word}/{alpha:g}"][r]) == pytest.approx(float(value), rel=1e-8)
             for word, value in problems[r].score(inference.posterior(alone), streams).items():
                 assert float(scores[f"{word}/{alpha:g}"][r]) == pytest.approx(
                     float(value), rel=1e-8
                 ), word
-        told |= {f"{word}/{alpha:g}" for word in said}
-    assert info.keys() == told
+        messages |= {f"{word}/{alpha:g}" for word in names}
+    assert info.keys() == messages
     assert (scores["rmse/1"] - scores["rmse/0.01"]).abs().min() > 1e-4
     assert Variants({"a": 1, "b": 2}).each(lambda which: {"f": which}) == {"f/a": 1, "f/b": 2}
 

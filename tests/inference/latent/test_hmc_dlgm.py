@@ -96,12 +96,12 @@ def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
 def test_the_guide_climbs_its_own_bound(problem):
     """Only at the draws from which HMC starts."""
     module = ppca(problem, exact_guide=False)
-    found, info = hmc(n_samples=3).gradient(module, problem.train, 0.3, Streams(4).noise)
+    actual, info = hmc(n_samples=3).gradient(module, problem.train, 0.3, Streams(4).noise)
     m, s = module.encode(problem.train)
     z = m + s * normal(Streams(4).noise, 3, N, 2)
     elbo = (module.log_joint(problem.train, z) - log_normal(z, m, s)).mean(0).sum()
     expected = torch.autograd.grad(elbo, list(module.guide.parameters()))
-    assert_close(parts(found, module)[1], torch.cat([g.flatten() for g in expected]))
+    assert_close(parts(actual, module)[1], torch.cat([g.flatten() for g in expected]))
     assert float(info["elbo"]) == pytest.approx(float(elbo.detach()))
 
 

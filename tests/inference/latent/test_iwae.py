@@ -27,10 +27,10 @@ def problem():
 
 def gradients(module, batch, K, way, generator):
     """Of every parameter [P], of the sum over the rows."""
-    found = torch.autograd.grad(
+    actual = torch.autograd.grad(
         weighed(module, batch, K, way, generator)[1], list(module.parameters())
     )
-    return torch.cat([g.flatten() for g in found])
+    return torch.cat([g.flatten() for g in actual])
 
 
 def test_weights_are_a_literal_ratio_of_densities(problem):
@@ -61,8 +61,8 @@ def test_the_guide_that_is_the_posterior_has_the_likelihood_as_its_bound(problem
     log_w, objective = weighed(module, problem.train, K, way, Streams(0).noise)
     assert_close(log_w, log_evidence(module, problem.train.x).expand(K, -1))
     if way == "dreg":
-        found = torch.autograd.grad(objective, list(module.guide.parameters()))
-        assert max(float(g.abs().max()) for g in found) < 1e-9
+        actual = torch.autograd.grad(objective, list(module.guide.parameters()))
+        assert max(float(g.abs().max()) for g in actual) < 1e-9
 
 
 def test_bounds_rise_with_k_to_the_likelihood(problem):
@@ -71,14 +71,14 @@ def test_bounds_rise_with_k_to_the_likelihood(problem):
     many = 4_096
     with torch.no_grad():
         log_w = weighed(module, problem.train, many, "reparam", Streams(0).noise)[0]
-    found = []
+    results = []
     for K in (1, 4, 32, 512):
         # L̂^K of independent sets, summed over rows
         each = log_mean_exp(log_w.view(K, -1, N)).mean(1)
-        found.append((float(each.mean()), float(each.std()) / (many / K) ** 0.5))
-    means = [mean for mean, _ in found]
+        results.append((float(each.mean()), float(each.std()) / (many / K) ** 0.5))
+    means = [mean for mean, _ in results]
     assert means == sorted(means)
-    assert means[1] - means[0] > 5 * found[0][1]
+    assert means[1] - means[0] > 5 * results[0][1]
     assert means[0] < float(exact.mean()) - 0.05
     assert means[-1] == pytest.approx(float(exact.mean()), abs=0.03)
 
@@ -90,8 +90,8 @@ def fisher(module, x):
     law = MultivariateNormal(
         up.bias, up.weight @ up.weight.T + module.generative.log_noise.exp() * eye
     )
-    own = list(module.generative.parameters())
-    return torch.cat([g.flatten() for g in torch.autograd.grad(law.log_prob(x).sum(), own)])
+    parameters = list(module.generative.parameters())
+    return torch.cat([g.flatten() for g in torch.autograd.grad(law.log_prob(x).sum(), parameters)])
 
 
 def z_scores(draws, mean):
@@ -135,16 +135,16 @@ def test_the_gradient_of_the_guide_is_literally_doubly_reparameterised(problem):
     batch = problem.train
     K = 4
     guide = list(module.guide.parameters())
-    found = torch.autograd.grad(weighed(module, batch, K, "dreg", Streams(5).noise)[1], guide)
+    actual = torch.autograd.grad(weighed(module, batch, K, "dreg", Streams(5).noise)[1], guide)
     noise = normal(Streams(5).noise, K, N, 2)
     m, s = module.encode(batch)
     z = m + s * noise
-    at = z.detach().requires_grad_()
-    log_w = module.log_joint(batch, at) - log_normal(at, m.detach(), s.detach())
+    point = z.detach().requires_grad_()
+    log_w = module.log_joint(batch, point) - log_normal(point, m.detach(), s.detach())
     share = log_w.detach().exp() / log_w.detach().exp().sum(0)
-    (slope,) = torch.autograd.grad(log_w.sum(), at)
+    (slope,) = torch.autograd.grad(log_w.sum(), point)
     expected = torch.autograd.grad((share.square()[..., None] * slope * z).sum(), guide)
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         assert_close(a, b)
 
 

@@ -48,20 +48,20 @@ def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(contr
     module, batch = on_the_line()
     inference = vcd(improve_steps=1, leapfrog_steps=1, n_samples=1500)
     rng = Streams(0)
-    found = []
+    results = []
     values = []
     for _ in range(40):
         gradients, info, _ = inference.contrast(module, batch, 0.7, control, rng.noise)
-        found.append(-guide_bias(module, gradients))  # the maximised objective is −L_VCD
+        results.append(-guide_bias(module, gradients))  # the maximised objective is −L_VCD
         values.append(info["vcd"])
-    at = held(0.9, math.log(0.5))
+    module_held = held(0.9, math.log(0.5))
     exact = vcd_by_quadrature(
-        lambda z: module.log_joint(batch, z.reshape(-1, 1, 1)).reshape(z.shape), *at, 0.7
+        lambda z: module.log_joint(batch, z.reshape(-1, 1, 1)).reshape(z.shape), *module_held, 0.7
     )
     assert float(exact.detach()) > 0.02
     assert abs(z_score(torch.stack(values), exact.detach())) < 4
-    expected = torch.stack(torch.autograd.grad(exact, at))
-    assert z_score(torch.stack(found), expected).abs().max() < 4.5
+    expected = torch.stack(torch.autograd.grad(exact, module_held))
+    assert z_score(torch.stack(results), expected).abs().max() < 4.5
 
 
 def test_the_value_literally():
@@ -74,10 +74,10 @@ def test_the_value_literally():
     with torch.no_grad():
         m, s = module.encode(batch)
         z, further = (m + s * normal(again, 2, 3, 2) for _ in range(2))
-        moved, _ = inference.improve(module, batch, z, 0.3 * torch.ones_like(m), again)
+        z_new, _ = inference.improve(module, batch, z, 0.3 * torch.ones_like(m), again)
         q = Normal(m, s)
         elbo = (module.log_joint(batch, z).mean(0) + q.entropy().sum(1)).sum() * 5 / 3
-        worth = module.log_joint(batch, moved) - q.log_prob(moved).sum(2)
+        worth = module.log_joint(batch, z_new) - q.log_prob(z_new).sum(2)
         gain = worth - (module.log_joint(batch, further) - q.log_prob(further).sum(2))
     improved = worth.mean(0).sum() * 5 / 3
     assert_close(info["elbo"], elbo)

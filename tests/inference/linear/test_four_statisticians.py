@@ -45,12 +45,12 @@ def analysed(
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
 def test_confidence_regions_cover(noise):
-    found, problem, _ = analysed("maximum_likelihood", noise=noise, simulations=5000)
-    for level in found.inside:
-        share, error = found.coverage(level)
+    analysis, problem, _ = analysed("maximum_likelihood", noise=noise, simulations=5000)
+    for level in analysis.inside:
+        share, error = analysis.coverage(level)
         assert abs(share - level) < 4 * error
-    assert found.data.is_simulated
-    assert_close(found.data.beta, problem.truth["beta"])
+    assert analysis.data.is_simulated
+    assert_close(analysis.data.beta, problem.truth["beta"])
 
 
 def literal_risk(rule, beta, X, errors, penalty):
@@ -71,49 +71,49 @@ def test_risk_functions_are_averages_of_losses_over_data_sets():
         problem, rng
     )
     state = inference.init(model, problem, rng)
-    before = rng.noise.get_state()
+    noise_state = rng.noise.get_state()
     state, _ = inference.step(state, problem.train, rng)
-    rng.noise.set_state(before)
+    rng.noise.set_state(noise_state)
     errors = state.data.errors(50, rng.noise)
-    found = inference.posterior(state)
+    posterior = inference.posterior(state)
     for m, r in enumerate((0.5, 2.0)):
         for e in range(len(statistical_risk.ESTIMATORS)):
             literal = literal_risk(
                 e, r * problem.truth["beta"], state.data.X, errors, model.penalty
             )
-            assert float(found.risk[e, m]) == pytest.approx(literal)
+            assert float(posterior.risk[e, m]) == pytest.approx(literal)
 
 
 def test_least_squares_has_constant_risk_and_is_dominated():
-    found, *_ = analysed("statistical_risk", simulations=5000)
-    exact = NOISE * float(found.data.fit.covariance.trace())
+    analysis, *_ = analysed("statistical_risk", simulations=5000)
+    exact = NOISE * float(analysis.data.fit.covariance.trace())
     # (1.3): its worst case is every case
-    assert ((found.risk[0] - exact).abs() < 4 * found.error[0]).all()
-    assert found.dominating_estimators["james_stein"]
-    assert found.dominating_estimators["james_stein_plus"]
-    assert not found.dominating_estimators["bayes"]  # far from 0 the prior misleads
+    assert ((analysis.risk[0] - exact).abs() < 4 * analysis.error[0]).all()
+    assert analysis.dominating_estimators["james_stein"]
+    assert analysis.dominating_estimators["james_stein_plus"]
+    assert not analysis.dominating_estimators["bayes"]  # far from 0 the prior misleads
 
 
 def test_bayes_rule_has_the_least_integrated_risk_which_is_the_expected_posterior_loss():
-    found, _, model = analysed("statistical_risk", simulations=20_000)
+    analysis, _, model = analysed("statistical_risk", simulations=20_000)
     bayes = statistical_risk.ESTIMATORS.index("bayes")
-    assert int(found.bayes_risk.argmin()) == bayes  # (1.4)
+    assert int(analysis.bayes_risk.argmin()) == bayes  # (1.4)
     # (1.5): E_y of the posterior expected loss σ² tr Λ⁻¹, which is the same for every y
     posterior_loss = NOISE * float(
-        torch.linalg.inv(found.data.fit.gram + model.penalty.diag()).trace()
+        torch.linalg.inv(analysis.data.fit.gram + model.penalty.diag()).trace()
     )
-    assert abs(float(found.bayes_risk[bayes]) - posterior_loss) < 4 * float(
-        found.bayes_error[bayes]
+    assert abs(float(analysis.bayes_risk[bayes]) - posterior_loss) < 4 * float(
+        analysis.bayes_error[bayes]
     )
-    assert float(found.bayes_risk[0]) - posterior_loss > 10 * float(found.bayes_error[0])
-    assert_close(found.chosen, coefficients(found.data.X, found.data.y, model.penalty).m)
+    assert float(analysis.bayes_risk[0]) - posterior_loss > 10 * float(analysis.bayes_error[0])
+    assert_close(analysis.chosen, coefficients(analysis.data.X, analysis.data.y, model.penalty).m)
 
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
 def test_credible_regions_hold_beta_as_often_as_they_say_over_the_prior(noise, monkeypatch):
-    found, *_ = analysed("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
-    error = (0.09 / found.n) ** 0.5
-    assert abs(found.over_prior / found.n - 0.9) < 4 * error
+    analysis, *_ = analysed("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
+    error = (0.09 / analysis.n) ** 0.5
+    assert abs(analysis.over_prior / analysis.n - 0.9) < 4 * error
     far, *_ = analysed(
         "conjugate_bayes", noise=noise, simulations=1000, level=0.9, draws=10, times=4.0
     )
@@ -127,17 +127,19 @@ def test_credible_regions_hold_beta_as_often_as_they_say_over_the_prior(noise, m
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
 def test_draws_are_from_the_posterior_and_bayes_actions_follow(noise):
-    found, problem, model = analysed("conjugate_bayes", noise=noise, draws=10_000, simulations=1)
+    analysis, problem, model = analysed("conjugate_bayes", noise=noise, draws=10_000, simulations=1)
     first, second = regression_moments(model, problem.train)
-    values = found.draws.values.flatten(0, 1)
+    values = analysis.draws.values.flatten(0, 1)
     for power, exact in ((1, first), (2, second)):
         error = (values**power).std(0) / len(values) ** 0.5
         assert ((values**power).mean(0) - exact).div(error).abs().max() < 4
-    belief = to_samples(found.draws)
+    belief = to_samples(analysis.draws)
     beta = type(belief)(belief.values[:2000, :4], torch.full((2000,), 1 / 2000, dtype=F64))
-    spread = found.scale**0.5 * found.known_coefficients.covariance.diagonal().sqrt() / 2000**0.5
-    assert ((Squared().act(beta) - found.known_coefficients.m).abs() < 5 * spread).all()
-    rows = found.decisions()
+    spread = (
+        analysis.scale**0.5 * analysis.known_coefficients.covariance.diagonal().sqrt() / 2000**0.5
+    )
+    assert ((Squared().act(beta) - analysis.known_coefficients.m).abs() < 5 * spread).all()
+    rows = analysis.decisions()
     assert {row["loss"] for row in rows} == {
         *component("inference", "conjugate_bayes").decisions,
         "zero_one",
@@ -153,32 +155,32 @@ def log_evidence(covariance, y):
 
 
 def test_models_are_chosen_by_their_evidence():
-    found, *_ = analysed("conjugate_bayes", steps=1)
-    X = found.data.X
-    y = found.data.y
+    analysis, *_ = analysed("conjugate_bayes", steps=1)
+    X = analysis.data.X
+    y = analysis.data.y
     eye = torch.eye(15, dtype=F64)
     inputs = {f"without x{j + 1}": [k for k in range(4) if k != j] for j in range(4)}
     inputs |= {"all inputs": [0, 1, 2, 3], "no input": []}
-    for name, value in zip(found.candidates, found.log_evidence, strict=True):
-        own = X[:, inputs[name]]
-        assert float(value) == pytest.approx(log_evidence(eye + 0.16 * own @ own.T, y))
-    assert found.model_probabilities.sum() == pytest.approx(1)
+    for name, value in zip(analysis.candidates, analysis.log_evidence, strict=True):
+        columns = X[:, inputs[name]]
+        assert float(value) == pytest.approx(log_evidence(eye + 0.16 * columns @ columns.T, y))
+    assert analysis.model_probabilities.sum() == pytest.approx(1)
 
 
 def test_ridge_path_criteria_literally():
-    found, _, _ = analysed("ridge_path", steps=1, number=5)
-    X = found.data.X
-    y = found.data.y
+    analysis, _, _ = analysed("ridge_path", steps=1, number=5)
+    X = analysis.data.X
+    y = analysis.data.y
     eye = torch.eye(4, dtype=F64)
 
     def ridge(X, y, penalty):
         return torch.linalg.solve(X.T @ X + penalty * eye, X.T @ y)
 
-    for i, penalty in enumerate(found.penalties):
-        assert_close(found.path[i], ridge(X, y, penalty))
+    for i, penalty in enumerate(analysis.penalties):
+        assert_close(analysis.path[i], ridge(X, y, penalty))
         # the Bayes rule for squared loss under β ~ N(0, σ²/λ): ∫ by the product of two Gaussians
         joint = torch.linalg.inv(penalty / NOISE * eye + X.T @ X / NOISE) @ (X.T @ y / NOISE)
-        assert_close(found.path[i], joint)
+        assert_close(analysis.path[i], joint)
         left_out = []
         for n in range(len(y)):
             rest = torch.arange(len(y)) != n
@@ -186,30 +188,30 @@ def test_ridge_path_criteria_literally():
         evidence = log_evidence(torch.eye(15, dtype=F64) + X @ X.T / penalty, y)
         criteria = {"loo": statistics.mean(left_out), "evidence": evidence}
         for name, value in criteria.items():
-            assert float(found.criteria[name][i]) == pytest.approx(value), name
-    assert found.hkb == pytest.approx(4 * NOISE / float(found.data.fit.beta.square().sum()))
-    assert found.risk(found.best) < found.risk(0.0)
+            assert float(analysis.criteria[name][i]) == pytest.approx(value), name
+    assert analysis.hkb == pytest.approx(4 * NOISE / float(analysis.data.fit.beta.square().sum()))
+    assert analysis.risk(analysis.best) < analysis.risk(0.0)
 
 
 @pytest.mark.parametrize("name", [*PARTS, "four_statisticians"])
 @pytest.mark.parametrize("data", ["linear_simulation", "diabetes"])
 def test_every_analysis_predicts_scores_and_draws(name, data):
-    found, problem, _ = analysed(name, noise="learned", data=data)
-    predictive = found.predict(problem.test.x, generator(0))
+    analysis, problem, _ = analysed(name, noise="learned", data=data)
+    predictive = analysis.predict(problem.test.x, generator(0))
     assert predictive.mean.shape == (problem.test.x.shape[0], 1)
     if data == "diabetes":
         assert (predictive.mean - problem.test.y).square().mean() < 0.6 * float(
             problem.test.y.square().mean()
         )
-    assert all(math.isfinite(v) for v in found.scores().values())
-    assert all(figure.axes for figure in found.figures().values())
+    assert all(math.isfinite(v) for v in analysis.scores().values())
+    assert all(figure.axes for figure in analysis.figures().values())
 
 
 def test_tables_are_written(tmp_path):
-    found, *_ = analysed("four_statisticians")
-    names = [path.name for path in found.artefacts(tmp_path)]
+    analysis, *_ = analysed("four_statisticians")
+    names = [path.name for path in analysis.artefacts(tmp_path)]
     assert names == ["estimates.csv", "risks.csv", "decisions.csv"]
-    assert list(found.figures()) == ["fisher", "wald", "savage", "hoerl_kennard"]
-    table = found.estimates()
+    assert list(analysis.figures()) == ["fisher", "wald", "savage", "hoerl_kennard"]
+    table = analysis.estimates()
     assert list(table["coefficient"]) == ["x1", "x2", "x3", "x4"]
     assert list(table["true"]) == [1.0, -0.5, 0.0, 0.3]

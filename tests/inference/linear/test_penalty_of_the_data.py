@@ -21,14 +21,14 @@ def test_the_penalty_of_the_data_does_not_know_the_unit_of_the_labels(shift):
     keys = {"noise": "learned", "intercept_scale": 10.0}
     model = component("model", "linear_regression", **keys).build(shifted, rng)
     inference = component("inference", "ridge_path", number=3)
-    found = inference.posterior(inference.init(model, shifted, rng))
-    fit = found.data.fit
-    assert found.hkb == pytest.approx(3 * float(fit.noise) / float(fit.beta[1:].square().sum()))
+    posterior = inference.posterior(inference.init(model, shifted, rng))
+    fit = posterior.data.fit
+    assert posterior.hkb == pytest.approx(3 * float(fit.noise) / float(fit.beta[1:].square().sum()))
     penalty, plain = ridge_at(problem)
-    assert found.hkb == pytest.approx(penalty)
+    assert posterior.hkb == pytest.approx(penalty)
     by_rule = statistical_risk.estimates(fit, torch.eye(4, dtype=F64), model.penalty, 1)
     shrunk = by_rule[statistical_risk.ESTIMATORS.index("ridge_hkb")]
-    assert_close(shrunk, found.estimate(found.hkb))
+    assert_close(shrunk, posterior.estimate(posterior.hkb))
     assert_close(shrunk, plain + double([shift, 0, 0, 0]))
 
 

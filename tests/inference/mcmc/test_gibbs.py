@@ -121,12 +121,12 @@ def test_a_random_scan_gives_each_chain_its_own_blocks():
     method = component("inference", "gibbs", chains=4000, burn_in=0, scan="random")
     rng = Streams(0)
     state = method.init(model, None, rng)
-    before = state.theta
+    theta_before = state.theta
     state, _ = method.step(state, None, rng)
     # in a quarter of chains, neither pick selects a coordinate
-    left = (state.theta == before).double().mean(0)
-    assert left.tolist() == pytest.approx([0.25, 0.25], abs=0.03)
-    assert not (state.theta == before).all(1).any()
+    unchanged = (state.theta == theta_before).double().mean(0)
+    assert unchanged.tolist() == pytest.approx([0.25, 0.25], abs=0.03)
+    assert not (state.theta == theta_before).all(1).any()
 
 
 def test_burn_in_thinning_and_log_density():

@@ -59,10 +59,13 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
         z = normal(literal.noise, 5, 2)
         u = uniform(literal.noise, 5)
         state, info = method.step(state, None, rng)
-        there = law(theta)
-        proposal = there.mean + (2 * eps).sqrt() * z @ L.T
+        law_at_theta = law(theta)
+        proposal = law_at_theta.mean + (2 * eps).sqrt() * z @ L.T
         log_ratio = (
-            pi(proposal) + law(proposal).log_prob(theta) - pi(theta) - there.log_prob(proposal)
+            pi(proposal)
+            + law(proposal).log_prob(theta)
+            - pi(theta)
+            - law_at_theta.log_prob(proposal)
         )
         alpha = log_ratio.exp().clamp(max=1)
         accepted += int((u < alpha).sum())

@@ -36,8 +36,8 @@ def test_errors_fall_faster_than_those_of_independent_draws():
         slopes[points] = math.log(large / small) / math.log(16)
     assert abs(slopes["random"] + 0.5) < 0.25
     assert slopes["sobol"] < -0.7
-    found = estimates("sobol", 1024, 12)  # unbiased but for the ratio
-    assert abs(found.mean() - 1) < 5 * float(found.std()) / 12**0.5
+    estimate = estimates("sobol", 1024, 12)  # unbiased but for the ratio
+    assert abs(estimate.mean() - 1) < 5 * float(estimate.std()) / 12**0.5
 
 
 @pytest.mark.parametrize("dof", [math.inf, 5.0])

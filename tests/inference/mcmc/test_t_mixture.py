@@ -59,8 +59,8 @@ def test_draws_have_the_moments_of_the_mixture(dof):
         for a, m, L in zip(q.weights, q.centres, q.factors, strict=True)
     )
     products = draws[:, :, None] * draws[:, None]
-    for found, exact in ((draws, mean), (products, second)):
-        z = z_score(found, exact)
+    for estimate, exact in ((draws, mean), (products, second)):
+        z = z_score(estimate, exact)
         assert z.abs().max() < 4
 
 
@@ -84,12 +84,12 @@ def test_a_round_is_the_literal_update():
     for d, (_, m, L) in enumerate(components):
         gap = theta - m
         u = (nu + P) / (nu + (gap @ torch.linalg.inv(L @ L.T) * gap).sum(1))
-        own = weights * terms[d] / terms.sum(0)  # w ρ
-        alpha = own.sum()
-        centre = own * u @ theta / (own @ u)
+        shares = weights * terms[d] / terms.sum(0)  # w ρ
+        alpha = shares.sum()
+        centre = shares * u @ theta / (shares @ u)
         around = theta - centre
-        covariance = around.T @ ((own * u)[:, None] * around) / alpha
-        share = P / (P + alpha**2 / own.square().sum())
+        covariance = around.T @ ((shares * u)[:, None] * around) / alpha
+        share = P / (P + alpha**2 / shares.square().sum())
         assert_close(after.weights[d], alpha)
         assert_close(after.centres[d], centre)
         sigma = (1 - share) * covariance + share * pooled

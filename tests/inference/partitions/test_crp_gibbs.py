@@ -48,27 +48,27 @@ def frequencies(moves, scans, chains=200, sweeps=80, burn_in=20):
     """How often each chain was at each partition [C, partitions]."""
     places, p, _ = exact()
     rng = np.random.default_rng(0)
-    known = numbers()
+    table = numbers()
     z = np.zeros((chains, len(X)), np.int64)
-    found = np.zeros((chains, len(p)))
+    counts = np.zeros((chains, len(p)))
     for t in range(sweeps):
         u = rng.random((chains, count_uniforms(len(X), moves, scans)))
-        sweep(known, z, u, moves, scans)
+        sweep(table, z, u, moves, scans)
         if t >= burn_in:
             for chain, labels in enumerate(relabel_by_appearance(z)):
-                found[chain, places[tuple(labels.tolist())]] += 1
-    return found / (sweeps - burn_in)
+                counts[chain, places[tuple(labels.tolist())]] += 1
+    return counts / (sweeps - burn_in)
 
 
 # the many leave little to the sweep
 @pytest.mark.parametrize(("moves", "scans"), [(0, 0), (20, 0), (2, 3)])
 def test_partitions_are_drawn_as_often_as_they_are_probable(moves, scans):
     _, p, _ = exact()
-    found = frequencies(moves, scans)
-    error = found.std(0, ddof=1) / len(found) ** 0.5
+    frequency = frequencies(moves, scans)
+    error = frequency.std(0, ddof=1) / len(frequency) ** 0.5
     often = p > 2e-3
     assert often.sum() > 30
-    z = (found.mean(0) - p)[often] / error[often]
+    z = (frequency.mean(0) - p)[often] / error[often]
     assert np.abs(z).max() < 4
     assert (z**2).mean() < 2  # chains are independent: χ² over its degrees of freedom
 
@@ -77,10 +77,10 @@ def test_log_joint_and_predictive_densities_literally():
     rng = np.random.default_rng(1)
     z = rng.integers(0, 3, (5, len(X)))
     z = relabel_by_appearance(z)
-    known = numbers()
-    value, _ = sweep(known, z, rng.random((5, count_uniforms(len(X), 2, 2))), 2, 2)
-    for labels, found in zip(z, value, strict=True):
-        assert found == pytest.approx(log_joint(tuple(labels.tolist()), X.numpy(), ALPHA, PRIOR))
+    table = numbers()
+    value, _ = sweep(table, z, rng.random((5, count_uniforms(len(X), 2, 2))), 2, 2)
+    for labels, counts in zip(z, value, strict=True):
+        assert counts == pytest.approx(log_joint(tuple(labels.tolist()), X.numpy(), ALPHA, PRIOR))
         assert sorted(set(labels.tolist())) == list(range(labels.max() + 1))  # no gap
     every = NormalWishart(PRIOR.m[None], PRIOR.beta[None], PRIOR.V[None], PRIOR.nu[None])
     one_more = every.posterior(torch.ones(1, 3, dtype=X.dtype), X[:3]).log_predictive(X[3:4])
@@ -107,24 +107,24 @@ def sampled(steps, **keys):
 
 
 def test_predictive_density_is_a_ratio_of_evidences():
-    found, problem = sampled(60)
+    result, problem = sampled(60)
     _, p, evidence = exact(X[:5])
     more = exact(X)[2]
-    distinct, which = np.unique(found.labels, axis=0, return_inverse=True)
+    distinct, which = np.unique(result.labels, axis=0, return_inverse=True)
     each = torch.stack(
-        [found._log_predictive_by_cluster(z, problem.test).logsumexp(0) for z in distinct]
+        [result._log_predictive_by_cluster(z, problem.test).logsumexp(0) for z in distinct]
     ).exp()[:, 0]
     by_chain = each[torch.as_tensor(which.ravel())].reshape(40, -1).mean(1)
     error = float(by_chain.std() / 40**0.5)
     assert abs(float(by_chain.mean()) - math.exp(more - evidence)) < 4 * error
-    spaced = float(found.log_predictive(problem.test).exp())
+    spaced = float(result.log_predictive(problem.test).exp())
     assert spaced == pytest.approx(math.exp(more - evidence), rel=0.05)
-    shares = found.clusters(problem.test)
+    shares = result.clusters(problem.test)
     assert shares.sum() == pytest.approx(1)
     k = np.array([max(z) + 1 for z in partitions(5)])
-    of_chain = found.sizes.double().mean(1)
+    of_chain = result.sizes.double().mean(1)
     assert abs(float(of_chain.mean()) - float(p @ k)) < 4 * float(of_chain.std()) / 40**0.5
-    scores = found.scores()
+    scores = result.scores()
     assert scores["rhat"] < 1.05
     assert 0 < scores["acceptance"] < 1
 
@@ -146,9 +146,9 @@ def test_chains_of_partitions_are_judged_as_others_are():
 
 
 def test_before_anything_is_kept_and_one_row_alone():
-    found, problem = sampled(2, chains=2)
-    assert found.z.shape == (2, 1, 5)
-    assert math.isfinite(problem.score(found, Streams(0))["nlpp"])
+    result, problem = sampled(2, chains=2)
+    assert result.z.shape == (2, 1, 5)
+    assert math.isfinite(problem.score(result, Streams(0))["nlpp"])
     alone = Unlabelled("alone", "real", Rows(X[:1], 1.0), Rows(X[1:2], 1.0), None)
     inference = component("inference", "crp_gibbs", burn_in=0)
     rng = Streams(0)

@@ -65,9 +65,9 @@ def test_peer_has_exact_moments_and_counts(name):
     assert scores["z_max"] < largest
     assert posterior.n_draws == steps - method.warmup
     if "n_steps" in info:  # chains that wait for others are not evaluated
-        before = counter.gradients
+        gradients_before = counter.gradients
         state, _ = advance(method, state, problem, rng, steps, steps + 10)
-        assert counter.gradients - before == state.stats["n_steps"].rows[-10:].sum()
+        assert counter.gradients - gradients_before == state.stats["n_steps"].rows[-10:].sum()
 
 
 @pytest.mark.slow
@@ -83,11 +83,11 @@ def test_resumed_peer_draws_the_same(name):
     problem, rng, method, fresh, costs, counter = begin(name, options)
     restored, streams = checkpoint.restore({"skeleton": taken.skeleton}, tensors, fresh)
     rng.restore(streams, 8)
-    before = copy.copy(costs)
+    costs_before = copy.copy(costs)
     with counting(costs):
         again, _ = advance(method, restored, problem, rng, 8, 12)
     assert torch.equal(again.kept.rows, whole.kept.rows)
-    assert costs.densities - before.densities < counter.densities
+    assert costs.densities - costs_before.densities < counter.densities
 
 
 @pytest.mark.parametrize("name", PEERS)

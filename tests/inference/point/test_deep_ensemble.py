@@ -64,10 +64,10 @@ def test_predictive_is_the_mean_of_the_members():
     ]
     expected = (members[0] + members[1] + members[2]) / 3
     assert_close(posterior.predict(x, rng.evaluation).probs, expected)
-    before = posterior.predict(x, rng.evaluation).probs
+    probs_before = posterior.predict(x, rng.evaluation).probs
     state, _ = advance(inference, state, problem, rng, 30, 33)
     # training continues without it
-    assert torch.equal(before, posterior.predict(x, rng.evaluation).probs)
+    assert torch.equal(probs_before, posterior.predict(x, rng.evaluation).probs)
 
 
 def test_what_an_attack_without_expectation_follows():
@@ -84,9 +84,9 @@ def test_what_an_attack_without_expectation_follows():
         return victim.input_gradient(x, y, generator(seed))
 
     def of_members(rows):
-        at = x.clone().requires_grad_()
-        probs = posterior.model.predictive(posterior.theta[rows], at).probs
-        return torch.autograd.grad(probs.gather(-1, y[..., None]).log().sum(), at)[0]
+        point = x.clone().requires_grad_()
+        probs = posterior.model.predictive(posterior.theta[rows], point).probs
+        return torch.autograd.grad(probs.gather(-1, y[..., None]).log().sum(), point)[0]
 
     assert_close(gradient("single_draw"), of_members([0]))
     assert_close(gradient("predictive"), of_members([0, 1, 2]))

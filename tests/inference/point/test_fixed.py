@@ -12,12 +12,12 @@ def test_the_network_predicts_as_it_was_built():
     problem = classes()
     rng = Streams(0)
     network = component("model", "mlp", widths=[5]).build(problem, rng)
-    before = network(problem.test.x).detach()
+    outputs_before = network(problem.test.x).detach()
     fixed = component("inference", "fixed")
     state = fixed.init(network, problem, rng)
     state, _ = advance(fixed, state, problem, rng, 0, 3)
     posterior = fixed.posterior(state)
-    assert torch.equal(posterior.predict(problem.test.x, rng.noise).logits[0], before)
+    assert torch.equal(posterior.predict(problem.test.x, rng.noise).logits[0], outputs_before)
 
 
 def test_a_step_is_made_where_none_is_asked_for(tmp_path):

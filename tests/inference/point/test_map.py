@@ -89,9 +89,11 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
     state, rng = train(*_pieces(), problem, 3)
     inference = _pieces()[0]
     posterior = inference.posterior(state)
-    before = posterior.predict(problem.test.x, rng.evaluation).log_probs
+    log_probs_before = posterior.predict(problem.test.x, rng.evaluation).log_probs
     state, _ = advance(inference, state, problem, rng, 3, 6)
-    assert torch.equal(before, posterior.predict(problem.test.x, rng.evaluation).log_probs)
+    assert torch.equal(
+        log_probs_before, posterior.predict(problem.test.x, rng.evaluation).log_probs
+    )
     x = problem.test.x.clone().requires_grad_()
     log_prob = posterior.predict(x, rng.evaluation).log_prob(problem.test.y).sum()
     assert torch.autograd.grad(log_prob, x)[0].abs().sum() > 0

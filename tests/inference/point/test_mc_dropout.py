@@ -55,9 +55,9 @@ def test_prediction_depends_on_its_generator_alone():
     problem = classes()
     state, rng = train(*PIECES, problem, 5)
     posterior = PIECES[0].posterior(state)
-    one, same, other = (
+    first_draw, same, other = (
         posterior.predict(problem.test.x, rng.at("evaluation", i)).logits for i in (0, 0, 1)
     )
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-    assert one.shape == (100, len(problem.test.x), 1, 3)
+    assert torch.equal(first_draw, same)
+    assert not torch.equal(first_draw, other)
+    assert first_draw.shape == (100, len(problem.test.x), 1, 3)

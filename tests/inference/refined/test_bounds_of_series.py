@@ -53,8 +53,8 @@ def test_bounds_lie_below_the_evidence_and_near_it(keys):
         kernel="sgd", covariance="full", n_samples=4, lr=0.05, draws=200, initial_std=0.3, **keys
     )
     state, _, _ = trained(inference, DLM, problem, 200)
-    found = inference.posterior(state)
-    scores = found.scores()
+    posterior = inference.posterior(state)
+    scores = posterior.scores()
     assert set(scores) >= {"nelbo"}
     assert evidence - 1.2 < -scores["nelbo"] < evidence + 0.05
 

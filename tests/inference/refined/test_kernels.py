@@ -43,11 +43,11 @@ def test_the_slope_is_that_of_the_target():
 def test_steins_direction_is_the_double_sum():
     z = particles()
     g = slope_of(z)
-    found = KernelStep("svgd", H, 1, 1e-9).delta(field, z, ETA, torch.Generator())
+    step = KernelStep("svgd", H, 1, 1e-9).delta(field, z, ETA, torch.Generator())
     for b in range(3):
         for i in range(5):
             phi = sum(k(z[j, b], z[i, b]) * g[j, b] + along(z[j, b], z[i, b]) for j in range(5)) / 5
-            assert torch.allclose(found[i, b], ETA * phi)
+            assert torch.allclose(step[i, b], ETA * phi)
 
 
 def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
@@ -62,24 +62,24 @@ def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
         K = torch.exp(-torch.cdist(z[:, b], z[:, b]).square() / H)
         expected = 2 * ETA / 3 * K
         for d in range(2):
-            found = torch.cov(draws[:, :, b, d].T)
+            covariance = torch.cov(draws[:, :, b, d].T)
             sd = (
                 (expected.square() + torch.outer(expected.diagonal(), expected.diagonal())) / 1500
             ).sqrt()
-            assert ((found - expected) / sd).abs().max() < 4
+            assert ((covariance - expected) / sd).abs().max() < 4
     across = torch.cov(torch.cat([draws[:, :, 0, 0], draws[:, :, 1, 0]], 1).T)[:3, 3:]
     assert across.abs().max() < 0.008
 
 
 def test_the_blob_is_both_sums():
     z = particles()
-    found = negative_score(z, H)
+    score = negative_score(z, H)
     for b in range(3):
         density = [sum(k(z[n, b], z[j, b]) for n in range(5)) for j in range(5)]
         for m in range(5):
             first = sum(along(z[m, b], z[n, b]) for n in range(5)) / density[m]
             second = sum(along(z[m, b], z[j, b]) / density[j] for j in range(5))
-            assert torch.allclose(found[m, b], -first - second)
+            assert torch.allclose(score[m, b], -first - second)
 
 
 class Target:
@@ -92,12 +92,12 @@ class Target:
 @pytest.mark.parametrize("steps", [1, 4])
 def test_leapfrog_is_that_of_the_sampler(steps):
     z = particles(4, 1)
-    found = KernelStep("hmc", H, steps, 1e-9).delta(field, z, ETA, generator(5))
+    step = KernelStep("hmc", H, steps, 1e-9).delta(field, z, ETA, generator(5))
     r = normal_like(z, generator(5))[:, 0]
     theta = z[:, 0]
     phase = Phase(theta, r, gaussian(theta), slope_of(theta))
     ahead = leapfrog(Target(), None, Mass.of(torch.ones(2, dtype=F64)), float(ETA), phase, steps)
-    assert torch.allclose(found[:, 0], ahead.theta - theta)
+    assert torch.allclose(step[:, 0], ahead.theta - theta)
 
 
 def test_a_target_without_a_gradient_is_refused():

@@ -42,13 +42,13 @@ def guide():
 @pytest.mark.parametrize("steps", [1, 3])
 def test_sgd_is_the_recursion_as_printed(steps, full):
     m, s = guide()
-    at = begun(m, s, noise(4))
-    z = at.z
+    start_point = begun(m, s, noise(4))
+    z = start_point.z
     for _ in range(steps):
         z = z - ETA * (z - MEAN) @ PRECISION
-    found, entropy = refinement(full=full)(at, ETA, steps, torch.Generator())
-    assert torch.allclose(found, z)
-    assert torch.allclose(entropy, at.entropy)
+    refined, entropy = refinement(full=full)(start_point, ETA, steps, torch.Generator())
+    assert torch.allclose(refined, z)
+    assert torch.allclose(entropy, start_point.entropy)
 
 
 def test_sgld_is_an_autoregression_with_known_moments():
@@ -57,8 +57,8 @@ def test_sgld_is_an_autoregression_with_known_moments():
     S = 40000
     steps = 4
     start = double([1.0, 2.0]).expand(S, 1, 2)
-    at = Begun(start, torch.zeros(1, dtype=F64), gaussian, 1.0)
-    z, _ = refinement("sgld", full=False)(at, ETA, steps, generator(0))
+    start_point = Begun(start, torch.zeros(1, dtype=F64), gaussian, 1.0)
+    z, _ = refinement("sgld", full=False)(start_point, ETA, steps, generator(0))
     A = I2 - ETA * PRECISION
     mean = MEAN + torch.linalg.matrix_power(A, steps) @ (start[0, 0] - MEAN)
     cov = sum(2 * ETA * torch.linalg.matrix_power(A, 2 * k) for k in range(steps))
@@ -72,18 +72,22 @@ def test_sgld_is_an_autoregression_with_known_moments():
 def test_full_and_fast_agree_in_value_and_differ_by_the_hessian_on_a_quadratic():
     """∂/∂m of log p(z_T) is (I − ηΛ)^T ∇log p(z_T) in full, ∇log p(z_T) where Δz is held still."""
     steps = 2
-    found = {}
+    results = {}
     for full in (True, False):
         m, s = guide()
-        at = begun(m, s, noise(1))
-        z, entropy = refinement(full=full)(at, ETA, steps, torch.Generator())
+        start_point = begun(m, s, noise(1))
+        z, entropy = refinement(full=full)(start_point, ETA, steps, torch.Generator())
         value = (gaussian(z) + entropy).sum()
-        found[full] = (value.detach(), torch.autograd.grad(value, m)[0], slope_of(z.detach())[0, 0])
-    assert torch.equal(found[True][0], found[False][0])
+        results[full] = (
+            value.detach(),
+            torch.autograd.grad(value, m)[0],
+            slope_of(z.detach())[0, 0],
+        )
+    assert torch.equal(results[True][0], results[False][0])
     A = torch.linalg.matrix_power(I2 - ETA * PRECISION, steps)
-    assert torch.allclose(found[False][1], found[False][2])
-    assert torch.allclose(found[True][1], A @ found[True][2])
-    assert not torch.allclose(found[True][1], found[False][1], rtol=0.05)
+    assert torch.allclose(results[False][1], results[False][2])
+    assert torch.allclose(results[True][1], A @ results[True][2])
+    assert not torch.allclose(results[True][1], results[False][1], rtol=0.05)
 
 
 @pytest.mark.parametrize("kernel", ["sgd", "sgld", "svgd", "sgld_r", "hmc"])
@@ -134,15 +138,15 @@ def test_on_a_gaussian_the_jacobian_gives_the_exact_divergence(steps, full):
     )
     if full:
         gradients = torch.autograd.grad(bound, (m, s))
-        known = torch.autograd.grad(-exact_kl(m, s, ETA, steps), (m, s))
-        assert all(torch.allclose(a, b) for a, b in zip(gradients, known, strict=True))
+        exact = torch.autograd.grad(-exact_kl(m, s, ETA, steps), (m, s))
+        assert all(torch.allclose(a, b) for a, b in zip(gradients, exact, strict=True))
 
 
 def test_the_jacobian_changes_the_variables_of_a_bent_density():
     """log q(z_T) = log q_0(z_0) − log|det ∂z_T/∂z_0|, by the Jacobian of two whole steps."""
     m, s = guide()
-    at = begun(m.detach(), s.detach(), noise(3, 2), banana)
-    _, entropy = refinement("sgd", "jacobian", full=False)(at, ETA, 2, torch.Generator())
+    start_point = begun(m.detach(), s.detach(), noise(3, 2), banana)
+    _, entropy = refinement("sgd", "jacobian", full=False)(start_point, ETA, 2, torch.Generator())
 
     def two(z):
         for _ in range(2):
@@ -151,8 +155,8 @@ def test_the_jacobian_changes_the_variables_of_a_bent_density():
 
     for i in range(3):
         for b in range(2):
-            J = torch.func.jacrev(two)(at.z[i, b])
-            expected = at.entropy[b] + torch.linalg.slogdet(J)[1]
+            J = torch.func.jacrev(two)(start_point.z[i, b])
+            expected = start_point.entropy[b] + torch.linalg.slogdet(J)[1]
             assert float(entropy[i, b]) == pytest.approx(float(expected), abs=1e-10)
 
 
@@ -161,14 +165,14 @@ def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
     z_T is too much."""
     m = torch.zeros(2, dtype=F64)
     s = double([1.0, 1.0])
-    found = {}
+    results = {}
     for entropy in ("initial", "jacobian"):
         z, H = refinement("sgd", entropy, full=False)(
             begun(m, s, SYMMETRIC), torch.tensor(0.2), 4, torch.Generator()
         )
-        found[entropy] = float((gaussian(z) + H).mean())
-    assert found["initial"] > 0.5
-    assert found["jacobian"] < 0
+        results[entropy] = float((gaussian(z) + H).mean())
+    assert results["initial"] > 0.5
+    assert results["jacobian"] < 0
 
 
 def test_too_large_a_step_is_named():
@@ -182,28 +186,29 @@ def test_too_large_a_step_is_named():
 
 def test_entropies_in_closed_form():
     m, s = guide()
-    at = begun(m, s, noise(4, 3))
-    _, gaussian_entropy = refinement("sgd", "gaussian")(at, ETA, 2, torch.Generator())
+    start_point = begun(m, s, noise(4, 3))
+    _, gaussian_entropy = refinement("sgd", "gaussian")(start_point, ETA, 2, torch.Generator())
     q = MultivariateNormal(torch.zeros(2, dtype=F64), s.square().diag())
     # −log N(z_T; z_T, σ²)
     assert torch.allclose(gaussian_entropy, -q.log_prob(torch.zeros(2, dtype=F64)))
     assert torch.allclose(
-        refinement("sgd", "gaussian")(at, ETA, 0, torch.Generator())[1], at.entropy
+        refinement("sgd", "gaussian")(start_point, ETA, 0, torch.Generator())[1],
+        start_point.entropy,
     )
-    _, joint = refinement("sgld", "joint")(at, ETA, 2, torch.Generator())
+    _, joint = refinement("sgld", "joint")(start_point, ETA, 2, torch.Generator())
     step = MultivariateNormal(torch.zeros(2, dtype=F64), 2 * ETA * I2)
-    assert torch.allclose(joint, at.entropy + 2 * step.entropy())
+    assert torch.allclose(joint, start_point.entropy + 2 * step.entropy())
 
 
 def test_the_joint_entropy_of_particles_that_repel_each_other():
     """Of all S together N(·, (2η/S) K ⊗ I), and 1/S of its entropy for each."""
-    at = begun(*(p.detach() for p in guide()), noise(4, 3))
-    _, joint = refinement("sgld_r", "joint")(at, ETA, 1, torch.Generator())
+    start_point = begun(*(p.detach() for p in guide()), noise(4, 3))
+    _, joint = refinement("sgld_r", "joint")(start_point, ETA, 1, torch.Generator())
     for b in range(3):
-        K = torch.exp(-torch.cdist(at.z[:, b], at.z[:, b]).square() / 1.3)
+        K = torch.exp(-torch.cdist(start_point.z[:, b], start_point.z[:, b]).square() / 1.3)
         whole = MultivariateNormal(torch.zeros(8, dtype=F64), torch.kron(2 * ETA / 4 * K, I2))
         assert float(joint[b]) == pytest.approx(
-            float(at.entropy[b] + whole.entropy() / 4), abs=1e-6
+            float(start_point.entropy[b] + whole.entropy() / 4), abs=1e-6
         )
 
 
@@ -213,10 +218,10 @@ def flow(bandwidth, particles=300, steps=200, time=2.0, D=2):
     z = 2 + 0.5 * noise(particles, 1, D, seed=0)
     # of the exact moments: nothing but the flow is measured
     z = 2 + 0.5 * (z - z.mean(0)) / z.std(0, correction=0)
-    at = Begun(z, torch.zeros(1, dtype=F64), lambda x: -0.5 * x.square().sum(-1), 1.0)
+    start_point = Begun(z, torch.zeros(1, dtype=F64), lambda x: -0.5 * x.square().sum(-1), 1.0)
     eta = double(time / steps)
     out, _ = refinement("sgd", "fokker_planck", full=False, bandwidth=bandwidth)(
-        at, eta, steps, torch.Generator()
+        start_point, eta, steps, torch.Generator()
     )
     return out[:, 0].mean(0), out[:, 0].var(0, correction=0)
 
@@ -231,5 +236,5 @@ def test_the_fokker_planck_flow_has_the_moments_of_the_diffusion():
 @pytest.mark.parametrize(("gamma", "variance"), [(0.5, 0.56), (4.0, 0.96)])
 def test_a_bandwidth_that_is_too_wide_leaves_too_small_a_spread(gamma, variance):
     """Of N(2, ¼) to N(0, 1), where the diffusion has 0.986 at time 2."""
-    _, found = flow(1 / gamma, D=1)
-    assert float(found) == pytest.approx(variance, abs=0.03)
+    _, log_det = flow(1 / gamma, D=1)
+    assert float(log_det) == pytest.approx(variance, abs=0.03)

@@ -24,12 +24,12 @@ gaussian_vi = partial(composed, "inference", "gaussian_vi", covariance="diagonal
 @pytest.mark.parametrize("entropy", ["initial", "gaussian", "jacobian"])
 def test_without_steps_it_is_variational_inference_draw_for_draw(entropy):
     problem, _ = load("funnel", dim=3)
-    known, of_vi, _ = trained(gaussian_vi(n_samples=3), TARGET, problem, 20)
+    vi_state, of_vi, _ = trained(gaussian_vi(n_samples=3), TARGET, problem, 20)
     inference = vis(refine_steps=0, kernel="sgd", entropy=entropy, n_samples=3, draws=501)
     state, info, _ = trained(inference, TARGET, problem, 20)
     assert info == of_vi
-    assert torch.equal(state.module.mean, known.module.mean)
-    assert torch.equal(state.module.log_std, known.module.log_std)
+    assert torch.equal(state.module.mean, vi_state.module.mean)
+    assert torch.equal(state.module.log_std, vi_state.module.log_std)
     draws = inference.posterior(state).draws
     assert torch.equal(draws, gaussian_vi(draws=501).posterior(again(problem, 501)).draws)
     assert draws.shape == (2, 501, 3)
@@ -44,14 +44,14 @@ def test_of_labels_it_is_the_same_with_minibatches_and_scores(batch_size):
     problem = classes(n_classes=2, batch_size=batch_size)
     other = gaussian_vi(n_samples=2, draws=40)
     this = vis(refine_steps=0, n_samples=2, draws=40)
-    (known, rng), (state, _) = (
+    (vi_state, rng), (state, _) = (
         train_labels(inference, LOGISTIC, problem, 15) for inference in (other, this)
     )
-    assert torch.equal(state.module.mean, known.module.mean)
-    found, expected = (i.posterior(s) for i, s in ((this, state), (other, known)))
-    assert torch.equal(found.draws, expected.draws)
-    assert found.scores() == expected.scores()
-    assert problem.score(found, rng)["nelbo"] == expected.scores()["nelbo"]
+    assert torch.equal(state.module.mean, vi_state.module.mean)
+    posterior, expected = (i.posterior(s) for i, s in ((this, state), (other, vi_state)))
+    assert torch.equal(posterior.draws, expected.draws)
+    assert posterior.scores() == expected.scores()
+    assert problem.score(posterior, rng)["nelbo"] == expected.scores()["nelbo"]
 
 
 @pytest.mark.parametrize("differentiate", ["full", "fast"])
@@ -66,12 +66,12 @@ def test_the_step_climbs_what_is_asked_for(differentiate):
     state = inference.init(model, problem, rng)
     mean = state.module.mean
     mean.data = torch.linspace(0.5, 1.0, len(mean), dtype=F64)
-    at = mean.detach().clone()
+    point = mean.detach().clone()
     inference.step(state, None, rng)
     slope = torch.func.grad(lambda x: model.log_prior(x[None]).sum())
-    z = at + 0.05 * slope(at)
+    z = point + 0.05 * slope(point)
     z = z + 0.05 * slope(z)
-    A = torch.eye(len(at), dtype=F64) + 0.05 * torch.func.jacrev(slope)(at)
+    A = torch.eye(len(point), dtype=F64) + 0.05 * torch.func.jacrev(slope)(point)
     expected = slope(z) if differentiate == "fast" else torch.linalg.matrix_power(A, 2) @ slope(z)
     assert torch.allclose(-mean.grad, expected, atol=1e-6)
     assert not torch.allclose(A @ slope(z), slope(z), rtol=0.02)
@@ -85,12 +85,12 @@ def test_the_target_of_a_minibatch_stands_for_all_rows():
     q = torch.nn.Module()
     q.transform, q.entropy = lambda noise: noise, torch.zeros((), dtype=F64)
     batch = problem.train.part(slice(0, 16), 60 / 16)
-    found = sample_parameter_guide(q, model, batch, theta).target(theta)
+    log_target = sample_parameter_guide(q, model, batch, theta).target(theta)
     for i in range(4):
         for b in range(2):
-            one = theta[i, b : b + 1]
-            expected = model.log_prior(one) + 60 / 16 * model.log_likelihood(one, batch).sum()
-            assert torch.allclose(found[i, b], expected)
+            row = theta[i, b : b + 1]
+            expected = model.log_prior(row) + 60 / 16 * model.log_likelihood(row, batch).sum()
+            assert torch.allclose(log_target[i, b], expected)
 
 
 def test_a_point_is_the_maximum_a_posteriori():
@@ -103,9 +103,9 @@ def test_a_point_is_the_maximum_a_posteriori():
     value = model.log_prior(theta) + model.log_likelihood(theta, problem.train).sum()
     (gradient,) = torch.autograd.grad(value.sum(), theta)
     assert gradient.abs().max() < 0.05
-    found = inference.posterior(state)
-    assert found.scores() == {"objective": pytest.approx(float(value.detach()), abs=1e-9)}
-    assert torch.allclose(found.draws, theta.detach().expand(2, 3, -1))
+    posterior = inference.posterior(state)
+    assert posterior.scores() == {"objective": pytest.approx(float(value.detach()), abs=1e-9)}
+    assert torch.allclose(posterior.draws, theta.detach().expand(2, 3, -1))
 
 
 @pytest.mark.parametrize(

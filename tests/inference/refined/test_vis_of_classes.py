@@ -34,7 +34,7 @@ def after(inference, module, steps):
 
 
 def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
-    (known, of_vi), (state, info) = (
+    (vi_state, of_vi), (state, info) = (
         after(composed("inference", name, n_samples=3, lr=0.01, **keys), built(), 5)
         for name, keys in (("vi", {}), ("vis", {"refine_steps": 0}))
     )
@@ -43,7 +43,7 @@ def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
     }
     assert all(
         torch.equal(a, b)
-        for a, b in zip(known.module.parameters(), state.module.parameters(), strict=True)
+        for a, b in zip(vi_state.module.parameters(), state.module.parameters(), strict=True)
     )
 
 
@@ -93,17 +93,17 @@ def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
     x = problem().test.x.clone().requires_grad_()
     state, _ = after(inference, module, 0)
     log_probs = inference.posterior(state).predict(x, Streams(0).noise).log_probs[:, 0]  # [N, C]
-    (found,) = torch.autograd.grad(log_probs[:, 0].sum(), x)
+    (gradient,) = torch.autograd.grad(log_probs[:, 0].sum(), x)
     z = torch.linspace(-9, 9, 2_001, dtype=F64)[:, None, None].expand(-1, N, 1)
-    moved = problem().test.x.clone().requires_grad_()
+    inputs = problem().test.x.clone().requires_grad_()
     evidence = []
     for y in torch.eye(C, dtype=F64):
         logits = module.generative.network(torch.cat([z, y.expand(*z.shape[:2], C)], -1))
-        likelihood = (moved * logits - torch.nn.functional.softplus(logits)).sum(-1)
+        likelihood = (inputs * logits - torch.nn.functional.softplus(logits)).sum(-1)
         evidence.append((likelihood - 0.5 * z[..., 0].square()).logsumexp(0))
     exact = (torch.stack(evidence, -1) + shares().log()).log_softmax(-1)
-    (wanted,) = torch.autograd.grad(exact[:, 0].sum(), moved)
-    assert_close(found, wanted, rtol=0, atol=0.1)
+    (wanted,) = torch.autograd.grad(exact[:, 0].sum(), inputs)
+    assert_close(gradient, wanted, rtol=0, atol=0.1)
     assert wanted.abs().max() > 0.5
 
 
@@ -122,7 +122,7 @@ def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
 
 def test_from_the_prior_classes_do_not_depend_on_the_encoder():
     inference = vis(**{**KEYS, "q0": "prior"}, n_samples=2, draws=4)
-    found = []
+    results = []
     for shift in (0.0, 3.0):
         module = built(2)
         with torch.no_grad():
@@ -130,5 +130,5 @@ def test_from_the_prior_classes_do_not_depend_on_the_encoder():
                 p.add_(shift)
         state, _ = after(inference, module, 1)
         posterior = inference.posterior(state)
-        found.append(posterior.predict(problem().train.x[:3], Streams(1).noise).probs)
-    assert torch.equal(*found)
+        results.append(posterior.predict(problem().train.x[:3], Streams(1).noise).probs)
+    assert torch.equal(*results)

@@ -13,9 +13,9 @@ def divergence(q, a, s=1.35):
     """KL(q ‖ p) of q = N(m, diag σ²) from the funnel v ~ N(0, s²), x | v ~ N(0, e^{a v}), in closed
     form."""
     (m, n), (sv, sx) = q.mean.tolist(), q.log_std.exp().tolist()
-    own = -0.5 * (m**2 + sv**2) / s**2 - math.log(s)
+    entropy_terms = -0.5 * (m**2 + sv**2) / s**2 - math.log(s)
     scaled = -0.5 * (n**2 + sx**2) * math.exp(-a * m + 0.5 * a**2 * sv**2) - 0.5 * a * m
-    return -(own + scaled - math.log(2 * math.pi)) - float(q.entropy.detach())
+    return -(entropy_terms + scaled - math.log(2 * math.pi)) - float(q.entropy.detach())
 
 
 @pytest.mark.parametrize(("spread", "kl"), [("sd", 0.768), ("variance", 0.324)])
@@ -23,10 +23,10 @@ def test_without_steps_the_funnel_has_the_divergence_in_closed_form(spread, kl):
     problem, _ = load("funnel", dim=2, scale=1.35, spread=spread)
     inference = vis(refine_steps=0, n_samples=30, lr=0.03, draws=2000)
     state, _, rng = trained(inference, TARGET, problem, 400)
-    found = divergence(state.module, {"sd": 2, "variance": 1}[spread])
-    assert kl - 0.001 < found < kl + 0.02
+    divergences = divergence(state.module, {"sd": 2, "variance": 1}[spread])
+    assert kl - 0.001 < divergences < kl + 0.02
     scores = problem.score(inference.posterior(state), rng)
-    assert scores["nelbo"] == pytest.approx(found, abs=0.1)
+    assert scores["nelbo"] == pytest.approx(divergences, abs=0.1)
 
 
 @pytest.mark.slow

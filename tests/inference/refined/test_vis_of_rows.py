@@ -43,7 +43,7 @@ def exact_mean(module, x):
 @pytest.mark.parametrize("batch_size", [None, 20])
 def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_size):
     problem = real_rows(batch_size=batch_size)
-    found = {}
+    results = {}
     for name in ("vi", "vis"):
         model = component("model", "vae", latent_dim=2, widths=[5]).build(problem, Streams(0))
         inference = composed(
@@ -53,12 +53,12 @@ def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_si
             lr=0.01,
             **({"refine_steps": 0} if name == "vis" else {}),
         )
-        found[name] = after(inference, problem, model, 12)
-    (known, of_vi), (state, info) = found["vi"], found["vis"]
+        results[name] = after(inference, problem, model, 12)
+    (vi_state, of_vi), (state, info) = results["vi"], results["vis"]
     assert info == of_vi
     assert all(
         torch.equal(a, b)
-        for a, b in zip(known.module.parameters(), state.module.parameters(), strict=True)
+        for a, b in zip(vi_state.module.parameters(), state.module.parameters(), strict=True)
     )
     assert vis(refine_steps=0).posterior(state).module is state.module
 
@@ -99,12 +99,12 @@ def test_a_minibatch_stands_for_all_rows():
         "optimizer": "sgd",
     }
     inference = vis(**keys)
-    found = []
+    results = []
     for rows in (slice(0, 20), slice(20, 40), slice(0, 40)):
         state = inference.init(module, problem, Streams(0))
         batch = problem.train.part(rows, 40 / (rows.stop - rows.start))
-        found.append(float(inference.step(state, batch, Streams(0))[1]["objective"]))
-    assert (found[0] + found[1]) / 2 == pytest.approx(found[2], abs=1.0)
+        results.append(float(inference.step(state, batch, Streams(0))[1]["objective"]))
+    assert (results[0] + results[1]) / 2 == pytest.approx(results[2], abs=1.0)
 
 
 def test_held_out_rows_are_weighed_by_a_density():
@@ -136,17 +136,19 @@ def test_held_out_rows_are_weighed_by_a_density():
 def test_the_decoder_learns_from_refined_draws():
     problem = real_rows(n=30)
     module = ppca(problem, exact_guide=False)
-    before = [p.detach().clone() for p in module.parameters()]
+    parameters_before = [p.detach().clone() for p in module.parameters()]
     after(vis(eta=ETA, refine_steps=2, learn_eta=True), problem, module, 3)
-    moved = [not torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True)]
-    assert all(moved)
+    changed = [
+        not torch.equal(a, b) for a, b in zip(parameters_before, module.parameters(), strict=True)
+    ]
+    assert all(changed)
 
 
 def test_from_the_prior_it_is_the_kernel_on_its_own():
     """z_0 ~ N(0, I) for every row, one step of the kernel, and an encoder that nothing moves."""
     problem = real_rows(n=4)
     module = ppca(problem, exact_guide=True)
-    before = [p.clone() for p in module.guide.parameters()]
+    parameters_before = [p.clone() for p in module.guide.parameters()]
     inference = vis(
         kernel="sgd", q0="prior", refine_steps=1, infer_steps=2, eta=ETA, n_samples=3, lr=0.01
     )
@@ -161,7 +163,7 @@ def test_from_the_prior_it_is_the_kernel_on_its_own():
     state, info = inference.step(state, problem.train, rng)
     assert_close(info["log_joint"], joint)
     after_step = module.guide.parameters()
-    assert all(torch.equal(a, b) for a, b in zip(before, after_step, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(parameters_before, after_step, strict=True))
     m, s = inference.posterior(state).module.encode(problem.train)
     centre = exact_mean(module, problem.train.x)
     bend = I2 - ETA * precision(module)

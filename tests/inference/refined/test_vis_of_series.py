@@ -43,18 +43,20 @@ def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
     built = model.build(problem, Streams(0))
     z = inference.init(built, problem, Streams(0)).module.mean.detach().clone()
     for _ in range(3):
-        at = z[None]
+        path_point = z[None]
         for _ in range(steps):
-            at = at + 2e-3 * value_and_gradient(built, at, problem.series)[1]
-        z = z + 1e-3 * value_and_gradient(built, at, problem.series)[1][0]
+            path_point = (
+                path_point + 2e-3 * value_and_gradient(built, path_point, problem.series)[1]
+            )
+        z = z + 1e-3 * value_and_gradient(built, path_point, problem.series)[1][0]
     assert torch.allclose(state.module.mean, z, atol=1e-10)
     for _ in range(steps):
         z = z + 2e-3 * value_and_gradient(built, z[None], problem.series)[1][0]
-    found = inference.posterior(state)
-    assert torch.allclose(found.draws, z.expand(2, 2, -1), atol=1e-10)
+    posterior = inference.posterior(state)
+    assert torch.allclose(posterior.draws, z.expand(2, 2, -1), atol=1e-10)
     value = value_and_gradient(built, z[None], problem.series)[0]
-    assert found.scores() == {"objective": pytest.approx(float(value))}
-    scores = problem.score(found, Streams(0))
+    assert posterior.scores() == {"objective": pytest.approx(float(value))}
+    scores = problem.score(posterior, Streams(0))
     assert scores["log_likelihood"] == pytest.approx(
         float(built.log_likelihood(z[None], problem.series))
     )
@@ -66,11 +68,11 @@ def test_without_steps_it_is_variational_inference(name):
     model, problem = of_series(name)
     plain = composed("inference", "gaussian_vi", covariance="diagonal", n_samples=2, draws=6)
     inference = vis(refine_steps=0, n_samples=2, draws=6)
-    (known, _, _), (state, _, _) = (trained(i, model, problem, 4) for i in (plain, inference))
-    assert torch.equal(state.module.mean, known.module.mean)
-    found = inference.posterior(state)
-    expected = plain.posterior(known)
-    assert found.scores()["nelbo"] == pytest.approx(expected.scores()["nelbo"])
+    (vi_state, _, _), (state, _, _) = (trained(i, model, problem, 4) for i in (plain, inference))
+    assert torch.equal(state.module.mean, vi_state.module.mean)
+    posterior = inference.posterior(state)
+    expected = plain.posterior(vi_state)
+    assert posterior.scores()["nelbo"] == pytest.approx(expected.scores()["nelbo"])
 
 
 @pytest.mark.parametrize("keys", [
@@ -93,27 +95,27 @@ def begun(S=5):
 
 def test_each_coordinate_goes_its_own_way():
     """z + diag(η) ∇log p(z), and noise of variance 2 η_d."""
-    at = begun()
-    found, _ = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "initial", False)(
-        at, ETAS, 1, torch.Generator()
+    start_point = begun()
+    refined, _ = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "initial", False)(
+        start_point, ETAS, 1, torch.Generator()
     )
-    assert torch.allclose(found, at.z + ETAS * slope_of(at.z))
+    assert torch.allclose(refined, start_point.z + ETAS * slope_of(start_point.z))
     noisy = begun(40_000)
-    found, entropy = Refinement(KernelStep("sgld", 1.0, 1, 1e-6), "joint", False)(
+    refined, entropy = Refinement(KernelStep("sgld", 1.0, 1, 1e-6), "joint", False)(
         noisy, ETAS, 1, generator(0)
     )
-    spread = (found - noisy.z - ETAS * slope_of(noisy.z))[:, 0].var(0)
+    spread = (refined - noisy.z - ETAS * slope_of(noisy.z))[:, 0].var(0)
     assert torch.allclose(spread, 2 * ETAS, rtol=4 * (2 / 40_000) ** 0.5)
     exact = torch.distributions.Normal(torch.zeros(2, dtype=F64), (2 * ETAS).sqrt()).entropy().sum()
     assert torch.allclose(entropy, exact.expand_as(entropy))
 
 
 def test_jacobian_of_several_step_sizes():
-    _, found = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "jacobian", True)(
+    _, log_det = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "jacobian", True)(
         begun(), ETAS, 1, torch.Generator()
     )
     step = torch.eye(2, dtype=F64) - ETAS.diag() @ PRECISION
-    assert torch.allclose(found, torch.linalg.slogdet(step).logabsdet.expand_as(found))
+    assert torch.allclose(log_det, torch.linalg.slogdet(step).logabsdet.expand_as(log_det))
 
 
 def test_they_are_learnt_apart():

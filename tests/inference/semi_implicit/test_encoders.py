@@ -68,8 +68,8 @@ def climbed(inference, state, batch, rng, steps):
 
 
 def expected(state, x):
-    found = torch.autograd.grad(exact_elbo(state.q, x), learnt(state.q))
-    return torch.cat([g.flatten() for g in found])
+    actual = torch.autograd.grad(exact_elbo(state.q, x), learnt(state.q))
+    return torch.cat([g.flatten() for g in actual])
 
 
 def test_the_bound_literally():
@@ -138,8 +138,8 @@ def test_gradients_are_those_of_the_exact_elbo_of_encoder_and_decoder(name, keys
     problem = real_rows(n=6)
     inference, state, rng = affine(name, problem, n_samples=100, **keys)
     batch = problem.train.part(slice(0, 3), 2.0)
-    found = climbed(inference, state, batch, rng, 25)
-    assert z_score(found, 2 * expected(state, batch.x)).abs().max() < 4.5
+    estimate = climbed(inference, state, batch, rng, 25)
+    assert z_score(estimate, 2 * expected(state, batch.x)).abs().max() < 4.5
 
 
 def test_the_conditional_in_place_of_the_marginal_has_another_gradient(monkeypatch):
@@ -152,8 +152,8 @@ def test_the_conditional_in_place_of_the_marginal_has_another_gradient(monkeypat
             return -(z - q.mean(epsilon)) / q.std.square(), torch.tensor(0.9)
 
     monkeypatch.setattr(type(inference), "estimate_score_function", staticmethod(still))
-    found = climbed(inference, state, problem.train, rng, 25)
-    assert z_score(found, expected(state, problem.train.x)).abs().max() > 10
+    estimate = climbed(inference, state, problem.train, rng, 25)
+    assert z_score(estimate, expected(state, problem.train.x)).abs().max() > 10
 
 
 def test_scores_see_the_gaussian_of_its_moments():
@@ -164,10 +164,10 @@ def test_scores_see_the_gaussian_of_its_moments():
     assert isinstance(module, Decoder)
     m, s = module.encode(problem.train)
     with torch.no_grad():
-        moved = module.guide.noise @ WEIGHT.T
-        centre = means(state.q, problem.train.x) + moved.mean(0)
+        shift = module.guide.noise @ WEIGHT.T
+        centre = means(state.q, problem.train.x) + shift.mean(0)
     assert_close(m, centre)
-    variance = (moved.var(0, correction=0) + STD.square()).expand(4, 2)
+    variance = (shift.var(0, correction=0) + STD.square()).expand(4, 2)
     assert_close(s.square(), variance)
     assert module.sample_latent(3, Streams(0).noise).shape == (3, 2)
     again = inference.posterior(state).module.encode(problem.train)
@@ -178,7 +178,7 @@ def test_the_encoder_of_the_model_takes_no_part():
     problem = real_rows(n=4)
     for name in ("sivi", "uivi"):
         inference, state, rng = affine(name, problem, lr=0.1)
-        before = [p.clone() for p in state.q.model.guide.parameters()]
+        parameters_before = [p.clone() for p in state.q.model.guide.parameters()]
         state, _ = inference.step(state, problem.train, rng)
         after = state.q.model.guide.parameters()
-        assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+        assert all(torch.equal(a, b) for a, b in zip(parameters_before, after, strict=True))

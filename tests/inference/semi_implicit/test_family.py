@@ -48,10 +48,10 @@ def test_the_surrogate_is_the_conditional_with_none_and_the_marginal_with_many()
         many = q.log_surrogate(z, mean, q.mean(q.mixing(400_000, rng.noise)))
         assert torch.allclose(many, exact, atol=0.03)
         others = q.mean(q.mixing(3, rng.noise))
-        found = q.log_surrogate(z, mean, others)
+        log_q = q.log_surrogate(z, mean, others)
     for i in range(5):
         total = sum(Normal(m, STD).log_prob(z[i]).sum().exp() for m in [mean[i], *others])
-        assert float(found[i]) == pytest.approx(float((total / 4).log()), rel=1e-10)
+        assert float(log_q[i]) == pytest.approx(float((total / 4).log()), rel=1e-10)
 
 
 @pytest.mark.parametrize("eps", [0.3, 1.2])

@@ -26,21 +26,25 @@ def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
     z, value = inference.run(state, None, 4, g)
     g.manual_seed(3)
     noise, *starts = (normal(g, 4, 2) for _ in range(3))
-    at = q.mean + q.log_std.exp() * noise
-    expected = -Normal(q.mean, q.log_std.exp()).log_prob(at).sum(1)
+    position = q.mean + q.log_std.exp() * noise
+    expected = -Normal(q.mean, q.log_std.exp()).log_prob(position).sum(1)
     for t, v in enumerate(starts):
         expected = expected - Normal(0.0, 1.0).log_prob(v).sum(1)
         eps = q.log_eps[t].exp()
         for _ in range(2):
-            gradient = torch.autograd.grad(problem.log_density(at).sum(), at, retain_graph=True)[0]
+            gradient = torch.autograd.grad(
+                problem.log_density(position).sum(), position, retain_graph=True
+            )[0]
             v = v + 0.5 * eps * gradient
-            at = at + eps * v
-            gradient = torch.autograd.grad(problem.log_density(at).sum(), at, retain_graph=True)[0]
+            position = position + eps * v
+            gradient = torch.autograd.grad(
+                problem.log_density(position).sum(), position, retain_graph=True
+            )[0]
             v = v + 0.5 * eps * gradient
-        backward = Normal(at @ q.slopes[t].T + q.offsets[t], q.log_widths[t].exp())
+        backward = Normal(position @ q.slopes[t].T + q.offsets[t], q.log_widths[t].exp())
         expected = expected + backward.log_prob(v).sum(1)
-    assert_close(z, at)
-    assert_close(value, expected + problem.log_density(at))
+    assert_close(z, position)
+    assert_close(value, expected + problem.log_density(position))
 
     def move(pair):
         z, v = inference.leapfrog(

@@ -22,10 +22,10 @@ def closed_form(weight, bias, log_std, model):
     A = torch.linalg.inv(C) - model.precision  # ∇log p − ∇log q = A (z − b) − Σ⁻¹(b − μ)
     d = -model.precision @ (bias - model.mean)
     eye = torch.eye(2, dtype=F64)
-    own = torch.block_diag(torch.linalg.inv(C), torch.linalg.inv(C))
-    tilted = own + 2 / H * torch.cat([torch.cat([eye, -eye], 1), torch.cat([-eye, eye], 1)])
+    precision = torch.block_diag(torch.linalg.inv(C), torch.linalg.inv(C))
+    tilted = precision + 2 / H * torch.cat([torch.cat([eye, -eye], 1), torch.cat([-eye, eye], 1)])
     across = torch.linalg.inv(tilted)[:2, 2:]  # cov(z, z′)
-    return (0.5 * (torch.logdet(own) - torch.logdet(tilted))).exp() * (
+    return (0.5 * (torch.logdet(precision) - torch.logdet(tilted))).exp() * (
         d @ d + (A.T @ A * across).sum()
     )
 
@@ -71,8 +71,8 @@ def test_a_median_bandwidth_is_held_still():
     delta = normal(g, 5, 2)
     distances = torch.pdist(z.detach()).square()
     h = float(distances.median() / math.log(5))
-    found, known = (
+    actual, exact = (
         torch.autograd.grad(stein_pairs(z, delta, "imq", width, "u_statistic"), z)[0]
         for width in ("median", h)
     )
-    assert torch.allclose(found, known)
+    assert torch.allclose(actual, exact)

@@ -65,9 +65,9 @@ def test_it_rises_with_further_draws_from_the_conditional_to_the_marginal_and_is
     assert float(exact_elbo(WEIGHT, BIAS, STD.log(), exact)) == pytest.approx(top)
     # E log p + H(q(z|ε))
     none = float(-0.5 * 2 + 0.5 * torch.log(2 * torch.pi * torch.e * STD.square()).sum())
-    found = {K: bounds(K, 1500, exact) for K in (0, 1, 4, 16, 256)}
-    mean = {K: float(value.mean()) for K, value in found.items()}
-    error = {K: float(value.std()) / 1500**0.5 for K, value in found.items()}
+    bounds_of_k = {K: bounds(K, 1500, exact) for K in (0, 1, 4, 16, 256)}
+    mean = {K: float(value.mean()) for K, value in bounds_of_k.items()}
+    error = {K: float(value.std()) / 1500**0.5 for K, value in bounds_of_k.items()}
     assert mean[0] == pytest.approx(none, abs=4 * error[0])
     assert all(value < top + 4 * error[K] for K, value in mean.items())
     assert all(mean[a] < mean[b] - 4 * error[a] for a, b in ((0, 1), (1, 4), (4, 16)))
@@ -76,10 +76,10 @@ def test_it_rises_with_further_draws_from_the_conditional_to_the_marginal_and_is
 
 def test_the_gradient_with_many_is_that_of_the_elbo():
     inference, state, rng = affine("sivi", n_samples=500, extra_samples=2000)
-    found = gradients(inference, state, rng, 25)
+    estimates = gradients(inference, state, rng, 25)
     values = leaves()
     exact = flat(torch.autograd.grad(exact_elbo(*values, target()), values))
-    assert z_score(found, exact).abs().max() < 4.5
+    assert z_score(estimates, exact).abs().max() < 4.5
 
 
 @pytest.mark.parametrize("name", ["sivi", "uivi", "ksivi"])
@@ -145,13 +145,13 @@ def test_a_minibatch_stands_for_all_rows():
     problem = classes(n_classes=2)
     model = LOGISTIC.build(problem, Streams(0))
     inference = component("inference", "sivi", widths=[], n_samples=3)
-    found = []
+    results = []
     for rows in (slice(0, 30), slice(30, 60), slice(0, 60)):
         rng = Streams(0)
         state = inference.init(model, problem, rng)
         batch = problem.train.part(rows, 60 / len(problem.train.x[rows]))
-        found.append(float(inference.step(state, batch, rng)[1]["elbo"]))
-    assert (found[0] + found[1]) / 2 == pytest.approx(found[2])
+        results.append(float(inference.step(state, batch, rng)[1]["elbo"]))
+    assert (results[0] + results[1]) / 2 == pytest.approx(results[2])
     assert log_joint(model, torch.zeros(1, model.dim, dtype=F64), problem.train).shape == (1,)
 
 

@@ -30,22 +30,22 @@ def exact_gradient():
 
 def test_the_gradient_is_unbiased():
     inference, state, rng = affine("uivi", n_samples=400, **ENOUGH)
-    found = gradients(inference, state, rng, 40)
-    assert z_score(found, exact_gradient()).abs().max() < 4.5
+    estimates = gradients(inference, state, rng, 40)
+    assert z_score(estimates, exact_gradient()).abs().max() < 4.5
 
 
 def test_where_the_chain_does_not_move_it_is_that_of_the_conditional():
     """ε′ = ε: ∇_z log q(z|ε) in place of ∇_z log q(z), which gives the gradient of L_0."""
     still = {"reverse_burn_in": 0, "reverse_samples": 1, "leapfrog_steps": 1, "step_size": 1e-9}
     inference, state, rng = affine("uivi", n_samples=400, **still)
-    found = gradients(inference, state, rng, 40)
+    estimates = gradients(inference, state, rng, 40)
     values = leaves()
     lowest = exact_elbo(*values, target()) - 0.5 * torch.logdet(
         values[0] @ values[0].T + (2 * values[2]).exp().diag()
     )
     expected = flat(torch.autograd.grad(lowest + values[2].sum(), values))
-    assert z_score(found, expected).abs().max() < 4.5
-    assert z_score(found, exact_gradient()).abs().max() > 20
+    assert z_score(estimates, expected).abs().max() < 4.5
+    assert z_score(estimates, exact_gradient()).abs().max() > 20
 
 
 def test_the_slope_of_the_marginal():
@@ -57,9 +57,9 @@ def test_the_slope_of_the_marginal():
     centre = torch.linalg.solve(precision, WEIGHT.T @ ((z[0] - BIAS) / STD**2))
     # exact draws of q(ε|z)
     start = centre + normal(rng.noise, 3000, 2) @ factor.T
-    found, rate = inference.estimate_score_function(state.q, z, start, 0.35, rng.noise)
+    estimate, rate = inference.estimate_score_function(state.q, z, start, 0.35, rng.noise)
     exact = -torch.linalg.solve(COVARIANCE, z[0] - BIAS)
-    assert z_score(found, exact).abs().max() < 4
+    assert z_score(estimate, exact).abs().max() < 4
     assert rate > 0.9
     states, _ = iterate(ReverseConditional(state.q, z), None, start, 5, 4, 0.35, rng.noise)
     assert z_score(states[-1], centre).abs().max() < 4
@@ -70,8 +70,8 @@ def test_its_average_literally():
     z, epsilon = (normal(rng.noise, 4, 2) for _ in range(2))
     again = Streams(0).noise
     again.set_state(rng.noise.get_state())
-    found, _ = inference.estimate_score_function(state.q, z, epsilon, 0.3, rng.noise)
+    estimate, _ = inference.estimate_score_function(state.q, z, epsilon, 0.3, rng.noise)
     states, _ = iterate(ReverseConditional(state.q, z), None, epsilon, 5, 2, 0.3, again)
     for s in range(4):
         slopes = [-(z[s] - WEIGHT @ states[j, s] - BIAS) / STD**2 for j in (2, 3, 4)]
-        assert torch.allclose(found[s], torch.stack(slopes).mean(0))
+        assert torch.allclose(estimate[s], torch.stack(slopes).mean(0))

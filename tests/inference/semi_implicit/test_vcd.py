@@ -43,21 +43,21 @@ def still(model, mean, std, **changes):
 def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
     model = Quartic()
     inference, state, rng = still(model, 0.4, 0.7, n_samples=2000)
-    found = []
+    results = []
     values = []
     for t in range(80):
         state, info = inference.step(state, None, rng)
         state.step_size = EPS
         if t:  # the first has no mean of steps past
             # descent: of L_VCD itself
-            found.append(torch.cat([p.grad for p in (state.q.mean, state.q.log_std)]))
+            results.append(torch.cat([p.grad for p in (state.q.mean, state.q.log_std)]))
             values.append(info["vcd"])
-    at = held(0.4, math.log(0.7))
-    exact = vcd_by_quadrature(lambda z: -0.25 * z**4, *at, EPS)
+    module_held = held(0.4, math.log(0.7))
+    exact = vcd_by_quadrature(lambda z: -0.25 * z**4, *module_held, EPS)
     assert float(exact.detach()) > 0
     assert abs(z_score(torch.stack(values), exact.detach())) < 4
-    expected = torch.stack(torch.autograd.grad(exact, at))
-    assert z_score(torch.stack(found), expected).abs().max() < 4.5
+    expected = torch.stack(torch.autograd.grad(exact, module_held))
+    assert z_score(torch.stack(results), expected).abs().max() < 4.5
 
 
 def test_the_value_literally():
@@ -72,8 +72,8 @@ def test_the_value_literally():
     q = Normal(double(0.4), double(0.7))
     elbo = float((-0.25 * z**4).mean() + q.entropy())
     improved = float((-0.25 * after**4 - q.log_prob(after)).mean())
-    found = [float(info[name]) for name in ("elbo", "improved", "vcd")]
-    assert found == pytest.approx([elbo, improved, improved - elbo])
+    terms = [float(info[name]) for name in ("elbo", "improved", "vcd")]
+    assert terms == pytest.approx([elbo, improved, improved - elbo])
 
 
 def test_it_is_zero_at_the_target_and_positive_elsewhere():
@@ -121,13 +121,13 @@ def test_without_steps_draws_are_of_q_and_the_bound_is_its_own():
     keys = {"n_samples": 20, "lr": 0.03, "improve_steps": 4, "leapfrog_steps": 3}
     inference = component("inference", "vcd", infer_steps=0, **keys)
     state, _, rng = trained(inference, TARGET, problem, 150)
-    own = inference.posterior(state)
+    posterior = inference.posterior(state)
     better = component("inference", "vcd", **keys).posterior(state)
-    assert own.scores() == better.scores()
-    assert own.scores()["nelbo"] > 0  # a normalised target
-    z = (own.flat - state.q.mean) / state.q.log_std.exp()
+    assert posterior.scores() == better.scores()
+    assert posterior.scores()["nelbo"] > 0  # a normalised target
+    z = (posterior.flat - state.q.mean) / state.q.log_std.exp()
     assert z_score(z.detach(), 0.0).abs().max() < 4
-    assert problem.score(better, rng)["ksd"] < problem.score(own, rng)["ksd"]
+    assert problem.score(better, rng)["ksd"] < problem.score(posterior, rng)["ksd"]
 
 
 def test_the_running_mean():

@@ -120,8 +120,8 @@ def test_a_step_is_equation_1_13(dynamics, metric, kinetics):
         noise = normal(draws, (K, P))
         pad = (0, 0) if dynamics == "langevin" else (P, SIZES[dynamics] - 2 * P)
         xi = torch.nn.functional.pad(noise, pad)
-        for z, new, one in zip(position(state), position(after), xi, strict=True):
-            assert_close(new, euler(z, energy_of(kinetics), D, Q, EPS, one))
+        for z, new, draw in zip(position(state), position(after), xi, strict=True):
+            assert_close(new, euler(z, energy_of(kinetics), D, Q, EPS, draw))
         state = after
 
 
@@ -133,10 +133,10 @@ def test_matrices_of_the_user_give_the_same_drift(offer_matrices, dynamics, upda
     offer_matrices(lambda z: (D(z), Q(z)))
     keys = {"dynamics": dynamics, "updates": updates, "metric": "potential", **METRIC, **EINSTEIN}
     named, state, _ = started(**keys)
-    own, _, _ = started(**keys, matrices="own_recipe:matrices")
+    theta_custom, _, _ = started(**keys, matrices="own_recipe:matrices")
     value = MODEL.log_prior(state.theta)
     slope = torch.stack([-gradient(MODEL.U, theta) for theta in state.theta])
-    a, b = (m.terms(state.theta, state.rest + 0.1, value, slope) for m in (named, own))
+    a, b = (m.terms(state.theta, state.rest + 0.1, value, slope) for m in (named, theta_custom))
     assert_close(a.drift, b.drift)
     V = torch.full((K, P), 0.3, dtype=F64)
     xi = normal(generator(0), K, SIZES[dynamics])
@@ -155,7 +155,7 @@ def test_matrices_of_the_user_give_the_same_drift(offer_matrices, dynamics, upda
 def test_special_cases_step_by_step(dynamics, other, noise):
     problem = real(n=24, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression", noise=0.5).build(problem, Streams(0))
-    one, state, rng = started(model, problem, dynamics=dynamics, step_size=0.01, **noise)
+    single_noise, state, rng = started(model, problem, dynamics=dynamics, step_size=0.01, **noise)
     settings = {"chains": K, "step_size": 0.01, "burn_in": 0, "thinning": 1} | noise
     if other == "sghmc":
         settings["friction"] = A
@@ -163,7 +163,7 @@ def test_special_cases_step_by_step(dynamics, other, noise):
     again = Streams(0)
     special = two.init(model, problem, again)
     for _, batch in problem.batches("minibatch", Streams(1), 0, 8):
-        state = one.step(state, batch, rng)[0]
+        state = single_noise.step(state, batch, rng)[0]
         special = two.step(special, batch, again)[0]
         assert_close(state.theta, special.theta)
 

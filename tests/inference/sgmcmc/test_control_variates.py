@@ -38,8 +38,8 @@ def started(problem, model_name, gradient, name="sgld", **keys):
 
 def moved(inference, state, theta=None):
     """A state with its reference at the chains, or at θ."""
-    at = state.theta if theta is None else theta
-    return replace(state, control=inference.refresh_reference(state.control, state.model, at, 0))
+    point = state.theta if theta is None else theta
+    return replace(state, control=inference.refresh_reference(state.control, state.model, point, 0))
 
 
 def picked(problem, rows):

@@ -133,8 +133,8 @@ def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
     noise, used = repulsion.among(theta.flatten(0, 1), 3, 2.0).noise(together(3).noise, 1e-17)
     assert used > 1e-17
     for r in (0, 2):
-        alone, own = repulsion.among(theta[r], 1, 2.0).noise(Streams(r).noise, 1e-17)
-        assert own == 1e-17
+        alone, noise_alone = repulsion.among(theta[r], 1, 2.0).noise(Streams(r).noise, 1e-17)
+        assert noise_alone == 1e-17
         torch.testing.assert_close(noise.unflatten(0, (3, 4))[r], alone)
 
 

@@ -44,15 +44,15 @@ def test_the_mean_over_all_partitions_is_the_full_sum_with_a_scaled_share(theta)
     for order in orders:
         particles = of_order(theta, order)
         total += M * (particles.average(gradient) + particles.correction())
-    own, rest = full_sums(theta, gradient)
-    assert_close(total / len(orders), own + (M - 1) / (L - 1) * rest)
+    own_sums, rest = full_sums(theta, gradient)
+    assert_close(total / len(orders), own_sums + (M - 1) / (L - 1) * rest)
 
 
 def test_the_correction_is_the_divergence_of_each_blocks_kernel(theta):
     order = (2, 0, 3, 1)
-    found = of_order(theta, order).correction()
+    correction = of_order(theta, order).correction()
     for i, j in ((2, 0), (0, 2), (3, 1), (1, 3)):
-        assert_close(found[i], gradient_of_k(theta[j], theta[i], H) / M)
+        assert_close(correction[i], gradient_of_k(theta[j], theta[i], H) / M)
 
 
 def test_the_noise_has_the_blocks_kernel_for_covariance(theta):
@@ -78,9 +78,9 @@ def test_one_block_of_all_is_the_full_kernel(theta):
 
 def test_blocks_stay_within_replicates(theta):
     both = torch.cat([theta, theta + 100])
-    found = within_blocks(both, 2, H, M, Streams(0).noise)
-    assert sorted(found.order[:L].tolist()) == list(range(L))
-    assert found.facts()["bandwidth"].shape == (2,)
+    noise = within_blocks(both, 2, H, M, Streams(0).noise)
+    assert sorted(noise.order[:L].tolist()) == list(range(L))
+    assert noise.facts()["bandwidth"].shape == (2,)
 
 
 def test_a_sampler_of_blocks_has_the_targets_moments():

@@ -41,11 +41,13 @@ def chains_on_minibatches(name, gradient, eps, steps, n_chains=4000, **keys):
     )
     state = inference.init(model, problem, rng)
     if gradient == "control_variate":
-        at = state.control
-        at = replace(
-            at, reference=at.reference.expand(n_chains, 2), slope=at.slope.expand(n_chains, 2)
+        control = state.control
+        control = replace(
+            control,
+            reference=control.reference.expand(n_chains, 2),
+            slope=control.slope.expand(n_chains, 2),
         )
-        state = replace(state, control=at)
+        state = replace(state, control=control)
     pick = generator(3)
     for _ in range(steps):
         rows = torch.rand(n_chains, problem.n, generator=pick).argsort(1)[:, :size].T  # [B, K]

@@ -102,8 +102,8 @@ def generator_z(bandwidth, systems=1500, sign=1.0, diffusion="K"):
         D = {"K": fast.K, "I": unit, "2K": 2 * fast.K, "0": 0 * unit}[diffusion] / L
         drift = fast.average(-z) + sign * fast.correction()
         total = z.sum(0)
-        own = (2 * z * drift).sum() + 4 * D.trace()
-        values.append([float(own), float((2 * total * drift).sum() + 4 * D.sum())])
+        trace = (2 * z * drift).sum() + 4 * D.trace()
+        values.append([float(trace), float((2 * total * drift).sum() + 4 * D.sum())])
     return float(z_score(double(values), 0.0).abs().max())
 
 
@@ -160,11 +160,11 @@ def test_without_repulsion_particles_do_not_see_each_other():
 
 @pytest.mark.parametrize("name", REPULSIVE)
 def test_repulsion_ends_when_told(name, monkeypatch):
-    seen = []
+    calls = []
     real = repulsion.kernel
-    monkeypatch.setattr(repulsion, "kernel", lambda theta, h: seen.append(1) or real(theta, h))
+    monkeypatch.setattr(repulsion, "kernel", lambda theta, h: calls.append(1) or real(theta, h))
     sampled(name, correlated(), steps=9, chains=4, repulsion_until=6, step_size=0.01, burn_in=1)
-    assert len(seen) == 6
+    assert len(calls) == 6
 
 
 def test_particles_at_one_place_are_refused_before_the_first_step():

@@ -54,12 +54,12 @@ def path(name, model, **keys):
 def noises(*draws):
     """Draws of a method from the noise stream at each step, in its own order."""
     generator = Streams(0).noise
-    how = {
+    updates = {
         "xi": lambda: normal(generator, (K, P)),
         "anew": lambda: torch.rand((K, 1), generator=generator),
         "probe": lambda: torch.rand((K, P), generator=generator),
     }
-    return [{name: how[name]() for name in draws} for _ in range(STEPS)]
+    return [{name: updates[name]() for name in draws} for _ in range(STEPS)]
 
 
 def constant(diagonal):
@@ -70,9 +70,9 @@ def test_sgld():
     model = Skewed(0.7)
     states = path("sgld", model, step_size=0.1)
     D = constant(torch.ones(P, dtype=F64))
-    for (before, after), drew in zip(states, noises("xi"), strict=True):
+    for (previous, after), drew in zip(states, noises("xi"), strict=True):
         for k in range(K):
-            expected = euler(before.theta[k], model.U, D, zero(P), 0.1, drew["xi"][k])
+            expected = euler(previous.theta[k], model.U, D, zero(P), 0.1, drew["xi"][k])
             assert_close(after.theta[k], expected)
 
 
@@ -83,9 +83,9 @@ def test_sghmc():
     states = path("sghmc", model, step_size=eps, friction=C)
     D = constant(double([0.0, 0.0, C, C]))
     H = with_momentum(model.U, P)
-    for (before, after), drew in zip(states, noises("xi"), strict=True):
+    for (previous, after), drew in zip(states, noises("xi"), strict=True):
         for k in range(K):
-            z = torch.cat([before.theta[k], before.r[k]])
+            z = torch.cat([previous.theta[k], previous.r[k]])
             xi = torch.cat([torch.zeros(P, dtype=F64), drew["xi"][k]])
             z = in_turn(z, H, D, lambda z: curl(P), eps, xi, THETA, REST)
             assert_close(torch.cat([after.theta[k], after.r[k]]), z)
@@ -98,10 +98,10 @@ def test_sgd_momentum():
     states = path("sgd_momentum", model, step_size=eps, resample_every=every)
     H = with_momentum(model.U, P)
     resampled = 0
-    for (before, after), drew in zip(states, noises("xi", "anew"), strict=True):
+    for (previous, after), drew in zip(states, noises("xi", "anew"), strict=True):
         for k in range(K):
-            theta = before.theta[k]
-            m = before.m[k]
+            theta = previous.theta[k]
+            m = previous.m[k]
             kick = eps
             # a fresh momentum at time t, and half a step from there
             if drew["anew"][k, 0] < 1 / every:
@@ -133,10 +133,10 @@ def test_psgld(alpha, correction):
     keys = {"step_size": 0.05, "averaging": alpha, "damping": 0.5, "correction": correction}
     states = path("psgld", model, adapt="always", **keys)
     drew = noises("probe", "xi") if correction else noises("xi")
-    for t, (before, after) in enumerate(states):
+    for t, (previous, after) in enumerate(states):
         for k in range(K):
-            theta = before.theta[k]
-            D = scales(model, before.v[k], t, alpha, 0.5)
+            theta = previous.theta[k]
+            D = scales(model, previous.v[k], t, alpha, 0.5)
             D0 = D if correction else constant(D(theta).detach().diagonal())  # as if constant: no Γ
             expected = euler(theta, model.U, D0, zero(P), 0.05, drew[t]["xi"][k])
             assert_close(after.theta[k], expected.detach())
@@ -152,13 +152,13 @@ def test_adam_noise():
     states = path("adam_noise", model, adapt="always", **keys)
     h = (eps * (1 - beta1)) ** 0.5
     gamma = (1 - beta1) / h
-    for t, ((before, after), drew) in enumerate(zip(states, noises("xi"), strict=True)):
+    for t, ((previous, after), drew) in enumerate(zip(states, noises("xi"), strict=True)):
         for k in range(K):
-            theta = before.theta[k]
-            M = 1 / scales(model, before.v[k], t, beta2, damping)(theta).detach().diagonal()
+            theta = previous.theta[k]
+            M = 1 / scales(model, previous.v[k], t, beta2, damping)(theta).detach().diagonal()
             D = constant(torch.cat([0 * M, gamma * M]))
             H = with_momentum(model.U, P, M)
-            z = torch.cat([theta, before.m[k] / gamma])
+            z = torch.cat([theta, previous.m[k] / gamma])
             xi = torch.cat([0 * M, drew["xi"][k]])
             z = in_turn(z, H, D, lambda z: curl(P), h, xi, REST, THETA)
             assert_close(torch.cat([after.theta[k], after.m[k] / gamma]), z)
@@ -176,9 +176,9 @@ def test_sgd_momentum_with_a_momentum_for_each_step_is_sgld():
     model = Skewed(0.7)
     momentum = path("sgd_momentum", model, step_size=eps, resample_every=1)
     D = constant(torch.ones(P, dtype=F64))
-    for (before, after), drew in zip(momentum, noises("xi", "anew"), strict=True):
+    for (previous, after), drew in zip(momentum, noises("xi", "anew"), strict=True):
         for k in range(K):
-            expected = euler(before.theta[k], model.U, D, zero(P), eps**2 / 2, drew["xi"][k])
+            expected = euler(previous.theta[k], model.U, D, zero(P), eps**2 / 2, drew["xi"][k])
             assert_close(after.theta[k], expected)
 
 

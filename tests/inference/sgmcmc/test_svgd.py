@@ -25,8 +25,8 @@ def test_a_single_particle_ascends_the_gradient():
     z = target.sample_prior(1, Streams(0).init)
     for _ in range(5):
         z = z + 0.05 * value_and_gradient(target, z, None)[1]
-    one = sampled("svgd", target, 5, chains=1, step_size=0.05, burn_in=4, thinning=1)
-    assert_close(one.draws[:, -1], z)
+    single_chain = sampled("svgd", target, 5, chains=1, step_size=0.05, burn_in=4, thinning=1)
+    assert_close(single_chain.draws[:, -1], z)
     mode = sampled("svgd", target, 2000, chains=1, step_size=0.1, burn_in=1999, thinning=1)
     assert_close(mode.draws[0, -1], target.mean)
 

@@ -64,9 +64,9 @@ def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
     assert z_score(got.mean, exact.mean).abs().max() < 4.5
     assert z_score(got.variance, exact.variance).abs().max() < 4.5
     quantile = 1.6448536269514722 * exact.variance.sqrt()
-    for found, true in ((got.lower, exact.mean - quantile), (got.upper, exact.mean + quantile)):
+    for bound, true in ((got.lower, exact.mean - quantile), (got.upper, exact.mean + quantile)):
         # quantiles of finitely many particles are biased
-        assert (found.mean(0) - true).abs().max() < 0.08
+        assert (bound.mean(0) - true).abs().max() < 0.08
     s = problem.system
     expected = exact.mean @ s.H.T
     spread = (s.H @ exact.covariance @ s.H.T + s.Sigma).diagonal(dim1=1, dim2=2)
@@ -113,8 +113,8 @@ def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, blo
     literal = log_w[:, None] + law.log_prob(later[:, :, None])  # [R, later, earlier]
     for who in (model, Opaque(model)):
         got = torch.full_like(literal, math.nan)
-        for found in pairs(who, later, earlier, log_w, 2):
-            got[found.replicates, found.later] = found.logits + found.constant
+        for pair in pairs(who, later, earlier, log_w, 2):
+            got[pair.replicates, pair.later] = pair.logits + pair.constant
         assert_close(got, literal, rtol=1e-10, atol=1e-10)
 
 
@@ -135,12 +135,14 @@ def test_ffbs_weights_are_the_printed_ones():
         x = clouds[-1][0][r]
         w = clouds[-1][1][r]
         for t in range(2, -1, -1):
-            before = clouds[t][0][r]
-            own = clouds[t][1][r]
-            law = torch.distributions.MultivariateNormal((before @ GENTLE.A.T)[:, None], GENTLE.Q)
+            particles_before = clouds[t][0][r]
+            log_w_before = clouds[t][1][r]
+            law = torch.distributions.MultivariateNormal(
+                (particles_before @ GENTLE.A.T)[:, None], GENTLE.Q
+            )
             f = law.log_prob(x).exp()  # [i, j]
-            w = own * (f / (own @ f) @ w)
-            x = before
+            w = log_w_before * (f / (log_w_before @ f) @ w)
+            x = particles_before
             assert_close(got.mean[r, t], w @ x)
             assert_close(got.variance[r, t], w @ (x - w @ x).square())
 
@@ -182,8 +184,8 @@ def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):
 
     def wide(model, times, generator):
         return [
-            found if found.L_B is None else dataclasses.replace(found, L_B=1.5 * found.L_B)
-            for found in whole(model, times, generator)
+            path if path.L_B is None else dataclasses.replace(path, L_B=1.5 * path.L_B)
+            for path in whole(model, times, generator)
         ]
 
     monkeypatch.setattr(two_filter, "artificial_priors", wide)

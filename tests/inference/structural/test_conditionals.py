@@ -25,17 +25,17 @@ def swept():
     built = model(*BLOCKS, of=data, df=4.0)
     gibbs = component("inference", "structural_gibbs", chains=C)
     state = gibbs.init(built, data, rng)
-    one = double([0.9, 0.5, 0.2, 0.3])
-    place = replace(state.place, sigma=one.expand(C, -1).clone())
+    sigma = double([0.9, 0.5, 0.2, 0.3])
+    place = replace(state.place, sigma=sigma.expand(C, -1).clone())
     sweeps = state.sweeps
     after, alpha, _ = sweeps.advance(place, sweeps.numbers(1, C, rng.noise, twice=False))
-    return built, data, one, after, alpha
+    return built, data, sigma, after, alpha
 
 
 def test_states_have_the_moments_of_the_smoother(swept):
-    built, data, one, _, alpha = swept
+    built, data, sigma, _, alpha = swept
     design = built.design(data.series)
-    mean, V = smooth_states(built.system(one.unsqueeze(0), design), design)
+    mean, V = smooth_states(built.system(sigma.unsqueeze(0), design), design)
     for t in (0, 3, 12, 23):
         for i in (0, 1, 2):
             law = stats.norm(float(mean[t, i]), float(V[t, i, i]) ** 0.5)

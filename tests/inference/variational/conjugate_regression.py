@@ -53,8 +53,8 @@ def some_q(model, full=True, noise="shared"):
 
 
 def posterior(model, problem):
-    known = model.coefficients(problem.train)
-    return known.m, model.noise * known.covariance
+    coefficients = model.coefficients(problem.train)
+    return coefficients.m, model.noise * coefficients.covariance
 
 
 def law_of(q):

@@ -26,11 +26,11 @@ def gradients(inference, state, how, n):
     """∇ of the bound by μ and log σ, end to end [n, 2P], always on the same noise."""
     generator = torch.Generator().manual_seed(4)
     parameters = [state.q.network.theta, state.q.log_std]
-    found = []
+    results = []
     for _ in range(n):
         value = inference.bound(state.q, PROBLEM.train, generator, how)["elbo"]
-        found.append(torch.cat(torch.autograd.grad(value, parameters)))
-    return torch.stack(found)
+        results.append(torch.cat(torch.autograd.grad(value, parameters)))
+    return torch.stack(results)
 
 
 def test_terms_literally():
@@ -68,15 +68,15 @@ def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_th
     """d/dφ log q(μ + σε | φ) = (0, −1/σ) for any ε, which answers the remark after Bardenet's
     estimator."""
     inference, state = state_of()
-    found = {how: gradients(inference, state, how, 300) for how in EVERY}
-    assert_close(found["sampled"], found["entropy"])
-    for how in ("closed", "path"):
-        difference = found[how] - found["sampled"]
+    results = {kind: gradients(inference, state, kind, 300) for kind in EVERY}
+    assert_close(results["sampled"], results["entropy"])
+    for kind in ("closed", "path"):
+        difference = results[kind] - results["sampled"]
         error = difference.std(0) / 300**0.5
         assert (error > 0).all()
         assert (difference.mean(0).abs() < 5 * error).all()
     # The chain rule as it is printed, without −log q: by log σ its mean is 1 too low.
-    mean = found["sampled"].mean(0)
+    mean = results["sampled"].mean(0)
     theta_only = gradients(inference, state, "sampled", 1)[0]
     assert mean.shape == theta_only.shape
     P = len(state.q.log_std)
@@ -86,25 +86,25 @@ def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_th
         state.q.network.outputs(theta, PROBLEM.train.x), PROBLEM.train
     ).sum()
     printed = torch.autograd.grad(f + inference.log_prior(state.q, theta).sum(), state.q.log_std)[0]
-    assert_close(found["sampled"][0, P:] - printed, torch.ones(P, dtype=printed.dtype))
+    assert_close(results["sampled"][0, P:] - printed, torch.ones(P, dtype=printed.dtype))
 
 
 def test_variances_are_those_of_gradients():
     inference, state = state_of(measured=60)
-    found = inference.variances(state)
-    assert found["sampled of mu"] == pytest.approx(found["entropy of mu"], rel=1e-9)
+    variances = inference.variances(state)
+    assert variances["sampled of mu"] == pytest.approx(variances["entropy of mu"], rel=1e-9)
     generator = torch.Generator().manual_seed(0)
     drawn = []
     for _ in range(60):
         value = inference.bound(state.q, PROBLEM.train, generator, "path")["elbo"] / 12
         drawn.append(torch.autograd.grad(value, state.q.log_std)[0])
-    assert found["path of log_sigma"] == pytest.approx(
+    assert variances["path of log_sigma"] == pytest.approx(
         float(torch.stack(drawn).var(0).sum()), rel=1e-9
     )
     scores = inference.posterior(state).scores()
     assert scores["trace_ratio/sampled of mu"] == 1.0
     assert scores["trace_ratio/path of mu"] == pytest.approx(
-        found["path of mu"] / found["sampled of mu"]
+        variances["path of mu"] / variances["sampled of mu"]
     )
 
 

@@ -103,9 +103,9 @@ def test_rao_blackwell_literally_and_its_variance():
             normal = torch.distributions.Normal(q.mean[i], q.log_std[i].exp())
             log_q = normal.log_prob(draw[i])
             prior = torch.distributions.Normal(0.0, model.scales[i]).log_prob(draw[i])
-            own = model.log_likelihood(draw[None], problem.train).sum() + prior
+            direct = model.log_likelihood(draw[None], problem.train).sum() + prior
             slopes = torch.autograd.grad(log_q, [q.mean, q.log_std])
-            literal[:, i] += torch.stack([s[i] for s in slopes]) * (own - log_q.detach()) / 6
+            literal[:, i] += torch.stack([s[i] for s in slopes]) * (direct - log_q.detach()) / 6
     assert_close(torch.stack(gradients), literal)
     elbo = whole(model, theta, problem.train) - q.log_density(theta).detach()
     assert float(terms["elbo"]) == pytest.approx(float(elbo.mean()), rel=1e-9)

@@ -177,12 +177,12 @@ def test_a_logistic_cycle_is_jaakkola_and_jordans():
 def test_a_linear_regression_reaches_its_fixed_point():
     model, problem = MODELS["linear_regression"]
     factors = fitted(model.mean_field(), problem.train)
-    known = model.coefficients(problem.train)
-    b_n = known.noise_posterior(*model.noise)[1]
+    coefficients = model.coefficients(problem.train)
+    b_n = coefficients.noise_posterior(*model.noise)[1]
     a = float(factors["a"])
     b = float(factors["b"])
     assert b * (1 - 1 / (2 * a)) == pytest.approx(float(b_n), rel=1e-9)  # D = 1
-    assert_close(factors["V"][0], b / a * known.covariance)
+    assert_close(factors["V"][0], b / a * coefficients.covariance)
     assert model.mean_field().objective(factors, problem.train) < model.log_evidence(problem.train)
 
 

@@ -31,10 +31,10 @@ def test_it_learns(name):
     inference = dsvi(lr=0.03)
     start, _ = train(inference, model, problem, 0)
     end, rng = train(inference, model, problem, 300)
-    before = problem.score(inference.posterior(start), rng)
-    after = problem.score(inference.posterior(end), rng)
-    assert after["rmse"] < 0.6 * before["rmse"]
-    assert after["nlpp"] < before["nlpp"]
+    first_scores = problem.score(inference.posterior(start), rng)
+    last_scores = problem.score(inference.posterior(end), rng)
+    assert last_scores["rmse"] < 0.6 * first_scores["rmse"]
+    assert last_scores["nlpp"] < first_scores["nlpp"]
 
 
 def test_it_learns_classes():

@@ -72,22 +72,22 @@ def test_the_posterior_predicts_by_draws_of_q():
     problem, model = regression()
     inference = gaussian_vi(draws=10000, initial_std=0.5)
     state, rng = train(inference, LINEAR, problem, 30)
-    found = inference.posterior(state)
-    assert isinstance(found, GaussianPosterior)
-    assert torch.equal(found.q_covariance, state.module.covariance)
-    draws = found.flat
-    sd = found.q_covariance.diagonal().sqrt()
-    assert ((draws.mean(0) - found.q_mean) / sd).abs().max() < 0.04
-    assert torch.allclose(torch.cov(draws.T), found.q_covariance, atol=0.03)
-    mixture = found.predict(problem.test.x, rng.evaluation)
+    actual = inference.posterior(state)
+    assert isinstance(actual, GaussianPosterior)
+    assert torch.equal(actual.q_covariance, state.module.covariance)
+    draws = actual.flat
+    sd = actual.q_covariance.diagonal().sqrt()
+    assert ((draws.mean(0) - actual.q_mean) / sd).abs().max() < 0.04
+    assert torch.allclose(torch.cov(draws.T), actual.q_covariance, atol=0.03)
+    mixture = actual.predict(problem.test.x, rng.evaluation)
     X = torch.cat([torch.ones(problem.n, 1, dtype=F64), problem.test.x], 1)
-    assert torch.allclose(mixture.mu.mean(0)[:, 0], X @ found.q_mean, atol=0.05)
-    scores = problem.score(found, rng)
+    assert torch.allclose(mixture.mu.mean(0)[:, 0], X @ actual.q_mean, atol=0.05)
+    scores = problem.score(actual, rng)
     assert {"rmse", "nlpp", "nelbo"} <= set(scores)
     exact = exact_bound(state.module, model, problem).detach()
     assert scores["nelbo"] == pytest.approx(-float(exact), rel=0.02)
     assert torch.equal(
-        inference.posterior(state).draws, draws.view_as(found.draws)
+        inference.posterior(state).draws, draws.view_as(actual.draws)
     )  # only q changes them
 
 

@@ -97,20 +97,24 @@ def test_a_shared_draw_is_one_for_all_rows_and_rows_have_their_own():
     problem, model = regression()
     rows = problem.train
     shared = some_q(model)
-    own = some_q(model, noise="rows")
+    q_of_rows = some_q(model, noise="rows")
     noise = shared.draw_noise(rows, 3, Streams(0).noise)
     assert noise.shape == (3, 24, 4)
     assert noise.stride(1) == 0
     # one evaluation equals separate evaluations for each row
-    assert torch.allclose(shared.elbo_rows(rows, noise), own.elbo_rows(rows, noise.contiguous()))
+    assert torch.allclose(
+        shared.elbo_rows(rows, noise), q_of_rows.elbo_rows(rows, noise.contiguous())
+    )
     z = shared.transform(noise)
-    for density in (own.log_joint, own.log_q):
+    for density in (q_of_rows.log_joint, q_of_rows.log_q):
         assert torch.allclose(density(rows, z), density(rows, z.contiguous()))
-    different = own.draw_noise(rows, 3, Streams(0).noise)
-    found = own.elbo_rows(rows, different)
+    different = q_of_rows.draw_noise(rows, 3, Streams(0).noise)
+    elbo_rows = q_of_rows.elbo_rows(rows, different)
     for b in (0, 5, 23):
-        one = rows.part(slice(b, b + 1), 24.0)
-        assert torch.allclose(found[:, b : b + 1], own.elbo_rows(one, different[:, b : b + 1]))
+        row = rows.part(slice(b, b + 1), 24.0)
+        assert torch.allclose(
+            elbo_rows[:, b : b + 1], q_of_rows.elbo_rows(row, different[:, b : b + 1])
+        )
     assert not torch.allclose(different[:, 0], different[:, 1])
 
 

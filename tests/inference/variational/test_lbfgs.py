@@ -134,9 +134,9 @@ def test_finds_what_scipy_finds():
 def test_what_has_converged_is_left_alone():
     inference, state, infos = run(Function(rosenbrock, [-1.2, 1.0]))
     assert infos[-1]["converged"]
-    before = state.module.theta.detach().clone()
+    theta_before = state.module.theta.detach().clone()
     state, info = inference.step(state, None, streams())
-    assert torch.equal(state.module.theta, before)
+    assert torch.equal(state.module.theta, theta_before)
     assert info["evaluations"] == infos[-1]["evaluations"]
 
 
@@ -149,9 +149,9 @@ def test_restarts_keep_the_best():
             + 0.01 * (theta**2).sum()
         )
 
-    one = run(Function(two_basins, [-1.5]))[1]
+    result = run(Function(two_basins, [-1.5]))[1]
     many = run(Function(two_basins, [-1.5]), restarts=8, restart_scale=5.0)[1]
-    assert float(one.module.theta) == pytest.approx(-1, abs=0.1)
+    assert float(result.module.theta) == pytest.approx(-1, abs=0.1)
     assert float(many.module.theta) == pytest.approx(4, abs=0.1)
     assert len({float(r.theta) for r in many.runs}) > 1
 
@@ -191,8 +191,8 @@ def test_every_row_is_used_whatever_the_batches():
     whole = run(SPARSE.build(p, streams()), p, steps=5)[1]
     p.batch_size = 6
     batched = run(SPARSE.build(p, streams()), p, steps=5)[1]
-    one, other = (flatten(list(state.module.parameters())) for state in (whole, batched))
-    assert torch.equal(one, other)
+    parameters, other = (flatten(list(state.module.parameters())) for state in (whole, batched))
+    assert torch.equal(parameters, other)
 
 
 # checkpoints

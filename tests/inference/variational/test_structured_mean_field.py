@@ -49,8 +49,11 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
             )
             assert (joint - log_q).std() < 1e-8  # q is the posterior, up to a constant
     value = float(ascent.objective(factors, problem.train))
-    own = model.mean_field()
-    assert value > float(own.objective(fitted(own, problem.train, 50), problem.train)) + 0.01
+    mean_field = model.mean_field()
+    assert (
+        value
+        > float(mean_field.objective(fitted(mean_field, problem.train, 50), problem.train)) + 0.01
+    )
     drawn = ascent.draw(factors, 20_000, generator(1))
     mean = (mass[:, None] * theta).sum(0)
     assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 20_000**0.5).all()
@@ -62,8 +65,8 @@ def test_the_evidence_of_a_regression():
         float(model.log_evidence(PROBLEM.train)), rel=1e-12
     )
     prior = model.structured_field(["all"])
-    before = float(prior.objective(fitted(prior, PROBLEM.train, 0), PROBLEM.train))
-    assert before < model.log_evidence(PROBLEM.train)
+    objective_before = float(prior.objective(fitted(prior, PROBLEM.train, 0), PROBLEM.train))
+    assert objective_before < model.log_evidence(PROBLEM.train)
 
 
 def test_a_new_row_is_students_t():
@@ -96,8 +99,8 @@ def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_othe
         for (i, row), (j, column) in itertools.product(enumerate(block), repeat=2):
             literal[row, column] = noise * torch.linalg.inv(part)[i, j]
     assert_close(factors["V"][0], literal)
-    own = model.mean_field()
-    assert bound(ascent) == pytest.approx(bound(own) - 0.5 * lost, rel=1e-10)
+    mean_field = model.mean_field()
+    assert bound(ascent) == pytest.approx(bound(mean_field) - 0.5 * lost, rel=1e-10)
     # broken: the marginal covariance in the place of the conditional one
     broken = factors | {"V": torch.diag_embed(noise * torch.linalg.inv(gram).diagonal())[None]}
     if lost > 1e-6:

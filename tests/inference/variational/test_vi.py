@@ -31,9 +31,11 @@ def test_an_affine_model_reaches_the_maximum_likelihood_of_probabilistic_pca(opt
     kept less σ²."""
     problem = real_rows(n=80)
     values = torch.linalg.eigvalsh(torch.cov(problem.train.x.T, correction=0)).flip(0)
-    left = values[2:].mean()
+    late_mean = values[2:].mean()
     # mean log-likelihood
-    best = -0.5 * float(4 * math.log(2 * math.pi) + values[:2].log().sum() + 2 * left.log() + 4)
+    best = -0.5 * float(
+        4 * math.log(2 * math.pi) + values[:2].log().sum() + 2 * late_mean.log() + 4
+    )
     inference = vi(optimizer=optimizer, lr=lr, n_samples=4)
     state, rng = train(inference, component("model", "vae", latent_dim=2, widths=[]), problem, 1500)
     evidence = log_evidence(state.module, problem.train.x).mean()
@@ -52,9 +54,9 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
     assert made.config["inference"]["gradient"] == {"name": "reparam", "n_samples": 3}
     paths = [path for path, _ in nested_components(made.inference, "inference")]
     assert paths == ["inference.gradient"]
-    own = make_job(*keys, "inference.gradient={name: reparam, n_samples: 2}")
-    assert (own.inference.n_samples, own.inference.gradient.n_samples) == (3, 2)
-    assert own.signature != made.signature
+    job_alone = make_job(*keys, "inference.gradient={name: reparam, n_samples: 2}")
+    assert (job_alone.inference.n_samples, job_alone.inference.gradient.n_samples) == (3, 2)
+    assert job_alone.signature != made.signature
     assert Pathwise in made.inference.required_capabilities("unlabelled")
 
 

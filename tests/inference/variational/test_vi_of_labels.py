@@ -35,12 +35,12 @@ def test_it_learns_a_curve_and_its_bound_rises():
     problem = curve()
     inference = vi(lr=0.02, n_samples=2)
     state, rng = started(inference, problem)
-    before = problem.score(inference.posterior(state), rng)
+    scores_before = problem.score(inference.posterior(state), rng)
     state, info = advance(inference, state, problem, rng, 0, 400)
     after = problem.score(inference.posterior(state), rng)
     assert set(info) == {"elbo", "kl", "grad_norm"}
-    assert before["rmse"] > 0.8 > 0.35 > after["rmse"]
-    assert after["nelbo"] < before["nelbo"] / 5
+    assert scores_before["rmse"] > 0.8 > 0.35 > after["rmse"]
+    assert after["nelbo"] < scores_before["nelbo"] / 5
     assert {"nlpp", "coverage90"} <= set(after)
 
 

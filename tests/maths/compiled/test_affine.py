@@ -62,13 +62,13 @@ def test_numbers_that_are_not_finite_stay_what_they_are():
 
 @pytest.mark.parametrize("shape", [(B, D), (2, 3, D)])
 def test_first_and_second_derivatives_are_those_of_torch(shape):
-    found = []
+    results = []
     for way in (affine, F.linear):
         given = [t.clone().requires_grad_() for t in (draw(*shape), draw(H, D), draw(H))]
         first = torch.autograd.grad(way(*given).sin().sum(), given, create_graph=True)
         second = torch.autograd.grad(sum(g.square().sum() for g in first), given)
-        found.append([*first, *second])
-    assert_close(*found, atol=1e-3, rtol=1e-4)
+        results.append([*first, *second])
+    assert_close(*results, atol=1e-3, rtol=1e-4)
 
 
 def test_a_derivative_that_nobody_asks_for_is_not_taken(monkeypatch):

@@ -69,12 +69,12 @@ def test_float32_is_good_to_five_centimetres(dem):
 def test_the_compiled_loop_sees_the_same(dem):
     for dtype, height, distance in ((F64, 1e-6, 1e-9), (torch.float32, 0.05, 0.01)):
         x = flights(dtype)
-        seen = terrain.height_and_distance(x, TAKEOFF, dem)
-        error = (seen.double() - expected(x, dem)).abs().amax((0, 1))
+        measured = terrain.height_and_distance(x, TAKEOFF, dem)
+        error = (measured.double() - expected(x, dem)).abs().amax((0, 1))
         assert error[0] < height
         assert error[1] < distance
-        assert seen.dtype == dtype
-        assert seen.shape == (3, 200, 2)
+        assert measured.dtype == dtype
+        assert measured.shape == (3, 200, 2)
 
 
 def test_far_off_the_map_the_compiled_loop_stays_finite():

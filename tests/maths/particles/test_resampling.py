@@ -90,22 +90,25 @@ def test_counts_have_the_covariances_of_their_schemes():
     w = weights(1, 6, spread=0.7)
     many = w.expand(10 * DRAWS, -1)
     expected = 6 * w[0]
-    seen = {s: offspring(s, many, generator(2)).double() for s in SCHEMES}
+    offspring_counts = {s: offspring(s, many, generator(2)).double() for s in SCHEMES}
     rest = expected - expected.floor()
     k = rest.sum()
     q = rest / rest.sum()
     for scheme, points, p in (("multinomial", 6, w[0]), ("residual", k, q)):
         exact = points * (torch.diag(p) - torch.outer(p, p))
-        assert_close(torch.cov(seen[scheme].T), exact, rtol=0, atol=0.03)
+        assert_close(torch.cov(offspring_counts[scheme].T), exact, rtol=0, atol=0.03)
     for scheme in ("systematic", "ssp"):
-        assert ((seen[scheme] - expected).abs() < 1).all(), scheme
-        assert_close(seen[scheme].var(0), rest * (1 - rest), rtol=0, atol=0.01)
-    apart = torch.cov(seen["ssp"].T).triu(1)
+        assert ((offspring_counts[scheme] - expected).abs() < 1).all(), scheme
+        assert_close(offspring_counts[scheme].var(0), rest * (1 - rest), rtol=0, atol=0.01)
+    apart = torch.cov(offspring_counts["ssp"].T).triu(1)
     assert apart.max() < 0.005
     assert apart.sum() < -0.3
     # each is better than independent draws
     for scheme in ("residual", "stratified", "systematic", "ssp"):
-        assert seen[scheme].var(0).sum() < 0.6 * seen["multinomial"].var(0).sum()
+        assert (
+            offspring_counts[scheme].var(0).sum()
+            < 0.6 * offspring_counts["multinomial"].var(0).sum()
+        )
 
 
 def test_stratified_counts_are_those_of_the_literal_strata():

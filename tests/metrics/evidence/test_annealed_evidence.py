@@ -89,10 +89,10 @@ def test_a_transition_leaves_its_target_in_place():
     z = sd * normal(g, 200_000, 1, 1)
     eps = torch.full((1,), 1.7 * sd, dtype=F64)
     for _ in range(3):
-        z, there, rate = transition(
+        z, position_after, rate = transition(
             partial(annealed.annealed_log_density, target, beta), z, eps[:, None], 10, g
         )
-    assert_close(there, target(z))
+    assert_close(position_after, target(z))
     assert rate.mean() < 0.9
     assert z.mean() == pytest.approx(0, abs=4 * sd / 200_000**0.5)
     assert z.var() == pytest.approx(sd**2, rel=4 * (2 / 200_000) ** 0.5)

@@ -28,20 +28,20 @@ def test_gaps_of_a_linear_auto_encoder_are_exact():
     problem = real_rows(n=20)
     module, precision = skewed(problem)
     posterior = LatentPosterior(module)
-    before = problem.score(posterior, Streams(0))
+    scores_before = problem.score(posterior, Streams(0))
     problem.evidence = LatentEvidence("guide", 300, 0, 1, 20, best_q_steps=200)
-    found = problem.score(posterior, Streams(0))
+    scores = problem.score(posterior, Streams(0))
     x = problem.test.x
     # the best diagonal q has precisions Λ_dd: KL = ½ (Σ log Λ_dd − log|Λ|)
     approximation = 0.5 * float(precision.diagonal().log().sum() - torch.logdet(precision))
     evidence = log_evidence(module, x).mean()
     learnt = exact_elbo(module, x) / 20
     amortisation = float((evidence - learnt).detach()) - approximation
-    assert found["approximation_gap"] == pytest.approx(approximation, abs=0.08)
-    assert found["amortisation_gap"] == pytest.approx(amortisation, abs=0.08)
+    assert scores["approximation_gap"] == pytest.approx(approximation, abs=0.08)
+    assert scores["amortisation_gap"] == pytest.approx(amortisation, abs=0.08)
     assert approximation > 0.1
     assert amortisation > 0.1
-    assert {key: found[key] for key in before} == before  # other scores stay
+    assert {key: scores[key] for key in scores_before} == scores_before  # other scores stay
 
 
 def test_the_best_q_is_the_mean_field_optimum():
@@ -63,6 +63,6 @@ def test_gaps_of_an_auto_encoder_of_digits():
         "images", binarised="static", n_train=60, n_test=6, best_q_steps=30, importance_samples=30
     )
     module = component("model", "vae", latent_dim=2, widths=[8]).build(problem, rng)
-    found = problem.score(LatentPosterior(module), rng)
-    assert found["amortisation_gap"] > 0  # a guide at random
-    assert found.keys() == {"nelbo", "nll_bound", "amortisation_gap", "approximation_gap"}
+    scores = problem.score(LatentPosterior(module), rng)
+    assert scores["amortisation_gap"] > 0  # a guide at random
+    assert scores.keys() == {"nelbo", "nll_bound", "amortisation_gap", "approximation_gap"}

@@ -72,8 +72,8 @@ def test_row_gaussians_are_those_of_torch():
     law = torch.distributions.MultivariateNormal(mean, factor @ factor.mT)
     assert_close(proposal.RowGaussians(mean, factor).log_prob(z), law.log_prob(z))
     noise = normal(g, 100_000, 1, 3)
-    moved = proposal.RowGaussians(mean[:1], factor[:1]).apply_noise(noise)[:, 0]
-    assert_close(moved.T.cov(), (factor @ factor.mT)[0], rtol=0.03, atol=0.05)
+    draws = proposal.RowGaussians(mean[:1], factor[:1]).apply_noise(noise)[:, 0]
+    assert_close(draws.T.cov(), (factor @ factor.mT)[0], rtol=0.03, atol=0.05)
 
 
 @pytest.mark.parametrize("samples", [1, 7])
@@ -108,8 +108,8 @@ def test_log_weights_are_a_literal_sum(problem):
         laws[2].log_prob(m), normal(torch.zeros(2).double(), torch.eye(2).double()).log_prob(m)
     )
     noise = torch.randn(40, N, 2, generator=Streams(3).noise, dtype=F64)
-    own = zip(parts, noise.split(counts), strict=True)
-    z = torch.cat([part.apply_noise(some) for part, some in own])
+    parts_and_noise = zip(parts, noise.split(counts), strict=True)
+    z = torch.cat([part.apply_noise(some) for part, some in parts_and_noise])
     q = sum(n / 40 * law.log_prob(z).exp() for n, law in zip(counts, laws, strict=True))
     assert_close(w, module.log_joint(problem.test, z) - q.log(), rtol=1e-8, atol=1e-8)
 
@@ -129,10 +129,10 @@ def test_scores_do_not_depend_on_the_guide(problem):
     bad = scored(problem, wrong_guide)
     assert good["nelbo"] == pytest.approx(exact, abs=1e-8)
     assert bad["nelbo"] > exact + 0.05
-    for found in (good, bad):
-        assert found["nll_bound"] == pytest.approx(exact, abs=0.02)
-        assert found["weight_ess"] > 60
-        assert found["pareto_k"] < 0.7
+    for scores in (good, bad):
+        assert scores["nll_bound"] == pytest.approx(exact, abs=0.02)
+        assert scores["weight_ess"] > 60
+        assert scores["pareto_k"] < 0.7
     by_guide = scored(problem, wrong_guide, proposal="guide")
     assert by_guide.keys() == {"nelbo", "nll_bound"}
     problem.evidence = None
@@ -144,12 +144,12 @@ def test_scores_do_not_depend_on_the_guide(problem):
 def test_annealing_is_of_the_first_rows_and_compared_on_them(problem):
     module = ppca(problem, exact_guide=False)
     keys = {"ais_temperatures": 40, "ais_chains": 64, "ais_rows": 13}
-    found = scored(problem, module, **keys)
+    scores = scored(problem, module, **keys)
     exact = log_evidence(module, problem.test.x)[:13]
-    assert found["nll_ais"] == pytest.approx(-float(exact.mean()), abs=0.08)
-    assert found["ais_gain"] == pytest.approx(0, abs=0.08)
+    assert scores["nll_ais"] == pytest.approx(-float(exact.mean()), abs=0.08)
+    assert scores["ais_gain"] == pytest.approx(0, abs=0.08)
     alone = scored(problem, module, proposal="guide", **keys)
-    assert alone["nll_ais"] == found["nll_ais"]
+    assert alone["nll_ais"] == scores["nll_ais"]
     assert "ais_gain" not in alone
 
 
@@ -179,7 +179,7 @@ def test_a_run_of_an_auto_encoder_on_drawn_digits_is_scored():
     problem, rng = load("images", binarised="static", **keys)
     keys = {"latent_dim": 2, "widths": [8], "guide": "separate", "scale": "softplus"}
     module = component("model", "vae", **keys).build(problem, rng)
-    found = problem.score(LatentPosterior(module), rng)
+    scores = problem.score(LatentPosterior(module), rng)
     names = "nelbo nll_bound weight_ess pareto_k nll_ais ais_acceptance ais_gain"
-    assert found.keys() == {*names.split()}
-    assert all(math.isfinite(v) for v in found.values())
+    assert scores.keys() == {*names.split()}
+    assert all(math.isfinite(v) for v in scores.values())

@@ -49,17 +49,17 @@ def exact():
     v = (2 * Location().s).exp().detach()
     r = (ROWS.x - Location().a).detach()
     plain = float(5 * v.sum() + (r.square() * v + 2 * v**2).sum())
-    own = float(5 * (2 * v**2).sum())
-    return own / plain, (own + float(((r - r.mean(0)).square() * v).sum())) / plain
+    variance = float(5 * (2 * v**2).sum())
+    return variance / plain, (variance + float(((r - r.mean(0)).square() * v).sum())) / plain
 
 
 @pytest.mark.parametrize("n_samples", [1, 3])
 def test_the_best_linear_coefficients_leave_what_is_quadratic(n_samples):
     """S samples divide all of it by S: w is their mean as ĝ is."""
-    best, (own, free) = found(1, n_samples, draws=8000), exact()
-    assert best.per_row == pytest.approx(own, rel=0.05)
+    best, (by_row, free) = found(1, n_samples, draws=8000), exact()
+    assert best.per_row == pytest.approx(by_row, rel=0.05)
     assert best.context_free == pytest.approx(free, rel=0.05)
-    assert free > 1.2 * own
+    assert free > 1.2 * by_row
 
 
 def test_of_a_gradient_that_is_a_polynomial_of_the_noise_nothing_is_left():
@@ -84,7 +84,7 @@ def test_that_of_a_guide_is_what_least_squares_leave():
     module = ppca(problem, False)
     generator = torch.Generator().manual_seed(1)
     plain = 0.0
-    left = 0.0
+    residual_sum = 0.0
     for b in range(3):
         row = problem.train.part(torch.tensor([b]), 1.0)
         pairs = []
@@ -94,9 +94,9 @@ def test_that_of_a_guide_is_what_least_squares_leave():
             pairs.append((torch.cat([torch.ones(1), control_variates(noise, 1)[0]]), g))
         U, G = (torch.stack(values) for values in zip(*pairs, strict=True))
         plain += float(G.var(0).sum())
-        left += float((G - U @ torch.linalg.lstsq(U, G).solution).var(0).sum())
+        residual_sum += float((G - U @ torch.linalg.lstsq(U, G).solution).var(0).sum())
     best = found(1, module=module, batch=problem.train, draws=4000)
-    assert best.per_row == pytest.approx(left / plain, rel=0.15)
+    assert best.per_row == pytest.approx(residual_sum / plain, rel=0.15)
     assert best.per_row < best.context_free < 1.02
 
 

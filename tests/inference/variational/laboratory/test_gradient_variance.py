@@ -64,20 +64,20 @@ def scores(inference, steps=4):
 
 def test_variance_falls_as_the_number_of_samples():
     gradients = ["reparam", {"name": "reparam", "n_samples": 4}]
-    found = scores(laboratory(gradients=gradients, draws=150, iterations=[]))
+    table = scores(laboratory(gradients=gradients, draws=150, iterations=[]))
     for t in (0, 3):
-        assert found[f"trace_ratio/reparam n_samples=4/{t}"] == pytest.approx(0.25, rel=0.25)
-        assert found[f"trace_ratio/reparam n_samples=1/{t}"] == 1.0
-        assert found[f"bias_p/reparam n_samples=4/{t}"] > 0.01
-    kinds = {name.split("/")[0] for name in found}
+        assert table[f"trace_ratio/reparam n_samples=4/{t}"] == pytest.approx(0.25, rel=0.25)
+        assert table[f"trace_ratio/reparam n_samples=1/{t}"] == 1.0
+        assert table[f"bias_p/reparam n_samples=4/{t}"] > 0.01
+    kinds = {name.split("/")[0] for name in table}
     assert {"milliseconds", "variance_seconds", "norm_ratio", "minibatch_share"} <= kinds
 
 
 def test_the_best_ratio_is_below_what_was_learnt():
-    found = scores(laboratory(best_orders=[1, 2], best_draws=400))
+    table = scores(laboratory(best_orders=[1, 2], best_draws=400))
     for t in (0, 3):
         free, linear, quadratic, learnt = (
-            found[f"{name}/{t}"]
+            table[f"{name}/{t}"]
             for name in (
                 "best_context_free/order 1",
                 "best_per_row/order 1",
@@ -91,9 +91,9 @@ def test_the_best_ratio_is_below_what_was_learnt():
 def test_estimators_learn_next_to_the_training_without_iterations():
     problem = regression()
     inference = laboratory(iterations=[], at=[3])
-    before, _ = train(inference, LINEAR, problem, 2)
+    state_before, _ = train(inference, LINEAR, problem, 2)
     after, _ = train(inference, LINEAR, problem, 4)
-    assert after.learnt[1].weight > before.learnt[1].weight > 0
+    assert after.learnt[1].weight > state_before.learnt[1].weight > 0
     assert not after.findings.curves
     assert_same_state(train(inference.train, LINEAR, problem, 4)[0], after.fitting)
 
@@ -131,9 +131,9 @@ def test_its_table_and_its_figure(tmp_path):
     posterior = inference.posterior(state)
     posterior.artefacts(tmp_path)
     table = pd.read_csv(tmp_path / "tables/gradient_variance.csv")
-    one = table.query("score == 'trace_ratio' and gradient == 'context_free_cv' and step == 3")
-    assert list(one.iteration.fillna(-1)) == [-1, 2, 30]
-    first, _, last = one.value
+    row = table.query("score == 'trace_ratio' and gradient == 'context_free_cv' and step == 3")
+    assert list(row.iteration.fillna(-1)) == [-1, 2, 30]
+    first, _, last = row.value
     assert first == last
     assert first == pytest.approx(posterior.scores()["trace_ratio/context_free_cv/3"])
     (figure,) = (f for name, f in posterior.figures().items() if name == "gradient_variance")
@@ -147,7 +147,7 @@ def test_corrections_are_those_of_an_enumerated_model():
     separately."""
     problem = binary_rows()
     model = small_dvae(problem)
-    found = Frozen(model, problem, 0, Streams(0), True).corrections(1, 20_000)
+    corrections = Frozen(model, problem, 0, Streams(0), True).corrections(1, 20_000)
     named = dict(model.named_parameters())
     z = every_z()
     for row in range(problem.n):
@@ -155,8 +155,11 @@ def test_corrections_are_those_of_an_enumerated_model():
         log_q = model.log_q(batch, z)[:, 0]
         f = (log_q - model.log_joint(batch, z)[:, 0]).detach()
         q = log_q.exp().detach()
-        for name, ratio in found.items():
-            slopes = [torch.autograd.grad(one, named[name], retain_graph=True)[0] for one in log_q]
+        for name, ratio in corrections.items():
+            slopes = [
+                torch.autograd.grad(log_density, named[name], retain_graph=True)[0]
+                for log_density in log_q
+            ]
             h = torch.stack(slopes)  # [64, D]
             exact = (q * (f - q @ f)) @ h.square() / (q @ h.square()) / (q @ f)
             assert_close(ratio[row], exact, atol=0.06, rtol=0.06, msg=name)
@@ -168,15 +171,15 @@ def test_corrections_of_a_global_q_are_those_of_the_whole_bound():
     problem = real(n=24, n_tasks=1, missing=0.0)
     state, rng = train(laboratory(train=TRAIN | {"noise": "shared"}).train, LINEAR, problem, 3)
     q = state.module
-    found = Frozen(q, problem, 0, Streams(0), False).corrections(1, 40_000)
+    corrections = Frozen(q, problem, 0, Streams(0), False).corrections(1, 40_000)
     with torch.no_grad():
         noise = normal(rng.evaluation, 40_000, len(q.mean))
         theta = q.transform(noise)
         f = q.log_density(theta) - log_joint(q.target.model, theta, problem.train)
         for name, h in (("mean", noise / q.log_std.exp()), ("log_std", noise**2 - 1)):
             exact = (f - f.mean()) @ h.square() / h.square().sum(0) / f.mean()
-            assert found[name].shape == (1, len(q.mean))
-            assert_close(found[name][0], exact, rtol=0.1, atol=0.03)
+            assert corrections[name].shape == (1, len(q.mean))
+            assert_close(corrections[name][0], exact, rtol=0.1, atol=0.03)
 
 
 def test_kl_divergence_is_that_of_two_normals():
@@ -185,14 +188,14 @@ def test_kl_divergence_is_that_of_two_normals():
     state, _ = train(inference, LINEAR, problem, 3)
     model = LINEAR.build(problem, Streams(0))
     q = state.fitting.module
-    found = state.findings.scores
-    known = model.coefficients(problem.train)
-    p = MultivariateNormal(known.m, model.noise * known.covariance)
+    table = state.findings.scores
+    coefficients = model.coefficients(problem.train)
+    p = MultivariateNormal(coefficients.m, model.noise * coefficients.covariance)
     exact = float(kl_divergence(MultivariateNormal(q.mean, q.covariance), p).detach())
-    assert [found["kl/3"], found["kl_by_q/3"]] == pytest.approx([exact] * 2, rel=0.15)
-    root = found["kl/3"] ** 0.5
-    assert found["bound_denominator/3"] == pytest.approx(abs(root - found["log_evidence"] / root))
-    assert found["correction_q95/all/3"] >= found["correction/all/3"] > 0
+    assert [table["kl/3"], table["kl_by_q/3"]] == pytest.approx([exact] * 2, rel=0.15)
+    root = table["kl/3"] ** 0.5
+    assert table["bound_denominator/3"] == pytest.approx(abs(root - table["log_evidence"] / root))
+    assert table["correction_q95/all/3"] >= table["correction/all/3"] > 0
     assert set(inference.posterior(state).figures()) >= {"gradient_variance", "corrections"}
 
 
@@ -224,8 +227,8 @@ def test_training_resumes_with_the_gradient_after_the_last_freeze():
     alone, plain = (train(inference.train, LINEAR, problem, n)[0].module.mean for n in (3, 6))
     assert torch.equal(frozen.fitting.module.mean, alone)
     assert frozen.fitting.gradient.weight > 0  # learned during the training
-    own = inference.train.model_copy(update={"gradient": inference.gradient})
-    state, _ = advance(own, frozen.fitting, problem, rng, 3, 6)
+    train_method = inference.train.model_copy(update={"gradient": inference.gradient})
+    state, _ = advance(train_method, frozen.fitting, problem, rng, 3, 6)
     assert torch.equal(after.fitting.module.mean, state.module.mean)
     assert not torch.equal(after.fitting.module.mean, plain)
 
@@ -233,7 +236,7 @@ def test_training_resumes_with_the_gradient_after_the_last_freeze():
 def test_scores_of_the_gradient_are_those_of_the_same_estimator_in_the_list():
     keys = {"iterations": [], "at": [3], "draws": 40}
     named = scores(laboratory(**keys))
-    own = scores(laboratory(gradients=["reparam"], gradient=LEARNER, **keys))
+    table_alone = scores(laboratory(gradients=["reparam"], gradient=LEARNER, **keys))
     for score in ("trace", "trace_ratio", "total", "minibatch_share"):
         expected = named[f"{score}/context_free_cv/3"]
-        assert own[f"{score}/gradient/3"] == pytest.approx(expected, rel=0.05), score
+        assert table_alone[f"{score}/gradient/3"] == pytest.approx(expected, rel=0.05), score

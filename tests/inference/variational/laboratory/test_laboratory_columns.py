@@ -15,7 +15,7 @@ def test_every_gradient_of_every_row_has_its_column(name):
     study = load_study(name)
     (spec,) = [table for table in study.tables if table.name == "ratio_10"]
     columns = {metric.split("/")[1] for metric in spec.columns.values()}
-    seen = set()
+    names = set()
     for run in plan(study, []):
         job = prepare(compose([*run.overrides, "offline=true"]))
         laboratory = job.inference
@@ -23,5 +23,5 @@ def test_every_gradient_of_every_row_has_its_column(name):
         # what all are compared with
         named = set(labels(laboratory.gradients)) - {"reparam n_samples=1"}
         assert name == "cv_objectives" or named <= columns, (run.row, named - columns)
-        seen |= named
-    assert columns <= seen  # none for which no row has a score
+        names |= named
+    assert columns <= names  # none for which no row has a score

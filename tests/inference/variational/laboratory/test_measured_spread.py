@@ -81,11 +81,11 @@ def test_times_are_compared_within_a_round():
 
 
 def test_what_was_learnt_is_held_while_it_is_measured():
-    one = known()
-    one.estimate(Vector(), rows(1)[0], Streams(1), [True])
-    assert one.state == [0]
-    one.learn(Vector(), rows(1)[0])
-    assert one.state == [1]
+    estimator = known()
+    estimator.estimate(Vector(), rows(1)[0], Streams(1), [True])
+    assert estimator.state == [0]
+    estimator.learn(Vector(), rows(1)[0])
+    assert estimator.state == [1]
 
 
 def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
@@ -103,7 +103,7 @@ def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
 
 def test_the_bias_is_tested_by_groups_of_batches_as_scipy_does():
     watched = [known(0.5), known(0.5, offset=0.5), known(0.5)]
-    found = spread_over_batches(watched, Vector(), rows(40), streams(3), [True])
+    spread = spread_over_batches(watched, Vector(), rows(40), streams(3), [True])
     # two draws of a batch; the rows are the same in both estimators
     plain, other = (
         torch.stack([normal(rng.noise, 3) for _ in range(80)]).view(40, 2, 3).mean(1)
@@ -113,17 +113,17 @@ def test_the_bias_is_tested_by_groups_of_batches_as_scipy_does():
     products = groups @ groups.mT
     means = (products.sum((1, 2)) - products.diagonal(dim1=1, dim2=2).sum(1)) / 12
     test = ttest_1samp(means.numpy(), 0.0, alternative="greater")
-    assert found[1].bias == pytest.approx(float(means.mean()))
-    assert found[1].bias_p == pytest.approx(test.pvalue)
-    assert found[1].bias_z == pytest.approx(norm.isf(test.pvalue))
-    assert found[1].bias_z > 3
-    assert 0 <= found[2].bias_z < 3
-    assert found[0].bias_z == 0
+    assert spread[1].bias == pytest.approx(float(means.mean()))
+    assert spread[1].bias_p == pytest.approx(test.pvalue)
+    assert spread[1].bias_z == pytest.approx(norm.isf(test.pvalue))
+    assert spread[1].bias_z > 3
+    assert 0 <= spread[2].bias_z < 3
+    assert spread[0].bias_z == 0
 
 
 def test_the_variance_in_all_is_that_of_single_estimates_over_batches():
-    (one,) = spread_over_batches([known(0.5)], Vector(), rows(4_000), [Streams(0)], [True])
-    assert one.total == pytest.approx(3 * (0.25 + 0.25), rel=0.05)
+    (spread,) = spread_over_batches([known(0.5)], Vector(), rows(4_000), [Streams(0)], [True])
+    assert spread.total == pytest.approx(3 * (0.25 + 0.25), rel=0.05)
 
 
 def test_passes_of_an_estimate_are_counted_by_hand():
@@ -135,8 +135,8 @@ def test_passes_of_an_estimate_are_counted_by_hand():
     every = [True] * len(list(model.parameters()))
 
     def passes(name, **keys):
-        one = component("gradient", name, **keys)
-        watched = MeasuredEstimator(name, one, one.init(model, Streams(0)), Streams(0))
+        estimator = component("gradient", name, **keys)
+        watched = MeasuredEstimator(name, estimator, estimator.init(model, Streams(0)), Streams(0))
         return watched.count_passes(model, batch, Streams(0), every)
 
     n = batch.n_rows
@@ -151,13 +151,15 @@ def test_variance_times_cost_is_relative_to_the_first():
     add_costs(values, [[0.001, 0.003], [0.002, 0.006]], overs, [30.0, 90.0])
     assert (values["plain"]["milliseconds"], values["plain"]["variance_seconds"]) == (2.0, 1.0)
     assert values["two"]["variance_seconds"] == pytest.approx(0.5)
-    totals = [one[name] for one in values.values() for name in ("total_passes", "total_seconds")]
+    totals = [
+        entry[name] for entry in values.values() for name in ("total_passes", "total_seconds")
+    ]
     assert totals == pytest.approx([1, 1, 0.5 * 3, 0.5 * 2])
 
 
 def test_the_laboratory_streams_are_its_own():
     rng = Streams(0)
-    own = Beside(rng, 10**7)
-    before = rng.noise.get_state()
-    torch.randn(3, generator=own.noise)
-    assert torch.equal(before, rng.noise.get_state())
+    besides = Beside(rng, 10**7)
+    noise_state = rng.noise.get_state()
+    torch.randn(3, generator=besides.noise)
+    assert torch.equal(noise_state, rng.noise.get_state())
