@@ -1,4 +1,4 @@
-"""Counted costs of methods equal what their algorithms say, counted by hand."""
+"""Counted costs of methods equal counts derived by hand from their algorithms."""
 
 import pytest
 import torch
@@ -90,7 +90,7 @@ LOGISTIC = {"n_train": 40, "n_test": 10, "batch_size": 8}
 
 @pytest.mark.parametrize("model", ["logistic_regression", "bnn"])
 def test_sgld_counts_rows_of_minibatches_too(model):
-    """Of a model with a gradient in closed form, and of a network."""
+    """For a model with a gradient in closed form, and for a network."""
     _, steps, *_ = counts_of("sgld", "logistic_synthetic", model, data=LOGISTIC, chains=3)
     assert steps == both(STEPS * 3) | {"forwards": STEPS * 3 * 8}
 
@@ -132,7 +132,8 @@ def test_an_agent_counts_moves_of_its_games():
 
 
 def test_a_plug_in_that_differentiates_by_itself_is_counted():
-    """Nothing but the density is called: no helper of ours, and two passes back through one."""
+    """Only the density is called, without helpers of the package, and with two backward passes
+    through one evaluation."""
     problem, _ = load("funnel")
     log_density = metered_density(problem.log_density)
     theta = torch.zeros(4, problem.dim, requires_grad=True, dtype=F64)
@@ -141,7 +142,7 @@ def test_a_plug_in_that_differentiates_by_itself_is_counted():
         value = log_density(theta)
         for _ in range(2):
             torch.autograd.grad(value.sum(), theta, retain_graph=True)
-    log_density(theta).sum().backward()  # an evaluation: nobody counts
+    log_density(theta).sum().backward()  # an evaluation that is not counted
     assert costs.counts() == {"densities": 4, "gradients": 8}
 
 

@@ -1,9 +1,10 @@
 """The correctness gate: every exact sampler finds the moments of targets with known moments, and
-broken ones do not.
+broken samplers do not.
 
-Four targets need no file; fast are the cheapest sampler on all of them and every sampler on the
-one with a Jacobian.  Slow, with posteriordb's files: four of its posteriors at the same settings,
-and all eleven at the settings of the study ``posteriordb_table``, through the runner."""
+Four targets need no file; the fast tests run the cheapest sampler on all of them and every sampler
+on the target with a Jacobian.  The slow tests use posteriordb's files: four of its posteriors at
+the same settings, and all eleven at the settings of the study ``posteriordb_table``, through the
+runner."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ SAMPLERS: dict[str, dict[str, Any]] = {
     "random_walk_mh": {"steps": 14000, "chains": 8, "warmup": 1500},
     "importance_sampling": {"steps": 100, "chains": 100},
 }  # fmt: skip
-FAST_TARGET = "gamma"  # the target with a Jacobian that a sampler may lose
+FAST_TARGET = "gamma"  # the target with a Jacobian that a sampler may omit
 FAST_SAMPLER = "importance_sampling"
 REFERENCE = [
     "sblri-blr",
@@ -71,7 +72,7 @@ def slow_unless(fast: bool) -> list[pytest.MarkDecorator]:
 
 
 def all_samplers(*fast: str) -> list[Any]:
-    """Every sampler; slow but for some."""
+    """Every sampler; slow tests except for some."""
     return [pytest.param(s, marks=slow_unless(s in fast)) for s in SAMPLERS]
 
 
@@ -144,8 +145,8 @@ def test_a_broken_sampler_is_found_out(sampler, monkeypatch):
 
 
 def test_one_laplace_fit_does_not_cover_the_eight_schools():
-    """τ → 0 is far from every mode: the purpose of the mixture, and a fault that the gate must
-    detect."""
+    """τ → 0 is far from every mode; the mixture exists for this case, and the gate must detect the
+    fault."""
     single = SAMPLERS["importance_sampling"] | {"proposal": "student_t", "inflation": 1.3}
     assert found("importance_sampling", built_in("eight schools"), **single) != []
 
@@ -158,7 +159,7 @@ def test_a_lost_jacobian_is_found_out(sampler):
     assert any(fault.startswith("z_max") for fault in found(sampler, problem))
 
 
-# Gibbs, where the conditionals have closed forms
+# Gibbs, for conditionals with closed forms
 GIBBS = {"steps": 900, "chains": 8, "burn_in": 50}
 
 

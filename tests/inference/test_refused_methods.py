@@ -1,5 +1,5 @@
-"""Keys of methods that are out of range, and problems and models that a method cannot do with, are
-refused by name."""
+"""Keys of methods that are out of range, and problems and models that a method does not support,
+raise errors that name them."""
 
 from functools import partial
 

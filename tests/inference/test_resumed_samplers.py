@@ -1,5 +1,5 @@
-"""A filter or a chain that is stopped, checkpointed and poured into fresh objects ends as if it had
-never stopped."""
+"""A filter or chain that is checkpointed and resumed in new objects ends in the same state as an
+uninterrupted one."""
 
 import pytest
 import torch
@@ -45,7 +45,7 @@ def go(problem, rng, method, state, start, stop):
         (DENSITY, "random_walk_mh", {"warmup": 10, "thinning": 2}),
         (DENSITY, "mala", {"warmup": 10, "covariance": "diagonal"}),
         (DENSITY, "importance_sampling", {"chains": 20}),
-        # stopped in its window, 3 to 22
+        # stopped inside its window, steps 3 to 22
         (DENSITY, "hmc", {"chains": 5, "warmup": 24, "mass": "dense"}),
         (DENSITY, "nuts", {"chains": 5, "warmup": 24, "mass": "diagonal"}),
     ],

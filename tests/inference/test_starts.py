@@ -34,7 +34,7 @@ def test_chains_that_start_where_the_density_is_zero_are_drawn_again(gradient):
     state = init_chains(target, None, "whole", 50, Streams(0), gradient=gradient)
     inside = first > 0.5
     assert (state.theta > 0.5).all()
-    assert torch.equal(state.theta[inside], first[inside])  # the others stay where they were
+    assert torch.equal(state.theta[inside], first[inside])  # the others do not change
     assert 1 < target.draws < 40
 
 

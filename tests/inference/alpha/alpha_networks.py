@@ -1,4 +1,4 @@
-"""A network and a mean-field q of its weights, for objectives that are written out."""
+"""A network and a mean-field q of its weights, for literal objectives."""
 
 from support.runs.configured import component, normal
 

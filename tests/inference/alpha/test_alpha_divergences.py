@@ -1,5 +1,4 @@
-"""bb_alpha, renyi_vi and mc_dropout_alpha: their objectives written out, their limits, and a
-resumed run."""
+"""bb_alpha, renyi_vi and mc_dropout_alpha: literal objectives, limits, and a resumed run."""
 
 import math
 
@@ -25,8 +24,8 @@ def ell_of(q, theta, batch):
     "problem", [real(batch_size=10), classes(batch_size=10)], ids=["real", "classes"]
 )
 def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
-    """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α of the normalisers and
-    factor defined."""
+    """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α of the normalisers and the
+    factor as defined."""
     q = some_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3)

@@ -1,4 +1,4 @@
-"""Full-rank variational inference of a network: the exact posterior where the network is linear."""
+"""Full-rank variational inference of a network: the exact posterior if the network is linear."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ def test_it_finds_all_covariances_of_a_conjugate_regression():
     model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
     keys = {"lr": 0.03, "n_samples": 20, "initial_std": 0.1, "draws": 5}
     inference = full_rank(gradient="sticking_the_landing", **keys)
-    # a gradient without noise if q is exact: only rounding of Adam's steps remains
+    # the gradient has no noise if q is exact; only rounding of Adam's steps remains
     posterior = inference.posterior(train(inference, model, problem, 700)[0])
     mean, precision = linear_posterior(problem, 0.09, 0.64)
     covariance = torch.linalg.inv(precision)
@@ -31,7 +31,8 @@ def test_it_finds_all_covariances_of_a_conjugate_regression():
     assert ((posterior.q_mean - mean[:, 0]) / scale).abs().max() < 0.2
     gap = (posterior.q_covariance - covariance) / torch.outer(scale, scale)
     assert gap.abs().max() < 0.15
-    assert covariance[0, 1] / (scale[0] * scale[1]) < -0.6  # which a diagonal would miss
+    # a diagonal q would not have this correlation
+    assert covariance[0, 1] / (scale[0] * scale[1]) < -0.6
 
 
 def test_it_starts_where_training_does_and_has_no_diagonal():
@@ -109,7 +110,7 @@ def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
 
 def test_a_network_is_learnt_with_the_defaults():
     problem = real(n=120, n_tasks=1, missing=0.0)
-    # a function that the first step's noise must not drown
+    # the noise of the first step must not dominate this function
     y = problem.train.x.sin().sum(1, keepdim=True)
     problem.train.y.copy_((y - y.mean()) / y.std())
     model = component("model", "mlp", widths=[30])

@@ -1,4 +1,5 @@
-"""Probabilistic backpropagation: moments by quadrature, conjugate updates, a regression learnt."""
+"""Probabilistic backpropagation: moments by quadrature, conjugate updates, and a learned
+regression."""
 
 import math
 

@@ -78,7 +78,7 @@ def test_the_moments_of_all_tilted_distributions_are_those_of_q(alpha):
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
 def test_the_objective_is_equation_21_written_out(alpha):
-    """Sites of a few sweeps, normalisers and expectations by sums over the plane."""
+    """Sites after a few sweeps, with normalisers and expectations by sums over the plane."""
     inference, state, *_, problem, model = probit(4, alpha=alpha)
     theta, area = plane()
     log_prior = model.log_prior(theta)

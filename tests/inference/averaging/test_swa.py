@@ -1,5 +1,5 @@
-"""SWA: the mean of the weights of a plain descent, one network, its batch normalisation recomputed,
-resumed bit by bit."""
+"""SWA: the mean of the weights of plain descent in one network, with recomputed batch
+normalisation; resumed runs are identical bit by bit."""
 
 import copy
 import math
@@ -88,8 +88,7 @@ def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
 
 
 def test_batch_normalisation_is_gathered_anew_at_the_mean():
-    """Mean and variance of the first convolution's output, by hand, over the batches that are
-    shown."""
+    """Mean and variance of the first convolution's output, by hand, over the given batches."""
     problem = images(n=20)
     state, _ = train(swa(), SMALL_VGG, problem, 16)
     network = swa().posterior(state).network

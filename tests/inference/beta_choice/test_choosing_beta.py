@@ -1,5 +1,5 @@
-"""Choosing β: the criterion as D.3.2 has it, on another realisation, by the mode of the replicates;
-runs that are resumed."""
+"""The choice of β: the criterion of D.3.2, another realisation, the mode over replicates, and
+resumed runs."""
 
 import math
 import statistics
@@ -72,8 +72,8 @@ def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations(
     result = run(inference, model, problem, rng)
     other = problem.another(Streams(0))
     w = weights(other.observations, "inverse_median", "k")
-    # The same draws as inside: all filters see time t before any sees the next, the largest β
-    # first.
+    # The same draws as inside the method: all filters process time t before the next time, the
+    # largest β first.
     rng = contaminated()[2]
     alone, elsewhere = (
         [f.init(model, data, rng) for f in inference.filters] for data in (problem, other)
@@ -178,7 +178,8 @@ def test_a_missing_observation_counts_for_no_beta():
 
 @pytest.mark.parametrize("robust", ["beta_bootstrap_filter", "beta_auxiliary_filter"])
 def test_beta_of_zero_is_the_ordinary_filter(robust):
-    """β → 0 is log g to machine precision: the same particles are drawn, and the same resampled.
+    """For β → 0 the loss is log g to machine precision, so that the same particles are drawn and
+    resampled.
 
     At an outlier log g = −5,000, with an error β (log g)² / 2."""
     problem, model, _ = contaminated(replicates=3, n_steps=40)

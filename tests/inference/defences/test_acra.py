@@ -1,4 +1,4 @@
-"""ACRA and Dalvi's classifier against sums over every mail there is, one by one."""
+"""ACRA and Dalvi's classifier compared with sums over all possible mails."""
 
 import math
 
@@ -30,8 +30,8 @@ def least(base, x, most, direction):
 
 
 def cheapest(base, x, most, direction, insertion=1.0, removal=1.0):
-    """a(x) of (3.4): the cheapest z that passes, of equals the least malicious; x where there is
-    none or none is needed."""
+    """a(x) of (3.4): the cheapest z that passes, and the least malicious among equally cheap ones;
+    x if no z passes or none is needed."""
     passing = [z for z in neighbours(x, most, direction) if log_odds(base, z) <= 0]
     if log_odds(base, x) <= 0 or not passing:
         return x
@@ -43,8 +43,8 @@ def cheapest(base, x, most, direction, insertion=1.0, removal=1.0):
 
 
 def brute(base, seen, p, most, direction, u=((1, 0), (0, 1))):
-    """(3.9) summed over all 2^D mails: the two terms of the expected utility of saying 1, and of
-    saying 0."""
+    """(3.9) summed over all 2^D mails: the two terms of the expected utility of predicting 1, and
+    of predicting 0."""
     total = 0.0
     every = neighbours((0,) * len(seen), len(seen), "insertion")
     for x in every:
@@ -63,7 +63,8 @@ def test_known_attacks_are_undone_as_3_5_says(direction, u):
     free = {"removal_cost": 0.8 if direction == "flip" else None}
     for attack, a in (("least_malicious", least), ("minimum_cost", cheapest)):
         aware = posterior("dalvi", problem, attack=attack, **options, **free)
-        base = aware.undefended  # its odds hold the utilities, as the attacker's problem wants them
+        # its odds include the utilities, as the attacker's problem requires
+        base = aware.undefended
         plain = posterior("dalvi", problem).undefended
         every = neighbours((0,) * 5, 5, "insertion")
         extra = {"removal": 0.8} if attack == "minimum_cost" else {}
@@ -118,7 +119,7 @@ def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direct
     assert gaps[-1] < 1e-9
     mutant = posterior(
         "acra", problem, direction=direction, variance=0.0, changes=1
-    )  # another X' is another classifier
+    )  # another X' gives another classifier
     assert (mutant.predict(every, torch.Generator()).probs[:, 0, 1] - goal).abs().max() > 0.05
 
 

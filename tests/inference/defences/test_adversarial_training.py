@@ -25,8 +25,8 @@ def defence(**settings):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_attacks_of_size_zero_are_map(optimizer):
-    """Only attacked rows: bit for bit; clean ones and copies of them: the same numbers but for
-    rounding."""
+    """With only attacked rows, bit for bit; with clean rows and copies of them, the same numbers up
+    to rounding."""
     settings = {"optimizer": optimizer, "lr": 0.05}
     plain = train(component("inference", "map", **settings), MLP, threatened(), 12)[0].network.theta
     alone = train(defence(**settings, train_eps=0.0, mixture="attacked"), MLP, threatened(), 12)[
@@ -42,7 +42,7 @@ def test_attacks_of_size_zero_are_map(optimizer):
 @pytest.mark.parametrize(("mixture", "clean_share"), [("half", 0.5), ("attacked", 0.0)])
 def test_two_steps_literally(mixture, clean_share):
     """θ := θ − η ∇[−½ (mean log p(y|x) + mean log p(y|x')) − log p(θ)/N], x' = clip(x − ε sign ∇_x
-    log p(y|x)) at the θ of that very step."""
+    log p(y|x)) at the θ of the same step."""
     problem = threatened()
     inference = defence(momentum=0.0, train_eps=0.15, mixture=mixture)
     state, rng = train(inference, MLP, problem, 0)
@@ -74,8 +74,8 @@ def test_attack_gives_parameters_no_gradient():
 
 
 def test_an_attack_that_may_stop_early_goes_on_while_training():
-    """A defence wants the largest loss; PGD that stops leaves rows which already err where they
-    are."""
+    """A defence needs the largest loss; PGD with early stopping does not change rows that are
+    already misclassified."""
     problem = threatened("pgd", steps=5, random_start=False)
     network = MLP.build(problem, Streams(0))
     threat = TrainingThreat(problem, 0.2)
@@ -111,8 +111,8 @@ def test_mistakes_are_one_clear_line():
 
 
 def test_another_attacker_to_train_against():
-    """The step is the one that an experiment with that attacker would take; the evaluation keeps
-    its own."""
+    """The step equals the step of an experiment with that attacker; the evaluation keeps its own
+    attacker."""
     pgd = component("attacker", "pgd", steps=3)
     attacked = threatened("pgd", steps=3)
     other = threatened("fgsm")
@@ -125,7 +125,7 @@ def test_another_attacker_to_train_against():
         theta_after, train(defence(train_eps=0.2), MLP, threatened("fgsm"), 6)[0].network.theta
     )
     assert other.attacker.name == "fgsm"
-    other.attacker = None  # a defence needs none for an evaluation without
+    other.attacker = None  # a defence needs no attacker for an evaluation without an attack
     assert torch.equal(
         train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta,
         theta_after,

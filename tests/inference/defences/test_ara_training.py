@@ -39,7 +39,7 @@ def ara(**settings):
 
 
 def literal_attack(inference, model, theta, batch, generator):
-    """(3.14) of every particle and row; numbers in the order in which they are drawn."""
+    """(3.14) for every particle and row, with random numbers in the order of the module."""
     K, (B, D) = len(theta), batch.x.shape
     rate = torch.full((1,), inference.attack_steps, dtype=F64)
     T = int(torch.poisson(rate, generator=generator))
@@ -188,8 +188,8 @@ def test_each_particle_is_attacked_for_what_it_says_itself():
 
 
 def test_attack_draws():
-    """ε of mean half the largest, T of mean and variance λ; a row without label stays, and so does
-    one with T = 0."""
+    """ε has half the largest value as its mean, T has mean and variance λ; rows without a label or
+    with T = 0 do not change."""
     g = generator(0)
     rows = torch.zeros(20_000, 1, dtype=F64)
     eps = beta_sizes(rows, 0.4, [2.0, 2.0], g)[:, 0]

@@ -19,7 +19,7 @@ def test_votes_decide_and_their_ties_go_to_the_mean_probability():
     f = torch.tensor([[5.0, 0, 0, 0], [0, 0.1, 0, 0], [0, 0.1, 0, 0]]).double()[:, None, None]
     p = vote_logits(f).exp()[0, 0]
     mean = f.softmax(-1).mean(0)[0, 0]
-    assert int(mean.argmax()) == 0  # the mean would say another class
+    assert int(mean.argmax()) == 0  # the mean would predict another class
     assert_close(p, (torch.tensor([1.0, 2, 0, 0]) + mean) / 4)
     ties = torch.tensor([[1.0, 0, 0, 0], [0, 3.0, 0, 0], [0, 0, 2.0, 0]]).double()[:, None, None]
     assert int(vote_logits(ties).argmax()) == 1
@@ -64,7 +64,7 @@ def test_the_derivative_without_a_graph_is_that_of_autograd(criterion):
 
 
 class Plain:
-    """A network that cannot be reversed."""
+    """A network without a reverse pass."""
 
     def __init__(self, network):
         self.network = network

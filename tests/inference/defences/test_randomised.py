@@ -1,5 +1,5 @@
-"""Randomised classification: the game's value by enumeration, the two regimes of Vorobeychik and Li,
-and the attacker's best reply as the product's attack finds it."""
+"""Randomised classification: the game's value by enumeration, the two regimes of Vorobeychik and
+Li, and the attacker's best reply as found by the registered attack."""
 
 import itertools
 
@@ -35,7 +35,7 @@ def test_uniform_where_an_attack_fools_one_member_and_pure_where_one_fools_all()
     clean = [(1, 0, 0)], [(0, 0, 0)]  # the first member errs on one innocent mail of two
     targeted = reachable(3, *[singly] * 20, *clean)
     q = best_mixture(targeted, 3)
-    assert q.tolist() == pytest.approx([1 / 3] * 3)  # in spite of the better members
+    assert q.tolist() == pytest.approx([1 / 3] * 3)  # although other members are better
     assert attacked_error(targeted, q) < attacked_error(targeted, torch.eye(3).double()[1]) - 0.5
     indiscriminate = reachable(3, *[[(1, 1, 1)]] * 20, *clean)
     assert float(best_mixture(indiscriminate, 3)[0]) == pytest.approx(0)
@@ -82,7 +82,7 @@ def test_the_best_reply_in_the_record_is_the_attack_of_the_product():
         errors[mixture] = expected
     assert errors["optimal"] <= min(errors.values()) + 1e-5
     assert errors["optimal"] < min(errors["single"], errors["uniform"]) - 0.02
-    # a broken defender, that counts its errors before the attack, takes another mixture
+    # a broken defender that counts its errors before the attack chooses another mixture
     unattacked = posterior.members(x)[..., 0, :].argmax(-1) != y[:, 0]
     best_clean = torch.eye(3).double()[int(unattacked.double().mean(1).argmin())]
     attainable = method.attack(posterior, problem.train)

@@ -99,7 +99,7 @@ def test_a_radius_is_too_large_no_more_often_than_its_level(monkeypatch):
 
 
 def test_a_row_on_the_boundary_is_abstained_from():
-    """But for a share of α: twice as often where the draws that bound p_A choose the class too."""
+    """Except with probability α, or 2α if the draws that bound p_A also choose the class."""
     problem = classes(n=1, n_classes=2)
     posterior, w, b = linear(problem, level=0.05, certificate_draws=401)
     x = problem.test.x
@@ -161,7 +161,8 @@ def test_no_certified_number_is_above_an_adaptive_one():
 
 
 def test_few_votes_may_err_where_the_certificate_is_right_but_not_by_much():
-    """Of 100 votes 40 for y leave p ≥ ½ possible at level 0.001 of 10 labels, 20 do not."""
+    """With 40 of 100 votes for y, p ≥ ½ remains possible at level 0.001 for 10 labels; with 20 it
+    does not."""
     y = torch.zeros(10, 1, dtype=torch.long)
     share = torch.tensor([40.0] * 5 + [20.0] * 5)
     logits = (torch.stack([share, 100 - share], -1) + torch.tensor([0.4, 0.6])).log()

@@ -33,7 +33,8 @@ def robustified(**settings):
 
 
 def slope(theta, x, y, scale):
-    """∇ of log N(β_0; 0, 10²) Π N(β_j; 0, 1) and of the rows of x, the likelihood written out."""
+    """Gradient of log N(β_0; 0, 10²) Π N(β_j; 0, 1) plus the literal log-likelihood of the rows of
+    x."""
     theta = theta.clone().requires_grad_()
     value = -0.5 * (theta[0] / 10) ** 2 - 0.5 * (theta[1:] ** 2).sum()
     for row, label in zip(x, y, strict=True):
@@ -43,7 +44,7 @@ def slope(theta, x, y, scale):
 
 
 def least(theta, x, label, most):
-    """(3.11) by trying every mail with at most ``most`` more words; innocent mails do not
+    """(3.11) by search over all mails with at most ``most`` additional words; innocent mails do not
     change."""
     if not label:
         return x
@@ -142,7 +143,7 @@ def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks
         perturbed = problem.attacker.perturb(
             Attacked(posterior.undefended, problem.bounds), x, y, Streams(0), 2
         )
-        assert torch.equal(tainted, perturbed)  # aimed at the undefended
+        assert torch.equal(tainted, perturbed)  # directed at the undefended model
         gain = accuracy(posterior, tainted, y) - accuracy(posterior.undefended, tainted, y)
         assert (gain > 0.1) is holds, gain
 

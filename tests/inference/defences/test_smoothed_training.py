@@ -13,7 +13,7 @@ from runner.execution.rng import Streams
 
 # training
 def test_two_steps_literally():
-    """θ := θ − η ∇[−mean log p(y|x + η) − log p(θ)/N] at noise of the stream of noise."""
+    """θ := θ − η ∇[−mean log p(y|x + η) − log p(θ)/N] with noise from the noise stream."""
     problem = classes(batch_size=10)
     method = smoothing(optimizer="sgd", momentum=0.0, lr=0.1, sigma=0.3)
     state, rng = train(method, MLP, problem, 0)

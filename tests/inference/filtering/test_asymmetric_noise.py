@@ -1,4 +1,4 @@
-"""Fig 6.4 in small: where the noise is long on one side, no symmetric filter takes the place of the
+"""A small version of Fig. 6.4: for noise with one long tail, no symmetric filter replaces the
 asymmetric β-likelihood."""
 
 import pytest

@@ -1,5 +1,5 @@
-"""Auxiliary filters: Algorithm 8 written out, the evidence they estimate, and what their
-predictions have seen."""
+"""Auxiliary filters: a literal Algorithm 8, the evidence they estimate, and the observations that
+their predictions use."""
 
 import math
 from dataclasses import replace
@@ -21,7 +21,7 @@ NAN = math.nan
 
 
 def g_beta(g, beta, integral):
-    """Eq. (6.6), times exp(−1/β + 1/(β + 1)): the constant that is taken off."""
+    """Eq. (6.6), times exp(−1/β + 1/(β + 1)), the constant that the filter removes."""
     if beta == 0:
         return g
     return (g**beta / beta - integral / (beta + 1) - 1 / beta + 1 / (beta + 1)).exp()
@@ -91,7 +91,7 @@ def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
     exact = run_filter("kalman", problem, model)
     for half in (slice(0, None, 2), slice(1, None, 2)):
         assert abs(z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0)) < 4
-    # a mean of ratios is biased by 1/N, which is not seen with many particles
+    # a mean of ratios has a bias of order 1/N, which is negligible with many particles
     few = sequence(calm, 4, replicates=40)
     got = run_filter("auxiliary_filter", few, model, seed=2, particles=4000, **keys)
     exact = run_filter("kalman", few, model)
@@ -116,7 +116,7 @@ def test_a_stabiliser_makes_weights_finite_in_variance_where_the_states_move_far
         ]
         spread[stabiliser] = max(
             float(ratio.std()) for ratio in ratios
-        )  # without a variance, compare the largest
+        )  # without a finite variance, compare the largest weights
     assert abs(z_score(torch.cat(ratios), 1.0)) < 4
     assert spread[0.0] > 2 * spread[0.05]
 

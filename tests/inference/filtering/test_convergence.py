@@ -32,8 +32,8 @@ def means_by_quadrature(y, beta):
 
 
 def slope(name, keys, beta, sizes):
-    """Of log root-mean-square error of the means of x_1 … x_T against log N; ``sizes``: N ->
-    replicates."""
+    """Slope of the log root-mean-square error of the means of x_1 … x_T against log N; ``sizes``: N
+    -> replicates."""
     errors = []
     for n, replicates in sizes.items():
         problem = sequence(SCALAR, T, replicates)

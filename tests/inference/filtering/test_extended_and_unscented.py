@@ -1,5 +1,5 @@
-"""Extended and unscented Kalman filters: linear models, a nonlinear one against a grid, their
-algorithms literally."""
+"""Extended and unscented Kalman filters: linear models, a nonlinear model compared with a grid, and
+literal algorithms."""
 
 import math
 
@@ -38,8 +38,8 @@ class Opaque:
 
 
 class Sine:
-    """x_t = x_{t−1} + 0.4 sin x_{t−1} + N(0, q), y_t = sin x_t + x_t/2 + N(0, s); nothing in it is
-    steep."""
+    """x_t = x_{t−1} + 0.4 sin x_{t−1} + N(0, q), y_t = sin x_t + x_t/2 + N(0, s), with moderate
+    slopes."""
 
     Q = double([[0.02]])
     Sigma = double([[0.05]])
@@ -152,7 +152,7 @@ def test_unscented_step_is_algorithm_5_14():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_covariances_stay_positive_definite(name):
-    """Sharp observations of a nonlinear growth model, 200 times, in float32."""
+    """Precise observations of a nonlinear growth model at 200 times, in float32."""
     problem, rng = load("nonlinear_growth", replicates=8, n_steps=200, dtype=torch.float32)
     model = component("model", "nonlinear_growth").build(problem, rng)
     got = run(component("inference", name), model, problem, rng)
@@ -177,7 +177,8 @@ def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
         return state.m.sum() + state.filtered.log_normaliser.sum()
 
     apart = problem.observations.clone()
-    problem.observations[1, 1] = math.nan  # one replicate misses one: covariances are apart
+    # one replicate lacks one observation, so that covariances differ
+    problem.observations[1, 1] = math.nan
     y = apart.requires_grad_()
     (gradient,) = torch.autograd.grad(last_mean(y), y)
     assert torch.isfinite(gradient).all()

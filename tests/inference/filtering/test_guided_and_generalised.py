@@ -1,5 +1,5 @@
-"""Guided, generalised and oracle filters: Algorithm 6 with every loss and proposal against exact
-answers."""
+"""Guided, generalised and oracle filters: Algorithm 6 with every loss and proposal, compared with
+exact results."""
 
 import math
 import warnings
@@ -107,7 +107,7 @@ def test_linearised_proposals_of_a_curved_observation_are_unbiased_and_better_th
     gap = (a.mean() - b.mean()) / (a.var() / len(a) + b.var() / len(b)).sqrt()
     assert abs(gap) < 4
     assert led.log_normaliser.std() < 0.8 * boot.log_normaliser.std()
-    # its predictions have not seen y_t
+    # its predictions do not use y_t
     assert z_score(led.predicted - boot.predicted, 0.0).abs().max() < 5
 
 
@@ -185,9 +185,8 @@ def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
 @pytest.mark.parametrize("proposal", ["transition", "optimal"])
 @pytest.mark.parametrize("loss", ["beta", "gamma", "huber"])
 def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal):
-    # Σ is so large beside Q that weights f/q have a variance: a proposal that trusts an outlier is
-    # too narrow for a loss
-    # that forgives it.
+    # Σ is so large compared with Q that weights f/q have a finite variance: a proposal that follows
+    # an outlier is too narrow for a loss that discounts it.
     keys = {
         "particles": 4000,
         "loss": loss,
@@ -214,7 +213,7 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal)
 
 
 def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
-    """Told once where it is set up; at an outlier its weights are carried by few particles."""
+    """The filter warns once at its setup; at an outlier few particles carry the weight."""
     problem = sequence(system(), 3, replicates=2)
     problem.observations[:, 2] += 40.0
     model = LinearGaussianModule(problem.system)

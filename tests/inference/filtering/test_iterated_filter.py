@@ -1,5 +1,5 @@
-"""The iterated auxiliary filter: its proposals against quadrature, its evidence against Kalman's,
-the normaliser of a robust loss against the generalised filter's."""
+"""The iterated auxiliary filter: its proposals compared with quadrature, its evidence with
+Kalman's, and the normaliser of a robust loss with the generalised filter's."""
 
 import math
 

@@ -9,7 +9,8 @@ from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 
 
 def assert_literal(model, problem):
-    """Each step is the recursion by explicit inverses, missing observations passed over."""
+    """Assert that each step equals the recursion by explicit inverses, without missing
+    observations."""
     got = run_filter("kalman", problem, model)
     s = problem.system
     for r, y in enumerate(problem.observations):
@@ -45,7 +46,7 @@ def test_covariances_that_settle_are_those_of_the_recursion():
 def test_a_covariance_that_never_settles_grows_as_it_should():
     s = system()
     A = torch.eye(3, dtype=F64)
-    # the third is a random walk that nothing sees
+    # the third is an unobserved random walk
     H = double([[1.0, 0, 0], [0, 1.0, 0]])
     drifting = type(s)(A, torch.diag(s.Q.diagonal()), H, s.Sigma, s.m0, torch.diag(s.P0.diagonal()))
     got = run_filter("kalman", sequence(drifting, 150, 1), LinearGaussianModule(drifting))

@@ -18,8 +18,8 @@ T = 6
 
 
 def gappy(apart):
-    """A sequence with some missing observations, the same in all replicates or not; one coordinate
-    is enough."""
+    """A sequence with some missing observations, the same in all replicates or not; one missing
+    coordinate suffices."""
     problem = small_sequences.gappy(T, 3, apart)
     if apart:
         problem.observations[2, 1:3, 0] = math.nan
@@ -27,8 +27,8 @@ def gappy(apart):
 
 
 def conditioned(problem, r):
-    """E and Var of each x_t given the y_s, s ≤ t, that replicate r has seen, E y_t given s < t, and
-    log p of these, from the joint Gaussian: x_t = Aᵗ x_0 + Σ_v A^{t−v} w_v."""
+    """E and Var of each x_t given the observations y_s, s ≤ t, of replicate r, E y_t given s < t,
+    and their log density, from the joint Gaussian: x_t = Aᵗ x_0 + Σ_v A^{t−v} w_v."""
     s = problem.system
     dx = 3
     dy = 2
@@ -78,7 +78,7 @@ def test_kalman_is_the_joint_gaussian_given_the_observations(apart):
 def test_particle_filters_agree_with_kalman(name):
     problem = sequence(system(), T, 400)
     problem.observations[:, 2] = math.nan
-    problem.observations[::2, 4] = math.nan  # half of the replicates miss one more
+    problem.observations[::2, 4] = math.nan  # half of the replicates lack one more observation
     inference = component(
         "inference", name, particles=400, **({"beta": 0.0} if name.startswith("beta") else {})
     )
@@ -92,8 +92,7 @@ def test_particle_filters_agree_with_kalman(name):
 
 
 def test_weighing_by_a_stand_in_for_what_is_missing_is_wrong():
-    """The mutant: an observation that is not there is replaced by its own prediction, and then
-    used."""
+    """The mutant replaces a missing observation by its prediction and then uses it."""
     problem = sequence(system(), T, 400)
     exact_problem = replace(problem, observations=problem.observations.clone())
     exact_problem.observations[:, 2] = math.nan
@@ -151,7 +150,7 @@ def test_without_the_truth_only_predictions_are_scored():
     assert set(scores) == {"medae", "nmse", "log_evidence", "missing"}
     assert torch.equal(scores["log_evidence"], got.log_normaliser)
     truth = problem.means.expand(2, -1, -1)
-    for r in range(2):  # the noise of an observation has mean zero: predictions are for the signal
+    for r in range(2):  # the noise has mean zero, so that predictions estimate the signal
         apart = sum(float(m - y) ** 2 for m, y in zip(truth[r], got.predicted[r], strict=True))
         assert float(scores["nmse"][r]) == pytest.approx(
             apart / sum(float(m) ** 2 for m in truth[r])

@@ -23,7 +23,7 @@ def linear(problem, rng, name="linear_gaussian_ssm"):
 
 
 def assert_oracle_is_bootstrap(data, rng, of_the_noise):
-    """The oracle is the bootstrap filter of a model that has the noise in it."""
+    """Assert that the oracle equals the bootstrap filter of a model that contains the noise."""
     got = run_filter("oracle", data, linear(data, rng), seed=1, particles=200)
     exact = run_filter("bootstrap_filter", data, of_the_noise, seed=1, particles=200)
     assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
@@ -72,7 +72,7 @@ LAWS = {
 
 @pytest.mark.parametrize("name", [*LAWS, "huber", "joint", "product"])
 def test_parameter_sets_at_once_weigh_as_one_by_one(name):
-    """Σ [K, dy, dy] of unknown scales, as filters inside particle MCMC and SMC² meet it."""
+    """Σ [K, dy, dy] of unknown scales, as in filters inside particle MCMC and SMC²."""
     problem, rng = load("wiener_velocity", replicates=1, n_steps=5)
     law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
     built = component(
@@ -104,8 +104,8 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
 
 
 def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
-    """The linearised proposal is the optimal one where h is linear, with Q and Σ of each set
-    too."""
+    """The linearised proposal is optimal if h is linear, also with separate Q and Σ for each
+    set."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=5)
     law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
     built = component(

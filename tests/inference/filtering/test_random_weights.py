@@ -1,5 +1,5 @@
-"""The random-weight particle filter: an unbiased estimate of G^β against its integral, and of the
-normaliser against the filter with known weights."""
+"""The random-weight particle filter: unbiased estimates of G^β, compared with its integral, and of
+the normaliser, compared with the filter with known weights."""
 
 import torch
 from support.runs.configured import component, generator, normal

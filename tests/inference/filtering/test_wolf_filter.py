@@ -28,7 +28,7 @@ def test_an_infinite_threshold_is_the_kalman_filter(weight, apart):
 
 
 def weight_of(kind, v, Sigma, c):
-    """The weights of the paper, one observation."""
+    """Weight of one observation, as in the paper."""
     d2 = float(v @ torch.linalg.inv(Sigma) @ v)
     if kind == "tmd":
         return float(d2 <= c**2)

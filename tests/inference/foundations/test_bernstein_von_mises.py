@@ -1,4 +1,4 @@
-"""Distances from the normal limit against quadrature and closed forms, and their rates."""
+"""Distances from the normal limit, compared with quadrature and closed forms, and their rates."""
 
 import math
 from itertools import pairwise
@@ -59,7 +59,7 @@ def measured(theta, prior=1.0, numbers=(100, 1600)):
 
 def test_it_comes_to_its_normal_limit_at_the_rate_of_its_skewness():
     """Total variation of a law with skewness γ/√N from its normal: about |γ| c/√N, c = ∫ |x³ − 3x|
-    φ/12, and the shift by the prior; with θ = ½ and a symmetric prior neither is there."""
+    φ/12, and the shift by the prior; with θ = ½ and a symmetric prior both vanish."""
     skewed = measured(0.2, 0.5).scores()
     assert skewed["slope/total_variation"] == pytest.approx(-0.5, abs=0.08)
     assert skewed["slope/hellinger"] == pytest.approx(-0.5, abs=0.08)

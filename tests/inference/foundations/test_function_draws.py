@@ -1,4 +1,5 @@
-"""Draws of functions: laws of their values, of conditionals and of slopes of deep ones."""
+"""Draws of functions: distributions of their values, of conditionals, and of slopes of deep
+functions."""
 
 import math
 from dataclasses import replace

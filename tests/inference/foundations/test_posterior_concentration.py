@@ -1,5 +1,5 @@
-"""Contraction rates: smoothers against closed forms, simulated radii against their expectations,
-slopes against theory."""
+"""Contraction rates: smoothers compared with closed forms, simulated radii with expectations,
+slopes with theory."""
 
 import math
 
@@ -71,8 +71,8 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
      ("matern52", 1.0, 10.0, 0.01)],
 )  # fmt: skip
 def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, noise):
-    """Slopes of the posterior sd, −α/(2α + 1), and of the radius; where the truth is rougher, it is
-    the error that stays."""
+    """Slopes of the posterior sd, −α/(2α + 1), and of the radius; for a rougher truth the error
+    dominates."""
     data = {"smoothness": smoothness, "scale": scale, "noise": noise, "terms": 2000}
     record, *_ = measured(data, "matern_regression", shape=shape, noise=noise)
     alpha = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}[shape]

@@ -1,5 +1,5 @@
-"""Stopping rules: paths counted against enumeration, simulated coverage and errors against exact
-ones, the two p-values."""
+"""Stopping rules: counted paths compared with enumeration, simulated coverage and errors with exact
+values, and the two p-values."""
 
 import itertools
 import math
@@ -52,7 +52,7 @@ def test_one_posterior_and_two_p_values():
     assert round(record.p_values["negative_binomial"], 4) == 0.0327
     assert record.beta == (10.0, 4.0)  # independent of the stopping rule
     assert record.posterior_null == pytest.approx(binomial_tail(13, 10, 0.5))  # P(Beta(10, 4) ≤ ½)
-    # of θ⁹(1 − θ)³ under either, a constant each
+    # a constant times θ⁹(1 − θ)³ under either rule
     likelihoods = [math.comb(12, 9), math.comb(11, 9)]
     theta = np.linspace(0.05, 0.95, 7)
     posteriors = [c * theta**9 * (1 - theta) ** 3 for c in likelihoods]
@@ -82,7 +82,7 @@ def test_paths_are_those_of_all_sequences(rule):
 
 
 def ends(rule, found, n, k):
-    """The rule, literally."""
+    """A literal version of the rule."""
     low, high = (ends[n, k] for ends in found.tables.ends["confidence"])
     return {
         "fixed": False,

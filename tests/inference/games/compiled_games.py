@@ -54,7 +54,7 @@ PLAYERS = {
     "averaging": ("model_averaging", {"levels": [1, 2], "forget": 0.9}),
     "averaging of three": ("model_averaging", SOFT | {"levels": [1, 3, 2], "forecast_at": "current"}),
 }  # fmt: skip
-# with action values that differ: nothing is drawn
+# action values differ, so that no action is drawn
 GREEDY = {"policy": "epsilon_greedy", "epsilon": 0.0}
 
 
@@ -74,8 +74,8 @@ def game(name, opponent, replicates, episodes, **keys):
 
 
 def opened(problem, inference, seed=3, alike=False, tensors=False):
-    """A state before the first episode, with standard normal action values, of all replicates the
-    same ones if ``alike``; ``tensors``: not played by the loop."""
+    """A state before the first episode with standard normal action values, equal in all replicates
+    if ``alike``; with ``tensors``, the compiled loop is not used."""
     rng = Streams(seed)
     model = "q_linear" if problem.name == "coin_game" else "q_table"
     init = Player.init if tensors else type(inference).init
@@ -118,8 +118,8 @@ def difference(one, other):
 
 
 def replicates_first(name, rows, replicates):
-    """Rows of traces [t, R] or [t, ·, R] averaged over the later half of episodes, others as they
-    are: [R, ·]."""
+    """Rows of traces [t, R] or [t, ·, R] averaged over the second half of the episodes, others
+    unchanged: [R, ·]."""
     if ".rewards" in name or ".beside" in name or ".firsts" in name:
         return rows[len(rows) // 2 :].mean(0).view(-1, replicates).T
     return rows.double().reshape(replicates, -1)

@@ -1,5 +1,5 @@
-"""The compiled loop against tensors: the same numbers where nothing is drawn, the same law
-elsewhere."""
+"""The compiled loop compared with tensors: equal numbers without random draws, equal distributions
+otherwise."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ PAIRS = [
 
 
 def cell_of(i, j, name):
-    """A game for a player, slow where another compilation takes long or adds little."""
+    """A game for a player; slow if its compilation takes long or adds little coverage."""
     is_slow = j == 5 or name == "averaging of three"
     marks = [pytest.mark.slow] if is_slow else []
     return pytest.param(*TABLES[(i + j) % len(TABLES)], name, marks=marks)
@@ -56,8 +56,8 @@ LAW += [
 
 
 def greedy_pair(name, opponent, who, replicates=4, episodes=30):
-    """States of tensors and of the loop, where nothing is left to chance: equal actions do not
-    occur, nobody explores, draws are certain."""
+    """States of tensors and of the loop without randomness: action values differ, players do not
+    explore, and draws are deterministic."""
     certain = {"epsilon_opponent": 0.0, "policy_opponent": "epsilon_greedy"}
     drawn = [name for name in PLAYERS if "draws" in name or "averaging" in name]
     more = lambda its: GREEDY | (certain if its in drawn else {})  # noqa: E731
@@ -87,7 +87,7 @@ def test_the_loop_agrees_with_tensors_in_law(name, opponent, who):
 
 
 def seen_as_told(monkeypatch):
-    """The loop as plain Python, which sees functions that a test replaces."""
+    """The loop as plain Python, which uses functions that a test replaces."""
     monkeypatch.setattr(engine, "play_episode", episodes.play_episode.__wrapped__)
 
 
@@ -161,7 +161,7 @@ def test_broken_loops_are_found_out(variant, monkeypatch):
 
 
 def test_a_law_that_differs_by_a_tenth_is_found_out():
-    """The bar of the test in law: ε of 0.2 for 0.1."""
+    """Power of the test of distributions: ε = 0.2 instead of 0.1."""
     states = [
         played(
             game("sharing", "mixed", 1500, 20),
@@ -175,7 +175,7 @@ def test_a_law_that_differs_by_a_tenth_is_found_out():
 
 @pytest.mark.parametrize("policy", ["epsilon_greedy", "softmax"])
 def test_mean_rewards_of_a_known_policy_are_exact(policy):
-    """Q(a) = (0, 1, 0.5) that all but stay: E r = Σ_a p(a) Σ_b p(b) r(a, b) with p known."""
+    """Q(a) = (0, 1, 0.5), nearly constant: E r = Σ_a p(a) Σ_b p(b) r(a, b) with known p."""
     r = double([[1.0, -1.0], [3.0, 0.0], [-2.0, 5.0]])
     problem = matrix_game(
         r,
@@ -211,7 +211,7 @@ def test_a_resumed_run_continues_with_the_same_numbers(case):
     assert difference(whole, again) == 0
 
 
-@pytest.mark.slow  # compiles for another type: 20 s
+@pytest.mark.slow  # compilation for another type takes 20 s
 def test_float32_games_stay_float32():
     setting = Setting(Path(), torch.device("cpu"), torch.float32, 5)
     problem = component("dataset", "friend_or_foe", episodes=30).load(Streams(0), setting)

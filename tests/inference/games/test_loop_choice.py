@@ -1,4 +1,4 @@
-"""Games that the compiled loop plays, and others; the numbers that it draws."""
+"""Games with and without the compiled loop, and the random numbers of the loop."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_equal_estimates_are_drawn_alike():
 
 
 class OwnLevelK(LevelK):
-    """A subclass, which may have rules of its own."""
+    """A subclass, which may have different rules."""
 
 
 BLOOM = BloomCounts(name="bloom", hashes=2, cells=11, bits=8)
@@ -78,7 +78,7 @@ def test_tensors_play_against_several_opponents():
 
 @pytest.mark.parametrize("diverges", ["inference", "attacker.agent"])
 def test_values_that_diverge_in_the_loop_are_reported(diverges):
-    """Four marks at a rate of 1 each take steps four times too long."""
+    """Four features with a rate of 1 each make steps four times too long."""
     rates = {"inference": 1e-3, "attacker.agent": 1e-3} | {diverges: 1.0}
     opponent = learner("q_learning", alpha=rates["attacker.agent"])
     problem = game_of("coin_game", 2, opponent, episodes=6000, size=3)

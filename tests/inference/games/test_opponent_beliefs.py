@@ -1,5 +1,5 @@
-"""Mixtures of Markov chains and counting Bloom filters: against a plain twin, and against one
-Dirichlet for each state."""
+"""Mixtures of Markov chains and counting Bloom filters, compared with literal versions and with one
+Dirichlet per state."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -65,7 +65,7 @@ def test_an_opponent_who_answers_her_last_action_is_found_out():
         results[name] = play(game, method)
     assert (results["state"][1].forecast - 0.5).abs().max() < 0.15
     state, posterior = results["chains"]
-    # the weights of the other two fade like 1/t
+    # the weights of the other two decrease like 1/t
     did = posterior.forecast.gather(1, state.mind.counts.a.unsqueeze(1))
     assert did.mean() > 0.85
 

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from components.errors import ConfigMismatchError
 from components.games.agents.opponent_shaping import OpponentShaping, Repeated
 
-SWAPPED = [0, 2, 1, 3, 4]  # states (a, b) seen from the other side
+SWAPPED = [0, 2, 1, 3, 4]  # states (a, b) from the opponent's side
 
 
 def shaping(**changes):
@@ -27,7 +27,7 @@ def in_self_play(replicates, rounds, game=None, **changes):
 
 
 def a_game():
-    """Unlike rewards, 5 states; logits of 2 and of 3 actions [1, 5, ·]."""
+    """A game with unequal rewards and 5 states; logits of 2 and of 3 actions [1, 5, ·]."""
     g = generator(5)
     logits, other = normal(g, 2, 5, 2, 3)
     game = Repeated(logits, other, torch.randint(0, 5, (5, 2, 3), generator=g), start=4)
@@ -68,8 +68,8 @@ def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
 
 
 def test_both_look_before_either_learns():
-    """From equal logits in a symmetric game: a player that used the other's step first would be
-    ahead."""
+    """Equal logits in a symmetric game: a player that used the opponent's step first would have an
+    advantage."""
     state, _ = in_self_play(2, 6, init_sd=0.0)
     hers = state.mind.theta
     his = state.standing.adversary.mind.theta
@@ -90,8 +90,8 @@ def test_he_sees_the_game_from_the_other_side():
         strict=True,
     ):
         assert_close(mine, theirs)
-    # Values of the agent: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A of where the first
-    # episode began.
+    # Values of the agent: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A at the first state of the
+    # episode.
     worth = hers.game.values(hers.theta.softmax(-1), hers.theirs, 0.96)[0]
     ahead = worth[:, :6].view(3, 2, 3)  # V_A(s') [R, A, B]
     q = torch.tensor(rewards)[..., 0].double() + 0.96 * ahead

@@ -1,5 +1,5 @@
-"""REINFORCE: its estimate against the exact gradient, and literally, in games with and without an
-end."""
+"""REINFORCE: its estimate compared with the exact gradient and a literal version, in games with and
+without an end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def gradient(**changes):
 
 
 def exact(game, theta, gamma, rounds):
-    """∇ E[Σ_t γ^t r_t] over the given rounds from the start, for logits θ [S, A], against HIS."""
+    """∇ E[Σ_t γ^t r_t] over the given rounds from the start, for logits θ [S, A], against the
+    policy HIS."""
     rules = game.environment
     theta = theta.clone().requires_grad_()
     pair = theta.softmax(-1)[:, :, None] * double(HIS)
@@ -66,7 +67,7 @@ def test_the_estimate_is_unbiased(baseline):
 
 
 class Noted(PolicyGradient):
-    """Writes the moves down."""
+    """A policy gradient that records its moves."""
 
     def learn(self, mind, seen, episode):
         NOTED.append((episode, seen))
@@ -77,8 +78,8 @@ NOTED: list = []
 
 
 def literal(game, her, replicate):
-    """θ [F, A] of one replicate from the moves that were noted: episode after episode, the sum of
-    every later reward."""
+    """θ [F, A] of one replicate from the recorded moves, with the sum of all later rewards of an
+    episode."""
     rules = game.environment
     A = game.n_actions
     features = game.n_states if game.numbered else rules.features(NOTED[0][1].s).shape[1]
@@ -109,7 +110,7 @@ def literal(game, her, replicate):
 
 
 def check_literally(game, agent, model="q_table"):
-    """Plays, and compares θ of each replicate; θ [R, F, A]."""
+    """Play, and compare θ of each replicate; θ [R, F, A]."""
     NOTED.clear()
     theta = play(game, Noted(**dict(agent)), model=model)[0].mind.theta
     exact = torch.stack([literal(game, agent, r) for r in range(game.replicates)])
@@ -125,8 +126,8 @@ def check_literally(game, agent, model="q_table"):
     ],
 )
 def test_whole_episodes_literally(name, model, changes):
-    """The grid ends in some replicates before others; the coin game has no numbers of states, and
-    features."""
+    """The grid ends earlier in some replicates; the coin game has features instead of numbered
+    states."""
     check_literally(
         game_of(name, 3, **changes), gradient(baseline="mean", baseline_rate=0.5), model
     )

@@ -1,4 +1,4 @@
-"""Values of repeated games against a sum over time, and against games that were played."""
+"""Values of repeated games, compared with a sum over time and with simulated games."""
 
 import torch
 from support.runs.configured import F64, generator, normal

@@ -1,5 +1,5 @@
-"""Level-k players who answer draws, forecasts made at s, and an uncertain exploration, one number
-at a time."""
+"""Literal versions of level-k players that respond to draws, of forecasts made at s, and of an
+uncertain exploration rate."""
 
 import itertools
 
@@ -47,7 +47,7 @@ def test_level_3_answers_draws_of_level_2_which_answers_draws(at):
         def p1(s, counts=counts):
             return counts[s] / counts[s].sum()
 
-        def policy_1(s, q1=q1, p1=p1):  # a level-1 player expects
+        def policy_1(s, q1=q1, p1=p1):  # a level-1 player uses an expectation
             return greedy(q1[s] @ p1(s), 0.3)
 
         def policy_2(s, q2=q2, policy_1=policy_1):
@@ -99,7 +99,7 @@ def test_modelled_players_have_a_temperature_of_their_own():
 
 
 def test_averaging_answers_draws_of_every_model():
-    """Her policy is E over b¹ ~ p_1, b² ~ p_2 of the ε-greedy policy of Σ_i p(M_i) Q_i(s, ·,
+    """The policy is E over b¹ ~ p_1, b² ~ p_2 of the ε-greedy policy of Σ_i p(M_i) Q_i(s, ·,
     bⁱ)."""
     method = component("inference", "model_averaging", forecast="sampled")
     state, _ = play(three_states(5, 40), method)

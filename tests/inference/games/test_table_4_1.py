@@ -1,4 +1,4 @@
-"""Gallego's Table 4.1 as it was made: what its keys add up to."""
+"""Gallego's Table 4.1, reproduced with its original keys."""
 
 import pytest
 from support.runs.configured import component

@@ -1,4 +1,4 @@
-"""Linearised Laplace: exact where the network is linear, and term by term where it is not."""
+"""Linearised Laplace: exact for a linear network, and compared term by term for others."""
 
 import math
 
@@ -22,7 +22,7 @@ def laplace(**changes):
 
 
 def at(problem, model, theta=None, **changes):
-    """The posterior with θ̂ where it is put."""
+    """The posterior with a given θ̂."""
     inference = laplace(**changes)
     rng = Streams(0)
     state = inference.init(model.build(problem, rng), problem, rng)

@@ -95,7 +95,7 @@ def masses():
 def test_weights_are_the_masses_of_the_modes():
     posterior = several(-1.4, 0.9, 0.8, -1.5)
     log_evidence, negative = masses()
-    assert len(posterior.fits) == 2  # starts that end together count once
+    assert len(posterior.fits) == 2  # starts that reach the same mode count once
     is_negative = torch.tensor([float(f.network.theta) < 0 for f in posterior.fits])
     weight = float(posterior.weights[is_negative])
     assert weight == pytest.approx(float(negative), abs=0.01)

@@ -1,4 +1,4 @@
-"""SWAG: moments of the points of a plain descent, and draws with the published covariance."""
+"""SWAG: moments of the iterates of plain descent, and draws with the published covariance."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ def swag(**changes):
 
 
 def points(problem, steps, lr=0.01, collect_lr=0.03, burn_in=5):
-    """The way of plain gradient descent, [steps, P]."""
+    """The path of plain gradient descent, [steps, P]."""
     rng = Streams(0)
     model = MLP.build(problem, rng)
     theta = model.initial(1, rng.init)

@@ -1,7 +1,7 @@
 """NUTS on densities with bounded supports: every chain moves, and the moments are exact.
 
-Some starts lie where only small steps are accepted.  A step size that follows the mean acceptance
-of the chains leaves these chains at their starts.
+At some starts only small steps are accepted.  With a step size adapted to the mean acceptance of
+all chains, these chains stay at their starts.
 """
 
 import pytest

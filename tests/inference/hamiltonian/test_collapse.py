@@ -1,5 +1,5 @@
-"""Trajectories of the parameters that are not integrated out, with the others drawn: draws of the
-same posterior."""
+"""Trajectories of the parameters that are not integrated out, with the others drawn, give the same
+posterior."""
 
 import pytest
 import torch
@@ -49,7 +49,8 @@ def what_is_asked(problem, draws):
 
 
 def largest_z(problem, draws, others):
-    """Of the differences of means between two sets of chains, each chain a replicate."""
+    """Largest |z| of the differences of means between two sets of chains; each chain is a
+    replicate."""
     a = what_is_asked(problem, draws)
     b = what_is_asked(problem, others)
     error = (a.var(0) / len(a) + b.var(0) / len(b)).sqrt()

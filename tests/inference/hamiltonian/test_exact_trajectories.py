@@ -1,4 +1,5 @@
-"""hmc and nuts find exact moments and leave laws invariant; with a mistake they do not."""
+"""hmc and nuts find exact moments and leave distributions invariant; variants with a mistake do
+not."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
     assert settings[218][0].step_size != fixed.step_size
     assert_close(fixed.mass.inverse, target.covariance, rtol=0.25, atol=0.02)
     rate = sum(float(info["acceptance_rate"]) for _, info in path[220:]) / 40
-    # chees aims with the harmonic mean, which lies below the mean that is checked here
+    # chees targets the harmonic mean, which is below the mean checked here
     assert 0.78 < rate < 0.97
     draws = sampler.posterior(path[-1][0])
     assert draws.n_draws == 40

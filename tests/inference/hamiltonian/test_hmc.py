@@ -12,8 +12,7 @@ FIXED = {"warmup": 0, "trajectory": "fixed", "mass": "identity"}
 
 
 def literal(model, steps, eps, L, seed):
-    """One chain of scalar HMC with unit masses, written out, on the random numbers that a batch of
-    one takes."""
+    """A literal chain of scalar HMC with unit masses, on the random numbers of a batch of one."""
     rng = Streams(seed)
     theta = model.sample_prior(1, rng.init)[0].tolist()
     kept = []
@@ -68,7 +67,7 @@ def test_lengths_of_trajectories():
     keys = {"step_size": 0.3, "length": 1.0, "warmup": 0, "chains": 2}
     fixed = sampled("hmc", correlated(), 4, trajectory="fixed", **keys)
     assert fixed.stats["n_steps"].unique().tolist() == [4]
-    # four steps last exactly as long as was asked
+    # four steps have exactly the requested length
     assert fixed.stats["step_size"].unique().tolist() == [0.25]
     jittered = sampled("hmc", correlated(), 4, trajectory="jittered", **keys)
     assert jittered.stats["n_steps"][0].tolist() == [2, 1, 3, 1]  # h = 1/2, 1/4, 3/4, 1/8

@@ -15,7 +15,7 @@ from components.inference.log_joint import log_joint, log_joint_gradient, value_
 
 
 class Quartic(PriorAlone):
-    """−x₁²/2 − (x₂ − x₁²)²/2 − x₂⁴/40: curved, so that nothing holds by linearity."""
+    """−x₁²/2 − (x₂ − x₁²)²/2 − x₂⁴/40: curved, so that no property holds by linearity alone."""
 
     def log_prior(self, theta):
         a, b = theta.unbind(1)
@@ -107,7 +107,7 @@ def test_a_closed_form_is_asked_for_the_value_only_where_the_trajectory_ends():
     mass = Mass.of(COVARIANCES["dense"])
     closed.asked, z = [], start(mass)
     none = torch.zeros(0, 1)
-    rows = Batch(none, none, none > 0, 1.0)  # of a density nobody asks for a closed form
+    rows = Batch(none, none, none > 0, 1.0)  # the closed form of the density is not used
     a = leapfrog(closed, rows, mass, 0.1, z, 4)
     b = leapfrog(Quartic(), rows, mass, 0.1, z, 4)
     assert closed.asked == [False, False, False, True]

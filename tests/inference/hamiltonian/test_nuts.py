@@ -12,7 +12,7 @@ FIXED = {"warmup": 0, "mass": "identity"}
 
 
 def turning(momenta):
-    """Whether a trajectory, its halves, their halves … turn, by the criterion with Stan's two extra
+    """True if a trajectory, its halves, their halves … turn, by the criterion with Stan's two extra
     checks."""
     n = len(momenta)
     if n == 1:
@@ -40,7 +40,7 @@ def literal(model, theta, r, u, eps, max_depth):
     def energy(q, p):
         return float(-model.log_prior(q[None])) + float(p @ p) / 2
 
-    # states in the order of time
+    # states in temporal order
     H0 = energy(theta, r)
     states = [(theta, r)]
     chosen = theta

@@ -1,4 +1,4 @@
-"""Adversarial posteriors: the objective evaluated literally, its limits, the discriminator against
+"""Adversarial posteriors: a literal objective, its limits, and the discriminator compared with
 known log ratios."""
 
 import math
@@ -72,7 +72,7 @@ def test_small_alpha_follows_avb():
     avb = path("avb")
     near, other = ((path("aadm", alpha=alpha) - avb).abs().mean() for alpha in (1e-4, 1.0))
     assert other > 3 * near
-    # Adam's first steps are as long for a small difference of gradients as for a large one
+    # Adam's first steps have the same length for small and large differences of gradients
     assert near < 2e-3
 
 
@@ -95,7 +95,7 @@ def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
 def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
     g = generator(d)
     rho = 0.6 if d == 2 else 0.3
-    # unit variances: all that adaptive contrast leaves is correlation
+    # unit variances: with adaptive contrast only correlation remains
     covariance = (1 - rho) * torch.eye(d) + rho
     law = MultivariateNormal(torch.zeros(d), covariance)
     noise = MultivariateNormal(torch.zeros(d), torch.eye(d))
@@ -133,14 +133,15 @@ def test_the_discriminator_stands_still_while_the_generator_climbs():
 
 
 def test_a_conjugate_regression_is_learnt():
-    """Means and deviations of the weights of a linear model come near the exact posterior's."""
+    """Means and standard deviations of the weights of a linear model approach the exact
+    posterior's."""
     problem = real(n=40, missing=0.0)
     linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)
     keys = {"lr": 3e-3, "discriminator": "none", "n_samples": 50, "noise_log_variance": 0.0}
     state, _ = train(component("inference", "avb", **KEYS | keys), linear, problem, 1500)
     solved, precision = linear_posterior(problem, 0.25, 1.0)
-    mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # as θ has them: W [T, D], b [T]
-    # what independent Gaussians have
+    mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # in the order of θ: W [T, D], b [T]
+    # the values of independent Gaussians
     deviations = (precision.diagonal() ** -0.5)[:, None].expand_as(solved)
     narrow = torch.cat([deviations[:-1].T.flatten(), deviations[-1]])
     theta = state.q.draw(4000, generator(0)).detach()

@@ -82,7 +82,7 @@ def test_the_discriminator_learns_draws_of_q_from_draws_of_the_prior():
 
 
 def test_the_expected_discriminator_is_the_kl_to_the_prior():
-    """Equation (7) for a correlated Gaussian q with a mean and spreads of its own."""
+    """Equation (7) for a correlated Gaussian q with nonzero mean and unequal spreads."""
     g = generator(0)
     s = torch.tensor([0.5, 2.0])
     mean = torch.tensor([0.3, 1.0])
@@ -120,12 +120,13 @@ def test_a_learned_prior_follows_the_derivative_of_the_kl():
 
 
 def test_a_conjugate_regression_is_learnt_against_the_prior():
-    """Means and deviations of the weights of a linear model come near the exact posterior's."""
+    """Means and standard deviations of the weights of a linear model approach the exact
+    posterior's."""
     linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)
     keys = {"lr": 3e-3, "discriminator_lr": 3e-3, "n_samples": 100, "noise_log_variance": 0.0}
     inference, state, problem, rng = begun(0, linear, discriminator_widths=[30], **keys)
     state, _ = advance(inference, state, problem, rng, 0, 500)
     solved, precision = linear_posterior(problem, 0.25, 1.0)
-    mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # as θ has them: W [T, D], b [T]
+    mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # in the order of θ: W [T, D], b [T]
     theta = state.q.draw(4000, generator(0)).detach()
     assert (theta.mean(0) - mean).abs().max() < (precision.diagonal() ** -0.5).max()

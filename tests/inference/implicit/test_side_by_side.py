@@ -1,4 +1,5 @@
-"""Adversarial posteriors of replicates side by side: those that each replicate has by itself."""
+"""Adversarial posteriors of replicates trained side by side equal the posteriors of separate
+runs."""
 
 from types import SimpleNamespace
 
@@ -35,7 +36,7 @@ def splits(made=real, dtype=F64, rows=20):
 
 
 def apart(name, network, problems, **keys):
-    """State and rate of information of each replicate, one after the other."""
+    """State and information of each replicate, trained one after the other."""
     inference = component("inference", name, **(KEYS | keys))
     ended = []
     for r, problem in enumerate(problems):

@@ -48,8 +48,8 @@ def test_fields_are_the_log_joint_and_its_slope(problem):
 
 
 def test_draws_of_the_posterior_stay_so(problem):
-    """With steps so coarse that a tenth and more is refused: means and variances of p(z|x)
-    itself."""
+    """With steps so large that at least a tenth of the proposals are rejected, means and variances
+    equal those of p(z|x)."""
     module = ppca(problem, exact_guide=True)
     with torch.no_grad():
         m, s = module.encode(problem.train)
@@ -66,7 +66,7 @@ def test_draws_of_the_posterior_stay_so(problem):
 
 
 def test_the_decoder_follows_the_likelihood_where_draws_are_of_the_posterior(problem):
-    """Fisher's identity, for any number of iterations and steps that are refused now and then."""
+    """Fisher's identity, for any number of iterations and with occasional rejections."""
     module = ppca(problem, exact_guide=True)
     rng = Streams(0)
     inference = hmc(improve_steps=2, leapfrog_steps=2)
@@ -94,7 +94,7 @@ def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
 
 
 def test_the_guide_climbs_its_own_bound(problem):
-    """Only at the draws from which HMC starts."""
+    """The gradient uses only the draws from which HMC starts."""
     module = ppca(problem, exact_guide=False)
     actual, info = hmc(n_samples=3).gradient(module, problem.train, 0.3, Streams(4).noise)
     m, s = module.encode(problem.train)

@@ -26,7 +26,7 @@ def problem():
 
 
 def gradients(module, batch, K, way, generator):
-    """Of every parameter [P], of the sum over the rows."""
+    """Gradients of the sum over rows with respect to every parameter [P]."""
     actual = torch.autograd.grad(
         weighed(module, batch, K, way, generator)[1], list(module.parameters())
     )
@@ -173,7 +173,7 @@ def test_a_step_reports_its_bound_by_the_number_of_its_samples(problem, way):
     ],
 )
 def test_training_leads_to_the_best_likelihood(problem, name, steps, keys):
-    """Of probabilistic PCA it is known (Tipping and Bishop 1999, eq. 8)."""
+    """The maximum of probabilistic PCA is known (Tipping and Bishop 1999, eq. 8)."""
     vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
     state, _ = trained(component("inference", name, **keys), vae, problem, steps)
     module = state.q.model if hasattr(state, "q") else state.module

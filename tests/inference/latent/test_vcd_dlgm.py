@@ -38,7 +38,7 @@ def flat(gradients):
 
 
 def guide_bias(module, gradients):
-    """Of (m, log s) of the row."""
+    """Bias of (m, log s) of the row."""
     names = [name for name, _ in module.named_parameters()]
     return gradients[names.index("guide.network.maps.0.bias")]
 

@@ -87,7 +87,7 @@ def test_risk_functions_are_averages_of_losses_over_data_sets():
 def test_least_squares_has_constant_risk_and_is_dominated():
     analysis, *_ = analysed("statistical_risk", simulations=5000)
     exact = NOISE * float(analysis.data.fit.covariance.trace())
-    # (1.3): its worst case is every case
+    # (1.3): the risk is the same in every case
     assert ((analysis.risk[0] - exact).abs() < 4 * analysis.error[0]).all()
     assert analysis.dominating_estimators["james_stein"]
     assert analysis.dominating_estimators["james_stein_plus"]
@@ -117,8 +117,9 @@ def test_credible_regions_hold_beta_as_often_as_they_say_over_the_prior(noise, m
     far, *_ = analysed(
         "conjugate_bayes", noise=noise, simulations=1000, level=0.9, draws=10, times=4.0
     )
-    assert far.at_beta / far.n < 0.8  # at a β that the prior hardly expects they hold it less often
-    if noise == "learned":  # a region that forgets that σ² is uncertain must fail the same check
+    # at a β that is unlikely under the prior, intervals contain it less often
+    assert far.at_beta / far.n < 0.8
+    if noise == "learned":  # a region that ignores the uncertainty of σ² must fail the same check
         module = "components.inference.linear.conjugate_bayes.region_radius"
         monkeypatch.setattr(module, lambda level, dim, shape: region_radius(level, dim, None))
         mutant, *_ = analysed("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)

@@ -33,7 +33,7 @@ def test_the_penalty_of_the_data_does_not_know_the_unit_of_the_labels(shift):
 
 
 def ridge_at(problem):
-    """λ and β̂_λ, from the normal equations, of the labels as they are."""
+    """λ and β̂_λ from the normal equations, for unstandardised labels."""
     X = torch.cat([torch.ones(problem.n, 1, dtype=F64), problem.train.x], 1)
     y = problem.train.y[:, 0]
     beta = torch.linalg.solve(X.T @ X, X.T @ y)

@@ -1,5 +1,5 @@
-"""random_walk_mh and mala find exact moments and leave laws invariant; with a mistake they do
-not."""
+"""random_walk_mh and mala find exact moments and leave distributions invariant; variants with a
+mistake do not."""
 
 import pytest
 from support.targets.exact_targets import (
@@ -15,7 +15,7 @@ from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 
 from components.inference.mcmc import adapted_metropolis
 
-# number of steps, and the step size of the kernel as it is
+# number of steps, and the unmodified kernel's step size
 STEPS = {"random_walk_mh": 1300, "mala": 1000}
 FIXED = {
     "random_walk_mh": {"warmup": 0, "step_size": 1.5},

@@ -37,7 +37,7 @@ class Coordinates(GaussianTarget):
 
 
 def regression(**settings):
-    """Linear regression on a few rows, its whole batch, and its exact moments."""
+    """A linear regression on a few rows, the batch of all rows, and exact moments."""
     problem = small_problems.real(n=12, n_inputs=2, n_tasks=1, missing=0.2)
     keys = {"noise_shape": 3.0, "prior_scale": 2.0, "intercept_scale": 1.0} | settings
     model = component("model", "linear_regression", **keys).build(problem, Streams(0))

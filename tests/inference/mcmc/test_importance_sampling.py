@@ -29,8 +29,8 @@ def ran(model, steps, seed=0, problem=None, **settings):
 
 
 def weighted_moment_z(draws, model):
-    """Largest |z| of the moments; errors from the estimates of single chains, each
-    self-normalised."""
+    """Largest |z| of the moments; errors are from the self-normalised estimates of single
+    chains."""
     # [C, N, 1]
     weights = draws.log_weights.softmax(1)[..., None]
     worst = []
@@ -79,10 +79,10 @@ def test_moments_are_those_of_the_target(target, proposal, inflation):
 
 
 def test_tails_that_are_too_thin_show():
-    """log Gamma falls as e^{aθ} on the left, a Gaussian faster: its weights have no variance
-    however it is inflated."""
+    """log Gamma falls like e^{aθ} on the left and a Gaussian falls faster, so that its weights have
+    infinite variance for any inflation."""
     draws, _ = ran(GammaTarget(), 1000, chains=100, proposal="gaussian", inflation=1.5)
-    assert pareto_k(draws.log_weights) > 0.5  # no variance
+    assert pareto_k(draws.log_weights) > 0.5  # infinite variance
 
 
 def test_draws_of_no_density_weigh_nothing():
@@ -144,7 +144,7 @@ def test_moments_and_evidence_of_linear_regression(proposal, noise):
     draws, info = ran(model, 1000, problem=problem, chains=100, proposal=proposal, inflation=1.2)
     assert weighted_moment_z(draws, model) < 4
     w = draws.log_weights.exp()
-    error = float(w.mean(1).std() / w.mean() / 10)  # relative, of 100 chains
+    error = float(w.mean(1).std() / w.mean() / 10)  # relative error of 100 chains
     assert (
         abs(float(info["log_evidence"]) - float(model.log_evidence(problem.train)))
         < 4 * error + 1e-9

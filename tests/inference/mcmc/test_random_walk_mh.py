@@ -75,7 +75,7 @@ def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
         weights *= 1 - w
         weights[t] = w
     if forgetting == 0:
-        # Haario: all alike
+        # Haario: equal weights
         assert_close(weights, torch.full((16,), 1 / 16, dtype=F64))
     rows = torch.cat([states[0].mean(0, keepdim=True), states.flatten(0, 1)])
     each = torch.cat([weights[:1], (weights[1:] / 4).repeat_interleave(4)])

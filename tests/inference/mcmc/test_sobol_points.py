@@ -27,7 +27,7 @@ def estimates(points, T, seeds, dim=2, block=64):
 
 
 def test_errors_fall_faster_than_those_of_independent_draws():
-    """The slope of log RMSE on log T; −½ of independent draws."""
+    """Slope of log RMSE against log T; −½ for independent draws."""
     slopes = {}
     for points in ("random", "sobol"):
         small, large = (
@@ -36,7 +36,7 @@ def test_errors_fall_faster_than_those_of_independent_draws():
         slopes[points] = math.log(large / small) / math.log(16)
     assert abs(slopes["random"] + 0.5) < 0.25
     assert slopes["sobol"] < -0.7
-    estimate = estimates("sobol", 1024, 12)  # unbiased but for the ratio
+    estimate = estimates("sobol", 1024, 12)  # unbiased except for the ratio
     assert abs(estimate.mean() - 1) < 5 * float(estimate.std()) / 12**0.5
 
 
@@ -65,7 +65,7 @@ def test_points_lie_in_every_elementary_interval_and_go_on_after_a_stop():
     sequence = SobolPoints(3, 5)
     whole = torch.cat([sequence.block(s, 32, like) for s in (0, 32)])
     assert ((whole > 0) & (whole < 1)).all()
-    for j in range(3):  # one point in each 64th
+    for j in range(3):  # one point in each interval of length 1/64
         assert (whole[:, j] * 64).long().unique().numel() == 64
     assert_close(SobolPoints(3, 5).block(32, 32, like), whole[32:], rtol=0, atol=0)
     assert_close(sequence.block(0, 32, like), whole[:32], rtol=0, atol=0)
@@ -75,7 +75,7 @@ def test_points_lie_in_every_elementary_interval_and_go_on_after_a_stop():
 @pytest.mark.parametrize("dim", [1, 8])
 def test_the_relative_variance_grows_exponentially_with_the_dimension(dim):
     """log σ²_NIS(θ_j) = d log(c²/√(2c² − 1)) + log(c²/(2c² − 1)) for N(0, I) and q = N(0, c² I);
-    weights upside down do not have it."""
+    inverted weights do not have this growth."""
     c = 1.4
     keys = {"chains": 1000, "proposal": "gaussian", "inflation": c}
     draws = sampled("importance_sampling", white(dim), 40, **keys)

@@ -1,4 +1,4 @@
-"""Mixtures of t distributions, term by term, and rounds of population Monte Carlo."""
+"""Mixtures of t distributions, compared term by term, and rounds of population Monte Carlo."""
 
 import math
 
@@ -97,7 +97,7 @@ def test_a_round_is_the_literal_update():
 
 
 def test_both_modes_are_found_from_one():
-    """Components scatter around one mode; rounds take them to where the target is."""
+    """Components start around one mode; the rounds move them to the target's modes."""
     target = TwoModes()
     theta = torch.linspace(-6, 6, 24_001, dtype=F64)[:, None]
     below = float(target.log_prior(theta).softmax(0) @ (theta[:, 0] < 0).double())

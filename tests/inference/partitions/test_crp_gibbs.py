@@ -24,7 +24,7 @@ X, PRIOR = small_rows()
 
 
 class Process:
-    """A Dirichlet process, and nothing more."""
+    """A Dirichlet process alone."""
 
     concentration = ALPHA
     prior = PRIOR
@@ -60,7 +60,7 @@ def frequencies(moves, scans, chains=200, sweeps=80, burn_in=20):
     return counts / (sweeps - burn_in)
 
 
-# the many leave little to the sweep
+# many split moves leave few changes to the sweep
 @pytest.mark.parametrize(("moves", "scans"), [(0, 0), (20, 0), (2, 3)])
 def test_partitions_are_drawn_as_often_as_they_are_probable(moves, scans):
     _, p, _ = exact()
@@ -132,7 +132,8 @@ def test_predictive_density_is_a_ratio_of_evidences():
 def test_chains_of_partitions_are_judged_as_others_are():
     problem = Unlabelled("small", "real", Rows(X[:5], 1.0), Rows(X[5:], 1.0), None)
     inference = component("inference", "crp_gibbs")
-    far = torch.tensor([0, 0, 0, 0, 0]), torch.tensor([0, 1, 2, 3, 4])  # two chains that never meet
+    # two chains without a common state
+    far = torch.tensor([0, 0, 0, 0, 0]), torch.tensor([0, 1, 2, 3, 4])
     z = torch.stack(far)[:, None].repeat(1, 10, 1)
     log_joint = torch.randn(2, 10, generator=generator(0), dtype=X.dtype)
     apart = PartitionDraws(ALPHA, PRIOR, X[:5], z, log_joint, "binder", 0.001)
@@ -141,7 +142,7 @@ def test_chains_of_partitions_are_judged_as_others_are():
     )
     verdicts = {check.name: check.passed for check in checks}
     assert verdicts.pop("R̂ is below 1.01") is False
-    # few splits are where there is little to split
+    # few splits are accepted if clusters are small
     assert "enough proposals are accepted" not in verdicts
 
 

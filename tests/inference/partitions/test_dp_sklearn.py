@@ -1,5 +1,5 @@
-"""A Dirichlet process mixture by scikit-learn: inputs of the library, and the density from its
-results."""
+"""A Dirichlet process mixture fitted by scikit-learn: the inputs of the library, and the density
+computed from its results."""
 
 import pytest
 import torch

@@ -1,4 +1,5 @@
-"""Samplers of other packages: exact moments of a Gaussian, counts by an independent counter."""
+"""Samplers of other packages: exact moments of a Gaussian, and counts checked by an independent
+counter."""
 
 import copy
 import importlib.util

@@ -21,7 +21,7 @@ def ensemble(**changes):
     "problem", [real(batch_size=10), classes(batch_size=10, n_tasks=2)], ids=["real", "classes"]
 )
 def test_every_member_is_map_from_its_own_start(problem, descent):
-    """So is the observation noise, which is separate for every member."""
+    """The observation noise is also separate for every member."""
     state, _ = train(ensemble(**descent), MLP, problem, 0)
     starts = state.weights["theta"].detach().clone()
     assert len({tuple(row.tolist()) for row in starts}) == 3

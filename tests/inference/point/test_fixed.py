@@ -1,4 +1,4 @@
-"""A network as it is: no step moves it, and one is enough."""
+"""A fixed network: steps do not change it, and one step is enough."""
 
 import torch
 from support.runs.configured import component, made_job

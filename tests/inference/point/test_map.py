@@ -22,7 +22,7 @@ def loss_of(network, batch):
 
 
 def by_torch(optimizer, problem, model, steps, falling=0):
-    """Parameters after steps of an optimizer of ``torch.optim``, and its rates."""
+    """Parameters after steps of an optimizer from ``torch.optim``, and its learning rates."""
     rng = Streams(0)
     rates = []
     network = model.build(problem, rng)
@@ -54,7 +54,7 @@ def test_steps_are_those_of_torch(keys, optimizer):
 
 
 def ridge(lam, sigma2, penalised):
-    """Where ``map`` ends on a linear network, and the closed form (XᵀX/σ² + I/s²)⁻¹ Xᵀy/σ²."""
+    """The result of ``map`` for a linear network, and the closed form (XᵀX/σ² + I/s²)⁻¹ Xᵀy/σ²."""
     problem = real(n_tasks=1, missing=0.0)
     model = component("model", "mlp", widths=[], prior_std=1 / math.sqrt(lam), noise=sigma2)
     inference = component("inference", "map", optimizer="sgd", lr=0.02, momentum=0.9)
@@ -68,7 +68,8 @@ def ridge(lam, sigma2, penalised):
 
 def test_linear_network_ends_at_the_ridge_solution():
     assert ridge(lam=20.0, sigma2=0.5, penalised=True) < 1e-8
-    assert ridge(lam=20.0, sigma2=0.5, penalised=False) > 0.05  # without its prior it must miss it
+    # without the prior the results must differ
+    assert ridge(lam=20.0, sigma2=0.5, penalised=False) > 0.05
 
 
 def test_l2_and_gaussian_prior_are_the_same_training():
@@ -101,7 +102,7 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
 
 
 def test_the_cosine_schedule_is_that_of_torch():
-    """Half a cosine from lr to final_lr, then as it is."""
+    """Half a cosine from lr to final_lr, then constant."""
     problem, (_, model) = real(batch_size=8), _pieces()
     keys = {"optimizer": "sgd", "lr": 0.1, "schedule": "cosine", "anneal_steps": 9}
     method = component("inference", "map", final_lr=0.02, **keys)

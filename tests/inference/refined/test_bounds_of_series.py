@@ -1,5 +1,5 @@
-"""Bounds and draws of the posterior of a series' two standard deviations against their integrals on
-a grid."""
+"""Bounds and draws of the posterior of a series' two standard deviations, compared with integrals
+on a grid."""
 
 import math
 from functools import cache

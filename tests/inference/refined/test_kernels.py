@@ -1,5 +1,5 @@
-"""Kernels that refine: drifts and repulsion against literal sums, leapfrog against the
-sampler's."""
+"""Kernels that refine draws: drifts and repulsion compared with literal sums, leapfrog steps with
+the sampler's."""
 
 import pytest
 import torch
@@ -51,7 +51,7 @@ def test_steins_direction_is_the_double_sum():
 
 
 def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
-    """Δz − drift is N(0, (2η/S) K ⊗ I), each posterior's its own."""
+    """Δz − drift is N(0, (2η/S) K ⊗ I), independently for each posterior."""
     z = particles(3, 2)
     g = generator(0)
     move = KernelStep("sgld_r", H, 1, 1e-9)

@@ -1,5 +1,5 @@
-"""The way of z_0 to z_T and its entropies, against literal recursions and densities that are
-known."""
+"""The path from z_0 to z_T and its entropies, compared with literal recursions and known
+densities."""
 
 import math
 
@@ -70,7 +70,7 @@ def test_sgld_is_an_autoregression_with_known_moments():
 
 
 def test_full_and_fast_agree_in_value_and_differ_by_the_hessian_on_a_quadratic():
-    """∂/∂m of log p(z_T) is (I − ηΛ)^T ∇log p(z_T) in full, ∇log p(z_T) where Δz is held still."""
+    """∂/∂m of log p(z_T) is (I − ηΛ)^T ∇log p(z_T) in full, ∇log p(z_T) if Δz is constant."""
     steps = 2
     results = {}
     for full in (True, False):
@@ -92,7 +92,7 @@ def test_full_and_fast_agree_in_value_and_differ_by_the_hessian_on_a_quadratic()
 
 @pytest.mark.parametrize("kernel", ["sgd", "sgld", "svgd", "sgld_r", "hmc"])
 def test_every_kernel_is_differentiated_through(kernel):
-    """∂/∂m and ∂/∂η by finite differences, the noise always the same."""
+    """∂/∂m and ∂/∂η compared with finite differences at the same noise."""
 
     def value(m, s, eta, full=True):
         z, entropy = refinement(kernel, full=full)(
@@ -161,8 +161,8 @@ def test_the_jacobian_changes_the_variables_of_a_bent_density():
 
 
 def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
-    """The target is normalised, so that no bound is above 0: what VIS-P takes for the entropy of
-    z_T is too much."""
+    """The target is normalised, so that no bound is above 0; the entropy of z_T that VIS-P assumes
+    is too large."""
     m = torch.zeros(2, dtype=F64)
     s = double([1.0, 1.0])
     results = {}
@@ -201,7 +201,7 @@ def test_entropies_in_closed_form():
 
 
 def test_the_joint_entropy_of_particles_that_repel_each_other():
-    """Of all S together N(·, (2η/S) K ⊗ I), and 1/S of its entropy for each."""
+    """Jointly, the S particles have N(·, (2η/S) K ⊗ I), and each has 1/S of its entropy."""
     start_point = begun(*(p.detach() for p in guide()), noise(4, 3))
     _, joint = refinement("sgld_r", "joint")(start_point, ETA, 1, torch.Generator())
     for b in range(3):
@@ -216,7 +216,7 @@ def test_the_joint_entropy_of_particles_that_repel_each_other():
 def flow(bandwidth, particles=300, steps=200, time=2.0, D=2):
     """From N(2, ¼ I) to the target N(0, I), VIS-FP."""
     z = 2 + 0.5 * noise(particles, 1, D, seed=0)
-    # of the exact moments: nothing but the flow is measured
+    # from exact moments, so that only the flow is tested
     z = 2 + 0.5 * (z - z.mean(0)) / z.std(0, correction=0)
     start_point = Begun(z, torch.zeros(1, dtype=F64), lambda x: -0.5 * x.square().sum(-1), 1.0)
     eta = double(time / steps)
@@ -235,6 +235,6 @@ def test_the_fokker_planck_flow_has_the_moments_of_the_diffusion():
 
 @pytest.mark.parametrize(("gamma", "variance"), [(0.5, 0.56), (4.0, 0.96)])
 def test_a_bandwidth_that_is_too_wide_leaves_too_small_a_spread(gamma, variance):
-    """Of N(2, ¼) to N(0, 1), where the diffusion has 0.986 at time 2."""
+    """From N(2, ¼) to N(0, 1); the diffusion has standard deviation 0.986 at time 2."""
     _, log_det = flow(1 / gamma, D=1)
     assert float(log_det) == pytest.approx(variance, abs=0.03)

@@ -1,5 +1,5 @@
-"""Variationally inferred sampling of parameters: T = 0 is variational inference, and what
-refinement does beyond."""
+"""Variationally inferred sampling of parameters: T = 0 is variational inference, and the effects of
+refinement."""
 
 from functools import partial
 
@@ -94,7 +94,7 @@ def test_the_target_of_a_minibatch_stands_for_all_rows():
 
 
 def test_a_point_is_the_maximum_a_posteriori():
-    """A Dirac delta without steps: the objective is the log joint, and is called none else."""
+    """A Dirac delta without steps: the objective is the log joint and has no other name."""
     problem = classes(n_classes=2)
     inference = vis(q0="point", refine_steps=0, lr=0.05, draws=3)
     state, _ = train_labels(inference, LOGISTIC, problem, 400)

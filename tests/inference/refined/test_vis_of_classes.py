@@ -25,7 +25,7 @@ def shares():
 
 
 def after(inference, module, steps):
-    """State and last info of an inference of this module."""
+    """State and last info of an inference after training."""
     rng = Streams(0)
     info = {}
     state = inference.init(module, problem(), rng)

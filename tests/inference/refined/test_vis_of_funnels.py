@@ -1,4 +1,5 @@
-"""Variationally inferred sampling of the funnel: divergences in closed form, and draws that come nearer."""
+"""Variationally inferred sampling of the funnel: divergences in closed form, and draws that
+approach the target."""
 
 import math
 

@@ -1,5 +1,4 @@
-"""Variationally inferred sampling of the latent variables of rows: probabilistic PCA is the exact
-case."""
+"""Variationally inferred sampling of the latent variables of rows, exact for probabilistic PCA."""
 
 import pytest
 import torch
@@ -18,7 +17,7 @@ I2 = torch.eye(D, dtype=F64)
 
 
 def after(inference, problem, module, steps):
-    """State and last info of an inference of this module."""
+    """State and last info of an inference after training."""
     rng = Streams(0)
     state = inference.init(module, problem, rng)
     info = {}
@@ -65,8 +64,8 @@ def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_si
 
 @pytest.mark.parametrize("entropy", ["initial", "jacobian"])
 def test_the_objective_of_rows_is_above_their_evidence_unless_the_jacobian_is_there(entropy):
-    """From the exact posterior: z_T is too narrow for it, so that the mean log joint rises and its
-    entropy falls."""
+    """From the exact posterior, z_T is too narrow: the mean log joint rises and the entropy
+    falls."""
     problem = real_rows(n=30)
     module = ppca(problem, exact_guide=True)
     still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
@@ -145,7 +144,7 @@ def test_the_decoder_learns_from_refined_draws():
 
 
 def test_from_the_prior_it_is_the_kernel_on_its_own():
-    """z_0 ~ N(0, I) for every row, one step of the kernel, and an encoder that nothing moves."""
+    """z_0 ~ N(0, I) for every row, one step of the kernel, and an encoder that does not change."""
     problem = real_rows(n=4)
     module = ppca(problem, exact_guide=True)
     parameters_before = [p.clone() for p in module.guide.parameters()]

@@ -28,7 +28,8 @@ def of_series(name, n_steps=25):
 @pytest.mark.parametrize("name", SERIES)
 @pytest.mark.parametrize("steps", [0, 2])
 def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
-    """m ← m + lr ∇ log p(x, z_T), z_t = z_{t−1} + η ∇ log p(x, z_{t−1}), Δz held still, by hand."""
+    """A literal loop: m ← m + lr ∇ log p(x, z_T), z_t = z_{t−1} + η ∇ log p(x, z_{t−1}), with Δz
+    constant."""
     model, problem = of_series(name)
     keys = {
         "kernel": "sgd",
@@ -84,7 +85,7 @@ def test_all_kernels_follow_a_series_and_resume(tmp_path, keys):
     check_resumed(inference, model, problem, tmp_path, 5, 2)
 
 
-# one step size a coordinate
+# one step size per coordinate
 ETAS = double([0.02, 0.11])
 
 

@@ -54,12 +54,12 @@ def exact_elbo(module, x):
 
 
 def learnt(module):
-    """Parameters that a step moves: all but the encoder of the model itself."""
+    """Parameters that a step changes: all except the model's own encoder."""
     return [p for name, p in module.named_parameters() if not name.startswith("model.guide")]
 
 
 def climbed(inference, state, batch, rng, steps):
-    """What steps climb at parameters that stand still [steps, P]."""
+    """Gradients of the objective at fixed parameters [steps, P]."""
     rows = []
     for _ in range(steps):
         state, _ = inference.step(state, batch, rng)

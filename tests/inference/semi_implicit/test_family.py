@@ -1,5 +1,5 @@
-"""The semi-implicit family against the Gaussian that an affine one is, and chains that leave a
-density as it is."""
+"""The semi-implicit family compared with the Gaussian of an affine family, and chains that leave a
+density invariant."""
 
 import pytest
 import torch

@@ -1,4 +1,5 @@
-"""Hamiltonian variational inference: the bound written out, exact for Gaussians, a lower bound."""
+"""Hamiltonian variational inference: its bound agrees with a literal implementation, is exact for
+Gaussians, and is a lower bound."""
 
 import math
 
@@ -81,7 +82,7 @@ def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal(
     error = float(value.std()) / 20_000**0.5
     assert abs(float(value.mean()) - exact) < 4 * error
     with torch.no_grad():
-        q.slopes.mul_(0.5)  # another backward model is a looser bound
+        q.slopes.mul_(0.5)  # another backward model gives a looser bound
     _, looser = inference.run(state, None, 20_000, generator(0))
     assert looser.detach().mean() < exact - 4 * error
 

@@ -59,7 +59,7 @@ def bounds(K, n, model):
 
 
 def test_it_rises_with_further_draws_from_the_conditional_to_the_marginal_and_is_never_above_the_normaliser():
-    # q itself: its ELBO is the log normaliser, which nothing may exceed
+    # q itself: its ELBO is the log normaliser, the upper limit of all bounds
     exact = GaussianTarget(BIAS, COVARIANCE)
     top = log_normaliser(exact)
     assert float(exact_elbo(WEIGHT, BIAS, STD.log(), exact)) == pytest.approx(top)
@@ -161,13 +161,14 @@ def test_a_minibatch_stands_for_all_rows():
 def test_of_the_plane(name, steps, shape, request):
     if name == "ksivi" and shape != "multimodal":
         narrow = (
-            "its draws are too narrow: a mean is 4.3 (banana) or a sd 1.8 (x_shaped) of theirs off"
+            "its draws are too narrow: a mean is wrong by 4.3 standard deviations (banana), a "
+            "standard deviation by 1.8 (x_shaped)"
         )
         request.applymarker(pytest.mark.xfail(reason=narrow, strict=True))
     problem, _ = load("planar_toy", shape=shape)
     inference = component("inference", name, n_samples=50, lr=0.005, draws=2000)
     state, _, rng = trained(inference, TARGET, problem, steps)
     scores = problem.score(inference.posterior(state), rng)
-    # ksivi descends another discrepancy
+    # ksivi minimises another discrepancy
     assert -0.01 < scores["nelbo"] < (0.5 if name == "ksivi" else 0.35)
     assert scores["error_sd"] < 0.6

@@ -1,4 +1,5 @@
-"""The unbiased gradient of implicit posteriors against the exact one of an affine family."""
+"""The unbiased gradient of implicit posteriors compared with the exact gradient of an affine
+family."""
 
 import torch
 from support.runs.configured import F64, double, normal

@@ -48,7 +48,7 @@ def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
     for t in range(80):
         state, info = inference.step(state, None, rng)
         state.step_size = EPS
-        if t:  # the first has no mean of steps past
+        if t:  # the first step has no mean of past steps
             # descent: of L_VCD itself
             results.append(torch.cat([p.grad for p in (state.q.mean, state.q.log_std)]))
             values.append(info["vcd"])
@@ -111,7 +111,7 @@ def test_it_learns_a_gaussian_exactly_and_a_diagonal_one_wider_than_kl():
     narrow = float(1 / torch.linalg.inv(covariance)[0, 0])
     variance = (2 * state.q.log_std).exp()
     assert (variance > 1.3 * narrow).all()
-    # and its draws, improved, are correlated as the target's
+    # and its improved draws have the correlation of the target
     improved = torch.cov(inference.posterior(state).flat.T)
     assert improved[0, 1] > 0.4
 

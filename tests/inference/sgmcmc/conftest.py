@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def offer_matrices(monkeypatch):
-    """Puts a function ``matrices`` into a module ``own_recipe``."""
+    """Add a function ``matrices`` to a module ``own_recipe``."""
 
     def offer(matrices):
         module = types.ModuleType("own_recipe")

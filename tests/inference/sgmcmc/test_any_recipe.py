@@ -197,7 +197,8 @@ def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not()
 
 @pytest.mark.parametrize("dynamics", ["hamiltonian", "thermostat", "thermostats"])
 def test_relativistic_dynamics_leave_the_law_invariant(dynamics):
-    """∂π/∂t = 0 at any z; not so with the friction of r in place of v, or without the speed in Γ."""
+    """∂π/∂t = 0 at any z, but not with the friction of r instead of v, or without the speed in
+    Γ."""
     D, _ = matrices(dynamics, "potential", EINSTEIN)
     H = energy_of(EINSTEIN)
 

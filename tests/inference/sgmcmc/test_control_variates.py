@@ -1,4 +1,4 @@
-"""Minibatch gradients: unbiased with any control variate, less noisy near the mode, and the bias in
+"""Minibatch gradients: unbiased with any control variate, less noisy near the mode; and the bias of
 chains."""
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ GRADIENTS = ["plain", "control_variate", "svrg"]
 
 
 def some_problem(model_name, n):
-    """Rows for a model with its gradient by autograd, or for one with its score in closed form."""
+    """Rows for a model with a gradient by autograd, or for a model with a score in closed form."""
     linear = model_name == "linear_regression"
     return noisy_sines(n) if linear else classes(n=n, n_classes=2, n_inputs=3)
 
@@ -37,7 +37,7 @@ def started(problem, model_name, gradient, name="sgld", **keys):
 
 
 def moved(inference, state, theta=None):
-    """A state with its reference at the chains, or at θ."""
+    """A state with its reference point at the chains, or at θ."""
     point = state.theta if theta is None else theta
     return replace(state, control=inference.refresh_reference(state.control, state.model, point, 0))
 
@@ -67,7 +67,7 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
     centre = control_variates.mode(model, state.theta[:1], problem.train, 100)
     assert value_and_gradient(model, centre, problem.train)[1].abs().max() < 1e-3
     g = generator(1)
-    # a posterior standard deviation or so
+    # about one posterior standard deviation
     theta = centre + 0.05 * normal(g, 3, model.dim)
     if gradient == "svrg":
         state = moved(inference, state, centre + 0.05 * normal(g, 3, model.dim))
@@ -83,8 +83,8 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
     assert z_score(estimates, exact).abs().max() < 4
     ratio = float(estimates.var(0).sum() / plain.var(0).sum())
     assert ratio == 1 if gradient == "plain" else ratio < 0.15
-    # The mutant forgets the gradient of all rows at the reference: biased wherever that point is
-    # not a mode.
+    # The mutant omits the gradient of all rows at the reference point; it is biased unless that
+    # point is a mode.
     if gradient == "svrg":
         assert z_score(estimates - state.control.slope, exact).abs().max() > 4
 

@@ -87,8 +87,8 @@ def sampled(name, replicates, rng, keys):
 
 
 def largest_difference(name, keys):
-    """Between R replicates in one go, and R runs of the same starts and noise, one after the
-    other."""
+    """Largest difference between R joint replicates and R separate runs with the same starts and
+    noise."""
     folded = sampled(name, R, together(R), keys)
     assert folded.replicates == R
     assert folded.draws.shape == (4 * R, STEPS - 5, 2)

@@ -1,4 +1,4 @@
-"""Chains on minibatches: where they come to rest, and the bias that their noise leaves."""
+"""Chains on minibatches: their stationary distribution, and the bias caused by the noise."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -15,8 +15,8 @@ from runner.execution.rng import Streams
 
 
 class RowsOfChains(PriorOfTwo):
-    """y ~ N(x·θ, σ²), θ ~ N(0, I); a batch holds other rows for each chain, x [B, K, P], so that
-    chains are independent."""
+    """y ~ N(x·θ, σ²), θ ~ N(0, I); a batch holds different rows for each chain, x [B, K, P], so
+    that chains are independent."""
 
     sigma2 = 0.5
 
@@ -30,7 +30,7 @@ class RowsOfChains(PriorOfTwo):
 
 
 def chains_on_minibatches(name, gradient, eps, steps, n_chains=4000, **keys):
-    """Where chains are that see two rows at a time, each its own; (θ [C, P], the problem, the
+    """Final positions of chains that each use two rows per step: (θ [C, P], the problem, the
     method's state)."""
     problem = noisy_sines(8)
     model = RowsOfChains()
@@ -62,8 +62,8 @@ def chains_on_minibatches(name, gradient, eps, steps, n_chains=4000, **keys):
 
 
 def moments(problem, eps, gradient):
-    """Posterior mean and covariance, and the covariance at which SGLD comes to rest: exact, from
-    every minibatch.
+    """Posterior mean and covariance, and the stationary covariance of SGLD, computed exactly from
+    all minibatches.
 
     ĝ(θ) = b − A θ for each batch, so that Σ = E[(I − εA) Σ (I − εA)ᵀ] + ε² Cov(b − A m) + 2εI."""
     X = problem.train.x
@@ -92,7 +92,7 @@ def test_sgld_rests_where_its_minibatches_say(gradient):
     theta, problem, _ = chains_on_minibatches("sgld", gradient, 0.01, 200)
     m, _, rests = moments(problem, 0.01, gradient)
     assert z_score(theta, m).abs().max() < 4
-    assert covariance_z(theta, rests) < 4.5  # the law is a little wider than a Gaussian
+    assert covariance_z(theta, rests) < 4.5  # the distribution is slightly wider than a Gaussian
 
 
 def excess(theta, problem):
@@ -118,7 +118,7 @@ KEYS = {"gradient": "plain", "eps": 0.05, "steps": 250, "friction": 2.0}
 
 @pytest.fixture(scope="module")
 def hot_excess():
-    """Of chains that leave the noise of minibatches as it is."""
+    """Excess of chains that do not correct for the noise of minibatches."""
     return excess(*chains_on_minibatches("sghmc", **KEYS, noise_estimate=False)[:2])
 
 

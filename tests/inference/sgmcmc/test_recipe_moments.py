@@ -1,4 +1,4 @@
-"""The recipe of Ma et al. finds exact moments, and does not without Γ."""
+"""The recipe of Ma et al. finds exact moments, but not without Γ."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def interaction(theta, h=H):
 
 # the equations, written out
 def D_K(flat, n=L, dim=P):
-    """The Ln × Ln matrix K/L ⊗ I at z_1, …, z_L one after the other; differentiable."""
+    """The Ln × Ln matrix K/L ⊗ I at the concatenated z_1, …, z_L; differentiable."""
     return torch.kron(gram(flat.reshape(n, dim), H) / n, torch.eye(dim, dtype=F64))
 
 

@@ -1,5 +1,5 @@
-"""Samplers with repulsive particles: literal steps by pairs, exact moments of many systems, and the
-effect of planted mistakes."""
+"""Samplers with repulsive particles: literal steps over pairs, exact moments of many systems, and
+the effect of deliberate mistakes."""
 
 import math
 
@@ -117,7 +117,8 @@ def sample_systems(target, name, eta, steps, **keys):
 
 
 def systems_z(name):
-    """Largest |z| of the moments of independent systems that start in their stationary law."""
+    """Largest |z| of the moments of independent systems that start in their stationary
+    distribution."""
     target = Systems(S, L)
     eta, steps, keys = SYSTEMS[name]
     return target.z(sample_systems(target, name, eta, steps, **keys))

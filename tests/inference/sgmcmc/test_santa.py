@@ -1,5 +1,5 @@
-"""Santa: its update written out, exact moments where the preconditioner is fixed, what mistakes do
-there, and refinement as an optimizer."""
+"""Santa: a literal update, exact moments for a fixed preconditioner, the effect of mistakes, and
+refinement as an optimizer."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def test_a_step_is_the_algorithm_in_print(correction, refine):
         state = after
 
 
-ROOT = double([1.5, 0.8])  # √v̂ that burn-in would have left
+ROOT = double([1.5, 0.8])  # √v̂ as after burn-in
 
 
 def worst(target, cls=santa.Santa, eta=0.01, **keys):
-    """Largest |z| of two moments of draws of many chains that start at exact draws, G fixed."""
+    """Largest |z| of two moments of many chains that start at exact draws, with G fixed."""
     steps = int(20 / eta**0.5)
     values = defaults("inference", "santa") | {
         "chains": 1500, "step_size": eta, "annealing": 0.0, "refine": False, "adapt": "burn_in",
@@ -100,7 +100,7 @@ def worst(target, cls=santa.Santa, eta=0.01, **keys):
     method, rng = cls.model_validate(values | keys), Streams(0)  # type: ignore[attr-defined]
     state = method.init(target, None, rng)
     v = ROOT[: target.dim].square() * (1 - method.averaging)
-    # G as one step of burn-in would have left it
+    # G as after one step of burn-in
     state = replace(state, v=v.expand_as(state.theta), t=1)
     for _ in range(steps):
         state, _ = method.step(state, None, rng)
@@ -139,7 +139,7 @@ MUTANTS = {
 def test_a_mutant_rests_elsewhere(mutant):
     try:
         z = worst(correlated(), mutated(santa, *MUTANTS[mutant]))
-    except NumericalError:  # it may leave the finite numbers
+    except NumericalError:  # values may become non-finite
         z = math.inf
     assert not z < 5
 
@@ -168,7 +168,7 @@ class TwoModes(PriorOfTwo):
 
 @pytest.mark.parametrize(("burn_in", "least", "most"), [(0, 0.2, 1.0), (600, 0.0, 0.08)])
 def test_annealed_chains_end_at_the_higher_of_two_modes(burn_in, least, most):
-    """Not so without exploration, where each ends at the mode near its start."""
+    """Without exploration each chain ends at the mode near its start."""
     keys = {"chains": 100, "burn_in": burn_in, "damping": 0.1, "coldness": 0.1, "averaging": 0.9}
     method = component("inference", "santa", **keys, step_size=0.02)
     state, _ = run_chains(method, TwoModes(), burn_in + 150)

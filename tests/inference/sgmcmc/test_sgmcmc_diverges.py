@@ -1,5 +1,5 @@
-"""Samplers with momentum and a step that is much too large: the run ends as diverged, and the
-message names the key to lower.
+"""Samplers with momentum and a much too large step size: the run ends as diverged, and the message
+names the key to lower.
 
 (sgld from the command line is in tests/runner.)"""
 

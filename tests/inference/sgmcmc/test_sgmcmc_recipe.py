@@ -1,5 +1,5 @@
-"""Each SG-MCMC method, step by step, is the recipe of Ma et al. with the matrices that its
-docstring names."""
+"""Each step of an SG-MCMC method equals the recipe of Ma et al. with the matrices in the method's
+docstring."""
 
 from itertools import pairwise
 
@@ -30,8 +30,8 @@ REST = slice(P, 2 * P)
 
 
 class Skewed(PriorOfTwo):
-    """−log p = Σ_j (exp θ_j − a_j θ_j) + ½ c (θ_1 − θ_2)²: skewed; its Hessian is diagonal where c
-    = 0."""
+    """−log p = Σ_j (exp θ_j − a_j θ_j) + ½ c (θ_1 − θ_2)²: skewed; its Hessian is diagonal if c =
+    0."""
 
     def __init__(self, c=0.0):
         self.a = double([3.0, 0.8])
@@ -193,7 +193,7 @@ def test_curvature_is_an_unbiased_diagonal():
     g = generator(1)
     probes = torch.stack([curvature(model, theta, None, g) for _ in range(2000)])
     assert z_score(probes, diagonal(model)).abs().max() < 4
-    assert probes.std(0).min() > 0.1  # off-diagonal entries are there
+    assert probes.std(0).min() > 0.1  # off-diagonal entries exist
     assert_close(curvature(separate, theta, None, g), diagonal(separate))
 
 

@@ -1,5 +1,5 @@
-"""Stationary distributions of SG-MCMC chains: exactly known for Gaussians, where a step is linear;
-and the effect of planted mistakes."""
+"""Stationary distributions of SG-MCMC chains, known exactly for Gaussians because a step is linear,
+and the effect of deliberate mistakes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def U(theta):
 
 
 def covariance(name, eps):
-    """Stationary covariance of θ, from the recipe written out."""
+    """Stationary covariance of θ, from the literal recipe."""
     unit = torch.ones(P, dtype=F64)
     eye = torch.eye(2 * P, dtype=F64)
     if name in ("sgld", "psgld"):
@@ -105,7 +105,7 @@ def last(name, eps, steps, chains=8000, cls=None):
     inference = (cls or type(component("inference", name))).model_validate(keys)
     rng = Streams(0)
     state = inference.init(TARGET, None, rng)
-    if name in ("psgld", "adam_noise"):  # scales that burn-in would have left
+    if name in ("psgld", "adam_noise"):  # scales as after burn-in
         state = replace(state, v=ROOT.square().expand(chains, P), t=1)
     for _ in range(steps):
         state, _ = inference.step(state, None, rng)

@@ -20,7 +20,7 @@ def test_polynomial():
 
 
 def test_cyclical_is_zhang_eq_1():
-    # their k counts from 1, and ⌈K/M⌉ steps are a cycle
+    # their k starts at 1, and a cycle has ⌈K/M⌉ steps
     K = 12
     M = 3
     cycle = math.ceil(K / M)

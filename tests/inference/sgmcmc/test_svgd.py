@@ -52,5 +52,5 @@ def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
         [0.6957327, 0.73811656], abs=5e-4
     )
     at_rest = path[:, 100:].std((0, 1), correction=0)
-    # below 0.707, the σ of that target: without the way there SVGD falls short of it
+    # below 0.707, the σ of that target: without the path's first states SVGD underestimates it
     assert (at_rest < 0.65).all()

@@ -1,5 +1,5 @@
-"""Particle smoothers against the joint Gaussian of the whole series, as the Rauch-Tung-Striebel
-smoother has it."""
+"""Particle smoothers compared with the joint Gaussian of the whole series by the
+Rauch-Tung-Striebel smoother."""
 
 import dataclasses
 import math
@@ -29,7 +29,7 @@ def matrix(*rows):
     return double(rows)
 
 
-# Observations leave many particles with weight: quantiles of few are biased.
+# Observations leave weight on many particles, because quantiles of few particles are biased.
 GENTLE = LinearGaussianSystem(
     A=matrix([0.9, 0.4], [-0.2, 0.8]), Q=matrix([0.5, 0.2], [0.2, 0.4]), H=matrix([1.0, 0.5]), Sigma=matrix([1.5]),
     m0=matrix([1.0, -1.0])[0], P0=matrix([1.0, -0.3], [-0.3, 0.8]),
@@ -74,13 +74,13 @@ def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
     assert (
         got.signal.upper.mean(0) - expected - 1.6448536269514722 * spread.sqrt()
     ).abs().max() < 0.1
-    # The filter without later observations is far off.
+    # The filter, without later observations, has a large error.
     filtered = run_filter("bootstrap_filter", problem, LinearGaussianModule(s), seed=3, particles=N)
     assert z_score(filtered.mean, exact.mean).abs().max() > 20
 
 
 class Opaque(torch.nn.Module):
-    """A model that can be drawn from and evaluated, without further structure."""
+    """A model with draws and densities only, without further structure."""
 
     def __init__(self, whole):
         super().__init__()

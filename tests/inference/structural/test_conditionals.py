@@ -1,4 +1,5 @@
-"""Draws of one sweep, for thousands of chains at the same state, against the exact conditionals."""
+"""Draws of one sweep, for thousands of chains at the same state, compared with the exact
+conditionals."""
 
 from dataclasses import replace
 
@@ -18,8 +19,8 @@ BLOCKS = [
 
 @pytest.fixture(scope="module")
 def swept():
-    """A sweep of a trend with seasons and missing observations: where it began, where it ended, and
-    its states."""
+    """A sweep of a trend with seasons and missing observations: its start, its end, and its
+    states."""
     data = problem(missing=(3, 8))
     rng = Streams(0)
     built = model(*BLOCKS, of=data, df=4.0)

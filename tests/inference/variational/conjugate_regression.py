@@ -29,7 +29,7 @@ def regression(batch_size=None):
 
 
 class OfUnknownPrior:
-    """The same log joint, which does not say that its prior is Gaussian."""
+    """The same log joint, without the declaration that its prior is Gaussian."""
 
     def __init__(self, model: LinearRegressionModule):
         self.dim = model.dim
@@ -70,7 +70,7 @@ def divergence(q, model):
 
 
 def exact_bound(q, model, problem):
-    """E_q log p(y | θ) − KL(q ‖ p) in closed form, by other formulas than the module's."""
+    """E_q log p(y | θ) − KL(q ‖ p) in closed form, with formulas independent of the module."""
     X = torch.cat([torch.ones(problem.n, 1, dtype=F64), problem.train.x], 1)
     residual = problem.train.y[:, 0] - X @ q.mean
     square = residual.square().sum() + (X @ q.covariance * X).sum()

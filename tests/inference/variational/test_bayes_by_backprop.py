@@ -1,5 +1,5 @@
-"""Bayes by backprop: its four divergences have one mean, two of them one gradient, and the printed
-chain rule a third."""
+"""Bayes by backprop: its four divergences have the same mean; the chain rule as printed has another
+gradient."""
 
 import pytest
 import torch
@@ -23,7 +23,8 @@ def state_of(**changes):
 
 
 def gradients(inference, state, how, n):
-    """∇ of the bound by μ and log σ, end to end [n, 2P], always on the same noise."""
+    """Gradients of the bound with respect to μ and log σ, concatenated [n, 2P], on the same
+    noise."""
     generator = torch.Generator().manual_seed(4)
     parameters = [state.q.network.theta, state.q.log_std]
     results = []
@@ -75,7 +76,7 @@ def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_th
         error = difference.std(0) / 300**0.5
         assert (error > 0).all()
         assert (difference.mean(0).abs() < 5 * error).all()
-    # The chain rule as it is printed, without −log q: by log σ its mean is 1 too low.
+    # The chain rule as printed, without −log q: its mean with respect to log σ is too low by 1.
     mean = results["sampled"].mean(0)
     theta_only = gradients(inference, state, "sampled", 1)[0]
     assert mean.shape == theta_only.shape

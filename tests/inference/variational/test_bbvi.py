@@ -1,5 +1,5 @@
-"""Black-box variational inference: families against quadrature and known optima, and what
-Rao–Blackwell takes off."""
+"""Black-box variational inference: families compared with quadrature and known optima, and the
+variance reduction by Rao–Blackwellisation."""
 
 import math
 from functools import partial
@@ -164,7 +164,7 @@ def test_rows_without_labels_and_the_exact_evidence():
 
 
 def test_the_control_is_unbiased_with_two_draws():
-    """Where the bias of a coefficient from the same draws would be largest."""
+    """With two draws, the bias of a coefficient from the same draws would be largest."""
     module = line_gaussian(False, "shared")
     data = line_rows()
     rng = Streams(7)

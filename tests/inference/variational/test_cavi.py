@@ -1,5 +1,5 @@
-"""Coordinate ascent: bounds against quadrature, fixed points in closed form, cycles that never
-fall."""
+"""Coordinate ascent: bounds compared with quadrature, fixed points in closed form, and bounds that
+never decrease."""
 
 import math
 from dataclasses import replace
@@ -30,8 +30,8 @@ MODELS = two_parameters()
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_bound_is_the_expectation_it_stands_for(name):
-    """L(q) = E_q[log p(y, θ) − log q(θ)] (5.3) by quadrature; of a local bound no more than
-    that."""
+    """L(q) = E_q[log p(y, θ) − log q(θ)] (5.3) by quadrature; a local bound is at most this
+    value."""
     model, problem = MODELS[name]
     ascent = model.mean_field()
     for cycles in (0, 1, 50):
@@ -92,7 +92,7 @@ def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
     exact = b_n / (kappa * (a_n - 1))  # of the Student t of μ
     assert float(1 / factors["lambda"]) == pytest.approx(b_n / (kappa * (a_n)), rel=1e-10)
     assert (1 / factors["lambda"]) < exact
-    assert float(a / b) == pytest.approx(a_n / b_n, rel=1e-10)  # E τ is right …
+    assert float(a / b) == pytest.approx(a_n / b_n, rel=1e-10)  # E τ is correct …
     assert (a / b**2) < a_n / b_n**2 * (a_n + 0.5) / a_n  # … and its variance is not
     x = double([[0.3], [2.0]])
     q = model.mean_field()

@@ -78,8 +78,8 @@ SHALLOW = {
 
 @pytest.mark.parametrize("name", SHALLOW)
 def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
-    """Conjugate and without inner layers: after one step with γ = 1 the gradient in q(u)
-    vanishes."""
+    """For a conjugate model without inner layers, the gradient with respect to q(u) vanishes after
+    one step with γ = 1."""
     problem = real()
     model = component("model", name, n_inducing=10, **SHALLOW[name])
 

@@ -1,5 +1,5 @@
-"""Expectation maximisation: modes and maxima found by scipy too, and an objective that never
-falls."""
+"""Expectation maximisation: modes and maxima agree with scipy, and the objective never
+decreases."""
 
 from dataclasses import replace
 

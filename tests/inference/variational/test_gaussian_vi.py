@@ -1,4 +1,4 @@
-"""q(θ) = N(m, L Lᵀ) against conjugate posteriors with known bound, evidence and gradients."""
+"""q(θ) = N(m, L Lᵀ) compared with conjugate posteriors of known bound, evidence and gradients."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_a_full_covariance_reaches_the_posterior_of_a_linear_regression(noise, b
 
 
 def test_a_diagonal_one_has_the_precisions_of_the_posterior():
-    """The best factorised q of a Gaussian has its mean and 1/Λ_jj (Bishop 2006, eq. 10.12); sgd,
-    from a drawn mean."""
+    """The best factorised q of a Gaussian has its mean and the variances 1/Λ_jj (Bishop 2006, eq.
+    10.12); sgd starts from a drawn mean."""
     problem, model = regression()
     keys = {"covariance": "diagonal", "start": "drawn", "initial_std": 0.2, "n_samples": 16}
     inference = gaussian_vi(optimizer="sgd", lr=0.005, momentum=0.9, **keys)
@@ -60,7 +60,7 @@ def test_a_diagonal_one_has_the_precisions_of_the_posterior():
     assert bound < model.log_evidence(problem.train) - 0.05
 
 
-# as a part of a run
+# inside a run
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, optimizer):
     problem, _ = regression(batch_size=7)
@@ -88,7 +88,7 @@ def test_the_posterior_predicts_by_draws_of_q():
     assert scores["nelbo"] == pytest.approx(-float(exact), rel=0.02)
     assert torch.equal(
         inference.posterior(state).draws, draws.view_as(actual.draws)
-    )  # only q changes them
+    )  # they depend only on q
 
 
 def test_a_log_joint_without_a_gradient_is_refused():

@@ -1,4 +1,4 @@
-"""The bound of q(θ) = N(m, L Lᵀ), its gradients and its draws, against closed forms."""
+"""The bound of q(θ) = N(m, L Lᵀ), its gradients and its draws, compared with closed forms."""
 
 import pytest
 import torch
@@ -154,7 +154,7 @@ def score_function(q, batch, rng):
     ],
 )
 def test_gradients_of_minibatches_are_unbiased(estimate, full, noise, hidden):
-    assert largest_z(estimate, full, noise, hidden) < 4.2  # of at most 14 parameters
+    assert largest_z(estimate, full, noise, hidden) < 4.2  # at most 14 parameters
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
-"""lbfgs: its direction and line search literally, its optimum against SciPy's, its state through a
-checkpoint."""
+"""lbfgs: direction and line search compared with literal versions, the optimum with SciPy's, and
+its state after a checkpoint."""
 
 import math
 
@@ -141,7 +141,7 @@ def test_what_has_converged_is_left_alone():
 
 
 def test_restarts_keep_the_best():
-    # Two basins; the deeper one is out of reach of the first start.
+    # Two basins; the first start cannot reach the deeper one.
     def two_basins(theta):
         return (
             -2 * torch.exp(-((theta - 4) ** 2).sum())

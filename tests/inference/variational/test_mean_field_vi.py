@@ -93,7 +93,7 @@ def test_kl_closed_form_against_monte_carlo():
 
 
 def test_local_reparameterisation_is_kingma_equation_6():
-    """One layer: f ~ N(x μ_Wᵀ + μ_b, x² σ_W²ᵀ + σ_b²), literally, by the noise that is drawn."""
+    """One layer: f ~ N(x μ_Wᵀ + μ_b, x² σ_W²ᵀ + σ_b²), computed literally from the same noise."""
     problem = real(n=4)
     q, _ = some_q(problem, widths=())
     x = problem.train.x

@@ -1,5 +1,5 @@
-"""Structured mean field: one factor for all is the posterior and its bound the evidence, blocks of
-coefficients have closed-form covariances and bounds."""
+"""Structured mean field: with one factor, q is the posterior and the bound is the evidence; blocks
+of coefficients have closed-form covariances and bounds."""
 
 import itertools
 

@@ -1,5 +1,5 @@
-"""Variational inference of a model with its guide: it reaches a maximum that is known, and holds
-its gradient as a part."""
+"""Variational inference of a model with its guide: it reaches a known maximum, and its gradient
+estimator is a nested component."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ vi = partial(composed, "inference", "vi")
 
 @pytest.mark.parametrize(("optimizer", "lr"), [("adam", 0.01), ("sgd", 0.002)])
 def test_an_affine_model_reaches_the_maximum_likelihood_of_probabilistic_pca(optimizer, lr):
-    """Tipping and Bishop (1999), eqs. (7), (8): σ² is the mean of the eigenvalues left out, W those
-    kept less σ²."""
+    """Tipping and Bishop (1999), eqs. (7), (8): σ² is the mean of the discarded eigenvalues, and W
+    uses the retained ones minus σ²."""
     problem = real_rows(n=80)
     values = torch.linalg.eigvalsh(torch.cov(problem.train.x.T, correction=0)).flip(0)
     late_mean = values[2:].mean()
@@ -46,7 +46,7 @@ def test_an_affine_model_reaches_the_maximum_likelihood_of_probabilistic_pca(opt
     assert scores["nll_bound"] <= scores["nelbo"]
 
 
-# the gradient as a part of the inference
+# the gradient as a component of the inference
 def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
     keys = ["+experiment=vae_digits", "smoke=true", "inference.n_samples=3"]
     made = make_job(*keys)

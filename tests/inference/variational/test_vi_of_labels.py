@@ -1,5 +1,5 @@
-"""Variational inference of labels by any gradient: what its posterior predicts, and the bound that
-it is scored by."""
+"""Variational inference of labels by any gradient: predictions of its posterior, and the bound as
+its score."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ vi = partial(composed, "inference", "vi")
 
 
 def curve(n=60):
-    """y = sin 2x with little noise, in units of its own spread."""
+    """y = sin 2x with little noise, standardised."""
     g = generator(0)
     x = normal(g, n, 1)
     y = torch.sin(2 * x) + 0.1 * normal(g, n, 1)
@@ -45,8 +45,8 @@ def test_it_learns_a_curve_and_its_bound_rises():
 
 
 def test_the_score_is_minus_the_bound_on_all_rows_at_noise_that_stays(monkeypatch):
-    """-Σ_n S⁻¹ Σ_s log p(y_n | ε_ns) + KL, with KL once however many parts the rows are taken
-    in."""
+    """-Σ_n S⁻¹ Σ_s log p(y_n | ε_ns) + KL, with KL counted once for any number of parts of the
+    rows."""
     monkeypatch.setattr(module_of_vi, "CHUNK", 25)
     problem = curve()
     inference = vi(bound_samples=3)

@@ -44,8 +44,8 @@ def found(order, n_samples=1, shared=False, draws=4000, module=None, batch=ROWS)
 
 
 def exact():
-    """Sums over rows and dimensions: total, and residuals with the best coefficients of each row
-    and of all."""
+    """Sums over rows and dimensions: the total, and residuals with the best coefficients per row
+    and for all rows."""
     v = (2 * Location().s).exp().detach()
     r = (ROWS.x - Location().a).detach()
     plain = float(5 * v.sum() + (r.square() * v + 2 * v**2).sum())
@@ -55,7 +55,7 @@ def exact():
 
 @pytest.mark.parametrize("n_samples", [1, 3])
 def test_the_best_linear_coefficients_leave_what_is_quadratic(n_samples):
-    """S samples divide all of it by S: w is their mean as ĝ is."""
+    """S samples divide every variance by S, because w is a mean over samples like ĝ."""
     best, (by_row, free) = found(1, n_samples, draws=8000), exact()
     assert best.per_row == pytest.approx(by_row, rel=0.05)
     assert best.context_free == pytest.approx(free, rel=0.05)
@@ -63,8 +63,8 @@ def test_the_best_linear_coefficients_leave_what_is_quadratic(n_samples):
 
 
 def test_of_a_gradient_that_is_a_polynomial_of_the_noise_nothing_is_left():
-    """Exact, although the coefficients come from other draws than those that they are measured
-    on."""
+    """The result is exact, although the coefficients are fitted and evaluated on different
+    draws."""
     best = found(2, draws=200)
     assert abs(best.per_row) < 1e-9
     assert best.context_free > 0.1
@@ -101,8 +101,8 @@ def test_that_of_a_guide_is_what_least_squares_leave():
 
 
 def test_it_is_not_flattered_by_a_fit_of_many_coefficients():
-    """Noise that has nothing to say of the gradient: in sample 8 coefficients of 12 draws would
-    leave a third."""
+    """The noise is unrelated to the gradient; in-sample, 8 coefficients of 12 draws would leave a
+    third of the variance."""
     module = Location()
     module.elbo_rows = lambda batch, noise: Location.elbo_rows(module, batch, noise[..., :2])
     module.noise_dim = 10

@@ -1,5 +1,5 @@
-"""Columns of the laboratory's studies: scores go by the keys in which gradients differ, which a
-row's overrides can change."""
+"""Columns of the laboratory's studies: scores are named by the keys that differ between gradients;
+overrides of a row can change these keys."""
 
 import pytest
 
@@ -20,8 +20,8 @@ def test_every_gradient_of_every_row_has_its_column(name):
         job = prepare(compose([*run.overrides, "offline=true"]))
         laboratory = job.inference
         assert isinstance(laboratory, GradientVariance)
-        # what all are compared with
+        # the reference of all comparisons
         named = set(labels(laboratory.gradients)) - {"reparam n_samples=1"}
         assert name == "cv_objectives" or named <= columns, (run.row, named - columns)
         names |= named
-    assert columns <= names  # none for which no row has a score
+    assert columns <= names  # every column has a score in some row

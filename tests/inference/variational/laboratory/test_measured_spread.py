@@ -36,7 +36,7 @@ class Vector(nn.Module):
 
 
 class Known(Gradient):
-    """ĝ/N = mean of the rows + offset + sd · noise; counts how often it learnt."""
+    """ĝ/N = mean of the rows + offset + sd · noise; counts its calls of ``learn``."""
 
     requires = Requirements(capabilities=frozenset())
     unbiased: ClassVar[bool] = True
@@ -76,7 +76,7 @@ def test_moments_of_estimates_are_those_of_numpy():
 
 
 def test_times_are_compared_within_a_round():
-    """A machine that slows down tenfold after the first round leaves the ratio as it is."""
+    """If the machine is ten times slower after the first round, the ratio does not change."""
     assert time_ratios([[1.0, 10.0, 10.0], [3.0, 30.0, 30.0]]) == [1.0, 3.0]
 
 
