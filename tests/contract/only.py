@@ -1,4 +1,4 @@
-"""Stubs: objects that have the members of some protocols and no more, lent from a real one."""
+"""Stubs: objects with only the members of some protocols, delegated to a real object."""
 
 from __future__ import annotations
 

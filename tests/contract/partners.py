@@ -1,8 +1,8 @@
-"""The smallest partners with which each component makes a whole run: the product's search, with
-components that need a file or code of these tests.
+"""The smallest partners with which each component makes a whole run, found by the package's search,
+with components that need a file or code of these tests.
 
-A component that nothing here fits makes ``runs`` raise: every component is built and stepped by the
-contract test."""
+``runs`` raises an error for a component without partners: the contract test builds and steps every
+component."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ OF_A_PLUGIN = {
 PLUGIN = "own_things"
 
 
-# Packages without which a component cannot be tried: a test with it is skipped.
+# Packages that components require; tests of these components are skipped without the package.
 PACKAGES = {
     ("dataset", "numpyro"): "numpyro",
     ("dataset", "pettingzoo"): "pettingzoo",
@@ -121,15 +121,15 @@ class Run:
 
 @cache
 def runs_of(role: str, name: str) -> tuple[Run, ...]:
-    """Runs that hold a component, one for each kind of problem where something fits it.
+    """Runs with a component, one for each kind of problem with compatible partners.
 
     Raises:
-        LookupError: nothing fits it anywhere."""
+        LookupError: the component has no partners."""
     return tuple(map(Run, SEARCH.find_runs(role, name)))
 
 
 @cache
 def runs() -> tuple[Run, ...]:
-    """Runs that hold every component that a run chooses, each as small as it can be."""
+    """Runs with every component that a run chooses, each as small as possible."""
     out = {run for role in CHOSEN for name in registry.names(role) for run in runs_of(role, name)}
     return tuple(sorted(out, key=str))

@@ -1,4 +1,4 @@
-"""docs/architecture.md: its rooms, paths and names exist."""
+"""Packages, paths and names in docs/architecture.md exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from test_arrows import ORDER
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PATHS = re.findall(r"`((?:runner|components|conf|tests|docs)/[\w./]*)`", PAGE)
-WALK = re.compile(r"^\d\. `(\S+\.py)`: (.*)", re.M)  # a step: a file, and what happens there
+WALK = re.compile(r"^\d\. `(\S+\.py)`: (.*)", re.M)  # a step: a file and its function
 
 
 def defined_names(path: Path) -> set[str]:
@@ -28,7 +28,7 @@ def defined_names(path: Path) -> set[str]:
 
 
 def list_rooms(package: str) -> list[str]:
-    """Rooms in the listing of a package, in their order."""
+    """Subpackages in the listing of a package, in order."""
     listing = PAGE.partition(f"    {package}/ ")[2].partition("\n\n    components/")[0]
     lines = re.findall(r"^      (\w+(?:, \w+)*)  ", listing.partition("\n\n`")[0], re.M)
     return [room for line in lines for room in line.split(", ")]

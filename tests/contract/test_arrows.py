@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-# A room imports only rooms before it in this list.
+# A package imports only packages before it in this list.
 ORDER = {
     "components": [
         "errors",
@@ -55,12 +55,12 @@ ORDER = {
     ],
 }
 ARROWS = 97  # maximum number of pairs of packages with an import between them
-ROOM = 16  # modules in a folder, its __init__ apart
+ROOM = 16  # modules in a folder, without its __init__
 
 
 @cache
 def modules(package: str) -> dict[str, Path]:
-    """Dotted name -> file of every module but ``__main__``, which is in no room."""
+    """Dotted name -> file of every module except ``__main__``, which belongs to no package."""
     out = {}
     for path in {*(ROOT / package).rglob("*.py")} - {ROOT / package / "__main__.py"}:
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -79,7 +79,7 @@ def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
 
 
 def imported(path: Path, known: dict[str, Path]) -> set[str]:
-    """Modules of this project that a file imports, wherever in it."""
+    """Modules of this project that a file imports, at any place."""
     out: set[str] = set()
     for node in import_nodes(path):
         if isinstance(node, ast.Import):
@@ -94,7 +94,7 @@ def imported(path: Path, known: dict[str, Path]) -> set[str]:
 
 @cache
 def arrows(package: str) -> dict[tuple[str, str], list[str]]:
-    """(importing room, imported room) -> the imports."""
+    """(importing package, imported package) -> the imports."""
     module_names = modules(package)
     imports: dict[tuple[str, str], list[str]] = {}
     for name, path in module_names.items():

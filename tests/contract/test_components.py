@@ -1,5 +1,5 @@
-"""Every component keeps the house's contract: name = YAML = file, defaults only in YAML, a source,
-resumable steps."""
+"""Every component follows the project's contract: name = YAML = file, defaults only in YAML, a
+source, resumable steps."""
 
 from pathlib import Path
 

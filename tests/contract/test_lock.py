@@ -1,4 +1,4 @@
-"""requirements.lock: a version with hashes of every requirement of pyproject.toml, within its
+"""requirements.lock: a version with hashes for every requirement of pyproject.toml, within its
 bounds, and no index."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_setup_installs_the_lock():
         "torch==",
         "-r scripts/peers/requirements.txt",  # pins that differ from ours
         "--upgrade pip",
-        "--quiet uv",  # of make lock itself
+        "--quiet uv",  # of ``make lock`` itself
     )
     assert all(any(words in install for words in pinned) for install in installs)
     peers = [

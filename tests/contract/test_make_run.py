@@ -23,7 +23,7 @@ def test_setup_first_says_how_long_it_takes_and_shows_the_download_of_torch(tmp_
     (project_line,) = (line for line in lines if line.endswith("-e ."))
     assert project_line.startswith(
         "PYTHONWARNINGS='ignore:Editable installation'"
-    )  # setuptools' stars
+    )  # asterisks from setuptools
     assert lines[-1].endswith("runner +experiment=sarcos_mdgp")
 
 

@@ -1,4 +1,4 @@
-"""A module's parameters and buffers are members of the protocols that ask for them, on every
+"""A module's parameters and buffers are members of the protocols that require them, on every
 Python: from 3.12 on ``isinstance`` does not call ``__getattr__``."""
 
 import inspect

@@ -1,4 +1,4 @@
-"""Protocols are contracts of several classes, or of classes that plug-ins write."""
+"""Protocols are contracts of several classes, or of classes in plug-ins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sources() -> dict[Path, str]:
 
 
 def members(node: ast.ClassDef) -> set[str]:
-    """Names that a class itself defines."""
+    """Names defined in the class itself."""
     names = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
     fields = [item.target for item in node.body if isinstance(item, ast.AnnAssign)]
     return names | {field.id for field in fields if isinstance(field, ast.Name)}
@@ -40,7 +40,7 @@ def test_protocols_are_few_and_have_several_implementers_or_users():
     ]
     protocols = [(path, node) for path, node in classes if is_protocol(node)]
     assert len(protocols) <= MOST
-    # a contract: documented for plug-ins on the page of contracts, or named in offers, needs, gives
+    # a contract: documented for plug-ins on the page of contracts, or named in a declaration
     named = {cls.__name__ for cls in CAPABILITIES | SYSTEMS | POSTERIORS}
     lonely = []
     for path, node in protocols:

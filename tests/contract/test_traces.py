@@ -39,7 +39,7 @@ def test_room_for_rows_that_are_expected_is_taken_once():
     for _ in range(5):
         assert trace.rows.data_ptr() == first
         trace.append(torch.ones(2))
-    assert trace.rows.sum() == 10  # more than were expected
+    assert trace.rows.sum() == 10  # more rows than expected
 
 
 def test_rows_seen_stay_what_they_were():

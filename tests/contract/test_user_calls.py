@@ -1,5 +1,5 @@
-"""Methods of users' components that are wrong in one way: one line that names file and line, for
-every role."""
+"""Methods of users' components with one mistake: the error has one line that names file and line,
+for every role."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = r"\(user_components.py, line \d+\)"
 
 
 def made(role: str, cls: type, **keys):
-    """A component of the watched class; fields that hold anything are set past the strict types."""
+    """A component of the watched class; fields of type Any are set without the strict types."""
     return watch_class(role, cls).model_construct(name="mine", **keys)
 
 
@@ -109,7 +109,8 @@ def raises(error):
 )
 def test_what_a_step_does_wrong_is_one_line(does, said):
     with torch.random.fork_rng([]):
-        torch.manual_seed(0)  # a test before may have left the stream where the step would seed it
+        # an earlier test may have left the stream in the state that the step would set
+        torch.manual_seed(0)
         with pytest.raises(
             ConfigMismatchError, match=rf"^inference=mine: {said}.*user_\w+.py, line "
         ):

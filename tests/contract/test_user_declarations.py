@@ -1,4 +1,5 @@
-"""Declarations and modules of users that are wrong in one way: one line that names file and line."""
+"""Declarations and modules of users with one mistake: the error has one line that names file and
+line."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def test_a_class_without_a_base_is_one_line():
 
 @pytest.fixture
 def registered(tmp_path, monkeypatch):
-    """A plug-in ``mine_to_be_wrong`` of a text, with its YAML; it leaves the registry again."""
+    """A plug-in ``mine_to_be_wrong`` from a text, with its YAML, removed from the registry
+    afterwards."""
 
     def write(text: str, yaml: str = "name: wrong_one\nlr: 0.1\n"):
         (tmp_path / "mine_to_be_wrong.py").write_text(text)

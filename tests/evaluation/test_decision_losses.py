@@ -1,4 +1,4 @@
-"""Losses of decisions about held-out labels, against sums written out and brute force over
+"""Losses of decisions about held-out labels, compared with literal sums and brute force over
 actions."""
 
 import math
@@ -16,7 +16,7 @@ from components.evaluation.decision import DecisionKeys, add_decision, decide, s
 from components.posteriors.decisions import ToleranceLoss
 from runner.errors import ConfigError
 
-COSTS = [[0.0, 1.0], [10.0, 0.0], [0.4, 0.4]]  # the third action asks somebody
+COSTS = [[0.0, 1.0], [10.0, 0.0], [0.4, 0.4]]  # the third action asks an expert
 
 
 def keys(loss, **changes):
@@ -76,7 +76,7 @@ def test_no_action_on_a_grid_is_expected_to_cost_less(loss):
         best = torch.minimum(best, torch.trapezoid(each, s, dim=0))
     tolerance = 0.01 if loss == "tolerance" else 1e-4  # the step of a 0-1 loss between two s
     assert (decided.expected <= best + tolerance).all()
-    assert (decided.expected >= best - 0.02).all()  # the grid is as near
+    assert (decided.expected >= best - 0.02).all()  # up to the resolution of the grid
     assert_close(decided.realised, literal_loss(loss, decided.action, y))
     assert_close(decided.plain, literal_loss(loss, predictive.mean, y))
     out = scores(keys(loss), predictive, y, mask, ["a", "b"])

@@ -1,4 +1,4 @@
-"""Networks with equal decisions have equal curves: a last layer times c changes no prediction, and
+"""Networks with equal decisions have equal curves: scaling the last layer changes no prediction and
 no robust accuracy."""
 
 from dataclasses import replace
@@ -34,7 +34,7 @@ class Scaled:
 
 @cache
 def digits(n_test, steps=100, seed=0):
-    """The digits, and a network that is right about 19 of 20."""
+    """The digits, and a network with an accuracy of about 0.95."""
     problem, _ = load("digits", n_test=n_test)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -52,7 +52,7 @@ def digits(n_test, steps=100, seed=0):
 
 
 def curve(name, norm, scale, dtype, keys, n_test=200, steps=100):
-    """Robust accuracies by ε, and the checks that failed."""
+    """Robust accuracies by ε, and the failed checks."""
     problem, weights = digits(n_test, steps)
     train, test = (
         Batch(b.x.to(dtype), b.y, b.mask, b.scale) for b in (problem.train, problem.test)

@@ -1,4 +1,4 @@
-"""Labels in InferenceData against literally evaluated densities, and results of ArviZ from them."""
+"""Labels in InferenceData, compared with literal densities, and results of ArviZ from them."""
 
 import math
 import warnings
@@ -60,7 +60,7 @@ def regression():
 
 
 def exact(x, y):
-    """p(θ | x, y) and, of a label left out, log p(y_i | the others)."""
+    """p(θ | x, y), and log p(y_i | the others) for each omitted label."""
     X = torch.cat([torch.ones_like(x), x], 1)
     P = X.T @ X / SIGMA**2 + torch.eye(2, dtype=F64)
     return torch.linalg.solve(P, X.T @ y / SIGMA**2)[:, 0], torch.linalg.inv(P), X

@@ -1,4 +1,4 @@
-"""InferenceData of Gaussian processes, filters and densities against exact values."""
+"""InferenceData of Gaussian processes, filters and densities, compared with exact values."""
 
 import math
 
@@ -108,7 +108,7 @@ def test_what_is_given_of_classes():
     assert isinstance(classes, Categorical)
     assert classes.logits.shape == (50, 1, 1, 2)
     assert 0.5 < classes.logits.std() < 1.5
-    # Of two components, halves: moments [2, T, B, 1]
+    # Two components with weight ½: moments [2, T, B, 1]
     two = predictive_at_draws(GaussianLabels(1, 0.1, mean), double([-5.0, 5.0]).view(2, 1, 1, 1),
                       torch.zeros(2, 1, 1, 1, dtype=F64), 10, torch.Generator())  # fmt: skip
     assert isinstance(two, GaussianMixture)

@@ -14,7 +14,8 @@ CLEAN = torch.tensor([0, 9, 2, 3, 4, 5, 6, 7])  # row 1 is wrong before the atta
 @pytest.mark.parametrize(
     ("after", "chosen"),
     [
-        ([0, 8, 2, 3, 9, 5, 9, 9], [4, 6, 0, 2]),  # half and half, those right before come first
+        # half of each kind; rows that were correct before come first
+        ([0, 8, 2, 3, 9, 5, 9, 9], [4, 6, 0, 2]),
         ([0, 8, 2, 3, 4, 5, 6, 7], [1, 0, 2, 3]),  # one is broken
         ([9, 8, 9, 9, 9, 9, 9, 7], [0, 2, 3, 7]),  # one is not
         (CLEAN.tolist(), [0, 1, 2, 3]),

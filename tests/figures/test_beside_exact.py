@@ -1,5 +1,5 @@
-"""The classic picture: contours that hold the mass they say, and standard deviations that are those
-of the densities."""
+"""Draws next to exact densities: contours contain their nominal mass, and standard deviations agree
+with the densities."""
 
 import torch
 from support.runs.configured import F64, component, double, draw_normal, load
@@ -18,7 +18,8 @@ from runner.execution.rng import Streams
 
 
 def test_levels_and_spreads_of_a_gaussian():
-    """A plane normal holds the share 1 − e^−d of its mass where log p is above its peak less d."""
+    """A bivariate normal has the share 1 − e^−d of its mass where log p exceeds its maximum minus
+    d."""
     theta = draw_normal(500, 2) * 0.3
 
     def exact(points):

@@ -60,7 +60,7 @@ def test_a_band_holds_the_central_part_of_the_replicates_around_their_mean():
             {"method": m, "replicate": r, "step": t, "metric": "reward", "value": v * t + i}
             for i, m in enumerate(("Q", "FPQ"))
             for r, v in enumerate(values)
-            for t in (*steps, steps[-1])  # the last evaluation comes twice
+            for t in (*steps, steps[-1])  # the last evaluation is repeated
         ]
     )
     figure = evolution(

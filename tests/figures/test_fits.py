@@ -1,5 +1,5 @@
-"""Figures of predictions: toy fit, predicted against true, calibration, ROC; and the quantiles they
-rest on."""
+"""Figures of predictions: toy fit, predicted against true, calibration, ROC; and the underlying
+quantiles."""
 
 from functools import partial
 from pathlib import Path

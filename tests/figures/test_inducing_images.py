@@ -1,4 +1,4 @@
-"""Inducing images: selection, before and after training."""
+"""Inducing images: their selection, and images before and after training."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Figures of generative models of images: contents and positions, and no figure where it does not
+"""Figures of generative models of images: contents and positions, and no figure if it does not
 apply."""
 
 from dataclasses import replace

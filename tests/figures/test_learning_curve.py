@@ -1,4 +1,5 @@
-"""Learning curves: every number of the table, and those too large for the panel written out."""
+"""Learning curves: every number of the table is drawn, and numbers too large for the panel are
+written."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""Figure 4.1: coefficients of minibatches against exact slopes, and the gradients behind them."""
+"""Figure 4.1: coefficients of minibatches compared with exact slopes, and the underlying
+gradients."""
 
 import numpy as np
 import pytest

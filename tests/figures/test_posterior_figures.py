@@ -166,6 +166,6 @@ def test_histograms_of_few_draws_have_few_bars():
 @pytest.mark.parametrize(("shift", "names"), [(0, ["inside"]), (100, ["outside"])])
 def test_the_legend_of_ranks_lists_what_is_drawn(shift, names):
     draws = torch.arange(100, dtype=F64)[torch.randperm(100)]
-    theta = torch.stack([draws[:, None], draws[:, None] + 0.5 + shift])  # all ranks, evenly
+    theta = torch.stack([draws[:, None], draws[:, None] + 0.5 + shift])  # all ranks, equally often
     figure = ranks(None, Draws(theta, theta[:, 0], ["x"], Plain()))["ranks"]
     assert [text.get_text() for text in figure.legends[0].texts][1:] == names

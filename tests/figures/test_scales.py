@@ -1,4 +1,4 @@
-"""Scales, windows and marks of figures that few or close numbers would mislead."""
+"""Scales, windows and markers of figures with few or nearly equal numbers."""
 
 from types import SimpleNamespace
 

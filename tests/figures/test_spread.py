@@ -30,7 +30,7 @@ def test_quartiles_median_level_and_mark():
     lines = [np.asarray(c.get_segments()[0]) for c in top.collections if hasattr(c, "get_segments")]
     assert_allclose(lines[1], [[1, values.quantile(0.25)], [1, values.quantile(0.75)]])
     assert_allclose(top.lines[1].get_xydata(), [[1, values.median()]])
-    assert list(top.lines[2].get_xdata()) == [1, 1]  # the mark
+    assert list(top.lines[2].get_xdata()) == [1, 1]  # the marker
     assert list(bottom.lines[-1].get_ydata()) == [0.9, 0.9]
     assert [t.get_text() for t in bottom.get_xticklabels()] == ["BPF", "β = 0.1"]
 
@@ -44,7 +44,7 @@ def test_a_violin_is_as_wide_as_its_density_on_the_axis_it_has():
     assert x.max() == pytest.approx(0.42)
     assert (
         x[(y > 1e-4) & (y < 1e-3) & (x > 0)] > 0.2
-    ).all()  # uniform in the logarithm: wide where values are small too
+    ).all()  # uniform in the logarithm: also wide at small values
 
 
 @pytest.mark.parametrize("kind", ["violin", "box"])

@@ -1,4 +1,4 @@
-"""Axes of time have dates where the data have them, and vertical axes have units."""
+"""Time axes have dates if the data have dates, and vertical axes have units."""
 
 import re
 

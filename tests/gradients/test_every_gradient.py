@@ -41,7 +41,7 @@ def estimator_of(name, n_samples):
 
 
 def of_bernoulli(name, draws, groups):
-    """z-scores [P]; rows are repeated, so that a group's estimate is a mean of many."""
+    """z-scores [P]; rows are repeated, so that the estimate of a group is a mean over many rows."""
     estimator = estimator_of(name, SAMPLES)
     x = binary_rows(n=2).train.x
     module = small_dvae(binary_rows(n=2))
@@ -125,7 +125,7 @@ def test_the_list_is_that_of_the_registry():
     covered = [
         name for name in UNBIASED if registry.get("gradient", name).requires.capabilities <= OFFERED
     ]
-    assert covered == UNBIASED  # there is a model for each
+    assert covered == UNBIASED  # every gradient has a compatible model
 
 
 def test_few_draws_of_every_gradient_marked_unbiased():

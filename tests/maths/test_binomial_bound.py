@@ -1,4 +1,4 @@
-"""One-sided bounds on a probability: their definition, and how often they hold it."""
+"""One-sided bounds on a probability: their definition and coverage."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from components.maths.divergences.binomial_bound import lower_bound, upper_bound
 @pytest.mark.parametrize("error", [0.001, 0.05, 0.3])
 @pytest.mark.parametrize("n", [1, 7, 100])
 def test_tails_have_the_error_as_their_probability(n, error):
-    """P(K ≥ k | p̲) = error = P(K ≤ k | p̄), by the binomial law itself."""
+    """P(K ≥ k | p̲) = error = P(K ≤ k | p̄), from the binomial distribution."""
     k = np.arange(n + 1)
     low = lower_bound(k, n, error)
     high = upper_bound(k, n, error)
@@ -23,7 +23,7 @@ def test_tails_have_the_error_as_their_probability(n, error):
 
 @pytest.mark.parametrize("p", [0.03, 0.5, 0.8, 0.999])
 def test_the_lower_bound_exceeds_the_truth_in_no_more_than_its_share(p):
-    """The share of counts with p̲ > p, exactly by the binomial law and in a simulation."""
+    """The probability of p̲ > p, exact from the binomial distribution and in a simulation."""
     n = 200
     error = 0.05
     k = np.arange(n + 1)
@@ -32,6 +32,6 @@ def test_the_lower_bound_exceeds_the_truth_in_no_more_than_its_share(p):
     draws = np.random.default_rng(0).binomial(n, p, 20_000)
     share = float((lower_bound(draws, n, error) > p).mean())
     assert share <= error + 4 * np.sqrt(error * (1 - error) / 20_000)
-    # the bound on the other side would be a lower one almost never
+    # the upper bound is almost never a valid lower bound
     if 0.03 <= p <= 0.8:
         assert (upper_bound(draws, n, error) > p).mean() > 0.9

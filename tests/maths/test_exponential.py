@@ -1,4 +1,4 @@
-"""Conjugate families against scipy's densities, and their draws against known moments."""
+"""Conjugate families compared with scipy's densities, and their draws with known moments."""
 
 import pytest
 import torch

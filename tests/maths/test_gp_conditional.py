@@ -1,5 +1,5 @@
-"""The whitened batched conditional against eqs. (3.5) to (3.9) with loops, unwhitened, and the
-exact GP."""
+"""The whitened batched conditional, compared with unwhitened loops over eqs. (3.5) to (3.9) and
+with the exact GP."""
 
 import itertools
 from typing import get_args
@@ -55,8 +55,8 @@ def test_conditional_is_equations_3_5_to_3_9(shape, common, ard):
     x, Z, lengthscale, m, C = drawn(common=common, ard=ard)
     mean, variance, factors = sparse_conditional(x, Z, lengthscale**-2, m, C, shape, JITTER)
     assert factors.jitter == JITTER
-    # Matérn-1/2 sees √r², and r² as a difference of squares is exact to 1e-15 only; so is cos θ of
-    # which ArcCosine-0 sees θ; a linear K_zz has rank 3 of 4.
+    # Matérn-1/2 sees √r², and r² as a difference of squares is exact to 1e-15 only; the same holds
+    # for cos θ in ArcCosine-0; a linear K_zz has rank 3 of 4.
     tolerance = 1e-6 if shape in ("matern12", "arc_cosine0", "linear") else 1e-10
     for g, q in itertools.product(range(2), range(2)):
         inputs = x if common else x[g]
@@ -81,7 +81,7 @@ def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
 
 
 def unwhitened(x, Z, lengthscale, m, C, shape, jitter):
-    """Moments and divergence of all processes in few lines, for autograd to differentiate."""
+    """Moments and divergence of all processes in a short form that autograd differentiates."""
     one = torch.ones(len(Z), dtype=x.dtype)
     eye = torch.eye(Z.shape[1], dtype=x.dtype)
     Kzz = kernel(Z, Z, lengthscale, one, shape) * (1 - eye) + (1 + jitter) * eye
@@ -97,7 +97,7 @@ def unwhitened(x, Z, lengthscale, m, C, shape, jitter):
 @pytest.mark.parametrize("common", [True, False])
 @pytest.mark.parametrize("ard", [True, False])
 def test_many_inducing_inputs_give_what_autograd_gives(Q, common, ard):
-    """From 64 on, products are taken by blocks."""
+    """From 64 inducing inputs on, products use blocks."""
     inputs = [t.requires_grad_() for t in drawn(Q=Q, M=75, N=40, common=common, ard=ard)]
     x, Z, lengthscale, m, C = inputs
     mean, variance, factors = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", 1e-3)

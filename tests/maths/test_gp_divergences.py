@@ -1,4 +1,4 @@
-"""Gaussian divergences against their definitions, and natural gradients against autograd."""
+"""Gaussian divergences compared with their definitions, and natural gradients with autograd."""
 
 import math
 
@@ -24,7 +24,7 @@ def test_whitened_kl():
     prior = MultivariateNormal(torch.zeros(4, dtype=F64), torch.eye(4, dtype=F64))
     exact = kl_divergence(MultivariateNormal(m, scale_tril=C), prior).sum()
     assert kl_whitened(m, C) == pytest.approx(float(exact), rel=1e-12)
-    # the sign of a diagonal element leaves S, and so the divergence, as they were
+    # the sign of a diagonal element changes neither S nor the divergence
     C[..., 0, 0] *= -1
     assert kl_whitened(m, C) == pytest.approx(float(exact), rel=1e-12)
 

@@ -1,4 +1,4 @@
-"""Kernels against eq. (3.15) evaluated literally, their gradients, and r = 0."""
+"""Kernels compared with a literal eq. (3.15), their gradients, and r = 0."""
 
 import itertools
 import math
@@ -50,8 +50,8 @@ def test_coinciding_points_have_finite_zero_gradients(shape, dtype):
     one = torch.ones(1, dtype=dtype)
     k = kernel(x, z, one, torch.ones((), dtype=dtype), shape).diagonal()
     (gradient,) = torch.autograd.grad(k.sum(), z)
-    # r² comes from a difference of squares, so it is zero to rounding only; √ of that is what
-    # Matérn-1/2 sees.
+    # r² comes from a difference of squares, so it is zero to rounding only; Matérn-1/2 uses its
+    # square root.
     assert torch.allclose(k, torch.ones_like(k), atol=2e-3 if dtype == torch.float32 else 1e-7)
     assert torch.isfinite(gradient).all()
     if shape != "matern12":
@@ -59,7 +59,7 @@ def test_coinciding_points_have_finite_zero_gradients(shape, dtype):
 
 
 def literal_arc_cosine(xi, other, n):
-    """Eq. (2.20), one pair of points; J_n by its definition, (1/sin θ ∂/∂θ) applied n times by
+    """Eq. (2.20) for one pair of points; J_n by its definition, (1/sin θ ∂/∂θ) applied n times by
     central differences to (π − θ)/sin θ."""
 
     def applied(theta, times):

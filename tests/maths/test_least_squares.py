@@ -1,5 +1,5 @@
-"""Displayed equations of Bardenet's chapter 1, evaluated literally in loops; estimators against
-theorems about their risk."""
+"""Displayed equations of Bardenet's chapter 1, evaluated literally in loops; estimators compared
+with theorems about their risk."""
 
 import dataclasses
 import math
@@ -100,8 +100,8 @@ def test_ellipsoid_that_forgets_that_the_noise_is_estimated_fails():
 
 
 def test_james_stein_as_printed():
-    """β̂(1 − (D − 2)σ²/β̂ᵀXᵀXβ̂) for the loss ‖X(β − b)‖²; for Q = I the matrix form, one data set
-    at a time."""
+    """β̂(1 − (D − 2)σ²/β̂ᵀXᵀXβ̂) for the loss ‖X(β − b)‖²; for Q = I, the matrix form for one data
+    set at a time."""
     fit, _ = repeated(NOISE, n=5)
     eye = torch.eye(D, dtype=F64)
     for Q in (fit.gram, eye, eye * torch.arange(1, D + 1)):
@@ -134,7 +134,7 @@ def test_james_stein_dominates_by_what_steins_lemma_says(prediction):
         assert abs(z) < 4
         assert gain > 0
         plain, stopped = (compute_loss(james_stein(shifted, Q, s), beta, Q) for s in (False, True))
-        assert z_score(plain - stopped, 0.0).nan_to_num() > -3  # stopping at 0 gains again
+        assert z_score(plain - stopped, 0.0).nan_to_num() > -3  # truncation at 0 improves further
     expands = 2 * shifted.beta - james_stein(shifted, Q, False)  # the mutant: away from 0
     assert abs(stein_identity_z(shifted, beta, Q, expands)[0]) > 10
 

@@ -1,5 +1,5 @@
-"""The optimizers are torch's own, step for step and bit for bit, and so are the dicts that
-checkpoints keep."""
+"""The optimizers equal torch's step for step and bit for bit, and their checkpoint dicts have
+torch's format."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def parameters(dtype):
 def move(optimizer, at, steps):
     for t in steps:
         optimizer.zero_grad()
-        # one rests at times, which torch's fused momentum does not allow at first
+        # one has no gradient at some steps, which torch's fused momentum does not allow at first
         sum((p**3 + p).sum() for i, p in enumerate(at) if i != 1 or t == 0 or t % 2).backward()
         optimizer.step()
 

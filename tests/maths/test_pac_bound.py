@@ -1,5 +1,5 @@
 """Bounds on the risk of a randomised classifier: the inverse of kl, Maurer's inequality by
-enumeration, and a network with a bound that holds, unless violated on purpose."""
+enumeration, and a network with a valid bound that fails only for deliberate mistakes."""
 
 import math
 from dataclasses import replace
@@ -32,7 +32,8 @@ def test_the_inverse_is_the_root(q, nats):
 @pytest.mark.parametrize("risk", [0.02, 0.3])
 @pytest.mark.parametrize("delta", [0.05, 0.3])
 def test_the_bound_fails_no_more_often_than_delta_by_enumeration(risk, delta):
-    """One fixed network (KL = 0) with a binomial number of errors; the draws are all of it."""
+    """One fixed network (KL = 0) with a binomial number of errors; the draws are the whole
+    distribution."""
     n = 40
     k = range(n + 1)
     bounds = [invert_kl(i / n, math.log(2 * math.sqrt(n) / delta) / n) for i in k]
@@ -40,7 +41,7 @@ def test_the_bound_fails_no_more_often_than_delta_by_enumeration(risk, delta):
     assert failed <= delta
     broken = [i / n for i in k]  # without the penalty
     assert sum(stats.binom.pmf(i, n, risk) for i in k if broken[i] < risk) > delta
-    m = 30  # networks, each wrong or right everywhere
+    m = 30  # networks that are wrong or right for all rows
     fails = [gibbs_risk_bound(i / m, 0.0, 10**9, m, 0.5, delta) < risk for i in range(m + 1)]
     assert sum(stats.binom.pmf(i, m, risk) for i in range(m + 1) if fails[i]) <= delta
 
@@ -99,7 +100,7 @@ def test_the_bound_is_above_the_risk_and_not_vacuous():
 
 
 def coin_flips(n, seed):
-    """Labels that nothing predicts: the risk of every classifier is ½."""
+    """Unpredictable labels: the risk of every classifier is ½."""
     problem = classes(n=n, n_inputs=5, n_classes=2)
     y = torch.randint(0, 2, (n, 1), generator=generator(seed))
     return replace(problem, train=replace(problem.train, y=y))

@@ -1,4 +1,4 @@
-"""Products and inverses by blocks against whole ones."""
+"""Products and inverses by blocks, compared with unblocked ones."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ from components.maths.cholesky import (
     symmetric_product,
 )
 
-SIZES = [5, 64, 71, 100]  # the first is not cut
+SIZES = [5, 64, 71, 100]  # the first is not divided into blocks
 
 
 def normal(*shape):
@@ -47,7 +47,7 @@ def test_products_by_blocks_are_whole_products(n):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_blocks_that_are_not_needed_are_not_read(n):
-    """NaN above the diagonals of the factors, in the block that is zero, changes nothing."""
+    """NaN above the diagonals of the factors, in the zero block, does not change the result."""
     L = lower(n)
     spoilt = L.clone()
     half = n // 2 // 8 * 8

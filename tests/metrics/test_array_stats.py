@@ -1,4 +1,4 @@
-"""ArviZ's array functions come without xarray and Matplotlib, and leave ArviZ importable."""
+"""ArviZ's array functions load without xarray and Matplotlib, and ArviZ stays importable."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-"""The continuous ranked probability score against its definition as an integral, and in parts where
-there are many pairs."""
+"""The continuous ranked probability score, compared with its definition as an integral, and
+computed in parts for many pairs."""
 
 import pytest
 import torch
@@ -53,7 +53,7 @@ def test_it_is_the_closed_form_over_all_pairs_written_out():
 
 def test_some_of_the_pairs_stand_for_all_where_there_are_too_many():
     mixture_law, y = mixture(400, rows=5)
-    # 20 distances of 200
+    # 20 of the 200 distances
     exact = crps(mixture_law, y)
     some = crps(mixture_law, y, pairs=400 * 10 * 20)
     assert not torch.equal(exact, some)

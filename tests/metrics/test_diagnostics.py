@@ -69,7 +69,7 @@ IDS = np.repeat(range(3), 2)
 def test_each_coordinate_has_the_statistic_of_arviz(ours, theirs):
     x = autoregression(0.6, chains=6, draws=50, dims=3, seed=3)
     x[0] += torch.tensor([0.0, 1.0, 0.0])  # a shifted chain
-    x[1, :, 2] *= 4  # a chain of another scale, which only the folded R̂ sees
+    x[1, :, 2] *= 4  # a chain of another scale, which only the folded R̂ detects
     exact = [float(theirs(x[..., j].numpy(), chain_axis=0, draw_axis=1)) for j in range(3)]
     assert ours(x).tolist() == pytest.approx(exact, rel=1e-10)
 
@@ -84,19 +84,19 @@ def test_chains_in_agreement_and_in_disagreement():
 
 def test_a_coordinate_that_never_moved_has_no_ess_and_a_stuck_chain_no_agreement():
     x = autoregression(0.0, chains=4, draws=100, dims=3)
-    x[:, :, 1] = 2.0  # nothing moved
+    x[:, :, 1] = 2.0  # no chain moved
     x[:, :, 2] = x[:, :1, 2]  # every chain stays at its start
     assert bulk_ess(x)[1].isnan()
     assert tail_ess(x)[1].isnan()
     assert mcse_mean(x)[1].isnan()
     assert bulk_ess(x)[2] < 10
-    assert split_rhat(x)[2] > 1e6  # infinite, but for the rounding of a mean of equal numbers
+    assert split_rhat(x)[2] > 1e6  # infinite, except for the rounding of a mean of equal numbers
 
 
 def test_scores_are_those_of_what_moves_and_stuck_chains_are_no_rest():
     x = autoregression(0.0, chains=4, draws=200, dims=3)
     moving, _ = convergence(Draws(x[:, :, [0, 2]], x[:, 0, [0, 2]]))
-    x[:, :, 1] = 0.0  # a spike that is never left
+    x[:, :, 1] = 0.0  # a point mass: a constant coordinate
     assert resting(x).tolist() == [False, True, False]
     scores, each = convergence(Draws(x, x[:, 0], ["a", "b", "c"]))
     assert {name: scores[name] for name in ("rhat", "ess", "ess_tail")} == moving
@@ -117,7 +117,7 @@ def test_the_worst_of_replicates_passes_over_rest_and_not_over_lost_values():
     rests = torch.tensor([[False, True, False], [True, True, True], [False, False, False]])
     assert worst_coordinate_value(each, rests, largest=True)[0] == 1.5
     assert worst_coordinate_value(each, rests, largest=False)[0] == pytest.approx(1.2)
-    # nothing moves; and a value that was lost
+    # no chain moves; and one value is missing
     assert worst_coordinate_value(each, rests, largest=True)[1:].isnan().all()
 
 
@@ -143,7 +143,8 @@ def test_pareto_k_of_pareto_weights(k):
     g = generator(4)
     u = uniform(g, 40, 10_000)
     log_w = -k * u.log()  # P(w > v) = v^(−1/k)
-    expected = (300 * k + 10 * 0.5) / 310  # 300 weights of the tail, and a prior at ½ worth ten
+    # 300 tail weights, and a prior at ½ with the weight of ten
+    expected = (300 * k + 10 * 0.5) / 310
 
     def z(values):
         return abs(z_score(torch.tensor([pareto_k(row) for row in values]), expected))

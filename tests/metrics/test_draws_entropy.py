@@ -1,5 +1,5 @@
-"""Nearest-neighbour entropies against literal distances and closed forms, and the divergence that
-densities score by them."""
+"""Nearest-neighbour entropies, compared with literal distances and closed forms, and the divergence
+score of densities."""
 
 import math
 
@@ -56,8 +56,8 @@ def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself()
 
 
 def test_draws_that_repeat_are_weighted_by_how_often():
-    """Points of N(0, 1), 1 time left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x) times
-    0.2 or 0.8."""
+    """Points of N(0, 1), repeated once left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x)
+    times 0.2 or 0.8."""
     g = generator(3)
     points = normal(g, 3000, 1)
     times = torch.where(
@@ -72,7 +72,7 @@ def test_draws_that_repeat_are_weighted_by_how_often():
         - 0.8 * math.log(0.8)
     )
     assert float(entropy(x)) == pytest.approx(exact, abs=0.06)
-    distinct = float(entropy(points))  # the broken variant: repetitions thrown away
+    distinct = float(entropy(points))  # the broken variant: repetitions discarded
     assert abs(distinct - exact) > 0.1
     torch.testing.assert_close(
         entropy(x[:500].unique(dim=0)), entropy(x[:500].unique(dim=0).flip(0))

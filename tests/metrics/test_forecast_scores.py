@@ -1,4 +1,4 @@
-"""Scores of forecasts against integrals, definitions and numbers worked out by hand."""
+"""Scores of forecasts, compared with integrals, definitions and hand calculations."""
 
 import math
 
@@ -18,7 +18,7 @@ from components.series.scores.forecasts import (
 
 @pytest.mark.parametrize("sds", [[1.0], [0.3, 2.0], [0.01, 100.0], [1.0, 1.1, 0.2]])
 def test_entropy_is_the_integral(sds):
-    """Trapezium rule on a grid that is fine where the density is."""
+    """Trapezium rule on a grid that is fine where the density is large."""
     v = double(sds).square().view(-1, 1, 1)
     mu = 0.7 * torch.arange(len(sds), dtype=F64).view(-1, 1, 1)
     prediction = GaussianMixture(mu, v)
@@ -47,7 +47,7 @@ def test_interval_score(y, expected):
 
 
 def test_scores_of_numbers_by_hand():
-    """Three times of N(0, 1): observed 1, 3, and not at all."""
+    """Three times with N(0, 1): observed 1, observed 3, and unobserved."""
     prediction = GaussianMixture(torch.zeros(1, 3, 1, dtype=F64), torch.ones(1, 3, 1, dtype=F64))
     y = double([[1.0], [3.0], [math.nan]])
     scores = of_numbers(prediction, y)

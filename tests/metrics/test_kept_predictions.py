@@ -10,8 +10,7 @@ from runner.execution.rng import Streams
 
 
 class Posterior:
-    """Predicts class probabilities that its one parameter sets, and counts how often it is
-    asked."""
+    """Predicts class probabilities from one parameter, and counts its calls."""
 
     def __init__(self):
         self.asked = 0
@@ -35,10 +34,10 @@ def test_scores_and_figures_share_one_prediction():
         kept = problem.predictive_at(posterior, problem.test.x, rng)
         anew = problem.predictive_at(
             posterior, problem.test.x.clone(), rng
-        )  # equal inputs that are not the test set's own
+        )  # equal inputs in another tensor than the test set
     assert posterior.asked == 2
     assert torch.equal(kept.probs, anew.probs)
-    posterior.scale = -1.0  # the very same object, trained in place
+    posterior.scale = -1.0  # the same object, trained in place
     second = problem.score(posterior, rng)
     assert posterior.asked == 3
     assert first["accuracy"] != second["accuracy"]
@@ -50,7 +49,7 @@ def test_another_posterior_another_stream_and_gradients_are_not_served():
     rng = Streams(0, 0, torch.device("cpu"))
     problem.score(posterior, rng)
     other = Posterior()
-    # with gradients: nothing that was computed without them
+    # with gradients: no prediction that was computed without them
     problem.predictive_at(posterior, problem.test.x, rng)
     with torch.no_grad():
         problem.predictive_at(other, problem.test.x, rng)

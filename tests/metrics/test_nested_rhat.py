@@ -18,7 +18,7 @@ N = 4
 
 
 def draws(shift, grouped=True):
-    """Exact draws of N(0, I_2), each superchain moved by its own multiple of a shift."""
+    """Exact draws of N(0, I_2), each superchain displaced by a different multiple of a shift."""
     z = draw_normal(CHAINS, N, 2)
     places = torch.arange(GROUPS).repeat_interleave(CHAINS // GROUPS).double()
     z[..., 0] += shift * places[:, None]

@@ -1,4 +1,4 @@
-"""Scores of predictions, label by label, where some labels are missing."""
+"""Scores of predictions, label by label, with some missing labels."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_scores_of_real_labels_are_over_those_that_are_there():
         by_task["crps"].append(float(crps(row, y[observed, t, None]).mean()))
     assert 0.3 < by_task["coverage90"][0] < 0.9
     for metric, values in by_task.items():
-        # of tasks of unequal size, each counts as one
+        # tasks of unequal size have equal weight
         assert scores[metric] == pytest.approx(np.mean(values))
         for task, value in zip(TASKS, values, strict=True):
             assert scores[f"{metric}/{task}"] == pytest.approx(value)
@@ -67,7 +67,8 @@ def test_scores_of_classes_are_over_those_that_are_there_and_the_area_is_that_of
 def test_calibration_error_is_the_sum_over_bins_written_out():
     confidence = double([0.05, 0.35, 0.36, 0.37, 0.95, 1.0])
     correct = torch.tensor([True, False, True, False, True, False])
-    bins = [[0], [1, 2, 3], [4, 5]]  # of 15: the first, the sixth, the last, which holds 1 too
+    # of 15 bins: the first, the sixth, and the last, which includes 1
+    bins = [[0], [1, 2, 3], [4, 5]]
     gap = correct.double() - confidence
     exact = sum(abs(float(gap[b].sum())) for b in bins) / 6
     error = classification.expected_calibration_error(confidence, correct)

@@ -1,4 +1,4 @@
-"""Distances between predictions: the formulas by hand, and units that cancel."""
+"""Distances between predictions: literal formulas, and invariance to units."""
 
 import math
 
@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from components.metrics.predictive_distance import predictive_distances, total_variation
 
-# of gold
+# the reference distribution
 MEAN = np.array([1.0, 4.0])
 SD = np.array([2.0, 0.5])
 
@@ -24,7 +24,7 @@ def test_root_mean_squares_in_deviations_of_gold():
 @pytest.mark.parametrize("ratio", [1.0, 1 + 1e-9, 0.999, 1.3, 0.05, 40.0])
 def test_total_variation_is_the_integral(shift, ratio):
     edge = 12 * max(1.0, ratio) + abs(shift)
-    # finer where the narrower one is
+    # finer around the narrower distribution
     around = [np.linspace(c - 12 * s, c + 12 * s, 400_001) for c, s in ((0, 1), (shift, ratio))]
     y = np.unique(np.concatenate([*around, [-edge, edge]]))
     gap = np.abs(norm.pdf(y, shift, ratio) - norm.pdf(y))
@@ -50,7 +50,7 @@ def test_gold_itself_is_at_distance_0_and_units_cancel():
 
 
 def test_it_is_the_transport_of_gaussians():
-    """W₂² of N(m, s²) and N(m*, s*²), the mean square difference of their quantiles, at one
+    """W₂² of N(m, s²) and N(m*, s*²), the mean squared difference of their quantiles, at one
     input."""
     levels = (np.arange(200_000) + 0.5) / 200_000
     difference = norm.ppf(levels) * 1.7 + 0.4 - (norm.ppf(levels) * 1.2 - 0.1)

@@ -1,4 +1,4 @@
-"""Scores of sales, written out."""
+"""Scores of sales, compared with literal versions."""
 
 import math
 
@@ -50,7 +50,7 @@ def test_an_effect_is_the_observed_less_the_expected_sum():
     covariance = torch.full((1, 3, 3), 0.5, dtype=F64) + 0.5 * torch.eye(3, dtype=F64)
     moments = ForecastMoments(torch.full((1, 3), 10.0, dtype=F64), covariance)
     scores = score_intervention(moments, y)
-    half = 1.959964 * math.sqrt(3)  # Var of the sum of two values of covariance ½
+    half = 1.959964 * math.sqrt(3)  # Var of the sum of two values with covariance ½
     assert scores["effect/cumulative"] == pytest.approx(5.0)
     assert scores["effect/average_upper95"] == pytest.approx((5 + half) / 2)
     assert scores["effect/cumulative_lower95"] == pytest.approx(5 - half)

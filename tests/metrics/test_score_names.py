@@ -1,4 +1,4 @@
-"""Every score has its place in the table of directions, and printed tables agree with it."""
+"""Every score is in the table of directions, and printed tables agree with it."""
 
 from components.metrics.names import PROBLEMS, SCORES, base_name, better
 

@@ -1,4 +1,4 @@
-"""Scores where they could go wrong in silence: shapes that differ, signals of zeros, tasks without
+"""Scores in cases of possible silent errors: different shapes, zero signals, tasks without
 labels."""
 
 import math
@@ -61,7 +61,7 @@ def test_a_state_that_is_zero_is_left_out_of_the_mean():
     assert by_state.tolist() == [[math.inf, 0.25]]
     assert filtering.mean_over_states(by_state).tolist() == [0.25]
     assert filtering.mean_over_states(by_state[:, :1]).tolist() == [math.inf]
-    # divergence is not excused
+    # divergence is an error
     assert filtering.nmse(states, torch.full((1, 4, 2), math.nan)).isnan().all()
 
 

@@ -1,4 +1,4 @@
-"""b² of draws: 1/n of n independent ones, and literal values of weighted ones."""
+"""b² of draws: 1/n for n independent draws, and literal values for weighted draws."""
 
 import math
 

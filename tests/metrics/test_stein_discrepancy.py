@@ -1,5 +1,5 @@
-"""The kernelised Stein discrepancy against its definition by automatic differentiation, and as a
-judge of samples."""
+"""The kernelised Stein discrepancy, compared with its definition by automatic differentiation and
+used on samples."""
 
 import pytest
 import torch

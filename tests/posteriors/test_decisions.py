@@ -1,5 +1,5 @@
-"""Bayes actions against brute-force minimisation of the posterior expected loss, summed draw by
-draw."""
+"""Bayes actions, compared with brute-force minimisation of the posterior expected loss, summed draw
+by draw."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def lopsided(n=20, columns=2, seed=0):
 
 
 def literal(loss, action, values, weights):
-    """Σ_s w_s L(a, s) of one unknown."""
+    """Σ_s w_s L(a, s) for one unknown."""
     return float(weights @ torch.stack([loss(action, s) for s in values]))
 
 
@@ -102,7 +102,7 @@ def test_classification_with_costs_by_enumeration():
 
 
 def test_false_negatives_that_cost_more_move_the_threshold():
-    """Two classes: say 1 exactly when p₁/p₀ > cost(1|0)/cost(0|1)."""
+    """Two classes: predict 1 exactly if p₁/p₀ > cost(1|0)/cost(0|1)."""
     p = torch.linspace(0.013, 0.987, 99, dtype=F64)
     loss = d.CostMatrixLoss(double([[0, 9], [1, 0]]))
     assert torch.equal(loss.act(torch.stack([1 - p, p], -1)) == 1, p / (1 - p) > 1 / 9)

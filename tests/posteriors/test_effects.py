@@ -84,7 +84,7 @@ def test_table_and_scores_agree_on_draws(tmp_path):
 def test_a_missing_regressor_is_counted_by_its_column(tmp_path):
     def change(rows):
         rows[3][1] = rows[9][2] = rows[9][1] = ""
-        rows[12][0] = rows[12][1] = ""  # y is missing too: no time is lost by that
+        rows[12][0] = rows[12][1] = ""  # y is also missing, so that no additional time is lost
         return rows
 
     facts = sales(tmp_path, change).describe()

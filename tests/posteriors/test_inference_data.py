@@ -1,4 +1,4 @@
-"""Posteriors written as InferenceData, and opened again by xarray and ArviZ."""
+"""Posteriors written as InferenceData, and read by xarray and ArviZ."""
 
 import warnings
 
@@ -91,7 +91,7 @@ def test_many_parameters_are_one_vector_with_their_names(tmp_path):
 
 
 def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, monkeypatch):
-    # seven draws of three chains of two parameters fit
+    # seven draws of three chains and two parameters fit
     monkeypatch.setattr(inference_data, "MOST_NUMBERS", 3 * 2 * 7)
     sample = draws(["a", "b"], stats={"lp": torch.arange(60.0).reshape(3, 20)})
     with pytest.warns(IncompleteResultWarning, match="posterior.nc holds every 3th draw, 6 of 20"):

@@ -1,4 +1,5 @@
-"""Losses between partitions literally, and Bayes actions against all partitions."""
+"""Literal losses between partitions, and Bayes actions compared with a search over all
+partitions."""
 
 import math
 

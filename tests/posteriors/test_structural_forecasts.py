@@ -1,4 +1,5 @@
-"""Forecasts of structural series against the dense Gaussian of past and future observations."""
+"""Forecasts of structural series, compared with the dense Gaussian of past and future
+observations."""
 
 import math
 from dataclasses import replace
@@ -44,7 +45,7 @@ def posterior(name, missing=(), **keys):
 
 
 def whole(data):
-    """The series with what follows it, all seen."""
+    """The series and its continuation, fully observed."""
     y = torch.cat([data.observations, data.future], 1)
     x, u = (
         torch.cat([a, b])
@@ -82,7 +83,7 @@ def test_forecasts_are_the_conditional_gaussian(name):
 
 @pytest.mark.parametrize("missing", [(), (TIMES - 2, TIMES - 1)])
 def test_koyck_forecasts_feed_on_themselves(missing):
-    """y_h = w_h + κ (y_{h−1} − c), each mean and covariance written out."""
+    """y_h = w_h + κ (y_{h−1} − c), with literal means and covariances."""
     data, built, theta, draws = posterior("koyck", missing=missing)
     kappa = theta[:, built.structure.names.index("y_lag")]
     centre = float(data.observations[0, 0, 0])
@@ -92,7 +93,7 @@ def test_koyck_forecasts_feed_on_themselves(missing):
 
     for c in range(2):
         mean, Q = condition(built, theta, data, c, first=TIMES - late)
-        for h in range(1, len(mean)):  # y_h takes κ y_{h−1} in
+        for h in range(1, len(mean)):  # y_h includes κ y_{h−1}
             mean[h] += kappa[c] * (mean[h - 1] - centre)
             Q[h] += kappa[c] * Q[h - 1]
             Q[:, h] += kappa[c] * Q[:, h - 1]
@@ -139,13 +140,13 @@ def test_inputs_act_as_the_affine_form_says(name):
 
 
 def alike(draws, n):
-    """The first draw, n times."""
+    """Copies of the first draw, n times."""
     lam = None if draws.precisions is None else draws.precisions[:, :1].expand(-1, n, -1)
     return replace(draws, draws=draws.draws[:, :1].expand(-1, n, -1), precisions=lam)
 
 
 def test_coefficients_of_a_point_estimate_are_integrated_out():
-    """The sum of the forecasts under a flat prior of β: generalised least squares, written out."""
+    """The sum of the forecasts under a flat prior of β: literal generalised least squares."""
     data, built, theta, draws = posterior("goodwill", missing=(5,))
     p = len(built.structure.beta)
     point = replace(draws, draws=draws.draws[:, :1], coefficient_sd=torch.full((p,), 1e4).to(F64))
@@ -181,7 +182,7 @@ def test_heavy_tails_weigh_what_came():
     drawn = replace(draws, precisions=lam)
     design = built.design(data.series, 1)
     system = built.system(theta, design)
-    # without an error of its own at T + 1
+    # without a separate error at T + 1
     scales = torch.cat([lam[0], torch.full((2, 1), torch.inf, dtype=F64)], 1)
     both, _, _ = joint(system._replace(noise=system.noise / scales), 0)
     past = torch.distributions.MultivariateNormal(both.loc[:-1], both.covariance_matrix[:-1, :-1])
@@ -214,7 +215,7 @@ def test_long_run_effects_are_all_that_follows_of_one_unit(name):
     _, built, theta, draws = posterior(name)
     index = built.structure.names.index
     if name == "koyck":
-        theta[:, index("y_lag")] = double([0.4, 1.3])  # the second: without end
+        theta[:, index("y_lag")] = double([0.4, 1.3])  # the second: an infinite sum
         draws = replace(draws, draws=theta.unsqueeze(0))
     long_run = draws.long_run
     assert list(long_run) == ["tv", "web"]
@@ -245,7 +246,7 @@ def test_the_table_of_coefficients_has_a_line_each():
         float(theta[..., draws.names.index("tv")].mean())
     )
     assert table.loc["web", "inclusion"] == 0.0
-    assert table["inclusion"].isna().sum() == 4  # standard deviations and what goodwill keeps
+    assert table["inclusion"].isna().sum() == 4  # standard deviations and the retention of goodwill
     assert math.isnan(table.loc["web", "rhat"])
     assert abs(table.loc["a", "rhat"] - 1) < 0.02
     assert (

@@ -59,7 +59,7 @@ def test_parameters_without_names_are_diagnosed_by_what_they_predict(target):
     assert float(convergence(draws)[0]["rhat"]) > APART
     scores = problem.score(draws, Streams(0))
     assert scores["rhat"] < 1.1
-    draws.draws[0, :, 0] += 100.0  # one that does
+    draws.draws[0, :, 0] += 100.0  # a weight with an effect
     assert problem.score(draws, Streams(0))["rhat"] > APART
 
 

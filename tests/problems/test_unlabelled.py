@@ -1,4 +1,4 @@
-"""Unlabelled problems: batches that any kind of problem shares, and bounds."""
+"""Unlabelled problems: batches as in any kind of problem, and bounds."""
 
 import dataclasses
 

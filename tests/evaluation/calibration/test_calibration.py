@@ -1,4 +1,4 @@
-"""Simulation-based calibration: ranks are uniform for the exact posterior, and not for planted
+"""Simulation-based calibration: ranks are uniform for the exact posterior, but not for deliberate
 faults."""
 
 import numpy as np

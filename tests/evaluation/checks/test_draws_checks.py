@@ -98,7 +98,7 @@ def test_too_few_draws_or_chains_are_not_checked():
 def test_resting_coordinates_and_the_worst_are_named():
     g = generator(0)
     values = normal(g, 4, 400, 6)
-    values[..., 1:5] = 0.0  # a spike that no chain ever leaves
+    values[..., 1:5] = 0.0  # point masses: constant coordinates
     values[..., 5] += torch.arange(4.0)[:, None]
     samples = Draws(values, values[:, 0], ["a", "b", "c", "d", "e", "f"])
     scores, _ = convergence(samples)

@@ -1,4 +1,5 @@
-"""Checks of particle filters: weight on one particle, observations that no weight follows."""
+"""Checks of particle filters: weight on one particle, and observations without influence on the
+weights."""
 
 import math
 
@@ -20,7 +21,7 @@ def test_a_filter_whose_weight_lies_on_one_particle_is_found_out():
 
 
 def filtered(ess=None, weight=None):
-    """Of two replicates at five times."""
+    """A filter result with two replicates and five times."""
     nothing = torch.zeros(2, 5, 1)
     return Filtered(5, *[nothing] * 5, torch.zeros(2), ess=ess, weight=weight)
 
@@ -54,6 +55,7 @@ def test_a_filter_that_follows_no_observation_says_so():
         (check,) = observation_checks(posterior, problem)
         assert check.passed is passed, check
     assert "0 of 5 observations" in observation_checks(filtered(equal), problem)[0].detail
-    assert observation_checks(filtered(), problem) == []  # an exact filter follows all
+    assert observation_checks(filtered(), problem) == []  # an exact filter uses all observations
     problem.observations[:] = math.nan
-    assert observation_checks(filtered(equal), problem)[0].passed is True  # there are none
+    # there are no observations
+    assert observation_checks(filtered(equal), problem)[0].passed is True

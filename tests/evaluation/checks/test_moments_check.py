@@ -1,4 +1,4 @@
-"""Draws of a run against the known moments of its target."""
+"""Draws of a run, compared with the known moments of its target."""
 
 import pytest
 import torch
@@ -52,7 +52,8 @@ def test_chains_that_have_not_mixed_are_not_compared():
 
 
 def test_skewness_is_removed_from_z():
-    """Means of 100 exponential draws fall below 3 standard errors .00135 of the time."""
+    """Means of 100 exponential draws are more than 3 standard errors too low with probability
+    0.00135."""
     x = torch.empty(40_000, 100, dtype=F64)
     x.exponential_(generator=generator())
     sd, mean = torch.std_mean(x, 1)

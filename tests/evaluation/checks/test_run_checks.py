@@ -1,4 +1,4 @@
-"""Checks of a run: each passes on good runs, fails on planted faults, and reports if it is not
+"""Checks of a run: each passes on good runs, fails on deliberate faults, and reports if it is not
 applicable."""
 
 import math
@@ -27,9 +27,9 @@ from runner.record.facts import read
 @pytest.mark.parametrize(
     ("bound", "noise", "passed"),
     [
-        (lambda s: -1000 + 500 * s, 1.0, False),  # still on its way
-        (lambda s: -500 - 500 * math.exp(-20 * s), 1.0, True),  # arrived
-        (lambda s: -500.0, 200.0, True),  # nothing but noise
+        (lambda s: -1000 + 500 * s, 1.0, False),  # not yet converged
+        (lambda s: -500 - 500 * math.exp(-20 * s), 1.0, True),  # converged
+        (lambda s: -500.0, 200.0, True),  # only noise
         (lambda s: 100 * s - 200, 0.0, False),
     ],
 )
@@ -101,7 +101,8 @@ def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
 
 
 def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
-    """Half of the weight on one particle, at a time before the stop, is not forgotten by it."""
+    """The resumed run still reports half of the weight on one particle at a time before the
+    stop."""
     argv = ["+experiment=stochastic_volatility", "dataset.n_steps=40", "replicates=2", "inference.particles=2",
             "record_every=1", "eval_every=20", "checkpoint_every=10"]  # fmt: skip
 
@@ -148,7 +149,7 @@ def test_gradients_marked_unbiased_must_have_one_mean():
     wrong = measurements.check_bias(p | {"bias_p/vargrad/10": [0.5, 1e-5]})
     assert wrong.passed is False
     assert wrong.detail == "smallest p 3e-05, corrected for 3: vargrad after 10 steps"
-    # three were looked at
+    # three p-values were computed
     assert measurements.check_bias(p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True
     assert measurements.check_bias({}).passed is None
     assert replace(measurements, unbiased=[False, True, False]).check_bias(p).passed is None
@@ -173,7 +174,7 @@ def test_a_saturated_discriminator_is_told(last, passed):
     assert check.passed is passed
     assert f"loss {last:.3g} over the last tenth, chance is 1.39" in check.detail
     assert ("discriminator=none" in check.detail) is not passed
-    beside = discriminator([[1.386, last, 1.2]] * 100)  # one of them is enough
+    beside = discriminator([[1.386, last, 1.2]] * 100)  # one failure is enough
     assert beside.passed is passed
     assert "the smallest of 3 replicates" in beside.detail
 

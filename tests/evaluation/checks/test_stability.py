@@ -1,5 +1,5 @@
-"""Step against curvature: the number, and the limit beyond which a method's path really swings ever
-wider."""
+"""Step size relative to curvature: its value, and the limit beyond which a method's path oscillates
+with growing amplitude."""
 
 import contextlib
 
@@ -15,8 +15,7 @@ from runner.execution.execute import run
 from runner.execution.rng import Streams
 
 CURVATURE = 25.0  # of the stiffest direction
-# with the step at which A times that curvature is the limit, for particles that do not see each
-# other
+# with the step size at which A times that curvature is the limit, for particles without interaction
 METHODS = {
     "sgld": ({}, 2 / CURVATURE),
     "sgd_momentum": ({"resample_every": 10_000}, 2 / CURVATURE**0.5),
@@ -79,7 +78,7 @@ def test_of_a_plain_step_it_is_the_step_times_the_largest_curvature():
 
 
 class Saddle(GaussianTarget):
-    """log p = (50 x² − 2 y²)/2: bent upwards more than downwards."""
+    """log p = (50 x² − 2 y²)/2: the positive curvature exceeds the negative one."""
 
     def log_prior(self, theta):
         return 25 * theta[:, 0] ** 2 - theta[:, 1] ** 2
@@ -98,9 +97,9 @@ def test_a_direction_bent_upwards_is_not_taken_for_curvature():
         ({"schedule": "constant"}, 30, 0.1),
         # after 20 steps
         ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 30, 0.1 / 3),
-        ({"schedule": "cyclical", "cycle_length": 40}, 30, 0.05),  # half-way down
-        ({"schedule": "cyclical", "cycle_length": 25}, 30, 0.1),  # a cycle began since
-        # nothing is kept yet: all steps
+        ({"schedule": "cyclical", "cycle_length": 40}, 30, 0.05),  # half of the initial step size
+        ({"schedule": "cyclical", "cycle_length": 25}, 30, 0.1),  # a new cycle has begun
+        # no draws are stored yet: all steps
         ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 10, 0.1),
     ],
 )
@@ -111,7 +110,7 @@ def test_the_step_is_the_largest_since_draws_are_kept(schedule, t, largest):
 
 
 def overlap(make_job, *overrides):
-    """The check of how near a fitted q is to its target, from a run's record."""
+    """The check of the distance between a fitted q and its target, from the record of a run."""
     done, _ = run(
         make_job("dataset=gaussian", "dataset.dim=10", "model=target_density", *overrides)
     )

@@ -1,4 +1,4 @@
-"""Predictions that are not numbers have no class: in scores, under attack, in votes and frames."""
+"""NaN predictions have no class: in scores, under attack, in votes and data frames."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ LOGITS = torch.tensor(
 
 
 class Counts:
-    """Logits of log x, which are not numbers where x is negative."""
+    """Logits log x, which are NaN for negative x."""
 
     def predict(self, x, g):
         return Categorical((8 * x.log()[:, :3]).unflatten(1, (1, 3))[None])
@@ -74,7 +74,7 @@ def test_a_check_counts_test_rows_without_a_class():
 
 
 class Roots:
-    """Gaussians with mean √x, which is not a number where x is negative."""
+    """Gaussians with mean √x, which is NaN for negative x."""
 
     def predict(self, x, g):
         return GaussianMixture(x[None, :, :1].sqrt(), torch.ones_like(x[None, :, :1]))
@@ -89,7 +89,7 @@ def test_real_labels_without_a_prediction_are_left_out_and_counted(missing):
     part = replace(whole, test=whole.test.part(torch.arange(missing, 5), 1.0))
     ours = problem.score(Roots(), Streams(0))
     checks = missing_checks(problem, Roots(), Streams(0))
-    if missing == 5:  # nothing is left
+    if missing == 5:  # no label remains
         assert finite_scores(ours, problem).passed is False
         return
     assert ours == part.score(Roots(), Streams(0))

@@ -1,4 +1,4 @@
-"""Costs of an attack: rows that the victim predicts for it, and rows of gradients."""
+"""Costs of an attack: predicted rows of the victim, and rows of gradients."""
 
 import pytest
 import torch
@@ -15,8 +15,8 @@ SIZES = [0.05, 0.1, 0.25]
 
 
 class Tallied:
-    """A classifier that keeps its own count: rows of calls, and rows of derivatives taken back to its
-    input."""
+    """A classifier with its own counters: rows of calls, and rows of derivatives with respect to
+    its input."""
 
     def __init__(self, posterior):
         self.posterior = posterior
@@ -70,8 +70,8 @@ def test_counts_are_those_of_the_classifier(trained, name, keys):
 
 
 def test_costs_of_a_security_evaluation(trained):
-    """One gradient for each test row at each size above 0; checks of the attack are no costs of
-    it, and the costs of training do not change."""
+    """One gradient for each test row at each size above 0; checks of the attack are not counted,
+    and the costs of training do not change."""
     problem, posterior, rng = trained
     fgsm = component("attacker", "fgsm")
     training = Costs()
@@ -83,7 +83,7 @@ def test_costs_of_a_security_evaluation(trained):
     assert report.costs["cost/attack_cpu_seconds"] > 0
     assert not any(name.startswith("cost/") for name in report.scores)
     assert training.gradients == 0
-    count_queries(forwards=3)  # outside an attack nothing is counted
+    count_queries(forwards=3)  # no counts outside an attack
 
 
 def test_the_mean_certified_accuracy_is_over_sizes_above_0(trained):

@@ -21,7 +21,7 @@ SIZES = [0.05, 0.15]
 
 @pytest.fixture(scope="module")
 def ensemble():
-    """Five networks for 8 × 8 digits, from few of them."""
+    """Five networks for 8 × 8 digits, trained on few images."""
     setting = Setting(Path(), torch.device("cpu"), torch.float32, 1)
     problem = component("dataset", "digits", n_train=300, n_test=300).load(Streams(0), setting)
     method = component("inference", "deep_ensemble", lr=0.01)
@@ -47,8 +47,7 @@ def test_entropy_and_ece_are_scored_at_every_size(ensemble):
 
 
 def test_an_attack_on_one_network_overrates_an_ensemble(ensemble):
-    """Along the gradient of one network of five, fewer of the images that the five together judge
-    are broken."""
+    """An attack along the gradient of one of five networks breaks fewer images of the ensemble."""
     problem, posterior = ensemble
     remaining = {}
     for expectation in ("predictive", "fresh_draws", "single_draw"):

@@ -1,4 +1,5 @@
-"""Certificates against sampled, gradient-found and enumerated inputs: no bound may be passed."""
+"""Certificates, compared with sampled, gradient-based and enumerated inputs: no bound may be
+exceeded."""
 
 import itertools
 from dataclasses import replace
@@ -89,7 +90,7 @@ def test_no_margin_that_gradients_find_is_below_its_bound(model, measure):
 
 
 def test_signs_split_literally():
-    """Ends of z = W h + b: Σ_i W⁺ low + W⁻ high + b, and the other way round."""
+    """Limits of z = W h + b: Σ_i W⁺ low + W⁻ high + b, and with low and high exchanged."""
     problem = classes(n=6, n_inputs=4)
     y = problem.test.y
     net = random_network(problem, widths=[3])
@@ -108,8 +109,8 @@ def test_signs_split_literally():
 
 @pytest.mark.parametrize("measure", NORMS)
 def test_a_linear_network_has_its_exact_margins(measure):
-    """The least margin is at the corner, the point of the sphere or the axis that the dual norm
-    names; in a box at one of its corners."""
+    """The smallest margin is at the corner, the point of the sphere or the axis given by the dual
+    norm; in a box, at one of its corners."""
     problem = replace(classes(n=10, n_inputs=4), bounds=None)
     net = random_network(problem, widths=[])
     y = problem.test.y
@@ -140,9 +141,9 @@ def test_a_linear_network_has_its_exact_margins(measure):
 
 
 def test_bounds_hold_for_single_precision():
-    """The least margin of a linear network, as single precision computes it at the corner where it
-    is reached, is below the bound for real numbers in some rows and above ours in all; inputs and ε
-    are multiples of 2⁻⁸, so that no input is rounded."""
+    """The smallest margin of a linear network, computed in single precision at its corner, is below
+    the bound for real numbers in some rows and above our bound in all; inputs and ε are multiples
+    of 2⁻⁸, so that no input is rounded."""
     problem = classes(n=400, n_inputs=64, dtype=torch.float32)
     net = random_network(problem, scale=20.0, widths=[])
     x = (problem.test.x * 256).round() / 256
@@ -164,8 +165,8 @@ def test_bounds_hold_for_single_precision():
 
 
 def test_mixtures_literally():
-    """Any logits of K networks between their ends, with margins above their bounds, have mean
-    probabilities that differ by no less than the bound, and keep a certified class."""
+    """For any logits of K networks within their limits and margins above their bounds, the mean
+    probabilities differ by at least the bound, and a certified class does not change."""
     g = generator(0)
 
     def u(*shape):

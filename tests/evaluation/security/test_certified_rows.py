@@ -1,4 +1,4 @@
-"""Certified rows against every mail that could be sent, grids of inputs and adaptive attacks."""
+"""Certified rows, compared with all possible mails, grids of inputs and adaptive attacks."""
 
 import pytest
 import torch
@@ -17,8 +17,8 @@ from runner.execution.rng import Streams
 
 
 def test_a_tiny_network_by_a_grid():
-    """D = 2: no certified row of a network or of a mixture is broken on a grid over its ball, and
-    most rows that nothing on it breaks are certified where the ball is small."""
+    """D = 2: a grid over the ball breaks no certified row of a network or mixture, and for small
+    balls most unbroken rows are certified."""
     problem = classes(n=60, n_inputs=2, n_classes=3)
     y = problem.test.y
     model = random_network(problem, widths=[5])
@@ -40,8 +40,8 @@ def test_a_tiny_network_by_a_grid():
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
 @pytest.mark.parametrize("model", ["naive_bayes", "logistic_lasso", "mlp"])
 def test_words_by_trying_every_mail(model, direction):
-    """Up to two words, and of linear logits for more, exactly the mails are certified that no set of
-    changes breaks; of a network for more words none but these."""
+    """Up to two words, and for linear logits with more words, a mail is certified exactly if no set
+    of changes breaks it; for a network with more words, only unbroken mails are certified."""
     problem = words(n=60, n_words=6)
     y = problem.test.y
     if model == "mlp":

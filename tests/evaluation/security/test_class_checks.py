@@ -21,7 +21,7 @@ from runner.record.facts import read
 
 
 class Fixed:
-    """Logits that are written down, [B, T, C]."""
+    """Fixed logits [B, T, C]."""
 
     def __init__(self, logits):
         self.logits = logits
@@ -46,7 +46,7 @@ def test_a_classifier_of_one_class_fails(n_tasks):
     problem = classes(n_tasks=n_tasks)
     logits = good(problem)
     assert verdicts(problem, logits)[CLASS_CHECK_TITLE] == (True, "3 of 3 classes")
-    logits[:, -1] = torch.tensor([1.0, 5.0, -1.0])  # of one task is enough
+    logits[:, -1] = torch.tensor([1.0, 5.0, -1.0])  # one task is enough
     passed, detail = verdicts(problem, logits)[CLASS_CHECK_TITLE]
     assert passed is False
     assert detail.startswith("class 1 for all 60 test rows" + (" of task 1" if n_tasks > 1 else ""))

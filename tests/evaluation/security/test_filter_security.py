@@ -73,14 +73,14 @@ class BeyondBudget(Spoofing):
 
 
 class EveryTime(Spoofing):
-    """Shifts times that are not its own."""
+    """Shifts times outside its share."""
 
     def shift(self, victim, rng, eps, found):
         return torch.full_like(victim.observations, eps / 2)
 
 
 class Timid(Spoofing):
-    """Looks for the shift that helps the filter."""
+    """Searches for the shift that helps the filter."""
 
     def shift(self, victim, rng, eps, found):
         if self.access != "gradient":
@@ -159,9 +159,9 @@ def test_missing_observations_stay_missing():
 
 
 def test_the_gradient_of_a_particle_filter_goes_past_resampling():
-    """The gradient of the exact filter, in the mean over replicates that differ only in their
-    particles.  Of the first observation, most of it comes from the errors of later times, which
-    resampling would cut off."""
+    """The gradient of the exact filter, averaged over replicates that differ only in their
+    particles.  For the first observation, most of it comes from the errors of later times, which
+    resampling would remove."""
     p = problem(3, 1)
     particles = 2000
     exact = victim(p).gradient(torch.zeros_like(p.observations))[1][0, 0]
@@ -178,7 +178,7 @@ def test_following_the_gradient_changes_no_number_of_the_filter():
     v = victim(p, "bootstrap_filter", particles=100)
     u = torch.zeros_like(p.observations)
     torch.testing.assert_close(v.gradient(u)[0], v.error(u), rtol=1e-12, atol=0)
-    assert torch.equal(v.error(u), v.error(u))  # his random numbers are always the same
+    assert torch.equal(v.error(u), v.error(u))  # the attacker's random numbers are always the same
     other = dataclasses.replace(v, index=0)
     # and not with the random numbers of the evaluation
     assert not torch.equal(other.error(u), v.error(u))

@@ -1,5 +1,5 @@
-"""The sanity checks of a security evaluation: they pass on an honest victim, and each fails on one
-that deserves it."""
+"""The sanity checks of a security evaluation: all pass for a correct victim, and each fails for a
+victim with the matching fault."""
 
 import math
 from dataclasses import replace
@@ -71,8 +71,8 @@ def test_a_victim_without_a_gradient_is_judged_by_its_curve_alone():
 
 @pytest.mark.parametrize("rough", [False, True])
 def test_the_worst_case_by_counting(rough):
-    """A label counts as right at ε if clean, noise and attack of every size up to ε leave it
-    right."""
+    """A label counts as correct at ε if it is correct for the clean input, under noise, and under
+    attacks of every size up to ε."""
     model, problem = honest()
     if rough:  # labels that a small attack breaks and a larger one overshoots: they stay broken
         model.w = 16 * model.w
@@ -152,8 +152,8 @@ def test_probabilities_in_the_place_of_logits_are_refused():
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_an_infinite_slope_is_left_out_and_fails_a_check(norm):
-    """Where the first two inputs are 0 their slopes are infinite, and 0 times infinite; the others
-    are followed."""
+    """If the first two inputs are 0, their slopes are infinite, and 0 times infinite; the attack
+    follows the other slopes."""
     model, problem = honest()
     x = problem.test.x.clone()
     x[:30, :2] = 0.0

@@ -22,7 +22,7 @@ def victim(request):
     name = "mean_field_vi" if request.param else "map"
     method = component("inference", name, lr=0.01, **request.param)
     state, rng = train(method, component("model", "mlp", widths=[16]), problem, 150)
-    problem.evaluation_chunk = 64  # the last chunk is not whole
+    problem.evaluation_chunk = 64  # the last chunk is incomplete
     return problem, method.posterior(state), rng
 
 
@@ -37,7 +37,7 @@ def test_zero_is_the_clean_accuracy_and_the_curve_falls(victim):
     assert curve.rows["success_rate"][0] == 0
     assert curve.rows["accuracy"].is_monotonic_decreasing
     assert curve.rows["accuracy"].iloc[-1] < 0.5 < curve.rows["random_accuracy"].iloc[-1]
-    # five of the curve, eight of the victim, one of the certificate
+    # five checks of the curve, eight of the victim, one of the certificate
     assert len(curve.checks) == 13 + ("certified_accuracy" in curve.rows)
 
 
@@ -106,7 +106,7 @@ def test_half_of_the_images_shown_change_their_class(victim, monkeypatch):
 
 
 class Broken(Evasion):
-    """Attacks that break a promise each."""
+    """Attacks that each violate one condition."""
 
     how: str
 
@@ -118,7 +118,7 @@ class Broken(Evasion):
         if self.how == "at zero":
             return victim.clip(x + 0.3)
         gradient = victim.input_gradient(x, y, rng.attack)
-        return victim.clip(x + eps * gradient.sign())  # wrong sign: it helps the victim
+        return victim.clip(x + eps * gradient.sign())  # wrong sign: the attack helps the victim
 
 
 @pytest.mark.parametrize(

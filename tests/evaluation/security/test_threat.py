@@ -1,5 +1,5 @@
-"""Norm and sizes belong to the run: set next to an attacker's keys, checked there, and not part of
-the attacker."""
+"""Norm and sizes belong to the run: they are set next to an attacker's keys and checked there, but
+are not part of the attacker."""
 
 import pytest
 from support.runs.configured import component

@@ -1,5 +1,5 @@
-"""ARM, DisARM and ARMS against an enumerated gradient, against each other, and where they are
-refused."""
+"""ARM, DisARM and ARMS, compared with an enumerated gradient and with each other, and their error
+messages."""
 
 import pytest
 import torch
@@ -98,7 +98,7 @@ def test_probabilities_of_two_correlated_normals_by_scipy():
 
 
 def test_arms_varies_less_than_leave_one_out_of_as_many_draws():
-    """And stays finite where a variable is all but certain, in single precision."""
+    """ARMS also stays finite in single precision if a variable is almost certain."""
     arms, loo = (
         guide_variance(component("gradient", name, n_samples=4), n=400, layers=1)
         for name in ("arms", "vargrad")

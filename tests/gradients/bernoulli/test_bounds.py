@@ -1,4 +1,4 @@
-"""The bound that gradients of Bernoulli layers report, against its enumeration."""
+"""The bound reported by gradients of Bernoulli layers, compared with its enumeration."""
 
 import pytest
 from contract.only import only
@@ -17,7 +17,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("name", "n_samples", "within"), BOUNDS)
 def test_the_bound_is_among_its_terms(name, n_samples, within):
-    """Of a module that offers no more than the gradient asks for."""
+    """For a module with only the capabilities that the gradient requires."""
     problem = binary_rows(n=2)
     rng = Streams(0)
     module = small_dvae(problem)

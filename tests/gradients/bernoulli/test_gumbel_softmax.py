@@ -1,5 +1,5 @@
-"""The Gumbel-softmax gradient: biased and said to be, its formula literally, the less biased the
-colder."""
+"""The Gumbel-softmax gradient: declared biased, compared with its literal formula, and less biased
+at lower temperatures."""
 
 import pytest
 from contract.only import only
@@ -39,7 +39,7 @@ def test_the_formula_by_hand():
 def test_biased_the_less_the_colder_and_its_bound_is_that_of_binary_draws():
     problem = binary_rows(n=2)
     module = small_dvae(problem)
-    stub = only(module, BernoulliLayers)  # it asks for nothing else
+    stub = only(module, BernoulliLayers)  # it requires nothing else
     exact = enumerated_gradient(module, problem.train)
     off = []
     for temperature in (2.0, 0.1):

@@ -1,4 +1,4 @@
-"""double_cv and rodeo: against an enumerated gradient, their literal formulas, and their
+"""double_cv and rodeo, compared with an enumerated gradient and literal formulas, and their
 learning."""
 
 import copy

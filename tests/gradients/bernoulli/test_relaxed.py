@@ -1,5 +1,5 @@
-"""REBAR, RELAX and their combination against an enumerated gradient, their literal formula, and
-their learning."""
+"""REBAR, RELAX and their combination, compared with an enumerated gradient and a literal formula,
+and their learning."""
 
 import copy
 
@@ -50,8 +50,8 @@ def test_logistic_noise_keeps_from_the_ends():
 
 
 def test_the_formula_by_hand():
-    """RELAX on REBAR, layer by layer: (f − c(ζ̃)) (z − σ(α)) + ∂/∂α (c(ζ) − c(ζ̃)), c by loops of
-    its own."""
+    """RELAX on REBAR, layer by layer: (f − c(ζ̃)) (z − σ(α)) + ∂/∂α (c(ζ) − c(ζ̃)), c by separate
+    loops."""
     problem = binary_rows(n=3)
     module = small_dvae(problem)
     x = problem.train.x
@@ -100,7 +100,7 @@ def test_the_formula_by_hand():
 
 
 def test_networks_that_have_learnt_nothing_change_nothing():
-    """relax begins as the score function, relax_rebar as REBAR."""
+    """Initially relax equals the score function, and relax_rebar equals REBAR."""
     problem = binary_rows(n=3)
     module = small_dvae(problem)
 

@@ -1,5 +1,5 @@
-"""Boustati (2021), theorem B.1.1 and (B.6): the rate that an efficient control variate gives, by
-exact moments, and by the estimators of the product on a line."""
+"""Boustati (2021), theorem B.1.1 and (B.6): the convergence rate with an efficient control variate,
+from exact moments and from the registered estimators on a line."""
 
 import pytest
 import torch

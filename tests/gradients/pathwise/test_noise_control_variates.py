@@ -1,5 +1,5 @@
-"""Control variates of the reparameterisation gradient: equations as printed, their mean, and what
-they leave of the noise."""
+"""Control variates of the reparameterisation gradient: equations as printed, their mean, and the
+remaining noise."""
 
 import math
 from types import SimpleNamespace
@@ -48,7 +48,7 @@ def test_powers_less_their_means():
 
 
 def test_radial_functions_have_mean_zero():
-    """φ_j(ε) − E φ_j after the powers, by quadrature and as written."""
+    """φ_j(ε) − E φ_j after the powers, by quadrature and by the formula."""
     nodes_1d, weights = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(60))
     values = controlled.basis(nodes_1d.unsqueeze(1), 1, 5)
     assert (weights @ values).abs().max() < 1e-12
@@ -95,7 +95,7 @@ def test_the_estimate_is_the_one_printed(n_samples, centred):
         state = estimator.init(module, Streams(0))
         noise = module.draw_noise(batch, n_samples, Streams(0).noise)
         plain, _ = whole_gradient(module, batch, noise)
-        # [B, P, K·D], and d_b, which corrects nothing
+        # [B, P, K·D], and d_b, which has no effect on the estimate
         r = state.control(batch.x).detach().reshape(5, 4, 4 + centred)[..., :4]
         w = torch.cat([noise, noise**2 - 1], -1)
         expected = flat(plain) - factor / n_samples * torch.einsum("bpk,sbk->p", r, w)
@@ -120,8 +120,8 @@ def test_objectives_as_printed():
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
-    """Ṽ of h_b = d_b + c_bᵀ w in print, its slope in c at d = E ĝ_b: the same mean as at d = 0, of
-    less variance."""
+    """Ṽ of h_b = d_b + c_bᵀ w as printed: its derivative in c at d = E ĝ_b has the same mean as at
+    d = 0, and less variance."""
     module = Location()
     batch = rows()
     a = module.a.detach()
@@ -192,7 +192,7 @@ def test_gradients_of_rows_are_those_of_batches_of_one(make):
 
 
 def bare_module():
-    """Pathwise, but not a module with parameters that can be exchanged."""
+    """A pathwise object, but not a module with replaceable parameters."""
     module = Location()
     names = ("parameters", "draw_noise", "elbo_rows", "kl", "noise_dim")
     return SimpleNamespace(**{name: getattr(module, name) for name in names})

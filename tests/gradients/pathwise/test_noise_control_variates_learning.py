@@ -52,7 +52,8 @@ LINEAR_IN_NOISE = [("amortised_cv", {"widths": []}), ("context_free_cv", {})]
     ],
 )
 def test_unbiased_while_it_learns(which, number, steps, draws):
-    """At a rate at which a coefficient that knew its own noise would show; slow: 10⁵ draws."""
+    """The learning rate is large enough to reveal coefficients that depend on the same noise; slow:
+    10⁵ draws."""
     name, changes = COMPARED[number]
     estimator = gradient(name, lr=0.3 if draws == 1 else 0.05, n_samples=draws, **changes)
     module, exact, batch = gaussian_models()[which]
@@ -61,8 +62,8 @@ def test_unbiased_while_it_learns(which, number, steps, draws):
 
 @pytest.mark.parametrize("name", ["amortised_cv", "context_free_cv"])
 def test_no_coefficient_knows_the_noise_that_it_corrects(name):
-    """Always the first step, where Adam changes every coefficient by its full rate, so that
-    dependence on its own noise would show."""
+    """Only first steps, in which Adam changes every coefficient by its full rate, so that a
+    dependence on the same noise would be visible."""
     module = Location()
     batch = rows()
     rng = Streams(0)
@@ -149,7 +150,7 @@ def test_moments_row_by_row_have_the_same_mean_and_vary_less():
     rng = Streams(4)
     results = {"rows": [], "sum": []}
     mean = whole_gradient(module, batch, torch.zeros(1, 5, 2, dtype=F64))[0]
-    mean = flat(mean) + 1.0  # not the mean of Ĝ, which need not be known
+    mean = flat(mean) + 1.0  # not the mean of Ĝ, which may be unknown
     for _ in range(2000):
         noise = module.draw_noise(batch, 2, rng.noise)
         parts, gradients, _ = row_gradients(module, batch, noise)

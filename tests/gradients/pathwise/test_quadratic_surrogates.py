@@ -156,13 +156,14 @@ def test_the_surrogate_descends_the_squared_difference():
     state = copy.deepcopy(start)
     estimator.estimate(q, batch, Streams(0), state)
     moved_by = float((state.control.b - start.control.b).detach()[0])
-    # found holds ∇KL too, which does not move with v: same sign where C does
+    # the estimate contains ∇KL too, which is constant in v: the signs agree if C changes
     with_kl = square(1e-5) - square(-1e-5)
     assert moved_by == pytest.approx(-1e-3 * np.sign(with_kl), rel=1e-4)
 
 
 def test_the_joint_estimate_is_the_one_printed():
-    """Tables as a pass left them, half of the rows without entry, and q moved on since."""
+    """Tables after a pass, with half of the rows without an entry and a q that has changed
+    since."""
     problem, q = logistic("rows")
     estimator = component("gradient", "joint_cv", n_samples=2)
     rng = Streams(0)

@@ -46,8 +46,8 @@ def test_unbiased(which, name, changes, n_samples, steps):
 
 
 def shuffled_z_scores(repeats, steps):
-    """Largest z-score of the estimates at each of the first steps, over fresh tables and fresh
-    orders of 6 rows, two a step."""
+    """Largest z-score of the estimates at each of the first steps, over new tables and new orders
+    of 6 rows, two per step."""
     problem, q = logistic("shared")
     estimator = component("gradient", "joint_cv")
     rng = Streams(0)
@@ -66,7 +66,7 @@ def shuffled_z_scores(repeats, steps):
                 means.append(exact(q, problem.train))
             gradients, _, state = estimator.estimate(q, some(problem, rows), rng, state)
             found_here.append(flat(gradients))
-            q.mean.data.add_(0.3)  # as training moves it: old and new entries differ
+            q.mean.data.add_(0.3)  # as in training: old and new entries differ
         results.append(torch.stack(found_here))
     return [z_score(d, m) for d, m in zip(torch.stack(results, 1), means, strict=True)]
 
@@ -75,14 +75,13 @@ def shuffled_z_scores(repeats, steps):
     ("repeats", "steps"), [(60, 6), pytest.param(5000, 8, marks=pytest.mark.slow)]
 )
 def test_tables_are_unbiased_in_shuffled_passes(repeats, steps):
-    """Within the first pass, where a sum that ran along would count rows twice, and within the
-    second."""
+    """Within the first pass, where a running sum would count rows twice, and within the second."""
     assert all(score < 4.2 for score in shuffled_z_scores(repeats, steps))
 
 
 def test_no_surrogate_knows_the_noise_that_it_corrects():
-    """Always the first step, where Adam changes v by its full rate, so that dependence on its own
-    noise would show."""
+    """Only first steps, in which Adam changes v by its full rate, so that a dependence on the same
+    noise would be visible."""
     problem, q = logistic()
     estimator = component("gradient", "quadratic_cv", lr=1.0)
     rng = Streams(0)

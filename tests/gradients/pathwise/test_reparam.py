@@ -1,5 +1,5 @@
-"""The reparameterisation gradient against an exact one, and broken ones that the same test
-catches."""
+"""The reparameterisation gradient compared with an exact gradient, and broken variants that the
+same test detects."""
 
 import pytest
 import torch
@@ -41,7 +41,7 @@ def largest_z(spoil=None, scaled=True):
 
 def test_unbiased():
     assert Reparam.unbiased
-    assert largest_z() < 4.2  # of 27 parameters: exceeded by chance once in a thousand
+    assert largest_z() < 4.2  # largest of 27 parameters: exceeded by chance once in a thousand
 
 
 def wrong_sign_of_kl(module, batch, noise):

@@ -1,5 +1,5 @@
-"""SVRG, SARAH and combined control variates: each equation literally, and the variance that they
-leave."""
+"""SVRG, SARAH and combined control variates: each equation literally, and the remaining
+variance."""
 
 import copy
 
@@ -168,7 +168,7 @@ def test_variance_that_is_left():
 
 
 class WithoutMean(SVRG):
-    """Broken: takes the gradient at the snapshot away and puts nothing in its place."""
+    """Broken: subtracts the gradient at the snapshot without adding its mean."""
 
     def estimate(self, module, batch, rng, state):
         state.snapshot.mean = torch.zeros_like(state.snapshot.mean)

@@ -1,4 +1,4 @@
-"""The path derivative: 0 where q is the posterior, at every draw, and unbiased where it is not."""
+"""The path derivative: 0 at every draw if q is the posterior, and unbiased otherwise."""
 
 import pytest
 import torch
@@ -59,7 +59,7 @@ def test_that_of_a_guide_is_0_where_it_is_the_posterior():
 @pytest.mark.parametrize("steps", [300, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("which", ["guide", "posterior"])
 def test_unbiased(which, steps):
-    """50 draws a step."""
+    """50 draws per step."""
     if which == "guide":
         problem = real_rows(n=20)
         module = ppca(problem, exact_guide=False)

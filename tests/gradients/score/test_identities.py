@@ -37,8 +37,8 @@ def module():
 
 
 def test_the_gradient_of_the_log_variance_loss_at_r_equal_to_q_is_that_of_kl(module):
-    """Proposition 5.3.2, eq. (5.7); and Remark 5.3.3: not where r = q is set before
-    differentiating."""
+    """Proposition 5.3.2, eq. (5.7); and Remark 5.3.3: not if r = q is set before
+    differentiation."""
     batch = rows()
     log_q, f = log_ratio(module, batch)
 
@@ -111,7 +111,8 @@ def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name
 
 
 def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
-    """Lemma 5.4.1: (5.12), (5.13) and (5.14) over all states; and extra draws find it."""
+    """Lemma 5.4.1: (5.12), (5.13) and (5.14) over all states; estimates from extra draws converge
+    to it."""
     batch = rows()
     log_q, f = log_ratio(module, batch)
     # [64, 1], [64, P]
@@ -164,7 +165,7 @@ def test_a_running_coefficient_is_of_earlier_estimates(module):
         module, batch, Streams(0), None
     )
     first, _, state = estimator.estimate(module, batch, rng, state)
-    assert_close(flat(first), flat(plain), **EXACT)  # nothing is known yet
+    assert_close(flat(first), flat(plain), **EXACT)  # no estimates exist yet
     draws = sample_guide(module, batch, 2, Streams(0).noise)
     X, H = per_draw_scores(module, batch, draws)
     assert_close(state.product, 0.5 * (X * H).mean(0), **EXACT)

@@ -1,4 +1,4 @@
-"""What score-function gradients learn on the way."""
+"""Quantities that score-function gradients learn during training."""
 
 import pytest
 import torch

@@ -1,5 +1,5 @@
-"""Score-function gradients against enumerated and closed-form ones: z-tests of means over 10⁵
-draws."""
+"""Score-function gradients compared with enumerated and closed-form gradients by z-tests of means
+over 10⁵ draws."""
 
 import itertools
 
@@ -35,8 +35,8 @@ def gradient(key, **changes):
 
 
 def largest_z(estimator, module, batch, exact, estimates=ESTIMATES):
-    """Largest |mean − exact| in standard errors over all parameters; the estimator learns as it
-    goes."""
+    """Largest |mean − exact| in standard errors over all parameters; the estimator learns during
+    the draws."""
     rng = Streams(0)
     state = estimator.init(module, rng)
     results = []
@@ -114,7 +114,7 @@ def test_marks():
     assert all(
         get("gradient", name).unbiased for name in ("reinforce", "vargrad", "reinforce_cv", "vimco")
     )
-    assert not get("gradient", "nvil").unbiased  # as it comes, it scales
+    assert not get("gradient", "nvil").unbiased  # by default it rescales the signal
     assert not get("gradient", "vargrad_reference").unbiased
     assert {get("gradient", name).bound for name in ("reinforce", "vargrad", "nvil")} == {"elbo"}
     assert get("gradient", "vimco").bound == "multi_sample_bound"

@@ -1,4 +1,5 @@
-"""What VarGrad gains on Reinforce: Boustati (2021), Proposition 5.4.2, by enumeration."""
+"""The variance reduction of VarGrad relative to Reinforce: Boustati (2021), Proposition 5.4.2, by
+enumeration."""
 
 import pytest
 import torch
@@ -38,7 +39,7 @@ class Moments:
         return first - self.var(A) * self.var(B) / (S * (S - 1)) - mean(a.square() * b.square()) / S
 
     def enumerated_gain(self):
-        """The same at S = 2, by all 64² pairs of states: (5.2) and (5.10)."""
+        """The same difference at S = 2, from all 64² pairs of states: (5.2) and (5.10)."""
         A = self.A[:, 0]
         B = self.B
         S = 2
@@ -75,8 +76,8 @@ def test_what_vargrad_gains_on_reinforce(module):
 
 
 def test_where_the_bound_is_0_vargrad_loses_at_every_number_of_draws(module):
-    """E A = 0, which a constant in log p brings about: (5.15) promises nothing, and (C.19a-b) is
-    below 0."""
+    """A constant in log p makes E A = 0: (5.15) then makes no statement, and (C.19a-b) is below
+    0."""
     plain = Moments(module)
     m = Moments(module, shift=float(plain.mean(plain.A)))
     assert m.mean(m.A).abs() < 1e-12

@@ -1,4 +1,4 @@
-"""Affine maps by oneDNN: the numbers and the derivatives of torch's own."""
+"""Affine maps by oneDNN: values and derivatives equal to torch's."""
 
 from itertools import product
 

@@ -1,4 +1,5 @@
-"""The elevation map against the printed formula, and the compiled loop against the map."""
+"""The elevation map compared with the printed formula, and the compiled loop compared with the
+map."""
 
 import math
 
@@ -14,7 +15,7 @@ MAPS = ("as_released", "as_printed", "matlab")
 
 
 def literal(a, b, dem):
-    """DEM(a, b) of D.3.4, with the slips of print and of the released code."""
+    """DEM(a, b) of D.3.4, with the errors in print and in the released code."""
     q = 3 / 2.96e4
     alpha = (300, 80, 60, 40, 20, 10)
     omega = (5, 10, 20, 30, 80, 150)
@@ -36,7 +37,7 @@ def literal(a, b, dem):
 
 
 def flights(dtype):
-    """States over all of the ground that the released trajectory crosses."""
+    """States over the whole terrain of the released trajectory."""
     x = draw_uniform(3, 200, 6, seed=1)
     x[..., 0] = -8e3 + 2.2e4 * x[..., 0]
     x[..., 1] = 4e3 + 2e4 * x[..., 1]

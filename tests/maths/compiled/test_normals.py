@@ -1,4 +1,4 @@
-"""Standard normal numbers of the compiled loop: literally, and by their law."""
+"""Standard normal numbers of the compiled loop: a literal version and their distribution."""
 
 import math
 
@@ -16,7 +16,7 @@ MASK = 2**64 - 1
 
 
 def split_mix(z):
-    """SplitMix64's hash of a counter, in whole numbers of any size."""
+    """SplitMix64's hash of a counter, in integers of unlimited size."""
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
     return z ^ (z >> 31)

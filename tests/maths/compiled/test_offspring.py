@@ -7,7 +7,7 @@ from components.maths.particles import resampling
 
 
 def sparse_weights(r, n):
-    """Some zero, the last ones among them, most nearly so."""
+    """Weights with some zeros, among them the last ones, and most nearly zero."""
     g = generator(n)
     w = uniform(g, r, n) ** 8 * (torch.rand(r, n, generator=g) < 0.7)
     w[:, 0] += 1e-3
@@ -41,7 +41,7 @@ def test_places_are_those_of_a_search():
     g = generator(0)
     points = uniform(g, 7, 41).sort(1).values
     edges = uniform(g, 7, 40).sort(1).values
-    edges[:, 3] = edges[:, 4] = points[:, 5]  # an edge on a point, twice
+    edges[:, 3] = edges[:, 4] = points[:, 5]  # a boundary at a point, twice
     edges = edges.sort(1).values
     edges[0] = 0.0
     edges[1] = 1.0

@@ -1,4 +1,4 @@
-"""Draws from many categorical distributions in parallel, against running sums."""
+"""Draws from many categorical distributions in parallel, compared with cumulative sums."""
 
 import pytest
 import torch

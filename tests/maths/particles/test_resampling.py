@@ -22,7 +22,7 @@ SCHEMES = get_args(Scheme)
 
 
 def literal_counts(w, u):
-    """Points (u_i + i)/N counted in the parts of the cumulated weights."""
+    """Counts of the points (u_i + i)/N in the intervals of the cumulative weights."""
     edges = np.concatenate([[0.0], np.cumsum(w.numpy())[:-1], [1.0]])
     points = (u + torch.arange(len(w))) / len(w)
     return np.histogram(points.numpy(), edges)[0].tolist()
@@ -60,7 +60,7 @@ def test_counts_are_unbiased_and_a_fixed_offset_is_not():
     many = w.expand(DRAWS, -1)
     u = uniform(g, DRAWS)
     assert bias_z(systematic_counts(many, u), w) < 4
-    # Mutant: the same offset for every draw, half of the interval never used.
+    # Mutant: the same offset for every draw, so that half of the interval is never used.
     assert bias_z(systematic_counts(many, 0.5 * u), w) > 20
 
 
@@ -147,12 +147,12 @@ def test_effective_sample_size_of_equal_and_of_single_weights():
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("n", [41, 399, 400, 1000, 3001])
 def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
-    """Ordered as particles are after they were resampled, with many equal, all equal, rough and
-    infinite values."""
+    """Values in the order of resampled particles: many equal, all equal, irregular and infinite
+    ones."""
     g = generator(0)
     plain = torch.randn(4, n, 3, generator=g, dtype=dtype)
     clumped = plain[:, (n * torch.rand(n, generator=g) ** 8).long().sort().values]
-    # the sample of every fifth is not like the rest
+    # the sample of every fifth value differs from the rest
     waves = torch.arange(n).remainder(5).eq(0).view(1, -1, 1) * 10.0 + plain
     rough = plain.clone()
     rough[0, :30], rough[1, ::7] = math.inf, -math.inf

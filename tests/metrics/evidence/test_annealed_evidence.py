@@ -28,8 +28,8 @@ def test_the_schedule_goes_from_prior_to_posterior(temperatures):
 
 @pytest.mark.parametrize("temperatures", [1, 3, 8])
 def test_annealed_weights_are_unbiased_whatever_the_schedule(temperatures):
-    """Few temperatures, rows near the centre, so that weights are bounded: the mean of ŵ must be
-    p(x) all the same."""
+    """With few temperatures and rows near the centre, weights are bounded; the mean of ŵ must still
+    be p(x)."""
     few = real_rows(n=4)
     module = ppca(few, exact_guide=True)
     (up,) = module.generative.network.layers
@@ -76,8 +76,8 @@ def test_many_temperatures_find_the_likelihood(problem):
 
 
 def test_a_transition_leaves_its_target_in_place():
-    """Draws of N(0, (β/v + 1 − β)⁻¹) stay draws of it, with steps so coarse that a third is
-    refused."""
+    """Draws of N(0, (β/v + 1 − β)⁻¹) keep this distribution with steps so large that a third is
+    rejected."""
     v = 0.2
     beta = 0.4
 

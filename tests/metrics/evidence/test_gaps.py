@@ -1,4 +1,4 @@
-"""Amortisation and approximation gaps of a linear auto-encoder, where both are known."""
+"""Amortisation and approximation gaps of a linear auto-encoder, with known exact values."""
 
 import pytest
 import torch
@@ -41,7 +41,8 @@ def test_gaps_of_a_linear_auto_encoder_are_exact():
     assert scores["amortisation_gap"] == pytest.approx(amortisation, abs=0.08)
     assert approximation > 0.1
     assert amortisation > 0.1
-    assert {key: scores[key] for key in scores_before} == scores_before  # other scores stay
+    # other scores do not change
+    assert {key: scores[key] for key in scores_before} == scores_before
 
 
 def test_the_best_q_is_the_mean_field_optimum():
@@ -64,5 +65,5 @@ def test_gaps_of_an_auto_encoder_of_digits():
     )
     module = component("model", "vae", latent_dim=2, widths=[8]).build(problem, rng)
     scores = problem.score(LatentPosterior(module), rng)
-    assert scores["amortisation_gap"] > 0  # a guide at random
+    assert scores["amortisation_gap"] > 0  # a random guide
     assert scores.keys() == {"nelbo", "nll_bound", "amortisation_gap", "approximation_gap"}

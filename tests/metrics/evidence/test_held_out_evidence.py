@@ -1,5 +1,5 @@
-"""log p(x) of held-out rows: exact on probabilistic PCA, unbiased for any guide and schedule, blind
-to what trained it."""
+"""log p(x) of held-out rows: exact for probabilistic PCA, unbiased for any guide and schedule, and
+independent of the training method."""
 
 import math
 
@@ -89,7 +89,7 @@ def test_importance_weights_are_unbiased_for_few_samples_of_a_wrong_guide(proble
     w = proposal.log_weights(
         target_rows(module, many), m.repeat(400, 1), s.repeat(400, 1), samples, rng.noise
     )
-    means = log_mean_exp(w).view(400, N)  # of S weights, shares drawn exactly
+    means = log_mean_exp(w).view(400, N)  # from S weights, with exact shares
     assert abs(evidence_z(means, exact)) < 4
 
 
