@@ -16,7 +16,6 @@ NEW = (
     "NumPyro NUTS (peer); BlackJAX NUTS (peer); BlackJAX MCLMC (peer); nutpie (peer); Pathfinder (peer); emcee (peer)"
 )
 MISSING = {
-    "gradients": "RELAX + REBAR",
     "posteriors": "NUTS diagonal; HMC; MALA; random walk; SGLD decaying; pSGLD; SGHMC; "
     "thermostat; thermostats; relativistic HMC; Adam with noise; momentum resampled; SVGD with AdaGrad; SGLD+R; "
     "SGDm+R; Adam+NR; Gaussian VI diagonal; Gaussian VI; BBVI VarGrad; importance sampling; "
