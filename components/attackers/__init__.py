@@ -1,2 +1,1 @@
-"""Attackers by what they act on: inputs (evasion, words), observations (contamination), a game
-(opponents)."""
+"""Attackers of inputs (evasion, words), observations (contamination), and games (opponents)."""

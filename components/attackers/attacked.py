@@ -18,53 +18,50 @@ from components.contracts.predictive import Categorical, Predictive
 from components.contracts.victim import Answer, Criterion, Expectation, NormName, Precision
 from components.errors import ConfigMismatchError
 
-# draws behind each step when they are fresh: their noise averages out over the steps of an attack
+# draws per step if fresh: their noise averages out over the steps of an attack
 FRESH = 4
 
 FORMATS: dict[Precision, torch.dtype] = {"bfloat16": torch.bfloat16}
 
 NO_GRADIENT = (
-    "attacker: it follows the gradient of the victim in its input, and this model has none; "
-    "attack a model made of a network or a Gaussian process"
+    "attacker: requires the input gradient of the victim, which this model does not provide; "
+    "attack a network or a Gaussian process"
 )
 
 
 @dataclass(frozen=True)
 class Attacked:
-    """A posterior under attack and the smallest and largest value an input can take (None: any).
+    """A posterior under attack, and the bounds of its inputs (None: unbounded).
 
-    ``expectation`` says what the gradient is the gradient of when the posterior holds draws of the
-    parameters: the predictive averaged over all of them, over a few fresh ones at each step, or a
-    single one for the whole attack (the control that shows what averaging is worth).  Whether an
-    input is broken is always judged by all draws."""
+    For a posterior of draws, ``expectation`` selects the predictive behind the gradient: averaged
+    over all draws, over a few fresh ones at each step, or a single draw for the whole attack (a
+    control for the effect of averaging).  Success is always judged with all draws."""
 
     posterior: Predicts
     bounds: tuple[float, float] | None = None
     expectation: Expectation = "predictive"
-    # (H, W) or (channels, H, W) of a row of x, where it is an image
+    # (H, W) or (channels, H, W) of a row of x, if it is an image
     image_shape: tuple[int, ...] | None = None
-    # a copy in another format: the attack follows its gradient, but it decides nothing
+    # a copy in another format, used for gradients but not for decisions
     shadow: Predicts | None = None
-    precision: Precision = "full"  # of the shadow
-    # norm of an attack with gradients of log p(y|x) at tempered logits; None: as they are
+    precision: Precision = "full"  # of the shadow copy
+    # norm of an attack with tempered logits in the gradient of log p(y|x); None: not tempered
     softened: NormName | None = None
 
     def facing(self, expectation: Expectation) -> Attacked:
-        """The same victim with the gradient of another expectation over draws."""
+        """The victim with the gradient of another expectation over draws."""
         return replace(self, expectation=expectation)
 
     def soften(self, norm: NormName = "linf") -> Attacked:
-        """The same victim with gradients of log p(y|x) for attacks in a norm.
+        """The victim with gradients of log p(y|x) for attacks in a norm.
 
-        Rows that are certain have tempered logits; see
+        The logits of certain rows are tempered; see
         ``criteria.log_likelihood_logit_gradient``.
         """
         return replace(self, softened=norm)
 
     def round_gradient(self, precision: Precision) -> Attacked:
-        """The same victim with gradients from a copy in another floating-point format.
-
-        The copy is made here and kept.
+        """The victim with gradients from a stored copy in another floating-point format.
 
         Raises:
             ConfigMismatchError: the victim has no such copy.
@@ -78,13 +75,13 @@ class Attacked:
             shadow = self.posterior.in_format(FORMATS[precision])
         if shadow is None:
             raise ConfigMismatchError(
-                f"attacker.precision={precision}: this victim cannot be computed in that format; networks can (model=mlp, "
-                "model=cnn); use attacker.precision=full"
+                f"attacker.precision={precision}: this victim does not support the format, unlike "
+                "networks (model=mlp, model=cnn); use attacker.precision=full"
             )
         return replace(self, shadow=shadow, precision=precision)
 
     def with_posterior(self, posterior: Predicts) -> Attacked:
-        """Another posterior in the same place: a surrogate, or what lies under a defence."""
+        """The victim with another posterior: a surrogate, or the posterior under a defence."""
         return replace(self, posterior=posterior, shadow=None, precision="full")
 
     def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
@@ -93,9 +90,8 @@ class Attacked:
         return _classes(self.posterior.predict(x, generator))
 
     def is_stochastic(self, x: Tensor) -> bool:
-        """True if two queries at the same input get different answers.
-
-        This holds for predictions that use fresh draws for each query.
+        """True if two queries at the same input give different results, because of fresh draws per
+        query.
         """
         if len(x) == 0:
             return False
@@ -116,7 +112,7 @@ class Attacked:
         return posterior.some(FRESH, generator)
 
     def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """True for each row in which some observed label is not the predicted one [B]."""
+        """True for each row with an observed label that is not predicted [B]."""
         with torch.no_grad():
             return is_misclassified(self.answers(x, generator), y)
 
@@ -129,18 +125,18 @@ class Attacked:
         aim: bool = True,
         towards: Tensor | None = None,
     ) -> Answer:
-        """Whether x is broken, and a criterion with its gradient in x, in one pass.
+        """Success of the attack at x, and a criterion with its gradient in x, in one pass.
 
-        The gradient is taken in the input only.  The victim itself decides whether x is
-        broken, with all draws and in its own format.  If a copy is followed along the whole
-        predictive, only those rows are judged that seem to be where the attack wants them,
-        broken or (``aim`` False) not; the others are assumed not to be there.
+        The gradient is taken in the input only.  The victim itself judges success, with all draws
+        and
+        in its own format.  If gradients come from a copy with the whole predictive, only rows that
+        seem successful according to the copy (broken, or with ``aim`` False not broken) are judged.
 
         Args:
-            towards: classes [B, T]; the criterion is taken against these classes only.
+            towards: classes [B, T]; the criterion compares with these classes only.
 
         Raises:
-            ConfigMismatchError: as ``input_gradient``.
+            ConfigMismatchError: see ``input_gradient``.
         """
         posterior = self.gradient_posterior(generator)
         gradient, finite, predictive = self._gradient(
@@ -166,7 +162,7 @@ class Attacked:
     ) -> Tensor:
         """∇_x of log p(y|x) or of a criterion [B, D], in the input only.
 
-        Slopes that are not finite are set to 0.  For a softened victim, log p(y|x) is tempered
+        Derivatives that are not finite are set to 0.  For a softened victim, log p(y|x) is tempered
         (``soften``).
 
         Raises:
@@ -187,11 +183,10 @@ class Attacked:
         where: Tensor | None,
         towards: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Categorical]:
-        """The gradient, the rows [B] bool in which all of it is finite, and the predictive that it
-        is of.
+        """The gradient, the rows [B] bool with a finite gradient, and its predictive.
 
-        The criterion's derivative is taken in the logits, which are few; from there to the inputs
-        goes the posterior's reverse where it is written out, and a graph where it is not."""
+        The derivative of the criterion is taken in the logits, which are few, and propagated to the
+        inputs by the posterior's explicit backward pass if available, otherwise by autograd."""
         count_queries(forwards=len(x), gradients=len(x))
         victim_input = self._to_victim_format(x)
         reverse = (
@@ -236,7 +231,7 @@ class Attacked:
             ).log_probs
             if not log_probs.requires_grad:
                 raise ConfigMismatchError(NO_GRADIENT)
-            totals = log_probs.sum(0).flatten()  # rows do not act on each other
+            totals = log_probs.sum(0).flatten()  # rows are independent
             count_queries(forwards=len(x), gradients=len(x) * len(totals))
             slopes = [
                 torch.autograd.grad(total, victim_input, retain_graph=True)[0] for total in totals
@@ -245,11 +240,11 @@ class Attacked:
         return log_probs.detach(), _zero_nonfinite_rows(gradient)[0]
 
     def clip(self, x: Tensor) -> Tensor:
-        """x moved into the bounds."""
+        """x clipped to the bounds."""
         return x if self.bounds is None else x.clamp(*self.bounds)
 
     def _to_victim_format(self, x: Tensor) -> Tensor:
-        """x in the format of the posterior that is followed."""
+        """x in the format of the posterior behind the gradient."""
         return x.detach() if self.shadow is None else x.detach().to(FORMATS[self.precision])
 
     def _slope(
@@ -284,13 +279,13 @@ class Attacked:
 
 
 def _zero_nonfinite_rows(slopes: Tensor) -> tuple[Tensor, Tensor]:
-    """Slopes [B, ...] with 0 for each that is no finite number, and the rows [B] bool that had none
-    of these.
+    """Derivatives [B, ...] with non-finite values set to 0, and the rows [B] bool without such
+    values.
 
-    A single infinite slope would otherwise decide the length of a row's gradient, and leave no
-    number in its input."""
-    # On a CPU the sums of rows tell in one pass that all slopes are finite; on a GPU it costs less to
-    # write the slopes again than to wait for the answer.
+    Otherwise a single infinite derivative would dominate the norm of a row's gradient and make its
+    input NaN."""
+    # On a CPU, row sums check in one pass that all derivatives are finite; on a GPU, rewriting them
+    # is cheaper than waiting for the result.
     if slopes.device.type == "cpu":
         sums = slopes.flatten(1).sum(1)
         if bool(sums.isfinite().all()):
@@ -300,12 +295,10 @@ def _zero_nonfinite_rows(slopes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _classes(predictive: Predictive) -> Categorical:
-    """A posterior predictive, which is one of classes: no other is attacked.
+    """A posterior predictive of classes, the only supported kind.
 
     Raises:
-        ConfigMismatchError: it is one of real labels."""
+        ConfigMismatchError: the labels are real."""
     if not isinstance(predictive, Categorical):
-        raise ConfigMismatchError(
-            "attacker: an attack changes inputs until they are taken for another class, and labels here are real"
-        )
+        raise ConfigMismatchError("attacker: attacks require class labels, but the labels are real")
     return predictive

@@ -1,7 +1,6 @@
 """Criteria that an attack lowers for the true class, or raises for a target class.
 
-They are functions of a predictive and of class numbers y [B, T], negative where a label
-is missing.
+They are functions of a predictive and of class numbers y [B, T], negative if missing.
 """
 
 from __future__ import annotations
@@ -15,27 +14,27 @@ from components.contracts.predictive import Categorical
 from components.contracts.victim import Criterion, NormName
 from components.errors import ConfigMismatchError
 
-# Rows with a ``certainty`` above this one are tempered, in nats: single precision rounds p(y|x) to 1.
-# Below, the gradient is that of other libraries.
+# Rows with a ``certainty`` above this value (in nats) are tempered, because single precision rounds
+# p(y|x) to 1.  Below, the gradient is the usual one.
 CERTAIN = 16.0
-# Nats by which the ``certainty`` of a member may exceed that of its ensemble before the member is
-# tempered: it has about e^-4 = 2 % of the gradient then. On 20 SGLD networks of digits PGD in L∞
-# leaves 0.60 without this, 0.51, 0.40, 0.36 and 0.35 with 16, 8, 4 and 2.
+# Largest excess in nats of a member's ``certainty`` over its ensemble's without tempering; the
+# member then has about e^-4 = 2 % of the gradient.  For 20 SGLD networks of digits, the accuracy
+# under PGD in L∞ is 0.60 without tempering, and 0.51, 0.40, 0.36 and 0.35 with 16, 8, 4 and 2.
 SURER = 4.0
-# Standard deviation over classes of the logits of a tempered row, in nats. Networks for digits have
-# 3 to 18. Twice as small, the attack in L∞ of networks that decide alike differs by 0.05 in robust
-# accuracy, at this value by at most 0.01 in every norm.
+# Standard deviation over classes of the logits of a tempered row, in nats; networks for digits have
+# 3 to 18.  With half of this value, robust accuracies in L∞ of networks with identical decisions
+# differ by 0.05; with this value by at most 0.01 in every norm.
 SPREAD = 4.8
-# Largest difference of tempered logits, in nats: of 1,000 classes with one large logit the standard
-# deviation is 1/32 of it, and e^-104 is 0 in single precision.
+# Largest difference of tempered logits, in nats: for 1,000 classes with one large logit the
+# standard deviation is 1/32 of it, and e^-104 is 0 in single precision.
 RANGE = 64.0
-LOG_ODDS_CUTOFF = 30.0  # log-odds above which log(1 + e^-o) is e^-o to the last digit of float64
+LOG_ODDS_CUTOFF = 30.0  # log-odds above which log(1 + e^-o) equals e^-o in float64
 
 
 def log_likelihood(predictive: Categorical, y: Tensor, other: Tensor | None = None) -> Tensor:
     """Σ_t log p(y_t) over the observed labels y [B, T]; a missing one is negative. [B]
 
-    Like the other criteria −∞ where the predictive is not finite.  Towards other classes [B, T]
+    Like the other criteria it is −∞ if the predictive is not finite.  Towards other classes [B, T]
     it is minus their ``certainty``."""
     if other is not None:
         return -certainty(predictive, torch.where(y >= 0, other, -1))
@@ -44,11 +43,11 @@ def log_likelihood(predictive: Categorical, y: Tensor, other: Tensor | None = No
 
 
 def certainty(predictive: Categorical, y: Tensor) -> Tensor:
-    """−log(−Σ_t log p(y_t)) over the observed labels y [B, T]; 0 for a row that has none. [B]
+    """−log(−Σ_t log p(y_t)) over the observed labels y [B, T]; 0 for a row without labels. [B]
 
-    It orders inputs as Σ_t log p(y_t) does, and tells them apart where all of these are 0 to the
-    last digit: with the log-odds o_t = log p(y_t) − log(1 − p(y_t)), −log p(y_t) = log(1 +
-    e^{−o_t}), which is e^{−o_t} where o_t is large."""
+    It orders inputs like Σ_t log p(y_t), and distinguishes them even if all of these round to 0:
+    with the log-odds o_t = log p(y_t) − log(1 − p(y_t)), −log p(y_t) = log(1 + e^{−o_t}), which is
+    e^{−o_t} for large o_t."""
     each = predictive.logits.log_softmax(-1)  # [S, B, T, C]
     label = y.clamp_min(0)[None, ..., None].expand(*each.shape[:-1], 1)
     label_log_prob = each.gather(-1, label).squeeze(-1).logsumexp(0)  # log S p(y_t) [B, T]
@@ -64,18 +63,19 @@ def certainty(predictive: Categorical, y: Tensor) -> Tensor:
 
 def soften_logits(predictive: Categorical, y: Tensor, norm: NormName) -> Categorical:
     """The predictive with logits [S, B, T, C] tempered in rows that are certain of y [B, T], and in
-    members that are much surer of it than their ensemble: the gradient would hardly reach them.
+    members that are much more certain than their ensemble, because their gradients would vanish.
 
     The largest standard deviation over classes of such a row becomes at most ``SPREAD``.  An
-    attack in L1 moves only the largest slopes, and is no weaker at logits of one standard
-    deviation: all rows get this one, so that networks that decide alike are attacked alike.
+    attack in L1 uses only the largest derivatives and is not weakened by a common standard
+    deviation of logits: all rows get it, so that networks with identical decisions are attacked
+    alike.
     """
     logits = predictive.logits
     factor = torch.minimum(
         SPREAD / logits.std(-1), RANGE / (logits.amax(-1) - logits.amin(-1))
     ).amin(2)  # [S, B]
     if norm == "l1":
-        factor = factor.amin(0, keepdim=True).clamp_max(1e20)  # where logits are equal
+        factor = factor.amin(0, keepdim=True).clamp_max(1e20)  # for equal logits
     else:
         of_row = certainty(predictive, y)
         is_tempered = of_row > CERTAIN
@@ -93,16 +93,15 @@ def log_likelihood_logit_gradient(
     """∂/∂f of Σ_b Σ_t log p(y_bt) in closed form: [S, B, T, C], like the logits f.
 
     ∂/∂f_sc log S⁻¹ Σ_s softmax(f_s)_y = w_s (1[c = y] − softmax(f_s)_c),
-    w_s = softmax(f_s)_y / Σ_s' softmax(f_s')_y.  1 − softmax(f_s)_y is computed as
-    Σ_{c≠y} softmax(f_s)_c, which keeps its digits where softmax(f_s)_y is nearly 1.
+    w_s = softmax(f_s)_y / Σ_s' softmax(f_s')_y.  1 − softmax(f_s)_y is computed as Σ_{c≠y}
+    softmax(f_s)_c, which is accurate for softmax(f_s)_y near 1.
 
-    ``soften`` tempers f for attacks in that norm (``soften_logits``), so that networks that
-    differ by a factor of their last layer, and decide identically, have nearly equal robust
-    accuracies.  Without it the cross entropy of the more confident network is 0 to the last
-    digit and its slope vanishes: the network looks robust without being so.  The price is
-    that in such rows the direction is the gradient of a softened log p(y|x), in which
-    classes other than the nearest count for more; rows near the decision boundary have the
-    gradient of log p(y|x) itself.
+    ``soften`` tempers f for attacks in that norm (``soften_logits``), so that networks with
+    identical decisions, which differ by a factor in their last layer, have nearly equal robust
+    accuracies.  Otherwise the cross entropy of the more confident network rounds to 0 and its
+    gradient vanishes: the network only appears robust.  In tempered rows the direction is the
+    gradient of a softened log p(y|x), which gives more weight to classes other than the nearest;
+    rows near the decision boundary have the gradient of log p(y|x) itself.
 
     Source: Carlini and Wagner (2016), who divide the logits of a defended network by a
     temperature; Carlini and Wagner (2017), section V.B, and Croce and Hein (2020), section
@@ -122,7 +121,7 @@ def log_likelihood_logit_gradient(
 
 
 def is_misclassified(predictive: Categorical, y: Tensor) -> Tensor:
-    """True for each row in which some observed label y [B, T] is not the most probable class.
+    """True for each row with an observed label y [B, T] that is not the most probable class.
 
     Returns:
         [B] bool.
@@ -131,12 +130,11 @@ def is_misclassified(predictive: Categorical, y: Tensor) -> Tensor:
 
 
 def margins(predictive: Categorical, y: Tensor, other: Tensor | None = None) -> Tensor:
-    """min_t [log p(y_t) − max_{c≠y_t} log p(c)] over the observed labels y [B, T]: negative where
-    one is misjudged. [B]
+    """min_t [log p(y_t) − max_{c≠y_t} log p(c)] over the observed labels y [B, T]: negative if one
+    is misclassified. [B]
 
-    With one other class c [B, T] of each label min_t [log p(y_t) − log p(c_t)].  A softmax's
-    log-probabilities differ from its logits by a constant, so these are the margins between
-    logits."""
+    With one other class c [B, T] per label: min_t [log p(y_t) − log p(c_t)].  For a softmax,
+    log-probabilities differ from logits by a constant, so these are the margins between logits."""
     return _min_over_observed(_log_probability_gaps(_scores(predictive), y, other), y)
 
 
@@ -148,11 +146,11 @@ def dlr_margins(predictive: Categorical, y: Tensor, other: Tensor | None = None)
     logits, so the gradient of a confident network does not vanish.  For a softmax,
     differences of log-probabilities are differences of its logits.
 
-    With one other class c [B, T] of each label it is min_t (z_y − z_c)/(z_π1 − (z_π3 + z_π4)/2);
+    With one other class c [B, T] per label it is min_t (z_y − z_c)/(z_π1 − (z_π3 + z_π4)/2);
     with three classes (z_π3 + z_π4)/2 is z_π3, with two it is z_π2.
 
     Raises:
-        ConfigMismatchError: there are fewer than three classes, and none of them is given.
+        ConfigMismatchError: there are fewer than three classes, and no other class is given.
 
     Source: Croce and Hein (2020), eqs. (6) and (7).
     """
@@ -160,23 +158,23 @@ def dlr_margins(predictive: Categorical, y: Tensor, other: Tensor | None = None)
     classes = scores.shape[-1]
     if other is None and classes < 3:
         raise ConfigMismatchError(
-            "attacker.criterion: dlr compares the first class with the third, and there are two; use margin"
+            "attacker.criterion: dlr requires at least three classes; use margin"
         )
     top = scores.topk(3 if other is None else min(4, classes), -1).values
     spread = top[..., 0] - top[..., min(2, classes - 1) :].mean(-1)
-    # zero where all are equal, and so are the gaps
+    # zero if all are equal, like the gaps
     spread = spread.clamp_min(torch.finfo(spread.dtype).tiny)
     return _min_over_observed(_log_probability_gaps(scores, y, other) / spread, y)
 
 
 def _scores(predictive: Categorical) -> Tensor:
-    """Log-probabilities [B, T, C] up to a constant of each row and task: of one softmax its logits,
-    which are not rounded."""
+    """Log-probabilities [B, T, C] up to a constant per row and task; for a single softmax the
+    logits, without rounding."""
     return predictive.logits[0] if len(predictive.logits) == 1 else predictive.log_probs
 
 
 def _log_probability_gaps(log_probs: Tensor, y: Tensor, other: Tensor | None) -> Tensor:
-    """log p(y_t) − max_{c≠y_t} log p(c), or − log p(c_t) of one other class [B, T]."""
+    """log p(y_t) − max_{c≠y_t} log p(c), or − log p(c_t) for one other class [B, T]."""
     label = y.clamp_min(0).unsqueeze(-1)
     if other is None:
         rest = log_probs.scatter(-1, label, -torch.inf).amax(-1)
@@ -186,7 +184,7 @@ def _log_probability_gaps(log_probs: Tensor, y: Tensor, other: Tensor | None) ->
 
 
 def _min_over_observed(values: Tensor, y: Tensor) -> Tensor:
-    """The smallest of values [B, T] over the observed labels y; 0 for a row that has none. [B]"""
+    """The smallest of values [B, T] over the observed labels y; 0 for a row without labels. [B]"""
     is_observed = y >= 0
     least = torch.where(is_observed, values, torch.inf).amin(-1)
     least = torch.where(least.isnan(), -torch.inf, least)
@@ -194,10 +192,9 @@ def _min_over_observed(values: Tensor, y: Tensor) -> Tensor:
 
 
 def next_classes(predictive: Categorical, y: Tensor, count: int) -> list[Tensor]:
-    """The most likely classes but the true one, labels y [B, T]: the first, the second, … ``count``
-    times [B, T].
+    """The ``count`` most likely classes except the true one y [B, T], in order, [B, T] each.
 
-    Fewer where there are fewer other classes."""
+    Fewer if there are fewer other classes."""
     scores = predictive.log_probs
     others = scores.scatter(-1, y.clamp_min(0).unsqueeze(-1), -torch.inf)
     return list(others.topk(min(count, scores.shape[-1] - 1), -1).indices.unbind(-1))
@@ -211,8 +208,8 @@ CRITERIA: dict[Criterion, Callable[..., Tensor]] = {
     "dlr": dlr_margins,
 }
 
-# The same order of inputs, on a scale where a confident network's values differ: by it the better
-# of two is kept.
+# The same order of inputs, on a scale that resolves values of a confident network, for selecting
+# the better of two inputs.
 RANKS: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = CRITERIA | {
     "cross_entropy": certainty
 }

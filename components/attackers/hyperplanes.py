@@ -1,5 +1,4 @@
-"""The nearest point of a hyperplane inside a box, in each norm: rows of x [B, D] on their own
-planes."""
+"""Projection to a hyperplane within a box, in each norm, with one plane per row of x [B, D]."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from components.contracts.victim import NormName
 def project_to_plane(
     x: Tensor, w: Tensor, b: Tensor, bounds: tuple[float, float] | None, norm: NormName
 ) -> Tensor:
-    """argmin_z ‖z − x‖ over {z : ⟨w, z⟩ + b = 0} inside the bounds; the point of the box nearest to
-    the plane if none is on it.
+    """argmin_z ‖z − x‖ over {z : ⟨w, z⟩ + b = 0} within the bounds; the point of the box nearest to
+    the plane if they do not intersect.
 
-    With m_i how far x_i can go in the direction that leads to the plane, z_i − x_i is min(τ, m_i)
-    in L∞, min(τ |w_i|, m_i) in L2, for the τ at which the plane is reached, and in L1 m_i for the
-    largest |w_i| first.
+    With m_i the range of x_i in the direction towards the plane, z_i − x_i is min(τ, m_i) in L∞,
+    min(τ |w_i|, m_i) in L2, for the τ that reaches the plane, and in L1 m_i in decreasing order of
+    |w_i|.
 
     Args:
         x: points [B, D]; w: normals [B, D]; b: offsets [B].
@@ -34,7 +33,7 @@ def project_to_plane(
         room = torch.full_like(x, torch.inf)
     else:
         room = torch.where(direction > 0, bounds[1] - x, x - bounds[0]).clamp_min(0.0)
-    room = torch.where(slope > 0, room, 0.0)  # a coordinate without effect stays
+    room = torch.where(slope > 0, room, 0.0)  # coordinates without effect stay
     if norm == "l1":
         return x + direction * _greedy_displacement(slope, room, distance)
     speed = slope if norm == "l2" else (slope > 0).to(x)  # of a coordinate as τ grows
@@ -49,14 +48,14 @@ def _exclusive_cumsum(values: Tensor) -> Tensor:
 
 
 def _solve_threshold(gain: Tensor, end: Tensor, distance: Tensor) -> Tensor:
-    """τ [B, 1] with Σ_i gain_i min(τ, end_i) = distance [B, 1], or the largest end where the sum
-    stays below."""
+    """τ [B, 1] with Σ_i gain_i min(τ, end_i) = distance [B, 1], or the largest end if the sum stays
+    below."""
     end, order = end.sort(1)
     gain = gain.gather(1, order)
-    full = torch.where(gain > 0, gain * end, 0.0)  # a gain of 0 never counts, not even times ∞
-    before = _exclusive_cumsum(full)  # of coordinates that have ended before
-    still = gain.flip(1).cumsum(1).flip(1)  # Σ of gains of coordinates that go on
-    tau = (distance - before) / still.clamp_min(torch.finfo(gain.dtype).tiny)
+    full = torch.where(gain > 0, gain * end, 0.0)  # gains of 0 are excluded, even times ∞
+    earlier = _exclusive_cumsum(full)  # contribution of coordinates with an earlier end
+    still = gain.flip(1).cumsum(1).flip(1)  # sum of gains of remaining coordinates
+    tau = (distance - earlier) / still.clamp_min(torch.finfo(gain.dtype).tiny)
     reached = (tau <= end) & (still > 0)
     first = reached.to(torch.int64).argmax(1, keepdim=True)
     finite = torch.where(end.isfinite(), end, 0.0).amax(1, keepdim=True)
@@ -64,7 +63,7 @@ def _solve_threshold(gain: Tensor, end: Tensor, distance: Tensor) -> Tensor:
 
 
 def _greedy_displacement(slope: Tensor, room: Tensor, distance: Tensor) -> Tensor:
-    """How far each coordinate goes [B, D] if the steepest go first."""
+    """Displacement of each coordinate [B, D], steepest first."""
     ordered, order = slope.sort(1, descending=True)
     most = room.gather(1, order)
     need = torch.where(ordered > 0, ordered * most, 0.0)

@@ -1,7 +1,6 @@
 """Input spaces: projection of inputs, and size, random draws and limits of perturbations.
 
-A measure defines the size of a perturbation: a norm, or the number of words that were
-changed in some way.
+A measure defines the size of a perturbation: a norm, or a number of changed words.
 """
 
 from __future__ import annotations
@@ -21,31 +20,31 @@ from components.contracts.victim import Measure, NormName
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
 from components.problems.supervised import Supervised
 
-# share of the largest size below which sizes of inputs in grey levels look as if meant for [0, 1]
+# share of the largest size below which sizes seem meant for inputs in [0, 1]
 GREY_LEVEL_SIZE_SHARE = 1e-3
 
 
 def require_norm(measure: Measure) -> NormName:
-    """A measure that is a norm.
+    """Return a measure that is a norm.
 
     Raises:
-        TypeError: it counts words."""
+        TypeError: the measure counts words."""
     if measure == "insertion" or measure == "flip":
-        raise TypeError(f"{measure} is no norm: it counts words")
+        raise TypeError(f"{measure} is not a norm: it counts words")
     return measure
 
 
 @dataclass(frozen=True)
 class BoxSpace:
-    """Real inputs, D of them, between two bounds (None: any)."""
+    """D real inputs between two bounds (None: unbounded)."""
 
-    # a gradient can be followed by small steps, and the simplest black box is noise
+    # small gradient steps are possible, and the simplest black box is noise
     smooth: ClassVar[bool] = True
     bounds: tuple[float, float] | None
     inputs: int  # D
 
     def clip(self, x: Tensor) -> Tensor:
-        """x [B, D] moved to where inputs are."""
+        """x [B, D] projected to the input space."""
         return x if self.bounds is None else x.clamp(*self.bounds)
 
     def size(self, x: Tensor, moved: Tensor, measure: Measure) -> Tensor:
@@ -59,7 +58,7 @@ class BoxSpace:
         return self.clip(x + noise(x, size, require_norm(measure), generator))
 
     def largest(self, measure: Measure) -> float:
-        """The size that leads from any input to any other."""
+        """The size of the largest possible perturbation."""
         if self.bounds is None:
             return math.inf
         diameters = {"linf": 1.0, "l2": math.sqrt(self.inputs), "l1": float(self.inputs)}
@@ -69,8 +68,8 @@ class BoxSpace:
         """Check that sizes of an evaluation are in the units of the inputs of problem ``name``.
 
         Raises:
-            ConfigMismatchError: the largest moves any input to any other, as grey levels do
-                where inputs lie in [0, 1].
+            ConfigMismatchError: the largest size reaches any input from any other, e.g. grey levels
+                for inputs in [0, 1].
         """
         largest = max(sizes)
         most = self.largest(measure)
@@ -78,9 +77,9 @@ class BoxSpace:
             low, high = self.bounds
             grey = "8/255" if high - low == 1 else f"{(high - low) * 8 / 255:.3g}"
             raise ConfigMismatchError(
-                f"attacker.eps: {largest:g} leads from any input of {name} to any other (they lie in [{low:g}, "
-                f"{high:g}], {measure} size at most {most:g}); give sizes in those units, e.g. {grey} for 8 of 255 grey "
-                "levels"
+                f"attacker.eps: {largest:g} exceeds the range of inputs of {name} ([{low:g}, "
+                f"{high:g}], {measure} size at most {most:g}); give sizes in these units, e.g. "
+                f"{grey} for 8 of 255 grey levels"
             )
         if (
             self.bounds is not None
@@ -90,30 +89,31 @@ class BoxSpace:
             low, high = self.bounds
             warnings.warn(
                 QuestionableConfigWarning(
-                    f"attacker.eps: at most {largest:.3g}, and inputs of {name} lie in [{low:g}, {high:g}]; sizes are in "
-                    f"their units, where 8 of 255 grey levels are {(high - low) * 8 / 255:.3g}"
+                    f"attacker.eps: at most {largest:.3g}, but inputs of {name} lie in [{low:g}, "
+                    f"{high:g}]; give sizes in these units, e.g. {(high - low) * 8 / 255:.3g} for "
+                    "8 of 255 grey levels"
                 ),
                 stacklevel=1,
             )
 
     def check_training_size(self, size: float, measure: Measure, name: str) -> None:
-        """Check that the size that a defence trains at is in the units of the inputs.  Raises
-        ConfigMismatchError."""
+        """Raise ConfigMismatchError unless the training size of a defence is in the units of the
+        inputs."""
         if self.bounds is None or measure != "linf":
             return
         low, high = self.bounds
         if size > high - low:
             raise ConfigMismatchError(
-                f"inference.train_eps: {size:g} exceeds the range {list(self.bounds)} of an input of {name}; "
-                f"it is in the units of the inputs, below {high - low:g}"
+                f"inference.train_eps: {size:g} exceeds the range {list(self.bounds)} of an input "
+                f"of {name}; give it in the units of the inputs, below {high - low:g}"
             )
 
 
 @dataclass(frozen=True)
 class WordSpace:
-    """D words, each present in a mail (1) or not (0).
+    """D words, each present (1) or absent (0) in a mail.
 
-    Class 1 is the one that attackers change.
+    Attackers change mails of class 1.
     """
 
     smooth: ClassVar[bool] = False
@@ -128,7 +128,8 @@ class WordSpace:
     def perturb_at_random(
         self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator
     ) -> Tensor:
-        """As many words as the attack may change, of those that it can change."""
+        """Random changes of the allowed number of words, among the words that the attack can
+        change."""
         return random_changes(
             x, y, int(size), "insertion" if measure == "insertion" else "flip", generator
         )
@@ -137,13 +138,13 @@ class WordSpace:
         return float(self.inputs)
 
     def check_sizes(self, sizes: Sequence[float], measure: Measure, name: str) -> None:
-        """Any number of words is one; that it is whole was asked when it was declared."""
+        """Accept any number of words; integers were checked at declaration."""
 
     def check_training_size(self, size: float, measure: Measure, name: str) -> None:
         if size != int(size):
             raise ConfigMismatchError(
-                f"inference.train_eps: {size:g} is not a number of changed inputs of {name}, which are binary; "
-                "use a whole one, such as 2"
+                f"inference.train_eps: {size:g} is not a number of changed inputs of {name}, which "
+                "are binary; use an integer, such as 2"
             )
 
 
@@ -155,7 +156,7 @@ def input_space(problem: Supervised) -> BoxSpace | WordSpace:
 
 
 def noise(x: Tensor, size: float, norm: NormName, generator: torch.Generator) -> Tensor:
-    """Noise of one length, like x: random signs in L∞, a random point of the sphere in the other
+    """Noise of a given size, like x: random signs in L∞, a random point of the sphere in other
     norms."""
     if norm == "linf":
         return size * (

@@ -1,4 +1,4 @@
-"""Norms of gradient attacks: three hooks for start, step and projection.
+"""Norms of gradient attacks, with start, step and projection.
 
 δ [B, D] is the perturbation; every function treats rows independently.
 """
@@ -14,12 +14,12 @@ from torch import Tensor
 
 from components.contracts.victim import NormName
 
-TINY = 1e-12  # a vector of length zero has no direction
+TINY = 1e-12  # avoids division by zero for vectors of length 0
 
 
 @dataclass(frozen=True)
 class Norm:
-    """‖δ‖ and the three hooks of an attack inside the ball ‖δ‖ ≤ ε."""
+    """‖δ‖ and the three functions of an attack within the ball ‖δ‖ ≤ ε."""
 
     size: Callable[[Tensor], Tensor]  # [B, D] -> [B]
     # like [B, D], ε -> uniform in the ball [B, D]
@@ -32,8 +32,7 @@ class Norm:
 
 @dataclass(frozen=True)
 class Ball:
-    """{x' : ‖x' − x‖ ≤ ε} inside the bounds of the inputs: where an attack on the rows x [B, D] may
-    go."""
+    """The feasible set {x' : ‖x' − x‖ ≤ ε} within the bounds of the inputs, for rows x [B, D]."""
 
     norm: Norm
     origin: Tensor  # x [B, D]
@@ -45,15 +44,15 @@ class Ball:
         return replace(self, origin=self.origin[rows])
 
     def hold(self, moved: Tensor) -> Tensor:
-        """Points [B, D] back in the ball, and then in the bounds; ``moved`` may be overwritten."""
+        """Project points [B, D] to the ball and then to the bounds; may overwrite ``moved``."""
         projection = self.norm.project(moved.sub_(self.origin), self.eps).add_(self.origin)
         return projection if self.bounds is None else projection.clamp_(*self.bounds)
 
 
 @dataclass(frozen=True)
 class Box:
-    """The L∞ ball and the bounds are one box: its sides are worked out once, and a step costs one
-    pass over the pixels."""
+    """The L∞ ball and the bounds as one box, computed once, so that a step needs one pass over the
+    pixels."""
 
     low: Tensor  # [B, D]
     high: Tensor  # [B, D]
@@ -63,7 +62,7 @@ class Box:
         return Box(self.low[rows], self.high[rows])
 
     def hold(self, moved: Tensor) -> Tensor:
-        """Points [B, D] back in the box; ``moved`` is overwritten."""
+        """Project points [B, D] to the box; overwrites ``moved``."""
         return moved.clamp_(self.low, self.high)
 
 
@@ -79,21 +78,20 @@ def room(
 
 
 def scale(gradient: Tensor) -> Tensor:
-    """Power of two per row that leaves the largest entry in [1, 2): [..., D] -> [..., 1].
+    """Power of two per row that scales the largest entry to [1, 2): [..., D] -> [..., 1].
 
-    It is 1 for a row of zeros.  Divided by it a gradient keeps all digits and its
-    direction.  Undivided, squares of entries below 1e-19 are 0 in float32, and a gradient
-    of length 0 leads nowhere.
+    It is 1 for a row of zeros.  Division by it keeps all digits and the direction of a gradient.
+    Without it, squares of entries below 1e-19 underflow in float32, and the gradient has length 0.
     """
     largest = gradient.abs().amax(-1, keepdim=True)
-    # a mantissa is in [1/2, 1)
+    # mantissas are in [1/2, 1)
     return torch.where(largest > 0, largest / (2 * largest.frexp().mantissa), 1.0)
 
 
 def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
-    """Uniform draws in float64, independent of the format of ``like``.
+    """Uniform draws in float64, independent of the dtype of ``like``.
 
-    Networks in both formats are therefore attacked from one start.
+    Attacks therefore have the same start for networks of both dtypes.
     """
     return torch.rand(like.shape, generator=generator, dtype=torch.float64, device=like.device).to(
         like.dtype
@@ -101,7 +99,7 @@ def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def gaussian(like: Tensor, generator: torch.Generator) -> Tensor:
-    """N(0, 1) like [B, D], drawn in float64 as ``_uniform`` draws."""
+    """N(0, 1) like [B, D], drawn in float64 as in ``_uniform``."""
     return torch.randn(
         like.shape, generator=generator, dtype=torch.float64, device=generator.device
     ).to(like)
@@ -128,7 +126,7 @@ def _project_l2(delta: Tensor, eps: float) -> Tensor:
 
 
 def _project_l1(delta: Tensor, eps: float) -> Tensor:
-    """Soft thresholding at the level that leaves a sum of ε (Duchi et al. 2008, Fig. 1)."""
+    """Soft thresholding to a sum of ε (Duchi et al. 2008, Fig. 1)."""
     size = delta.abs()
     ordered = size.sort(1, descending=True).values
     excess = ordered.cumsum(1) - eps  # [B, D]
@@ -144,8 +142,8 @@ def _steepest_l2(gradient: Tensor) -> Tensor:
 
 
 def _steepest_l1(gradient: Tensor) -> Tensor:
-    """The 5 % coordinates with the largest gradient, equally: one coordinate at a time would need
-    as many steps as pixels.
+    """Equal steps in the 5 % of coordinates with the largest gradient, because single coordinates
+    would need a step per pixel.
 
     Source: Tramèr and Boneh (2019), section 4 (SLIDE)."""
     n_top = max(1, math.ceil(0.05 * gradient.shape[1]))

@@ -1,5 +1,4 @@
-"""The class that a targeted attack wants to be predicted, by the name that the user's own labels
-give it."""
+"""The target class of a targeted attack, by its label in the user's data."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
 
-SHOWN = 12  # names of classes in an error message
+SHOWN = 12  # class names listed in an error message
 
 
 def _to_label(value: object) -> object:
-    """Convert a value that YAML reads as true, false or 2.5 to the label in the file."""
+    """Convert a YAML value such as true, false or 2.5 to the label in the file."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -28,21 +27,21 @@ def _to_label(value: object) -> object:
 
 
 class TargetedAttack(BaseModel):
-    """An attack that wants one class to be predicted, or (``target`` null) any but the true one."""
+    """An attack towards one class, or (``target`` null) any class except the true one."""
 
-    # class to be predicted under attack, by its label in the data; null: any but the true one
+    # class to be predicted under attack, by its label in the data; null: any except the true one
     target: Annotated[int | str | None, BeforeValidator(_to_label)]
-    _number: int | None = PrivateAttr(default=None)  # of that class; None: not determined yet
+    _number: int | None = PrivateAttr(default=None)  # index of the class; None: not determined yet
 
     @property
     def target_class(self) -> int | None:
-        """The number of the target class; None: any but the true one."""
+        """The number of the target class; None: any except the true one."""
         if self._number is not None:
             return self._number
         if not isinstance(self.target, str):
             return self.target
         raise ConfigMismatchError(
-            f"attacker.target={self.target}: a label is read by with_problem(problem, rng), and a number without it"
+            f"attacker.target={self.target}: call with_problem(problem, rng) to use a label instead of a number"
         )
 
     def aims(self) -> frozenset[int | str | None]:
@@ -62,16 +61,15 @@ class TargetedAttack(BaseModel):
             find_class_index(self.target, problem.classes, problem.name, f"{key}.target")
 
     def labels(self, y: Tensor) -> Tensor:
-        """Labels y [B, T] with the target in the place of each that is observed; y itself without a
-        target."""
+        """Labels y [B, T] with observed ones replaced by the target; y itself without a target."""
         return y if self.target_class is None else torch.where(y >= 0, self.target_class, y)
 
 
 def find_class_index(label: int | str, classes: Sequence[str], data: str, key: str) -> int:
-    """The number of the class that a label names among the classes of the data, in their order.
+    """Index of the class with a label among the classes of the data.
 
     Raises:
-        ConfigMismatchError: no class has that label."""
+        ConfigMismatchError: the label is unknown."""
     for number, name in enumerate(classes):
         if (
             str(label) == name
@@ -86,7 +84,7 @@ def find_class_index(label: int | str, classes: Sequence[str], data: str, key: s
         else ", ".join(classes[:SHOWN]) + (", …" if len(classes) > SHOWN else "")
     )
     raise ConfigMismatchError(
-        f"{key}={label}: {data} has classes {class_list}; name one of these, or null for any but the true one"
+        f"{key}={label}: {data} has classes {class_list}; choose one of these, or null for any except the true one"
     )
 
 

@@ -15,26 +15,25 @@ from components.games.equilibria.matrix_games import worst_case
 
 
 def score_play(game: EpisodeGame, play: Played) -> NamedScores:
-    """Scores of a game that was played, numbers for one replicate and [R] for more."""
+    """Scores of a played game: numbers for one replicate, [R] for several."""
     check_shape("the rewards", play.rewards, game.replicates, None)
-    found = scores(play.rewards, game.tail, game.window)
+    values = scores(play.rewards, game.tail, game.window)
     if play.beside.numel():
-        found |= score_opponents(play.beside, game.tail, game.window)
+        values |= score_opponents(play.beside, game.tail, game.window)
     if play.firsts.numel():
-        found |= frequencies(play.firsts, game.tail)
-    found |= exploitability(game, play) | play.beliefs
+        values |= frequencies(play.firsts, game.tail)
+    values |= exploitability(game, play) | play.beliefs
     several = game.replicates > 1
-    return {name: value if several else float(value) for name, value in found.items()}
+    return {name: value if several else float(value) for name, value in values.items()}
 
 
 def exploitability(game: EpisodeGame, play: Played) -> dict[str, Tensor]:
-    """Exploitability of the agent's current policy [R], in units of reward per episode.
+    """Exploitability of the agent's current policy [R] by adversarial opponents that know it, in
+    units of reward per episode.
 
-    The opponents know the policy and are adversarial.
-
-    max_p min_b E[Σ r_A] − min_b E_π[Σ r_A] ≥ 0 from the start of the next episode; all
-    opponents are treated as one, and taxes and incentives are left out. No score where the
-    game has no tables.
+    max_p min_b E[Σ r_A] − min_b E_π[Σ r_A] ≥ 0 from the start of the next episode; all opponents
+    are treated as one, and taxes and incentives are excluded. No score is returned for games
+    without tables.
 
     Source: Johanson, Waugh, Bowling and Zinkevich (2011); Shapley (1953) for the game's value.
     """
@@ -50,8 +49,8 @@ def exploitability(game: EpisodeGame, play: Played) -> dict[str, Tensor]:
 
 
 def scores(rewards: Tensor, tail: float, window: int) -> dict[str, Tensor]:
-    """Mean reward over the last ``tail`` share of the episodes and over the last ``window``, total,
-    and standard deviation of single episodes over the last share; [R, t] -> [R] each."""
+    """Mean reward over the last ``tail`` share of the episodes and over the last ``window``, total
+    reward, and standard deviation between episodes of the last share; [R, t] -> [R] each."""
     last = rewards[:, -_count_tail_episodes(tail, rewards) :]
     recent = rewards[:, -window:].mean(1)
     return {
@@ -63,8 +62,8 @@ def scores(rewards: Tensor, tail: float, window: int) -> dict[str, Tensor]:
 
 
 def score_opponents(beside: Tensor, tail: float, window: int) -> dict[str, Tensor]:
-    """The same of the opponents (their mean) and of social utility; what each got and welfare [M +
-    1, R, t] -> [R] each."""
+    """The same scores for the mean opponent and for social utility; rewards and welfare [M + 1, R,
+    t] -> [R] each."""
     last = _count_tail_episodes(tail, beside)
     named = {"reward_opponents": beside[:-1].mean(0), "social_utility": beside[-1]}
     scores = {}
@@ -75,11 +74,10 @@ def score_opponents(beside: Tensor, tail: float, window: int) -> dict[str, Tenso
 
 
 def frequencies(firsts: Tensor, tail: float) -> dict[str, Tensor]:
-    """Share of moves over the last episodes that was action 0 (to cooperate, where it means that);
-    [1 + M, R, t] -> [R].
+    """Share of action 0 (often cooperation) among the moves of the last episodes; [1 + M, R, t] ->
+    [R].
 
-    Episodes in which a player made no move are NaN and left out; a share of no moves at all is no
-    score."""
+    Episodes without moves of a player are NaN and excluded; without any move there is no score."""
     last = firsts[:, :, -_count_tail_episodes(tail, firsts) :]
     mean = torch.nanmean if last.isnan().any() else torch.mean
     shares = mean(last, 2)
@@ -92,8 +90,8 @@ def _count_tail_episodes(tail: float, played: Tensor) -> int:
 
 
 def moving_average(rewards: Tensor, window: int) -> Tensor:
-    """Mean of every ``window`` consecutive episodes: rewards [R, t] -> [R, t − window + 1] (window
-    at most t)."""
+    """Mean of every ``window`` consecutive episodes: rewards [R, t] -> [R, t − window + 1] for
+    window ≤ t."""
     window = min(window, rewards.shape[1])
     total = torch.nn.functional.pad(rewards.cumsum(1), (1, 0))
     return (total[:, window:] - total[:, :-window]) / window

@@ -1,4 +1,4 @@
-"""A density problem as a model: the target is its log prior, and there is no likelihood."""
+"""A density problem as a model: the target is its log prior, without a likelihood."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TargetDensityModule(nn.Module):
         return self.problem.sample_prior(n, generator)  # [n, P]
 
     def log_likelihood(self, theta: Tensor, batch: Batch | None) -> Tensor:
-        return theta.new_zeros(theta.shape[0], 0)  # [K, 0]: a batch of a density holds nothing
+        return theta.new_zeros(theta.shape[0], 0)  # [K, 0]: batches of a density are empty
 
     def log_prior(self, theta: Tensor) -> Tensor:
         return self.problem.log_density(theta)  # [K]
@@ -37,7 +37,7 @@ class TargetDensityModule(nn.Module):
 
 @register("model", "target_density")
 class TargetDensity(Model[Density, TargetDensityModule]):
-    """The target of a density problem itself, which has no parameters to choose.
+    """The target of a density problem, without parameters.
 
     log p(θ) = log π(θ) [K]; the log-likelihood of its empty batches is [K, 0].
 

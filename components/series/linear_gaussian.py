@@ -75,8 +75,8 @@ def walk(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
     x = x0
     path = torch.empty_like(drive)
     for t in range(drive.shape[-2]):
-        moved = A @ x if x.dim() == 1 else x @ A.T
-        x = path[..., t, :] = moved + drive[..., t, :]
+        product = A @ x if x.dim() == 1 else x @ A.T
+        x = path[..., t, :] = product + drive[..., t, :]
     return path
 
 

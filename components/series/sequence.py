@@ -202,8 +202,10 @@ class Sequence(KnowsTruth):
         origin = self.clean if self.means is None else self.means
         if origin is None:
             return []
-        one = slice(0, 1) if len(origin) == 1 else slice(replicate, replicate + 1)
-        distance = (self.observations[replicate, :times] - origin[one][0, :times]).abs()  # [T, dy]
+        index = slice(0, 1) if len(origin) == 1 else slice(replicate, replicate + 1)
+        distance = (
+            self.observations[replicate, :times] - origin[index][0, :times]
+        ).abs()  # [T, dy]
         unit = distance.nanquantile(0.5, dim=0)
         size = torch.where(unit > 0, distance / unit, distance).norm(dim=1).nan_to_num(-1.0)
         hit = (

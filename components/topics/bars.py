@@ -1,4 +1,4 @@
-"""Documents of pixels: topics are the rows and columns of a square."""
+"""Simulated documents with topics that are rows and columns of a square of pixels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.topics.topic_figure import topic_images
 
 
 def bar_topics(side: int) -> Tensor:
-    """2 side topics over side² pixels [K, V]: each row, then each column, even."""
+    """2 side topics over side² pixels [K, V], uniform over each row, then over each column."""
     rows = torch.eye(side, dtype=torch.float64).repeat_interleave(side, 1)
     columns = torch.eye(side, dtype=torch.float64).repeat(1, side)
     return torch.cat([rows, columns]) / side
@@ -23,7 +23,7 @@ def bar_topics(side: int) -> Tensor:
 def sample_word_counts(
     topics: Tensor, alpha: float, n: int, length: int, generator: torch.Generator
 ) -> Tensor:
-    """Counts [n, V] of documents of ``length`` words: π ~ Dir(α), words from Σ_k π_k B_k."""
+    """Sample counts [n, V] of documents of ``length`` words: π ~ Dir(α), words from Σ_k π_k B_k."""
     full = torch.full((n, len(topics)), alpha, dtype=torch.float64)
     shares = torch._standard_gamma(full, generator=generator)
     p = (shares / shares.sum(1, keepdim=True)) @ topics
@@ -33,13 +33,13 @@ def sample_word_counts(
 
 @register("dataset", "bars")
 class Bars(Dataset[Corpus]):
-    """Documents drawn from 2 s topics over the s² pixels of a square: its rows and its columns,
-    each even on its pixels.
+    """Documents drawn from 2 s topics over the s² pixels of a square, uniform over its rows and its
+    columns.
 
         π_i ~ Dir(α 1),   z_iℓ ~ Cat(π_i),   y_iℓ ~ B_{z_iℓ},   B_k = 1/s on the pixels of bar k
 
-    The truth is known: its perplexity, and the distance of topics from it, are scores.  Training
-    and held-out documents are drawn anew for each seed.  K = 2 s, V = s².
+    The true topics are known: their perplexity, and the distance of estimated topics from them, are
+    scores. Training and held-out documents are drawn independently for each seed. K = 2 s, V = s².
 
     Source: Griffiths and Steyvers (2004), a graphical example (10 topics of 5 × 5 pixels)."""
 

@@ -1,4 +1,4 @@
-"""The bound of each start against passes over the documents."""
+"""Figure of the ELBO of each start against passes over the documents."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from torch import Tensor
 
 from components.figures.style import Figures, legend_above, new_figure, series_style
 
-LEFT_OUT = 2  # first passes, left out: the bound rises so far in them that it would hide the rest
+LEFT_OUT = 2  # first passes, omitted because of their large increase of the bound
 
 
 def bounds_figure(bounds: Tensor, fresh: int) -> Figures:
-    """``elbo_by_start``: ELBO [T, R] of R starts, the best one drawn thick, and where factors of
-    documents became warm.
+    """Draw ``elbo_by_start``: ELBO [T, R] of R starts, with a thick line for the best one, and the
+    first pass with warm factors of documents.
 
-    Nothing is drawn of fewer than four passes."""
+    With fewer than four passes there is no figure."""
     if len(bounds) <= LEFT_OUT + 1:
         return {}
 

@@ -1,4 +1,4 @@
-"""Documents as counts of words, half of each held-out document seen and half to be foretold."""
+"""Documents as word counts, with one observed and one predicted half of each held-out document."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 
 def count_words(table: Tensor) -> Counts:
-    """The rows of a table of counts [B, V].
+    """Convert a table of counts [B, V].
 
     Raises:
-        ConfigMismatchError: a count is negative, or no whole number."""
+        ConfigMismatchError: a count is negative, or not an integer."""
     if not torch.equal(table, table.round()) or bool((table < 0).any()):
         wrong = float(table[(table != table.round()) | (table < 0)][0])
         raise ConfigMismatchError(
-            f"dataset: counts of words are whole numbers from 0 on, one is {wrong:g}; give numbers, not shares"
+            f"dataset: counts of words must be nonnegative integers, but one is {wrong:g}; give counts, not shares"
         )
     rows, words = table.nonzero(as_tuple=True)
     return Counts(words, table[rows, words].long(), (table > 0).sum(1), 1.0)
 
 
 def halves(documents: Counts, generator: torch.Generator) -> tuple[Counts, Counts]:
-    """⌊L_i/2⌋ of the words of each document, drawn at random, and the others."""
-    # the pair of each word
+    """Split each document at random into ⌊L_i/2⌋ of its words and the remaining ones."""
+    # pair of each word
     tokens = torch.arange(len(documents.words)).repeat_interleave(documents.counts.cpu())
     rows = documents.rows.cpu()[tokens]
     shuffled = torch.randperm(len(tokens), generator=generator)
-    order = shuffled[rows[shuffled].sort(stable=True)[1]]  # at random within each document
+    order = shuffled[rows[shuffled].sort(stable=True)[1]]  # random order within each document
     totals = documents.totals.cpu()
     first = totals.cumsum(0) - totals
     is_observed = torch.empty(len(tokens), dtype=torch.bool)
@@ -69,7 +69,7 @@ def halves(documents: Counts, generator: torch.Generator) -> tuple[Counts, Count
 
 @dataclass(frozen=True)
 class Topics:
-    """S sets of K topics and the prior of how documents mix them: a posterior, or the truth."""
+    """S sets of K topics, and the prior of topic proportions: a posterior, or the truth."""
 
     topics: Tensor  # [S, K, V]
     alpha: Tensor  # [K]
@@ -77,7 +77,7 @@ class Topics:
 
 @dataclass
 class Corpus(RowProblem[Counts]):
-    """Documents to learn topics from, and held-out documents.
+    """Training documents and held-out documents.
 
     One half of each held-out document is observed to predict the other half.
     """
@@ -88,38 +88,38 @@ class Corpus(RowProblem[Counts]):
     train: Counts
     test: Counts
     vocabulary: Sequence[str]
-    like: Tensor  # all numbers have its type and device
-    rng: torch.Generator  # stream that halves the held-out documents
-    batch_size: int | None  # None: all documents, in their own order, at every step
-    truth: Topics | None = None  # the law that documents were drawn from
-    image_shape: tuple[int, int] | None = None  # where words are pixels
+    like: Tensor  # type and device of all numbers
+    rng: torch.Generator  # stream for splits of held-out documents
+    batch_size: int | None  # None: all documents, in order, at every step
+    truth: Topics | None = None  # distribution of the documents
+    image_shape: tuple[int, int] | None = None  # if words are pixels
     # each (problem, posterior, rng) -> {name: Figure}
     figures: list[Callable[..., dict]] = field(default_factory=list)
-    left_out: int = 0  # words of held-out documents that no training document has
-    about: dict[str, str] = field(default_factory=dict)  # facts of the data's own
+    left_out: int = 0  # words of held-out documents outside the vocabulary
+    about: dict[str, str] = field(default_factory=dict)  # additional facts about the data
     replicates: int = 1
     attacker: Attacker | None = None  # always None: there are no labels to attack
 
     def __post_init__(self) -> None:
-        """Raises ConfigMismatchError where nothing is left to learn from or to foretell."""
+        """Raise ConfigMismatchError if there is no training or no held-out word."""
         if not len(self.vocabulary) or not self.train.n_rows:
             raise ConfigMismatchError(
-                f"dataset: no word of {self.name} is left to learn from; lower dataset.min_documents"
+                f"dataset: the vocabulary of {self.name} is empty; lower dataset.min_documents"
             )
         self.seen, self.held = halves(self.test, self.rng)
         if not len(self.held.words):
             raise ConfigMismatchError(
-                f"dataset: no held-out document of {self.name} has a word; hold out more of them"
+                f"dataset: the held-out documents of {self.name} are empty; hold out more documents"
             )
 
     @property
     def n_words(self) -> int:
-        """V."""
+        """Size V of the vocabulary."""
         return len(self.vocabulary)
 
     def without_truth(self) -> Corpus:
-        """The corpus as a method is shown it: no topics, and no document but those to learn from."""
-        shown = copy(self)  # making one anew would draw halves
+        """Return the corpus for methods, without true topics and held-out documents."""
+        shown = copy(self)  # a new object would split documents again
         shown.truth = None
         shown.test = self.train
         shown.held = shown.seen
@@ -135,10 +135,9 @@ class Corpus(RowProblem[Counts]):
         return {"rng": generator}
 
     def score(self, posterior: HoldsTopics, rng: Rng) -> NamedScores:
-        """``perplexity`` of the halves held back given those seen, and ``coherence`` of ten top
-        words, mean over topics. Where the truth is known ``perplexity_truth``, and
-        ``topic_distance``, the numbers of the topics matched.  Where no word is held back there is
-        no perplexity."""
+        """Compute ``perplexity`` of the predicted halves given the observed ones (if they have
+        words), and ``coherence`` of ten top words, mean over topics. With known true topics, also
+        ``perplexity_truth`` and ``topic_distance`` after matching topics."""
         out: NamedScores = {}
         topics = scores_of.align_topics(posterior.topics)
         has_held_out = bool(self.held.counts.numel())
@@ -157,8 +156,8 @@ class Corpus(RowProblem[Counts]):
         return out
 
     def tables(self, posterior: HoldsTopics, rng: Rng) -> dict[str, pd.DataFrame]:
-        """``top_words``: ten words of each topic and their coherence; none where words are
-        pixels."""
+        """Return the table ``top_words``: ten words of each topic and their coherence; no table if
+        words are pixels."""
         import pandas as pd
 
         if self.image_shape is not None:
@@ -179,14 +178,14 @@ class Corpus(RowProblem[Counts]):
         empty = int((self.train.lengths == 0).sum())
         facts = {
             "data": self.name,
-            "training documents": f"{self.n:,}{f', {empty:,} of them empty' if empty else ''}",
+            "training documents": f"{self.n:,}{f', of which {empty:,} empty' if empty else ''}",
             "held-out documents": f"{self.test.n_rows:,}",
-            "a document": f"{self.train.totals.double().mean():.1f} words on average, of {self.n_words:,}",
+            "document length": f"{self.train.totals.double().mean():.1f} words on average, vocabulary {self.n_words:,}",
             "batches": describe_batches(self.n, self.batch_size),
         }
         facts |= self.about
         if self.left_out:
-            facts["words left out"] = (
-                f"{self.left_out:,} of held-out documents, which no training document counts"
+            facts["skipped words"] = (
+                f"{self.left_out:,} of held-out documents, outside the vocabulary"
             )
         return facts

@@ -1,5 +1,4 @@
-"""Texts as a corpus of counts: the vocabulary of the training documents, the hold-out, the
-problem."""
+"""Conversion of texts to a corpus of word counts."""
 
 from __future__ import annotations
 
@@ -25,8 +24,9 @@ Documents = Sequence[Sequence[str]]
 def build_vocabulary(
     documents: Documents, n: int | None, at_least: int, at_most: float, left_out: frozenset[str]
 ) -> list[str]:
-    """Words that at least so many documents hold, and at most such a share of them, but for those
-    left out; of these the n that are in most, of equals the first of the alphabet (None: all)."""
+    """Return the n words in most documents (None: all), ties in alphabetical order, among words
+    outside ``left_out`` in at least ``at_least`` documents and at most a share ``at_most`` of
+    them."""
     counts = Counter(word for document in documents for word in set(document))
     limit = at_most * len(documents)
     word_counts = {
@@ -36,7 +36,7 @@ def build_vocabulary(
 
 
 def to_word_counts(documents: Documents, vocabulary: Sequence[str]) -> Counts:
-    """How often each word of the vocabulary is in each document; other words are passed over."""
+    """Count words of the vocabulary in each document; other words are skipped."""
     number = {word: j for j, word in enumerate(vocabulary)}
     rows = [
         sorted(Counter(number[w] for w in document if w in number).items())
@@ -63,10 +63,10 @@ class CountingKeys(BaseModel):
 def build_corpus(
     documents: Documents, keys: CountingKeys, name: str, rng: Rng, setting: Setting
 ) -> Corpus:
-    """Documents to learn from and held-out ones, counted in the words of the former.
+    """Build a corpus of training and held-out documents, with the vocabulary of the former.
 
     Raises:
-        ConfigMismatchError: no word is left to learn from, or to foretell."""
+        ConfigMismatchError: there is no training or no held-out word."""
     rows = held_out(len(documents), keys.test_share, keys.n_train, rng.data)
     train, test = ([documents[i] for i in part.tolist()] for part in rows)
     stop = frozenset[str]()
@@ -82,7 +82,7 @@ def build_corpus(
     about = {}
     if common := sorted(set(every) - set(rare)):
         names = ", ".join(common[:5]) + ", …" * (len(common) > 5)
-        about["words in most documents"] = f"{len(common)}, left out by dataset.max_share: {names}"
+        about["very frequent words"] = f"{len(common)}, excluded by dataset.max_share: {names}"
     counts = [to_word_counts(part, vocabulary).to(setting.device) for part in (train, test)]
     train_words = {word for document in train for word in document}
     return Corpus(

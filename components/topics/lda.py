@@ -15,7 +15,8 @@ from components.topics.corpus import Corpus
 
 @register("model", "lda")
 class LDA(Model[Corpus, TopicModel]):
-    """Latent Dirichlet allocation: documents mix topics, a topic is a distribution of words.
+    """Latent Dirichlet allocation: documents are mixtures of topics, and topics are distributions
+    of words.
 
         B_k ~ Dir(η 1_V),   π_i ~ Dir(α 1_K),
         z_iℓ | π_i ~ Cat(π_i),   y_iℓ | z_iℓ ~ Cat(B_{z_iℓ})
@@ -23,9 +24,8 @@ class LDA(Model[Corpus, TopicModel]):
                                  + Σ_ℓ (log π_{i z_iℓ} + log B_{z_iℓ y_iℓ})]
                             + Σ_kv (η − 1) log B_kv + const
 
-    There are V words in the training documents and K topics; η is γ in the notes, where
-    (5.6) leaves out both − 1, and a log before p(B|γ). One topic is allowed: one
-    distribution of words for all documents.
+    There are V words in the training documents and K topics; η is γ in the notes, where (5.6) omits
+    both − 1, and a log before p(B|γ). With one topic, all documents share a distribution of words.
 
     Source: Bardenet (2021), section 5.2.1, eq. (5.6); Blei, Ng and Jordan (2003), section
     3.

@@ -1,4 +1,4 @@
-"""Coordinate ascent of the evidence lower bound of topics."""
+"""Coordinate ascent variational inference for topics."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BestStartTopics(Topics):
-    """The topics of the best of R starts, and the bound of each after every pass."""
+    """Topics of the best of R starts, and the ELBO of each after every pass."""
 
     bounds: Tensor  # ELBO of the training documents, nats [T, R]
     fresh: int  # passes in which the factors of documents restarted
 
     def scores(self) -> dict[str, float]:
-        """``elbo`` of the best start in nats, and its lead over the worst start
+        """Return ``elbo`` of the best start in nats, and its difference to the worst start
         (``elbo_spread``)."""
         if not len(self.bounds):
             return {}
@@ -47,17 +47,17 @@ class BestStartTopics(Topics):
         return bounds_figure(self.bounds, self.fresh)
 
 
-ROUNDING = 1e-10  # of the bound: a smaller fall counts as rounding
+ROUNDING = 1e-10  # relative tolerance for decreases of the bound
 
 
 @dataclass(kw_only=True)
 class SideBySide:
-    """R starts, each with factors of its own."""
+    """State of R parallel starts."""
 
     model: TopicModel = rebuilt()
     lam: Tensor  # of q(B) [R, V, K]
     gamma: Tensor  # of q(π) [R, N, K]
-    t: int = 0  # passes done
+    t: int = 0  # number of passes
     bounds: Trace = field(default_factory=Trace)  # rows of the ELBO [R]
 
 
@@ -68,14 +68,13 @@ class LdaCavi(TopicInference[SideBySide]):
         φ_djk ∝ exp(Ψ_k(γ_d) + Ψ_j(λ_k)),   γ_dk = α_k + Σ_j n_dj φ_djk
         λ_kv = η_v + Σ_d n_dv φ_dvk,   Ψ_k(a) = ψ(a_k) − ψ(Σ a)
 
-    A step is one pass over all documents.  n_dj is the count of word j in document d; equal
-    words in a document share their φ.  In a pass φ and γ of each document are updated in
-    turn until the mean change of γ is below ``tolerance``, or ``updates`` times, then λ
-    once.  In the first ``fresh_passes`` γ starts at α + L/K, afterwards at its previous
-    value: with warm starts from the beginning, a topic shared by two true ones would never
-    split.  In warm passes every update raises the ELBO, which is asserted.  Of ``starts``
-    parallel starts, the one with the highest ELBO gives the posterior.  γ [R, N, K], λ
-    [R, V, K].
+    A step is one pass over all documents.  n_dj is the count of word j in document d; equal words
+    in a document share φ.  In a pass, φ and γ of each document are updated alternately until the
+    mean change of γ is below ``tolerance``, or ``updates`` times, and then λ once.  In the first
+    ``fresh_passes`` γ starts at α + L/K, afterwards at its previous
+    value: with warm starts in all passes, a topic that merges two true ones would never split.  In
+    warm passes every update raises the ELBO, which is asserted.  Of ``starts`` parallel starts, the
+    one with the highest ELBO gives the posterior.  γ [R, N, K], λ [R, V, K].
     Info: ``elbo`` of the best and of each start, nats, before λ moves; ``updates`` of γ,
     mean over documents.
 
@@ -102,8 +101,8 @@ class LdaCavi(TopicInference[SideBySide]):
         gamma = []
         bounds = []
         updates = []
-        for lam_now, before in zip(state.lam, state.gamma, strict=True):
-            begin = before if warm else evenly(model, batch)
+        for lam_now, last_gamma in zip(state.lam, state.gamma, strict=True):
+            begin = last_gamma if warm else evenly(model, batch)
             weights = log_weights(lam_now).exp()
             factors = fit_documents(
                 batch.pairs, weights, model.alpha, begin, self.updates, self.tolerance
@@ -137,12 +136,12 @@ class LdaCavi(TopicInference[SideBySide]):
 
 
 def check_bound_increase(before: Tensor, after: Tensor) -> None:
-    """Raises NumericalError where the bound of a start has fallen, or is no number."""
+    """Raise NumericalError if the bound of a start decreased or is NaN."""
     after = after.cpu()
     least = before - (1e3 if before.dtype == torch.float32 else 1) * ROUNDING * before.abs()
     if not bool((after >= least).all()):
         r = int((after - before).argmin())
         raise NumericalError(
             f"the ELBO of start {r + 1} fell from {float(before[r]):.6f} to {float(after[r]):.6f} in a warm pass",
-            "take dtype=float64, or a larger model.alpha",
+            "use dtype=float64, or a larger model.alpha",
         )

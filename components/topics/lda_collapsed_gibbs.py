@@ -21,37 +21,37 @@ from components.topics.corpus import Corpus, Topics
 from components.topics.maths.collapsed import sweep, word_counts
 from components.topics.topic_posterior import TopicInference
 
-SWEEPS_PER_LOG_JOINT = 10  # sweeps between reports of log p(y, z), which takes a third of a sweep
+SWEEPS_PER_LOG_JOINT = 10  # sweeps between reports of log p(y, z), which costs a third of a sweep
 
 
 @dataclass(kw_only=True)
 class LdaCollapsedGibbsState:
-    """Topics of all words in R starts, after burn-in in one, and the counts that were kept."""
+    """Topics of all words in R starts (one after burn-in), and the stored counts."""
 
     model: TopicModel = rebuilt()
-    # [M] on the CPU, document after document, a word as often as it is there
+    # [M] on the CPU: all words of the first document, then of the next
     words: Tensor = rebuilt()
     totals: Tensor = rebuilt()  # words of each document [N]
     z: Tensor  # [R, M]
-    t: int = 0  # sweeps done
+    t: int = 0  # number of sweeps
     kept: Trace = field(default_factory=Trace)  # rows n_vk [V, K], int32
 
 
 @register("inference", "lda_collapsed_gibbs")
 class LdaCollapsedGibbs(TopicInference[LdaCollapsedGibbsState]):
-    """Gibbs sampler of latent Dirichlet allocation with π and B summed out; one sweep over all
-    words a step.
+    """Gibbs sampler of latent Dirichlet allocation with π and B integrated out; a step is one sweep
+    over all words.
 
         z_i ~ p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),   counts without word i
         E[B_kv | z, y] = (η_v + n_vk) / (Σ η + n_k)
 
-    A chain that has two topics in one, and another twice, stays so for longer than any run.
-    Therefore in the first half of ``burn_in`` α is ``heat`` times as large at first and falls to
-    what it is, geometrically, and ``starts`` chains begin, with topics drawn evenly, of which after
-    burn-in the one of the highest p(y, z) goes on alone.  Then the counts of every ``thinning``-th
-    sweep are kept, and E[B | z, y] of each is one of the posterior's sets of topics: what is
-    foretold is their mean, whatever the numbers of topics mean in each.  Compiled; on the CPU. z
-    [R, M], M words.  Info: ``log_joint``, the highest log p(y, z) in nats, of every tenth sweep.
+    Chains with merged or duplicated topics mix too slowly to correct them. Therefore α is
+    multiplied by ``heat`` at first, decreasing geometrically to 1 over the first half of
+    ``burn_in``, and ``starts`` chains begin with uniform random topics; after burn-in, only the one
+    with the highest p(y, z) continues. Then the counts of every ``thinning``-th sweep are stored,
+    and E[B | z, y] of each is one set of topics of the posterior; predictions are averaged over
+    sets, so that the order of topics in each does not matter. Compiled, on the CPU. z [R, M], M
+    words. Info: ``log_joint``, the highest log p(y, z) in nats, in every tenth sweep.
 
     Source: Griffiths and Steyvers (2004), eqs. (2) to (6); Bardenet (2021), eq. (5.6) (the
     model)."""
@@ -82,7 +82,7 @@ class LdaCollapsedGibbs(TopicInference[LdaCollapsedGibbsState]):
             z.shape, generator=rng.noise, dtype=torch.float64, device=rng.noise.device
         ).cpu()
         z = torch.stack(
-            [sweep(state.words, state.totals, *one, alpha, eta) for one in zip(z, u, strict=True)]
+            [sweep(state.words, state.totals, *pair, alpha, eta) for pair in zip(z, u, strict=True)]
         )
         count(forwards=len(z) * batch.n_rows)
         t = state.t + 1
@@ -106,14 +106,14 @@ class LdaCollapsedGibbs(TopicInference[LdaCollapsedGibbsState]):
 
 
 def log_joints(state: LdaCollapsedGibbsState) -> Tensor:
-    """log p(y, z) of each start, [R]."""
+    """Compute log p(y, z) of each start, [R]."""
     alpha = state.model.alpha.cpu()
     eta = state.model.eta.cpu()
     return torch.stack([log_joint(state.words, state.totals, z, alpha, eta) for z in state.z])
 
 
 def log_joint(words: Tensor, totals: Tensor, z: Tensor, alpha: Tensor, eta: Tensor) -> Tensor:
-    """log p(y, z) [], with π and B summed out.
+    """Compute log p(y, z) [], with π and B integrated out.
 
         Σ_d log [B(α + n_d) / B(α)] + Σ_k log [B(η + n_k) / B(η)],   log B(a) = Σ log Γ(a_k) − log Γ(Σ a_k)
 
@@ -126,7 +126,7 @@ def log_joint(words: Tensor, totals: Tensor, z: Tensor, alpha: Tensor, eta: Tens
 
 
 def _dirichlet_multinomial(n: Tensor, prior: Tensor) -> Tensor:
-    """Σ_i log B(a + n_i) − log B(a) [], counts n [I, D]."""
+    """Compute Σ_i log B(a + n_i) − log B(a) [], counts n [I, D]."""
     total = prior.sum()
     out = (prior + n).lgamma().sum() - (total + n.sum(1)).lgamma().sum()
     return out - len(n) * (prior.lgamma().sum() - total.lgamma())

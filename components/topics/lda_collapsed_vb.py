@@ -1,4 +1,4 @@
-"""Collapsed variational Bayes of topics."""
+"""Collapsed variational Bayes for topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from components.topics.topic_posterior import TopicInference
 
 @dataclass(kw_only=True)
 class Sharing:
-    """φ of all pairs of a document and a word."""
+    """φ of all pairs (document, word)."""
 
     model: TopicModel = rebuilt()
     documents: Counts = rebuilt()  # on the CPU
@@ -31,17 +31,17 @@ class Sharing:
 
 @register("inference", "lda_collapsed_vb")
 class LdaCollapsedVb(TopicInference[Sharing]):
-    """Collapsed variational Bayes of latent Dirichlet allocation: q(z) alone, π and B summed out;
-    one pass a step.
+    """Collapsed variational Bayes for latent Dirichlet allocation: q(z) only, with π and B
+    integrated out; a step is one pass.
 
         φ_djk ∝ (α_k + E n_dk)(η_j + E n_jk) / (Σ η + E n_k)
                 · exp(V n_k / 2(Σ η + E n_k)² − V n_dk / 2(α_k + E n_dk)² − V n_jk / 2(η_j + E n_jk)²)
 
-    E and V are over q of counts without one word of the pair.  ``order`` 2 is CVB, an expansion of
-    E log to second order; 0 is CVB0, without the exponential.  Neither ascends a bound that is
-    computed.  φ begins as draws of Dir(1); words that are alike in a document share theirs.  Topics
-    are (η_v + E n_vk) / (Σ η + E n_k).  Compiled; on the CPU. φ [M, K], M pairs.  Info: ``change``,
-    mean total variation that φ moved by.
+    E and V are moments under q of counts without one word of the pair. ``order`` 2 is CVB, a
+    second-order expansion of E log; 0 is CVB0, without the exponential. Neither has a computed
+    bound. φ starts at draws of Dir(1); equal words in a document share φ. Topics are (η_v + E n_vk)
+    / (Σ η + E n_k). Compiled, on the CPU. φ [M, K], M pairs. Info: ``change``, mean total variation
+    between successive φ.
 
     Source: Bardenet (2021), section 5.2.2 (an exercise); Teh, Newman and Welling (2007) (CVB);
     Asuncion, Welling, Smyth and Teh (2009) (CVB0)."""

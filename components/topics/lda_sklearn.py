@@ -1,4 +1,4 @@
-"""Topics by scikit-learn."""
+"""Topic model of scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from components.topics.topic_posterior import TopicInference, mean_topics
 
 @dataclass(frozen=True, kw_only=True)
 class LdaSklearnState:
-    """Parameters of the topics that the library found."""
+    """Parameters of the topics from the library."""
 
     model: TopicModel = rebuilt()
     lam: Tensor | None = placed()  # of q(B) [K, V]
@@ -30,16 +30,15 @@ class LdaSklearnState:
 
 @register("inference", "lda_sklearn")
 class LdaSklearn(TopicInference[LdaSklearnState]):
-    """Mean-field topic model by scikit-learn, a reference for our own methods.
+    """Mean-field topic model of scikit-learn, a reference for our own methods.
 
         γ_d = α + Σ_v n_dv φ_dv,   φ_dvk ∝ exp(E log π_dk + E log B_kv)
         λ_kv = η + Σ_d n_dv φ_dvk
 
     It uses scikit-learn's ``LatentDirichletAllocation``.  There is one start; document
     factors start as draws of Gamma(100, 1/100) in each of ``passes`` passes, and are
-    updated until the mean change of γ is below ``tolerance``, or ``updates`` times.  All
-    passes run in the first step; further steps change nothing.  On the CPU, in double
-    precision. λ [K, V].
+    updated until the mean change of γ is below ``tolerance``, or ``updates`` times.  All passes run
+    in the first step; further steps have no effect.  On the CPU, in double precision. λ [K, V].
 
     Source: Pedregosa et al. (2011); Hoffman, Blei and Bach (2010), algorithm 1 (batch).
     """

@@ -1,4 +1,4 @@
-"""Stochastic variational inference of topics."""
+"""Stochastic variational inference for topics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from components.topics.topic_posterior import TopicInference, mean_topics
 
 @dataclass(kw_only=True)
 class LdaSviState:
-    """Parameters of the topics, and how many steps they have made."""
+    """Parameters of the topics, and the number of steps."""
 
     model: TopicModel = rebuilt()
     lam: Tensor  # of q(B) [V, K]
@@ -33,15 +33,15 @@ class LdaSviState:
 
 @register("inference", "lda_svi")
 class LdaSvi(TopicInference[LdaSviState]):
-    """Stochastic variational inference of latent Dirichlet allocation: natural gradients of
+    """Stochastic variational inference for latent Dirichlet allocation: natural gradients from
     minibatches of documents.
 
         λ̂ = η + D/|S| Σ_{d ∈ S} n_dv φ_dvk,   λ ← λ + ρ_t (λ̂ − λ),   ρ_t = (t + τ)^{−κ}
 
     λ̂ − λ is the natural gradient of the ELBO, maximised over the factors of documents, and
-    unbiased over minibatches.  These factors begin afresh, as in ``lda_cavi``, and are updated
-    until the mean change of γ is below ``tolerance``, or ``updates`` times.  With ½ < κ ≤ 1 the
-    steps meet Robbins and Monro's conditions; all documents in a batch, κ = 0 is a pass of
+    unbiased over minibatches.  These factors restart as in ``lda_cavi``, and are updated until the
+    mean change of γ is below ``tolerance``, or ``updates`` times.  With ½ < κ ≤ 1 the steps satisfy
+    the Robbins–Monro conditions; a step with all documents in a batch and κ = 0 is a pass of
     ``lda_cavi``.  λ [V, K].  Info: ``elbo``, estimated from the minibatch before the step, in nats;
     ``rho``.
 
@@ -58,7 +58,7 @@ class LdaSvi(TopicInference[LdaSviState]):
         return LdaSviState(model=model, lam=sample_topics(model, 1, rng.init)[0])
 
     def factors(self, model: TopicModel, lam: Tensor, batch: Counts) -> Factors:
-        """Factors of the documents in a batch for topics λ."""
+        """Fit the factors of the documents in a batch to topics λ."""
         weights = log_weights(lam).exp()
         return fit_documents(
             batch.pairs, weights, model.alpha, evenly(model, batch), self.updates, self.tolerance

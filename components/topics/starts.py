@@ -1,4 +1,4 @@
-"""Starting points for variational topics, and the terms of their bound."""
+"""Initialisation of variational topics, and terms of their ELBO."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from components.contracts.capabilities import TopicModel
 from components.contracts.problems import Counts
 from components.topics.maths.document_factors import Factors
 
-SHAPE = 100.0  # of the Gamma law, mean 1, that parameters of topics begin with
+SHAPE = 100.0  # of the Gamma distribution with mean 1 of initial parameters of topics
 
 
 def sample_topics(model: TopicModel, starts: int, generator: torch.Generator) -> Tensor:
-    """λ [R, V, K] ~ Gamma(100, 100): topics that are nearly even, and not alike, as scikit-learn
-    begins."""
+    """Draw λ [R, V, K] ~ Gamma(100, 100): nearly uniform but distinct topics, as in
+    scikit-learn."""
     V = len(model.eta)
     K = len(model.alpha)
     full = torch.full((starts, V, K), SHAPE, dtype=torch.float64)
@@ -22,14 +22,14 @@ def sample_topics(model: TopicModel, starts: int, generator: torch.Generator) ->
 
 
 def log_weights(lam: Tensor) -> Tensor:
-    """E log B_kv = ψ(λ_vk) − ψ(Σ_v λ_vk), λ [V, K] -> [V, K].
+    """Compute E log B_kv = ψ(λ_vk) − ψ(Σ_v λ_vk), λ [V, K] -> [V, K].
 
     Source: Bardenet (2021), Lemma 2."""
     return lam.digamma() - lam.sum(0).digamma()
 
 
 def divergence(parameters: Tensor, prior: Tensor) -> Tensor:
-    """KL(Dir(a_n) ‖ Dir(b)) of each row, a [N, D], b [D] -> [N]."""
+    """Compute KL(Dir(a_n) ‖ Dir(b)) of each row, a [N, D], b [D] -> [N]."""
     total = parameters.sum(1)
     normaliser = (
         total.lgamma() - parameters.lgamma().sum(1) - prior.sum().lgamma() + prior.lgamma().sum()
@@ -39,18 +39,19 @@ def divergence(parameters: Tensor, prior: Tensor) -> Tensor:
 
 
 def evenly(model: TopicModel, documents: Counts) -> Tensor:
-    """γ_d = α + L_d/K: the factors of documents afresh [B, K]."""
+    """Return the initial factors of documents γ_d = α + L_d/K [B, K]."""
     alpha = model.alpha
     return alpha + documents.totals[:, None].to(alpha.dtype) / len(alpha)
 
 
 def topic_elbo(model: TopicModel, documents: Counts, factors: Factors, lam: Tensor) -> Tensor:
-    """ELBO [] of q(π_d) = Dir(γ_d), q(B_k) = Dir(λ_·k) and the best q(z) that these allow.
+    """Compute the ELBO [] of q(π_d) = Dir(γ_d), q(B_k) = Dir(λ_·k) and the optimal q(z) given
+    these.
 
         Σ_d (scale) [Σ_j n_dj log Σ_k exp(E log π_dk + E log B_kj) − KL(q(π_d) ‖ Dir(α))] − Σ_k KL(q(B_k) ‖ Dir(η))
 
-    In it E log p and the entropy of q(z) have become one logarithm of a sum, as φ_djk is in
-    proportion to what is summed.
+    The logarithm of the sum is E log p plus the entropy of q(z), because φ_djk is proportional to
+    the summands.
 
     Source: Bardenet (2021), section 5.2.1, eqs. (5.3), (5.6)."""
     n = documents.totals.to(lam.dtype)

@@ -1,4 +1,4 @@
-"""Texts of the user's own as counts of their words."""
+"""Texts of the user as word counts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from components.topics.counted_corpus import CountingKeys, build_corpus
 class Texts(OwnFile[Corpus], CountingKeys):
     """The user's texts as word counts: a folder of text files, or one file.
 
-    The counted words are the ones of the training documents.  A document is a file of the
+    The vocabulary comes only from the training documents.  A document is a file of the
     folder (``*.txt``, in subfolders too), or a line of the file; ``document`` overrides
-    this.  Words, vocabulary and hold-out are as in ``word_counts``; accents and marks belong
-    to their letters.  The encoding of a file
-    is UTF-8, UTF-16 by its first bytes, or else Windows-1252.
+    this.  Words, vocabulary and hold-out are as in ``word_counts``; letters include their accents
+    and marks.  The encoding of a file is UTF-8, UTF-16 with a byte order mark, or Windows-1252
+    otherwise.
 
     Raises:
         DataUnavailableError: no such file or folder.
@@ -51,8 +51,9 @@ class Texts(OwnFile[Corpus], CountingKeys):
         if len(documents) < 2:
             unit = "lines" if path.is_file() else "files"
             raise ConfigMismatchError(
-                f"dataset.path={self.path}: {len(documents)} documents with a word, at least 2 are needed; name a folder of "
-                f"texts or a file with a document in each line (the {unit} were read as dataset.document={self.document})"
+                f"dataset.path={self.path}: {len(documents)} documents with a word, but at least 2 "
+                "are required; give a folder of texts or a file with one document per line (the "
+                f"{unit} were read as dataset.document={self.document})"
             )
         name = self.identity(setting.data_dir, setting.offline)
         corpus = build_corpus(documents, self, name, rng, setting)
@@ -60,16 +61,16 @@ class Texts(OwnFile[Corpus], CountingKeys):
         return corpus
 
     def _remarks(self, texts: list[str], n_empty: int, by_line: bool) -> dict[str, str]:
-        """Signs of texts that are counted otherwise than meant."""
-        out = {"documents without a word": f"{n_empty}, left out"} if n_empty else {}
+        """Return signs of texts with unintended word counts."""
+        out = {"documents without a word": f"{n_empty}, excluded"} if n_empty else {}
         if by_line and (mark := find_delimiter(texts, ",;\t|")):
             out["a table"] = (
-                f"cells separated by {DELIMITERS[mark]}: names, numbers and labels count as words; give the texts alone"
+                f"cells separated by {DELIMITERS[mark]}: names, numbers and labels count as words; remove them from the texts"
             )
         letters = "".join(texts)
         n_unspaced = len(UNSPACED.findall(letters))
         if 10 * n_unspaced > len(letters):
             out["scripts without blanks"] = (
-                f"{n_unspaced:,} letters, whose words are not recognised; put blanks between words by a segmenter"
+                f"{n_unspaced:,} letters in scripts without word boundaries; separate words by blanks with a segmenter"
             )
         return out

@@ -1,4 +1,4 @@
-"""Topics as images where words are pixels, as their top words otherwise."""
+"""Figures of topics: images if words are pixels, top words otherwise."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from components.topics.topic_scores import align_topics, coherence, match_topics
 
 COLUMNS = 5
 SHOWN = 20
-WORDS = 8  # of images and of lists of words; topics shown; words of each
+WORDS = 8  # columns of images and of word lists; maximum number of topics; words of each
 
 
 def topic_images(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> Figures:
-    """Each topic as an image, next to the matched true topics where they are known.
+    """Draw each topic as an image, next to the matched true topic, if known.
 
-    Black to white is 0 to the largest probability of the topic.
+    Black is 0, and white is the largest probability of the topic.
     """
     shape = problem.image_shape
     topics = align_topics(posterior.topics)
@@ -29,7 +29,7 @@ def topic_images(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> Figures:
     if problem.truth is not None:
         truth = problem.truth.topics[0]
         topic_index, truth_index = match_topics(topics, truth)
-        # more topics than there are true ones
+        # more topics than true ones
         rest = [k for k in range(len(topics)) if k not in topic_index.tolist()]
         panels = [
             ("truth", truth),
@@ -40,15 +40,15 @@ def topic_images(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> Figures:
     for ax, (title, images) in zip(axes, panels, strict=True):
         image = mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape)
         show(ax, image)
-        ax.set_facecolor(BLUE)  # the gaps, and a frame of their width
+        ax.set_facecolor(BLUE)  # gaps, and a frame of equal width
         ax.set(xlim=(-1.5, image.shape[1] + 0.5), ylim=(image.shape[0] + 0.5, -1.5))
         ax.set_title(title, fontsize=9)
     return {"topics": figure}
 
 
 def topic_words(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> Figures:
-    """The eight most probable words of each topic, the twenty most coherent topics in the order of
-    that."""
+    """Draw the eight most probable words of each of the twenty most coherent topics, in order of
+    coherence."""
     if problem.image_shape is not None:
         return {}
     topics = align_topics(posterior.topics)
@@ -64,7 +64,7 @@ def topic_words(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> Figures:
         ax.barh(range(len(names)), topics[k, word_ids].cpu(), color=BLUE)
         ax.set_yticks(range(len(names)), names, fontsize=7)
         ax.invert_yaxis()
-        ax.locator_params(axis="x", nbins=2)  # three numbers such as 0.0015 would touch
+        ax.locator_params(axis="x", nbins=2)  # three numbers such as 0.0015 would overlap
         ax.tick_params(axis="x", labelsize=7)
         ax.grid(axis="y", visible=False)
         ax.set_title(f"topic {k + 1}   NPMI {float(score[k]):.2f}", fontsize=8)

@@ -1,4 +1,4 @@
-"""Base of the methods that learn topics."""
+"""Base class of inference methods for topics."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ S = TypeVar("S")
 
 
 def mean_topics(lam: Tensor) -> Tensor:
-    """E B of B_k ~ Dir(λ_k), λ [..., K, V]."""
+    """Compute E B of B_k ~ Dir(λ_k), λ [..., K, V]."""
     return lam / lam.sum(-1, keepdim=True)
 
 
 class TopicInference(Inference[TopicModel, Corpus, Counts, S], Generic[S]):
-    """Base of methods that learn topics."""
+    """Base class of inference methods for topics."""
 
     requires = Requirements(kinds={"unlabelled"}, batch_kind="whole", capabilities={TopicModel})

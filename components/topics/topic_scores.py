@@ -1,6 +1,6 @@
 """Scores of topics: likelihood of held-out words, distance to the truth, coherence.
 
-The held-out words come from documents with one half observed.
+Held-out words are halves of documents given their other halves.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ TOP = 10  # words of a topic used for its coherence
 
 
 def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:
-    """E[π_i | the words seen] of each document [B, K] under topics [K, V], mean field; without a
-    word its prior mean."""
+    """Compute the mean-field E[π_i | observed words] of each document [B, K] under topics [K, V];
+    for empty documents, the prior mean."""
     evenly = alpha + seen.totals[:, None].to(topics.dtype) / len(alpha)
     gamma = fit_documents(
         seen.pairs, topics.T.contiguous(), alpha, evenly, UPDATES, TOLERANCE
@@ -32,7 +32,7 @@ def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:
 
 
 def mean_proportions(posterior: HoldsTopics, documents: Counts) -> Tensor:
-    """``proportions`` averaged over S sets of topics [B, K], matched to the numbering of the last
+    """Average ``proportions`` over S sets of topics [B, K], matched to the order of the last
     set."""
     last = posterior.topics[-1]
     total = proportions(documents, last, posterior.alpha)
@@ -43,10 +43,10 @@ def mean_proportions(posterior: HoldsTopics, documents: Counts) -> Tensor:
 
 
 def completion(posterior: HoldsTopics, seen: Counts, held: Counts) -> Tensor:
-    """log p(y) of every pair of the held halves given the halves seen [M]: S⁻¹ Σ_s Σ_k E[π_ik]
-    B_skv.
+    """Compute log p(y) of every pair of the predicted halves given the observed ones [M]: S⁻¹ Σ_s
+    Σ_k E[π_ik] B_skv.
 
-    The same for all methods: of a posterior nothing but its topics and α is asked.
+    The same for all methods, because only the topics and α of a posterior are used.
 
     Source: Wallach, Murray, Salakhutdinov and Mimno (2009) (document completion)."""
     total = torch.zeros(len(held.words), dtype=posterior.topics.dtype, device=held.words.device)
@@ -57,14 +57,14 @@ def completion(posterior: HoldsTopics, seen: Counts, held: Counts) -> Tensor:
 
 
 def perplexity(log_prob: Tensor, held: Counts) -> float:
-    """exp of minus the mean of log p over the words held out, each as often as it is there."""
+    """Compute exp(−mean log p) over the held-out words, weighted by their counts."""
     n = held.counts.to(log_prob.dtype)
     return exp_or_infinity(-float((n * log_prob).sum() / n.sum()))
 
 
 def match_topics(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
-    """Which of the topics [K, V] goes with which of the reference [K', V], min(K, K') pairs of the
-    least total distance."""
+    """Match topics [K, V] with reference topics [K', V]: min(K, K') pairs with the smallest total
+    distance."""
     from scipy.optimize import linear_sum_assignment
 
     cost = 0.5 * torch.cdist(topics, reference, p=1.0)
@@ -75,7 +75,7 @@ def match_topics(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def align_topics(topics: Tensor) -> Tensor:
-    """Mean of S sets of topics [S, K, V] -> [K, V], matched to the numbering of the last set."""
+    """Average S sets of topics [S, K, V] -> [K, V], matched to the order of the last set."""
     last = topics[-1]
     total = last.clone()
     for sample in topics[:-1]:
@@ -85,8 +85,8 @@ def align_topics(topics: Tensor) -> Tensor:
 
 
 def distance(topics: Tensor, truth: Tensor) -> float:
-    """Total variation ½ Σ_v |B_kv − B*_kv| between each true topic and its match, mean over the
-    true ones; one that has no match counts 1."""
+    """Mean total variation ½ Σ_v |B_kv − B*_kv| between true topics and their matches; true topics
+    without a match count 1."""
     check_shape("the topics", topics, None, truth.shape[1])
     indices, ref_indices = match_topics(topics, truth)
     near = 0.5 * (topics[indices] - truth[ref_indices]).abs().sum(1)
@@ -94,25 +94,25 @@ def distance(topics: Tensor, truth: Tensor) -> float:
 
 
 def top_words(topics: Tensor, n: int = TOP) -> Tensor:
-    """The n most probable words of each topic [K, n], of equals the first."""
+    """Return the n most probable words of each topic [K, n]; ties go to the first word."""
     return topics.sort(dim=1, descending=True, stable=True)[1][:, :n]
 
 
 def coherence(topics: Tensor, documents: Counts) -> Tensor:
-    """Mean over pairs of a topic's ten top words of their normalised pointwise mutual information,
+    """Compute the mean normalised pointwise mutual information of pairs of a topic's ten top words,
     [K], −1 to 1.
 
-    Probabilities are shares of the documents that hold a word, or both; words that never meet have
-    −1, and a pair that is in every document 0.
+    Probabilities are shares of documents with a word, or with both; pairs without a common document
+    count −1, and pairs in every document 0.
 
     Source: Bouma (2009); Aletras and Stevenson (2013)."""
     top = top_words(topics, min(TOP, topics.shape[1]))
     of_interest = top.unique()
     place = torch.full((topics.shape[1],), -1, device=top.device)
     place[of_interest] = torch.arange(len(of_interest), device=top.device)
-    here = place[documents.words] >= 0
+    is_top = place[documents.words] >= 0
     holds = torch.zeros(documents.n_rows, len(of_interest), dtype=topics.dtype, device=top.device)
-    holds[documents.rows[here], place[documents.words[here]]] = 1
+    holds[documents.rows[is_top], place[documents.words[is_top]]] = 1
     both = holds.T @ holds / max(documents.n_rows, 1)
     single = both.diagonal()
     information = (both / (single[:, None] * single)).log() / -both.log()
@@ -127,5 +127,5 @@ def coherence(topics: Tensor, documents: Counts) -> Tensor:
 
 
 def format_topics(topics: Tensor, vocabulary: Sequence[str], n: int = TOP) -> list[str]:
-    """The top words of each topic in a line."""
+    """Return the top words of each topic in one line."""
     return [" ".join(vocabulary[j] for j in row) for row in top_words(topics, n).tolist()]

@@ -1,4 +1,4 @@
-"""Texts as counts of their words: text messages, film reviews."""
+"""Word counts of text messages or film reviews."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ class WordCounts(FileOrSimulationDataset[Corpus], CountingKeys):
     in at least ``min_documents`` and in at most ``max_share`` of them, without stop words.
     Words of held-out documents outside the vocabulary are skipped; their number is
     reported.  A document without remaining words is kept, empty.  Repeated hold-out as in
-    ``sms_spam``.  Where the file is unavailable a simulated corpus, ``sms-sim`` or
-    ``reviews-sim``, takes its place with a ``SimulatedDataWarning`` warning, unless ``offline`` is
-    error.
+    ``sms_spam``.  If the file is unavailable, a simulated corpus, ``sms-sim`` or ``reviews-sim``,
+    replaces it with a ``SimulatedDataWarning``, unless ``offline`` is error.
 
     Raises:
-        DataUnavailableError: the file cannot be had.
-        DamagedFileError: the checksum of the file does not fit.
+        DataUnavailableError: the file is unavailable.
+        DamagedFileError: the checksum of the file is wrong.
 
     Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3; Pang and Lee (2004),
     section 3 (reviews).

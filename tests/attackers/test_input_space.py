@@ -30,7 +30,7 @@ def test_the_domain_of_a_problem_chooses():
     assert input_space(spam) == WordSpace(5)
     assert input_space(pictures) == BoxSpace((0.0, 1.0), 4)
     assert require_norm("l1") == "l1"
-    with pytest.raises(TypeError, match="flip is no norm"):
+    with pytest.raises(TypeError, match="flip is not a norm"):
         require_norm("flip")
 
 

@@ -24,7 +24,7 @@ def test_a_target_is_named_by_its_label():
     assert find_class_index("true", ["False", "True"], "x", "attacker.target") == 1
     with pytest.raises(
         ConfigMismatchError,
-        match=r"^attacker.target=chat: pets has classes cat, dog, emu; name one of these, or null",
+        match=r"^attacker.target=chat: pets has classes cat, dog, emu; choose one of these, or null",
     ):
         find_class_index("chat", animals, "pets", "attacker.target")
     with pytest.raises(

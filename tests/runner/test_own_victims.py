@@ -61,7 +61,9 @@ def test_without_a_word_they_are_refused_with_and_without_an_attacker(
     make_job, attacked, last, n_outputs
 ):
     words = MOONS if attacked else MOONS[:-2]
-    with pytest.raises(ConfigError, match=r"where logits belong; set model\.outputs=probabilities"):
+    with pytest.raises(
+        ConfigError, match=r"instead of being logits; set model\.outputs=probabilities"
+    ):
         run(make_job(*words, *module(inputs=2, n_outputs=n_outputs, last=last)))
 
 
@@ -73,7 +75,7 @@ def test_what_nothing_can_be_learnt_of_is_refused(make_job, inference):
         f"inference={inference}",
         *module("NoGrad", inputs=2, n_outputs=2),
     ]
-    with pytest.raises(ConfigError, match="so that nothing is learnt"):
+    with pytest.raises(ConfigError, match="so training has no effect"):
         run(make_job(*words))
     run(make_job(*words[:3], "inference=fixed", *module("NoGrad", inputs=2, n_outputs=2)))
 
@@ -112,5 +114,5 @@ def test_a_table_of_pixels_is_read_as_images(make_job, tmp_path):
         match=r"dataset\.bounds: must be one minimum .* for all columns, .* scale each to \[0, 1\]",
     ):
         make_job(*words[:4], "dataset.bounds=[[0,255],[0,1]]", *words[5:])
-    with pytest.raises(ConfigError, match=r"attacker\.eps: 300 leads from any input"):
+    with pytest.raises(ConfigError, match=r"attacker\.eps: 300 exceeds the range of inputs"):
         run(make_job(*words, "dataset.image_shape=[4,4]", "attacker=fgsm", "attacker.eps=[0,300]"))

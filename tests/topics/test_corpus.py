@@ -151,7 +151,7 @@ def test_what_is_told_and_what_is_drawn():
     assert figures.keys() == {"topics"}
     assert problem.tables(problem.truth, Streams(0)) == {}
     words = corpus()
-    assert words.describe()["training documents"] == "4, 1 of them empty"
+    assert words.describe()["training documents"] == "4, of which 1 empty"
     table = words.tables(Topics(even()[None], torch.ones(2).double()), Streams(0))["top_words"]
     assert table.words[0].split() == [f"w{j}" for j in even()[0].argsort(descending=True).tolist()]
     chosen = words.held_out(0.5, Streams(0))
@@ -159,7 +159,7 @@ def test_what_is_told_and_what_is_drawn():
 
 
 def test_nothing_to_learn_from_or_to_foretell_is_told():
-    with pytest.raises(ConfigMismatchError, match="no held-out document"):
+    with pytest.raises(ConfigMismatchError, match=r"the held-out documents of .* are empty"):
         corpus(test=[[], []])
     with pytest.raises(ConfigMismatchError, match=r"lower dataset\.min_documents"):
         corpus([[], []], n_words=0)

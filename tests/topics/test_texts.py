@@ -51,10 +51,10 @@ def test_the_name_changes_with_every_file(tmp_path):
         (
             "only one document",
             ConfigMismatchError,
-            "1 documents with a word, at least 2 are needed; name a folder of texts or a file with",
+            "1 documents with a word, but at least 2 are required; give a folder of texts or a file with",
         ),
         ("a\nb\n", ConfigMismatchError, "0 documents with a word"),
-        ("cats\ndogs\n", ConfigMismatchError, "no held-out document .* has a word"),
+        ("cats\ndogs\n", ConfigMismatchError, "held-out documents of .* are empty"),
     ],
 )
 def test_what_is_no_corpus_is_refused(tmp_path, content, error, said):
@@ -67,11 +67,12 @@ def test_what_is_no_corpus_is_refused(tmp_path, content, error, said):
     ("line", "words", "fact"),
     [
         ("Cafe\u0301 año a\u0308pfel", ["año", "café", "äpfel"], {}),
-        ("हिन्दी में\n", ["में", "हिन्दी"], {"documents without a word": "3, left out"}),
+        ("हिन्दी में\n", ["में", "हिन्दी"], {"documents without a word": "3, excluded"}),
         ("今天天气很好，我们去", ["今天天气很好", "我们去"],
-         {"scripts without blanks": "36 letters, whose words are not recognised; put blanks between words by a segmenter"}),
+         {"scripts without blanks": "36 letters in scripts without word boundaries; "
+          "separate words by blanks with a segmenter"}),
         ("7,red,apple", ["apple", "red"],
-         {"a table": "cells separated by ',': names, numbers and labels count as words; give the texts alone"}),
+         {"a table": "cells separated by ',': names, numbers and labels count as words; remove them from the texts"}),
     ],
 )  # fmt: skip
 def test_texts_of_other_scripts_and_tables(tmp_path, line, words, fact):
@@ -84,7 +85,7 @@ def test_texts_of_other_scripts_and_tables(tmp_path, line, words, fact):
 def test_words_in_most_documents_are_reported(tmp_path):
     (tmp_path / "mine.txt").write_text("the cat\nthe dog\nthe cow\nthe cat\n" * 2)
     corpus = load("texts", path=str(tmp_path / "mine.txt"), min_documents=1, stop_words="none")[0]
-    assert corpus.about["words in most documents"] == "1, left out by dataset.max_share: the"
+    assert corpus.about["very frequent words"] == "1, excluded by dataset.max_share: the"
 
 
 def test_a_folder_without_texts(tmp_path):

@@ -1,1 +1,1 @@
-"""Attacks on continuous inputs, inside a ball of some norm."""
+"""Attacks on continuous inputs within a norm ball."""

@@ -24,24 +24,24 @@ from components.registry import register
 
 FIRST = 0.22
 CHECKPOINT_DECREMENT = 0.03
-LEAST = 0.06  # lengths of the periods between checkpoints, as shares of the steps
+LEAST = 0.06  # of periods between checkpoints, as shares of the steps
 
 
 @dataclass
 class ApgdState:
-    """Positions of the rows of an ascent and their gains since the last checkpoint."""
+    """Positions of rows in an ascent, and their progress since the last checkpoint."""
 
     here: Tensor  # [B, D]
     last: Tensor  # [B, D]
     loss: Tensor  # [B]
-    gradient: Tensor  # up the loss [B, D]
+    gradient: Tensor  # ascent direction of the loss [B, D]
     best: Tensor  # [B, D]
     best_gradient: Tensor  # [B, D]
     peak: Tensor  # the loss of ``best`` [B]
     eta: Tensor  # [B]
     eta_before: Tensor  # at the last checkpoint [B]
     peak_before: Tensor  # [B]
-    gains: Tensor  # steps since then that raised the loss [B]
+    gains: Tensor  # number of steps since then that raised the loss [B]
 
     def of(self, rows: Tensor) -> ApgdState:
         """The state restricted to some of the rows."""
@@ -56,11 +56,11 @@ class APGD(TargetedAttack, InputGradientAttack):
     η_0 = 2ε, α = ``momentum``; f = −J.
     At checkpoints w_j = ⌈p_j ``steps``⌉, p_1 = 0.22,
     p_{j+1} = p_j + max(p_j − p_{j−1} − 0.03, 0.06), η is halved and the row returns to its
-    best point if fewer than ``rho`` of the steps since w_{j−1} raised f, or if neither η
-    nor max f has changed since.  With ``n_targets`` = K each row is led, ascent by ascent,
-    towards each of the K most likely classes except the true one, by the targeted
-    difference-of-logits ratio if ``criterion`` is dlr; any wrong class is a success.  f is
-    compared by its order, which a confident network does not flatten.  x [B, D], y [B, T].
+    best point if fewer than ``rho`` of the steps since w_{j−1} raised f, or if neither η nor max f
+    has changed since.  With ``n_targets`` = K each row has one ascent towards each of the K most
+    likely classes except the true one, by the targeted difference-of-logits ratio if ``criterion``
+    is dlr; any wrong class is a success.  Values of f are compared on a scale that does not
+    saturate for confident networks.  x [B, D], y [B, T].
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input.
@@ -81,7 +81,7 @@ class APGD(TargetedAttack, InputGradientAttack):
         return self.norm
 
     def follows(self) -> Criterion:
-        # two classes have a margin
+        # for two classes use the margin
         return "margin" if self.criterion == "dlr" and self.n_targets else self.criterion
 
     def iterates(self) -> bool:
@@ -96,13 +96,13 @@ class APGD(TargetedAttack, InputGradientAttack):
         stop = self.stop_when_broken and not victim.is_stochastic(x)
         labels = self.labels(y)
         victim = victim.soften(self.norm)
-        others: Sequence[Tensor | None] = [None]  # classes that rows are led to, climb by climb
+        others: Sequence[Tensor | None] = [None]  # target classes of rows, one ascent each
         if self.n_targets is not None and self.target_class is None:
             with torch.no_grad():
                 others = next_classes(victim.answers(x, rng.attack), y, self.n_targets)
         best = Best(x)
         for other in (other for other in others for _ in range(self.restarts)):
-            # for all rows: they are independent
+            # for all rows, because they are independent
             start = NORMS[self.norm].start(x, eps, rng.attack)
             rows = best.rows(pending=stop)
             if len(rows) == 0:
@@ -133,7 +133,7 @@ class APGD(TargetedAttack, InputGradientAttack):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Final point of each row, f at that point, and whether the row is broken.
 
-        The final point is the point of largest f, or the first that is broken.
+        The final point has the largest f, or is the first broken one.
         """
         sign = -1.0 if self.target_class is None else 1.0  # f = sign J
         steepest = NORMS[self.norm].steepest
@@ -154,16 +154,16 @@ class APGD(TargetedAttack, InputGradientAttack):
         ended = x.clone()
         peak = x.new_zeros(len(x))
         is_broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-        rows = row_numbers(x)  # rows still climbing
-        here = ball.hold(x + start)
-        loss, gradient, broken = look(here)
+        rows = row_numbers(x)  # active rows
+        current = ball.hold(x + start)
+        loss, gradient, broken = look(current)
         eta = torch.full_like(loss, 2 * eps)
         p = ApgdState(
-            here=here,
-            last=here,
+            here=current,
+            last=current,
             loss=loss,
             gradient=gradient,
-            best=here,
+            best=current,
             best_gradient=gradient,
             peak=loss,
             eta=eta,
@@ -172,7 +172,7 @@ class APGD(TargetedAttack, InputGradientAttack):
             gains=torch.zeros_like(loss),
         )
         checkpoints = _checkpoints(self.steps)
-        before = 0
+        last_checkpoint = 0
         for k in range(1, self.steps + 1):
             if stop and bool(broken.any()):
                 ended[rows[broken]] = p.here[broken]
@@ -187,32 +187,36 @@ class APGD(TargetedAttack, InputGradientAttack):
                 if len(rows) == 0:
                     return ended, peak, is_broken
             z = ball.hold(p.here + p.eta[:, None] * steepest(p.gradient))
-            moved = (
+            candidate = (
                 z
                 if k == 1
                 else p.here + self.momentum * (z - p.here) + (1 - self.momentum) * (p.here - p.last)
             )
-            moved = ball.hold(moved.clone())
-            loss, gradient, broken = look(moved)
+            candidate = ball.hold(candidate.clone())
+            loss, gradient, broken = look(candidate)
             up = loss > p.peak
             p.gains = p.gains + (loss > p.loss)
-            p.best = torch.where(up[:, None], moved, p.best)
+            p.best = torch.where(up[:, None], candidate, p.best)
             p.best_gradient = torch.where(up[:, None], gradient, p.best_gradient)
             p.peak = torch.where(up, loss, p.peak)
             p.last = p.here
-            p.here = moved
+            p.here = candidate
             p.loss = loss
             p.gradient = gradient
             if k in checkpoints and not (stop and bool(broken.all())):
-                _halve(p, self.rho * (k - before), ~broken if stop else torch.ones_like(broken))
-                before = k
+                _halve(
+                    p,
+                    self.rho * (k - last_checkpoint),
+                    ~broken if stop else torch.ones_like(broken),
+                )
+                last_checkpoint = k
         end = torch.where((broken & stop)[:, None], p.here, p.best)
         ended[rows], peak[rows], is_broken[rows] = end, p.peak, look(end)[2]
         return ended, peak, is_broken
 
 
 def _halve(p: ApgdState, enough: float, going: Tensor) -> None:
-    """Halves the step of the rows ``going`` [B] bool that gained too little, and takes them back to
+    """Halve the step of active rows ``going`` [B] bool with too little progress, and return them to
     their best point.
 
     Source: Croce and Hein (2020), conditions 1 and 2 of section 3."""
@@ -227,7 +231,7 @@ def _halve(p: ApgdState, enough: float, going: Tensor) -> None:
 
 
 def _checkpoints(steps: int) -> set[int]:
-    """⌈p_j N⌉ of the shares p_j up to 1."""
+    """⌈p_j N⌉ for the shares p_j up to 1."""
     last = 0.0
     share = FIRST
     out = set()

@@ -1,4 +1,4 @@
-"""Common keys of gradient attacks inside a ball, and the ``loop`` ascents they define."""
+"""Common keys of gradient attacks within a ball, and their ``loop`` ascents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.contracts.victim import Criterion, Expectation, NormName, Precis
 
 
 class InputGradientAttack(Evasion):
-    """An attack that follows the gradient of the victim in its input."""
+    """An attack by the input gradient of the victim."""
 
     follows_gradient = True
     knowledge = "white box"
@@ -41,20 +41,20 @@ class MarginAttack(InputGradientAttack):
 
 
 class GradientAscent(TargetedAttack, InputGradientAttack):
-    """An attack that climbs as its own keys say, by one step to the border of the ball."""
+    """A gradient attack configured by its keys; by default one step to the boundary of the ball."""
 
     norm: NormName  # ball of the perturbation: linf, l2 or l1
     # Quantity lowered for the true class, and raised for a target: cross_entropy (log p(y|x)) |
     # margin (between logits) | dlr (the margin over the spread of the three largest logits, Croce
-    # and Hein 2020: the gradient of a very confident network does not vanish in it).
+    # and Hein 2020, with a gradient that does not vanish for very confident networks).
     criterion: Criterion
-    # precision of gradients, computed on a copy of the victim: full, its own; bfloat16, 8 binary
-    # digits, twice as fast on CPUs that multiply them.  Steps are added up, and success is judged,
-    # in full precision.
+    # precision of gradients, computed on a copy of the victim: full (unchanged) | bfloat16 (8
+    # binary digits, twice as fast on CPUs with native support).  Steps and success use full
+    # precision.
     precision: Precision
 
     def ascent(self) -> Ascent:
-        """How this attack climbs, by those of its keys that an ascent has."""
+        """The ascent configured by this attack's keys."""
         keys: dict[str, Any] = {"steps": 1, "step_size": 1.0, "stop_when_broken": False}
         keys |= {name: value for name, value in self if name in Ascent.__dataclass_fields__}
         return Ascent(**keys | {"target": self.target_class})
@@ -73,11 +73,11 @@ class GradientAscent(TargetedAttack, InputGradientAttack):
 
 
 class Steps(BaseModel):
-    """Several steps of α = ``step_size`` · ε, which a row may leave as soon as it is broken."""
+    """Several steps of α = ``step_size`` · ε, with optional early stopping of broken rows."""
 
     steps: PositiveInt
     step_size: PositiveFloat
-    # keep an image at its first misclassification (never where predictions are random); false: keep
+    # stop an image at its first misclassification (never for random predictions); false: keep
     # raising its loss
     stop_when_broken: bool
 

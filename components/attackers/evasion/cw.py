@@ -18,19 +18,20 @@ from components.registry import register
 B1 = 0.9
 B2 = 0.999
 TINY = 1e-8  # of Adam, Kingma and Ba (2015)
-SPREAD = 8.0  # the first price c is for margins of logits that lie this far apart, in nats
+SPREAD = 8.0  # spread of logit margins in nats for which the initial price c is calibrated
 
 
 @register("attacker", "cw")
 class CarliniWagner(TargetedAttack, MarginAttack):
-    """Carlini and Wagner's L2 attack: the shortest perturbation that a search over its price c
-    finds, held inside ε.
+    """Carlini and Wagner's L2 attack: the shortest perturbation found by a search over the price c,
+    projected to ε.
 
     min_w ‖x'(w) − x‖₂² + c · max(Z_y − max_{i≠y} Z_i, −κ),  x'(w) = l + (u − l)(tanh w + 1)/2 in the bounds [l, u] (x' = w
-    without bounds), by Adam; c by bisection for every row, ten times larger while nothing succeeds.  Of a softmax,
-    log-probabilities have the margins of its logits Z.  A row ends at its shortest x' that succeeds, moved into the
-    ball; one that never did, at the end of its last descent, moved into the ball.  As soon as ‖x' − x‖₂ ≤ ε succeeds,
-    more searching cannot matter to a security evaluation, and the row is done.  x [B, D], y [B, T].
+    without bounds), by Adam; c by bisection for every row, multiplied by ten until an attack
+    succeeds.  For a softmax, margins of log-probabilities equal margins of logits Z.  A row ends at
+    its shortest successful x', or without success at the end of its last descent, projected to the
+    ball.  A row stops as soon as an x' with ‖x' − x‖₂ ≤ ε succeeds, because further search does not
+    affect a security evaluation.  x [B, D], y [B, T].
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input.
@@ -89,9 +90,9 @@ class CarliniWagner(TargetedAttack, MarginAttack):
         generator: torch.Generator,
         eps: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Adam from x at the prices c [B]: the shortest success (where one is), its length (else
-        ∞), the last point."""
-        sign = 1.0 if self.target is None else -1.0  # of the margin to lower
+        """Adam from x at the prices c [B]: the shortest success (if any), its length (else ∞), and
+        the last point."""
+        sign = 1.0 if self.target is None else -1.0  # sign of the margin to lower
         w = _inverse(victim, x, self.shrink)
         m = torch.zeros_like(w)
         v = torch.zeros_like(w)
@@ -99,7 +100,7 @@ class CarliniWagner(TargetedAttack, MarginAttack):
         shortest = torch.full_like(c, torch.inf)
         last = x.clone()
         rows = row_numbers(x)
-        for step in range(1, self.steps + 2):  # the last pass only checks the last step
+        for step in range(1, self.steps + 2):  # the last pass only evaluates the last step
             x_adv, slope = _image(victim, w[rows])
             answer = victim.answer(x_adv, y[rows], generator, "margin")
             margin = sign * answer.objective
@@ -135,7 +136,7 @@ def _image(victim: Victim, w: Tensor) -> tuple[Tensor, Tensor]:
 def _inverse(victim: Victim, x: Tensor, shrink: float) -> Tensor:
     """w as a function of x.
 
-    ``shrink`` gives a coordinate at a bound, where w is infinite, a gradient.
+    ``shrink`` moves coordinates off the bounds, where w is infinite, for a nonzero gradient.
     """
     if victim.bounds is None:
         return x.clone()

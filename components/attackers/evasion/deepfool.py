@@ -15,7 +15,7 @@ from components.contracts.victim import NormName, Victim
 from components.maths.spacing import row_numbers
 from components.registry import register
 
-TINY = 1e-12  # a class with a score that is constant in the input is never the nearest
+TINY = 1e-12  # a class with a constant score is never the nearest
 
 
 @register("attacker", "deepfool")
@@ -26,9 +26,9 @@ class DeepFool(MarginAttack):
     g_k = f_k − f_y:  l = argmin_k |g_k|/‖w_k‖_q,
     r = |g_l|/‖w_l‖₂² w_l (L2, q = 2) or |g_l|/‖w_l‖₁ sign(w_l) (L∞, q = 1),
     x_{i+1} = clip(x_i + r);  x' = clip(x + Π_{‖·‖≤ε}((1 + η) Σ_i r_i)).
-    For a softmax, differences of log-probabilities are differences of its logits.  Rows
-    that are already misclassified stay unchanged.  With several tasks, the nearest boundary
-    of any task counts.  x [B, D], y [B, T].
+    For a softmax, differences of log-probabilities are differences of its logits.  Misclassified
+    rows stay unchanged.  With several tasks, the nearest boundary of any task is used.  x [B, D], y
+    [B, T].
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input.
@@ -57,12 +57,12 @@ class DeepFool(MarginAttack):
         return victim.clip(x + NORMS[self.norm].project((1 + self.overshoot) * total, eps))
 
     def _step(self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """r [B, D] to the nearest of the linearised boundaries of all tasks and classes."""
+        """Step r [B, D] to the nearest linearised boundary of all tasks and classes."""
         f, slope = victim.jacobian(x, generator)  # [B, T, C], [B, T, C, D]
         label = y.clamp_min(0).unsqueeze(-1)  # [B, T, 1]
         g = f - f.gather(-1, label)
         w = slope - slope.gather(2, label.unsqueeze(-1).expand(-1, -1, -1, slope.shape[-1]))
-        power = scale(w)  # scales of g and w cancel out, but squares of small entries would be 0
+        power = scale(w)  # scales of g and w cancel, but squares of small entries would underflow
         w = w / power
         g = g / power.squeeze(-1)
         length = w.norm(dim=-1) if self.norm == "l2" else w.abs().sum(-1)  # ‖w‖_q [B, T, C]

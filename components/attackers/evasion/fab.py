@@ -21,15 +21,16 @@ from components.registry import register
 @register("attacker", "fab")
 class FAB(MarginAttack):
     """Fast adaptive boundary attack: the smallest perturbation, by steps to the linearised boundary
-    biased towards x.
+    with a bias towards x.
 
-    With g(x) = z_c(x) − z_y(x) for another class c, π its linearisation at x_i and P_π the projection on its plane inside
-    the bounds:  δ_i = P_π(x_i) − x_i,  δ_0 = P_π(x) − x,  a = min(‖δ_i‖/(‖δ_i‖ + ‖δ_0‖), ``alpha_max``),
-    x_{i+1} = clip((1 − a)(x_i + η δ_i) + a (x + η δ_0)), η = ``overshoot``; a row that is broken there keeps the point if it is
-    its nearest so far, and goes on from x + β (x_{i+1} − x), β = ``backward``.  Class by class for the ``n_targets`` most
-    likely ones but y; each later restart begins at a random point half as far as the nearest found (at most ε).  A final
-    bisection looks for a nearer one on the way there.  x' is that point where it lies within ε, else x.
-    x [B, D], y [B, T].
+    With g(x) = z_c(x) − z_y(x) for another class c, π its linearisation at x_i and P_π the
+    projection on its plane within the bounds:  δ_i = P_π(x_i) − x_i,  δ_0 = P_π(x) − x,  a =
+    min(‖δ_i‖/(‖δ_i‖ + ‖δ_0‖), ``alpha_max``), x_{i+1} = clip((1 − a)(x_i + η δ_i) + a (x + η δ_0)),
+    η = ``overshoot``; a row that is broken there stores the point if it is its nearest so far, and
+    continues from x + β (x_{i+1} − x), β = ``backward``.  The search runs class by class for the
+    ``n_targets`` most likely ones except y; each later restart begins at a random point at half the
+    distance of the nearest one (at most ε). A final bisection refines it.  x' is this point if it
+    lies within ε, else x. x [B, D], y [B, T].
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input.
@@ -56,10 +57,10 @@ class FAB(MarginAttack):
     def search(
         self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float
     ) -> tuple[Tensor, Tensor]:
-        """The nearest broken point of each row, x itself where none within ε is found, and how far
-        it is (else ∞).
+        """The nearest broken point of each row (x itself if none lies within ε), and its distance
+        (else ∞).
 
-        Without a ball, ε = ∞, the search goes on until its steps are spent."""
+        Without a ball, ε = ∞, the search uses all its steps."""
         size = NORMS[self.norm].size
         wrong = victim.broken(x, y, generator)
         nearest = x.clone()
@@ -68,17 +69,17 @@ class FAB(MarginAttack):
             others = next_classes(victim.answers(x, generator), y, self.n_targets)
         for restart in range(self.restarts):
             for other in others:
-                # for all rows: they are independent
+                # for all rows, because they are independent
                 start = NORMS[self.norm].start(x, 1.0, generator)
                 rows = (length > (0 if eps == float("inf") else eps)).nonzero()[:, 0]
                 if len(rows) == 0:
                     return nearest, length
-                here = x[rows]
+                initial = x[rows]
                 if restart > 0:
                     radius = 0.5 * length[rows].clamp_max(eps).nan_to_num(posinf=1.0)
-                    here = victim.clip(here + radius.unsqueeze(1) * start[rows])
+                    initial = victim.clip(initial + radius.unsqueeze(1) * start[rows])
                 points, distance = self._descend(
-                    victim, x[rows], y[rows], other[rows], here, generator
+                    victim, x[rows], y[rows], other[rows], initial, generator
                 )
                 better = distance < length[rows]
                 nearest[rows[better]] = points[better]
@@ -102,8 +103,8 @@ class FAB(MarginAttack):
         here: Tensor,
         generator: torch.Generator,
     ) -> tuple[Tensor, Tensor]:
-        """The nearest broken point on the way of each row from ``here`` [B, D], and its distance
-        from x (∞ where none is)."""
+        """The nearest broken point on the path of each row from ``here`` [B, D], and its distance
+        from x (∞ if none)."""
         size = NORMS[self.norm].size
         plane = (victim.bounds, self.norm)
         nearest = x.clone()
@@ -115,17 +116,17 @@ class FAB(MarginAttack):
             b = answer.objective / power.squeeze(1) - (w * here).sum(1)
             near = project_to_plane(here, w, b, *plane) - here
             back = project_to_plane(x, w, b, *plane) - x
-            one = size(near)
-            two = size(back)
+            near_size = size(near)
+            back_size = size(back)
             share = (
-                (one / (one + two).clamp_min(torch.finfo(x.dtype).tiny))
+                (near_size / (near_size + back_size).clamp_min(torch.finfo(x.dtype).tiny))
                 .clamp_max(self.alpha_max)
                 .unsqueeze(1)
             )
-            moved = (1 - share) * (here + self.overshoot * near) + share * (
+            candidate = (1 - share) * (here + self.overshoot * near) + share * (
                 x + self.overshoot * back
             )
-            here = victim.clip(moved)
+            here = victim.clip(candidate)
             broken = victim.broken(here, y, generator)
             distance = size(here - x)
             better = broken & (distance < length)

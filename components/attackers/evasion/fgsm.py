@@ -8,13 +8,13 @@ from components.registry import register
 
 @register("attacker", "fgsm")
 class FGSM(GradientAscent):
-    """Fast gradient sign method: the one step of size ε that lowers log p(y|x) fastest to first
-    order.
+    """Fast gradient sign method: one step of size ε in the direction of steepest descent of log
+    p(y|x).
 
-    x' = clip(x − ε u(∇_x log p(y|x))), u = sign for the norm L∞ and the steepest direction of the
-    others; p(y|x) is the posterior predictive, the mean over the victim's own draws, and its
-    parameters are held fixed.  x [B, D], y [B, T] class numbers (negative: missing), ε in the units
-    of x.  Another ``criterion`` takes the place of log p(y|x).
+    x' = clip(x − ε u(∇_x log p(y|x))), u = sign for the norm L∞ and the steepest direction of other
+    norms; p(y|x) is the posterior predictive, the mean over the victim's draws, with fixed
+    parameters.  x [B, D], y [B, T] class numbers (negative: missing), ε in the units of x.  Another
+    ``criterion`` replaces log p(y|x).
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input (a random forest).

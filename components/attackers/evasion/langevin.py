@@ -1,5 +1,5 @@
-"""Noisy descent on the victim's log-probability, by which a defender who is unsure of the attack
-draws from p_C(x'|x)."""
+"""Noisy descent on the victim's log-probability, for draws from the defender's p_C(x'|x) under an
+uncertain attack."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def beta_sizes(
 
 
 def poisson_steps(rows: Tensor, mean: float, generator: torch.Generator) -> Tensor:
-    """T ~ Poisson(mean), one for each row of ``rows`` [B, D]: [B]; 0 leaves the row as it is."""
+    """T ~ Poisson(mean), one for each row of ``rows`` [B, D]: [B]; 0 leaves the row unchanged."""
     rates = torch.full((len(rows),), mean, dtype=torch.float64, device=generator.device)
     return torch.poisson(rates, generator=generator).long().to(rows.device)
 
@@ -45,31 +45,31 @@ def langevin(
 ) -> Tensor:
     """x_T of x_{t+1} = clip(Π(x_t − ε sign ∇_x J(x_t) + N(0, 2 ε τ I))).
 
-    Each row has its own ε [B, 1] and T [B].  Π holds x_t within ``radius`` of x in the norm
-    (None: no ball, only the bounds).  J is log p(y|x), or the victim's margin for the rows
-    of ``margin`` [B] bool.  τ = 1 is the equation as printed, with noise of standard
-    deviation √(2ε), far larger than its step ε where ε < 1; τ = 0 is deterministic.  A row
-    in which all labels are missing (y < 0) stays unchanged.
+    Each row has its own ε [B, 1] and T [B].  Π projects x_t to within ``radius`` of x in the norm
+    (None: only to the bounds).  J is log p(y|x), or the victim's margin for the rows of ``margin``
+    [B] bool.  τ = 1 is the printed equation, with noise of standard deviation √(2ε), far larger
+    than the step ε for ε < 1; τ = 0 is deterministic.  Rows without labels (y < 0) stay unchanged.
 
     Source: Gallego (2021), eq. (3.14).
     """
     x_adv = x.clone()
     victim = victim.soften(norm)
     for t in range(int(steps.max()) if len(steps) else 0):
-        rows = (steps > t).nonzero()[:, 0]  # rows that are done drop out
-        here = x_adv[rows]
+        rows = (steps > t).nonzero()[:, 0]  # drop finished rows
+        current = x_adv[rows]
         eps = step_size[rows]
         if temperature > 0:
-            # Noise for all rows: a row's noise does not depend on how long the others go on.
+            # Noise for all rows, so that a row's noise does not depend on the other rows' numbers
+            # of steps.
             noise = gaussian(x, generator)
         rule: Criterion = "cross_entropy" if margin is None else "margin"
         gradient = victim.input_gradient(
-            here, y[rows], generator, rule, None if margin is None else margin[rows]
+            current, y[rows], generator, rule, None if margin is None else margin[rows]
         )
-        moved = here - eps * gradient.sign()  # eq. (3.14)
+        proposed = current - eps * gradient.sign()  # eq. (3.14)
         if temperature > 0:
-            moved = moved + (2 * temperature * eps).sqrt() * noise[rows]
+            proposed = proposed + (2 * temperature * eps).sqrt() * noise[rows]
         if radius is not None:
-            moved = x[rows] + NORMS[norm].project(moved - x[rows], radius)
-        x_adv[rows] = victim.clip(moved)
+            proposed = x[rows] + NORMS[norm].project(proposed - x[rows], radius)
+        x_adv[rows] = victim.clip(proposed)
     return torch.where((y >= 0).any(1, keepdim=True), x_adv, x)

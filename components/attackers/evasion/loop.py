@@ -1,4 +1,4 @@
-"""The one loop behind every gradient attack inside a ball; its norm decides start, direction and
+"""The loop of all gradient attacks within a ball; the norm determines start, direction and
 projection."""
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from components.maths.spacing import row_numbers
 
 Target = int | None
 SLOW = (
-    "attacker.precision=bfloat16: this CPU has no products of such numbers (AVX512-BF16, AMX), so that attacks take no less "
-    "time; use attacker.precision=full"
+    "attacker.precision=bfloat16: this CPU does not multiply bfloat16 natively (AVX512-BF16, "
+    "AMX), so attacks are not faster; use attacker.precision=full"
 )
 
 
 @dataclass(frozen=True)
 class Ascent:
-    """How an attack climbs: ``steps`` of α = ``step_size`` · ε, from a random point of the ball or
-    from x itself."""
+    """Configuration of an ascent: ``steps`` of α = ``step_size`` · ε, from a random point of the
+    ball or from x itself."""
 
     norm: NormName
     steps: int
@@ -33,17 +33,17 @@ class Ascent:
     random_start: bool = False
     restarts: int = 1
     momentum: float = 0.0
-    target: Target = None  # class that an attack wants to be predicted; None: any but the true one
+    target: Target = None  # class to be predicted; None: any except the true one
     # quantity lowered for the true class, or raised for the target
     criterion: Criterion = "cross_entropy"
     stop_when_broken: bool = True
-    # of gradients; whether a row is broken is judged in full precision
+    # of gradients; success is judged in full precision
     precision: Precision = "full"
 
 
 class Best:
-    """The best x' of several attempts on each row: one that breaks it, else the one of the largest
-    value; of equals the first."""
+    """The best x' of several attempts per row: a broken one, else the one with the largest value
+    (ties: the first)."""
 
     def __init__(self, x: Tensor):
         self.points = x.clone()  # [B, D]
@@ -51,13 +51,13 @@ class Best:
         self.broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
 
     def rows(self, pending: bool) -> Tensor:
-        """Numbers of the rows, with ``pending`` of those that are not broken."""
+        """Indices of the rows, with ``pending`` only of unbroken ones."""
         return (~self.broken | (not pending)).nonzero()[:, 0]
 
     def offer(self, rows: Tensor, points: Tensor, value: Tensor, broken: Tensor) -> None:
-        """An attempt on some of the rows."""
+        """Add an attempt on some of the rows."""
         was_broken = self.broken[rows]
-        # a row that is broken never goes back to one that is not
+        # a broken point is never replaced by an unbroken one
         higher = (broken == was_broken) & ~(value <= self.value[rows])
         better = (broken & ~was_broken) | higher
         self.points[rows[better]] = points[better]
@@ -68,14 +68,14 @@ class Best:
 def ascend(
     victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
 ) -> Tensor:
-    """x' of the smallest J(y, x') (or the largest J(target, x')) that the ascent finds with ‖x' −
-    x‖ ≤ ε.
+    """x' with the smallest J(y, x') (or largest J(target, x')) found by the ascent within ‖x' − x‖
+    ≤ ε.
 
     δ ← Π_{‖·‖≤ε}(δ + α u(m)),  m ← μ m + g/‖g‖₁,  g = −∇_x J(y, x + δ);  J is log p(y|x) or another criterion, u the
-    norm's steepest direction, and x + δ is clipped to the bounds.  A broken row stays where it broke when only success
-    matters, and takes no more time; of several restarts a row keeps the first that broke it, else the one of the largest
-    loss.  Where predictions are random no row stops: one that is broken in one draw, and lies at the boundary, is right
-    again in the next.
+    norm's steepest direction, and x + δ is clipped to the bounds.  If only success matters, a
+    broken row stops where it broke; among several restarts a row keeps the first successful one,
+    else the one with the largest loss.  For random predictions rows do not stop, because a row at
+    the boundary that is broken in one draw may be correct in the next.
 
     Source: Madry et al. (2018), section 2.1; Dong et al. (2018), Algorithm 1 (momentum)."""
     if eps == 0:
@@ -86,7 +86,7 @@ def ascend(
         warnings.warn(QuestionableConfigWarning(SLOW), stacklevel=1)
     victim = victim.round_gradient(how.precision).soften(how.norm)
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
-    if how.restarts == 1:  # there is no value to compare with
+    if how.restarts == 1:  # nothing to compare
         return _climb(victim, x, labels, generator, eps, how)[0]
     best = Best(x)
     for _ in range(how.restarts):
@@ -105,51 +105,55 @@ def multiplies(precision: Precision) -> bool:
 def _climb(
     victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One restart: where each row ended, its loss there and whether it is broken."""
+    """One restart: the final point of each row, its loss and an indicator of success."""
     norm = NORMS[how.norm]
     towards = 1.0 if how.target is not None else -1.0
     start = x + norm.start(x, eps, generator) if how.random_start else x.clone()
     ended = torch.empty_like(x)
     loss = x.new_zeros(len(x))
     broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    # rows still climbing: their state and limits
+    # active rows: their state and limits
     rows = row_numbers(x)
-    here = victim.clip(start)
+    current = victim.clip(start)
     labels = y
     where = room(how.norm, x, eps, victim.bounds)
     average = torch.zeros_like(x) if how.momentum > 0 else x[:, :0]
     for _ in range(how.steps):
         if how.stop_when_broken:
-            answer = victim.answer(here, labels, generator, how.criterion, aim=how.target is None)
+            answer = victim.answer(
+                current, labels, generator, how.criterion, aim=how.target is None
+            )
             gradient = answer.gradient
             newly_broken = answer.broken if how.target is None else ~answer.broken
             if bool(newly_broken.any()):
-                ended[rows] = here
+                ended[rows] = current
                 loss[rows] = towards * answer.objective
                 broken[rows] = newly_broken
                 moving = ~newly_broken
                 rows = rows[moving]
-                here = here[moving]
+                current = current[moving]
                 labels = labels[moving]
                 where = where.of(moving)
                 gradient = gradient[moving]
                 average = average[moving]
                 if len(rows) == 0:
                     return ended, loss, broken
-        else:  # unused on the way
-            gradient = victim.input_gradient(here, labels, generator, how.criterion)
+        else:  # unused during the ascent
+            gradient = victim.input_gradient(current, labels, generator, how.criterion)
         if how.momentum > 0:
             gradient = gradient / scale(gradient)
             average = how.momentum * average + gradient / gradient.abs().sum(
                 1, keepdim=True
             ).clamp_min(1.0)
             gradient = average
-        # The directions are odd: the way up is along the gradient, or the opposite one.
-        here = where.hold(here.add_(norm.steepest(gradient), alpha=towards * how.step_size * eps))
-    ended[rows] = here
-    if how.restarts > 1:  # only then is there a value to compare the end of this climb with
+        # Directions are odd functions, so ascent is along the gradient or its negative.
+        current = where.hold(
+            current.add_(norm.steepest(gradient), alpha=towards * how.step_size * eps)
+        )
+    ended[rows] = current
+    if how.restarts > 1:  # only then are restarts compared
         with torch.no_grad():
-            predictive = victim.answers(here, generator)
+            predictive = victim.answers(current, generator)
             loss[rows] = towards * RANKS[how.criterion](predictive, labels)
         wrong = is_misclassified(predictive, labels)
         broken[rows] = ~wrong if how.target is not None else wrong

@@ -10,12 +10,12 @@ from components.registry import register
 
 @register("attacker", "pgd")
 class PGD(Steps, GradientAscent):
-    """Projected gradient descent from random points of the ball, the strongest first-order attack
-    known.
+    """Projected gradient descent from random points of the ball, the strongest known first-order
+    attack.
 
-    x_0 = x + U(‖δ‖≤ε),  x_{t+1} = clip(Π_{B(x)}(x_t − α u(∇_x log p(y|x_t)))),  α = step_size · ε; of ``restarts`` the
-    one that breaks a row, else the one of its largest loss, is kept.  Another ``criterion`` takes the place of log p(y|x).
-    x [B, D], y [B, T].
+    x_0 = x + U(‖δ‖≤ε),  x_{t+1} = clip(Π_{B(x)}(x_t − α u(∇_x log p(y|x_t)))),  α = step_size · ε;
+    among ``restarts``, the first successful one is kept, else the one with the largest loss.
+    Another ``criterion`` replaces log p(y|x). x [B, D], y [B, T].
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input.

@@ -15,7 +15,7 @@ class PGDMomentum(Steps, GradientAscent):
     method).
 
     m_{t+1} = μ m_t + g_t/‖g_t‖₁,  x_{t+1} = clip(Π_{B(x)}(x_t + α u(m_{t+1}))),  g = −∇_x log p(y|x),  α = step_size · ε.
-    Another ``criterion`` takes the place of log p(y|x).
+    Another ``criterion`` replaces log p(y|x).
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input.

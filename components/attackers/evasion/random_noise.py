@@ -1,4 +1,4 @@
-"""Random noise, the control of every gradient attack."""
+"""Random noise, the control for gradient attacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.registry import register
 
 @register("attacker", "random_noise")
 class RandomNoise(Evasion):
-    """Uniform random points of the ball: the control that every gradient attack has to beat.
+    """Uniform random points of the ball, the control for gradient attacks.
 
     x' = clip(x + δ), δ ~ U(‖δ‖ ≤ ε); a row keeps the first of ``repeats`` draws that is
     misclassified, otherwise the last.  The attack queries predicted labels only, one query
@@ -37,7 +37,7 @@ class RandomNoise(Evasion):
         x_adv = x.clone()
         pending = row_numbers(x)
         for repeat in range(self.repeats):
-            # Noise for all rows: a row's noise does not depend on which others are broken already.
+            # Noise for all rows, so that a row's noise does not depend on which others are broken.
             delta = NORMS[self.norm].start(x, eps, rng.attack)
             x_adv[pending] = victim.clip(x[pending] + delta[pending])
             if repeat + 1 < self.repeats:

@@ -16,14 +16,15 @@ from components.registry import register
 
 @register("attacker", "sgld_attack")
 class SGLDAttack(InputGradientAttack):
-    """Samples perturbations of large loss by noisy sign steps of random size, number and kind.
+    """Samples perturbations with large loss by noisy sign steps of random size, number and
+    criterion.
 
     x_{t+1} = x_t − α sign ∇_x J(x_t) + N(0, 2ατ),  t = 1, …, T;  every row draws
     α = step_size · ε · Beta(a, b), T ~ Poisson(steps) and J = log p(y|x) or, with
-    probability ``margin``, the logits' margin of Carlini and Wagner.  With ``project``
-    every x_t is held inside ‖x_t − x‖ ≤ ε.  τ = 1 is (3.14) as printed, in which α is
-    called ε.  A row may draw few or small steps, so that the attack can be weaker than one step
-    of size ε; no check compares the two.  x [B, D], y [B, T].
+    probability ``margin``, the logits' margin of Carlini and Wagner.  With ``project`` every x_t is
+    projected to ‖x_t − x‖ ≤ ε.  τ = 1 is (3.14) as printed, where α is called ε.  A row may draw
+    few or small steps, so the attack can be weaker than one step of size ε; this is not checked.  x
+    [B, D], y [B, T].
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input.
@@ -66,7 +67,7 @@ class SGLDAttack(InputGradientAttack):
         """Random quantities of each row of x.
 
         Returns:
-            T [B], α [B] and whether the row follows the margin [B] bool.
+            T [B], α [B] and an indicator of rows that use the margin [B] bool.
         """
         steps = poisson_steps(x, self.steps, generator).to(x.dtype)
         alpha = beta_sizes(x, self.step_size * eps, [self.beta_a, self.beta_b], generator)[:, 0]

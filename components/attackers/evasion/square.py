@@ -14,7 +14,7 @@ from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.registry import register
 
-# steps, of 10,000 queries, at which the squares' area halves
+# steps, out of 10,000 queries, at which the area of squares halves
 HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 
 
@@ -22,11 +22,11 @@ HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 class Square(TargetedAttack, Evasion):
     """Square attack: random squares of ±ε, kept if they lower the true class's margin.
 
-    It uses queries only, no gradient.  δ_0 = ±ε in vertical stripes; at query i a square of
+    It uses only queries, without gradients.  δ_0 = ±ε in vertical stripes; at query i a square of
     side h, h² = p(i) H W, at a random place gets δ = ±ε of one random sign per channel, and
-    stays if log p(y) − max_c log p(c) falls (rises, for a target).  p halves by a schedule
-    over ``queries``.  If the inputs are not images, a stretch of p(i) D neighbouring inputs
-    replaces the square.  A broken row makes no further queries.  x [B, D], y [B, T].
+    stays if log p(y) − max_c log p(c) falls (rises, for a target).  p is halved by a schedule over
+    ``queries``.  If the inputs are not images, a window of p(i) D neighbouring inputs replaces the
+    square.  Broken rows stop their queries.  x [B, D], y [B, T].
 
     Source: Andriushchenko et al. (2020), Algorithms 1 and 2.
     """
@@ -52,7 +52,7 @@ class Square(TargetedAttack, Evasion):
 
         stripes = signs(len(x), channels, 1, width).expand(-1, -1, height, -1).flatten(1)
         best = x.clone()
-        value = self._margin(victim, x, labels, g)  # a query too: a broken row stays as it is
+        value = self._margin(victim, x, labels, g)  # also a query: broken rows stay unchanged
         rows = (value >= 0).nonzero()[:, 0]
         value[rows] = torch.inf  # the search starts at the stripes, better or not
         down = torch.arange(height, device=x.device)[:, None]
@@ -64,20 +64,25 @@ class Square(TargetedAttack, Evasion):
                 candidate = victim.clip((x + eps * stripes)[rows])
             else:
                 h, w = _window(self.p * 0.5 ** _count_halvings(query, self.queries), height, width)
-                # Places for all rows: a row's places do not depend on which others are broken
-                # already.
+                # Positions for all rows, so that a row's positions do not depend on which others
+                # are broken.
                 top = torch.randint(height - h + 1, (len(x), 1, 1), generator=g, device=x.device)[
                     rows
                 ]
-                left = torch.randint(width - w + 1, (len(x), 1, 1), generator=g, device=x.device)[
-                    rows
-                ]
+                left_edge = torch.randint(
+                    width - w + 1, (len(x), 1, 1), generator=g, device=x.device
+                )[rows]
                 sign = signs(len(x), channels, 1, 1)[rows]
                 # [b, H, W]
-                inside = (down >= top) & (down < top + h) & (across >= left) & (across < left + w)
+                inside = (
+                    (down >= top)
+                    & (down < top + h)
+                    & (across >= left_edge)
+                    & (across < left_edge + w)
+                )
                 inside = inside.unsqueeze(1).expand(-1, channels, -1, -1).flatten(1)
-                moved = x[rows] + eps * sign.expand(-1, -1, height, width).flatten(1)
-                candidate = victim.clip(torch.where(inside, moved, best[rows]))
+                perturbed = x[rows] + eps * sign.expand(-1, -1, height, width).flatten(1)
+                candidate = victim.clip(torch.where(inside, perturbed, best[rows]))
             now = self._margin(victim, candidate, labels[rows], g)
             better = now < value[rows]
             best[rows[better]] = candidate[better]
@@ -86,14 +91,14 @@ class Square(TargetedAttack, Evasion):
         return best
 
     def _margin(self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """The margin that has to fall below zero [B]: the true class's, or minus the target's."""
+        """The margin to bring below zero [B]: the true class's, or minus the target's."""
         with torch.no_grad():
             margin = margins(victim.answers(x, generator), y)
         return margin if self.target is None else -margin
 
 
 def image_size(victim: Victim, inputs: int) -> tuple[int, int, int]:
-    """Channels, height and width of a row; a flat row is an image one high."""
+    """Channels, height and width of a row; a flat row is an image of height 1."""
     shape = victim.image_shape
     if shape is None:
         return 1, 1, inputs
@@ -106,7 +111,7 @@ def _count_halvings(query: int, queries: int) -> int:
 
 
 def _window(p: float, height: int, width: int) -> tuple[int, int]:
-    """Height and width of a window with the share p of the area, at least one input large."""
+    """Height and width of a window with share p of the area, at least one input."""
     if height == 1:
         return 1, max(1, round(p * width))
     side = max(1, round((p * height * width) ** 0.5))

@@ -1,4 +1,4 @@
-"""Attacks computed on a surrogate and carried over."""
+"""Attacks computed on a surrogate and transferred."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
 from components.registry import register
 
-APART = 10**9  # indices of the attack stream that each of the surrogate's own streams may take
+APART = 10**9  # indices of the attack stream reserved for each stream of the surrogate
 
 
 @register("attacker", "transfer")
 class Transfer(Evasion):
-    """Grey box: an attack computed on a surrogate that the attacker has trained himself, carried
-    over to the victim.
+    """Grey-box attack: computed on a surrogate trained by the attacker, and transferred to the
+    victim.
 
     x' = attack(x; p_S), p_S the posterior of ``surrogate`` after ``training_steps`` steps of
-    ``inference`` on a random ``share`` of the training rows: the attacker knows the task, the
-    inputs' units and some data, of the victim neither parameters nor answers.  The attack goes on
-    after it has broken the surrogate, which is not its aim.  All that is random in the surrogate
-    comes from the attack stream.  x [B, D], y [B, T].
+    ``inference`` on a random ``share`` of the training rows: the attacker has access to the task,
+    the units of inputs and some data, but not to the victim's parameters or predictions.  The
+    attack continues after breaking the surrogate.  All randomness of the surrogate comes from the
+    attack stream.  x [B, D], y [B, T].
 
     Raises:
-        ConfigMismatchError: the share holds no row, or the attack has not been given the
-            problem to learn from.
+        ConfigMismatchError: the share is empty, or the attack has not received the training
+            problem.
 
     Source: Papernot et al. (2017), section 4; Biggio and Roli (2018), section 3.2."""
 
@@ -54,9 +54,7 @@ class Transfer(Evasion):
     @model_validator(mode="after")
     def _check_single_surrogate(self) -> Transfer:
         if any(isinstance(part, Transfer) for part in _iterate_attacks(self.attack)):
-            raise ValueError(
-                "attack: trains a surrogate of its own, and this one trains one; take an attack that needs none"
-            )
+            raise ValueError("attack: already trains a surrogate; choose an attack without one")
         return self
 
     def inputs(self) -> Domain:
@@ -79,14 +77,14 @@ class Transfer(Evasion):
             return self
         if not isinstance(problem, Supervised):
             raise ConfigMismatchError(
-                f"attacker=transfer: there are no rows to learn from in a {problem.kind} problem"
+                f"attacker=transfer: requires training rows, which a {problem.kind} problem lacks"
             )
         streams = SurrogateStreams(rng)
         n = round(self.share * problem.n)
         train = problem.train
         if n == 0:
             raise ConfigMismatchError(
-                f"attacker.share: {self.share:g} of the {problem.n} rows of {problem.name} is none; use more"
+                f"attacker.share: {self.share:g} of the {problem.n} rows of {problem.name} is empty; raise it"
             )
         rows = torch.randperm(problem.n, generator=streams.data)[:n].to(train.x.device)
         subset = replace(problem, train=train.part(rows, 1.0), attacker=None)
@@ -100,7 +98,7 @@ class Transfer(Evasion):
         out = self.model_copy(update={"attack": self.attack.with_problem(problem, rng)})
         if not isinstance(posterior, Predicts):
             raise ConfigMismatchError(
-                f"attacker.inference={self.inference.name}: a surrogate has to predict, and what it learns does not"
+                f"attacker.inference={self.inference.name}: does not provide predictions, as required of a surrogate"
             )
         out._posterior = posterior
         return out
@@ -108,7 +106,7 @@ class Transfer(Evasion):
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if self._posterior is None:
             raise ConfigMismatchError(
-                "attacker=transfer: it has no surrogate yet; with_problem(problem, rng) trains it"
+                "attacker=transfer: the surrogate is not trained; call with_problem(problem, rng)"
             )
         attack = self.attack.relentless()
         surrogate = victim.with_posterior(self._posterior).facing(attack.expects())
@@ -116,7 +114,7 @@ class Transfer(Evasion):
 
 
 def _iterate_attacks(attack: Evasion) -> Iterator[Evasion]:
-    """An attack and those that it is made of."""
+    """An attack and its component attacks."""
     yield attack
     for _, value in attack:
         for part in value if isinstance(value, list) else [value]:
@@ -141,7 +139,7 @@ class SurrogateStreams:
         )
 
     def at(self, stream: str, index: int) -> torch.Generator:
-        """A fresh generator for (stream, index), on the device where a run's own is."""
+        """A fresh generator for (stream, index), on the device of the run's generator."""
         generator = self._rng.at("attack", (1 + STREAMS.index(stream)) * APART + 1 + index)
         return (
             torch.Generator().manual_seed(generator.initial_seed())

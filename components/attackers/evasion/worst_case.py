@@ -17,7 +17,7 @@ from components.contracts.streams import Rng
 from components.contracts.victim import Knowledge, Measure, NormName, Victim
 from components.registry import register
 
-KNOWLEDGE: tuple[Knowledge, ...] = ("white box", "grey box", "black box")  # the most first
+KNOWLEDGE: tuple[Knowledge, ...] = ("white box", "grey box", "black box")  # in decreasing order
 
 
 @register("attacker", "worst_case")
@@ -25,16 +25,15 @@ class WorstCase(Evasion):
     """Point-wise worst case over several attacks: the strongest result of the members per row.
 
     x' = argmin_m log p(y|x'_m) over the x'_m of the members that break the row, or of all
-    members if none does; ‖x'_m − x‖ ≤ ε for each.  A row counts as robust only if it
-    withstands every member, so no curve of a member lies below.  A security evaluation also
-    has a column for each member: the result of that attack without the others.
-    x [B, D], y [B, T].
+    members if none does; ‖x'_m − x‖ ≤ ε for each.  A row counts as robust only if it withstands
+    every member, so its curve is a lower bound of the members' curves.  A security evaluation also
+    has a column for each member alone. x [B, D], y [B, T].
 
     Source: Croce and Hein (2020), section 5.
     """
 
     domain = None
-    # keys that members inherit from here
+    # keys inherited by members
     inherited_keys = {"eps", "norm"}
     one_threat = True
 
@@ -45,14 +44,15 @@ class WorstCase(Evasion):
     def _check_comparable(self) -> WorstCase:
         for member in self.members:
             if member.inputs() != self.inputs():
-                one = self.members[0]
+                first = self.members[0]
                 other = member
                 raise ValueError(
-                    f"members: {one.name} attacks {one.inputs()} inputs, {other.name} {other.inputs()} ones; take one kind"
+                    f"members: {first.name} attacks {first.inputs()} inputs, but {other.name} {other.inputs()} "
+                    "ones; use one kind"
                 )
             if member.inputs() == "continuous" and (norm := member.measure()) != self.norm:
                 raise ValueError(
-                    f"members: {member.name} is bounded in {norm}, the worst case in {self.norm}; use norm={norm} for all, "
+                    f"members: {member.name} is bounded in {norm}, but the worst case in {self.norm}; use norm={norm} for all, "
                     f"or leave {member.name} out"
                 )
         return self
@@ -71,13 +71,13 @@ class WorstCase(Evasion):
             member.check_target(problem, f"{key}.members.{i}")
 
     def knowledge_used(self) -> Knowledge:
-        """Knowledge of the member that knows most."""
+        """Knowledge of the most informed member."""
         return min((member.knowledge_used() for member in self.members), key=KNOWLEDGE.index)
 
     @property
     def most_informed_members(self) -> WorstCase:
-        """The worst case of the members who know most: what is to be no weaker than any attack that
-        knows less."""
+        """The worst case of the most informed members, which should be at least as strong as less
+        informed attacks."""
         return self.model_copy(
             update={
                 "members": [m for m in self.members if m.knowledge_used() == self.knowledge_used()]
@@ -86,7 +86,7 @@ class WorstCase(Evasion):
 
     @property
     def members_by_label(self) -> dict[str, Evasion]:
-        """Members by name; of one attack taken twice, by the keys too in which the two differ."""
+        """Members by name; repeated attacks also by the keys in which they differ."""
         count = Counter(member.name for member in self.members)
         out: dict[str, Evasion] = {}
         for i, member in enumerate(self.members):
@@ -116,8 +116,7 @@ class WorstCase(Evasion):
 
 
 def find_single_target(attacker: Evasion) -> int | None:
-    """The number of the one class that an informed attack, with all its members, wants to be
-    predicted; else None."""
+    """The common target class of an informed attack and all its members; None without one."""
     aims = attacker.aims()
     number = next(iter(aims)) if len(aims) == 1 else None
     return number if isinstance(number, int) else None
@@ -132,10 +131,9 @@ def strongest(
 ) -> Tensor:
     """Strongest of several x' [B, D] for each row.
 
-    It is the x' that breaks the row at the smallest log p(y|x'); if none does, the x' with
-    the smallest.  With a ``target`` it is the x' classified as the target at the largest
-    log p(target|x'); if none is, the x' with the largest.  If predictions are random, all
-    are judged by the same draws.
+    Among the x' that break the row (or all if none does) it has the smallest log p(y|x').  With a
+    ``target`` it has the largest log p(target|x') among the x' classified as the target (or all if
+    none is).  For random predictions, all are judged by the same draws.
     """
     labels, sign = (y, 1.0) if target is None else (torch.where(y >= 0, target, y), -1.0)
     best = Best(found[0])

@@ -1,1 +1,1 @@
-"""Attacks that ask for predictions only, and follow no gradient."""
+"""Attacks that use only predictions, without gradients."""

@@ -21,7 +21,7 @@ from components.maths.spacing import row_numbers
 from components.problems.supervised import Supervised
 from components.registry import register
 
-CHUNK = 1 << 14  # candidates that a victim judges together
+CHUNK = 1 << 14  # candidates evaluated together
 
 
 class Image(NamedTuple):
@@ -41,14 +41,14 @@ class Image(NamedTuple):
 class OnePixel(TargetedAttack, Evasion):
     """One-pixel attack: a few pixels and their values, found by differential evolution.
 
-    A candidate is d tuples of row, column and a value per channel.  Places start uniformly, values
-    as N(m, s²) with m the middle and s half the length of the range of the inputs.  A child is
-    v_i = v_{r1} + F (v_{r2} − v_{r3}), r1, r2, r3 different members of the population, without
-    crossover, its place moved back into the image; it replaces its parent v_i where log p(y|x') is
-    smaller (that of a target larger).  A pixel moves by at most ε, and stays in the bounds: with ε
-    the whole range the values are free, as in the paper.  x' is the best candidate; a broken row
-    makes no further queries.  If the inputs are not images, every input is a pixel.  x [B, D],
-    y [B, T].
+    A candidate is d tuples of row, column and a value per channel.  Positions are initialised
+    uniformly, values as N(m, s²) with m the middle and s half the length of the range of the
+    inputs.  A child is v_i = v_{r1} + F (v_{r2} − v_{r3}), with distinct members r1, r2, r3 of the
+    population, without crossover and with its position clipped to the image; it replaces its parent
+    v_i if log p(y|x') is smaller (larger for a target).  A pixel changes by at most ε within the
+    bounds; if ε is the whole range, values are free, as in the paper.  x' is the best candidate;
+    broken rows stop their queries.  If the inputs are not images, every input is a pixel.  x [B,
+    D], y [B, T].
 
     Raises:
         ConfigMismatchError: the inputs have no bounds.
@@ -84,13 +84,13 @@ class OnePixel(TargetedAttack, Evasion):
         query = Query(victim, image, eps, g, targeted=self.target is not None)
         labels = self.labels(y)
         out = x.clone()
-        before = query.judge(x, x[:, None], labels)
-        lowest = before.lowest
-        pending = (~before.hit & (y >= 0).any(1)).nonzero()[:, 0]
+        initial = query.judge(x, x[:, None], labels)
+        lowest = initial.lowest
+        pending = (~initial.hit & (y >= 0).any(1)).nonzero()[:, 0]
         members = self._first(image, x, g)
         values = torch.full_like(members[..., 0, 0], torch.inf)
         for generation in range(self.generations + 1):
-            # Draws for all rows: a row's draws do not depend on which others are broken already.
+            # Draws for all rows, so that a row's draws do not depend on which others are broken.
             chosen = distinct(len(x), self.population, g, x.device)[:, pending]
             if len(pending) == 0:
                 break
@@ -112,7 +112,7 @@ class OnePixel(TargetedAttack, Evasion):
         return out
 
     def _first(self, image: Image, x: Tensor, g: torch.Generator) -> Tensor:
-        """First population [B, N, d, 2 + channels]: places, and values."""
+        """Initial population [B, N, d, 2 + channels]: positions and values."""
         shape = (len(x), self.population, self.pixels)
         sizes = x.new_tensor(image.sizes)
         places = torch.rand(*shape, 2, generator=g, device=x.device, dtype=x.dtype) * sizes
@@ -122,17 +122,17 @@ class OnePixel(TargetedAttack, Evasion):
 
 
 class Judged(NamedTuple):
-    """What a victim says of N candidates for each of B rows."""
+    """Evaluation of N candidates for each of B rows."""
 
-    best: Tensor  # [B, D] a candidate that is where the attack wants it, or the one that falls most
+    best: Tensor  # [B, D] a successful candidate, or the one with the lowest value
     lowest: Tensor  # [B] its value
-    hit: Tensor  # [B] bool: it is where the attack wants it
-    values: Tensor  # [B, N] that the attack lowers: log p(y|x') in another scale, or minus that
+    hit: Tensor  # [B] bool: success
+    values: Tensor  # [B, N] objective to lower: ± log p(y|x') on another scale
 
 
 @dataclass(frozen=True)
 class Query:
-    """A victim, asked about inputs with changed pixels."""
+    """Queries to a victim about inputs with changed pixels."""
 
     victim: Victim
     image: Image
@@ -141,7 +141,7 @@ class Query:
     targeted: bool
 
     def paint_and_judge(self, x: Tensor, members: Tensor, labels: Tensor) -> Judged:
-        """Judgement of the candidates [B, N, d, 2 + channels] of the rows x [B, D]."""
+        """Evaluate the candidates [B, N, d, 2 + channels] of the rows x [B, D]."""
         rows = max(1, CHUNK // members.shape[1])
         chunks = zip(x.split(rows), members.split(rows), labels.split(rows), strict=True)
         parts = [
@@ -151,14 +151,14 @@ class Query:
         return Judged(*(torch.cat(fields) for fields in zip(*parts, strict=True)))
 
     def judge(self, x: Tensor, candidates: Tensor, labels: Tensor) -> Judged:
-        """Judgement of inputs [B, N, D]."""
+        """Evaluate inputs [B, N, D]."""
         with torch.no_grad():
             predictive = self.victim.answers(candidates.flatten(0, 1), self.generator)
         y = labels.repeat_interleave(candidates.shape[1], 0)
         value = certainty(predictive, y)
         value = (-value if self.targeted else value).view(candidates.shape[:2])
         hit = (is_misclassified(predictive, y) != self.targeted).view_as(value)
-        # a candidate that is where the attack wants it comes before a smaller value
+        # a successful candidate comes before a smaller value
         among = torch.where(hit | ~hit.any(1, keepdim=True), value, torch.inf)
         row = row_numbers(x)
         index = among.argmin(1)
@@ -166,8 +166,8 @@ class Query:
 
 
 def paint(x: Tensor, members: Tensor, image: Image, eps: float) -> Tensor:
-    """Inputs [B, N, D] with the pixels of the candidates [B, N, d, 2 + channels] in them, none
-    further than ε from x [B, D]; of two at one place the later."""
+    """Inputs [B, N, D] with the pixels of the candidates [B, N, d, 2 + channels], within ε of x [B,
+    D]; later pixels overwrite earlier ones."""
     area = image.height * image.width
     out = x[:, None].expand(-1, members.shape[1], -1).unflatten(-1, (image.channels, area)).clone()
     origin = out.clone()
@@ -181,7 +181,7 @@ def paint(x: Tensor, members: Tensor, image: Image, eps: float) -> Tensor:
 
 
 def distinct(rows: int, members: int, g: torch.Generator, device: torch.device) -> Tensor:
-    """Three different members for each of N children of each row, [3, B, N]."""
+    """Three distinct members for each of N children of each row, [3, B, N]."""
 
     def draw(fewer: int) -> Tensor:
         return torch.randint(members - fewer, (rows, members), generator=g, device=device)
@@ -196,7 +196,7 @@ def distinct(rows: int, members: int, g: torch.Generator, device: torch.device) 
 
 
 def _inside(members: Tensor, image: Image) -> Tensor:
-    """Candidates with their places in the image."""
+    """Candidates with positions clipped to the image."""
     row = members[..., :1].clamp(0, image.height - 0.5)
     column = members[..., 1:2].clamp(0, image.width - 0.5)
     return torch.cat([row, column, members[..., 2:]], -1)

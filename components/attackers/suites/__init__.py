@@ -1,1 +1,1 @@
-"""Attacks composed of others, by the names that they are reported under."""
+"""Named suites of several attacks."""

@@ -12,11 +12,11 @@ class AutoAttack(WorstCase):
 
     The attacks are APGD on the cross entropy, APGD on the targeted difference-of-logits
     ratio and the targeted FAB, towards the nine most likely wrong classes each, and the
-    square attack.  A row counts as robust only if it withstands all four.  The standard
-    passes only the rows that withstood the previous attacks to the next; here each attack
-    has all rows, and a curve of its own.  The attack names refer to ``members``, with
-    budgets set in its YAML.  The square attack is bounded in L∞ here, so for L2 and L1
-    three attacks are left: attacker.members=[...] without it.  x [B, D], y [B, T].
+    square attack.  A row counts as robust only if it withstands all four.  The standard passes only
+    the rows that withstood previous attacks to the next; here each attack processes all rows and
+    has its own curve.  The attacks are the ``members``, with budgets in the YAML.  The square
+    attack is bounded in L∞, so for L2 and L1 use the other three: attacker.members=[...] without
+    it.  x [B, D], y [B, T].
 
     Raises:
         ConfigMismatchError: the victim has no gradient in its input.

@@ -1,1 +1,1 @@
-"""Attacks on binary inputs: words added to a mail, or taken away."""
+"""Attacks on binary inputs: words added to or removed from a mail."""

@@ -1,4 +1,4 @@
-"""The attacker as the defender models it: random."""
+"""The random attacker of the defender's model."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from components.registry import register
 
 @register("attacker", "ara")
 class ARA(WordAttack):
-    """Adversarial risk analysis attacker: draws x' from the defender's beliefs p_C(x'|x).
-
-    The beliefs are about an attack on words.
+    """Adversarial risk analysis attacker: draws x' from the defender's beliefs p_C(x'|x) about an
+    attack on words.
     X'(x, y_1) = argmin_{z ∈ Z(x)} P^A_z,  P^A_z ~ Beta with mean r(z) = p_C(y_1|z) and
-    variance ``variance`` · v(r); Z(x) holds the mails within ε changed words.
+    variance ``variance`` · v(r); Z(x) contains the mails within ε changed words.
     ``frequencies`` estimates p_C(x'|x) by the share of K draws (3.12).  Mails of class 0
     stay unchanged.  x [B, D] in {0, 1}, y [B, 1].
 
@@ -54,8 +53,8 @@ class ARA(WordAttack):
     def candidates(
         self, victim: Victim, x: Tensor, sets: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """Log odds of r(z) for the z that every set [M, k] makes of x [B, D]; ∞ where it makes
-        none. [B, M]"""
+        """Log odds of r(z) for the z from every set [M, k] and x [B, D]; ∞ for impossible changes.
+        [B, M]"""
         can = possible(x, sets, self.direction)
         mail, set_index = can.nonzero(as_tuple=True)
         r = x.new_full(can.shape, torch.inf)
@@ -65,6 +64,6 @@ class ARA(WordAttack):
     def frequencies(
         self, victim: Victim, x: Tensor, eps: int, n: int, generator: torch.Generator
     ) -> Tensor:
-        """p̂_C(x'|x) of every set of at most ε words from n draws, [B, M]."""
+        """p̂_C(x'|x) for every set of at most ε words from n draws, [B, M]."""
         r = self.candidates(victim, x, change_sets(x.shape[1], eps).to(x.device), generator)
         return attack_frequencies(r, self.variance, n, generator)

@@ -1,8 +1,8 @@
 """Defender's beliefs about an attacker with uncertain knowledge of the defender.
 
-The attacks are random attacks on words (Gallego 3.4.1).  The attacker's probability
-P^A_z that mail z is classified as malicious is, to the defender, a Beta variable of
-mean r(z), the defender's own probability; the attacker sends the z of least P^A_z.
+The attacks are random attacks on words (Gallego 3.4.1).  For the defender, the attacker's
+probability P^A_z that mail z is classified as malicious is a Beta variable with mean r(z), the
+defender's own probability; the attacker sends the z with the least P^A_z.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-BELIEFS = 1 << 22  # random beliefs held in memory together
+BELIEFS = 1 << 22  # random beliefs in memory at a time
 
 
 def beta_parameters(log_odds: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """(δ_1, δ_2) of the Beta of mean r = δ_1/(δ_1+δ_2) and variance δ_1δ_2/[(δ_1+δ_2)²(δ_1+δ_2+1)]
-    = share · v(r).
+    """(δ_1, δ_2) of the Beta distribution with mean r = δ_1/(δ_1+δ_2) and variance
+    δ_1δ_2/[(δ_1+δ_2)²(δ_1+δ_2+1)] = share · v(r).
 
-    v(r) = min{r²(1−r)/(1+r), r(1−r)²/(2−r)} is the largest variance at which the density has no
-    pole at 0 or 1 (δ_1 ≥ 1 and δ_2 ≥ 1).  r is given by its log odds: of a mail that is all but
-    certain, 1 − r would be rounded off.
+    v(r) = min{r²(1−r)/(1+r), r(1−r)²/(2−r)} is the largest variance for which the density has no
+    pole at 0 or 1 (δ_1 ≥ 1 and δ_2 ≥ 1).  r is given by its log odds, because 1 − r would be
+    rounded off for almost certain mails.
 
     Source: Gallego (2021), section 3.4.1; Naveiro et al. (2019)."""
     small = torch.sigmoid(-log_odds.abs())  # min(r, 1 − r)
@@ -32,11 +32,11 @@ def beta_parameters(log_odds: Tensor, share: float) -> tuple[Tensor, Tensor]:
 def random_beliefs(log_odds: Tensor, share: float, n: int, generator: torch.Generator) -> Tensor:
     """n draws of the log odds of P^A ~ Beta(δ_1, δ_2) for log odds [...] of its mean, [n, ...].
 
-    Of two Gamma variables G_1/(G_1 + G_2) is a Beta one, and its log odds are log G_1 − log G_2."""
+    For two Gamma variables, G_1/(G_1 + G_2) is a Beta variable with log odds log G_1 − log G_2."""
     if share == 0:
         return log_odds.expand(n, *log_odds.shape)
     first, second = beta_parameters(log_odds, share)
-    # For δ ≥ 1 no Gamma variate is so small that its logarithm is lost.
+    # For δ ≥ 1 Gamma variates do not underflow.
     g1, g2 = (
         torch._standard_gamma(d.expand(n, *d.shape), generator=generator) for d in (first, second)
     )
@@ -48,8 +48,8 @@ def attack_frequencies(
 ) -> Tensor:
     """Attack frequencies p̂(z|x) = #{k : X'_k = z}/K [B, M].
 
-    X'_k = argmin_z P^{A,k}_z; z runs over the candidates [B, M] of each mail.  An absent
-    candidate has log odds ∞.
+    X'_k = argmin_z P^{A,k}_z; z runs over the candidates [B, M] of each mail.  Impossible
+    candidates have log odds ∞.
 
     Source: Gallego (2021), eqs (3.11) and (3.12).
     """
@@ -66,17 +66,16 @@ def attack_frequencies(
 def estimate_frequency(
     which: Tensor, log_odds: Tensor, share: float, n: int, generator: torch.Generator
 ) -> Tensor:
-    """The p̂ [B] of one candidate of each mail, ``which`` [B] of log odds [B, M].
+    """p̂ [B] of one candidate per mail, with index ``which`` [B] in the log odds [B, M].
 
-    A draw counts while P^A of that candidate is less than all others.  The others are
-    compared in order of their probability to undercut it: 1, 2, 4, … more are drawn only
-    if it has been less so far.  The law is the one of ``attack_frequencies``, with only
-    some of its n M draws.
+    A draw is a hit if P^A of the candidate is less than all others.  The others are compared in
+    order of their probability to be lower, in batches of 1, 2, 4, …, only while the candidate is
+    the lowest.  The distribution is that of ``attack_frequencies``, with fewer than n M draws.
 
     Source: Gallego (2021), eqs (3.11) and (3.12).
     """
     B = log_odds.shape[0]
-    if share == 0:  # every draw is the mean
+    if share == 0:  # draws equal the mean
         return (log_odds.argmin(1) == which).to(log_odds.dtype)
     # the others [B, M − 1]
     order = log_odds.scatter(1, which[:, None], -torch.inf).sort(1).values[:, 1:]
@@ -103,7 +102,7 @@ def required_draws(frequency: Tensor, pilot: int, precision: float) -> Tensor:
     """Draws K of (3.12) for a standard error (var/K)^½ of at most ``precision``, [B] long.
 
     var = p(1 − p) is estimated by a pilot of K_0 draws, p = (hits + 1)/(K_0 + 2) so that a pilot
-    without a hit does not promise an error of 0.  K is K_0 2^j with the least j ≥ 0.
+    without a hit does not imply an error of 0.  K is K_0 2^j with the least j ≥ 0.
 
     Args:
         frequency: share of hits in the pilot [B].
@@ -126,10 +125,10 @@ def frequency_within(
     precision: float,
     generator: torch.Generator,
 ) -> Tensor:
-    """The p̂ [B] of ``estimate_frequency`` with as many draws as a pilot says that the precision
-    needs.
+    """p̂ [B] by ``estimate_frequency``, with the number of draws for the precision chosen by a
+    pilot.
 
-    The pilot's own draws are not in the estimate, which so has no bias by the choice of K.
+    The pilot's draws are not used in the estimate, so the choice of K does not bias it.
     """
     first = estimate_frequency(which, log_odds, share, pilot, generator)
     draws = required_draws(first, pilot, precision)

@@ -1,8 +1,8 @@
-"""Sets of changed words, the resulting mails, and the mail that looks least like spam.
+"""Sets of changed words, the resulting mails, and the least malicious mail.
 
-Inputs are binary, class 1 is the malicious one (y_1 of the thesis).  A set of at most k
-of D words is a row of k indices; index D, a word that does not exist, encodes no
-change, so that sets of every size have one shape.
+Inputs are binary, and class 1 is the malicious one (y_1 of the thesis).  A set of at most k of D
+words is a row of k indices; index D encodes no change, so that sets of all sizes have the same
+shape.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from components.contracts.predictive import Categorical
 from components.contracts.victim import Against, Direction, Victim
 
 MALICIOUS = 1
-CHUNK = 1 << 16  # mails that a victim judges together
+CHUNK = 1 << 16  # mails evaluated together
 
 
 @functools.lru_cache(maxsize=8)
 def change_sets(n_words: int, most: int) -> Tensor:
-    """Every set of at most ``most`` of D words, the smaller before the larger, [M, most]; M =
+    """All sets of at most ``most`` of D words, smaller ones first, [M, most]; M =
     Σ_{i≤most} D!/i!(D−i)!."""
     rows: list[tuple[int, ...]] = []
     for size in range(most + 1):
@@ -33,8 +33,8 @@ def change_sets(n_words: int, most: int) -> Tensor:
 
 
 def possible(x: Tensor, sets: Tensor, direction: Direction) -> Tensor:
-    """Which sets [M, k] change a mail x [B, D] as a whole: a word that is there cannot be added.
-    [B, M] bool"""
+    """Indicator of sets [M, k] that can be applied to a mail x [B, D]: present words cannot be
+    added. [B, M] bool"""
     if direction == "flip":
         return torch.ones(len(x), len(sets), dtype=torch.bool, device=x.device)
     # [B, D + 1]
@@ -49,15 +49,14 @@ def flip_words(x: Tensor, sets: Tensor) -> Tensor:
 
 
 def log_odds(predictive: Categorical) -> Tensor:
-    """log p(y_1|x)/(1 − p(y_1|x)) [B]: as p(y_1|x) orders mails, where that has long been rounded
-    to 1."""
+    """log p(y_1|x)/(1 − p(y_1|x)) [B], which orders mails even if p(y_1|x) rounds to 1."""
     log_probs = predictive.log_probs[:, 0]  # [B, C]
     others = torch.cat([log_probs[:, :MALICIOUS], log_probs[:, MALICIOUS + 1 :]], 1)
     return log_probs[:, MALICIOUS] - others.logsumexp(1)
 
 
 def victim_as_attacked(victim: Victim, against: Against) -> Victim:
-    """The victim, or what lies under its defence where the attacker does not know of one."""
+    """The victim, or the model under its defence if the attacker ignores the defence."""
     posterior = victim.posterior
     return (
         victim.with_posterior(posterior.undefended)
@@ -67,15 +66,14 @@ def victim_as_attacked(victim: Victim, against: Against) -> Victim:
 
 
 def log_odds_malicious(victim: Victim, x: Tensor, generator: torch.Generator) -> Tensor:
-    """Log odds of the victim that each mail of x [B, D] is malicious, [B]."""
+    """The victim's log odds that each mail of x [B, D] is malicious, [B]."""
     with torch.no_grad():
         return torch.cat([log_odds(victim.answers(part, generator)) for part in x.split(CHUNK)])
 
 
 def malicious(y: Tensor) -> Tensor:
-    """Mask [B] bool of the mails that an attacker changes: the malicious class.
-
-    This is an integrity violation.
+    """Mask [B] bool of the mails that an attacker changes, the malicious class (integrity
+    violation).
     """
     return y[:, 0] == MALICIOUS
 
@@ -90,8 +88,8 @@ def least_malicious(
 ) -> Tensor:
     """x' = argmin_z p(y_1|z) over the z that differ from x [B, D] in at most ``most`` words (3.11).
 
-    All sets of at most ``exact`` words are tried; beyond, words are added to the best of them one
-    at a time, each the best in its turn.  Of equals the z of fewer changes is kept.  [B, D]
+    All sets of at most ``exact`` words are evaluated; further words are added greedily to the best
+    set.  Ties are resolved in favour of fewer changes. [B, D]
 
     Source: Gallego (2021), eq. (3.11)."""
     first = min(most, exact)
@@ -104,8 +102,8 @@ def least_malicious(
 def pick_least_malicious(
     victim: Victim, x: Tensor, sets: Tensor, direction: Direction, generator: torch.Generator
 ) -> Tensor:
-    """The least malicious of the mails that the sets [M, k] make of each row of x [B, D]; the first
-    of equals. [B, D]"""
+    """The least malicious of the mails from the sets [M, k] for each row of x [B, D] (ties: the
+    first). [B, D]"""
     out = []
     rows = max(1, CHUNK // len(sets))
     sets = sets.to(x.device)
@@ -121,8 +119,8 @@ def pick_least_malicious(
 def random_changes(
     x: Tensor, y: Tensor, most: int, direction: Direction, generator: torch.Generator
 ) -> Tensor:
-    """The control: ``most`` words of every malicious mail drawn at random among those that can be
-    changed. [B, D]"""
+    """The control: random changes of ``most`` words of every malicious mail, among the possible
+    ones. [B, D]"""
     if most == 0:
         return x.clone()
     order = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(

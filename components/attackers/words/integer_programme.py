@@ -1,4 +1,4 @@
-"""Dalvi's minimum-cost attack on naive Bayes, one integer programme a mail."""
+"""Dalvi's minimum-cost attack on naive Bayes, with one integer programme per mail."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ from components.contracts.capabilities import Generative
 from components.contracts.posteriors import Defends, HoldsFit, Predicts
 from components.errors import ConfigMismatchError
 
-# by how much the log odds are brought below the threshold, so that rounding does not undo the
-# attack
+# margin of the log odds below the threshold, against rounding errors
 LOG_ODDS_SLACK = 1e-9
 
 
 def unwrap_naive_bayes(posterior: Predicts) -> tuple[Generative, dict[str, Tensor]]:
-    """The generative classifier and its fit, of a posterior or of the one under its defence.
+    """The generative classifier and its fit, from a posterior or from the model under its defence.
 
     Raises:
-        ConfigMismatchError: it is not a generative classifier.
+        ConfigMismatchError: the model is not a generative classifier.
     """
     bare = posterior.undefended if isinstance(posterior, Defends) else posterior
     if not isinstance(bare, HoldsFit) or not isinstance(bare.estimator, Generative):
         raise ConfigMismatchError(
-            "attacker=dalvi: needs p(x_i|y), which naive Bayes alone has; choose model=naive_bayes"
+            "attacker=dalvi: requires p(x_i|y), provided only by naive Bayes; choose model=naive_bayes"
         )
     return bare.estimator, bare.fitted
 
 
 def falls(estimator: Generative, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
-    """log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2) of flipping each word of x [B, D],
+    """log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2) for flips of each word of x [B, D],
     [B, D]."""
-    here, flipped = (estimator.log_features(fitted, z) for z in (x, 1 - x))  # [B, 2, D]
-    return (here[:, 1] - here[:, 0]) - (flipped[:, 1] - flipped[:, 0])
+    current, flipped = (estimator.log_features(fitted, z) for z in (x, 1 - x))  # [B, 2, D]
+    return (current[:, 1] - current[:, 0]) - (flipped[:, 1] - flipped[:, 0])
 
 
 def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.ndarray | None:
-    """δ [D] ∈ {0, 1} of least Σ_i c_i δ_i with Σ_i gain_i δ_i ≥ gap and Σ_i δ_i ≤ most.
+    """δ [D] ∈ {0, 1} with least Σ_i c_i δ_i subject to Σ_i gain_i δ_i ≥ gap and Σ_i δ_i ≤ most.
 
     A cost of ∞ forbids a change.
 
@@ -46,12 +45,12 @@ def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.nd
 
     Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3.
     """
-    # half a second, needed only by this attack
+    # takes half a second and is needed only by this attack
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     allowed = np.isfinite(cost)
     if np.sort(np.where(allowed, gain, 0).clip(0))[::-1][:most].sum() < gap:
-        return None  # the sum of the largest gains is not enough
+        return None  # the largest gains are insufficient
     result = milp(
         np.where(allowed, cost, 0.0),
         integrality=np.ones(len(gain)),
@@ -67,10 +66,10 @@ def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.nd
 def minimum_cost_attack(
     posterior: Predicts, x: Tensor, insertion: float, removal: float | None, most: int
 ) -> Tensor:
-    """a(x): x [B, D] with the cheapest changes, at most ``most``, after which it is taken for
+    """a(x): x [B, D] with the cheapest changes, at most ``most``, that make it classified as
     innocent.
 
-    A mail that is taken for innocent anyway, or cannot be made so, stays as it is."""
+    Mails already classified as innocent, or without a solution, stay unchanged."""
     estimator, fitted = unwrap_naive_bayes(posterior)
     gain = falls(estimator, fitted, x).double().cpu().numpy()
     joint = estimator.log_class(fitted) + estimator.log_conditional(fitted, x)

@@ -1,4 +1,4 @@
-"""Common declarations of attacks on the words of mails."""
+"""Base classes of attacks on the words of mails."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class WordAttack(Evasion):
 
 
 class WordSearch(WordAttack):
-    """Malicious mails become the least malicious of those that ``direction`` reaches with ε changed
-    words."""
+    """Replaces malicious mails by the least malicious ones within ε changed words in
+    ``direction``."""
 
     direction: ClassVar[Direction]
 
-    # up to this many words every set is tried (1,486 sets of 54 words at 2, 26,290 at 3), beyond
-    # greedily; >= 0
+    # number of words up to which all sets are evaluated (1,486 sets of 54 words for 2, 26,290 for
+    # 3); further words are added greedily; >= 0
     exact: NonNegativeInt
 
     def measure(self) -> Direction:

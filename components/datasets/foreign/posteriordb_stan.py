@@ -74,8 +74,8 @@ class PosteriordbStan(ForeignDensity):
         if chains is None:
             return stan_functions(model, derived=False)
         names = list(chains[0])
-        known = {stan_name(name) for name in model.param_names(include_tp=True)}
-        if lacking := [name for name in names if name not in known]:
+        parameters = {stan_name(name) for name in model.param_names(include_tp=True)}
+        if lacking := [name for name in names if name not in parameters]:
             raise ConfigMismatchError(
                 f"{self.where}: its program lacks {lacking[0]} of the reference draws; use another "
                 "posterior"

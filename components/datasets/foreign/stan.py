@@ -79,15 +79,15 @@ def stan_packages(compiler: Compiler) -> tuple[str, ...]:
 
 def included_files(program: Path) -> list[Path]:
     """Files of the program's folder that it includes directly or indirectly, sorted by name."""
-    found: set[Path] = set()
+    included: set[Path] = set()
     pending = [program]
     while pending:
         text = pending.pop().read_text(encoding="utf-8")
         files = {program.parent / name for name in _INCLUDE.findall(text)}
-        new = {file for file in files if file.is_file()} - found
-        found |= new
+        new = {file for file in files if file.is_file()} - included
+        included |= new
         pending += new
-    return sorted(found)
+    return sorted(included)
 
 
 def open_program(program: Path, data: str, compiler: Compiler, where: str) -> Any:

@@ -65,10 +65,10 @@ def coloured_digits() -> tuple[Images, Images]:
         n = len(images)
         ink = rng.uniform(0.5, 1.0, (n, COLOURS, 1, 1))
         paper = rng.uniform(0.0, 0.6, (n, COLOURS, 1, 1))
-        moved = np.zeros((n, 1, SIDE, SIDE))
+        shifted = np.zeros((n, 1, SIDE, SIDE))
         for i, (down, right) in enumerate(rng.integers(0, 5, (n, 2))):
-            moved[i, 0, down : down + 28, right : right + 28] = images[i] / 255
-        pixels = paper + moved * (ink - paper) + rng.normal(0.0, 0.05, (n, COLOURS, SIDE, SIDE))
+            shifted[i, 0, down : down + 28, right : right + 28] = images[i] / 255
+        pixels = paper + shifted * (ink - paper) + rng.normal(0.0, 0.05, (n, COLOURS, SIDE, SIDE))
         return (255 * pixels.clip(0, 1)).round().astype(np.uint8)
 
     (train, y_train), (test, y_test) = enlarged_digits()

@@ -24,12 +24,12 @@ def brownian_motion(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """x_1 ~ N(0, s²), x_t ~ N(x_{t−1}, s²), y_t ~ N(x_t, r²) where observed; s and r are given, or
     ~ LogNormal(0, 2²)."""
     y = like.new_tensor([math.nan if v is None else v for v in data["observed"]])
-    seen = ~y.isnan()
+    observed = ~y.isnan()
 
     def log_path(s: Tensor, r: Tensor, x: Tensor) -> Tensor:
         """log p(x, y | s, r): s, r [K, 1] or [1, 1], x [K, T]."""
         steps = torch.diff(x, dim=1, prepend=torch.zeros_like(x[:, :1])) / s
-        errors = (y - x)[:, seen] / r
+        errors = (y - x)[:, observed] / r
         log_scales = x.shape[1] * s.log() + errors.shape[1] * r.log()
         return -0.5 * (steps.square().sum(1) + errors.square().sum(1)) - log_scales.squeeze(1)
 

@@ -27,7 +27,7 @@ def lorenz_bridge(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """u_1 ~ N(0, I₃), u_t ~ N(u_{t−1} + h drift(u_{t−1}), h q² I), y_t ~ N(u_t1, r²) where
     observed; q and r are given, or ~ LogNormal(−1, 1)."""
     y = like.new_tensor([math.nan if v is None else v for v in data["observed"]])
-    seen = ~y.isnan()
+    observed = ~y.isnan()
     T = len(y)
     h = data["step_size"]
 
@@ -35,7 +35,7 @@ def lorenz_bridge(data: dict[str, Any], like: Tensor) -> NamedTarget:
         """log p(u, y | q, r): q, r [K, 1] or [1, 1], path [K, 3T]."""
         u = path.unflatten(1, (T, 3))
         steps = (u[:, 1:] - u[:, :-1] - h * drift(u[:, :-1])).flatten(1) / (math.sqrt(h) * q)
-        errors = (y - u[:, :, data["observation_index"]])[:, seen] / r
+        errors = (y - u[:, :, data["observation_index"]])[:, observed] / r
         squares = u[:, 0].square().sum(1) + steps.square().sum(1) + errors.square().sum(1)
         log_scales = steps.shape[1] * q.log() + errors.shape[1] * r.log()
         return -0.5 * squares - log_scales.squeeze(1)

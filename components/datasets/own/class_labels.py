@@ -101,9 +101,9 @@ def _sort_classes(values: Mapping[str, float | None]) -> list[str]:
 
 def _describe_same_classes(classes: Sequence[str], numbers: Mapping[str, float | None]) -> str:
     """Describe two classes with the same number, or texts that differ only in case; "" if none."""
-    seen: dict[object, str] = {}
+    by_value: dict[object, str] = {}
     for text in classes:
-        same = seen.setdefault(numbers.get(text, text.casefold()), text)
+        same = by_value.setdefault(numbers.get(text, text.casefold()), text)
         if same != text:
             fault = "are the same number" if numbers else "differ only in case"
             remedy = "mark both as texts, such as c1" if numbers else "list both in dataset.classes"

@@ -113,15 +113,15 @@ class MeasuredRows(Dataset[Unlabelled]):
             x = (x - x[train].mean(0)) / x[train].std(0, correction=0)
         shape = FACE if is_image else x.shape[1:]
         x = x.view(-1, *shape).to(setting.device, setting.dtype)
-        seen = x
+        observed = x
         if self.gaps:
             gaps = torch.rand(x.shape, generator=rng.data) < self.gaps
-            seen = x.masked_fill(gaps.to(x.device), torch.nan)
+            observed = x.masked_fill(gaps.to(x.device), torch.nan)
         return Unlabelled(
             self.set,
             self.holds(),
-            Rows(seen[train], 1.0),
-            Rows(seen[test], 1.0),
+            Rows(observed[train], 1.0),
+            Rows(observed[test], 1.0),
             None,
             image_shape=FACE if is_image else None,
             test_classes=None if y is None else y[test],

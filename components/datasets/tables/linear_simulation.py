@@ -59,8 +59,8 @@ class LinearSimulation(Dataset):
         if self.outliers:
             n = (self.n_train, 1)
             hit = torch.rand(n, generator=rng.data, dtype=setting.dtype) < self.outliers
-            moved = torch.randn(n, generator=rng.data, dtype=setting.dtype) * self.noise**0.5
-            shifts = hit * self.outlier_scale * moved
+            noise = torch.randn(n, generator=rng.data, dtype=setting.dtype) * self.noise**0.5
+            shifts = hit * self.outlier_scale * noise
             train = replace(train, y=train.y + shifts.to(setting.device))
         return Supervised(
             self.name, "real", train, test, batch_size=None, task_names=["y"], truth=truth

@@ -19,8 +19,8 @@ class LinearValues(nn.Module):
     """``QFunction`` Q(s, a, b) = w_abᵀ φ(s) of R replicates: own actions a, the others' actions b,
     features φ [R, F].
 
-    Of features that are a few ones (``CoinEnvironment``) the weights there are added up,
-    in their order."""
+    For sparse binary features (``CoinEnvironment``) the corresponding weights are summed in
+    order."""
 
     weights: Tensor  # [R, A·B, F]
 
@@ -33,7 +33,7 @@ class LinearValues(nn.Module):
         self.register_buffer("weights", weights)
 
     def fresh(self, own: int, other: int) -> LinearValues:
-        """The same at w = 0, for other numbers of actions."""
+        """New values with w = 0, for other numbers of actions."""
         replicates, _, features = self.weights.shape
         return LinearValues(
             self.environment, self.weights.new_zeros(replicates, own * other, features), own, other
@@ -51,8 +51,8 @@ class LinearValues(nn.Module):
         return values.unflatten(1, (self.own, self.other))
 
     def _places(self, marks: Tensor) -> tuple[Tensor, Tensor]:
-        """Marks [R, n] as places of weights, any place for those that are nowhere, and 1 or 0:
-        whether there is one."""
+        """Indices of weights for marks [R, n] (arbitrary for absent marks), and 1 or 0 for present
+        or absent marks."""
         features = self.weights.shape[2]
         return marks.clamp(max=features - 1), (marks < features).to(self.weights.dtype)
 
@@ -71,14 +71,14 @@ class LinearValues(nn.Module):
             flat.index_add_(0, index.view(-1), ((rate * error).unsqueeze(1) * mask).view(-1))
             return
         phi = self.environment.features(s)
-        before = self.weights[replicate, cell]  # [R, F]
-        error = target - (before * phi).sum(1)
-        self.weights[replicate, cell] = before + (rate * error).unsqueeze(1) * phi
+        weights = self.weights[replicate, cell]  # [R, F]
+        error = target - (weights * phi).sum(1)
+        self.weights[replicate, cell] = weights + (rate * error).unsqueeze(1) * phi
 
 
 @register("model", "q_linear")
 class QLinear(Model[Game, LinearValues]):
-    """Action values linear in the features of a state, Q(s, a, b) = w_abᵀ φ(s), that start at 0.
+    """Action values linear in the features of a state, Q(s, a, b) = w_abᵀ φ(s), initialised at 0.
 
     They learn by w_ab := w_ab + α (target − Q(s, a, b)) φ(s), half the semi-gradient of the squared
     error.  Shape [R, A·B, F] for R replicates and F features, 4 N² of the coin game; with one-hot

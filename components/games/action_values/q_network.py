@@ -1,4 +1,4 @@
-"""Action values by a network."""
+"""Action values given by a network."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from components.registry import register
 
 
 class NetworkValues(nn.Module):
-    """``QFunction``: Q(s, ·, ·) = W_L relu(… relu(W_1 φ(s) + c_1) …) + c_L of R replicates, each
-    with weights of its own."""
+    """``QFunction``: Q(s, ·, ·) = W_L relu(… relu(W_1 φ(s) + c_1) …) + c_L of R replicates with
+    separate weights."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class NetworkValues(nn.Module):
         return math.sqrt(6 / (inside + out)) * (2 * u - 1)
 
     def fresh(self, own: int, other: int) -> NetworkValues:
-        """Another network, for other numbers of actions."""
+        """A new network for other numbers of actions."""
         return NetworkValues(self.environment, self.sizes, own, other, self.replicates, self.init)
 
     def _at(self, s: Tensor) -> Tensor:
@@ -91,8 +91,8 @@ class QNetwork(Model[Game, NetworkValues]):
     """Action values by a network of rectified linear units on the features of a state.
 
     It learns by w := w + α (target − Q(s, a, b)) ∇_w Q(s, a, b), half the semi-gradient of the
-    squared error, one move at a time and without a replay memory.  Weights begin as Glorot's,
-    biases at 0; R replicates have networks of their own.
+    squared error, one move at a time and without a replay memory.  Weights have Glorot
+    initialisation, biases are 0 initially; the R replicates have separate networks.
 
     Source: Gallego (2021), Algorithm 4.3; Glorot and Bengio (2010), eq. (16)."""
 

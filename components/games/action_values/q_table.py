@@ -40,8 +40,8 @@ class Table(nn.Module):
         )
 
     def q(self, s: Tensor) -> Tensor:
-        """s [R] -> Q(s, ·, ·) [R, A, B]; of a single state the table itself, which ``learn``
-        changes."""
+        """s [R] -> Q(s, ·, ·) [R, A, B]; for a single state the table itself, which ``learn``
+        changes in place."""
         values = self.values
         return (
             values.select(1, 0)
@@ -67,8 +67,8 @@ class QTable(Model[Game, Table]):
     All cells start at ``initial``. The shape is [R, S, A, B] for R replicates; the actions
     of several opponents are combined into one, B = ∏ B_m.
 
-    Raises ConfigMismatchError in a game with unnumbered states, or where the table would not fit in
-    free memory.
+    Raises ConfigMismatchError for a game without state numbers, or if the table exceeds the free
+    memory.
 
     Source: Gallego (2021), section 4.3.
     """
@@ -81,7 +81,7 @@ class QTable(Model[Game, Table]):
         environment = problem.environment
         if not isinstance(environment, NumberedStates):
             raise ConfigMismatchError(
-                f"model={self.name}: a table needs states with numbers, those of dataset={problem.name} have none"
+                f"model={self.name}: a table requires numbered states, unlike those of dataset={problem.name}"
             )
         shape = (problem.replicates, environment.n_states, problem.n_actions, problem.n_threats)
         size = prod(shape) * environment.dtype.itemsize
@@ -89,8 +89,9 @@ class QTable(Model[Game, Table]):
         if room is not None and size > room:
             shape_text = " × ".join(f"{n:,}" for n in shape)
             raise ConfigMismatchError(
-                f"model={self.name}: a table of {shape_text} values takes {size / GIB:,.1f} GiB, {room / GIB:,.1f} are "
-                f"free; fewer replicates, or model=q_network, whose size the states do not set"
+                f"model={self.name}: a table of {shape_text} values needs {size / GIB:,.1f} GiB, "
+                f"but {room / GIB:,.1f} are free; use fewer replicates, or model=q_network, with a "
+                "size independent of the states"
             )
         return Table(
             torch.full(shape, self.initial, device=environment.device, dtype=environment.dtype),

@@ -20,10 +20,11 @@ K = TypeVar("K")  # memory of a decision maker
 
 
 class DecisionMaker(Player[K], Generic[K]):
-    """A player who learns action values from every move.
+    """A player that learns action values from every move.
 
-    Where s' is a true end nothing is to come; where the horizon or a truncation stops the episode
-    there is, unless ``bootstrap_at_horizon`` is off.
+    The value of s' is 0 if s' is terminal, but not if the horizon or a truncation stops the
+    episode,
+    unless ``bootstrap_at_horizon`` is off.
 
     Source: Pardo, Tavakoli, Levdik and Kormushev (2018), section 3 (partial-episode
     bootstrapping)."""
@@ -35,7 +36,7 @@ class DecisionMaker(Player[K], Generic[K]):
     bootstrap_at_horizon: bool
 
     def ahead(self, seen: Transition, value: Tensor) -> Tensor:
-        """γ V(s') [R] as far as there is anything to come after this move; value [R]."""
+        """γ V(s') [R], or 0 if the episode ends after this move; value [R]."""
         if seen.cut and not self.bootstrap_at_horizon:
             return torch.zeros_like(value)
         ahead = self.gamma * value

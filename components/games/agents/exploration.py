@@ -1,5 +1,4 @@
-"""How much a player explores: a constant share of random actions, one that decays, or one that
-rises with the level."""
+"""Exploration of a player: a constant, decaying or level-dependent share of random actions."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ def _form(value: object) -> str:
     return "a-schedule" if isinstance(value, dict | Decay) else "a-number"
 
 
-# The type is decided first, so that an error is reported once.
+# Select the type first, so that errors are reported once.
 Exploration = Annotated[
     Annotated[ZeroToOne, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")],
     Discriminator(_form),
@@ -57,7 +56,7 @@ LevelExploration = Annotated[
 def exploration_rate(
     epsilon: float | Decay | ModelledPlayerExploration, episode: int, level: int = 1
 ) -> float:
-    """ε in an episode, 0 the first, of a player of a level."""
+    """ε in an episode (starting at 0) for a player of a level."""
     if isinstance(epsilon, Decay):
         return epsilon.start * epsilon.factor ** (episode // epsilon.every)
     if isinstance(epsilon, ModelledPlayerExploration):

@@ -1,7 +1,7 @@
-"""Dirichlet beliefs about counted opponents: over their next actions, one for each state.
+"""Dirichlet beliefs about opponents' next actions in each state, from counts.
 
-Counts [R, S, ΣB_m] hold the counts of M opponents next to each other; the agent treats
-the opponents as independent, and their forecasts multiply.
+Counts [R, S, ΣB_m] concatenate the counts of M opponents; the agent treats the opponents as
+independent, and their forecasts multiply.
 
 Source: Gallego (2021), sections 4.3.1 and 4.3.5, Algorithm 4.4.
 """
@@ -20,7 +20,7 @@ from components.errors import ConfigMismatchError
 from components.games.environments.transition import Transition
 from components.maths.spacing import row_numbers
 
-# α⁰ of every action, or of each: the Dirichlet's, of two actions the Beta's
+# α⁰ for all actions, or for each: a Dirichlet, or a Beta for two actions
 Prior = PositiveFloat | NonEmptyList[PositiveFloat]
 
 
@@ -30,13 +30,13 @@ def pseudo_counts(
     """Pseudo-counts α⁰ [*shape, ΣB_m] of a Dirichlet over the B_m actions of each player.
 
     Raises:
-        ConfigMismatchError: there are as many pseudo-counts as no player has actions.
+        ConfigMismatchError: the number of pseudo-counts differs from the number of actions.
     """
     if isinstance(prior, list):
         if wrong := [n for n in sizes if n != len(prior)]:
             raise ConfigMismatchError(
-                f"inference.prior: gives {len(prior)} pseudo-counts, and the player that is counted has {wrong[0]} "
-                "actions; give one number for all of them, or one for each"
+                f"inference.prior: has {len(prior)} pseudo-counts, but the counted player has "
+                f"{wrong[0]} actions; give a single number, or one per action"
             )
         each = torch.tensor(prior * len(sizes), device=seat.device, dtype=seat.dtype)
         return each.expand(*shape, sum(sizes)).clone()
@@ -44,7 +44,7 @@ def pseudo_counts(
 
 
 def prior_counts(seat: Seat, sizes: tuple[int, ...], prior: Prior) -> Tensor:
-    """Pseudo-counts α⁰ [R, S, ΣB_m], one Dirichlet for each state that has a number.
+    """Pseudo-counts α⁰ [R, S, ΣB_m], with one Dirichlet per numbered state.
 
     Source: Gallego (2021), section 4.3.1.
     """
@@ -62,24 +62,24 @@ def count(
 ) -> None:
     """Algorithm 4.4 in place: α(s) := λα(s), then α_b(s) := α_b(s) + 1.
 
-    Other states are unchanged, and so are replicates that are not ``live`` [R].  ``seen``
-    [R, n] is one at the action of each opponent.
+    Other states, and replicates that are not ``live`` [R], are unchanged.  ``seen`` [R, n] is
+    one-hot for the action of each opponent.
     """
     replicates, states, n = counts.shape
     flat = counts.view(-1, n)
-    if states == 1 and live is None:  # all there is
+    if states == 1 and live is None:  # the whole table
         flat.copy_(torch.add(seen, flat, alpha=forget))
         return
     rows = torch.arange(replicates, device=s.device) * states + s
-    before = flat.index_select(0, rows)
-    after = torch.add(seen, before, alpha=forget)
+    old_counts = flat.index_select(0, rows)
+    after = torch.add(seen, old_counts, alpha=forget)
     flat.index_copy_(
-        0, rows, after if live is None else torch.where(live.unsqueeze(1), after, before)
+        0, rows, after if live is None else torch.where(live.unsqueeze(1), after, old_counts)
     )
 
 
 def marks(each: Tensor, sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """One-hot actions of the opponents, [R, M] -> [R, ΣB_m], with a one for each opponent."""
+    """One-hot actions of the opponents, [R, M] -> [R, ΣB_m], with a one per opponent."""
     return torch.cat([one_hot(each[:, m], n) for m, n in enumerate(sizes)], 1).to(dtype)
 
 
@@ -89,7 +89,7 @@ def forecasts(counts: Tensor, s: Tensor, sizes: tuple[int, ...]) -> list[Tensor]
 
 
 def together(parts: list[Tensor]) -> Tensor:
-    """p(b¹ … b^M) = ∏ p(b^m), numbered as joint actions are: [R, B_m] each -> [R, ∏B_m]."""
+    """p(b¹ … b^M) = ∏ p(b^m), in the numbering of joint actions: [R, B_m] each -> [R, ∏B_m]."""
     joint = parts[0]
     for part in parts[1:]:
         joint = (joint.unsqueeze(2) * part.unsqueeze(1)).flatten(1)
@@ -102,7 +102,7 @@ def expected_values(q: Tensor, forecast: Tensor) -> Tensor:
 
 
 class StateCounts:
-    """Counts [R, S, ΣB_m]; states without numbers share theirs."""
+    """Counts [R, S, ΣB_m]; states without numbers share one count."""
 
     def open(self, seat: Seat, prior: Prior, rng: Rng) -> Tensor:
         return prior_counts(seat, seat.others, prior)

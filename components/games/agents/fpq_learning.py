@@ -1,5 +1,4 @@
-"""Q-learning against a forecast opponent: fictitious play with a Dirichlet belief that may
-forget."""
+"""Q-learning against a forecast opponent: fictitious play with optional forgetting."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from components.registry import register
 
 
 class Counting(Protocol):
-    """How what opponents do is counted."""
+    """Counting of opponents' actions."""
 
     # the counts before the first move
     def open(self, seat: Seat, prior: Prior, rng: Rng) -> Any: ...
@@ -33,7 +32,7 @@ class Counting(Protocol):
     # of each next action [R, B_m]
     def forecasts(self, counts: Any, seat: Seat, s: Tensor) -> list[Tensor]: ...
 
-    # a move in, in place
+    # add a move, in place
     def take(self, counts: Any, seat: Seat, seen: Transition, forget: float) -> None: ...
 
 
@@ -43,7 +42,7 @@ def _form(value: object) -> str:
     return value.name if isinstance(value, MarkovChains | BloomCounts) else str(value)
 
 
-# Which of them is meant is decided first, so that a mistake is complained about once.
+# Select the type first, so that errors are reported once.
 Beliefs = Annotated[
     Annotated[Literal["by_state"], Tag("by_state")]
     | Annotated[MarkovChains, Tag("markov_chains")]
@@ -58,7 +57,7 @@ Beliefs = Annotated[
 
 @dataclass
 class Counted:
-    """Action values Q(s, a, b), and how often each opponent did what."""
+    """Action values Q(s, a, b), and counts of each opponent's actions."""
 
     q: QFunction
     counts: Tensor | ChainCounts | FilterCounts  # by state [R, S, ΣB_m]
@@ -67,16 +66,14 @@ class Counted:
 
 @register("inference", "fpq_learning")
 class FPQLearning(CompilableDecisionMaker[Counted]):
-    """Level-1 Q-learning: forecasts the adversary's next action from its past ones.
-
-    Recent actions have more weight.  p_A(b|s) = E[Dirichlet(α)] with α := λα, α_b :=
-    α_b + 1 at each observed b (λ = 1: plain FPQ-learning; λ < 1 uses about the last
-    1/(1 − λ) of them); Q(s,a,b) := (1 − α)Q(s,a,b) + α(r + γ max_a' E_p[Q(s',a',b')]); a is
-    drawn from the ε-greedy or the softmax policy of ψ(s,a) = E_p[Q(s,a,b)].  Counts
-    [R, S, B], Q [R, S, A, B]; for several opponents b is (b¹, …, b^M) and p_A the product
-    of their forecasts.  States without numbers share one count, unless ``belief`` is bloom,
-    which distinguishes them by their features; with markov_chains an opponent may remember
-    the previous move.
+    """Level-1 Q-learning: forecasts the adversary's next action from its past actions, with more
+    weight for recent ones.  p_A(b|s) = E[Dirichlet(α)] with α := λα, α_b := α_b + 1 at each
+    observed b (λ = 1: plain FPQ-learning; λ < 1 uses about the last 1/(1 − λ) of them); Q(s,a,b) :=
+    (1 − α)Q(s,a,b) + α(r + γ max_a' E_p[Q(s',a',b')]); a is drawn from the ε-greedy or the softmax
+    policy of ψ(s,a) = E_p[Q(s,a,b)].  Counts [R, S, B], Q [R, S, A, B]; for several opponents b is
+    (b¹, …, b^M) and p_A the product of their forecasts.  States without numbers share one count,
+    unless ``belief`` is bloom, which distinguishes them by features; markov_chains models opponents
+    that depend on the previous move.
 
     Source: Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and
     4.3.5.
@@ -105,7 +102,7 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
         value = self.think(mind, seen.s_next, episode).amax(-1)
         self.update(mind.q, seen, seen.b, value)  # eq. (4.2)
 
-    # ---- compiled: level 1
+    # Compiled: level 1
     def has_loop(self) -> bool:
         return type(self) is FPQLearning and self.belief == "by_state"
 

@@ -1,4 +1,4 @@
-"""Level-k thinking: the agent models an opponent that models it, down to one that counts."""
+"""Level-k thinking: the agent models an opponent that models the agent, down to one that counts."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from components.registry import register
 
 @dataclass
 class Hierarchy:
-    """Action values of every thinker, and the counts of the level-1 thinkers."""
+    """Action values of all modelled players, and the counts of the level-1 players."""
 
-    # of the first opponent Q_1 … Q_(k−1), of the next the same, …, and last the agent's, Q_k
+    # Q_1 … Q_(k−1) for each opponent in turn, and the agent's Q_k last
     q: list[QFunction]
-    counts: Tensor  # of the level-1 thinkers [R, S, n], those about one opponent after the other
+    counts: Tensor  # of the level-1 players [R, S, n], for the opponents in turn
     seat: Seat = rebuilt()
     rng: Rng = rebuilt()
 
@@ -59,23 +59,23 @@ class OpponentKeys(BaseModel):
 class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
     """Level-k Q-learning: forecasts the adversary as a level-(k − 1) Q-learner.
 
-    The agent keeps the modelled Q-learner's table itself.  For j = 1 … k, with own and
-    other the actions of the player of level j (level k is the agent, k − 1 the adversary,
-    and so on): Q_j(s,own,other) := (1 − α_j)Q_j(s,own,other) + α_j(r_j + γ max_own'
-    E_{p_j(other'|s')}[Q_j(s',own',other')]), where p_1 is the level-1 thinker's Dirichlet
-    forecast (λ = ``forget``) and p_j the ε-greedy or softmax policy of
-    E_{p_{j−1}}[Q_{j−1}(s',·,·)].  The printed algorithm takes the modelled policy from
-    Q̂₁(s, ·, ·); it is needed, and taken here, at s', where Q₂ is maximised;
-    ``forecast_at=current`` takes it at s, as the released code does.
+    The agent stores the tables of the modelled Q-learners.  For j = 1 … k, with own and other the
+    actions of the player of level j (level k is the agent, k − 1 the adversary, and so on):
+    Q_j(s,own,other) := (1 − α_j)Q_j(s,own,other) + α_j(r_j + γ max_own'
+    E_{p_j(other'|s')}[Q_j(s',own',other')]), where p_1 is the level-1 thinker's Dirichlet forecast
+    (λ = ``forget``) and p_j the ε-greedy or softmax policy of
+    E_{p_{j−1}}[Q_{j−1}(s',·,·)].  The printed algorithm takes the modelled policy from Q̂₁(s, ·,
+    ·); here it is taken at s', where Q₂ is maximised; ``forecast_at=current`` takes it at s, like
+    the released code.
 
-    With ``forecast=sampled`` players of levels j > 1 respond to one draw of the other's
-    action, as in the released code: their targets are max_own' Q_j(s', own', o), o ~ p_j,
-    and their policies Σ_o p_j(o) times the policy of Q_j(s, ·, o).  With ``ties=first`` the
-    first of equally good actions is taken, as in the released code (``last`` if that code
-    numbers them in reverse order): in a room that the agent learns about only at its ends
-    (Table 4.1) it then walks up, and otherwise wanders.  If s' ends the episode, its value
-    is 0.  k = 1 is FPQ-learning.  Tables [R, S, own, other].  Each of several opponents is
-    modelled as if it faced only the agent; the forecasts multiply.
+    With ``forecast=sampled``, players of levels j > 1 respond to one draw of the other's action,
+    like the released code: their targets are max_own' Q_j(s', own', o), o ~ p_j, and their policies
+    Σ_o p_j(o) times the policy of Q_j(s, ·, o).  With ``ties=first`` the first of equally good
+    actions is chosen, like in the released code (``last`` if that code numbers them in reverse
+    order): in a game with rewards only at the ends (Table 4.1) the agent then walks up instead of
+    wandering.  If s' ends the episode, its value is 0.  k = 1 is FPQ-learning.  Tables are [R, S,
+    own, other].  Each of several opponents is modelled as if it faced only the agent; the forecasts
+    multiply.
 
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5.
     """
@@ -87,7 +87,7 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
         return (self.level - j) % 2 == 0
 
     def _action_counts(self, seat: Seat) -> tuple[int, ...]:
-        """Numbers of actions that the level-1 thinkers count, one thinker for each opponent."""
+        """Numbers of actions counted by the level-1 players, one player per opponent."""
         return seat.others if self._is_agent_level(1) else (seat.own,) * len(seat.others)
 
     def _opponent_q_functions(self, mind: Hierarchy, m: int) -> list[QFunction]:
@@ -98,7 +98,7 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
     def _is_sampling_level(self, level: int) -> bool:
         """True if a player of this level responds to draws of the other's action.
 
-        A level-1 player has counts and uses expectations.
+        Level-1 players have counts and use expectations.
         """
         return level > 1 and self.forecast == "sampled"
 
@@ -120,7 +120,7 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
         return (each * believed.unsqueeze(2)).sum(1)
 
     def _value(self, level: int, q: Tensor, believed: Tensor, rng: Rng) -> Tensor:
-        """max_own E[Q(s', own, other)] or of one draw of the other's action [R]."""
+        """max_own E[Q(s', own, other)], or for one draw of the other's action, [R]."""
         if not self._is_sampling_level(level):
             return expected_values(q, believed).amax(-1)
         actions = draw_action(believed, rng.noise)
@@ -140,7 +140,7 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
         )
 
     def forecast_opponent(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
-        """p_A(b|s) [R, B]: each opponent's policy, from the level-1 thinker's forecast upwards."""
+        """p_A(b|s) [R, B]: each opponent's policy, starting from the level-1 player's forecast."""
         parts = forecasts(mind.counts, mind.seat.rows(s), self._action_counts(mind.seat))
         for m in range(len(parts)):
             for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
@@ -163,7 +163,7 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
         did = marks(acted, counted, mind.counts.dtype)
         count(mind.counts, seat.rows(seen.s), did, self.forget, seen.live)
         s_forecast = seen.s_next if self.forecast_at == "next" else seen.s
-        # level 1 counts, and expects at s' always
+        # level 1 counts, and always forecasts at s'
         believed = forecasts(mind.counts, seat.rows(seen.s_next), counted)
         answers = forecasts(mind.counts, seat.rows(s_forecast), counted)
         for m in range(len(believed)):
@@ -172,19 +172,19 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
             agent = (seen, seen.a, b, seen.r_a)
             opponent = (seen.opponent_transition(m), b, seen.a, seen.r_b[:, m])
             for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
-                side, own, other, r = agent if self._is_agent_level(j) else opponent
+                side, own_action, other_action, r = agent if self._is_agent_level(j) else opponent
                 value = self._value(j, q.q(seen.s_next), believed[m], mind.rng)
                 # Algorithm 4.1, line 2
                 target = r + self.ahead(side, value)
-                q.learn(seen.s, own, other, target, side.rate(self.alpha_opponent))
-                # Line 3: the policy that the next level up expects, from the table just updated.
+                q.learn(seen.s, own_action, other_action, target, side.rate(self.alpha_opponent))
+                # Line 3: the policy expected by the next level, from the updated table.
                 answers[m] = self._answer(j, q.q(s_forecast), answers[m], episode)
                 believed[m] = answers[m]
         top = mind.q[-1]
         value = self._value(self.level, top.q(seen.s_next), together(believed), mind.rng)
         self.update(top, seen, seen.b, value)  # line 4
 
-    # ---- compiled
+    # Compiled
     def has_loop(self) -> bool:
         return type(self) is LevelK
 

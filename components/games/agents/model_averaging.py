@@ -1,4 +1,4 @@
-"""An agent that does not know the reasoning level of its opponent, and learns it."""
+"""An agent that learns the reasoning level of its opponent."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from components.registry import register
 
 @dataclass
 class ModelAveragingState:
-    """The agent's state against each opponent type, and how often each type was correct."""
+    """The agent's state against each opponent type, and the number of correct predictions of each
+    type."""
 
     types: list[Hierarchy]
-    right: Tensor  # n_i [R, m], pseudo-counts of the prior among them
+    right: Tensor  # n_i [R, m], including pseudo-counts of the prior
     rng: Rng = rebuilt()
 
 
@@ -40,16 +41,15 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         n_i := n_i + 1 if only M_i predicted b_t, b^i ~ p_{M_i}(b|s)
         ψ(s, a) = Σ_i p(M_i) Σ_b Q_i(s, a, b) p_{M_i}(b|s)
 
-    The models are learned in parallel.  ``levels`` are the levels of the opponent; against
-    level k the agent keeps the tables of a player of level k + 1 (``level_k``).  If several
-    models were correct, the cause of b_t is unknown and nothing is counted, as if none was
-    correct; counting each of them would leave p(M_1) at 0.65 in Figure 4.6 (e), where a
-    model that guesses gets two thirds.  ``counted: right`` does so, as Algorithm 4.2 is
-    printed, and ``right_or_all`` also counts all models where none was correct.  With
-    ``forecast=sampled`` the agent responds to one draw b^i of each model by the policy of
-    Σ_i p(M_i) Q_i(s, ·, b^i), as the released code does: its policy is the expectation over
-    the draws.  Counts [R, m], tables as in ``level_k``.  Scores ``belief/level_k``: p(M_i)
-    at the end.
+    The models are learned in parallel.  ``levels`` are the levels of the opponent; against level k
+    the agent keeps the tables of a player of level k + 1 (``level_k``).  If several models or none
+    were correct, nothing is counted, because the cause of b_t is unknown; counting each of them
+    would leave p(M_1) at 0.65 in Figure 4.6 (e), where a guessing model gets two thirds.
+    ``counted: right`` does so, as in the printed Algorithm 4.2, and ``right_or_all`` also counts
+    all models if none was correct.  With ``forecast=sampled`` the agent responds to one draw b^i of
+    each model by the policy of Σ_i p(M_i) Q_i(s, ·, b^i), like the released code; its policy is the
+    expectation over the draws.  Counts are [R, m], tables as in ``level_k``.  Scores
+    ``belief/level_k``: final p(M_i).
 
     Raises ConfigMismatchError against several opponents.
 
@@ -64,13 +64,13 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     def _check_priors(self) -> ModelAveraging:
         if isinstance(self.prior_of_models, list) and len(self.prior_of_models) != len(self.levels):
             raise ValueError(
-                f"prior_of_models: gives {len(self.prior_of_models)} numbers for {len(self.levels)} levels; "
-                "give one for all, or one for each"
+                f"prior_of_models: has {len(self.prior_of_models)} values for {len(self.levels)} "
+                "levels; give a single number, or one per level"
             )
         return self
 
     def _build_thinkers(self) -> list[LevelK]:
-        """The agent as it would be if it were sure of facing an opponent of each level."""
+        """The agent for a known opponent level, for each level."""
         shared = {
             name: value for name, value in self if name in LevelK.model_fields and name != "name"
         }
@@ -93,7 +93,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> ModelAveragingState:
         if len(seat.others) > 1:
             raise ConfigMismatchError(
-                f"inference={self.name}: learns how deep one opponent thinks, here there are {len(seat.others)}"
+                f"inference={self.name}: learns the level of a single opponent, but the game has {len(seat.others)}"
             )
         models = (len(self.levels),)
         right = pseudo_counts(seat, (seat.replicates,), models, self.prior_of_models)
@@ -143,7 +143,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         return torch.stack([draw_action(p, mind.rng.noise) for p in forecasts], 1)
 
     def learn(self, mind: ModelAveragingState, seen: Transition, episode: int) -> None:
-        # before they learn the opponent's action
+        # before learning from the opponent's action
         right = self.predict_actions(mind, seen.s, episode) == seen.b.unsqueeze(1)
         if self.counted == "sole":
             right &= right.sum(1, keepdim=True) == 1
@@ -160,7 +160,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
             f"belief/level_{level}": self.belief(mind)[:, i] for i, level in enumerate(self.levels)
         }
 
-    # ---- compiled
+    # Compiled
     def thinkers(self, mind: ModelAveragingState) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
         return [*self.pairs(mind)]
 

@@ -28,17 +28,16 @@ from components.registry import register
 
 @dataclass
 class OneShotState:
-    """The game, all its equilibria, and the agent's strategy."""
+    """The game, its equilibria, and the agent's strategy."""
 
     strategy: Tensor  # [R, A]
-    values: Tensor  # E_y[r(a, b)] at the equilibrium that is played [R, A]
+    values: Tensor  # E_y[r(a, b)] at the selected equilibrium [R, A]
     scores: dict[str, Tensor] = rebuilt()
     seat: Seat = rebuilt()
 
 
 def bimatrix(rules: Environment, seat: Seat, tax: float, rng: Rng) -> tuple[Tensor, Tensor]:
-    """r_A and r_B [A, B] of a first round, as the rules of the environment itself pay them, after a
-    tax."""
+    """r_A and r_B [A, B] of a first round under the rules of the environment, after a tax."""
     A = rules.n_actions
     B = rules.n_threats[0]
     pairs = torch.cartesian_prod(
@@ -56,27 +55,26 @@ def bimatrix(rules: Environment, seat: Seat, tax: float, rng: Rng) -> tuple[Tens
 class OneShot(Player[OneShotState]):
     """Equilibrium play: solves the game as if played once and plays an equilibrium.
 
-    The agent plays x_A ∈ argmax_x xᵀ r_A y and the opponent likewise.  All equilibria, pure
-    and mixed, are found by enumeration of supports, in the rewards that the rules pay in a
-    first round after a constant ``tax``.  Among several the agent plays the one with the
-    highest mean reward (``plays=best``) or the lowest (worst), the first found if they tie;
-    ``attacker=learner`` with the same keys plays the other side of it.  With ``plays=lead``
-    it commits to the mixed strategy that pays it most against an opponent that sees x and
-    replies best (``best_commitment``): a Stackelberg equilibrium.
+    The agent plays x_A ∈ argmax_x xᵀ r_A y and the opponent likewise.  All pure and mixed
+    equilibria are found by support enumeration, for the rewards of a first round after a constant
+    ``tax``.  Among several, the agent plays the one with the highest mean reward (``plays=best``)
+    or the lowest (worst; ties: the first); ``attacker=learner`` with the same keys plays its other
+    side.  With ``plays=lead`` it commits to the mixed strategy with the highest payoff against an
+    opponent that observes x and plays a best response (``best_commitment``): a Stackelberg
+    equilibrium.
 
-    Scores "equilibria/…": their number and kinds: both players choose their first action
-    (``both_first``: they cooperate) or their last (``both_last``), other pure equilibria
-    (``apart``), mixed ones (``mixed``) and the probability of the agent's first action in
-    the first mixed one (``mixed_first``); the agent's gain from deviating from the first
-    actions (``temptation``: the missing incentive; below 0 they are an equilibrium) and, if
-    there are taxes, the tax at which that gain becomes 0 (``tax_both_first``), and the tax
-    at which deviating from the last actions starts to pay for the agent
-    (``tax_both_last``).  For T, R, P, S and S = 0 both appendices give 2(1 − R/T) and 2(P −
-    S)/T; 4.B omits the case between them, a stag hunt if the first is the smaller; for
-    T = 6, R = 5, P = 1 both are 1/3.
+    Scores "equilibria/…": number and kinds of equilibria: both players choose their first action
+    (``both_first``: cooperation) or their last (``both_last``), other pure equilibria (``apart``),
+    mixed ones (``mixed``) and the probability of the agent's first action in the first mixed one
+    (``mixed_first``); the agent's gain from deviating from the first actions (``temptation``: the
+    missing incentive; below 0 they are an equilibrium) and, with taxes, the tax at which this gain
+    becomes 0 (``tax_both_first``), and the tax at which deviating from the last actions becomes
+    profitable (``tax_both_last``).  For T, R, P, S with S = 0 both appendices give 2(1 − R/T) and
+    2(P − S)/T; 4.B omits the case between them, a stag hunt if the first is smaller; for T = 6, R =
+    5, P = 1 both are 1/3.
 
-    With ``plays=lead`` also the agent's payoff as leader (``lead``) and by how much it
-    exceeds its best Nash payoff (``lead_gain`` ≥ 0).
+    With ``plays=lead`` also the agent's payoff as leader (``lead``) and its excess over the best
+    Nash payoff (``lead_gain`` ≥ 0).
 
     Raises ConfigMismatchError if the rewards of a round depend on the state, and in games with more
     moves or players.
@@ -91,17 +89,17 @@ class OneShot(Player[OneShotState]):
         rules = seat.environment
         if not isinstance(rules, TabularGame) or len(rules.n_threats) > 1 or rules.horizon > 1:
             raise ConfigMismatchError(
-                f"inference={self.name}: solves games in tables of two players and one move, which this one is not"
+                f"inference={self.name}: supports only tabular games with two players and one move"
             )
         if not all(bool((r == r[:1]).all()) for r in (rules.reward_a, rules.reward_b)):
             raise ConfigMismatchError(
-                f"inference={self.name}: the rewards of this game depend on the state; it solves a single round"
+                f"inference={self.name}: supports only a single round, but the rewards of this game depend on the state"
             )
         if isinstance(rules, ChangingEnvironment):
             rules = rules.at(0)
         if self.tax and not isinstance(rules, TaxedEnvironment):
             raise ConfigMismatchError(
-                f"inference.tax={self.tax:g} ({self.name}): there are no taxes in this game; leave it at 0"
+                f"inference.tax={self.tax:g} ({self.name}): this game has no taxes; set it to 0"
             )
         r_a, r_b = bimatrix(rules, seat, self.tax, rng)
         payoffs = [r.double().cpu().numpy() for r in (r_a, r_b)]
@@ -109,7 +107,9 @@ class OneShot(Player[OneShotState]):
         scores = self._kinds(solutions) | self._thresholds(rules, seat, r_a, rng)
         if self.plays == "lead":
             played = best_commitment(*payoffs)
-            lead, *nash = (float(one.x @ payoffs[0] @ one.y) for one in (played, *solutions))
+            lead, *nash = (
+                float(solution.x @ payoffs[0] @ solution.y) for solution in (played, *solutions)
+            )
             scores |= {"equilibria/lead": lead, "equilibria/lead_gain": lead - max(nash)}
         else:
             played = self._select(solutions, r_a, r_b)
@@ -126,13 +126,15 @@ class OneShot(Player[OneShotState]):
     def _select(self, found: list[Equilibrium], r_a: Tensor, r_b: Tensor) -> Equilibrium:
         mean = ((r_a + r_b) / 2).double().cpu().numpy()
         sign = 1 if self.plays == "best" else -1
-        # the first of equals
+        # ties: the first
         return max(found, key=lambda one: sign * round(float(one.x @ mean @ one.y), 9))
 
     @staticmethod
     def _kinds(found: list[Equilibrium]) -> dict[str, float]:
-        mixed = [one for one in found if not one.pure]
-        first, last = (sum(one.x[i] == one.y[i] == 1 for one in found) for i in (0, -1))
+        mixed = [solution for solution in found if not solution.pure]
+        first, last = (
+            sum(solution.x[i] == solution.y[i] == 1 for solution in found) for i in (0, -1)
+        )
         scores = {
             "number": len(found),
             "both_first": first,
@@ -156,7 +158,7 @@ class OneShot(Player[OneShotState]):
             for name, start, end in zip(
                 ("tax_both_first", "tax_both_last"), without, full_tax, strict=True
             ):
-                if start * end < 0:  # a gain is linear in the rate
+                if start * end < 0:  # gains are linear in the rate
                     scores[f"equilibria/{name}"] = start / (start - end)
         return scores
 
@@ -167,7 +169,7 @@ class OneShot(Player[OneShotState]):
         return mind.strategy
 
     def learn(self, mind: OneShotState, seen: Transition, episode: int) -> None:
-        """There is nothing left to learn."""
+        """Do nothing: the strategy is fixed."""
 
     def beliefs(self, mind: OneShotState) -> dict[str, Tensor]:
         return mind.scores

@@ -28,7 +28,7 @@ from components.registry import register
 
 @dataclass(frozen=True)
 class Repeated:
-    """A game in tables as one of its two players sees it: own actions a, the other's b."""
+    """A tabular game from the view of one of its two players: own actions a, the other's b."""
 
     own: Tensor  # own reward [S, A, B]
     other: Tensor  # the other's reward [S, A, B]
@@ -58,7 +58,7 @@ class Repeated:
         return own_value, other
 
 
-LEAST = 1e-12  # the smallest probability that has a logit
+LEAST = 1e-12  # smallest probability with a finite logit
 
 
 @dataclass
@@ -68,7 +68,7 @@ class OpponentShapingState:
     theta: Tensor  # θ_A [R, S, A]
     theirs: Tensor  # π_B [R, S, B]
     counts: Tensor  # of the opponent's moves [R, S, B]
-    rounds: int  # since the agent's last step
+    rounds: int  # number since the agent's last step
     game: Repeated = rebuilt()
     seat: Seat = rebuilt()
 
@@ -81,19 +81,17 @@ class OpponentShaping(Player[OpponentShapingState]):
         V = p₀ᵀ (I − γP)⁻¹ r
 
     after every ``every`` rounds.  η is ``lookahead``; with 0 the agent is a naive learner.
-    The gradient goes through all of the opponent's step (``form=full``), or is the one of
-    the paper (``form=taylor``): ∇_{θ_A} V_A + η (∇_{θ_A} ∇_{θ_B} V_B)ᵀ ∇_{θ_B} V_A.  A
-    policy is softmax(θ(s)), with S logits for each action, S = A·B + 1 for a memory of one
-    round; V is the discounted value from the state in which the first episode begins.  The
-    agent knows the opponent's policy before each round (``opponent=known``, for an opponent
-    that reveals it: learner, fixed_policy), or counts its moves in each state, p_B = α/Σα
-    with α := λα, α_b := α_b + 1 (estimated).  θ_A ~ N(0, ``init_sd``²), [R, S, A].  The
-    displayed values are Q_A(s, a) = E_b[r + γ V_A(s')]; the score ``belief/value`` is
-    (1 − γ) V_A.
+    The gradient passes through the whole opponent's step (``form=full``), or is that of the paper
+    (``form=taylor``): ∇_{θ_A} V_A + η (∇_{θ_A} ∇_{θ_B} V_B)ᵀ ∇_{θ_B} V_A.  A policy is
+    softmax(θ(s)), with S logits for each action, S = A·B + 1 for a memory of one round; V is the
+    discounted value from the first state of the first episode.  The opponent's policy is known
+    before each round (``opponent=known``, for opponents that reveal it: learner, fixed_policy), or
+    estimated by counts of its moves in each state, p_B = α/Σα with α := λα, α_b := α_b + 1
+    (estimated).  θ_A ~ N(0, ``init_sd``²), [R, S, A].  The displayed values are Q_A(s, a) = E_b[r +
+    γ V_A(s')]; the score ``belief/value`` is (1 − γ) V_A.
 
-    Raises ConfigMismatchError if the game is not a table game, repeated without end, with one move
-    per episode, against one opponent, and if the opponent's policy should be known and is not
-    revealed.
+    Raises ConfigMismatchError unless the game is tabular, infinitely repeated, with one move per
+    episode and one opponent, or if ``opponent=known`` but the policy is not revealed.
 
     Source: Foerster et al. (2018), sections 4.1 and 4.2; Letcher, Foerster, Balduzzi, Rocktäschel
     and Whiteson (2019) for the full form.
@@ -114,11 +112,11 @@ class OpponentShaping(Player[OpponentShapingState]):
         single = rules.horizon == 1 and rules.continuing and len(rules.n_threats) == 1
         if not (single and isinstance(rules, TabularGame)):
             raise ConfigMismatchError(
-                f"inference={self.name}: asks for a game in tables of two players, repeated without end, one move an episode, "
-                "as dataset=iterated_matrix is; this one is not"
+                f"inference={self.name}: requires a tabular game of two players, infinitely "
+                "repeated, with one move per episode, such as dataset=iterated_matrix"
             )
         game = Repeated(rules.reward_a, rules.reward_b[..., 0], rules.transition, rules.start)
-        if seat.number is not None:  # the opponent sees it from the other side
+        if seat.number is not None:  # the opponent has the other view
             game = Repeated(game.other.mT, game.own.mT, game.onward.mT, game.start)
         shape = (seat.replicates, *game.own.shape[:2])
         draws = torch.randn(shape, generator=rng.init, dtype=seat.dtype).to(seat.device)
@@ -127,7 +125,7 @@ class OpponentShaping(Player[OpponentShapingState]):
             self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat
         )
 
-    # ---- the opponent's policy
+    # The opponent's policy
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[OpponentShapingState]:
         playing = super().init(model, problem, rng)
         self.look(playing.mind, problem.announced_policy(playing.standing, 0))
@@ -144,7 +142,7 @@ class OpponentShaping(Player[OpponentShapingState]):
             return
         if policy is None:
             raise ConfigMismatchError(
-                f"inference.opponent=known ({self.name}): the other does not tell his policy; use estimated"
+                f"inference.opponent=known ({self.name}): the opponent does not reveal its policy; use estimated"
             )
         states = torch.arange(mind.seat.n_states or 1, device=mind.theta.device)
         mind.theirs = torch.stack([policy(s.expand(mind.seat.replicates)) for s in states], 1)
@@ -154,18 +152,14 @@ class OpponentShaping(Player[OpponentShapingState]):
         count(mind.counts, mind.seat.rows(seen.s), did, self.forget, seen.live)
         mind.theirs = mind.counts / mind.counts.sum(-1, keepdim=True)
 
-    # ---- the agent's policy
+    # The agent's policy
     def _policy_values(self, game: Repeated, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
-        """V_A and V_B of logits [R, S, ·], summed over replicates, which have nothing in common
-        []."""
+        """V_A and V_B for logits [R, S, ·], summed over independent replicates []."""
         own_value, other = game.values(mine.softmax(-1), theirs.softmax(-1), self.gamma)
         return own_value[:, game.start].sum(), other[:, game.start].sum()
 
     def gradient(self, game: Repeated, mine: Tensor, theirs: Tensor) -> Tensor:
-        """Gradient [R, S, A] that the agent follows at logits ``mine`` and ``theirs``.
-
-        The logits are [R, S, A] and [R, S, B].
-        """
+        """The agent's gradient [R, S, A] at logits ``mine`` [R, S, A] and ``theirs`` [R, S, B]."""
         with torch.enable_grad():
             mine = mine.detach().requires_grad_()
             theirs = theirs.detach().requires_grad_()

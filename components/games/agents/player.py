@@ -29,17 +29,18 @@ class Play:
     """Results of an inference method after t episodes."""
 
     rewards: Tensor  # [R, t] the decision maker's
-    # [M + 1, R, t] reward of each opponent, and welfare; empty where it was not recorded
+    # [M + 1, R, t] reward of each opponent, and welfare; empty if not recorded
     beside: Tensor
-    # [1 + M, R, t] share of moves with action 0, of the agent and of each opponent; empty likewise
+    # [1 + M, R, t] share of moves with action 0, of the agent and of each opponent; empty if not
+    # recorded
     firsts: Tensor
-    # [R, A] expected value ψ(s, a) of each action of the agent in the present state, eq. (4.3)
+    # [R, A] expected value ψ(s, a) of each action of the agent in the current state, eq. (4.3)
     values: Tensor
-    forecast: Tensor | None  # [R, B] the agent's p_A(b|s); None if it forecasts nothing
+    forecast: Tensor | None  # [R, B] the agent's p_A(b|s); None without forecasts
     values_at: Callable[[Tensor], Tensor]  # ψ(s, ·) [R, A] in states s [R, …]
     beliefs: dict[str, Tensor]  # scores of the beliefs about the others [R]
     policy_in: Callable[[Tensor], Tensor]  # probabilities of the agent's actions [R, A] in s [R, …]
-    s: Tensor  # where the next episode begins [R, …]
+    s: Tensor  # first state of the next episode [R, …]
 
 
 K = TypeVar("K")  # memory of a player
@@ -54,10 +55,10 @@ class PlayerState(Generic[K]):
 
 
 class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
-    """A player of episodes that can sit on either side of a game.
+    """A player of episodes for either side of a game.
 
-    As the inference of a run it plays itself; ``attacker=learner`` seats any player on the
-    other side, by ``sit``, ``policy_at`` and ``learn``, and ``look`` before it acts.
+    As the inference of a run it plays as the agent; ``attacker=learner`` uses any player as
+    opponent, by ``sit``, ``policy_at`` and ``learn``, and ``look`` before it acts.
     """
 
     requires = Requirements(
@@ -69,7 +70,8 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
 
     @abstractmethod
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> K:
-        """State of the player before the first episode; action values are kept as in ``values``."""
+        """State of the player before the first episode; action values have the type of
+        ``values``."""
 
     @abstractmethod
     def think(self, mind: K, s: Tensor, episode: int) -> Tensor:
@@ -81,21 +83,21 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
 
     @abstractmethod
     def learn(self, mind: K, seen: Transition, episode: int) -> None:
-        """Takes a move in."""
+        """Learn from a move."""
 
     def look(self, mind: K, policy: Callable[[Tensor], Tensor] | None) -> None:
-        """Is told the other's policy before a move, s [R, …] -> [R, other], where it is known; most
-        do not ask."""
+        """Receive the other's policy before a move, s [R, …] -> [R, other], if it is known; ignored
+        by default."""
 
     def forecast_opponent(self, mind: K, s: Tensor, episode: int) -> Tensor | None:
-        """p(b|s) [R, B] of the others; None where nothing is forecast."""
+        """p(b|s) [R, B] of the others; None without forecasts."""
         return None
 
     def beliefs(self, mind: K) -> dict[str, Tensor]:
-        """Beliefs about the other players, by score name [R]; empty if there are none."""
+        """Beliefs about the other players, by score name [R]; empty without beliefs."""
         return {}
 
-    # ---- as the inference of a run
+    # Inference of a run
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
         return PlayerState(
             self.sit(model, problem.seat(None, model), rng), problem.opening(rng, model)
@@ -116,12 +118,14 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         """Rewards so far, ψ(s, ·) [R, A] and the forecast [R, B].
 
         Raises:
-            NumericalError: action values have grown beyond all bounds."""
+            NumericalError: action values are not finite."""
         episode = max(0, state.standing.episodes - 1)
         s = state.standing.s
 
         def think(s: Tensor) -> Tensor:
-            return self.think(state.mind, s, episode).clone()  # it may be the table itself
+            return self.think(
+                state.mind, s, episode
+            ).clone()  # clone, because it may be the table itself
 
         def policy(s: Tensor) -> Tensor:
             return self.policy_at(state.mind, s, episode).clone()

@@ -17,12 +17,12 @@ Ties = Literal["shared", "first", "last"]
 def probabilities(
     values: Tensor, policy: PolicyName, epsilon: float, temperature: float, ties: Ties = "shared"
 ) -> Tensor:
-    """ZeroToOne of each action given its expected value ψ [..., A].
+    """Probability of each action given its expected value ψ [..., A].
 
-    ε-greedy shares 1 − ε among equal maxima, or gives it to the first or the last of them
-    (``ties``).  ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ /
-    temperature).  Gallego writes "proportional to Q(s, a)", which negative values rule out
-    and the name softmax contradicts; Gallego's code takes exp(Q), as we do.
+    ε-greedy shares 1 − ε among equal maxima, or assigns it to the first or last one (``ties``).
+    ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ / temperature).  Gallego
+    writes "proportional to Q(s, a)", which is impossible for negative values and contradicts the
+    name softmax; Gallego's code uses exp(Q), as here.
 
     Source: Gallego (2021), sections 4.3, 4.4.1.
     """
@@ -41,17 +41,17 @@ def check_finite(p: Tensor, player: str) -> None:
     """Check that a policy p [R, A] is finite.
 
     Raises:
-        NumericalError: it is not finite, for example because action values overflowed.
+        NumericalError: the policy is not finite, for example because action values overflowed.
     """
     if not bool(p.isfinite().all()):
         raise NumericalError(
             f"{player}: the policy is not finite",
-            f"lower {player}.alpha or lr, or observe smaller numbers (divide by 255)",
+            f"lower {player}.alpha or lr, or scale down observations (divide by 255)",
         )
 
 
 def draw_action(p: Tensor, generator: torch.Generator) -> Tensor:
-    """One action per replicate by inversion of the cumulative p [R, A] -> [R] long, one uniform
-    number each."""
+    """One action per replicate by inversion of the cumulative p [R, A] -> [R] long, with one
+    uniform number each."""
     u = standard_uniform((p.shape[0], 1), generator, p)
     return (u >= p.cumsum(-1)[:, :-1]).sum(-1)  # the last action takes the rounding error

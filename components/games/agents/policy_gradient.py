@@ -1,4 +1,4 @@
-"""The policy gradient: logits that follow what episodes have been worth."""
+"""Policy gradient methods (REINFORCE)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from components.registry import register
 
 @dataclass
 class Preferences:
-    """Weights of the logits, and what the episode that goes on says of them."""
+    """Weights of the logits, and gradients of the current episode."""
 
     theta: Tensor  # θ [R, F, A]
     scores: Tensor  # Σ_i ∇ log π(a_i|s_i) of the moves so far [R, F, A]
     gradient: Tensor  # of the episode so far [R, F, A]
-    moves: Tensor  # in it so far [R] long
-    earned: Tensor  # in it so far [R]
-    mean: Tensor  # r̄, reward of a move in the episodes before [R]
-    values: QFunction  # v(s), of one action
+    moves: Tensor  # in the episode so far [R] long
+    earned: Tensor  # reward of the episode so far [R]
+    mean: Tensor  # r̄, mean reward of a move in previous episodes [R]
+    values: QFunction  # v(s), as values of a single action
     seat: Seat = rebuilt()
 
 
@@ -41,17 +41,17 @@ class PolicyGradient(Player[Preferences]):
         π(a|s) ∝ exp(θ_aᵀ φ(s)),   z_t = Σ_{i ≤ t} ∇ log π(a_i|s_i)
         θ ← θ + lr Σ_t γ^t [(r_t − r̄) z_t − v(s_t) ∇ log π(a_t|s_t)]
 
-    The sum is an unbiased estimate of ∇ E[Σ_t γ^t r_t].  φ are one-hot if states have
-    numbers, and otherwise the features of a state; θ [R, F, A] starts at 0.  ``baseline``
-    subtracts from each reward r̄, the mean reward of a move in the previous episodes
-    (mean), or from the return after a state its value v(s), which learns by v(s) :=
-    v(s) + rate (r + γ v(s') − v(s)) and is kept as ``model`` keeps values (by_state); none
-    leaves both at 0.  In a game without end ``rounds`` moves are an episode.  The released
-    code of the data sharing games is rounds = 1 and no baseline: r ∇ log π.
+    The sum is an unbiased estimate of ∇ E[Σ_t γ^t r_t].  φ are one-hot if states are numbered,
+    otherwise the features of a state; θ [R, F, A] is initialised at 0.  ``baseline`` subtracts from
+    each reward r̄, the mean reward of a move in the previous episodes (mean), or from the return
+    after a state its value v(s), learned by v(s) := v(s) + rate (r + γ v(s') − v(s)) with the value
+    type of ``model`` (by_state); none sets both to 0.  In a game without end, ``rounds`` moves are
+    an episode.  The released code of the data sharing games uses rounds = 1 and no baseline: r ∇
+    log π.
 
-    A game of programs (dataset=pettingzoo) may truncate an episode in s_T, which is not an
-    end: γ^T v(s_T) z_{T−1} then replaces the rewards that would have followed, for any
-    baseline, with v the value of r − r̄, learned as above.
+    An external game (dataset=pettingzoo) may truncate an episode in a non-terminal s_T: γ^T v(s_T)
+    z_{T−1} then replaces the later rewards, for any baseline, with v the value of r − r̄, learned
+    as above.
 
     Source: Williams (1992), section 6; Sutton and Barto (2018), sections 13.3 to 13.5;
     Gallego (2021), section 4.5.4.
@@ -86,7 +86,7 @@ class PolicyGradient(Player[Preferences]):
         )
 
     def think(self, mind: Preferences, s: Tensor, episode: int) -> Tensor:
-        """Logits, which stand for values [R, A]."""
+        """Logits in place of values [R, A]."""
         return (self._features(mind, s).unsqueeze(1) @ mind.theta).squeeze(1)
 
     def policy_at(self, mind: Preferences, s: Tensor, episode: int) -> Tensor:
@@ -115,8 +115,7 @@ class PolicyGradient(Player[Preferences]):
         self._step(mind, self._over(mind, seen))
 
     def _learn_value(self, mind: Preferences, seen: Transition) -> None:
-        """v(s) := v(s) + rate (r − r̄ + γ v(s') − v(s)), nothing being to come where s' is a true
-        end."""
+        """v(s) := v(s) + rate (r − r̄ + γ v(s') − v(s)), with v(s') = 0 if s' is terminal."""
         ahead = self.gamma * self._value(mind, seen.s_next)
         target = (
             seen.r_a
@@ -141,7 +140,7 @@ class PolicyGradient(Player[Preferences]):
         return over if seen.live is None else over & seen.live
 
     def _step(self, mind: Preferences, over: Tensor) -> None:
-        """θ moves where an episode is over, and the next one begins."""
+        """Update θ at the end of an episode and begin the next one."""
         if not over.any():
             return
         mask = over[:, None, None]

@@ -1,4 +1,4 @@
-"""Q-learning that knows of no opponent."""
+"""Q-learning without a model of the opponent."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Values:
 
 @register("inference", "q_learning")
 class QLearning(CompilableDecisionMaker[Values]):
-    """Independent Q-learning: the adversary is taken for a part of the environment.
+    """Independent Q-learning: the adversary is treated as part of the environment.
 
     Q(s,a) := (1 − α) Q(s,a) + α (r + γ max_a' Q(s',a')); a is drawn from the ε-greedy or the
-    softmax policy of Q(s,·). Where s' ends the episode there is nothing to come.  One step is one
-    episode of all R replicates; rewards are in the game's units.
+    softmax policy of Q(s,·). If s' ends the episode, its value is 0.  One step is one episode of
+    all R replicates; rewards are in the game's units.
 
     Source: Gallego (2021), eq. (4.1)."""
 
@@ -42,7 +42,7 @@ class QLearning(CompilableDecisionMaker[Values]):
         value = self.think(mind, seen.s_next, episode).amax(-1)
         self.update(mind.q, seen, torch.zeros_like(seen.b), value)  # eq. (4.1)
 
-    # ---- compiled: level 1 against an opponent who has one action
+    # Compiled: level 1 against an opponent with one action
     def has_loop(self) -> bool:
         return type(self) is QLearning
 

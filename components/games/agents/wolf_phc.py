@@ -1,4 +1,4 @@
-"""Policy hill-climbing that learns fast while it loses."""
+"""Policy hill-climbing that learns faster when losing."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
         π(s,a) := π(s,a) − min(π(s,a), δ/(A − 1)) for all but the best action,
             which gains the sum of these reductions.
     The agent's policy is π, except for a fraction ε of random actions; it starts uniform.
-    δ_w = δ_l is plain policy hill-climbing, which circles round mixed equilibria.
-    Among equal values the first is the best.  π and π̄ [R, S, A], Q [R, S, A].
+    δ_w = δ_l is plain policy hill-climbing, which cycles around mixed equilibria.  Ties between
+    values are resolved in favour of the first.  π and π̄ [R, S, A], Q [R, S, A].
 
-    Raises ConfigMismatchError if states have no numbers.
+    Raises ConfigMismatchError if states are not numbered.
 
     Source: Bowling and Veloso (2002), WoLF policy hill-climbing.
     """
@@ -64,7 +64,7 @@ class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> WolfPHCState:
         if seat.n_states is None:
             raise ConfigMismatchError(
-                f"inference={self.name}: keeps a policy for each state, and states have no numbers here"
+                f"inference={self.name}: requires numbered states, because it keeps a policy for each state"
             )
         if self.delta_win == self.delta_lose:
             message = f"inference.delta_win={self.delta_win:g}: equal to delta_lose, this is plain policy hill-climbing"

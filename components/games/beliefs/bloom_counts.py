@@ -1,4 +1,4 @@
-"""Counts of an opponent's actions by state, in memory independent of the number of states."""
+"""Counts of an opponent's actions by state, with memory independent of the number of states."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FilterCounts:
 
 
 def largest_primes(n: int, below: int) -> list[int]:
-    """The n largest primes that are no larger than ``below``, the largest first."""
+    """The n largest primes up to ``below``, in decreasing order."""
     primes: list[int] = []
     candidate = below
     while len(primes) < n and candidate > 1:
@@ -40,11 +40,11 @@ class BloomCounts(StrictKeys):
     """p_A(b|s) ∝ p(s|b) p(b), p(s|b) = n_b(s)/n_b from a counting Bloom filter for each b, p(b) =
     n_b/Σ_b n_b.
 
-    n_b cancels: p_A(b|s) ∝ n_b(s), the least of H cells, of number c(s) modulo a prime each, the H
-    largest up to ``cells``. Where states have numbers c is the number, else the signs of ``bits``
-    random projections of the features (SimHash).  A cell begins with the prior's pseudo-count and
-    forgets as in Algorithm 4.4.  Without collisions this is one Dirichlet for each state;
-    collisions count too much, never too little (λ = 1).
+    n_b cancels: p_A(b|s) ∝ n_b(s), the minimum over H cells with indices c(s) modulo the H largest
+    primes up to ``cells``.  c is the number of a state, or else the signs of ``bits`` random
+    projections of its features (SimHash).  A cell is initialised with the prior's pseudo-count and
+    decays as in Algorithm 4.4.  Without collisions this is one Dirichlet per state; collisions only
+    overestimate counts (λ = 1).
 
     Source: Gallego (2021), section 4.3.1; Tang et al. (2017)."""
 
@@ -86,10 +86,10 @@ class BloomCounts(StrictKeys):
         return [part / part.sum(-1, keepdim=True) for part in n.split(seat.others, -1)]
 
     def take(self, mind: FilterCounts, seat: Seat, seen: Transition, forget: float) -> None:
-        """A move in, in place."""
+        """Count a move, in place."""
         rows = self._rows(mind, seat, seen.s)
-        before = mind.cells[rows]
-        after = forget * before + marks(seen.each, seat.others, before.dtype).unsqueeze(1)
+        cells = mind.cells[rows]
+        after = forget * cells + marks(seen.each, seat.others, cells.dtype).unsqueeze(1)
         mind.cells[rows] = (
-            after if seen.live is None else torch.where(seen.live[:, None, None], after, before)
+            after if seen.live is None else torch.where(seen.live[:, None, None], after, cells)
         )

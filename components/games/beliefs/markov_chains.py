@@ -1,4 +1,4 @@
-"""An opponent who remembers: a mixture of Markov chains over what was done and where."""
+"""Markov chain mixture over previous actions and states: beliefs about an opponent with memory."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from components.games.environments.transition import Transition
 class ChainCounts:
     """Pseudo-counts of each opponent's next action, one set per opponent.
 
-    They count it after the agent's last action, after the opponent's own, and in a state.
+    They are conditioned on the agent's last action, the opponent's last action, and the state.
     """
 
     after_hers: list[Tensor]  # [R, A, B_m]
     after_his: list[Tensor]  # [R, B_m, B_m]
     in_state: list[Tensor]  # [R, S, B_m]
-    weights: Tensor  # pseudo-counts of the three [R, M, 3]
+    weights: Tensor  # pseudo-counts of the three chains [R, M, 3]
     a: Tensor  # the last actions [R]; −1: none yet
     b: Tensor  # [R, M]
 
@@ -41,9 +41,9 @@ class MarkovChains(StrictKeys):
     """p_A(b_t | a_{t−1}, b_{t−1}, s_t) = w_1 p_A(b_t | a_{t−1}) + w_2 p_A(b_t | b_{t−1}) + w_3
     p_A(b_t | s_t).
 
-    Each p_A is a Dirichlet's mean as in Algorithm 4.4.  w is proportional to ``weights``; with
-    ``learn`` they are pseudo-counts to which each move adds the probability that the chain has made
-    b_t, w_i p_i(b_t)/Σ_j w_j p_j(b_t).  Before the first move only the third is there.
+    Each p_A is a Dirichlet mean as in Algorithm 4.4. w is proportional to ``weights``; with
+    ``learn`` they are pseudo-counts, and each move adds the posterior probability of each chain,
+    w_i p_i(b_t)/Σ_j w_j p_j(b_t). Before the first move only the third chain is used.
 
     Source: Gallego (2021), section 4.3.1; Raftery (1985)."""
 
@@ -72,7 +72,7 @@ class MarkovChains(StrictKeys):
 
     @staticmethod
     def _each(mind: ChainCounts, s: Tensor, m: int) -> Tensor:
-        """The three forecasts of opponent m [R, 3, B_m], s the number of a state [R]."""
+        """The three forecasts of opponent m [R, 3, B_m] in the states with numbers s [R]."""
         has_previous = mind.a >= 0
         a = mind.a.clamp_min(0)
         b = mind.b[:, m].clamp_min(0)
@@ -91,7 +91,7 @@ class MarkovChains(StrictKeys):
         ]
 
     def take(self, mind: ChainCounts, seat: Seat, seen: Transition, forget: float) -> None:
-        """A move in, in place."""
+        """Update the counts with a move, in place."""
         s = seat.rows(seen.s)
         live = torch.ones_like(seen.a, dtype=torch.bool) if seen.live is None else seen.live
         after = live & (mind.a >= 0)

@@ -1,4 +1,4 @@
-"""Resources to be shared out over positions that several attackers choose from."""
+"""Blotto game: allocation of resources to positions with several attackers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from components.games.environments.game_dataset import GameDataset
 from components.games.environments.table_environment import TableEnvironment
 from components.registry import register
 
-MOST_CELLS = 10_000_000  # of a table of rewards
+MOST_CELLS = 10_000_000  # in a table of rewards
 
 
 @register("dataset", "blotto")
@@ -30,8 +30,8 @@ class Blotto(GameDataset):
     there, the decision maker gets 1 and they share −1 evenly; if they are fewer, it gets −1
     and they share 1; if they are equal, 0.  The decision maker's actions are the
     C(positions + resources − 1, resources) allocations, in lexical order; attackers see the
-    share of each position.  Against two attackers that always choose alike, as exponential
-    smoothers do, two resources on three positions are worth −2/3.
+    share of each position.  Against two attackers with identical choices, e.g. exponential
+    smoothers, the value of two resources on three positions is −2/3.
 
     Raises:
         ConfigMismatchError: the table of rewards would not fit in memory.
@@ -58,11 +58,11 @@ class Blotto(GameDataset):
         cells = comb(n + self.resources - 1, self.resources) * n**M
         if cells * (M + 1) > MOST_CELLS:
             raise ConfigMismatchError(
-                f"dataset.attackers={M}: {cells:,} ways to play, more than fit in a table; fewer positions, resources or "
+                f"dataset.attackers={M}: {cells:,} joint actions do not fit in a table; use fewer positions, resources or "
                 "attackers"
             )
         agent_actions = self.allocations()
-        # [B, M], the last attacker running fastest
+        # [B, M], the last attacker varies fastest
         theirs = torch.tensor(list(product(range(n), repeat=M)))
         # attackers at each position [B, positions]
         attack_counts = torch.nn.functional.one_hot(theirs, n).sum(1)

@@ -1,4 +1,4 @@
-"""Two players after two coins."""
+"""Coin game: two players collect two coins on a grid."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class CoinEnvironment:
         return {"split": (0.5, 0.5), "hers": (1.0, 0.0), "his": (0.0, 1.0)}[self.shared]
 
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
-        """Players in the left corners and coins in the right ones, or all four in different cells
-        drawn at random."""
+        """Initial states: players in the left corners and coins in the right ones, or all four in
+        random distinct cells."""
         n = self.size
         if not self.random_start:
             corners = torch.tensor([0, n * (n - 1), n - 1, n * n - 1], device=self.device)
@@ -63,14 +63,15 @@ class CoinEnvironment:
 
     @cached_property
     def next_cell(self) -> Tensor:
-        """Cell of a player after an action, which stays in place at the border [N², 4]."""
+        """Cell of a player after an action [N², 4]; moves across the border have no effect."""
         line = torch.arange(self.size)
         places = torch.cartesian_prod(line, line)[:, None] + torch.tensor(MOVES)
         row, column = places.clamp(0, self.size - 1).unbind(-1)
         return (row * self.size + column).to(self.device)
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
-        """1 for each coin that one player takes; for a shared coin ½ each, or 1 to one player."""
+        """Move both players: reward 1 per coin to the player that takes it; for a shared coin ½
+        each, or 1 to one player."""
         a_cell = self.next_cell[s[:, 0], a]
         b_cell = self.next_cell[s[:, 1], b[:, 0]]
         coins = s[:, 2:]
@@ -92,12 +93,12 @@ class CoinEnvironment:
         return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
 
     def marks(self, s: Tensor) -> Tensor:
-        """The four ones among the features, 4 N² of a coin that is gone [R, 4]."""
+        """Indices of the ones among the features [R, 4], 4 N² for a coin that was taken."""
         n = self.size**2
         return torch.where(s < n, s + torch.arange(0, 4 * n, n, device=s.device), 4 * n)
 
     def features(self, s: Tensor) -> Tensor:
-        """One-hot positions of players and coins [R, 4 N²]; zeros for a coin that is gone."""
+        """One-hot positions of players and coins [R, 4 N²]; zeros for a coin that was taken."""
         n = self.size**2
         return one_hot(s, n + 1)[..., :n].flatten(1).to(self.dtype)
 
@@ -106,11 +107,11 @@ class CoinEnvironment:
 class CoinGame(GameDataset):
     """The coin game: two players chase two coins on a grid of N × N cells.
 
-    An episode has ``moves`` moves.  Both players move simultaneously, up, right, down or
-    left; at the border they stay.  A coin is worth 1 to the player that steps on it, ½ each
-    if both do at the same time, or 1 to one of them (``shared``: the published code pays
-    one player).  States have no numbers (there are (N²)⁴ of them): action values are linear
-    in, or a network of, features [R, 4 N²].
+    An episode has ``moves`` moves.  Both players move simultaneously, up, right, down or left;
+    moves across the border have no effect.  A coin is worth 1 to the player that steps on it, ½
+    each if both do at the same time, or 1 to one of them (``shared``: the published code pays one
+    player).  States have no numbers (there are (N²)⁴ of them): action values are linear in, or a
+    network of, features [R, 4 N²].
 
     Source: Gallego (2021), section 4.4.3, Figure 4.9 (after Foerster et al. 2018).
     """

@@ -1,5 +1,4 @@
-"""The data sharing game between a citizen and operators, with a regulator who taxes and gives
-incentives."""
+"""Data sharing game between a citizen and operators, with taxes and incentives by a regulator."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ TaxedPlayers = Literal["all", "defectors"]
 class Market(TableEnvironment):
     """The repeated game, ``TaxedEnvironment`` and ``ChangingEnvironment``."""
 
-    incentive: float = 0.0  # I to each where all cooperate
-    incentive_until: int = 0  # the episode from which on incentives stop
+    incentive: float = 0.0  # I to each player if all cooperate
+    incentive_until: int = 0  # first episode without incentives
     payers: TaxedPlayers = "all"
 
     @cached_property
@@ -38,7 +37,7 @@ class Market(TableEnvironment):
         return replace(self, incentive=0.0)
 
     def at(self, episode: int) -> Market:
-        """The rules of an episode: with the incentive, or without."""
+        """The rules of an episode, with or without the incentive."""
         return (
             self
             if self.incentive == 0 or episode < self.incentive_until
@@ -55,7 +54,7 @@ class Market(TableEnvironment):
         )
 
     def after_tax(self, outcome: Outcome, a: Tensor, b: Tensor, rate: Tensor) -> Outcome:
-        """r̃ = r − τ r + k⁻¹ Σ τ r of k players; if only defectors pay, τ r covers only their rewards.
+        """r̃ = r − τ r + k⁻¹ Σ τ r of k players; if only defectors pay, τ r is 0 for cooperators.
 
         A negative reward is not taxed.
         """
@@ -68,10 +67,10 @@ class Market(TableEnvironment):
 
 
 def share_in_pairs(pair: Tensor, players: int) -> tuple[Tensor, Tensor]:
-    """Rewards of k players who each meet all others: r_i = (k − 1)⁻¹ Σ_{j ≠ i} u(a_i, a_j).
+    """Rewards of k players in all pairs: r_i = (k − 1)⁻¹ Σ_{j ≠ i} u(a_i, a_j).
 
     Args:
-        pair: u [2, 2], what the first of two players gets.
+        pair: u [2, 2], reward of the first of two players.
         players: k.
 
     Returns:
@@ -86,18 +85,18 @@ def share_in_pairs(pair: Tensor, players: int) -> tuple[Tensor, Tensor]:
 
 @register("dataset", "data_sharing")
 class DataSharing(Dilemma):
-    """A citizen sells data to operators: an iterated prisoner's dilemma with taxes.
+    """Sale of data by a citizen to operators: an iterated prisoner's dilemma with taxes.
 
-    There are incentives too.  Two players cooperate (0: the citizen sells and protects
+    Incentives are possible too.  Two players cooperate (0: the citizen sells and protects
     true data, the operator pays and protects) or defect (1); (C, C) pays R, R, (C, D) S, T,
-    (D, C) T, S and (D, D) P, P.  Of k > 2 ``players`` each meets all others by one action and
-    gets the mean of its k − 1 pairs.  If all cooperate each also gets ``incentive``, in the
-    episodes before ``incentive_until``.  A regulator (``attacker=together``, a third party
-    last) taxes at a rate τ: r̃_a = r_a − τ r_a + k⁻¹ Σ τ r, of ``tax_on`` all (sections 4.5.4
-    and 4.C) or only defectors (4.B).  If T − R = P − S = l and R − S = g, cooperation
-    pays under a tax of all from τ = l / (l + (g − l)/k) on, whatever the others do.  Social
-    utility (4.4) leaves the incentives out.  One round an episode; the state is the joint
-    action in the round before, or one.
+    (D, C) T, S and (D, D) P, P.  With k > 2 ``players``, each takes one action against all others
+    and gets the mean reward of its k − 1 pairs.  If all cooperate, each also gets ``incentive`` in
+    the episodes before ``incentive_until``.  A regulator (``attacker=together`` with a third party
+    as last member) taxes at a rate τ: r̃_a = r_a − τ r_a + k⁻¹ Σ τ r, with ``tax_on`` all players
+    (sections 4.5.4 and 4.C) or only defectors (4.B).  If T − R = P − S = l and R − S = g,
+    cooperation is dominant under a tax on all players with τ ≥ l / (l + (g − l)/k).  Social utility
+    (4.4) excludes incentives.  An episode is one round; the state is the joint action of the
+    previous round, or a single state.
 
     Warns if T > R > P > S and 2R > T + S do not hold.
 
@@ -116,7 +115,7 @@ class DataSharing(Dilemma):
         if not (self.T > self.R > self.P > self.S and 2 * self.R > self.T + self.S):
             warnings.warn(
                 IncompleteResultWarning(
-                    "dataset: T > R > P > S and 2R > T + S do not hold: no prisoner's dilemma"
+                    "dataset: T > R > P > S and 2R > T + S do not hold: not a prisoner's dilemma"
                 ),
                 stacklevel=1,
             )

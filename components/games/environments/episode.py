@@ -1,4 +1,4 @@
-"""One episode of a game, played in all replicates together."""
+"""One episode of a game, played in all replicates in parallel."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from components.games.environments.transition import Transition, both
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode of a game in every replicate, at most ``horizon`` moves: the game itself, and
-    which episode it is."""
+    """One episode of a game in every replicate, with at most ``horizon`` moves."""
 
     game: EpisodeGame
-    index: int  # 0 is the first
+    index: int  # from 0
 
     def play(
         self,
@@ -88,12 +87,12 @@ class Episode:
             return gain
         if self.game.counts == "total":
             return total + gain
-        # players at their end keep their rewards
+        # finished players keep their rewards
         return gain if live is None else torch.where(live, gain, total)
 
     def _empty_episode(self, standing: GameState, rng: Rng) -> Info:
-        """An episode that is over before the first move in every replicate: rewards of 0, and no
-        move to take shares of."""
+        """Close an episode without moves in all replicates: rewards are 0, and shares of actions
+        undefined."""
         environment = self.game.environment
         replicates = self.game.replicates
         players = 1 + len(environment.n_threats)

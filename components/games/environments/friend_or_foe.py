@@ -18,13 +18,13 @@ from components.registry import register
 
 @register("dataset", "friend_or_foe")
 class FriendOrFoe(GameDataset):
-    """Friend or foe without states: the agent opens one of several boxes.
+    """Stateless friend-or-foe game: the agent opens one of several boxes.
 
     The adversary hid the good reward in one box.  r_A(a, b) = +reward if a = b, else
     −reward, where b is the target in which the adversary put the positive reward; the
-    adversary's assumed rewards make it a zero-sum game, r_B = −r_A, or are the two of
-    ``believed``, for the agent finding the good box and not (Figure 4.5).  One state, so
-    s' = s.
+    adversary's assumed rewards make it a zero-sum game, r_B = −r_A, or the two values of
+    ``believed``, for the agent in the right and in a wrong box (Figure 4.5).  There is one state,
+    so s' = s.
 
     Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017).
     """

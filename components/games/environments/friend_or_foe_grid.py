@@ -1,4 +1,4 @@
-"""The friend-or-foe game in a room: the agent walks to one of two targets."""
+"""Friend-or-foe game in a grid: the agent walks to one of two targets."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 
 @register("dataset", "friend_or_foe_grid")
 class FriendOrFoeGrid(GameDataset):
-    """Spatial friend or foe: a room of 4 × 3 cells with a good and a bad reward.
+    """Spatial friend-or-foe game: a grid of 4 × 3 cells with a good and a bad reward.
 
     The adversary hides the rewards in the upper corners.  The agent starts in the middle of
-    the lowest row and moves up, right, down or left; a wall leaves it in place.  Each move
-    costs ``cost``.  The first target that the agent steps on pays +reward if the adversary
-    hid the good one there at this move, −reward otherwise, and ends the episode, as do
-    ``horizon`` moves.  The adversary's assumed rewards are ∓reward at a target and 0
-    elsewhere; of the agent's moves it sees the target stepped on.  States are
-    3·row + column.  An episode is worth 46 at best, by the text's rules; Table 4.1, where
-    six cells exceed that, was made with the reward of the last move only (``counts``), and
-    with learning only from moves that led to a target (``learns_from``).
+    the lowest row and moves up, right, down or left; moves into a wall have no effect.  Each move
+    costs ``cost``.  The first target reached pays +reward if the adversary hid the good reward
+    there at this move, −reward otherwise, and ends the episode, as do ``horizon`` moves.  The
+    adversary's assumed rewards are ∓reward at a target and 0 elsewhere; it observes only the target
+    that the agent reaches.  States are 3·row + column.  The largest return of an episode is 46 by
+    the rules in the text; six cells of Table 4.1 exceed it, because the table used only the reward
+    of the last move (``counts``), and learned only from moves to a target (``learns_from``).
 
     Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017).
     """
@@ -50,13 +49,13 @@ class FriendOrFoeGrid(GameDataset):
     learns_from: Literal["every_move", "ends"]
 
     def environment(self, setting: Setting) -> TableEnvironment:
-        """The rules as tables."""
+        """Return the rules as tables."""
         cells = torch.cartesian_prod(torch.arange(ROWS), torch.arange(COLUMNS))  # [S, 2]
         border = torch.tensor([ROWS - 1, COLUMNS - 1])
         places = (cells[:, None] + torch.tensor(MOVES)).clamp_min(0).minimum(border)  # [S, A, 2]
         targets = torch.tensor(TARGETS)
         touches = (places[:, :, None] == targets).all(-1).to(setting.dtype)  # [S, A, B]
-        # by the target b that hides the good reward
+        # indexed by the target b with the good reward
         good = 2 * touches - touches.sum(-1, keepdim=True)
         bad = touches.sum(-1, keepdim=True) - 2 * touches
         transition = COLUMNS * places[..., 0] + places[..., 1]

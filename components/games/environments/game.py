@@ -1,6 +1,6 @@
 """Games between an agent (actions a) and its opponents (threats b).
 
-They are threatened Markov decision processes; the agent is the decision maker.
+Games are threatened Markov decision processes; the agent is the decision maker.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Drawing = Callable[["Game", Played], "Figures"]
 class Game:
     """A threatened Markov decision process (S, A, B, T, R, p_A) with M opponents.
 
-    R replicates are played together.
+    R replicates are played in parallel.
 
     Source: Gallego (2021), definition 4.1 and section 4.3.5.
     """
@@ -56,23 +56,23 @@ class Game:
     kind: Kind = field(default="game", init=False)
     name: str
     environment: Environment
-    episodes: int  # to be played, one per step
-    tail: float  # the last share of the episodes, which is scored
+    episodes: int  # number of episodes, one per step
+    tail: float  # final share of the episodes, for scores
     window: int  # episodes in the moving average of the figure
-    # value of an episode: all its moves, or only its last
+    # return of an episode: all its moves, or only the last one
     counts: Literal["total", "last_move"] = "total"
-    # moves that the agent learns from: all moves, or moves to a true end
+    # moves for learning: all, or those to a terminal state
     learns_from: Literal["every_move", "ends"] = "every_move"
     figures: list[Drawing] = field(default_factory=list)
     replicates: int = 1
     attacker: Opponent | None = None
     n_states: int = field(
         init=False
-    )  # of states that have numbers; 1 where they have none: only approximators distinguish them
+    )  # number of numbered states; 1 if states have no numbers: only approximators distinguish them
     numbered: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        # Computed once: a runtime protocol check takes as long as half a move.
+        # cached: a runtime protocol check takes half as long as a move
         self.numbered = isinstance(self.environment, NumberedStates)
         self.n_states = (
             self.environment.n_states if isinstance(self.environment, NumberedStates) else 1
@@ -95,14 +95,14 @@ class Game:
         return prod(self.environment.n_threats)
 
     def opponents(self) -> list[Opponent]:
-        """Who plays each seat, and last the third party where there is one.
+        """Players of the seats, and a third party at the end, if any.
 
         Raises:
-            ConfigMismatchError: nobody does, or there are more or fewer than seats.
+            ConfigMismatchError: there is no opponent, or not one per seat.
         """
         if self.attacker is None:
             raise ConfigMismatchError(
-                "attacker: a game needs an adversary; add attacker=exponential_smoother"
+                "attacker: a game requires an adversary; add attacker=exponential_smoother"
             )
         seats = len(self.environment.n_threats)
         players = self.attacker.assign_seats(seats)
@@ -113,9 +113,9 @@ class Game:
                 f"attacker={self.attacker.name}: {len(playing)} players for the {seats} seats of {self.name}"
             )
         if len(third) > self._taxed:
-            capacity = "one third party alone" if self._taxed else "no third party"
+            capacity = "only one third party" if self._taxed else "no third party"
             raise ConfigMismatchError(
-                f"attacker={self.attacker.name}: {third[-1].name} is too many, {self.name} has room for {capacity}"
+                f"attacker={self.attacker.name}: {third[-1].name} is too many; {self.name} supports {capacity}"
             )
         return playing + third
 
@@ -127,16 +127,16 @@ class Game:
         """
         environment = self.environment
         threats = self.environment.n_threats
-        own = self.n_actions
-        others = threats
+        n_own = self.n_actions
+        n_others = threats
         if player is not None:
             is_third_party = player == len(threats)
-            own = 0 if is_third_party else threats[player]
-            others = (self.n_actions, *threats) if is_third_party else (self.n_actions,)
+            n_own = 0 if is_third_party else threats[player]
+            n_others = (self.n_actions, *threats) if is_third_party else (self.n_actions,)
         return Seat(
             replicates=self.replicates,
-            own=own,
-            others=others,
+            own=n_own,
+            others=n_others,
             targets=targets,
             n_states=self.n_states if self.numbered else None,
             device=environment.device,
@@ -153,7 +153,7 @@ class Game:
     def announced_policy(
         self, standing: GameState, episode: int
     ) -> Callable[[Tensor], Tensor] | None:
-        """Policy of the first opponent in an episode, s [R, …] -> probabilities [R, B].
+        """Return the policy of the first opponent in an episode, s [R, …] -> probabilities [R, B].
 
         None if the opponent does not announce it.
         """
@@ -165,7 +165,7 @@ class Game:
     def opening(self, rng: Rng, values: QFunction | None = None) -> GameState:
         """State of the game before the first episode.
 
-        Players that learn keep action values in the same way as ``values`` are kept.
+        Learning players store action values in the form of ``values``.
         """
         environment = self.environment
         r = self.replicates
@@ -189,8 +189,7 @@ class Game:
         )
 
     def is_unfinished(self, s: Tensor) -> Tensor | None:
-        """Replicates with a first move to make in the episode from s [R] bool; None: all of
-        them."""
+        """Replicates with at least one move in the episode from s [R] bool; None: all of them."""
         if self._may_begin_over is None:
             return None
         over = self._may_begin_over.is_over(s)
@@ -215,7 +214,7 @@ class Game:
 
     @cached_property
     def best_guarantee(self) -> Tensor | None:
-        """The most that the agent can be sure of from each state [S]; None: there are no tables."""
+        """Best worst-case return of the agent from each state [S]; None: the game has no tables."""
         rules = self.environment
         if not isinstance(rules, TabularGame):
             return None
@@ -234,7 +233,7 @@ class Game:
             "actions × threats": " × ".join(
                 str(n) for n in (self.n_actions, *environment.n_threats)
             ),
-            "replicates at once": f"{self.replicates}",
+            "parallel replicates": f"{self.replicates}",
         }
         if environment.horizon > 1:
             facts["moves in an episode"] = f"at most {environment.horizon}"

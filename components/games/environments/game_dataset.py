@@ -34,7 +34,7 @@ class GameDataset(Dataset[Game]):
         learns_from: Literal["every_move", "ends"] = "every_move",
         figures: Sequence[Drawing] = (),
     ) -> Game:
-        """The game of these rules, with the figure of rewards before the others."""
+        """Build the game of these rules, with the figure of rewards first."""
         return Game(
             name=self.name,
             environment=environment,
@@ -49,7 +49,7 @@ class GameDataset(Dataset[Game]):
 
 
 class Dilemma(GameDataset):
-    """A game of two actions with payoffs T, R, P and S, and the memory of a round or none."""
+    """Game of two actions with payoffs T, R, P and S, and with memory of one round or none."""
 
     T: float
     R: float

@@ -1,4 +1,4 @@
-"""Bimatrix games, played again and again."""
+"""Iterated bimatrix games."""
 
 from __future__ import annotations
 
@@ -20,22 +20,20 @@ from components.games.environments.game_dataset import Dilemma
 from components.games.environments.table_environment import repeat_game
 from components.registry import register
 
-Bimatrix = list[list[list[float]]]  # [A][B][2]: the agent's, the opponent's
+Bimatrix = list[list[list[float]]]  # [A][B][2]: rewards of the agent and the opponent
 
-# Of actions 0 (cooperate, stag, swerve, heads) and 1, for T, R, P, S where they have these letters.
+# order of the payoffs for actions 0 (cooperate, stag, swerve, heads) and 1
 ORDERS = {"prisoners_dilemma": "TRPS", "stag_hunt": "RTPS", "chicken": "TRSP"}
 
 
 @register("dataset", "iterated_matrix")
 class IteratedMatrix(Dilemma):
-    """A bimatrix game of two players, one round per episode, with or without memory.
-
-    The memory is of the round before.  ``payoffs`` of prisoners_dilemma (T > R > P > S),
-    stag_hunt (R > T > P > S) and chicken (T > R > S > P): (C, C) pays R, R, (C, D) S, T,
-    (D, C) T, S and (D, D) P, P; matching_pennies: +1 to the decision maker if both show the
-    same, −1 else.  ``bimatrix`` takes their place, [[[r_A, r_B], …], …].  With ``memory`` 1
-    the state is the pair of the round before, a·B + b, or A·B before the first: without it
-    there is one.
+    """Bimatrix game of two players, one round per episode, with or without memory of the previous
+    round.  ``payoffs`` of prisoners_dilemma (T > R > P > S), stag_hunt (R > T > P > S) and chicken
+    (T > R > S > P): (C, C) pays R, R, (C, D) S, T, (D, C) T, S and (D, D) P, P; matching_pennies:
+    +1 to the decision maker if both actions are equal, −1 otherwise.  ``bimatrix`` replaces them,
+    [[[r_A, r_B], …], …].  With ``memory`` 1 the state is the joint action of the previous round,
+    a·B + b, or A·B before the first; without memory there is one state.
 
     Warns if payoffs are not in the order that their name requires.
 
@@ -59,7 +57,7 @@ class IteratedMatrix(Dilemma):
                 or len(given) < 2
             ):
                 raise ValueError(
-                    "no bimatrix: rows of hers, all of one length and two or more, of pairs [r_A, r_B]"
+                    "not a bimatrix: it requires two or more rows of equal length of pairs [r_A, r_B]"
                 )
             if not all(math.isfinite(r) for row in given for cell in row for r in cell):
                 raise ValueError("a reward is not finite")
@@ -77,7 +75,7 @@ class IteratedMatrix(Dilemma):
             ordering = " > ".join(ORDERS[self.payoffs])
             warnings.warn(
                 IncompleteResultWarning(
-                    f"dataset.payoffs={self.payoffs}: asks {ordering}, which these are not"
+                    f"dataset.payoffs={self.payoffs}: requires {ordering}, but the payoffs differ"
                 ),
                 stacklevel=1,
             )

@@ -12,8 +12,8 @@ from components.games.environments.transition import Transition, both, joint_act
 
 
 def welfare(outcome: Outcome) -> Tensor:
-    """Social utility SU = (r_A + Σ_m r_B^m)/(M + 1) less what came from outside, eq. (4.4):
-    taxes leave it as it is [R]."""
+    """Social utility SU = (r_A + Σ_m r_B^m)/(M + 1) without external rewards [R], eq. (4.4); it
+    does not depend on taxes."""
     mean = (outcome.r_a + outcome.r_b.sum(1)) / (1 + outcome.r_b.shape[1])
     return mean if outcome.given is None else mean - outcome.given
 
@@ -30,8 +30,9 @@ def play_move(
 ) -> Transition:
     """Play one move, given the agent's action a [R].
 
-    Each opponent chooses without seeing a, and remembers its own observation; ``cut``: the
-    horizon ends the episode here. A third party's rate of tax is applied to all rewards.
+    Each opponent chooses without observing a, and then updates its memory with its own observation;
+    ``cut``: the horizon ends the episode here. A third party's rate of tax is applied to all
+    rewards.
     """
     players = game.opponents()
     environment = game.rules_at(turn.episode)
@@ -44,9 +45,11 @@ def play_move(
     outcome = environment.step(turn.s, a, each, rng.batches)
     utility = welfare(outcome)
     if len(actions) > seats:
-        assert isinstance(environment, TaxedEnvironment), "no third party finds a seat elsewhere"
+        assert isinstance(environment, TaxedEnvironment), (
+            "only taxed environments have a seat for a third party"
+        )
         outcome = environment.after_tax(outcome, a, each, actions[-1])
-    gains = [*outcome.r_b.unbind(1), utility]  # a third party's is the welfare
+    gains = [*outcome.r_b.unbind(1), utility]  # the objective of a third party is welfare
     targets, is_observed = environment.observe(turn.s, a)
     transition = Transition(
         s=turn.s,

@@ -1,4 +1,4 @@
-"""A parallel environment of the user's own, written for PettingZoo."""
+"""Parallel environment of the user, written for PettingZoo."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ from components.registry import register
 class PettingZoo(GameDataset):
     """A parallel environment of PettingZoo, one for each of R replicates.
 
-    ``env`` names the function or class that makes an environment when it is called with
-    ``kwargs``; its module is code, and must be among ``plugins`` too.  The player ``agent``
-    is the agent, every other player an opponent (a single attacker plays all opponents, the
-    members of attacker=together play one each).  All players act simultaneously, by number,
-    in ``Discrete`` spaces, and opponents observe the agent's actions.  A state is the
-    agent's observation, flattened; action values are linear functions or networks of it.  A
-    ``Discrete`` observation is one-hot encoded, which makes model=q_linear a table.
+    ``env`` names the function or class that returns an environment if called with ``kwargs``; its
+    module must be listed in ``plugins`` too.  The player ``agent`` is the agent, and every other
+    player is an opponent (a single attacker plays all opponents, each member of attacker=together
+    plays one).  All players act simultaneously, by number, in ``Discrete`` spaces, and opponents
+    observe the agent's actions.  A state is the agent's observation, flattened; action values are
+    linear functions or networks of it.  A ``Discrete`` observation is one-hot encoded, which makes
+    model=q_linear a table.
 
-    Such an environment cannot be reset to an earlier state.  An episode begins with
-    reset(seed=…), where the seed is drawn from the run's stream of the environment, and
-    checkpoints are taken only between episodes, so that a killed run resumes bit by bit.
-    This requires environments in which the seed determines all randomness: they are played
-    twice beforehand as a check.
+    Such an environment cannot be reset to an earlier state.  An episode begins with reset(seed=…),
+    with a seed drawn from the environment stream of the run, and checkpoints are written only
+    between episodes, so that a killed run resumes bit by bit. This requires environments in which
+    the seed determines all randomness: they are played twice beforehand as a check.
 
-    An episode that the environment truncates, or that reaches ``horizon`` moves, is not
-    terminal: the return after it is bootstrapped; a player that leaves otherwise is at a true
-    end.  An episode that ends before its first move has the value 0.
+    An episode that the environment truncates, or that reaches ``horizon`` moves, is not terminal:
+    its remaining return is bootstrapped; a player that leaves otherwise is in a terminal state.  An
+    episode that ends before its first move has the value 0.
 
     Raises:
         ConfigMismatchError: PettingZoo is not installed, ``env`` is not found or raises,
@@ -63,7 +62,7 @@ class PettingZoo(GameDataset):
         if not all(
             part.isidentifier() for part in [*module.split("."), *([function] if colon else [])]
         ):
-            raise ValueError("no import path such as my_game:MyGame or package.my_game")
+            raise ValueError("not an import path such as my_game:MyGame or package.my_game")
         return env
 
     def maker(self) -> Callable[..., Any]:
@@ -78,7 +77,7 @@ class PettingZoo(GameDataset):
                 "dataset=pettingzoo: PettingZoo is not installed; pip install pettingzoo gymnasium"
             )
         module, _, function = self.env.partition(":")
-        # as PettingZoo's own modules have it
+        # as in the modules of PettingZoo
         maker: Callable[..., Any] = import_object(
             "dataset.env", f"{module}:{function or 'parallel_env'}"
         )
@@ -89,7 +88,7 @@ class PettingZoo(GameDataset):
         where = f"dataset.env={self.env}"
 
         def open_one() -> ParallelGame:
-            with reraise_user_error(f"{where}: being made with dataset.kwargs", maker):
+            with reraise_user_error(f"{where}: call with dataset.kwargs", maker):
                 env = maker(**(self.kwargs or {}))
             return ParallelGame(env, self.agent, where)
 

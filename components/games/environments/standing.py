@@ -1,4 +1,4 @@
-"""State of a game between two of its episodes."""
+"""State of a game between episodes."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from components.contracts.traces import Trace
 
 
 class EpisodeGame(Protocol):
-    """A game as its state, its moves, its scores and its figures see it."""
+    """Interface of a game for its state, moves, scores and figures."""
 
     environment: Environment
     replicates: int
-    tail: float  # the last share of the episodes, which is scored
+    tail: float  # final share of the episodes, for scores
     window: int  # episodes in a moving average
     counts: Literal["total", "last_move"]
     learns_from: Literal["every_move", "ends"]
 
     @property
-    def best_guarantee(self) -> Tensor | None: ...  # from each state [S]; None: no tables
+    def best_guarantee(self) -> Tensor | None: ...  # of each state [S]; None: no tables
 
-    def opponents(self) -> list[Opponent[Any]]: ...  # of each seat, and the third party
+    def opponents(self) -> list[Opponent[Any]]: ...  # one per seat, and the third party
 
     def rules_at(self, episode: int) -> Environment: ...
 
-    # replicates that have a first move to make [R] bool; None: all
+    # replicates with at least one move [R] bool; None: all
     def is_unfinished(self, s: Tensor) -> Tensor | None: ...
 
-    # the first opponent's policy
+    # policy of the first opponent
     def announced_policy(
         self, standing: GameState, episode: int
     ) -> Callable[[Tensor], Tensor] | None: ...
@@ -47,10 +47,10 @@ class GameState:
     """State of a game: the game's part of the state of an inference."""
 
     game: EpisodeGame = rebuilt()
-    s: Tensor  # where the next episode begins [R, …]
+    s: Tensor  # initial state of the next episode [R, …]
     adversary: object  # memory of the first opponent
-    rewards: Trace = field(default_factory=Trace)  # the agent's, rows [R], one an episode
-    episodes: int = 0  # played so far
+    rewards: Trace = field(default_factory=Trace)  # of the agent, one row [R] per episode
+    episodes: int = 0  # number played so far
     others: list[object] = field(default_factory=list)  # memory of each further opponent
     # reward of each opponent, and the welfare, rows [M + 1, R]
     beside: Trace = field(default_factory=Trace)
@@ -90,7 +90,7 @@ class GameState:
         }
 
     def _stack(self, trace: Trace, axis: int) -> Tensor:
-        """Rows of a trace along a new axis; before the first [R, 0], or [0, R, 0]."""
+        """Rows of a trace along a new axis; [R, 0] or [0, R, 0] before the first."""
         rules = self.game.environment
         if not len(trace):
             shape = (0,) * (axis - 1) + (self.game.replicates, 0)

@@ -25,14 +25,14 @@ class TableEnvironment:
     """
 
     reward_a: Tensor  # [S, A, B]
-    reward_b: Tensor  # [S, A, B, M] as the agent believes them to be
+    reward_b: Tensor  # [S, A, B, M] as believed by the agent
     transition: Tensor  # [S, A, B] long: s'
     n_threats: tuple[int, ...]  # B_1 … B_M
-    # what opponents see of the agent's action: weights on K targets [S, A, K]; zeros: nothing
+    # the agent's action as observed by opponents: weights on K targets [S, A, K]; zeros: hidden
     touches: Tensor
     ends: Tensor | None = None  # [S] bool: states that end an episode; None: none does
-    horizon: int = 1  # moves in an episode, at most
-    continuing: bool = True  # an episode begins where the last one ended
+    horizon: int = 1  # maximum number of moves in an episode
+    continuing: bool = True  # an episode begins in the final state of the last one
     start: int = 0
 
     @property
@@ -65,11 +65,11 @@ class TableEnvironment:
         return None if is_observed.all() else is_observed
 
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
-        """The first state, [R] long."""
+        """Return the first state, [R] long."""
         return torch.full((replicates,), self.start, device=self.device)
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
-        """Nothing is drawn; s and a [R], b [R, M]."""
+        """Deterministic move; s and a [R], b [R, M]."""
         row = s * self.n_actions + a
         cell = row * self.reward_a.shape[2] + joint_action(b, self.n_threats)
         s_next = self.transition.take(cell)
@@ -77,7 +77,7 @@ class TableEnvironment:
         return Outcome(self.reward_a.take(cell), self._reward_b.index_select(0, cell), s_next, done)
 
     def observe(self, s: Tensor, a: Tensor) -> Shown:
-        """[R, K], and where there is anything to see."""
+        """Observation [R, K], and the replicates in which the action is observed."""
         row = s * self.n_actions + a
         return Shown(
             self._flat_touches.index_select(0, row),
@@ -85,7 +85,7 @@ class TableEnvironment:
         )
 
     def features(self, s: Tensor) -> Tensor:
-        """One-hot [R, S]."""
+        """One-hot states [R, S]."""
         return torch.nn.functional.one_hot(s, self.n_states).to(self.dtype)
 
 
@@ -95,8 +95,8 @@ def repeat_game(
     """Repeated game of simultaneous moves, one move per episode.
 
     The rewards are reward_a [A, B] and reward_b [A, B, M]. Without memory there is one
-    state; with memory 1 it is the number a·B + b of the joint action in the round before,
-    and A·B before the first. Opponents see the agent's action.
+    state; with memory 1 the state is the number a·B + b of the joint action in the previous round,
+    or A·B before the first. Opponents see the agent's action.
     """
     A, B = reward_a.shape
     start = memory * A * B

@@ -1,4 +1,4 @@
-"""Observation of a decision maker after a move of a game."""
+"""Observation of the decision maker after a move."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from components.contracts.games import OpponentStatus
 
 
 def both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """one & other; None is true everywhere."""
+    """Return one & other; None is true everywhere."""
     if one is None:
         return other
     return one if other is None else one & other
 
 
 def joint_action(each: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """The number of the opponents' joint action, the last opponent's running fastest: each [R, M]
-    -> [R]."""
+    """Number of the opponents' joint action, each [R, M] -> [R]; the last opponent's action varies
+    fastest."""
     first, *others = each.unbind(1)
     for b, size in zip(others, sizes[1:], strict=True):
         first = first * size + b
@@ -35,17 +35,17 @@ class Transition:
 
     s: Tensor  # [R, …]
     a: Tensor  # [R]
-    b: Tensor  # [R], the number of the opponents' joint action, the last opponent's running fastest
+    b: Tensor  # [R], the number of the opponents' joint action, the last opponent's varies fastest
     each: Tensor  # [R, M], the action of each opponent
     r_a: Tensor  # [R]
     r_b: Tensor  # [R, M]
     s_next: Tensor  # [R, …]
     done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game does
-    # [R] bool: replicates with an episode going on before the move; None: all
+    # [R] bool: replicates with an unfinished episode before the move; None: all
     live: Tensor | None
     cut: bool = False  # whether the horizon ends the episode here
     welfare: Tensor = field(default_factory=lambda: torch.zeros(()))  # social utility [R]
-    # [R] bool: the episode stops at s', though it could go on; None: nowhere
+    # [R] bool: the episode is truncated at s'; None: nowhere
     truncated: Tensor | None = None
     opponents: OpponentStatus | None = (
         None  # None: opponents play as long as the decision maker does
@@ -53,14 +53,14 @@ class Transition:
 
     @property
     def over(self) -> Tensor | None:
-        """[R] bool: the episode ends with this move, at a true end or by truncation; None:
+        """[R] bool: the episode ends with this move, in a terminal state or by truncation; None:
         nowhere."""
         if self.truncated is None:
             return self.done
         return self.truncated if self.done is None else self.done | self.truncated
 
     def opponent_transition(self, m: int) -> Transition:
-        """Transition with the ends of opponent m.
+        """Return the transition with the terminal states of opponent m.
 
         An episode that ends only for the decision maker is truncated for m.
         """
@@ -73,18 +73,18 @@ class Transition:
         return replace(self, done=done, live=live, truncated=truncated)
 
     def acts(self) -> Tensor | None:
-        """The decision maker and the opponents that act in this move, bool: [R], or [1 + M, R];
-        None: all of them."""
+        """Activity of the decision maker [R], or also of the opponents [1 + M, R], in this move,
+        bool; None: all act."""
         if self.opponents is None:
             return self.live
         present = self.opponents.present.T
         return both(torch.cat([torch.ones_like(present[:1]), present]), self.live)
 
     def ending(self) -> Transition:
-        """Transition for only the replicates in which the episode reaches a true end."""
+        """Return the transition for only the replicates that reach a terminal state."""
         is_end = torch.zeros_like(self.a, dtype=torch.bool) if self.done is None else self.done
         return replace(self, live=both(is_end, self.live))
 
     def rate(self, alpha: float) -> float | Tensor:
-        """A learning rate, 0 in replicates that no longer play."""
+        """Return the learning rate, 0 in finished replicates."""
         return alpha if self.live is None else alpha * self.live.to(self.r_a.dtype)

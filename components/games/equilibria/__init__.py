@@ -1,1 +1,1 @@
-"""Equilibria of matrix games, and agents that compute them in every state."""
+"""Equilibria of matrix games, and agents that compute them in each state."""

@@ -1,4 +1,4 @@
-"""One equilibrium of each of many bimatrix games, chosen among all extreme ones."""
+"""Selection of an extreme equilibrium in each of many bimatrix games."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 @cache
 def _choices(A: int, B: int, size: int) -> tuple[Tensor, Tensor]:
-    """Every choice of so many of A rows and of B columns, [n, size] each."""
+    """All subsets of ``size`` of A rows and of B columns, [n, size] each."""
     pairs = [
         (rows, columns)
         for rows in combinations(range(A), size)
@@ -24,13 +24,13 @@ def _choices(A: int, B: int, size: int) -> tuple[Tensor, Tensor]:
 
 
 def sizes(A: int, B: int) -> list[int]:
-    """Support size of each mixture, the A pure ones first."""
+    """Support size of each mixture, the A pure mixtures first."""
     mixed = (size for size in range(2, min(A, B) + 1) for _ in range(comb(A, size) * comb(B, size)))
     return [1] * A + list(mixed)
 
 
 def mixtures(payoff: Tensor) -> Tensor:
-    """Mixtures x of k rows that make k columns equally valuable to the opponent.
+    """Mixtures x of k rows with equal values of k columns to the opponent.
 
     There is one for every choice of k rows and k columns:
 
@@ -48,14 +48,14 @@ def mixtures(payoff: Tensor) -> Tensor:
     blocks = [torch.eye(A, dtype=payoff.dtype, device=payoff.device).expand(N, A, A)]
     for size in range(2, min(A, B) + 1):
         rows, columns = (choice.to(payoff.device) for choice in _choices(A, B, size))
-        # [N, n, k, k], a row for each of the opponent's columns
+        # [N, n, k, k], one row per column of the opponent
         part = payoff[:, rows[:, :, None], columns[:, None, :]].mT
         system = torch.cat(
             [part[..., 1:, :] - part[..., :1, :], torch.ones_like(part[..., :1, :])], -2
         )
-        one = torch.zeros_like(part[..., 0])
-        one[..., -1] = 1
-        x, singular = torch.linalg.solve_ex(system, one)
+        unit = torch.zeros_like(part[..., 0])
+        unit[..., -1] = 1
+        x, singular = torch.linalg.solve_ex(system, unit)
         x = x.clamp_min(0).masked_fill((singular != 0).unsqueeze(-1), torch.nan)
         zeros = payoff.new_zeros(N, len(rows), A)
         blocks.append(zeros.scatter(2, rows.expand(N, -1, -1), x / x.sum(-1, keepdim=True)))
@@ -64,10 +64,10 @@ def mixtures(payoff: Tensor) -> Tensor:
 
 Selection = Literal["first", "best", "welfare"]
 
-# in shares of the largest payoff: tolerated gain of a player at an equilibrium
+# tolerated gain of a player at an equilibrium, as a share of the largest payoff
 TIE = 1e-9
 
-AT_ONCE = 4_000_000  # pairs of mixtures that are checked together
+AT_ONCE = 4_000_000  # pairs of mixtures per batch
 
 
 class BimatrixEquilibrium(NamedTuple):
@@ -86,19 +86,19 @@ def _order_by_support_size(A: int, B: int) -> Tensor:
 
 
 def pairs(A: int, B: int) -> int:
-    """How many pairs of mixtures a game of A × B actions has."""
+    """Number of pairs of mixtures in a game of A × B actions."""
     return len(sizes(A, B)) * len(sizes(B, A))
 
 
 def equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> BimatrixEquilibrium:
     """An equilibrium of each bimatrix game, r_a and r_b [N, A, B].
 
-    Every extreme equilibrium is a pair (x, y) of ``mixtures`` of r_b and of r_a from which
-    neither player gains by deviating unilaterally, in degenerate games too; x and y need
-    not have supports of one size. ``selection`` is ``first`` (smaller supports before
-    larger ones, then earlier actions of the agent before later ones), ``best`` (highest
-    payoff of the agent, xᵀ r_a y) or ``welfare`` (highest xᵀ (r_a + r_b) y); ties go to the
-    first. If rounding leaves no equilibrium, the pair with the least to gain is returned.
+    Every extreme equilibrium is a pair (x, y) of ``mixtures`` of r_b and of r_a from which neither
+    player gains by deviating unilaterally, in degenerate games too; the supports of x and y may
+    differ in size. ``selection`` is ``first`` (smaller supports before larger ones, then earlier
+    actions of the agent before later ones), ``best`` (highest payoff of the agent, xᵀ r_a y) or
+    ``welfare`` (highest xᵀ (r_a + r_b) y); ties go to the first. If rounding excludes all pairs,
+    the pair with the smallest gain is returned.
 
     Source: Kuhn (1961); Mangasarian (1964).
     """

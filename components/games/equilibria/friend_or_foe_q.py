@@ -1,4 +1,4 @@
-"""Q-learning among declared friends and foes."""
+"""Friend-or-foe Q-learning."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ Side = Literal["friend", "foe"]
 
 @register("inference", "friend_or_foe_q")
 class FriendOrFoeQ(StageGames[StageGameState]):
-    """Friend-or-foe Q-learning: each opponent is declared a friend or a foe.
+    """Friend-or-foe Q-learning: each opponent is declared as a friend or a foe.
 
         V(s) = max_π min_o Σ_{a,f} π(a, f) Q(s, a, f, o)
         Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))
 
-    with f the actions of the agent's friends, which help it, o the actions of its foes,
-    which harm it, and b both.  The agent plays its share Σ_f π(a, f), except for a fraction
-    ε of random actions.  ``opponents`` is friend or foe for all of them, or a list, one for
-    each.  With only friends it is Q-learning over joint actions, which reaches their joint
-    optimum if all receive the agent's reward; with only foes it is ``minimax_q``.  Joint
-    actions that are never played keep the initial value of the model: a high ``initial``
-    makes friends try them.  Q [R, S, A, ∏ B_m].
+    with f the actions of cooperative friends, o those of adversarial foes, and b both.  The agent
+    plays its share Σ_f π(a, f), except for a fraction ε of random actions.  ``opponents`` is friend
+    or foe for all of them, or a list with one entry per opponent.  With only friends it is
+    Q-learning over joint actions, which reaches their joint optimum if all receive the agent's
+    reward; with only foes it is ``minimax_q``.  Joint actions that were never played keep the
+    initial value of the model: with a high ``initial``, friends explore them.  Q [R, S, A, ∏ B_m].
 
     Raises ConfigMismatchError if the length of the list differs from the number of opponents.
 
@@ -42,7 +41,7 @@ class FriendOrFoeQ(StageGames[StageGameState]):
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> StageGameState:
         if isinstance(self.opponents, list) and len(self.opponents) != len(seat.others):
             raise ConfigMismatchError(
-                f"inference.opponents: {len(self.opponents)} declared, here there are {len(seat.others)}"
+                f"inference.opponents: {len(self.opponents)} declared, but the game has {len(seat.others)}"
             )
         return StageGameState(*self.first_tables(values, seat))
 

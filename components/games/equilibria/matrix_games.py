@@ -1,5 +1,5 @@
-"""Games in one move: the value and a safest strategy of a matrix; all equilibria of a small
-bimatrix, and the best commitment of a player who moves first."""
+"""One-shot games: maximin strategies of matrices; all equilibria of a small bimatrix game, and the
+optimal commitment of the leader."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from components.games.equilibria import matrix_games as simplex
 from components.games.equilibria.bimatrix import TIE
 from components.maths.spacing import row_numbers
 
-ZERO = 1e-11  # relative to a tableau with entries that begin between 1 and 2
+ZERO = 1e-11  # for a tableau with initial entries between 1 and 2
 
-PATIENCE = 1000  # steps for each row and column; one or two are usual
+PATIENCE = 1000  # maximum number of steps per row and column; usually one or two
 
 
 def safest(payoff: Tensor) -> Tensor:
-    """An x [N, A] that reaches max_x min_b Σ_a x_a r(a, b); payoff [N, A, B].
+    """Return an x [N, A] that attains max_x min_b Σ_a x_a r(a, b); payoff [N, A, B].
 
-    With r brought to 1 … 2, the programme max Σ_b w_b, Σ_b r(a, b) w_b ≤ 1, w ≥ 0 begins with the
-    slacks as its basis, and x are its multipliers, scaled to sum to 1.  Which column enters and
-    which row leaves is Bland's choice, so that it ends.
+    With r scaled to [1, 2], the linear programme max Σ_b w_b, Σ_b r(a, b) w_b ≤ 1, w ≥ 0 begins
+    with the slack variables as its basis, and x are its multipliers, normalised to sum 1. Bland's
+    rule for the pivots prevents cycles.
 
-    Raises NumericalError where rounding keeps it from ending.
+    Raises NumericalError if rounding prevents termination.
 
     Source: Dantzig (1963), chapter 13; Bland (1977)."""
     N, A, B = payoff.shape
@@ -61,7 +61,9 @@ def safest(payoff: Tensor) -> Tensor:
         now[games, leaves] = row
         tableau[unsolved] = now
         basis[unsolved, leaves] = enters
-    raise NumericalError("a matrix game was not solved", "look for rewards of very different sizes")
+    raise NumericalError(
+        "a matrix game was not solved", "check for rewards of very different sizes"
+    )
 
 
 class Maximin(NamedTuple):
@@ -72,7 +74,7 @@ class Maximin(NamedTuple):
 
 
 def maximin(payoff: Tensor) -> Maximin:
-    """max_x min_b Σ_a x_a r(a, b) and an x that attains it; payoff [..., A, B].
+    """Compute max_x min_b Σ_a x_a r(a, b) and an x that attains it; payoff [..., A, B].
 
     If pure actions attain it, a saddle point, x is uniform over them.  Other 2 × 2 games
     have the closed form x_1 = (r_22 − r_21)/(r_11 − r_12 − r_21 + r_22); larger ones use
@@ -103,7 +105,7 @@ def maximin(payoff: Tensor) -> Maximin:
 
 
 def _solve_two_by_two(payoff: Tensor) -> Maximin:
-    """Maximin of 2 × 2 games without a saddle point."""
+    """Compute the maximin of 2 × 2 games without a saddle point."""
     (r11, r12), (r21, r22) = (row.unbind(-1) for row in payoff.unbind(-2))
     spread = r11 - r12 - r21 + r22
     x = (r22 - r21) / torch.where(spread == 0, 1.0, spread)
@@ -112,7 +114,7 @@ def _solve_two_by_two(payoff: Tensor) -> Maximin:
 
 
 class Equilibrium(NamedTuple):
-    """Strategy pair from which neither player gains by deviating unilaterally."""
+    """Pair of strategies from which neither player gains by deviating unilaterally."""
 
     x: np.ndarray  # the agent's [A]
     y: np.ndarray  # the opponent's [B]
@@ -123,10 +125,10 @@ class Equilibrium(NamedTuple):
 
 
 def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
-    """All Nash equilibria of a non-degenerate bimatrix game [A, B], pure ones first.
+    """Return all Nash equilibria of a non-degenerate bimatrix game [A, B], pure ones first.
 
-    They are found by enumeration of supports of one size.  A degenerate game may have
-    infinitely many; then only the extreme ones in this sense are returned.
+    They are found by enumeration of pairs of supports of equal size.  A degenerate game may have
+    infinitely many; then only those with such supports are returned.
     """
     solutions: list[Equilibrium] = []
     A, B = r_a.shape
@@ -145,14 +147,14 @@ def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
 
 
 def best_commitment(r_a: np.ndarray, r_b: np.ndarray) -> Equilibrium:
-    """Strong Stackelberg equilibrium of a bimatrix game [A, B]: the row player commits to x first.
+    """Strong Stackelberg equilibrium of a bimatrix game [A, B]: the row player commits first.
 
         max_x Σ_a x_a r_A(a, b)  s.t.  Σ_a x_a (r_B(a, b′) − r_B(a, b)) ≤ 0 for all b′
 
-    over distributions x: one linear programme for each reply b, of which the best for the
-    row player counts, so that a follower with several best replies takes the one that suits
-    the leader.  x is mixed, y the pure reply.  The value is never below the leader's payoff
-    in a Nash equilibrium, and equal to the game's value in zero-sum games.
+    over distributions x: one linear programme per reply b, and the best solution for the row player
+    is returned, so that a follower with several best replies chooses in favour of the leader.  x is
+    mixed, y the pure reply.  The value is at least the leader's payoff in any Nash equilibrium, and
+    equals the value of the game in zero-sum games.
 
     Source: Conitzer and Sandholm (2006), section 3; von Stengel and Zamir (2010).
     """
@@ -170,8 +172,8 @@ def best_commitment(r_a: np.ndarray, r_b: np.ndarray) -> Equilibrium:
 def _indifference_mixture(
     payoff: np.ndarray, support: tuple[int, ...], n: int
 ) -> np.ndarray | None:
-    """The mixture of the columns of a square payoff that makes every row worth the same, [n]; None
-    where none is."""
+    """Return the mixture of the columns of a square payoff with equal values of all rows, [n], or
+    None."""
     size = len(support)
     if size == 1:
         return np.eye(n)[support[0]]
@@ -182,12 +184,12 @@ def _indifference_mixture(
     if (mixture <= 0).any():
         return None
     strategy = np.zeros(n)
-    strategy[list(support)] = mixture / mixture.sum()  # exactly 1 where it is pure
+    strategy[list(support)] = mixture / mixture.sum()  # exactly 1 if pure
     return strategy
 
 
 def gain(r_a: np.ndarray, r_b: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-    """Largest gain of either player from deviating unilaterally from (x, y)."""
+    """Return the largest gain of either player from a unilateral deviation from (x, y)."""
     payoffs_a = r_a @ y
     payoffs_b = x @ r_b
     return float(max(payoffs_a.max() - x @ payoffs_a, payoffs_b.max() - payoffs_b @ y))
@@ -196,12 +198,13 @@ def gain(r_a: np.ndarray, r_b: np.ndarray, x: np.ndarray, y: np.ndarray) -> floa
 def worst_case(
     reward: Tensor, onward: Tensor, ends: Tensor | None, policy: Tensor | None, moves: int
 ) -> Tensor:
-    """Worst-case return V [..., S] of the row player from each state, over a number of moves.
+    """Compute the worst-case return V [..., S] of the row player from each state over ``moves``
+    moves.
 
     V_h(s) = min_b Σ_a p(a|s) (r(s, a, b) + (1 − end(s′)) V_{h−1}(s′)), V_0 = 0, under a
     policy [..., S, A]; without a policy the best guarantee,
     V_h(s) = max_p min_b of the same expression (Shapley 1953).  Rewards and next states s′
-    are [S, A, B]; all other agents act as one adversary.
+    are [S, A, B]; all other players act as one adversary.
     """
     goes_on = reward.new_ones(len(reward)) if ends is None else (~ends).to(reward)
     lead = () if policy is None else policy.shape[:-2]

@@ -1,4 +1,4 @@
-"""Q-learning for the worst case: the adversary may take any action."""
+"""Minimax Q-learning, for the worst case over the adversary's actions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ class MinimaxQ(StageGames[StageGameState]):
         V(s) = max_π min_b Σ_a π(a) Q(s, a, b)
         Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))
 
-    The agent's policy is a π(s, ·) that reaches V(s), except for a fraction ε of random
-    actions: exact, by ``maximin``.  In zero-sum games Q tends to the values of Shapley
-    (1953); the adversary's rewards are not used.  Several opponents are treated as one that
-    chooses for all.  Q [R, S, A, B]; each state's game is solved when its table has
-    changed.
+    The agent's policy is a π(s, ·) that attains V(s), computed exactly by ``maximin``, except for a
+    fraction ε of random actions.  In zero-sum games Q tends to the values of Shapley (1953); the
+    adversary's rewards are not used.  Several opponents are treated as one with joint actions.  Q
+    [R, S, A, B]; the game of a state is solved again only after its table changes.
 
     Source: Littman (1994), Figure 1.
     """

@@ -1,4 +1,4 @@
-"""Q-learning towards an equilibrium of both players."""
+"""Nash Q-learning for two players."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from components.games.equilibria.bimatrix import Selection, equilibrium, pairs
 from components.games.equilibria.solved import StageGameSolutions
 from components.registry import register
 
-MOST = 60_000  # pairs of mixtures of a stage game, as many as for 5 × 5 actions
+MOST = 60_000  # pairs of mixtures of a stage game with 5 × 5 actions
 
 
 @dataclass
 class NashQState:
-    """Action values of both, and what follows from them in equilibrium."""
+    """Action values of both players, and the equilibria of their stage games."""
 
     hers: QFunction  # Q_A(s, a, b)
     his: QFunction  # Q_B(s, b, a)
@@ -34,7 +34,7 @@ class NashQState:
 
 @register("inference", "nash_q")
 class NashQ(MixedStrategyDecisionMaker[NashQState]):
-    """Nash-Q: the agent keeps both players' values and expects both to play an equilibrium.
+    """Nash-Q: the agent estimates both players' values and assumes that both play an equilibrium.
 
         (x, y) an equilibrium of the bimatrix game Q_A(s, ·, ·), Q_B(s, ·, ·)
         V_i(s) = Σ_{a,b} x(a) y(b) Q_i(s, a, b)
@@ -42,14 +42,13 @@ class NashQ(MixedStrategyDecisionMaker[NashQState]):
 
     Both Q_i are updated, from the rewards of both.  The agent plays x, except for a
     fraction ε of random actions, and forecasts y.  Among several equilibria ``selection``
-    takes the first (pure ones before mixed ones), the best for the agent, or the one of the
-    highest welfare; an opponent that selects another one, as a second ``nash_q`` in chicken
-    may, is not anticipated.  All extreme equilibria are considered, in degenerate games
-    too.  Q_A [R, S, A, B] and Q_B [R, S, B, A]; each state's game is solved when one of its
-    tables has changed.
+    takes the first (pure ones before mixed ones), the best for the agent, or the one of the highest
+    welfare; an opponent may select another one, e.g. a second ``nash_q`` in chicken.  All extreme
+    equilibria are considered, in degenerate games too.  Q_A [R, S, A, B] and Q_B [R, S, B, A]; the
+    game of a state is solved again only after its tables change.
 
-    Raises ConfigMismatchError against several opponents, and if both players have so many actions
-    that the pairs cannot all be enumerated.
+    Raises ConfigMismatchError with several opponents, or with more pairs of mixtures than can be
+    enumerated.
 
     Source: Hu and Wellman (2003), the Nash Q-learning algorithm.
     """
@@ -59,14 +58,14 @@ class NashQ(MixedStrategyDecisionMaker[NashQState]):
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> NashQState:
         if len(seat.others) > 1:
             raise ConfigMismatchError(
-                f"inference={self.name}: plays one opponent, here there are {len(seat.others)}; use minimax_q"
+                f"inference={self.name}: requires one opponent, but the game has {len(seat.others)}; use minimax_q"
             )
         A = seat.own
         B = seat.hers
         if pairs(A, B) > MOST:
             raise ConfigMismatchError(
-                f"inference={self.name}: a game of {A} × {B} actions has {pairs(A, B):,} pairs of mixtures to look at, more "
-                f"than {MOST:,}; use minimax_q"
+                f"inference={self.name}: a game of {A} × {B} actions has {pairs(A, B):,} pairs of "
+                f"mixtures, more than {MOST:,}; use minimax_q"
             )
         return NashQState(
             values.fresh(A, B),

@@ -1,4 +1,4 @@
-"""Safe exploitation: a best response to a forecast, held back by the worst case."""
+"""Restricted Nash response: safe exploitation of a forecast."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class RestrictedNashState(StageGameState):
     """Action values and solved games, and the state of the player that forecasts."""
 
     forecasts: Any = None
-    episode: int = 0  # of the last move: forecasts may depend on it
+    episode: int = 0  # episode of the last move, for forecasts that depend on it
 
 
 @register("inference", "restricted_nash")
 class RestrictedNash(StageGames[RestrictedNashState]):
-    """Restricted Nash response: trusts a forecast with probability p, and fears the worst else.
+    """Restricted Nash response: a forecast with probability p, the worst case otherwise.
 
         G(s, a, b) = p Σ_b′ p_A(b′|s) Q(s, a, b′) + (1 − p) Q(s, a, b)
         V(s) = max_π min_b Σ_a π(a) G(s, a, b)
         Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))
 
-    The opponent follows the forecast p_A(b|s) with probability p, drawn anew at each move,
-    and is adversarial otherwise; the agent plays a π(s, ·) that reaches V(s), except for a
-    fraction ε of random actions.  In a matrix game π earns the most against the forecast
-    of all strategies that are no more exploitable: as p goes from 0 to 1 it runs along the
-    frontier of the two, from ``minimax_q`` to the forecaster's own best response
-    (``level_k`` or ``fpq_learning``, equal to this agent at p = 1).  ``forecaster`` is a
-    method of games that forecasts; it learns from each move before Q does.  Several
-    opponents are treated as one that chooses for all.  Q [R, S, A, B].
+    At each move the opponent independently follows the forecast p_A(b|s) with probability p and is
+    adversarial otherwise; the agent plays a π(s, ·) that attains V(s), except for a fraction ε of
+    random actions.  In a matrix game, π has the highest value against the forecast among all
+    strategies with at most the same exploitability: from p = 0 to 1 it traces the Pareto frontier
+    of the two, from ``minimax_q`` to the forecaster's own best response (``level_k`` or
+    ``fpq_learning``, equal to this agent at p = 1).  ``forecaster`` is a game method with a
+    forecast; it is updated before Q at each move.  Several opponents are treated as one with joint
+    actions.  Q [R, S, A, B].
 
-    Raises ConfigMismatchError where the forecaster does.
+    Raises ConfigMismatchError if the forecaster does.
 
     Source: Johanson, Zinkevich and Bowling (2008), restricted Nash response; between
     Gallego (2021), Algorithm 4.1, and Littman (1994).
@@ -61,13 +61,13 @@ class RestrictedNash(StageGames[RestrictedNashState]):
             or type(forecaster).forecast_opponent is Player.forecast_opponent
         ):
             raise ValueError(
-                f"{forecaster.name} forecasts no opponent; use one of level_k, fpq_learning, model_averaging"
+                f"{forecaster.name} does not forecast opponents; use one of level_k, fpq_learning, model_averaging"
             )
         return forecaster
 
     @property
     def _forecaster(self) -> Player[Any]:
-        assert isinstance(self.forecaster, Player), "so says the validator"
+        assert isinstance(self.forecaster, Player), "checked by the validator"
         return self.forecaster
 
     def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
@@ -86,7 +86,7 @@ class RestrictedNash(StageGames[RestrictedNashState]):
     def forecast_opponent(self, mind: RestrictedNashState, s: Tensor, episode: int) -> Tensor:
         """p_A(b|s) [R, B]."""
         forecast = self._forecaster.forecast_opponent(mind.forecasts, s, episode)
-        assert forecast is not None, "so says the validator"
+        assert forecast is not None, "checked by the validator"
         return forecast
 
     def policy_at(self, mind: RestrictedNashState, s: Tensor, episode: int) -> Tensor:
@@ -94,12 +94,12 @@ class RestrictedNash(StageGames[RestrictedNashState]):
         return super().policy_at(mind, s, episode)
 
     def think(self, mind: RestrictedNashState, s: Tensor, episode: int) -> Tensor:
-        """Values Σ_b y(b) G(s, a, b) [R, A], y the mixture that minimises the agent's value."""
+        """Values Σ_b y(b) G(s, a, b) [R, A] for the mixture y that minimises the agent's value."""
         mind.episode = episode
         return super().think(mind, s, episode)
 
     def learn(self, mind: RestrictedNashState, seen: Transition, episode: int) -> None:
-        """Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′)), with the forecast after this move."""
+        """Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′)), with the updated forecast."""
         mind.episode = episode
         self._forecaster.learn(mind.forecasts, seen, episode)
         super().learn(mind, seen, episode)

@@ -1,4 +1,4 @@
-"""Stage games that have been solved: one that has not changed since is not solved again."""
+"""Cache of solved stage games: unchanged games are not solved again."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from components.contracts.games import Seat
 
 @dataclass
 class StageGameSolutions:
-    """Last game requested in each state, and its solution; states without numbers share one."""
+    """Last game solved in each state, and its solution; states without numbers share an entry."""
 
-    asked: Tensor  # [R, S, n], NaN before
+    asked: Tensor  # [R, S, n], initially NaN
     answers: Tensor  # [R, S, k]
 
     @classmethod
     def none(cls, seat: Seat, n: int, k: int) -> StageGameSolutions:
-        """Before anything is asked."""
+        """Return an empty cache."""
         lead = (seat.replicates, seat.n_states or 1)
         return cls(seat.full((*lead, n), nan), seat.full((*lead, k), 0.0))
 
     def at(self, rows: Tensor, games: Tensor, solve: Callable[[Tensor], Tensor]) -> Tensor:
-        """Solutions [R, k] of ``games`` [R, n], one for each state number in ``rows`` [R].
+        """Return solutions [R, k] of ``games`` [R, n] in the states with numbers ``rows`` [R].
 
-        ``solve`` [N, n] -> [N, k] receives only the games that have changed.
+        ``solve`` [N, n] -> [N, k] receives only changed games.
         """
         R, S, n = self.asked.shape
         stored_games = self.asked.view(R * S, n)

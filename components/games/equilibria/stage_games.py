@@ -1,4 +1,4 @@
-"""Base class of players that expect the best or the worst of others: one game per state."""
+"""Base class of players with a zero-sum stage game in each state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from components.games.equilibria.solved import StageGameSolutions
 
 @dataclass
 class StageGameState:
-    """Action values Q(s, a, b), and V(s) and π(s, ·) as they follow from them."""
+    """Action values Q(s, a, b), and the resulting V(s) and π(s, ·)."""
 
     q: QFunction
     solved: StageGameSolutions  # [R, S, 1 + A]
@@ -32,33 +32,34 @@ G = TypeVar("G", bound=StageGameState)  # state of the agent
 
 
 class StageGames(MixedStrategyDecisionMaker[G], Generic[G]):
-    """A decision maker that solves a zero-sum game in each state: friends against foes.
+    """Decision maker that solves a zero-sum game of friends against foes in each state.
 
-    The agent plays with its friends.  V(s) = max_π min_o Σ_x π(x) Q(s, x, o), with x the
-    action of the agent and its friends and o the action of its foes; the agent plays its
-    share of π.
+    The agent and its friends are one side.  V(s) = max_π min_o Σ_x π(x) Q(s, x, o), with x the
+    action of the agent and its friends and o the action of its foes; the agent plays its marginal
+    of π.
     """
 
     @abstractmethod
     def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
-        """Payoffs Q(s, ·, ·) [N, A, B] with friends on the agent's side [N, A·F, O].
+        """Rearrange Q(s, ·, ·) [N, A, B] to payoffs of the agent and its friends against foes [N,
+        A·F, O].
 
         The agent's own action varies slowest.
         """
 
     def stage_game(self, mind: G, s: Tensor) -> Tensor:
-        """The zero-sum game that is solved in s [R, A·F, O]."""
+        """Return the zero-sum game of s [R, A·F, O]."""
         return self.arrange_payoffs(mind.q.q(s), mind.seat)
 
     @staticmethod
     def first_tables(values: QFunction, seat: Seat) -> tuple[QFunction, StageGameSolutions, Seat]:
-        """Fields of the state before the first episode."""
+        """Return initial values of the fields of the state."""
         A = seat.own
         B = prod(seat.others)
         return values.fresh(A, B), StageGameSolutions.none(seat, A * B, 1 + A), seat
 
     def _solution(self, mind: G, s: Tensor) -> Tensor:
-        """V(s) and π(s, ·) [R, 1 + A]."""
+        """Return V(s) and π(s, ·) [R, 1 + A]."""
         seat = mind.seat
         game = self.stage_game(mind, s)
 
@@ -72,9 +73,9 @@ class StageGames(MixedStrategyDecisionMaker[G], Generic[G]):
         return self._solution(mind, s)[:, 1:]
 
     def think(self, mind: G, s: Tensor, episode: int) -> Tensor:
-        """Values max_f Σ_o y(o) Q(s, a, f, o) [R, A].
+        """Return values max_f Σ_o y(o) Q(s, a, f, o) [R, A].
 
-        Friends play their best, foes the mixture that minimises the agent's value.
+        Friends maximise the agent's value, and foes minimise it.
         """
         game = self.stage_game(mind, s)
         y = maximin(-game.mT).strategy

@@ -1,4 +1,5 @@
-"""An agent in the compiled loop: one mind, or several averaged by how often each was correct.
+"""Agent in the compiled loop: one model of the opponent, or several averaged by their correct
+forecasts.
 
 Source: Gallego (2021), Algorithm 4.2 and section 4.3.3."""
 
@@ -20,17 +21,17 @@ from components.maths.compiled.loops import Array
 
 
 class Minds(NamedTuple):
-    """The agent as the loop has it."""
+    """The agent in the compiled loop."""
 
-    minds: tuple[Mind, ...]  # one for each level that the opponent may have
-    right: Array  # [R, m] n_i, pseudo-counts of the prior among them; empty: one mind
+    minds: tuple[Mind, ...]  # one per possible level of the opponent
+    right: Array  # [R, m] n_i, with pseudo-counts of the prior; empty: one mind
 
 
 def add_values(mind: Mind, i: int, marks: Array, share: float, scratch: Scratch) -> None:
-    """Adds share · Σ_b Q(s, a, b) p(b|s) to ``scratch.mixed``."""
+    """Add share · Σ_b Q(s, a, b) p(b|s) to ``scratch.mixed``."""
     foresee(mind, i, marks, scratch)
     weights = mind.weights[len(mind.alphas) - 1, i]
-    q = weights[marks[0]]  # of one mark nothing is copied
+    q = weights[marks[0]]  # no copy for one mark
     if len(scratch.marks) > 1:
         q = scratch.q
         sum_weights(weights, marks, q)
@@ -40,7 +41,7 @@ def add_values(mind: Mind, i: int, marks: Array, share: float, scratch: Scratch)
 
 
 def choose_agent_action(agent: Minds, i: int, marks: Array, scratch: Scratch) -> int:
-    """An action of ψ(s, a) = Σ_i p(M_i) Σ_b Q_i(s, a, b) p_{M_i}(b|s)."""
+    """Choose an action by ψ(s, a) = Σ_i p(M_i) Σ_b Q_i(s, a, b) p_{M_i}(b|s)."""
     if len(agent.minds) == 1:
         return choose_action(agent.minds[0], i, marks, scratch)
     mind = agent.minds[0]
@@ -72,7 +73,7 @@ def count_correct(agent: Minds, i: int, b: int, scratch: Scratch) -> None:
 def learn_as_agent(
     agent: Minds, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch
 ) -> None:
-    """Takes a move in: which model was correct, before any of them learns the move."""
+    """Update the counts of correct models, then the models, with a move."""
     if len(agent.minds) > 1:
         count_correct(agent, i, move.b, scratch)
     for m in range(len(agent.minds)):
@@ -80,6 +81,6 @@ def learn_as_agent(
 
 
 def forget_forecasts(agent: Minds, i: int) -> None:
-    """What the agent expects in the present state is not known."""
+    """Invalidate the agent's forecasts in the current state."""
     for m in range(len(agent.minds)):
         agent.minds[m].foreseen[i, 0] = math.nan

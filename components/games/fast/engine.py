@@ -1,4 +1,4 @@
-"""Decision makers with episodes that a compiled loop can play."""
+"""Decision makers supported by the compiled loop."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ from components.games.opponents.tit_for_tat import TitForTat
 from components.maths.compiled.loops import Array
 
 K = TypeVar("K")
-ONE_MIND: Array = np.empty((0, 0))  # nothing to average
+ONE_MIND: Array = np.empty((0, 0))  # no averaging
 
 
 def is_compiled(game: Game, values: list[QFunction]) -> bool:
-    """True if the loop plays a game, with action values of these types.
+    """True if the loop supports a game and action values of these types.
 
-    Other games are played by tensors: on an accelerator, with several opponents, with networks,
-    of programs, and tables with an episode that ends and does not begin again at the start."""
+    Other games are played by tensor operations: those on an accelerator, with several opponents,
+    with networks, of external programs, and tables in which episodes end but do not restart in the
+    initial state."""
     environment = game.environment
     if isinstance(environment, TableEnvironment):
         is_served = environment.ends is None or not environment.continuing
@@ -67,7 +68,7 @@ def is_compiled(game: Game, values: list[QFunction]) -> bool:
 
 
 class CompiledGame:
-    """A game, its players, and what the loop reads and writes."""
+    """A game and its players, with the arrays of the loop."""
 
     def __init__(self, game: Game, agent: CompilablePlayer[Any], playing: PlayerState[Any]) -> None:
         self.game = game
@@ -85,14 +86,14 @@ class CompiledGame:
                 "``is_compiled`` is False for others"
             )
             self.learner = self.opponent.agent.seat(memory.mind, game.environment.continuing)
-        # the opponent as built, and from what
+        # the compiled opponent, and its source
         self.faced: tuple[object, Mind, CompiledOpponent] | None = None
         self.rules: dict[int, tuple[object, Rules]] = {}
         n = max(game.n_actions, game.n_threats)
         marks = 1 if game.numbered else 4
-        self.seed = torch.empty(1, dtype=torch.int64)  # drawn for each episode
+        self.seed = torch.empty(1, dtype=torch.int64)  # drawn in each episode
         self.drawn: Array = self.seed.numpy().view(np.uint64)  # the same number
-        self.moves: Array = np.zeros(game.replicates, np.int64)  # of the last episode
+        self.moves: Array = np.zeros(game.replicates, np.int64)  # in the last episode
         self.scratch = Scratch(
             q=np.zeros(game.n_actions * game.n_threats, self.seats[0].weights.dtype),
             psi=np.zeros(n),
@@ -110,7 +111,7 @@ class CompiledGame:
 
     def _rules_at(self, episode: int) -> Rules:
         environment = self.game.rules_at(episode)
-        # the environment is kept, so that its number stays its own
+        # a reference to the environment keeps its id unique
         if id(environment) not in self.rules:
             self.rules[id(environment)] = (environment, build_rules(self.game, environment))
         return self.rules[id(environment)][1]
@@ -124,7 +125,7 @@ class CompiledGame:
         return self.faced[2]
 
     def play(self, episode: Episode, standing: GameState, rng: Rng, mind: Any) -> Info:
-        """Plays an episode and moves ``standing`` and the players on in place."""
+        """Play an episode and update ``standing`` and the players in place."""
         environment = self.game.environment
         replicates = self.game.replicates
         right = self.agent.times_right(mind)
@@ -156,10 +157,10 @@ class CompiledGame:
         return standing.close(after, total, firsts)
 
     def check_learner(self, standing: GameState) -> None:
-        """Checks the policy of a learning opponent, as ``Learner.act`` does.
+        """Check the policy of a learning opponent, as ``Learner.act`` does.
 
         Raises:
-            NumericalError: action values have grown beyond all bounds."""
+            NumericalError: action values diverged."""
         memory = standing.adversary
         if isinstance(self.opponent, Learner) and isinstance(memory, Learning):
             policy = self.opponent.policy_in(memory, standing.s, standing.episodes)
@@ -168,27 +169,27 @@ class CompiledGame:
 
 @dataclass
 class CompiledPlayerState(PlayerState[K]):
-    """The same state, with what the loop has prepared."""
+    """Player state with the prepared arrays of the loop."""
 
     plays: CompiledGame = rebuilt()
 
 
 class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
-    """An agent with episodes that a compiled loop plays where ``is_compiled`` holds.
+    """Agent with episodes in the compiled loop if ``is_compiled`` holds.
 
-    The loop draws other numbers than the tensors do, of the same law.  It works on the tensors of
-    the same state."""
+    The random numbers of the loop differ from those of tensor operations, with the same
+    distribution. The loop works on the tensors of the same state."""
 
     @abstractmethod
     def has_loop(self) -> bool:
-        """True if the loop follows the rules of this agent; a subclass has rules of its own."""
+        """True if the loop implements this agent; subclasses may differ from it."""
 
     @abstractmethod
     def thinkers(self, mind: K) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
-        """The agent for each level that the opponent may have, with its memory."""
+        """The agent for each possible level of the opponent, with its memory."""
 
     def times_right(self, mind: K) -> Tensor | None:
-        """How often each of them was correct about the opponent [R, m]; None: there is one."""
+        """Number of correct forecasts of each thinker [R, m]; None: there is one."""
         return None
 
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
@@ -218,14 +219,14 @@ class CompilableDecisionMaker(CompilablePlayer[K], Generic[K]):
 
     @abstractmethod
     def tables(self, mind: K) -> list[QFunction]:
-        """Q_1 … Q_k, the player's own the last."""
+        """Q_1 … Q_k; the last is the player's own."""
 
     def action_counts(self, mind: K) -> Tensor | None:
         """Counts of the level-1 thinker [R, S, n]; None: it expects one action."""
         return None
 
     def levels(self, episode: int) -> Levels:
-        """Constants of an episode: of a level-1 thinker who forgets nothing."""
+        """Constants of an episode, by default of a level-1 thinker without forgetting."""
         epsilon = exploration_rate(self.epsilon, episode)
         return Levels((self.alpha,), (epsilon,), (self.policy_temperature,), self.shared_keys())
 
@@ -243,5 +244,5 @@ class CompilableDecisionMaker(CompilablePlayer[K], Generic[K]):
         return self.temperature if self.policy == "softmax" else EPSILON_GREEDY
 
     def shared_keys(self, forget: float = 1.0) -> Keys:
-        """``Keys`` with what every decision maker has."""
+        """``Keys`` shared by all decision makers."""
         return Keys(forget, self.gamma, self.bootstrap_at_end, self.bootstrap_at_horizon)

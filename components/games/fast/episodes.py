@@ -1,4 +1,4 @@
-"""An episode against an opponent, compiled: all moves of a replicate, then the next one's."""
+"""Compiled episode against an opponent, one replicate after the other."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class CompiledOpponent(NamedTuple):
     """An opponent's kind, memory (shared with its tensor) and keys."""
 
     kind: Constant
-    mind: Mind  # of a learner; else the agent's, which is not read
+    mind: Mind  # of a learner; otherwise the agent's, unused
     # [R, B] estimates of a smoother, or probabilities of a fixed policy
     p: Array = np.zeros((1, 1))
-    means: Array = np.zeros(1, np.int64)  # [R] what tit for tat means to do
+    means: Array = np.zeros(1, np.int64)  # [R] intended action of tit for tat
     beta: float = 0.0
-    takes_first: bool = False  # of equal estimates
+    takes_first: bool = False  # among equal estimates
     forgives: float = 0.0
     errs: float = 0.0
 
 
 def build_adversary(opponent: Opponent[Any], memory: object, mind: Mind) -> CompiledOpponent:
-    """An opponent that remembers ``memory``; ``mind`` is a learner's."""
+    """Compile an opponent with its memory; ``mind`` is that of a learner."""
     if not isinstance(memory, Tensor):
         return CompiledOpponent(constant(LEARNER), mind)
     array = memory.numpy()
@@ -60,7 +60,7 @@ def build_adversary(opponent: Opponent[Any], memory: object, mind: Mind) -> Comp
 
 
 def choose_target(p: Array, n: int, takes_first: bool, u: float) -> int:
-    """argmin p, the first of equal ones or one of them at random."""
+    """Return argmin p; ties go to the first, or are broken at random."""
     least = p[0]
     for b in range(1, n):
         least = min(least, p[b])
@@ -69,14 +69,14 @@ def choose_target(p: Array, n: int, takes_first: bool, u: float) -> int:
         equals += p[b] == least
     rank = 0 if takes_first else int(u * equals)
     target = 0
-    for b in range(n):  # without a branch, as in ``set_greedy``
+    for b in range(n):  # branch-free, as in ``set_greedy``
         target = b if (p[b] == least) & (rank == 0) else target
         rank -= p[b] == least
     return target
 
 
 def choose_threat(adversary: CompiledOpponent, rules: Rules, i: int, scratch: Scratch) -> int:
-    """The opponent's action in the state with marks ``scratch.before``."""
+    """Return the opponent's action in the state with marks ``scratch.before``."""
     if len(adversary.kind) == LEARNER:
         return choose_action(adversary.mind, i, scratch.before, scratch)
     u = draw_uniform(scratch.stream)
@@ -89,7 +89,7 @@ def choose_threat(adversary: CompiledOpponent, rules: Rules, i: int, scratch: Sc
 
 
 def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: Index, a: int) -> None:
-    """Takes the agent's action in; ``row`` is s·A + a."""
+    """Update the opponent's memory with the agent's action; ``row`` is s·A + a."""
     if len(adversary.kind) == TIT_FOR_TAT:
         adversary.means[i] = a
     if len(adversary.kind) == SMOOTHER and rules.seen[row]:
@@ -102,7 +102,7 @@ def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: Index
 class Tally(NamedTuple):
     """Results of an episode, for each replicate."""
 
-    s: Array  # [R, n] where it stands
+    s: Array  # [R, n] current states
     total: Array  # [3, R] rewards of the agent and the opponent, and welfare
     firsts: Array  # [2, R] share of moves in which the agent's action was 0, and the opponent's
     moves: Array  # [R]
@@ -111,8 +111,8 @@ class Tally(NamedTuple):
 def play_replicate(
     agent: Minds, adversary: CompiledOpponent, rules: Rules, tally: Tally, i: int, scratch: Scratch
 ) -> None:
-    """All moves of replicate i, as ``Episode.play`` and ``play_move`` have them."""
-    kept = 0.0 if rules.last_alone else 1.0  # share of earlier moves in what an episode is worth
+    """Play all moves of replicate i, as in ``Episode.play`` and ``play_move``."""
+    kept = 0.0 if rules.last_alone else 1.0  # weight of earlier moves in the return of the episode
     r_a = 0.0
     r_b = 0.0
     welfare = 0.0
@@ -120,14 +120,14 @@ def play_replicate(
     first_b = 0
     moves = 0
     find_marks(rules, tally.s, i, scratch, scratch.before)
-    for at in range(rules.horizon):
+    for index in range(rules.horizon):
         a = choose_agent_action(agent, i, scratch.before, scratch)
         b = choose_threat(adversary, rules, i, scratch)
         row = np.uint64(tally.s[i, 0] * len(rules.actions) + a if len(scratch.marks) == 1 else a)
         done = take_step(rules, tally.s, i, a, b, scratch)
         observe_action(adversary, rules, i, row, a)
         move = PlayedRound(a, b, scratch.gains[0], scratch.gains[1])
-        cut = rules.cut and at == rules.horizon - 1
+        cut = rules.cut and index == rules.horizon - 1
         if len(adversary.kind) == LEARNER:
             learn(adversary.mind, i, turn(move), done, cut, scratch)
         if done or not rules.ends_alone:
@@ -161,7 +161,7 @@ def play_episode(
     tally: Tally,
     scratch: Scratch,
 ) -> None:
-    """An episode of all replicates."""
+    """Play an episode in all replicates."""
     for i in range(len(tally.s)):
         init_stream(seed, i, scratch.stream)
         play_replicate(agent, adversary, rules, tally, i, scratch)

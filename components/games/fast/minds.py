@@ -14,34 +14,34 @@ SHARED, FIRST, LAST = range(3)  # ``Ties`` of components.games.agents.policies
 EPSILON_GREEDY = 0.0  # temperature of an ε-greedy policy
 
 
-# unsigned where a loop would check at each use whether it counts from the end
+# unsigned, because the loop would check signed indices for negative values
 Index = int | np.uint64
 MOST_UNROLLED = 8
-Constant = tuple[int, ...] | Array  # its length is meant
+Constant = tuple[int, ...] | Array  # its length is the value
 
 
 def constant(n: int) -> Constant:
-    """A number as the length of a tuple, which the loop is compiled for: short loops are unrolled.
+    """Encode a number as the length of a tuple, for which loops are compiled and unrolled.
 
-    A number above ``MOST_UNROLLED`` is the length of an array, which the loop reads."""
+    A number above ``MOST_UNROLLED`` is the length of an array, read at run time."""
     return (0,) * n if n <= MOST_UNROLLED else np.zeros(n, np.int8)
 
 
 class Keys(NamedTuple):
-    """Constants of an episode that all levels share."""
+    """Constants of an episode shared by all levels."""
 
     forget: float
     gamma: float
     bootstraps_ends: bool
     bootstraps_horizon: bool
     at_next: bool = True  # targets forecast at s'; False: at s
-    # levels above 1 answer one draw of the other's action; False: its expectation
+    # levels above 1 respond to one draw of the other's action; False: to its expectation
     samples: bool = False
     ties: int = SHARED
 
 
 class Levels(NamedTuple):
-    """Constants of an episode; sequences have an entry for each level."""
+    """Constants of an episode; sequences have one entry per level."""
 
     alphas: tuple[float, ...]
     epsilons: tuple[float, ...]
@@ -50,16 +50,16 @@ class Levels(NamedTuple):
 
 
 class Mind(NamedTuple):
-    """A player as the loop has it: k levels with ``own`` actions of the player against ``other``
-    ones."""
+    """A player in the loop: k levels, with ``own`` actions of the player and ``other`` of its
+    opponent."""
 
-    weights: Array  # [k, R, F, own·other], each level's own action running slowest
-    # of the level-1 thinker [R, S, n]; empty: it counts nothing and expects one action
+    weights: Array  # [k, R, F, own·other], each level's own action varies slowest
+    # of the level-1 thinker [R, S, n]; empty: no counts, and a fixed forecast
     counts: Array
     alphas: tuple[float, ...] | Array  # [k]
     epsilons: tuple[float, ...] | Array  # [k]
     temperatures: tuple[float, ...] | Array  # [k]
-    # [R, n] what the player's own level expects in the present state; NaN: not known
+    # [R, n] forecast of the player's own level in the current state; NaN: unknown
     foreseen: Array
     keys: Keys
     own: Constant
@@ -67,48 +67,48 @@ class Mind(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory for one replicate at a time."""
+    """Work memory for one replicate."""
 
     q: Array  # Q(s, ·, ·) [own·other], in the type of weights
     psi: Array  # expected values of a player's actions
     answer: Array  # a policy
     mixed: Array  # the mean of policies
-    guess: Array  # what a thinker expects of the other
-    guess_at: Array  # the same where targets forecast
+    guess: Array  # forecast of a thinker
+    guess_at: Array  # forecast in targets
     before: Array  # marks of s
     after: Array  # marks of s'
     stream: Array  # [1]
-    marks: Constant  # as long as a state has marks
+    marks: Constant  # length: number of marks of a state
     shares: Array  # 1/n
     gains: Array  # [3] rewards of the agent and the opponent, and welfare
 
 
 class PlayedRound(NamedTuple):
-    """A move as one player sees it."""
+    """A move from the view of one player."""
 
     a: int  # the player's action
-    b: int  # the other's
+    b: int  # the opponent's action
     r: float
     r_other: float
 
 
 def turn(move: PlayedRound) -> PlayedRound:
-    """The same move as the other player sees it."""
+    """The same move from the view of the other player."""
     return PlayedRound(move.b, move.a, move.r_other, move.r)
 
 
 def is_own(mind: Mind, j: int) -> bool:
-    """True if the thinker j = 0 … k − 1 takes the player's own side."""
+    """True if the thinker j = 0 … k − 1 models the player itself."""
     return (len(mind.alphas) - 1 - j) % 2 == 0
 
 
 def count_actions(mind: Mind, j: int) -> int:
-    """Number of actions of the other player, as the thinker j has it."""
+    """Number of actions of the other player for thinker j."""
     return len(mind.other) if is_own(mind, j) else len(mind.own)
 
 
 def count_row(mind: Mind, marks: Array) -> Index:
-    """The row of counts of a state: its number in a table, else 0."""
+    """Row of counts of a state: its number in a table, otherwise 0."""
     row: Index = marks[0] if mind.counts.shape[1] > 1 else np.uint64(0)
     return row
 

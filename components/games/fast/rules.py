@@ -1,4 +1,4 @@
-"""The rules of games in tables and of the coin game, compiled."""
+"""Compiled rules of games in tables and of the coin game."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from components.maths.compiled.loops import Array
 
 
 class Rules(NamedTuple):
-    """Rules as arrays; of a table with S states each cell is (s·A + a)·B + b, and the coin game has
-    a grid of ``size``."""
+    """Rules as arrays: cells (s·A + a)·B + b of a table with S states, or a grid of ``size`` for
+    the coin game."""
 
     actions: Constant  # A
     threats: Constant  # B
     horizon: int
-    cut: bool  # the horizon ends an episode; False: the next one goes on from its last state
-    shown: Array  # [S·A, K] weights on targets that the opponent sees
-    seen: Array  # [S·A] bool: the opponent sees anything
-    last_alone: bool  # an episode is worth its last move
-    ends_alone: bool  # the agent learns from moves to a true end
+    cut: bool  # the horizon ends an episode; False: the next one continues from its last state
+    shown: Array  # [S·A, K] weights on targets, observed by the opponent
+    seen: Array  # [S·A] bool: the opponent observes the action
+    last_alone: bool  # the return of an episode is its last reward
+    ends_alone: bool  # the agent learns only from moves to a terminal state
     pays: Array = np.zeros((3, 0))  # [3, S·A·B] rewards of the agent and the opponent, and welfare
     after: Array = np.zeros(0, np.int64)  # [S·A·B]: s'
     ends: Array = np.zeros(1, bool)  # [S] bool: states that end an episode
     size: int = 0  # N; 0: a table
-    share: Array = np.zeros(2)  # what a shared coin is worth to the agent and to the opponent
+    share: Array = np.zeros(2)  # value of a shared coin to the agent and to the opponent
     next_cell: Array = np.zeros((0, 4), np.int64)  # [N², 4] cell of a player after an action
 
 
 def build_rules(game: Game, environment: Environment) -> Rules:
-    """The rules of an episode: what ``step``, ``observe`` and ``welfare`` say of each cell of
-    a table."""
+    """Compile the rules of an episode: results of ``step``, ``observe`` and ``welfare`` for each
+    cell of a table."""
     rules: dict[str, Any]
     if isinstance(environment, TableEnvironment):
         S, A, B = environment.reward_a.shape
@@ -62,14 +62,14 @@ def build_rules(game: Game, environment: Environment) -> Rules:
             "next_cell": environment.next_cell.numpy(),
         }
         rows = torch.arange(A)
-    shown, seen = environment.observe(rows // A, rows % A)
+    shown, is_observed = environment.observe(rows // A, rows % A)
     return Rules(
         actions=constant(A),
         threats=constant(B),
         horizon=environment.horizon,
         cut=not environment.continuing,
         shown=shown.double().numpy(),
-        seen=np.ones(len(rows), bool) if seen is None else seen.numpy(),
+        seen=np.ones(len(rows), bool) if is_observed is None else is_observed.numpy(),
         last_alone=game.counts == "last_move",
         ends_alone=game.learns_from == "ends",
         **rules,
@@ -77,8 +77,8 @@ def build_rules(game: Game, environment: Environment) -> Rules:
 
 
 def find_marks(rules: Rules, s: Array, i: int, scratch: Scratch, marks: Array) -> None:
-    """Marks of the state of replicate i: its number in a table; cells of players and coins, 4 N²
-    where a coin is gone."""
+    """Find the marks of the state of replicate i: its number in a table, or cells of players and
+    coins, 4 N² for a coin that was taken."""
     if len(scratch.marks) == 1:
         marks[0] = s[i, 0]
         return
@@ -88,7 +88,7 @@ def find_marks(rules: Rules, s: Array, i: int, scratch: Scratch, marks: Array) -
 
 
 def collect_coins(rules: Rules, s: Array, i: int, gains: Array) -> None:
-    """Rewards of who is on a coin; the coin is taken away."""
+    """Reward players on a coin, and remove it."""
     gains[0] = 0
     gains[1] = 0
     for m in range(2, 4):
@@ -107,7 +107,8 @@ def collect_coins(rules: Rules, s: Array, i: int, gains: Array) -> None:
 
 
 def take_step(rules: Rules, s: Array, i: int, a: int, b: int, scratch: Scratch) -> bool:
-    """Moves the state of replicate i and writes rewards and marks; True if it ends the episode."""
+    """Move the state of replicate i, and write rewards and marks; return True at the end of the
+    episode."""
     if len(scratch.marks) == 1:
         cell = np.uint64((s[i, 0] * len(rules.actions) + a) * len(rules.threats) + b)
         for m in range(3):

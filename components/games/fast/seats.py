@@ -1,4 +1,4 @@
-"""A player's action values in the compiled loop, and its constants of an episode."""
+"""Action values of a player in the compiled loop, and its constants of an episode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from components.maths.compiled.loops import Array
 
 
 class Seated:
-    """A player's action values in one array: its tensors are views of it from now on."""
+    """Action values of a player in one array; its tensors become views of it."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class Seated:
     ) -> None:
         self.counts = counts  # of the level-1 thinker in a memory [R, S, n]
         self.levels = levels  # constants of an episode
-        self.varies = varies  # they differ between episodes
-        self.alone = alone  # False: one of several minds, which have one type
-        self.continuing = continuing  # the next episode begins where this one ends
+        self.varies = varies  # whether they differ between episodes
+        self.alone = alone  # False: one of several minds of one type
+        self.continuing = continuing  # the next episode begins in the final state of this one
         self.built: tuple[Levels, Tensor | None, Mind] | None = None
         tables = [q for q in values if isinstance(q, Table | LinearValues)]
         each = [
@@ -51,12 +51,12 @@ class Seated:
         self.weights: Array = whole.numpy()
 
     def _by_level(self, values: tuple[float, ...]) -> tuple[float, ...] | Array:
-        """Values of the levels: the loop is compiled for the length of a tuple."""
+        """Values per level; the loop is compiled for the length of a tuple."""
         return values if self.alone else np.array(values)
 
     def build_mind(self, mind: Any, episode: int) -> Mind:
-        """The player as the loop has it in an episode; most episodes have what the one before
-        had."""
+        """Return the player for the loop in an episode; most episodes reuse that of the previous
+        one."""
         counts = self.counts(mind)
         if self.built is not None and self.built[1] is counts:
             levels, _, built = self.built

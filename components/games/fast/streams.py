@@ -11,19 +11,19 @@ from components.maths.compiled.normals import FIRST, GOLDEN, S11, STEP, mixed
 
 
 def init_stream(seed: Array, replicate: int, stream: Array) -> None:
-    """The counter [1] of a replicate, FIRST from the next one's: far more than an episode
-    counts."""
+    """Initialise the counter [1] of a replicate; the distance FIRST between replicates exceeds the
+    draws of an episode."""
     stream[0] = seed[0] + np.uint64(replicate) * FIRST
 
 
 def draw_uniform(stream: Array) -> float:
-    """The next number in [0, 1), a multiple of 2⁻⁵³."""
+    """Return the next number in [0, 1), a multiple of 2⁻⁵³."""
     stream[0] += GOLDEN
     return np.int64(mixed(stream[0]) >> S11) * STEP
 
 
 def draw_index(p: Array, n: int, u: float) -> int:
-    """An index below n with probabilities p, by inversion of their cumulative sums at u."""
+    """Return an index below n with probabilities p, by inversion of their cumulative sums at u."""
     total = 0.0
     index = 0
     for i in range(n - 1):

@@ -1,7 +1,7 @@
-"""Algorithm 4.1 for one replicate, compiled: thinkers of levels 1 … k, the player's own the last.
+"""Compiled Algorithm 4.1 for one replicate: thinkers of levels 1 … k; the last is the player's own.
 
 FPQ-learning is level 1, and Q-learning level 1 against an opponent with one action. Action values
-are sums of weights at the marks of a state: a table has one mark, the number of the state.
+are sums of weights at the marks of a state; in a table, the only mark is the number of the state.
 
 Source: Gallego (2021), sections 4.3.1 to 4.3.5."""
 
@@ -29,7 +29,7 @@ from components.maths.compiled.loops import Array
 
 
 def largest(psi: Array, n: int) -> float:
-    """The largest of n values."""
+    """Return the largest of n values."""
     highest = psi[0]
     for a in range(1, n):
         highest = max(highest, psi[a])
@@ -37,7 +37,7 @@ def largest(psi: Array, n: int) -> float:
 
 
 def forecast(mind: Mind, i: int, marks: Array, guess: Array) -> None:
-    """The Dirichlet forecast of the level-1 thinker, α / Σα."""
+    """Compute the Dirichlet forecast of the level-1 thinker, α / Σα."""
     if mind.counts.size == 0:
         guess[0] = 1
         return
@@ -52,7 +52,7 @@ def forecast(mind: Mind, i: int, marks: Array, guess: Array) -> None:
 
 
 def count_action(mind: Mind, i: int, marks: Array, seen: int) -> None:
-    """Algorithm 4.4: α := λα, then α_seen := α_seen + 1."""
+    """Apply Algorithm 4.4: α := λα, then α_seen := α_seen + 1."""
     if mind.counts.size == 0:
         return
     counts = mind.counts[i, count_row(mind, marks)]
@@ -62,7 +62,7 @@ def count_action(mind: Mind, i: int, marks: Array, seen: int) -> None:
 
 
 def expect(q: Array, own: int, other: int, guess: Array, psi: Array) -> None:
-    """ψ(s, a) = Σ_b Q(s, a, b) p(b|s), eq. (4.3)."""
+    """Compute ψ(s, a) = Σ_b Q(s, a, b) p(b|s), eq. (4.3)."""
     for a in range(own):
         value = 0.0
         for b in range(other):
@@ -71,7 +71,7 @@ def expect(q: Array, own: int, other: int, guess: Array, psi: Array) -> None:
 
 
 def set_softmax(psi: Array, n: int, temperature: float, answer: Array) -> None:
-    """The softmax policy of values ψ."""
+    """Compute the softmax policy of values ψ."""
     highest = largest(psi, n)
     total = 0.0
     for a in range(n):
@@ -82,15 +82,15 @@ def set_softmax(psi: Array, n: int, temperature: float, answer: Array) -> None:
 
 
 def set_greedy(psi: Array, n: int, epsilon: float, ties: int, shares: Array, answer: Array) -> None:
-    """The ε-greedy policy of values ψ."""
+    """Compute the ε-greedy policy of values ψ."""
     highest = largest(psi, n)
     equals = 0
-    for a in range(n):  # counted without a branch: a processor could not predict it
+    for a in range(n):  # branch-free count: the branch would be unpredictable
         equals += psi[a] == highest
     rest = epsilon * shares[n]
     best = 1 - epsilon
     if ties == SHARED:
-        best *= shares[equals]  # a division would take as long as the rest
+        best *= shares[equals]  # a division would take as long as all other operations
         for a in range(n):
             answer[a] = rest + best * (psi[a] == highest)
         return
@@ -102,7 +102,7 @@ def set_greedy(psi: Array, n: int, epsilon: float, ties: int, shares: Array, ans
 
 
 def set_policy(mind: Mind, j: int, psi: Array, n: int, scratch: Scratch, answer: Array) -> None:
-    """The policy of thinker j with n actions of values ψ."""
+    """Compute the policy of thinker j with n actions of values ψ."""
     if mind.temperatures[j] > 0:
         set_softmax(psi, n, mind.temperatures[j], answer)
     else:
@@ -110,33 +110,33 @@ def set_policy(mind: Mind, j: int, psi: Array, n: int, scratch: Scratch, answer:
 
 
 def respond(mind: Mind, j: int, i: int, marks: Array, guess: Array, scratch: Scratch) -> None:
-    """Replaces p(other|s), which thinker j expects, by its own policy in s."""
-    own = len(mind.own) if is_own(mind, j) else len(mind.other)
+    """Replace the forecast p(other|s) of thinker j by its own policy in s."""
+    n_own = len(mind.own) if is_own(mind, j) else len(mind.other)
     other = count_actions(mind, j)
     weights = mind.weights[j, i]
-    q = weights[marks[0]]  # of one mark nothing is copied
+    q = weights[marks[0]]  # no copy for one mark
     if len(scratch.marks) > 1:
         q = scratch.q
         sum_weights(weights, marks, q)
     psi = scratch.psi
     if not (mind.keys.samples and j > 0):
-        expect(q, own, other, guess, psi)
-        set_policy(mind, j, psi, own, scratch, guess)
+        expect(q, n_own, other, guess, psi)
+        set_policy(mind, j, psi, n_own, scratch, guess)
         return
-    for a in range(own):
+    for a in range(n_own):
         scratch.mixed[a] = 0
     for b in range(other):
-        for a in range(own):
+        for a in range(n_own):
             psi[a] = q[a * other + b]
-        set_policy(mind, j, psi, own, scratch, scratch.answer)
-        for a in range(own):
+        set_policy(mind, j, psi, n_own, scratch, scratch.answer)
+        for a in range(n_own):
             scratch.mixed[a] += guess[b] * scratch.answer[a]
-    for a in range(own):
+    for a in range(n_own):
         guess[a] = scratch.mixed[a]
 
 
 def foresee(mind: Mind, i: int, marks: Array, scratch: Scratch) -> None:
-    """What the player expects of the other in the present state, to ``scratch.guess``."""
+    """Write the player's forecast in the current state to ``scratch.guess``."""
     guess = scratch.guess
     if math.isnan(mind.foreseen[i, 0]):
         forecast(mind, i, marks, guess)
@@ -148,7 +148,7 @@ def foresee(mind: Mind, i: int, marks: Array, scratch: Scratch) -> None:
 
 
 def choose_action(mind: Mind, i: int, marks: Array, scratch: Scratch) -> int:
-    """An action of the player in the state with these marks."""
+    """Choose an action of the player in the state with these marks."""
     foresee(mind, i, marks, scratch)
     respond(mind, len(mind.alphas) - 1, i, marks, scratch.guess, scratch)
     return draw_index(scratch.guess, len(mind.own), draw_uniform(scratch.stream))
@@ -157,9 +157,9 @@ def choose_action(mind: Mind, i: int, marks: Array, scratch: Scratch) -> int:
 def move_weights(
     weights: Array, cell: Index, target: float, alpha: float, scratch: Scratch
 ) -> None:
-    """w := w + α (target − Q) at the marks of a state.
+    """Update w := w + α (target − Q) at the marks of a state.
 
-    With one mark Q − w is 0, so that α = 1 gives the target exactly."""
+    With one mark, Q − w is 0, so that α = 1 gives exactly the target."""
     marks = scratch.before
     features = np.uint64(len(weights))
     if len(scratch.marks) == 1:
@@ -179,12 +179,12 @@ def move_weights(
 def update_values(
     mind: Mind, j: int, i: int, move: PlayedRound, goes_on: bool, guess: Array, scratch: Scratch
 ) -> None:
-    """w := w + α (r + γ max_own E[Q(s', own, other)] − Q(s, a, b)) at the marks of s; only r
-    unless the game ``goes_on``.
+    """Update w := w + α (r + γ max_own E[Q(s', own, other)] − Q(s, a, b)) at the marks of s;
+    without the second term unless the game ``goes_on``.
 
     The expectation is over ``guess``, or over one draw of it.
     """
-    own = len(mind.own) if is_own(mind, j) else len(mind.other)
+    n_own = len(mind.own) if is_own(mind, j) else len(mind.other)
     other = count_actions(mind, j)
     weights = mind.weights[j, i]
     psi = scratch.psi
@@ -196,33 +196,33 @@ def update_values(
             sum_weights(weights, scratch.after, q)
         if mind.keys.samples and j > 0:
             drawn = draw_index(guess, other, draw_uniform(scratch.stream))
-            for a in range(own):
+            for a in range(n_own):
                 psi[a] = q[a * other + drawn]
         else:
-            expect(q, own, other, guess, psi)
-        target = move.r + mind.keys.gamma * largest(psi, own)
+            expect(q, n_own, other, guess, psi)
+        target = move.r + mind.keys.gamma * largest(psi, n_own)
     cell = np.uint64(move.a * other + (move.b if other > 1 else 0))
     move_weights(weights, cell, target, mind.alphas[j], scratch)
 
 
 def learn(mind: Mind, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch) -> None:
-    """Takes a move from ``scratch.before`` to ``scratch.after`` in: Algorithm 4.1, lines 2 to 4.
+    """Learn from a move from ``scratch.before`` to ``scratch.after``: Algorithm 4.1, lines 2 to 4.
 
-    ``done``: s' is a true end; ``cut``: the horizon ends the episode there."""
+    ``done``: s' is terminal; ``cut``: the horizon ends the episode there."""
     goes_on = (mind.keys.bootstraps_horizon or not cut) and (mind.keys.bootstraps_ends or not done)
     k = len(mind.alphas)
     count_action(mind, i, scratch.before, move.b if k % 2 == 1 else move.a)
-    at = scratch.after if mind.keys.at_next else scratch.before
+    forecast_marks = scratch.after if mind.keys.at_next else scratch.before
     answers = scratch.guess_at
-    forecast(mind, i, at, answers)
+    forecast(mind, i, forecast_marks, answers)
     guess = answers
-    if not mind.keys.at_next:  # level 1 counts, and expects at s' always
+    if not mind.keys.at_next:  # level 1 counts, and always forecasts at s'
         guess = scratch.guess
         forecast(mind, i, scratch.after, guess)
     for j in range(k):
         update_values(mind, j, i, move if is_own(mind, j) else turn(move), goes_on, guess, scratch)
         if j < k - 1:
-            respond(mind, j, i, at, answers, scratch)
+            respond(mind, j, i, forecast_marks, answers, scratch)
             guess = answers
     for b in range(len(mind.other)):
         mind.foreseen[i, b] = answers[b] if mind.keys.at_next else math.nan

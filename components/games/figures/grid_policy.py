@@ -1,4 +1,4 @@
-"""Policy and expected value of a decision maker in every cell of a grid world."""
+"""Policy and expected value of a decision maker in each cell of a grid world."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ def grid_policy(
     moves: Sequence[tuple[int, int]],
     ends: Sequence[tuple[int, int]],
 ) -> Figures:
-    """max_a ψ(s, a) of every cell, mean over replicates, and arrows as long as the share of
-    replicates that would take them.
+    """Plot max_a ψ(s, a) of each cell, mean over replicates, and arrows with lengths proportional
+    to the share of replicates with this greedy action.
 
-    ``moves`` are (down, right) of each action; ``ends``, the cells where an episode ends, have
-    neither."""
+    ``moves`` are (down, right) of each action; ``ends``, the terminal cells, have neither."""
     device = game.environment.device
     psi = torch.stack(
         [
@@ -35,7 +34,7 @@ def grid_policy(
         ]
     ).cpu()  # [S, R, A]
     best = (psi == psi.amax(-1, keepdim=True)).double()
-    share = (best / best.sum(-1, keepdim=True)).mean(1)  # equal maxima share an arrow  # [S, A]
+    share = (best / best.sum(-1, keepdim=True)).mean(1)  # ties are split  # [S, A]
     value = psi.amax(-1).mean(1).view(rows, columns)
     for row, column in ends:
         value[row, column] = torch.nan

@@ -1,4 +1,4 @@
-"""Round robin: the score of each agent against each opponent."""
+"""Round robin: scores of each agent against each opponent."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from components.figures.style import Figure, new_figure
 
-COLUMNS = 2  # panels next to each other
-ZERO = 1e-4  # share of the largest score below which one is shown as 0
+COLUMNS = 2  # panels per row
+ZERO = 1e-4  # scores below this share of the largest one are shown as 0
 
 
 def pair_figure(
     scores: Mapping[str, np.ndarray], agents: Sequence[str], opponents: Sequence[str]
 ) -> Figure:
-    """A matrix for each game, its colours from the game's lowest score to its highest.
+    """Plot one matrix per game, with colours from the lowest to the highest score of the game.
 
     Args:
-        scores: by game, mean scores [agents, opponents]; NaN where there is none.
+        scores: by game, mean scores [agents, opponents]; NaN if missing.
         agents: labels of the rows.
         opponents: labels of the columns.
 

@@ -1,4 +1,4 @@
-"""Reward against episode, smoothed, with the spread over replicates (Gallego Fig 4.3)."""
+"""Smoothed reward against episode, with the spread over replicates (Gallego Fig 4.3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
-    """Moving average of each rewards [R, t], one curve per label: mean and central 90 % of the
+    """Plot moving averages of rewards [R, t], one curve per label: mean and central 90 % of the
     replicates."""
     figure, (axes,) = new_figure(width=6.0)
     for k, (label, rewards) in enumerate(curves.items()):
@@ -29,7 +29,7 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
                 episode.numpy(), low.numpy(), high.numpy(), color=colour, alpha=0.2, linewidth=0
             )
         mean = smooth.mean(0).numpy()
-        # players of a symmetric game may have the same curve
+        # curves of players in a symmetric game may coincide
         line = "o" if len(mean) == 1 else LINES[k % len(LINES)]
         axes.plot(episode.numpy(), mean, line, color=colour, label=label)
     axes.set_xlabel("episode")
@@ -43,7 +43,7 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
 
 
 def draw(game: EpisodeGame, play: Played) -> Figures:
-    """Rewards in one run: the decision maker's, the opponents' and the social utility.
+    """Plot the rewards of one run: of the decision maker, the opponents, and social utility.
 
     Social utility is omitted if it is 0 throughout.
     """

@@ -1,4 +1,4 @@
-"""The adaptive adversary of the friend-or-foe game."""
+"""Adaptive adversary of the friend-or-foe game."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from components.registry import register
 
 @register("attacker", "exponential_smoother")
 class ExponentialSmoother(Opponent[Tensor]):
-    """Opponent that smooths the agent's past choices and rewards the least expected target.
+    """Opponent that smooths the agent's past choices and puts the reward at the least expected
+    target.
 
-    p := βp + (1 − β)a with a one-hot, p = (1/K, …, 1/K) at the start; b = argmin_i p_i, the
-    target that gets the positive reward.  Ties are broken at random, or the first is taken
-    (the released code; two smoothers then both do the same, as Gallego 4.4.2 has it).  The
-    opponent sees only which of the K targets the agent takes; a move that takes none
-    carries no information.  State: p [R, K].
+    p := βp + (1 − β)a with a one-hot, p = (1/K, …, 1/K) at the start; b = argmin_i p_i, the target
+    with the positive reward.  Ties are broken at random, or go to the first target (as in the
+    released code; then two smoothers act identically, as in Gallego 4.4.2).  The opponent observes
+    only the agent's choice among the K targets; other moves carry no information.  State: p [R, K].
 
     Raises:
         ConfigMismatchError: the opponent's actions are not the targets.
@@ -38,23 +38,23 @@ class ExponentialSmoother(Opponent[Tensor]):
     ties: Literal["random", "first"]
 
     def reset(self, seat: Seat, rng: Rng) -> Tensor:
-        """p [R, K] before the first episode."""
+        """Return the initial p [R, K]."""
         if seat.own != seat.targets:
             raise ConfigMismatchError(
-                f"attacker={self.name}: hides the reward in one of the targets she can take, here he has {seat.own} actions "
-                f"for {seat.targets} targets"
+                f"attacker={self.name}: requires one action per target of the agent, but has "
+                f"{seat.own} actions for {seat.targets} targets"
             )
         return seat.full((seat.replicates, seat.targets), 1 / seat.targets)
 
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
-        """Target of the positive reward, b [R] long."""
+        """Choose the target of the positive reward, b [R] long."""
         least = state == state.amin(-1, keepdim=True)
-        # Equal estimates get different uniform numbers; all others are excluded from the draw.
+        # random choice among equal minima
         u = standard_uniform(state.shape, rng.attack, state)
         return torch.where(least, u if self.ties == "random" else 0.0, 2.0).argmin(-1)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:
-        """p after the agent's choice; the opponent's own action and reward are ignored."""
+        """Update p with the agent's choice; the opponent's own action and reward are ignored."""
         smoothed = self.beta * state + (1 - self.beta) * move.shown
         return (
             smoothed if move.seen is None else torch.where(move.seen.unsqueeze(1), smoothed, state)

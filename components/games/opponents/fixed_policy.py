@@ -1,4 +1,4 @@
-"""An opponent who never learns."""
+"""Non-adaptive opponent."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from components.registry import register
 
 @register("attacker", "fixed_policy")
 class FixedPolicy(Opponent[Tensor]):
-    """Opponent that draws every action from the same probabilities.
+    """Opponent that draws all actions from fixed probabilities.
 
     ``plays`` is cooperate (its first action), defect (its last), random (uniform), or the
     probability of each action.
 
     Raises:
-        ConfigMismatchError: there are more or fewer probabilities than actions.
+        ConfigMismatchError: the numbers of probabilities and actions differ.
 
     Source: Gallego (2021), sections 4.3.1 (non-strategic opponents) and 4.5.4 (a selfish
     operator).
@@ -39,11 +39,11 @@ class FixedPolicy(Opponent[Tensor]):
     @classmethod
     def _check_probabilities(cls, plays: str | list[float]) -> str | list[float]:
         if not isinstance(plays, str) and not math.isclose(sum(plays), 1, abs_tol=1e-6):
-            raise ValueError(f"probabilities must sum to 1, these to {sum(plays):g}")
+            raise ValueError(f"probabilities must sum to 1, but sum to {sum(plays):g}")
         return plays
 
     def reset(self, seat: Seat, rng: Rng) -> Tensor:
-        """Probabilities [R, B]."""
+        """Return the probabilities [R, B]."""
         if self.plays == "random":
             p = torch.full((seat.own,), 1 / seat.own)
         elif isinstance(self.plays, str):

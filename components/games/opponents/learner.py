@@ -1,4 +1,4 @@
-"""An opponent who learns as decision makers do."""
+"""Learning opponent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from components.registry import register
 
 @dataclass
 class Learning:
-    """The learning state of the agent inside the opponent."""
+    """State of the opponent's learning agent."""
 
     mind: Any
 
@@ -31,13 +31,13 @@ class Learning:
 class Learner(Opponent[Learning]):
     """Opponent that is itself a learning agent, on the other side of the game.
 
-    Its own actions are b; the actions it faces are the decision maker's.  ``agent`` is any
-    method of games, ``{name: level_k, level: 2}``.  The opponent gets r_B, sees the
-    decision maker's action after the move, and keeps its action values as ``model`` keeps
-    the decision maker's.  With several opponents each faces only the decision maker.
+    Its own actions are b; those of its opponent are the decision maker's.  ``agent`` is any game
+    method, e.g. ``{name: level_k, level: 2}``.  The opponent gets r_B, observes the decision
+    maker's action after the move, and uses a ``model`` of action values like the decision maker's.
+    Each of several opponents models only the decision maker.
 
     Raises:
-        ConfigMismatchError: ``agent`` plays no games.
+        ConfigMismatchError: ``agent`` is not a game method.
 
     Source: Gallego (2021), section 4.4.1 (Figures 4.6 and 4.10).
     """
@@ -51,27 +51,25 @@ class Learner(Opponent[Learning]):
     def _check_plays_games(cls, agent: Inference) -> Inference:
         if not isinstance(agent, Player):
             raise ValueError(
-                f"{agent.name} plays no games; use one of q_learning, fpq_learning, level_k, …"
+                f"{agent.name} is not a game method; use one of q_learning, fpq_learning, level_k, …"
             )
         return agent
 
     @property
     def _agent(self) -> Player[Any]:
-        assert isinstance(self.agent, Player), "so says the validator"
+        assert isinstance(self.agent, Player), "checked by the validator"
         return self.agent
 
     def reset(self, seat: Seat, rng: Rng) -> Learning:
         if seat.values is None:
-            raise ConfigMismatchError(
-                f"attacker={self.name}: keeps action values, and no model of them was given"
-            )
+            raise ConfigMismatchError(f"attacker={self.name}: requires a model of action values")
         return Learning(self._agent.sit(seat.values, seat, rng))
 
     def act(self, state: Learning, turn: Turn, rng: Rng) -> Tensor:
-        """b ~ the opponent's policy [R] long.
+        """Draw b from the opponent's policy, [R] long.
 
         Raises:
-            NumericalError: action values have grown beyond all bounds.
+            NumericalError: action values diverged.
         """
         self._agent.look(state.mind, turn.policy)
         policy = self.policy_in(state, turn.s, turn.episode)
@@ -79,7 +77,7 @@ class Learner(Opponent[Learning]):
         return draw_action(policy, rng.attack)
 
     def policy_in(self, state: Learning, s: Tensor, episode: int) -> Tensor:
-        """Probabilities of the opponent's actions [R, B]."""
+        """Return probabilities of the opponent's actions [R, B]."""
         return self._agent.policy_at(state.mind, s, episode)
 
     def observe(self, state: Learning, move: Move) -> Learning:

@@ -1,4 +1,4 @@
-"""Opponent that knows the agent's policy: it measures the agent's exploitability."""
+"""Best response to the agent's true policy, as a measure of its exploitability."""
 
 from __future__ import annotations
 
@@ -16,28 +16,26 @@ from components.errors import ConfigMismatchError
 from components.maths.spacing import row_numbers
 from components.registry import register
 
-VALUE_TOLERANCE = (
-    1e-10  # change of a value, in shares of the largest reward, at which its iteration ends
-)
+VALUE_TOLERANCE = 1e-10  # convergence tolerance for values, as a share of the largest reward
 
 
 @dataclass(frozen=True)
 class OracleState:
-    """The rules, and no more."""
+    """The rules of the game."""
 
     game: TabularGame = rebuilt()
     replicates: int = rebuilt()
 
 
 def best_response(game: TabularGame, policy: Tensor, gamma: float) -> Tensor:
-    """Values Q(s, b) [R, S, B] of the best response to the policy [R, S, A].
+    """Compute values Q(s, b) [R, S, B] of the best response to the policy [R, S, A].
 
     They are the fixed point of
 
     Q(s, b) = Σ_a p(a|s) (r_B(s, a, b) + γ (1 − end(s′)) max_b′ Q(s′, b′)).
 
-    Value iteration starts from 0 and ends when no value changes by more than ``VALUE_TOLERANCE`` of
-    the largest reward.
+    Value iteration starts from 0 and ends when all changes are below ``VALUE_TOLERANCE`` of the
+    largest reward.
     """
     gains = game.reward_b[..., 0]  # [S, A, B]
     now = torch.einsum("rsa,sab->rsb", policy, gains)
@@ -61,11 +59,11 @@ class OracleOpponent(Opponent[OracleState]):
         b = argmax_b Q(s, b),  Q(s, b) = Σ_a p(a|s) (r_B(s, a, b) + γ max_b′ Q(s′, b′))
 
     The agent's loss to this opponent is its exploitability.  Ties go to the first action.
-    The opponent needs a game in tables, with one opponent; γ = 0 answers move by move.
+    The opponent requires a game in tables with one opponent; with γ = 0 it is myopic.
 
     Raises:
-        ConfigMismatchError: the game has no tables or more opponents, or the agent's policy is not
-            known.
+        ConfigMismatchError: the game has no tables or several opponents, or the agent's policy is
+            unknown.
 
     Source: Gallego (2021), section 4.3; exploitability: Johanson, Waugh, Bowling and
     Zinkevich (2011).
@@ -79,13 +77,15 @@ class OracleOpponent(Opponent[OracleState]):
         game = seat.environment
         if not isinstance(game, TabularGame) or len(game.n_threats) > 1:
             raise ConfigMismatchError(
-                f"attacker={self.name}: asks for a game in tables with one opponent, which this one is not"
+                f"attacker={self.name}: requires a game in tables with one opponent"
             )
         return OracleState(game, seat.replicates)
 
     def act(self, state: OracleState, turn: Turn, rng: Rng) -> Tensor:
         if turn.policy is None:
-            raise ConfigMismatchError(f"attacker={self.name}: needs her policy and is not given it")
+            raise ConfigMismatchError(
+                f"attacker={self.name}: requires the agent's policy, which is not announced"
+            )
         game = state.game
         n = game.reward_b.shape[0]
         states = torch.arange(n, device=turn.s.device)

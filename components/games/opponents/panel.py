@@ -1,4 +1,4 @@
-"""A panel of opponents, each of which meets its share of the replicates."""
+"""Panel of opponents with a share of the replicates each."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from components.contracts.streams import Rng
 from components.maths.spacing import row_numbers
 from components.registry import register
 
-Memories = list[Any]  # of the members that play, in their order
+Memories = list[Any]  # of the playing members, in order
 
 
 @register("attacker", "panel")
 class Panel(Opponent[Memories]):
-    """Panel of M opponents: replicate r of R meets member r mod M, for all episodes.
+    """Panel of M opponents: the opponent of replicate r in all episodes is member r mod M.
 
-    A run is then one row of a round robin: its scores by replicate are those against the members
-    in turn, and their mean is the mean over members where M divides R.  In a game of several
-    seats each of them has members of its own, of the same kind in each replicate.  Members are
-    computed in all replicates and take part in their own; with fewer replicates than members
-    the last members do not play.
+    A run is then one row of a round robin: its scores by replicate are against the members in turn,
+    and their mean is the mean over members if M divides R.  In a game of several seats, each seat
+    has its own members, of the same kind in each replicate.  Members are computed in all replicates
+    and used in their own; with fewer replicates than members the last members do not play.
 
     Raises:
         ValueError: a member leads other opponents (together) or has no seat (regulator).
@@ -44,8 +43,8 @@ class Panel(Opponent[Memories]):
         for member in members:
             if member.third_party or any(p is not member for p in member.assign_seats(1)):
                 raise ValueError(
-                    f"{member.name} takes no seat of its own; use learner, fixed_policy, …, and "
-                    "for other opponents in other seats together with a panel in each"
+                    f"{member.name} has no seat of its own; use learner, fixed_policy, …; for "
+                    "different opponents in several seats, use together with a panel per seat"
                 )
         return members
 
@@ -53,7 +52,7 @@ class Panel(Opponent[Memories]):
         return [member.reset(seat, rng) for member in self.members[: seat.replicates]]
 
     def act(self, state: Memories, turn: Turn, rng: Rng) -> Tensor:
-        """b [R] long: of each replicate the action of its member."""
+        """Return b [R] long, the action of each replicate's member."""
         actions = torch.stack(
             [
                 member.act(memory, turn, rng)
@@ -63,16 +62,16 @@ class Panel(Opponent[Memories]):
         return actions.gather(0, self._assign(turn.s).unsqueeze(0)).squeeze(0)
 
     def observe(self, state: Memories, move: Move) -> Memories:
-        """Memories after a move, which each member sees in its own replicates."""
+        """Update the memories with a move, for each member in its own replicates."""
         assigned = self._assign(move.s)
         after = []
         for m, (member, memory) in enumerate(zip(self.members, state, strict=False)):
-            own = assigned == m
-            live = own if move.live is None else own & move.live
-            seen = own if move.seen is None else own & move.seen
-            after.append(member.observe(memory, move._replace(live=live, seen=seen)))
+            is_assigned = assigned == m
+            live = is_assigned if move.live is None else is_assigned & move.live
+            observed = is_assigned if move.seen is None else is_assigned & move.seen
+            after.append(member.observe(memory, move._replace(live=live, seen=observed)))
         return after
 
     def _assign(self, s: Tensor) -> Tensor:
-        """Number of the member of each replicate [R] long."""
+        """Return the number of the member of each replicate [R] long."""
         return row_numbers(s) % len(self.members)

@@ -1,4 +1,4 @@
-"""The third party of a market, who taxes what the others earn."""
+"""Regulator of a market: a third party that taxes rewards."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from components.games.agents.policies import draw_action
 from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 
-HIGHEST = 0.5  # of a rate of tax that is Gaussian before its sigmoid
+HIGHEST = 0.5  # maximum of a tax rate with a Gaussian logit
 
 
 @dataclass(frozen=True)
 class RegulatorState:
-    """The regulator's parameters, its draws since the last update, and their outcomes."""
+    """Parameters of the regulator, draws since its last update, and their results."""
 
     theta: Tensor  # logits [R, rates], or the mean of the Gaussian [R, 1]
     score: Tensor  # ∇ log π of the last draw [R, ·]
@@ -31,16 +31,15 @@ class RegulatorState:
     welfare: Tensor  # Σ SU [R]
     baseline: Tensor  # mean SU of the steps before [R]
     rate: Tensor  # τ of the last draw [R]
-    earlier: Tensor  # ∇ log π of the draw before, where each is kept [R, ·]
+    earlier: Tensor  # ∇ log π of the previous draw, if draws are kept [R, ·]
     longer_ago: Tensor  # mean SU of the ``every`` turns before the turns of ``baseline`` [R]
     turns: int = 0
 
 
 @register("attacker", "regulator")
 class Regulator(Opponent[RegulatorState]):
-    """Third party that taxes every reward at a rate τ and shares the tax out evenly.
-
-    Its objective is the players' mean reward SU.
+    """Third party that taxes all rewards at a rate τ and distributes the tax evenly.  Its objective
+    is the players' mean reward SU.
 
         discrete:  τ ~ Categorical(softmax(θ)) over ``rates``;
         gaussian:  τ = ½ sigmoid(d), d ~ N(θ, ``sd``²)
@@ -48,17 +47,17 @@ class Regulator(Opponent[RegulatorState]):
         every ``every`` turns:  θ ← θ + lr · n⁻¹ Σ_t (SU_t − c) ∇_θ log π(d_t),
             c the mean SU of the ``every`` turns before
 
-    c is 0 if ``baseline`` is off.  A turn's welfare is decided before its tax is known: a
-    rate acts through what players learn from it, which this update does not see.
-    ``credit`` change keeps each draw d_k for ``every`` turns, of mean welfare W_k, and
-    credits it with the difference in welfare between the turns after and before:
+    c is 0 if ``baseline`` is off.  Players act before they know the tax of a turn: a rate affects
+    welfare only through later learning of the players, which this update ignores. With ``credit``
+    change, each draw d_k is kept for ``every`` turns, of mean welfare W_k, and weighted by the
+    difference between the welfare after and before:
 
         θ ← θ + lr (W_{k+1} − W_{k−1}) ∇_θ log π(d_k)
 
-    ``regulates`` is the opponent that accompanies the regulator; among the members of
-    ``together`` the regulator brings none.  The released code descends (a negative ``lr``),
-    draws with sd 0.1, has no ½ in log π and uses only the last draw of each ``every``:
-    Figure 4.14.  State: θ [R, ·] and sums over the turns since the last step.
+    ``regulates`` is the opponent beside the regulator; it is not used among the members of
+    ``together``.  The released code uses a negative ``lr``, draws with sd 0.1, omits the ½ in log π
+    and uses only the last draw of each ``every``: Figure 4.14.  State: θ [R, ·] and sums over the
+    turns since the last step.
 
     Source: Gallego (2021), section 4.5.4; Williams (1992) for the gradient.
     """
@@ -78,7 +77,7 @@ class Regulator(Opponent[RegulatorState]):
     credit: Literal["turn", "change"]
 
     def assign_seats(self, seats: int) -> list[Opponent[Any]]:
-        """The regulator, preceded by the opponent that it brings, if any."""
+        """Return the regulator, preceded by its opponent ``regulates``, if any."""
         return [self] if self.regulates is None else [*self.regulates.assign_seats(seats), self]
 
     def reset(self, seat: Seat, rng: Rng) -> RegulatorState:
@@ -90,7 +89,7 @@ class Regulator(Opponent[RegulatorState]):
         return RegulatorState(theta, nothing, *sums, zeros.clone(), nothing.clone(), zeros.clone())
 
     def _draw(self, theta: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
-        """τ [R] and ∇_θ log π [R, ·]."""
+        """Draw τ [R] and ∇_θ log π [R, ·]."""
         if self.policy == "discrete":
             p = theta.softmax(-1)
             d = draw_action(p, rng.attack)
@@ -102,7 +101,8 @@ class Regulator(Opponent[RegulatorState]):
         return torch.full_like(theta[:, 0], rate), torch.zeros_like(theta)
 
     def act(self, state: RegulatorState, turn: Turn, rng: Rng) -> Tensor:
-        """τ [R]; what it was drawn by is kept until the move is over, or as long as the draw."""
+        """Return τ [R]; ∇ log π is stored until the end of the move, or as long as the draw is
+        kept."""
         if self.credit == "turn" or state.turns % self.every == 0:
             rate, score = self._draw(state.theta, rng)
             state.score.copy_(score)
@@ -110,7 +110,7 @@ class Regulator(Opponent[RegulatorState]):
         return state.rate.clone()
 
     def observe(self, state: RegulatorState, move: Move) -> RegulatorState:
-        """Sums up, and steps where it is time; ``move.r`` is SU."""
+        """Add a move to the sums, and update θ if due; ``move.r`` is SU."""
         state = replace(
             state,
             products=state.products + move.r.unsqueeze(1) * state.score,
@@ -123,13 +123,13 @@ class Regulator(Opponent[RegulatorState]):
         mean = state.welfare / self.every
         zero = torch.zeros_like(state.theta)
         if self.credit == "change":
-            # Gradient of the previous draw, weighted by the change of welfare around it: from the
-            # turns before that draw was kept to the turns that just ended.
+            # Gradient of the previous draw, weighted by the difference in welfare between the turns
+            # after and before it.
             change = (mean - state.longer_ago).unsqueeze(1) * state.earlier
             gradient = zero if state.turns < 3 * self.every else change
         else:
-            # Each turn's draw is credited with that turn's welfare. Before the first step the
-            # welfare of the players is unknown: the turn's own mean replaces it.
+            # Each draw is weighted by the welfare of its turn. Before the first step there is no
+            # baseline, and the current mean replaces it.
             baseline = mean if state.turns == self.every else state.baseline
             excess = baseline.unsqueeze(1) * state.scores if self.baseline else 0.0
             gradient = (state.products - excess) / self.every

@@ -1,4 +1,4 @@
-"""An opponent that replays recorded actions."""
+"""Opponent that replays recorded actions."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class ReplayState:
 
 @register("attacker", "replayed")
 class ReplayedOpponent(Opponent[ReplayState]):
-    """Opponent that replays actions from a file, identical in every replicate.
+    """Opponent that replays actions from a file, identical in all replicates.
 
     The file has one action number (from 0) per line.
 
     Raises:
         DataUnavailableError: the file cannot be read.
-        ConfigMismatchError: a line is no number of an action, or the game is longer than the file.
+        ConfigMismatchError: a line is not the number of an action, or the game is longer than the
+            file.
 
-    Source: Gallego (2021), section 4.3.1 (a non-strategic opponent, here as it was once
-    observed).
+    Source: Gallego (2021), section 4.3.1 (a non-strategic opponent, with observed actions).
     """
 
     knowledge = "black box"
@@ -55,7 +55,7 @@ class ReplayedOpponent(Opponent[ReplayState]):
             if not word.isdecimal() or int(word) >= seat.own:
                 raise ConfigMismatchError(
                     f"attacker.file={self.file}, line {number}: {word!r} is not one of the actions 0 … {seat.own - 1}; "
-                    "give one action a line, without blank lines"
+                    "give one action per line, without blank lines"
                 )
         return ReplayState(
             0, torch.tensor([int(word) for _, word in words], device=seat.device), seat.replicates
@@ -64,7 +64,7 @@ class ReplayedOpponent(Opponent[ReplayState]):
     def act(self, state: ReplayState, turn: Turn, rng: Rng) -> Tensor:
         if state.t >= len(state.actions):
             raise ConfigMismatchError(
-                f"attacker.file={self.file}: ends after {state.t} actions, the game goes on"
+                f"attacker.file={self.file}: ends after {state.t} actions, before the end of the game"
             )
         return state.actions[state.t].expand(state.replicates)
 

@@ -1,4 +1,4 @@
-"""Tit for tat, which may forgive and err."""
+"""Tit for tat with forgiveness and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.registry import register
 
 @register("attacker", "tit_for_tat")
 class TitForTat(Opponent[Tensor]):
-    """Opponent that repeats the agent's last action and begins with the first (to cooperate).
+    """Opponent that cooperates first (action 0), and then repeats the agent's last action.
 
     b_t = a_{t−1};  with probability ``forgives`` the opponent cooperates in any case, and
     with probability ``errs`` it then does the opposite of its intended action.  State: the
@@ -35,12 +35,13 @@ class TitForTat(Opponent[Tensor]):
     def reset(self, seat: Seat, rng: Rng) -> Tensor:
         if (seat.own, seat.hers) != (2, 2):
             raise ConfigMismatchError(
-                f"attacker={self.name}: cooperates or defects as she did, here he has {seat.own} actions and she {seat.hers}"
+                f"attacker={self.name}: requires two actions on each side, but the opponent has {seat.own} and the "
+                f"agent {seat.hers}"
             )
         return torch.zeros(seat.replicates, dtype=torch.long, device=seat.device)
 
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
-        """b [R]; uses two uniform numbers each, for any p and q."""
+        """Return b [R]; always uses two uniform numbers per replicate."""
         u = torch.rand(
             2, len(state), generator=rng.attack, device=state.device, dtype=torch.float64
         )

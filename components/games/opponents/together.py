@@ -1,4 +1,4 @@
-"""Several simultaneous opponents of different kinds."""
+"""Several opponents of different kinds, with simultaneous moves."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from components.registry import register
 
 @register("attacker", "together")
 class Together(Opponent[None]):
-    """Opponents of different kinds, one for each seat of the game, in the order of ``members``; a
-    third party comes last.
+    """Opponents of different kinds, one per seat of the game, in the order of ``members``; a third
+    party must be last.
 
-    They choose independently of each other: p(b¹ … b^M|s) = ∏ p(b^m|s).
+    Their choices are independent: p(b¹ … b^M|s) = ∏ p(b^m|s).
 
     Source: Gallego (2021), section 4.3.5."""
 

@@ -1,1 +1,1 @@
-"""Parallel environments of users, written for PettingZoo, as games."""
+"""Games from PettingZoo parallel environments of users."""

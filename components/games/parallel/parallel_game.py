@@ -1,4 +1,4 @@
-"""A parallel environment of PettingZoo as a game with numbers for actions."""
+"""A parallel environment of PettingZoo as a game with numbered actions."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class MoveResult(NamedTuple):
 
     observed: list[float]  # [F]
     rewards: list[float]  # the decision maker's, then each opponent's
-    terminated: bool  # a true end for the decision maker
-    truncated: bool  # the game stops here, though it could go on
-    present: list[bool]  # each opponent was in the game and acted
-    done: list[bool]  # a true end for each opponent
+    terminated: bool  # terminal state for the decision maker
+    truncated: bool  # stopped in a state that is not terminal
+    present: list[bool]  # opponents that acted
+    done: list[bool]  # terminal state for each opponent
 
 
 class ParallelGame:
-    """A live game of one ``ParallelEnv``: the decision maker is one of its players, the others are
-    opponents in their order.
+    """Live game of one ``ParallelEnv``: the decision maker is one of its players, and the others
+    are opponents, in order.
 
-    Action n of a player is the n-th of a ``Discrete`` space.  What is observed is the decision
-    maker's own observation, flattened.  A player that leaves without being truncated is at a true
-    end and gets nothing more; the episode is over where the decision maker is not in it.  An
-    environment that breaks PettingZoo's contract is refused with the error that follows from it.
+    Action n of a player is the n-th of a ``Discrete`` space.  The observation is that of the
+    decision maker, flattened.  A player that leaves without truncation is in a terminal state and
+    gets no further rewards; the episode ends when the decision maker leaves.  Violations of
+    PettingZoo's contract raise errors.
 
     Raises:
-        ConfigMismatchError: it is no parallel environment of two players or more with discrete
-            actions and observations of a fixed size, or one of its methods fails, or returns what
-            cannot be played."""
+        ConfigMismatchError: it is not a parallel environment of two or more players with discrete
+            actions and observations of a fixed size, or one of its methods fails or returns invalid
+            values."""
 
     def __init__(self, made: Any, agent: str | int | None, where: str):
         from gymnasium.spaces.utils import flatdim
@@ -53,11 +53,11 @@ class ParallelGame:
         self.where = where
         if not isinstance(made, ParallelEnv):
             raise ConfigMismatchError(
-                f"{where}: makes a {type(made).__name__}, no ParallelEnv; return one (pettingzoo.utils.aec_to_parallel turns "
-                "an AECEnv into one)"
+                f"{where}: returns a {type(made).__name__}, not a ParallelEnv; return one "
+                "(pettingzoo.utils.aec_to_parallel converts an AECEnv)"
             )
         self.env = made
-        with self._calls("possible_agents, which must name all players that there can be"):
+        with self._calls("possible_agents, which must name all possible players"):
             possible_agents = made.possible_agents
         self.players = order_players(possible_agents, agent, where)
         with self._calls("action_space or observation_space"):
@@ -71,12 +71,12 @@ class ParallelGame:
         self.width = flatdim(self.space)
 
     def _calls(self, what: str, method: str = "") -> AbstractContextManager[None]:
-        """Re-raises errors of the user's code, and of what it returns, in one line."""
-        cls = type(self.env.unwrapped)  # the user's own class, below PettingZoo's wrappers
+        """Re-raise errors in the user's code, and in its return values, in one line."""
+        cls = type(self.env.unwrapped)  # class of the user, inside PettingZoo's wrappers
         return reraise_user_error(f"{self.where}: {what}", vars(cls).get(method, cls))
 
     def _observe(self, observations: Mapping[Any, Any]) -> list[float]:
-        """The decision maker's observation, flattened."""
+        """Return the decision maker's observation, flattened."""
         from gymnasium.spaces import Discrete
         from gymnasium.spaces.utils import flatten
 
@@ -95,7 +95,7 @@ class ParallelGame:
             check_no_mask((player, *(info or ())), f"the info of {player}")
 
     def begin(self, seed: int) -> EpisodeStart:
-        """Resets the environment."""
+        """Reset the environment."""
         with self._calls(f"reset(seed={seed})", "reset"):
             observations, infos = self.env.reset(seed=seed)
             self._check_infos(infos)
@@ -103,23 +103,23 @@ class ParallelGame:
             return EpisodeStart([0.0] * self.width if over else self._observe(observations), over)
 
     def move(self, actions: list[int]) -> MoveResult:
-        """Takes a step with the actions of all players by number."""
+        """Take a step with the actions of all players by number."""
         numbers = {
             player: n + first
             for player, n, first in zip(self.players, actions, self.first, strict=True)
         }
         with self._calls("step", "step"):
-            before = list(self.env.agents)
-            # in its own order
+            agents = list(self.env.agents)
+            # in the order of the environment
             observations, rewards, ends, stops, infos = self.env.step(
-                {player: numbers[player] for player in before}
+                {player: numbers[player] for player in agents}
             )
             self._check_infos(infos)
             after = list(self.env.agents)
-            gains = [_to_number(rewards[p]) if p in before else 0.0 for p in self.players]
+            gains = [_to_number(rewards[p]) if p in agents else 0.0 for p in self.players]
             stopped = [bool(stops.get(player, False)) for player in self.players]
             done = [
-                player not in before
+                player not in agents
                 or bool(ends.get(player, False))
                 or (player not in after and not stop)
                 for player, stop in zip(self.players, stopped, strict=True)
@@ -127,22 +127,22 @@ class ParallelGame:
             over = done[0] or stopped[0]
             for player, *flags in zip(self.players, done, stopped, strict=True):
                 if not over and any(flags) and player in after:
-                    raise ValueError(f"{player!r} is in agents after its end, or joins later")
+                    raise ValueError(f"{player!r} is in agents after it left, or joined late")
             gone = done[0] and self.players[0] not in observations
             observed = [0.0] * self.width if gone else self._observe(observations)
-        present = [player in before for player in self.players[1:]]
+        present = [player in agents for player in self.players[1:]]
         return MoveResult(observed, gains, done[0], stopped[0] and not done[0], present, done[1:])
 
     def close(self) -> None:
-        """Closes the environment."""
+        """Close the environment."""
         with self._calls("close", "close"):
             self.env.close()
 
 
 def _to_number(value: Any) -> float:
-    """A finite number, also from an array of one.
+    """Convert a number, or an array of one, to a finite number.
 
-    Raises ValueError."""
+    Raises ValueError otherwise."""
     number = float(np.asarray(value).item())
     if not math.isfinite(number):
         raise ValueError(f"a reward is not finite ({number})")

@@ -10,54 +10,55 @@ import torch
 from components.errors import ConfigMismatchError
 from components.games.parallel.parallel_game import EpisodeStart, MoveResult, ParallelGame
 
-TRIED = 200  # largest number of moves of an episode that is played twice
+TRIED = 200  # maximum number of moves in the check
 
 
 def follow(
     game: ParallelGame, seed: int, actions: list[list[int]]
 ) -> Iterator[EpisodeStart | MoveResult]:
-    """Opening and moves of an episode until it ends, or the actions do."""
+    """Return the start and the moves of an episode, until its end or the end of the actions."""
     opening = game.begin(seed)
     yield opening
     for action in [] if opening.over else actions:
-        moved = game.move(action)
-        yield moved
-        if moved.terminated or moved.truncated:
+        result = game.move(action)
+        yield result
+        if result.terminated or result.truncated:
             return
 
 
 def check_seeded(
     open_one: Callable[[], ParallelGame], horizon: int, generator: torch.Generator
 ) -> None:
-    """Play two games side by side from the same seeds with the same random actions.
+    """Play two games in parallel from the same seeds with the same random actions.
 
-    One of them has an episode behind it.
+    One of them has played another episode before.
 
     Raises:
-        ConfigMismatchError: they differ: something is drawn from elsewhere than the seed, or
-            stays from the episode before.
+        ConfigMismatchError: they differ, because of randomness outside the seed, or state from the
+            previous episode.
     """
-    one = open_one()
+    game = open_one()
     other = open_one()
 
     def draw_integers(below: int, n: int) -> list[int]:
         return torch.randint(below, (n,), generator=generator).tolist()
 
     def draw_actions() -> list[list[int]]:
-        each = [draw_integers(n, min(horizon, TRIED)) for n in one.sizes]
+        each = [draw_integers(n, min(horizon, TRIED)) for n in game.sizes]
         return [list(actions) for actions in zip(*each, strict=True)]
 
     first, *seeds = draw_integers(2**31 - 1, 3)
-    for _ in follow(one, first, draw_actions()):
+    for _ in follow(game, first, draw_actions()):
         pass
     for seed in seeds:
         actions = draw_actions()
-        both = zip_longest(follow(one, seed, actions), follow(other, seed, actions))
+        both = zip_longest(follow(game, seed, actions), follow(other, seed, actions))
         for moves, (result, twin) in enumerate(both):
             if result != twin:
                 raise ConfigMismatchError(
-                    f"{one.where}: differs after {moves} moves when it is played twice from reset(seed={seed}); let all "
-                    "that it draws come from that seed, and nothing stay from the episode before"
+                    f"{game.where}: differs after {moves} moves in two episodes from "
+                    f"reset(seed={seed}); draw all random numbers from this seed, and reset all "
+                    "state between episodes"
                 )
-    one.close()
+    game.close()
     other.close()

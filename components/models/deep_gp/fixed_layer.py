@@ -51,9 +51,9 @@ class FixedLayer(nn.Module):
         self.variance = variance
         self.std = variance**0.5
         self.rate = 0.5 * lengthscale**-2
-        one = inducing.new_ones(())
+        unit_variance = inducing.new_ones(())
         length = inducing.new_tensor([lengthscale])
-        kzz = kernel(inducing, inducing, length, one, "squared_exponential")
+        kzz = kernel(inducing, inducing, length, unit_variance, "squared_exponential")
         L, _ = jittered_cholesky(kzz.fill_diagonal_(1.0), jitter, f"K_zz of the {name} layer")
         row, column = torch.tril_indices(M, M, device=inducing.device)
         self.identity = mean_weight is not None and torch.equal(

@@ -111,15 +111,15 @@ class Forests(nn.Module):
             columns = slice(None) if self.target == "real" else forest.classes_.astype(int)
             for k, estimator in enumerate(forest.estimators_):
                 tree = estimator.tree_
-                here = (t, k, slice(estimator.tree_.node_count))
+                tree_index = (t, k, slice(estimator.tree_.node_count))
                 leaf = tree.children_left < 0
                 nodes = np.arange(tree.node_count)
                 # a leaf points to itself
-                child[(0, *here)] = np.where(leaf, nodes, tree.children_left)
-                child[(1, *here)] = np.where(leaf, nodes, tree.children_right)
-                feature[here] = np.where(leaf, 0, tree.feature)
-                threshold[here] = np.where(leaf, np.inf, tree.threshold)
-                value[here][:, columns] = tree.value[:, 0]
+                child[(0, *tree_index)] = np.where(leaf, nodes, tree.children_left)
+                child[(1, *tree_index)] = np.where(leaf, nodes, tree.children_right)
+                feature[tree_index] = np.where(leaf, 0, tree.feature)
+                threshold[tree_index] = np.where(leaf, np.inf, tree.threshold)
+                value[tree_index][:, columns] = tree.value[:, 0]
         return child, feature, threshold, value
 
     def votes(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
@@ -218,8 +218,10 @@ def _calibrate(curves: Tensor, votes: Tensor, method: Calibration) -> Tensor:
         p = torch.sigmoid(-(first * v + second))
     else:
         knot = torch.searchsorted(first.contiguous(), v.contiguous()).clamp_max(first.shape[-1] - 1)
-        before = (knot - 1).clamp_min(0)
-        x0, x1, y0, y1 = (line.gather(-1, i) for line in (first, second) for i in (before, knot))
+        previous_knot = (knot - 1).clamp_min(0)
+        x0, x1, y0, y1 = (
+            line.gather(-1, i) for line in (first, second) for i in (previous_knot, knot)
+        )
         weight = ((v - x0) / (x1 - x0).clamp_min(torch.finfo(v.dtype).tiny)).clamp(0, 1)
         p = y0 + weight * (y1 - y0)
     total = p.sum(1, keepdim=True)

@@ -21,8 +21,7 @@ from components.registry import register
 
 
 class BernoulliNaiveBayes(nn.Module, BoundsMargins):
-    """p(x, y) = p(y) Π_i p(x_i|y); what it learnt are the log-probabilities, so that everything
-    else is a sum."""
+    """p(x, y) = p(y) Π_i p(x_i|y), stored as log-probabilities, so all results are sums."""
 
     def __init__(self, problem: Supervised, smoothing: float):
         super().__init__()
@@ -30,8 +29,8 @@ class BernoulliNaiveBayes(nn.Module, BoundsMargins):
         self.smoothing = smoothing
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """θ_ci = (n_ci + α)/(n_c + 2α) and π_c = (n_c + α)/(N + αC), n_ci mails of class c in which
-        x_i = 1.
+        """θ_ci = (n_ci + α)/(n_c + 2α) and π_c = (n_c + α)/(N + αC), n_ci the number of mails of
+        class c with x_i = 1.
 
         Raises:
             ConfigMismatchError: an input is neither 0 nor 1.
@@ -41,7 +40,7 @@ class BernoulliNaiveBayes(nn.Module, BoundsMargins):
         y = batch.y[is_labelled, 0]
         if not ((x == 0) | (x == 1)).all():
             raise ConfigMismatchError(
-                "model=naive_bayes: its inputs must be 0 or 1; choose a dataset of binary inputs"
+                "model=naive_bayes: inputs must be 0 or 1; choose a dataset with binary inputs"
             )
         member = F.one_hot(y, self.n_classes).to(x)  # [N, C]
         n = member.sum(0)
@@ -69,8 +68,7 @@ class BernoulliNaiveBayes(nn.Module, BoundsMargins):
     def margin_bounds(
         self, parameters: dict[str, Tensor], y: Tensor, inputs: Perturbations
     ) -> MarginBounds:
-        """Lower bounds of log p(x, y) − log p(x, c), which is linear in x: exact but for
-        rounding."""
+        """Lower bounds of log p(x, y) − log p(x, c), which is linear in x: exact up to rounding."""
         weight = (parameters["log_present"] - parameters["log_absent"]).double()[None]
         bias = (parameters["log_class"] + parameters["log_absent"].sum(1)).double()[None]
         unit = unit_roundoff(parameters["log_present"].dtype)
@@ -83,11 +81,12 @@ class BernoulliNaiveBayes(nn.Module, BoundsMargins):
 
 @register("model", "naive_bayes")
 class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
-    """Naive Bayes: inputs are independent Bernoulli variables given the class, their frequencies
-    Laplace-smoothed.
+    """Naive Bayes: inputs are independent Bernoulli variables given the class, with
+    Laplace-smoothed frequencies.
 
-    p(y|x) ∝ p(y) Π_i p(x_i|y),  p(x_i = 1|y = c) = (n_ci + α)/(n_c + 2α),  p(y = c) = (n_c + α)/(N + αC).  A generative
-    classifier: p(x_i|y) and p(y) can be asked for, which attacks and defences that reason about x need.  x in {0, 1}.
+    p(y|x) ∝ p(y) Π_i p(x_i|y),  p(x_i = 1|y = c) = (n_ci + α)/(n_c + 2α),  p(y = c) = (n_c + α)/(N
+    + αC).  A generative classifier: it provides p(x_i|y) and p(y), as required by attacks and
+    defences that reason about x.  x in {0, 1}.
 
     Raises ConfigMismatchError for inputs that are not 0 or 1, or several tasks.
 

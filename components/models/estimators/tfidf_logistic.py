@@ -1,4 +1,4 @@
-"""Logistic regression of words weighed by how rare they are."""
+"""Logistic regression on tf-idf weighted words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_STEPS = 1_000  # of L-BFGS
 
 
 class TfidfRegression(nn.Module):
-    """Weights and coefficients by scikit-learn, predictions as tensors."""
+    """Weights and coefficients from scikit-learn, predictions as tensors."""
 
     def __init__(self, n_words: int, C: float, sublinear: bool):
         super().__init__()
@@ -34,7 +34,8 @@ class TfidfRegression(nn.Module):
         self.sublinear = sublinear
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """idf_j = 1 + log((1 + N)/(1 + N_j)), N_j texts that hold word j; then the coefficients."""
+        """idf_j = 1 + log((1 + N)/(1 + N_j)), N_j the number of texts with word j; then the
+        coefficients."""
         from sklearn.feature_extraction.text import TfidfTransformer
         from sklearn.linear_model import LogisticRegression as Regression  # slow to import
 
@@ -50,7 +51,7 @@ class TfidfRegression(nn.Module):
         }
 
     def weighed(self, x: Tensor, idf: Tensor) -> Tensor:
-        """z [B, V] of length 1, or 0 where a row holds no word."""
+        """z [B, V] of length 1, or 0 for rows without words."""
         n = to_word_counts(x, self.n_words)
         tf = torch.where(n > 0, 1 + n.clamp_min(1).log(), 0.0) if self.sublinear else n
         return nn.functional.normalize(tf * idf, dim=1)
@@ -63,15 +64,16 @@ class TfidfRegression(nn.Module):
 
 @register("model", "tfidf_logistic")
 class TfidfLogistic(Model[Supervised, TfidfRegression]):
-    """Logistic regression on tf-idf: counts of words, weighed by how rare they are, each text at
-    length 1.
+    """Logistic regression on tf-idf: word counts weighted by inverse document frequency, with texts
+    scaled to length 1.
 
         z_ij ∝ tf_ij (1 + log((1 + N)/(1 + N_j))),  ‖z_i‖ = 1,   tf = n, or 1 + log n for n > 0 (``sublinear``)
         β = argmin C Σ_i −log p(y_i|z_i, β) + ½ ‖β‖²,            the intercept without a penalty
 
-    Order and unknown words have no say.  By scikit-learn.  x [B, L] of tokens; binary labels.
+    Order and unknown words are ignored.  It uses scikit-learn.  x [B, L] are tokens; labels are
+    binary.
 
-    Raises ConfigMismatchError for inputs that are no tokens, or several tasks.
+    Raises ConfigMismatchError for inputs that are not tokens, or several tasks.
 
     Source: Salton and Buckley (1988); Pang, Lee and Vaithyanathan (2002), section 5 (reviews by
     words)."""

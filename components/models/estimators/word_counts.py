@@ -1,4 +1,4 @@
-"""How often each word is in a row of tokens, and what estimators of these counts share."""
+"""Word counts of rows of tokens, and shared code of estimators based on them."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from components.errors import ConfigMismatchError
 from components.models.text.tokens import check_vocabulary
 from components.problems.supervised import Supervised
 
-LEFT_OUT = 2  # tokens 0 (no word) and 1 (a word that is not in the vocabulary) are not counted
+LEFT_OUT = 2  # tokens 0 (padding) and 1 (unknown word) are not counted
 
 
 def problem_vocabulary_size(problem: Supervised, name: str) -> int:
-    """V, the words of the vocabulary.
+    """V, the size of the vocabulary.
 
     Raises:
-        ConfigMismatchError: the inputs are no tokens."""
+        ConfigMismatchError: the inputs are not tokens."""
     return check_vocabulary(problem, name) - LEFT_OUT
 
 
 def select_labelled(batch: Batch, n_classes: int) -> Batch:
-    """The rows that have a label.
+    """The rows with a label.
 
     Raises:
-        ConfigMismatchError: a class has none."""
+        ConfigMismatchError: a class has no rows."""
     rows = batch.part(batch.mask[:, 0], batch.scale)
     n_present = rows.y[:, 0].unique().numel()
     if n_present < n_classes:
         raise ConfigMismatchError(
-            f"dataset.n_train: {n_present} of {n_classes} classes are among the training texts; raise it"
+            f"dataset.n_train: only {n_present} of {n_classes} classes occur in the training texts; raise it"
         )
     return rows
 
@@ -47,8 +47,8 @@ def sparse_counts(x: Tensor, n_words: int) -> csr_matrix:
 
 
 def to_word_counts(x: Tensor, n_words: int) -> Tensor:
-    """The same as a tensor [B, V]."""
+    """Counts of rows of tokens as a tensor [B, V]."""
     tokens = x.long() - LEFT_OUT
-    counts = x.new_zeros(len(x), n_words + 1)  # the last column takes words that are not counted
+    counts = x.new_zeros(len(x), n_words + 1)  # the last column takes uncounted words
     counts.scatter_add_(1, torch.where(tokens >= 0, tokens, n_words), torch.ones_like(x))
     return counts[:, :n_words]

@@ -1,1 +1,1 @@
-"""Conjugate models on which statements about statistics are tried out."""
+"""Conjugate models for experiments on statistical statements."""

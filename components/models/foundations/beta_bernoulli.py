@@ -1,4 +1,4 @@
-"""Tosses of a coin with the conjugate prior of its probability."""
+"""Coin tosses with a conjugate prior of the probability."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class BetaBernoulliModule(nn.Module):
         return heads, rows.x.numel() - heads
 
     def log_predictive(self, counts: tuple[int, int], rows: Rows) -> Tensor:
-        """log p(x | heads h, tails t) of single tosses [B]: (a + h)/(a + b + h + t) is the
-        probability of heads."""
+        """log p(x | heads h, tails t) of single tosses [B], with probability of heads (a + h)/(a +
+        b + h + t)."""
         a, b = (p + n for p, n in zip(self.prior, counts, strict=True))
         heads = rows.x[:, 0]
         return heads * math.log(a / (a + b)) + (1 - heads) * math.log(b / (a + b))
@@ -43,7 +43,7 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
     θ ~ Beta(a, b), x_i | θ ~ Bernoulli(θ);  θ | h heads, t tails ~ Beta(a + h, b + t), for
     any stopping rule.
 
-    Raises ConfigMismatchError where a row has more than one value.
+    Raises ConfigMismatchError if a row has more than one value.
 
     Source: Robert (2007), section 3.3; Bardenet (2021), section 3.1.3.
     """
@@ -51,7 +51,7 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
     requires = Requirements(
         kinds={"unlabelled"},
         values={"binary"},
-        required_traits={"single_values": "is of one value a row"},
+        required_traits={"single_values": "supports only one value per row"},
     )
     a: PositiveFloat
     b: PositiveFloat
@@ -59,6 +59,6 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
     def build(self, problem: Unlabelled, rng: Rng) -> BetaBernoulliModule:
         if problem.train.x.shape[1:] != (1,):
             raise ConfigMismatchError(
-                f"model={self.name}: a toss is one value, rows of dataset={problem.name} have more; use vae"
+                f"model={self.name}: requires rows of one value, but rows of dataset={problem.name} have more; use vae"
             )
         return BetaBernoulliModule((self.a, self.b))

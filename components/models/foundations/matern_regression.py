@@ -21,7 +21,7 @@ SMOOTHNESS: dict[str, float] = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.
 
 
 class MaternRegressionModule(nn.Module):
-    """f ~ GP(0, s² κ(r/ℓ)), y = f(x) + N(0, σ²), all of them known."""
+    """f ~ GP(0, s² κ(r/ℓ)), y = f(x) + N(0, σ²), with known parameters."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class MaternRegressionModule(nn.Module):
         self.known_noise = noise
 
     def covariance(self, x: Tensor, z: Tensor) -> Tensor:
-        """k(x, z) of x [N, D], z [M, D]."""
+        """k(x, z) for x [N, D], z [M, D]."""
         r2 = (
             torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist") / self.lengthscale
         ).square()
@@ -78,8 +78,7 @@ class MaternRegression(Model[Supervised, MaternRegressionModule]):
     f | y ~ N(S y, σ² S) at the inputs, S = K (K + σ² I)⁻¹. The posterior contracts to a
     β-smooth f₀ at the rate n^{−min(α, β)/(2α + 1)}.
 
-    Raises ConfigMismatchError for several inputs or tasks, NumericalError where K + σ² I is
-    singular.
+    Raises ConfigMismatchError for several inputs or tasks, NumericalError if K + σ² I is singular.
 
     Source: Rasmussen & Williams (2006), eqs. (2.23), (2.24), (4.14); van der Vaart & van
     Zanten (2011), on Matérn kernels.

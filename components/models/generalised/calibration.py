@@ -1,8 +1,8 @@
 """The scale of a generalised posterior, from the information in the data.
 
-With J = E ∇²ℓ and V = E ∇ℓ ∇ℓᵀ at the minimiser θ̂ of N rows, θ̂ has the covariance J⁻¹ V J⁻¹/N, and
-a posterior exp(−w Σ ℓ) the covariance J⁻¹/(w N): for the loss of a true likelihood J = V, and both
-agree at w = 1."""
+With J = E ∇²ℓ and V = E ∇ℓ ∇ℓᵀ at the minimiser θ̂ of N rows, θ̂ has the covariance J⁻¹ V J⁻¹/N,
+and a posterior exp(−w Σ ℓ) the covariance J⁻¹/(w N).  For the true negative log-likelihood J = V,
+and both agree at w = 1."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch import Tensor
 
 from components.errors import ConfigMismatchError
 
-Rows = Callable[[Tensor], Tensor]  # θ [P] -> a number for each row [N]
-MOST_PARAMETERS = 500  # J and V have the square of this many numbers
+Rows = Callable[[Tensor], Tensor]  # θ [P] -> loss of each row [N]
+MOST_PARAMETERS = 500  # J and V have the square of this number of entries
 ITERATIONS = 500
 
 
@@ -44,8 +44,8 @@ def information(loss: Rows, theta: Tensor) -> tuple[Tensor, Tensor]:
     """
     if len(theta) > MOST_PARAMETERS:
         raise ConfigMismatchError(
-            f"model.rate: {len(theta)} parameters, and the calibration takes at most "
-            f"{MOST_PARAMETERS}; set model.rate to a number"
+            f"model.rate: calibration supports at most {MOST_PARAMETERS} parameters, not "
+            f"{len(theta)}; set model.rate to a number"
         )
     with torch.enable_grad():
         G = torch.autograd.functional.jacobian(loss, theta)  # [N, P]
@@ -54,14 +54,14 @@ def information(loss: Rows, theta: Tensor) -> tuple[Tensor, Tensor]:
     for matrix in (J, V):
         if bool(torch.linalg.cholesky_ex(matrix)[1]):
             raise ConfigMismatchError(
-                "model.rate: the rows do not identify every parameter; set model.rate to a "
-                "number, or take fewer parameters or more rows"
+                "model.rate: the rows do not identify all parameters; set model.rate to a number, "
+                "or use fewer parameters or more rows"
             )
     return J, V
 
 
 def spread(loss: Rows, theta: Tensor) -> Tensor:
-    """A root S [P, P] of (Σ ∇ℓ_n ∇ℓ_nᵀ + I)⁻¹ = S Sᵀ, the spread of θ̂ where J = V."""
+    """A root S [P, P] of (Σ ∇ℓ_n ∇ℓ_nᵀ + I)⁻¹ = S Sᵀ, the covariance of θ̂ for J = V."""
     with torch.enable_grad():
         G = torch.autograd.functional.jacobian(loss, theta)  # [N, P]
     L = torch.linalg.cholesky(G.mT @ G + torch.eye(len(theta), dtype=G.dtype, device=G.device))
@@ -76,8 +76,8 @@ def information_rate(J: Tensor, V: Tensor) -> float:
 
 
 def magnitude_rate(J: Tensor, V: Tensor) -> float:
-    """w = P / tr(J⁻¹ V): the quadratic form w N (θ − θ̂)ᵀ J (θ − θ̂) has the mean P that it has
-    under the posterior.
+    """w = P / tr(J⁻¹ V): the quadratic form w N (θ − θ̂)ᵀ J (θ − θ̂) has mean P, as under the
+    posterior.
 
     Source: Ribatet, Cooley and Davison (2012), section 2.2."""
     return len(J) / float(torch.linalg.solve(J, V).trace())

@@ -1,4 +1,5 @@
-"""Generalised Bayes: any log joint of a supervised problem with another loss for its likelihood."""
+"""Generalised Bayes: any log joint of a supervised problem, with a loss instead of its
+likelihood."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ Rate = Literal["magnitude", "information", "curvature"] | PositiveFloat
 
 
 class GeneralisedModule(nn.Module):
-    """log p(θ) and −w ℓ(θ + A(θ − θ̂), y) of a base model, A = 0 unless curvature is adjusted."""
+    """log p(θ) and −w ℓ(θ + A(θ − θ̂), y) of a base model, A = 0 unless ``rate: curvature``."""
 
     gaussian_prior: Callable[[], Tensor | None]
     initial: Callable[[int, torch.Generator], Tensor]
@@ -78,8 +79,8 @@ class GeneralisedModule(nn.Module):
         return self.rate * self.potential(theta, batch, self.loss)
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
-        """Starts of chains [n, P]: θ̂ and twice its spread, because a bounded loss is flat far from
-        the data; the base model's starts before a fit."""
+        """Starts of chains [n, P]: θ̂ plus noise of twice its spread, because a bounded loss is
+        flat far from the data; before the fit, the base model's starts."""
         if self.start is None:
             draw = self.base.sample_start if isinstance(self.base, WarmStart) else self.sample_prior
             return draw(n, generator)
@@ -87,10 +88,10 @@ class GeneralisedModule(nn.Module):
         return centre + 2 * standard_normal((n, self.dim), generator, root) @ root.mT
 
     def fit(self, train: Batch, rate: Rate, generator: torch.Generator) -> None:
-        """Finds θ̂, and from it where chains start and the rate w or the adjusted curvature.
+        """Find θ̂, the starts of chains, and the rate w or the adjusted curvature.
 
-        θ̂ minimises Σ ℓ − log p(θ), from the minimum for the likelihood; J and V leave the prior
-        out, and J has kinks of the loss replaced by parabolas of the half-width N^−1/5.
+        θ̂ minimises Σ ℓ − log p(θ), starting from the minimum for the likelihood.  J and V exclude
+        the prior, and in J kinks of the loss are replaced by parabolas of half-width N^−1/5.
         """
         width = len(train.x) ** -0.2
         begin = self.initial if isinstance(self, TrainingStart) else self.sample_start
@@ -119,22 +120,21 @@ class GeneralisedModule(nn.Module):
 
 @register("model", "generalised_bayes")
 class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
-    """Generalised (Gibbs) posterior of another model: a loss takes the place of −log p(y | θ).
+    """Generalised (Gibbs) posterior of another model: a loss replaces −log p(y | θ).
 
         p_g(θ | y) ∝ p(θ) exp(−w Σ_b ℓ(θ, y_b))
 
-    ``base`` gives prior, parameters and predictive; every sampler and variational method of a log
-    joint moves in its θ [K, P].  ``loss``: likelihood (−log g, Bayes at w = 1), beta and gamma
-    (divergences, whose β, γ → 0 is the likelihood), huber and absolute (of the residual in units
-    of σ), and for classes hinge and absolute (Σ_c |1[y = c] − p_c|).  The loss has no scale of its
-    own: ``rate`` is w, or ``information`` (Lyddon et al.), which gives the posterior the
-    precision that θ̂ has in repeated samples, in trace; ``magnitude`` matches the mean of its
-    quadratic form, which inverts no covariance of few outliers; ``curvature`` gives it the whole
-    covariance of θ̂ by an affine map of θ around θ̂ inside the loss.  All find θ̂ when the model is
-    built.
+    ``base`` provides prior, parameters θ [K, P] and predictive; all samplers and variational
+    methods for log joints apply.  ``loss``: likelihood (−log g, Bayes at w = 1), beta and gamma
+    (divergences, whose β, γ → 0 is the likelihood), huber and absolute (of the residual in units of
+    σ), and for classes hinge and absolute (Σ_c |1[y = c] − p_c|).  The scale of the loss is
+    arbitrary: ``rate`` is w, or ``information`` (Lyddon et al.), which matches the trace of the
+    posterior precision to that of θ̂ in repeated samples; ``magnitude`` matches the mean of its
+    quadratic form, without inverting V; ``curvature`` matches the full covariance of θ̂ by an
+    affine map of θ around θ̂ inside the loss.  These options compute θ̂ when the model is built.
 
     Raises:
-        ConfigMismatchError: the loss is not one of such labels, or the rows do not determine the
+        ConfigMismatchError: the loss does not support the labels, or the rows do not determine the
             rate.
 
     Source: Bissiri, Holmes and Walker (2016); Boustati (2021), section 2.6, eqs. (2.89)-(2.96);
@@ -158,7 +158,7 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
     def _check_base(self) -> GeneralisedBayes:
         if not {LogJoint, ThetaPredictive} <= self.base.capabilities():
             raise ValueError(
-                f"base: {self.base.name} has no log joint with a predictive; use "
+                f"base: {self.base.name} lacks a log joint with a predictive; use "
                 "linear_regression, logistic_regression, probit_regression, bnn or mlp"
             )
         return self

@@ -1,7 +1,7 @@
 """Losses ℓ(θ, y) of supervised models, as log potentials −ℓ of every label [K, B, T].
 
-They read a model only through its predictive: N(μ_k, v_k) or a categorical law for each of K
-parameters."""
+They depend on a model only through its predictive: N(μ_k, v_k) or a categorical distribution for
+each of K parameters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def log_density(predictive: GaussianMixture | Categorical, y: Tensor) -> Tensor:
 
 
 def log_power_integral(predictive: GaussianMixture | Categorical, power: float) -> Tensor:
-    """log ∫ g(y' | θ_k)^power dy', a sum over classes for a categorical law: [K, B, T]."""
+    """log ∫ g(y' | θ_k)^power dy', a sum over classes for a categorical distribution: [K, B, T]."""
     if isinstance(predictive, GaussianMixture):
         return 0.5 * ((1 - power) * (LOG_2PI + predictive.v.log()) - math.log(power))
     return (power * predictive.logits.log_softmax(-1)).logsumexp(-1)
@@ -52,19 +52,19 @@ class SupervisedLoss:
             likelihood   log g                                     (2.96)
             beta, gamma  β- and γ-potentials                       (6.6)
             huber        −ρ_k(r) − log σ − ½ log 2π
-            absolute     −|r| − log 2σ;  −Σ_c |1[y = c] − p_c| = 2 p_y − 2 of classes
+            absolute     −|r| − log 2σ;  −Σ_c |1[y = c] − p_c| = 2 p_y − 2 for classes
             hinge        −max(0, 1 − f_y + max_{c ≠ y} f_c)
 
         Args:
-            predictive: law of each parameter and input.
+            predictive: distribution for each parameter and input.
             y: labels; class numbers are integers.
             width: half-width of the interval in which a kink is replaced by a parabola.
 
         Raises:
-            ConfigMismatchError: the loss is not one of such labels.
+            ConfigMismatchError: the loss does not support the labels.
         """
         if isinstance(predictive, PoissonMixture):
-            raise ConfigMismatchError("model=generalised_bayes has no losses of counts")
+            raise ConfigMismatchError("model=generalised_bayes does not support counts")
         match self.name:
             case "likelihood":
                 return log_density(predictive, y)
@@ -78,13 +78,17 @@ class SupervisedLoss:
                 return 2 * log_density(predictive, y).expm1()
             case "hinge" if isinstance(predictive, Categorical):
                 f = predictive.logits
-                at = y.expand(f.shape[:-1]).unsqueeze(-1)
-                others = f.scatter(-1, at, -math.inf).amax(-1)
-                z = 1 - f.gather(-1, at).squeeze(-1) + others
+                label_index = y.expand(f.shape[:-1]).unsqueeze(-1)
+                others = f.scatter(-1, label_index, -math.inf).amax(-1)
+                z = 1 - f.gather(-1, label_index).squeeze(-1) + others
                 if not width:
                     return -z.clamp(min=0)
                 return -torch.where(z.abs() < width, (z + width).square() / (4 * width), z.relu())
-        fit = "hinge is for classes" if self.name == "hinge" else f"{self.name} is for real labels"
+        fit = (
+            "hinge requires classes"
+            if self.name == "hinge"
+            else f"{self.name} requires real labels"
+        )
         raise ConfigMismatchError(
             f"model.loss={self.name}: {fit}; set model.loss=beta, gamma or absolute"
         )

@@ -1,1 +1,1 @@
-"""Generative models with latent variables of each row, and the guides that infer them."""
+"""Generative models with latent variables per row, and their guides."""

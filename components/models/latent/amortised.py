@@ -1,4 +1,5 @@
-"""Base of row auto-encoders: q(z|x) = N(m, diag s²) and the bound through its noise."""
+"""Base classes of row auto-encoders: q(z|x) = N(m, diag s²) and the bound as a function of its
+noise."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ Scale = Literal["exp", "softplus"]
 
 
 class GaussianGuide(nn.Module):
-    """q(z|x) = N(m(x), diag s(x)²): one network with two outputs for each latent dimension, m and
-    a, or one network of each.
+    """q(z|x) = N(m(x), diag s(x)²): one network with two outputs per latent dimension, m and a, or
+    one network for each.
 
     s = e^a (exp), s² = log(1 + e^a) (softplus: Gallego 2021, Figure 2.12)."""
 
@@ -33,7 +34,7 @@ class GaussianGuide(nn.Module):
         self.scale = scale
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """m, s [B, D] of x [B, I]."""
+        """m, s [B, D] at x [B, I]."""
         m, a = (
             self.network(x).chunk(2, -1)
             if self.second is None
@@ -51,7 +52,7 @@ def gaussian_guide(
     scale: Scale,
     rng: Rng,
 ) -> GaussianGuide:
-    """The guide of rows [B, I] with these hidden layers, or with these twice."""
+    """The guide for rows [B, I], with one network of these hidden layers or two."""
     outputs = latent_dim if separate else 2 * latent_dim
     first = Perceptron([inputs, *widths, outputs], activation, rng)
     second = Perceptron([inputs, *widths, outputs], activation, rng) if separate else None
@@ -59,7 +60,7 @@ def gaussian_guide(
 
 
 class RowLatents(nn.Module, Generic[R]):
-    """z_b ~ N(0, I) of each row, x_b given z_b, and q(z_b|x_b) = N(m, diag s²)."""
+    """z_b ~ N(0, I) for each row, x_b given z_b, and q(z_b|x_b) = N(m, diag s²)."""
 
     latent_dim: int
 
@@ -69,7 +70,7 @@ class RowLatents(nn.Module, Generic[R]):
 
     @abstractmethod
     def rows_at(self, batch: R, theta: Tensor) -> Tensor:
-        """log p(x_b | z_sb) [S, B] of z [S, B, D]."""
+        """log p(x_b | z_sb) [S, B] at z [S, B, D]."""
 
     def log_joint(self, batch: R, z: Tensor) -> Tensor:
         return self.rows_at(batch, z) + log_normal(z, 0.0, torch.ones_like(z[0, 0]))  # [S, B]
@@ -90,7 +91,7 @@ class RowLatents(nn.Module, Generic[R]):
 
 
 class Amortised(RowLatents[R]):
-    """p(z) p(x|z) with z ~ N(0, I) [D], and q(z|x): two modules that learn from one bound.
+    """p(z) p(x|z) with z ~ N(0, I) [D], and q(z|x): two modules trained on one bound.
 
     ℒ_b = E_q[log p(x_b|z)] − KL(q(z|x_b) ‖ p(z)), the second term in closed form (Kingma and
     Welling 2014, eq. 10)."""
@@ -116,11 +117,11 @@ class Amortised(RowLatents[R]):
     def context(self, batch: R) -> Tensor:
         return batch.x.flatten(1)  # [B, C]
 
-    # ---- p and q, at any z
+    # p and q, at any z
     def encode(self, batch: R) -> tuple[Tensor, Tensor]:
         return self.guide(self.context(batch))  # m, s [B, D]
 
-    # ---- the bound, through noise
+    # The bound as a function of noise
     def draw_noise(self, batch: R, n_samples: int, generator: torch.Generator) -> Tensor:
         shape = (n_samples, batch.n_rows, self.latent_dim)
         return standard_normal(shape, generator, batch.x)
@@ -139,7 +140,7 @@ class Amortised(RowLatents[R]):
         return self.generative.log_prob(batch.x.flatten(1), theta)  # [S, B]
 
     def kl(self) -> Tensor:
-        # rows share no latent variable
+        # rows do not share latent variables
         return torch.zeros((), device=next(self.parameters()).device)
 
     def path_rows(self, batch: R, noise: Tensor) -> Tensor:

@@ -1,5 +1,4 @@
-"""The conditional variational auto-encoder, which classifies rows by how likely it finds them under
-each class."""
+"""The conditional variational auto-encoder, a classifier by the evidence of each class."""
 
 from __future__ import annotations
 
@@ -37,13 +36,13 @@ def class_evidence(
     generator: torch.Generator,
     proposal: Proposal = "guide",
 ) -> Tensor:
-    """Log evidence log p(x_b | y = c) by S importance samples z ~ q of each class, [B, C].
+    """Log evidence log p(x_b | y = c) by S importance samples z ~ q for each class, [B, C].
 
         p̂(x|y) = S⁻¹ Σ_s p(x|y, z_s) p(z_s) / q(z_s)
 
     q is the guide's q(z|x_b, c), or a mixture around a Laplace fit to p(z|x_b, c), which
     does not depend on training. All classes use the same noise. The result is
-    differentiable in x; fitted samples z are held fixed, and the gradient is Σ_s w̃_s ∇_x
+    differentiable in x; fitted samples z are fixed, and the gradient is Σ_s w̃_s ∇_x
     log p(x|y, z_s).
 
     Source: Gallego (2021), eq. (2.15), which lacks p(z)/q(z|x, y).
@@ -75,16 +74,16 @@ def class_predictive(
     generator: torch.Generator,
     proposal: Proposal = "guide",
 ) -> Categorical:
-    """p(y|x) ∝ p(y) p̂(x|y), log p(y) [C], at x [B, …]; one draw of the importance samples, so that
-    S = 1."""
+    """p(y|x) ∝ p(y) p̂(x|y), log p(y) [C], at x [B, …], with one draw of the importance samples (S
+    = 1)."""
     evidence = class_evidence(guide, x, len(log_share), n_samples, generator, proposal)
     return Categorical((evidence + log_share)[None, :, None])
 
 
 class ConditionalAutoEncoder(Amortised[Batch]):
-    """p(y) p(z) p(x|z, y) and q(z|x, y) for y one class of C.
+    """p(y) p(z) p(x|z, y) and q(z|x, y) for one class y of C.
 
-    The networks are given y together with z, and together with x.
+    The inputs of the networks are (z, y) and (x, y).
     """
 
     log_share: Tensor
@@ -114,20 +113,20 @@ class ConditionalAutoEncoder(Amortised[Batch]):
         return one_hot(batch.y[:, 0], self.n_classes).to(batch.x)  # [B, C]
 
     def rows_at(self, batch: Batch, theta: Tensor) -> Tensor:
-        """log p(x_b|z, y_b) of z [S, B, D]: [S, B]."""
+        """log p(x_b|z, y_b) at z [S, B, D]: [S, B]."""
         y = self._classes(batch).expand(*theta.shape[:2], -1)
         return self.generative.log_prob(batch.x.flatten(1), torch.cat([theta, y], -1))
 
-    # ---- as a model of labels
+    # Model of labels
     def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
-        """The bound on Σ log p(x_b|y_b) + log p(y_b) of the whole data set in nats: rows share
-        nothing, so that kl is 0."""
+        """The bound on Σ log p(x_b|y_b) + log p(y_b) of the whole data set in nats; kl is 0 because
+        rows share no variables."""
         rows = self.elbo_rows(batch, noise).mean(0) + self.log_share[batch.y[:, 0]]
         total = batch.scale * rows.sum()
         return {"elbo": total, "log_likelihood": total, "kl": self.kl()}
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Categorical:
-        """p(y|x) ∝ p(y) p̂(x|y) by n importance samples of each class."""
+        """p(y|x) ∝ p(y) p̂(x|y) by n importance samples per class."""
         return class_predictive(self, self.log_share, x, n, generator)
 
 
@@ -139,13 +138,13 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
 
         p(y|x) ∝ p(y) p(x|y),   p(x|y) = ∫ p(x|z, y) p(z) dz
 
-    A deep Bayes classifier: it is trained on a bound of log p(x|y) and predicts by p(x|y),
-    with ``n_predict`` (a key of the inference) importance samples from q(z|x, y). p(y) are
-    the classes' shares in training. The networks are the networks of ``vae``, and q has one
-    for m and one for s. x [B, I], y [B, 1], z [S, B, D].
+    A deep Bayes classifier: it is trained on a bound of log p(x|y) and predicts by p(x|y), with
+    ``n_predict`` (a key of the inference) importance samples from q(z|x, y). p(y) are the class
+    frequencies in training. The networks are those of ``vae``, and q has one for m and one for s. x
+    [B, I], y [B, 1], z [S, B, D].
 
     Raises:
-        ConfigMismatchError: there is more than one label, or inputs are not binary.
+        ConfigMismatchError: there are several labels, or inputs are not binary.
 
     Source: Gallego (2021), section 2.4.2 (Variational autoencoder as a deep Bayes
     classifier), Figure 2.13, eq. (2.15).
@@ -154,8 +153,8 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
     requires = Requirements(
         kinds={"supervised"},
         targets={"binary", "classes"},
-        refused_traits={"several_tasks": "is of one label"},
-        required_traits={"binary_inputs": "is of inputs that are 0 or 1"},
+        refused_traits={"several_tasks": "supports only one label"},
+        required_traits={"binary_inputs": "supports only inputs 0 and 1"},
     )
 
     latent_dim: PositiveInt
@@ -168,8 +167,8 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
         C = problem.n_classes
         if problem.n_tasks != 1 or not bool(((x == 0) | (x == 1)).all()):
             raise ConfigMismatchError(
-                "model=cvae is of one label and of inputs 0 or 1; set dataset.binarised=threshold where there is "
-                "such a key, or choose a data set of binary inputs"
+                "model=cvae requires one label and inputs 0 or 1; set dataset.binarised=threshold "
+                "if the dataset has this key, or choose a data set with binary inputs"
             )
         values = x.shape[1]
         below = [*reversed(self.widths)]

@@ -1,5 +1,4 @@
-"""The discrete variational auto-encoder: layers of binary latent variables, and the guide that
-infers them."""
+"""The discrete variational auto-encoder: layers of binary latent variables, and their guide."""
 
 from __future__ import annotations
 
@@ -27,17 +26,17 @@ class Factor(NamedTuple):
     """log Bernoulli(v | sigmoid(α)), α = network(h), v [S, B, D] or [B, D]; its derivative by α is
     v − sigmoid(α).
 
-    h is the same for all S draws where its first dimension is 1: their derivatives are summed
-    before they meet it."""
+    If the first dimension of h is 1, all S draws share h, and their derivatives are summed before
+    backpropagation through it."""
 
     log_prob: Tensor  # [S, B]
     error: Tensor  # v − sigmoid(α) [S, B, D]
     network: Perceptron
-    given: list[Tensor]  # what ``network.run`` returned besides α
+    given: list[Tensor]  # the other results of ``network.run``
 
     @classmethod
     def at(cls, v: Tensor, network: Perceptron, h: Tensor) -> Factor:
-        """Factor of v with network input h [S, B, …]; nothing is recorded."""
+        """Factor of v with network input h [S, B, …], without autograd."""
         alpha, inputs = network.run(h)
         return cls(
             log_bernoulli(v, alpha), torch.sub(v, alpha.sigmoid_(), out=alpha), network, inputs
@@ -45,7 +44,7 @@ class Factor(NamedTuple):
 
     def pull_back(self, by: Tensor) -> list[Tensor]:
         """Σ_sb w_sb ∇ log Bernoulli(v_sb | sigmoid(α_sb)) for each parameter of the network in
-        order, w [S, B]; to be had once, as large tensors are used again."""
+        order, w [S, B]; callable once, because it overwrites large tensors."""
         c = self.error.mul_(by[..., None])
         return self.network.pull_back(
             self.given, c.sum(0, keepdim=True) if self.given[0].shape[0] == 1 else c
@@ -54,12 +53,12 @@ class Factor(NamedTuple):
 
 Prior = Literal["half", "learned"]
 
-# layers of units between two neighbours of a nonlinear model (Tucker et al. 2017, section 4)
+# hidden layers between two neighbouring layers of a nonlinear model (Tucker et al. 2017, section 4)
 HIDDEN = 2
 
 
 def coins(p: Tensor, generator: torch.Generator) -> Tensor:
-    """1 with probability p, else 0; a quarter of the time that ``torch.bernoulli`` takes."""
+    """1 with probability p, else 0; four times faster than ``torch.bernoulli``."""
     return standard_uniform(p.shape, generator, p).lt_(p)
 
 
@@ -103,7 +102,7 @@ class BinaryAutoEncoder(nn.Module):
     def context(self, batch: Rows) -> Tensor:
         return batch.x.flatten(1)  # [B, C]
 
-    # ---- q
+    # q
     def logits(self, batch: Rows, below: Sequence[Tensor]) -> Tensor:
         h = below[-1] if below else batch.x.flatten(1)[None]  # [S, B, D], [1, B, I]
         alpha: Tensor = self.down[len(below)](h)
@@ -154,7 +153,7 @@ class BinaryAutoEncoder(nn.Module):
         )
 
         def pull_back(by_q: Tensor, by_joint: Tensor) -> list[Tensor | None]:
-            gradients: list[Tensor | None] = []  # as ``parameters`` has them
+            gradients: list[Tensor | None] = []  # in the order of ``parameters``
             if isinstance(self.prior_logits, nn.Parameter):
                 error = z[-1] - self.prior_logits.detach().sigmoid()
                 gradients.append((by_joint[..., None] * error).sum((0, 1)))
@@ -165,7 +164,7 @@ class BinaryAutoEncoder(nn.Module):
 
         return log_q, log_joint, pull_back
 
-    # ---- p
+    # p
     def log_joint(self, batch: Rows, z: Sequence[Tensor]) -> Tensor:
         total = log_bernoulli(z[-1], self.prior_logits) + self.visible.log_prob(
             batch.x.flatten(1), z[0]
@@ -179,7 +178,7 @@ class BinaryAutoEncoder(nn.Module):
 
     @torch.no_grad()
     def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
-        """z_1 ~ p(z_1) [n, D], from the top down."""
+        """z_1 ~ p(z_1) [n, D], from the top layer down."""
         z = coins(self.prior_logits.sigmoid().expand(n, -1), generator)
         for network in reversed(self.up):
             z = coins(network(z).sigmoid(), generator)
@@ -192,14 +191,14 @@ class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
 
         p(z_2) p(z_1|z_2) p(x|z_1),   q(z_1|x) q(z_2|z_1)
 
-    Each factor is a product of Bernoullis; its log odds are an affine map of the values
-    given (linear) or a perceptron with two hidden layers of as many tanh units (nonlinear).
-    p(z_2) has probabilities ½ or learns them from there. The log odds of x start near the
-    log odds of the mean training row. x [B, …], z_l [S, B, units].
+    Each factor is a product of Bernoullis; its log odds are an affine map of the conditioning
+    values (linear) or a perceptron with two hidden layers of the same number of tanh units
+    (nonlinear). p(z_2) has probabilities ½, fixed or as initial values. The log odds of x are
+    initialised near the log odds of the mean training row. x [B, …], z_l [S, B, units].
 
     Source: Maddison, Mnih and Teh (2017), section 5; Tucker et al. (2017), section 4;
-    Boustati (2021), appendix C.3.2 (its code reverses the arrow between z_1 and z_2 of p,
-    where z_2 does nothing).
+    Boustati (2021), appendix C.3.2 (its code reverses the arrow between z_1 and z_2 of p, which
+    makes z_2 ineffective).
     """
 
     requires = Requirements(kinds={"unlabelled"}, values={"binary"})

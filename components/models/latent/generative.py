@@ -1,5 +1,4 @@
-"""Generative models x | z of a latent variable z ~ N(0, I): a network gives the mean of each value
-of x."""
+"""Generative models x | z of a latent variable z ~ N(0, I), with means given by a network."""
 
 from __future__ import annotations
 
@@ -12,28 +11,28 @@ from torch.nn import functional as F
 from components.maths.cholesky import LOG_2PI
 from components.models.latent.perceptron import Perceptron
 
-# the start of a mean keeps this distance from 0 and 1, and the start of a variance from 0
+# smallest distance of an initial mean from 0 and 1, and of an initial variance from 0
 FEWEST = 1e-3
 
 
 def log_normal(x: Tensor, mean: Tensor | float, sd: Tensor) -> Tensor:
-    """Σ_d log N(x_d | mean_d, sd_d²) over the last dimension, which x has."""
+    """Σ_d log N(x_d | mean_d, sd_d²) over the last dimension of x."""
     d = torch.broadcast_to(sd.log(), x.shape).sum(-1)
     return -0.5 * (((x - mean) / sd).square().sum(-1) + LOG_2PI * x.shape[-1]) - d
 
 
 def log_bernoulli(x: Tensor, logits: Tensor) -> Tensor:
-    """Σ_d x_d α_d − log(1 + e^α_d) over the last dimension: log Bernoulli(x | sigmoid(α)), and at
-    relaxed x its extension."""
+    """Σ_d x_d α_d − log(1 + e^α_d) over the last dimension: log Bernoulli(x | sigmoid(α)), extended
+    to relaxed x."""
     return torch.linalg.vecdot(x, logits) - F.softplus(logits).sum(-1)
 
 
 class BernoulliModel(nn.Module):
-    """p(x|z) = Π_i Bernoulli(x_i | sigmoid(f_i(z))); f begins near the log odds of the mean of the
-    training rows.
+    """p(x|z) = Π_i Bernoulli(x_i | sigmoid(f_i(z))); f is initialised near the log odds of the mean
+    training row.
 
     Source: Kingma and Welling (2014), appendix C.1; Burda, Grosse and Salakhutdinov (2016), section
-    5 (the start)."""
+    5 (initial values)."""
 
     def __init__(self, network: Perceptron, x: Tensor):
         super().__init__()
@@ -50,10 +49,10 @@ class BernoulliModel(nn.Module):
 
 
 class GaussianModel(nn.Module):
-    """p(x|z) = N(x | f(z), σ² I), σ² one number, learned or given; f begins near the mean of the
-    training rows.
+    """p(x|z) = N(x | f(z), σ² I), σ² a learned or fixed number; f is initialised near the mean
+    training row.
 
-    Source: Tipping and Bishop (1999), eq. (2), where f is affine; Kingma and Welling (2014),
+    Source: Tipping and Bishop (1999), eq. (2), for affine f; Kingma and Welling (2014),
     appendix C.2."""
 
     log_noise: Tensor
@@ -63,7 +62,7 @@ class GaussianModel(nn.Module):
         self.network = network
         network.layers[-1].bias.data.copy_(x.mean(0))
         if noise == "learned":
-            # Of a value around its mean: all of it is noise at first; one row has none.
+            # Variance of values around their means: initially all is noise; 0 for a single row.
             variance = x.var(0, correction=min(1, len(x) - 1)).mean().clamp_min(FEWEST)
             self.log_noise = nn.Parameter(variance.log().cpu())  # log σ² []
         else:

@@ -29,8 +29,8 @@ CHUNK = 50_000_000  # entries of the largest tensor of Ψ₂
 
 class LatentGP(RowLatents[Rows]):
     """x_n = f(z_n) + N(0, σ² I) + mean, f_i ~ GP(0, σ_f² exp(−½ Σ_q (z_q − z'_q)²/ℓ_q²)), z_n ~
-    N(0, I), q(z_n) = N(m_n, diag s_n²) of the N training rows; q(u) of the I processes, which share
-    kernel and inducing inputs, in closed form (``collapsed_bound``).
+    N(0, I), q(z_n) = N(m_n, diag s_n²) of the N training rows; and q(u) in closed form
+    (``collapsed_bound``) for the I processes, which share kernel and inducing inputs.
 
     ψ₀ = N σ_f²,
     (Ψ₁)_nm = σ_f² Π_q exp(−½ (m_nq − Z_mq)²/(s_nq² + ℓ_q²)) (s_nq²/ℓ_q² + 1)^−½,
@@ -72,16 +72,16 @@ class LatentGP(RowLatents[Rows]):
         self._fit: tuple[Tensor, OptimalInducing, Tensor] | None = None
         self._encoded: tuple[Tensor, Tensor, Tensor] | None = None
 
-    # ---- the bound
+    # The bound
     def psi_statistics(self, m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Ψ₁ [N, M] and Ψ₂ [M, M] of q(z_n) = N(m_n, diag v_n), m and v [N, Q]."""
+        """Ψ₁ [N, M] and Ψ₂ [M, M] for q(z_n) = N(m_n, diag v_n), m and v [N, Q]."""
         Z = self.inducing
         l2 = (2 * self.log_lengthscale).exp()
         M = len(Z)
         rate = 1 / (v + l2)
         square = (m.square() * rate).sum(1, keepdim=True) - 2 * (m * rate) @ Z.T
-        one = self.log_variance - 0.5 * (square + rate @ Z.square().T)
-        one = one - 0.5 * torch.log1p(v / l2).sum(1, keepdim=True)
+        log_psi1 = self.log_variance - 0.5 * (square + rate @ Z.square().T)
+        log_psi1 = log_psi1 - 0.5 * torch.log1p(v / l2).sum(1, keepdim=True)
         middle = (0.5 * (Z[:, None] + Z[None])).flatten(0, 1)  # Z̄ [M², Q]
         apart = ((Z[:, None] - Z[None]).square() / l2).sum(-1).flatten() / 4  # [M²]
         total = Z.new_zeros(M * M)
@@ -92,7 +92,7 @@ class LatentGP(RowLatents[Rows]):
             square = square + rate @ middle.square().T + apart
             determinant = 0.5 * torch.log1p(2 * variance / l2).sum(1, keepdim=True)
             total = total + (2 * self.log_variance - square - determinant).exp().sum(0)
-        return one.exp(), total.view(M, M)
+        return log_psi1.exp(), total.view(M, M)
 
     def _latents(self) -> tuple[Tensor, Tensor]:
         """m and variances of q(z) of the training rows, [N, Q] each."""
@@ -101,9 +101,9 @@ class LatentGP(RowLatents[Rows]):
         return self.q_mean, (2 * self.log_q_scale).exp()
 
     def _optimum(self) -> tuple[OptimalInducing, Tensor, float]:
-        """q(u) at its optimum, L⁻¹ and the jitter of K_zz."""
+        """The optimal q(u), L⁻¹ and the jitter of K_zz."""
         Z = self.inducing
-        one, two = self.psi_statistics(*self._latents())
+        psi1, psi2 = self.psi_statistics(*self._latents())
         length = self.log_lengthscale.exp()
         K = kernel(Z, Z, length, self.log_variance.exp(), "squared_exponential")
         L, jitter = jittered_cholesky(
@@ -111,11 +111,11 @@ class LatentGP(RowLatents[Rows]):
         )
         whiten = triangular_inverse(L)
         precision = (-self.log_noise).exp()
-        N = one.new_tensor([float(len(one))])
+        N = psi1.new_tensor([float(len(psi1))])
         moments = LabelMoments(
             psi0=N * self.log_variance.exp() * precision,
-            psi1=(precision * (whiten @ (one.T @ self.rows))).mT[None],
-            psi2=(precision * (whiten @ two @ whiten.mT))[None],
+            psi1=(precision * (whiten @ (psi1.T @ self.rows))).mT[None],
+            psi2=(precision * (whiten @ psi2 @ whiten.mT))[None],
             square=(precision * self.rows.square().sum())[None],
             log_noise=N * self.log_noise,
             number=N,
@@ -123,12 +123,12 @@ class LatentGP(RowLatents[Rows]):
         return collapse(moments), whiten, jitter
 
     def draw_noise(self, batch: Rows, n_samples: int, generator: torch.Generator) -> None:
-        """None: nothing is sampled."""
+        """None, because the bound is not sampled."""
 
     def elbo(self, batch: Rows, noise: None) -> dict[str, Tensor]:
         """The bound on ln p of all training rows, in nats, its terms and the jitter of K_zz.
 
-        The batch has no effect on it.  Of ``latents: points`` the second term is −ln p(z).
+        It does not depend on the batch.  For ``latents: points`` the second term is −ln p(z).
         """
         optimum, _, jitter = self._optimum()
         m, v = self._latents()
@@ -145,10 +145,10 @@ class LatentGP(RowLatents[Rows]):
             "jitter": torch.tensor(jitter),
         }
 
-    # ---- rows and latent variables
+    # Rows and latent variables
     def _moments_of(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean [..., I] and variance [...] of every value of x given z [..., Q]; computed from the
-        parameters of now."""
+        """Mean [..., I] and variance [...] of every value of x given z [..., Q], for the current
+        parameters."""
         now = torch.cat([p.detach().reshape(-1) for p in self.parameters()])
         if self._fit is None or not torch.equal(self._fit[0], now):
             with torch.no_grad():
@@ -178,7 +178,7 @@ class LatentGP(RowLatents[Rows]):
         by ``encoder_steps`` of Adam from the nearest training row; E_q by the 2Q points m ± √Q s_q e_q,
         which have the mean and covariance of q."""
         x = batch.x.flatten(1) - self.center
-        self._moments_of(self.q_mean[:1].detach())  # forgets codes of other parameters
+        self._moments_of(self.q_mean[:1].detach())  # clears codes cached for other parameters
         if self._encoded is not None and self._encoded[0] is batch.x:
             return self._encoded[1:]
         nearest = torch.cdist(x, self.rows).argmin(1)
@@ -203,23 +203,23 @@ class LatentGP(RowLatents[Rows]):
         return self._moments_of(z)[0].unflatten(-1, self.row_shape)
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
-        """Law of the values of a row at latent variables x [B, Q]: [1, B, I]."""
+        """Distribution of the values of a row at latent variables x [B, Q]: [1, B, I]."""
         mean, variance = self._moments_of(x)
         return GaussianMixture(mean[None], variance[None, :, None].expand_as(mean[None]))
 
 
 @register("model", "gplvm")
 class GPLVM(Model[Unlabelled, LatentGP]):
-    """Gaussian process latent variable model (GPLVM) of real rows, with a variational posterior of
-    the latent variables, or point estimates of them.
+    """Gaussian process latent variable model (GPLVM) of real rows, with a variational posterior or
+    point estimates of the latent variables.
 
         x_ni = f_i(z_n) + N(0, σ²),   f_i ~ GP(0, k),   z_n ~ N(0, I)
         ℒ = Σ_i ln-bound of x_i (q(u) in closed form) − Σ_n KL[q(z_n) ‖ N(0, I)]
 
-    k is squared exponential with a lengthscale for each latent dimension, so that dimensions that
-    are not needed switch off.  The latent variables start at the principal components of the rows.
-    The bound is over all rows at each step, O(N M² Q + M³), for inference=lbfgs.  Held-out rows are
-    scored given the learnt q(u): a guide of each is fitted to it.  x [N, …].
+    k is squared exponential with a lengthscale per latent dimension, which switches off unneeded
+    dimensions.  The latent variables are initialised at the principal components of the rows.  Each
+    step evaluates the bound over all rows, O(N M² Q + M³), for inference=lbfgs.  Held-out rows are
+    scored given the learnt q(u), with a guide fitted to each.  x [N, …].
 
     Source: Lawrence (2005) (points); Titsias and Lawrence (2010), eqs. (14), (19) to (25);
     Boustati (2021), section 2.1.2.2."""
@@ -235,10 +235,10 @@ class GPLVM(Model[Unlabelled, LatentGP]):
     jitter: PositiveFloat
 
     def build(self, problem: Unlabelled, rng: Rng) -> LatentGP:
-        """The module on the training rows, from their principal components.
+        """Build the module for the training rows, initialised at their principal components.
 
         Raises:
-            ConfigMismatchError: there are as many latent dimensions as values, or more.
+            ConfigMismatchError: the latent dimensions are not fewer than the values of a row.
         """
         x = problem.train.x
         flat = x.flatten(1)

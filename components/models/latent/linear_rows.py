@@ -1,4 +1,4 @@
-"""Linear latent variables of rows, also with gaps: exact likelihood, EM, imputation."""
+"""Linear latent variables of rows with optional gaps: exact likelihood, EM, imputation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from components.models.latent.generative import LOG_2PI, GaussianModel
 from components.models.latent.perceptron import Perceptron
 from components.models.latent.vae import AutoEncoder
 
-TOLERANCE = 1e-7  # nats a row that the last step of EM gains at most
+TOLERANCE = 1e-7  # largest gain in nats per row of the last EM step
 MOST_STEPS = 10_000
 
 
@@ -37,12 +37,12 @@ class RowCodes(NamedTuple):
 
 
 def infer_codes(x: Tensor, factors: LinearFactors) -> RowCodes:
-    """Posterior of z and evidence of rows x [B, I], NaN in gaps, O_b the observed values.
+    """Posterior of z and evidence of rows x [B, I], with NaN for gaps and O_b the observed values.
 
         M_b = I + σ⁻² Σ_{i ∈ O_b} w_i w_iᵀ,   m_b = σ⁻² M_b⁻¹ Σ_{i ∈ O_b} w_i (x_bi − μ_i),
         −2 log p(x_b) = |O_b| log 2πσ² + log|M_b| + σ⁻² Σ_{i ∈ O_b} (x_bi − μ_i)² − m_bᵀ M_b m_b
 
-    Source: Tipping and Bishop (1999), eqs. (3) and (6), of the values in O_b."""
+    Source: Tipping and Bishop (1999), eqs. (3) and (6), for the values in O_b."""
     W, center, noise = factors
     observed = (~x.isnan()).to(x.dtype)
     residual = (x - center).nan_to_num(nan=0.0)
@@ -63,9 +63,9 @@ def em_step(
         w̃_i = (Σ_n E[z̃_n z̃_nᵀ] + σ²/τ² diag(1, …, 1, 0))⁻¹ Σ_n x_ni E[z̃_n],  z̃ = (z, 1), w̃_i = (w_i, μ_i)
         σ² = mean of E[(x_ni − w̃_iᵀ z̃_n)²],  sums over the rows n in which i is observed
 
-    The objective is Σ_n log p(x_n) − |W|²/2τ², which no step lowers. With ``points`` z_n is at its
-    mode, without a covariance, and the objective Σ_n log p(x_n, z_n) − |W|²/2τ² but for a constant:
-    alternating least squares.  ``weight_sd`` is τ of p(W) = Π N(w | 0, τ²); ∞: no prior.
+    The objective is Σ_n log p(x_n) − |W|²/2τ², which never decreases.  With ``points`` z_n is at
+    its mode, without a covariance, and the objective is Σ_n log p(x_n, z_n) − |W|²/2τ² up to a
+    constant: alternating least squares.  ``weight_sd`` is τ of p(W) = Π N(w | 0, τ²); ∞: no prior.
 
     Source: Tipping and Bishop (1999), section 3.3 and appendix B (with gaps); Salakhutdinov and
     Mnih (2008), eqs. (1) to (4) (points)."""
@@ -92,24 +92,24 @@ def em_step(
 def fit_factors(
     x: Tensor, factors: LinearFactors, weight_sd: float, points: bool, tolerance: float = TOLERANCE
 ) -> LinearFactors:
-    """EM until a step gains less than ``tolerance`` nats a row; columns of W turned to be
-    orthogonal, longest first, with the signs that the CPU gives them on any device."""
-    before = -math.inf
+    """EM until a step gains less than ``tolerance`` nats per row; columns of W are rotated to be
+    orthogonal, longest first, with signs as on the CPU for any device."""
+    last_value = -math.inf
     for _ in range(MOST_STEPS):
         further, value = em_step(x, factors, weight_sd, points)
-        if value - before < tolerance * len(x):
+        if value - last_value < tolerance * len(x):
             break
         factors = further
-        before = value
+        last_value = value
     directions, lengths, _ = torch.linalg.svd(factors.weights.cpu(), full_matrices=False)
     return factors._replace(weights=(directions * lengths).to(x.device))
 
 
 class LinearRows(AutoEncoder):
-    """Probabilistic PCA with the exact p(z | observed values) as guide, of full covariance.
+    """Probabilistic PCA with the exact p(z | observed values) as guide, with full covariance.
 
-    The guide has no parameters of its own: log q(z|x) = log p(x, z) − log p(x), and every bound is
-    log p(x) of the observed values at any noise."""
+    The guide has no additional parameters: log q(z|x) = log p(x, z) − log p(x), and every bound
+    equals log p(x) of the observed values for any noise."""
 
     def __init__(self, factors: LinearFactors, like: Tensor, rng: Rng):
         W, center, noise = factors
@@ -161,8 +161,8 @@ class LinearRows(AutoEncoder):
         return {"elbo": batch.scale * self._codes(batch).log_evidence.sum()}
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
-        """p(x_bi | observed values of x_b) = N(w_iᵀ m_b + μ_i, w_iᵀ M_b⁻¹ w_i + σ²) of every value,
-        exact: one component [1, B, I]."""
+        """p(x_bi | observed values of x_b) = N(w_iᵀ m_b + μ_i, w_iᵀ M_b⁻¹ w_i + σ²) for every
+        value, exact, with one component [1, B, I]."""
         m, scale = self.location_scale(Rows(x, 1.0))
         variance = (self.affine.weight @ scale).square().sum(2) + self.log_noise.exp()  # [B, I]
         return GaussianMixture(self.generative.mean(m)[None], variance[None])

@@ -1,4 +1,4 @@
-"""The multi-layer perceptron that decoders and guides are made of."""
+"""The multi-layer perceptron of decoders and guides."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from components.models.networks.activations import ACTIVATIONS, Activation
 
 
 def normal(shape: tuple[int, ...], std: float, rng: Rng) -> Tensor:
-    """Draws from N(0, std²), in double precision for a network of any format."""
+    """Draws from N(0, std²), in double precision for a network of any dtype."""
     return std * torch.randn(shape, generator=rng.init, dtype=torch.float64, device=rng.init.device)
 
 
 class AffineMap(nn.Module):
-    """h ↦ W h + b; unlike ``nn.Linear`` its start is drawn from a stream, not from torch's global
-    generator.
+    """h ↦ W h + b; unlike in ``nn.Linear``, initial weights come from a random stream of the run,
+    not from torch's global generator.
 
-    Source: Glorot and Bengio (2010), eq. (16) for the initial weights where no ``std`` is given."""
+    Source: Glorot and Bengio (2010), eq. (16) for the initial weights without ``std``."""
 
     def __init__(self, inside: int, out: int, rng: Rng, std: float | None = None):
         super().__init__()
@@ -38,18 +38,17 @@ class AffineMap(nn.Module):
 
 
 class Perceptron(nn.Module):
-    """h ↦ W_L a(… a(W_1 h + b_1) …) + b_L, [..., sizes[0]] -> [..., sizes[-1]]; of two sizes it is
-    affine.
+    """h ↦ W_L a(… a(W_1 h + b_1) …) + b_L, [..., sizes[0]] -> [..., sizes[-1]]; affine for two
+    sizes.
 
-    With ``std`` weights and biases all begin as N(0, std²); otherwise biases begin at 0."""
+    With ``std`` all weights and biases are initialised as N(0, std²); otherwise biases are 0."""
 
     def __init__(
         self, sizes: Sequence[int], activation: Activation, rng: Rng, std: float | None = None
     ):
         super().__init__()
         self.activation = ACTIVATIONS[activation]
-        # The affine maps in the order in which they act; a module's own list takes its time to look
-        # through.
+        # The affine maps in order; searching a module's own list is slow.
         self.layers = [
             AffineMap(inside, out, rng, std) for inside, out in itertools.pairwise(sizes)
         ]
@@ -72,11 +71,11 @@ class Perceptron(nn.Module):
             )
         return h
 
-    # ---- the same with its derivative by the parameters, which spares what autograd records
+    # Forward pass and derivative by the parameters, without autograd's record
     def run(self, h: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Output of ``forward``, and the input of each affine map.
 
-        All inputs but the first are from before the activation.
+        All inputs except the first are pre-activations.
         """
         inputs = []
         for index, layer in enumerate(self.layers):
@@ -87,14 +86,14 @@ class Perceptron(nn.Module):
     def pull_back(self, given: Sequence[Tensor], c: Tensor) -> list[Tensor]:
         """Σ c · ∂output/∂φ for every parameter φ in order, given c [..., sizes[-1]].
 
-        The inputs of the affine maps are what ``run`` returned with that output.
+        ``given`` are the inputs of the affine maps, as returned by ``run`` with that output.
         """
         gradients: list[Tensor] = []
-        for layer, before in zip(reversed(self.layers), reversed(given), strict=True):
+        for layer, layer_input in zip(reversed(self.layers), reversed(given), strict=True):
             rows = c.flatten(0, -2)
-            if before is given[0]:
-                return [affine(rows.T, before.flatten(0, -2).T), rows.sum(0), *gradients]
-            h, pull, *_ = torch.func.vjp(self.activation, before)
+            if layer_input is given[0]:
+                return [affine(rows.T, layer_input.flatten(0, -2).T), rows.sum(0), *gradients]
+            h, pull, *_ = torch.func.vjp(self.activation, layer_input)
             gradients = [affine(rows.T, h.flatten(0, -2).T), rows.sum(0), *gradients]
             (c,) = pull(affine(c, layer.weight.detach().T))
         return gradients

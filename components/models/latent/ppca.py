@@ -28,17 +28,18 @@ class PPCA(Model[Unlabelled, LinearRows]):
         W = U_Q (Λ_Q − σ² I)^½,   p(z|x) = N(Λ_Q⁻¹ Wᵀ (x − μ), σ² Λ_Q⁻¹)
 
     λ_j, u_j are eigenvalues and eigenvectors of the covariance of the training rows.  −ELBO of a
-    row is −log p(x) itself: inference=fixed scores it without training.  It is the vae without
-    hidden layers: other inference methods start at the maximum.
+    row equals −log p(x), so inference=fixed scores it without training.  It is the vae without
+    hidden layers; other inference methods start at the maximum.
 
     Rows with gaps (NaN) have no closed form: EM over their observed values (``linear_rows``),
-    from the closed form of the rows filled by column means; p(z|x) is exact for every pattern of
-    gaps, and a gap is imputed by its conditional Gaussian.  With ``weight_sd`` the columns of W
-    have the prior N(0, τ² I), eqs. (2.9) to (2.11) with x integrated out; ``latents: points`` puts
-    z at its mode too, probabilistic matrix factorisation.  x [N, …].
+    initialised at the closed form for rows with gaps filled by column means; p(z|x) is exact for
+    every pattern of gaps, and gaps are imputed by their conditional Gaussian.  With ``weight_sd``
+    the columns of W have the prior N(0, τ² I), eqs. (2.9) to (2.11) with x integrated out;
+    ``latents: points`` also puts z at its mode, which is probabilistic matrix factorisation.  x [N,
+    …].
 
-    Raises ConfigMismatchError where a row has no more values than ``latent_dim``, or a column no
-    observed value.
+    Raises ConfigMismatchError if a row does not have more values than ``latent_dim``, or a column
+    has no observed value.
 
     Source: Tipping and Bishop (1999), eqs. (6) to (8), section 3.3 (gaps); Salakhutdinov and Mnih
     (2008); Boustati (2021), section 2.1.1.1."""
@@ -58,7 +59,7 @@ class PPCA(Model[Unlabelled, LinearRows]):
         return LinearFactors(W, axes.center, noise)
 
     def _fit(self, rows: Tensor) -> LinearFactors:
-        """Factors of rows [N, I], NaN in gaps."""
+        """Factors of rows [N, I], with NaN for gaps."""
         gaps = rows.isnan()
         points = self.latents == "points"
         weight_sd = self.weight_sd or (1.0 if points else math.inf)
@@ -66,8 +67,8 @@ class PPCA(Model[Unlabelled, LinearRows]):
             return self._closed_form(rows)
         if bool((empty := gaps.all(0)).any()):
             raise ConfigMismatchError(
-                f"model=ppca: column {int(empty.long().argmax()) + 1} has no observed value in a "
-                "training row; leave it out"
+                f"model=ppca: column {int(empty.long().argmax()) + 1} has no observed value in the "
+                "training rows; leave it out"
             )
         start = self._closed_form(torch.where(gaps, rows.nanmean(0), rows))
         return fit_factors(rows, start, weight_sd, points)

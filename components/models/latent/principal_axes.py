@@ -11,7 +11,7 @@ from components.errors import ConfigMismatchError
 
 
 class PrincipalAxes(NamedTuple):
-    """Mean, first axes and all variances along axes of rows."""
+    """Mean, first axes and variances along all axes of rows."""
 
     center: Tensor  # [I]
     directions: Tensor  # orthonormal columns [I, Q]
@@ -19,13 +19,13 @@ class PrincipalAxes(NamedTuple):
 
 
 def principal_axes(x: Tensor, n_axes: int, model: str) -> PrincipalAxes:
-    """The first axes of rows x [N, I], with the signs that the CPU gives them on any device.
+    """The first axes of rows x [N, I], with signs as on the CPU for any device.
 
-    Axes have no sign of their own, and libraries of a GPU give others: a run there would start
-    from latent variables that are mirrored.
+    The signs of axes are arbitrary and differ between libraries: a run on a GPU would start from
+    mirrored latent variables.
 
     Raises:
-        ConfigMismatchError: there are as many of them as values, or more.
+        ConfigMismatchError: the axes are not fewer than the values of a row.
     """
     if n_axes >= x.shape[1]:
         raise ConfigMismatchError(

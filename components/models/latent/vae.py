@@ -1,5 +1,4 @@
-"""The variational auto-encoder: a generative model and the guide that infers its latent
-variables."""
+"""The variational auto-encoder: a generative model and the guide of its latent variables."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from components.registry import register
 
 
 class AutoEncoder(Amortised[Rows]):
-    """Rows without labels, which can be drawn anew and seen from their latent variables."""
+    """Auto-encoder of rows without labels, which can generate and reconstruct rows."""
 
     def decode(self, z: Tensor) -> Tensor:
         return self.generative.mean(z).unflatten(-1, self.row_shape)  # [..., D] -> [..., …]
@@ -31,11 +30,10 @@ class AutoEncoder(Amortised[Rows]):
 class VAE(Model[Unlabelled, AutoEncoder]):
     """Variational auto-encoder: rows x from latent z ~ N(0, I), and q(z|x) = N(m, diag s²).
 
-    One network maps z to x and one maps x to q. Binary values are Bernoulli, real ones
-    Gaussian with one variance σ². The guide's hidden layers are the layers of the
-    generative model in reverse, once for m and s together or once for each of them. x
-    [B, …], z [S, B, D]. With no hidden layer and real values the generative model is
-    probabilistic PCA.
+    One network maps z to x and one maps x to q. Binary values are Bernoulli, real ones Gaussian
+    with a common variance σ². The guide's hidden layers are those of the generative model in
+    reverse, in one network for m and s or one for each. x [B, …], z [S, B, D]. Without hidden
+    layers and for real values the generative model is probabilistic PCA.
 
     Source: Kingma and Welling (2014), section 3 and appendix C; Rezende, Mohamed and
     Wierstra (2014), section 4; Gallego (2021), Figure 2.12 (separate, softplus).

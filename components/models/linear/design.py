@@ -11,12 +11,10 @@ from components.problems.supervised import Supervised
 
 
 def check_one_task(problem: Supervised, model: str) -> None:
-    """Refuses a multi-task problem.
-
-    Raises ConfigMismatchError."""
+    """Raise ConfigMismatchError for a multi-task problem."""
     if problem.n_tasks != 1:
         raise ConfigMismatchError(
-            f"model={model}: has one output and dataset={problem.name} has {problem.n_tasks} tasks; use igp or mlp"
+            f"model={model}: has one output, but dataset={problem.name} has {problem.n_tasks} tasks; use igp or mlp"
         )
 
 
@@ -26,19 +24,19 @@ def name_columns(n_inputs: int, intercept: bool) -> list[str]:
 
 
 def design(x: Tensor, intercept: bool) -> Tensor:
-    """x [B, D], preceded by a column of ones where there is an intercept: [B, D] or [B, 1 + D]."""
+    """x [B, D], preceded by a column of ones if there is an intercept: [B, D] or [B, 1 + D]."""
     return torch.cat([x.new_ones(len(x), 1), x], 1) if intercept else x
 
 
 def prior_scales(problem: Supervised, scale: float, intercept_scale: float | None) -> Tensor:
-    """Prior standard deviations of the coefficients, the intercept's first [D]; None: there is no
-    intercept."""
+    """Prior standard deviations of the coefficients [D], the intercept's first; ``intercept_scale``
+    None: no intercept."""
     first = [] if intercept_scale is None else [intercept_scale]
     return problem.train.x.new_tensor(first + [scale] * problem.n_inputs)
 
 
 def predictor(beta: Tensor, x: Tensor, intercept: bool) -> Tensor:
-    """β x for K coefficient vectors by one product: β [K, D or 1 + D], x [B, D] -> [K, B]."""
+    """β x for K coefficient vectors in one product: β [K, D or 1 + D], x [B, D] -> [K, B]."""
     return torch.addmm(beta[:, :1], beta[:, 1:], x.T) if intercept else beta @ x.T
 
 

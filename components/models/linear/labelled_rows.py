@@ -1,5 +1,4 @@
-"""Rows of a logistic regression with their labels: the log-likelihood and its gradient in closed
-form."""
+"""Labelled rows of a logistic regression: the log-likelihood and its gradient in closed form."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ TOGETHER = 8  # factors for one logarithm
 
 @dataclass(frozen=True)
 class TwoClasses:
-    """Rows ±x_b, so that p(y_b | x_b) = σ(f_b) with f_b = ±x_bᵀβ; zero where the label is
-    missing."""
+    """Rows ±x_b, with p(y_b | x_b) = σ(f_b) and f_b = ±x_bᵀβ; zero if the label is missing."""
 
     rows: Tensor  # [B, D]
     columns: Tensor  # their transpose [D, B]; products are faster with a contiguous copy
@@ -33,13 +31,13 @@ class TwoClasses:
     def score(
         self, theta: Tensor, others: Tensor, scale: float, value: bool
     ) -> tuple[Tensor, Tensor]:
-        """Σ_b log σ(f_b) [K], empty where ``value`` does not ask for it, and ``others`` [K, D] +
-        scale Σ_b (1 − σ(f_b)) ±x_b.
+        """Σ_b log σ(f_b) [K], empty without ``value``, and ``others`` [K, D] + scale Σ_b (1 −
+        σ(f_b)) ±x_b.
 
-        As Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs no more of [B, K] than the value does.
-        Logarithms cost most, so one is taken of ``TOGETHER`` probabilities; where a product is too
-        small for its type, of each."""
-        # [B, K]: both products, and the product of probabilities, are fastest this way
+        In the form Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs only the [B, K] tensors of the
+        value.  Logarithms are the most expensive part, so one is taken per product of ``TOGETHER``
+        probabilities, or of each probability if a product underflows."""
+        # [B, K]: both matrix products, and the product of probabilities, are fastest in this layout
         p = affine(self.rows, theta).sigmoid_()
         gradient = torch.add(others, self.total, alpha=scale).sub_(
             affine(self.columns, p.T).T, alpha=scale
@@ -54,17 +52,17 @@ class TwoClasses:
 
 @dataclass(frozen=True)
 class ManyClasses:
-    """Rows x_b with labels out of C; zero where the label is missing."""
+    """Rows x_b with labels out of C; zero if the label is missing."""
 
     rows: Tensor  # [B, D]
-    labels: Tensor  # [B], any where it is missing
+    labels: Tensor  # [B], arbitrary if missing
     seen: Tensor | None  # [B]; None: all
     n_classes: int
 
     def score(
         self, theta: Tensor, others: Tensor, scale: float, value: bool
     ) -> tuple[Tensor, Tensor]:
-        """Σ_b log p(y_b | x_b) [K], empty where ``value`` does not ask for it, and
+        """Σ_b log p(y_b | x_b) [K], empty without ``value``, and
         ``others`` [K, C D] + scale Σ_b (1[y_b = c] − p(c | x_b)) x_b."""
         X = self.rows
         K = len(theta)

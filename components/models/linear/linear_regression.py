@@ -35,7 +35,7 @@ from components.registry import register
 
 
 class LinearRegressionModule(nn.Module):
-    """Linear regression with θ = (β, log σ²) [K, P], or only β where σ² is known.
+    """Linear regression with θ = (β, log σ²) [K, P], or only β if σ² is known.
 
     The parameters are (β, σ²).
     """
@@ -109,7 +109,7 @@ class LinearRegressionModule(nn.Module):
         return value.squeeze(1)
 
     def gaussian_prior(self) -> Tensor | None:
-        """s = σ λ^−½ where σ² is known."""
+        """s = σ λ^−½ if σ² is known."""
         return None if isinstance(self.noise, tuple) else (self.noise / self.penalty).sqrt()
 
     def predictive(self, theta: Tensor, x: Tensor) -> GaussianMixture:
@@ -118,9 +118,9 @@ class LinearRegressionModule(nn.Module):
         mu = predictor(beta, x, self.intercept).unsqueeze(-1)  # [K, B, 1]
         return GaussianMixture(mu, log_noise.exp().unsqueeze(-1).expand_as(mu))
 
-    # ---- in closed form
+    # Closed forms
     def coefficients(self, batch: Batch) -> Coefficients:
-        """β | σ², y of all rows."""
+        """β | σ², y for all rows."""
         return coefficients(*select_labelled(batch, self.intercept), self.penalty)
 
     def draw_block(
@@ -146,7 +146,7 @@ class LinearRegressionModule(nn.Module):
 
     @property
     def known_noise(self) -> float:
-        """σ², where it is known."""
+        """The known σ²."""
         assert not isinstance(self.noise, tuple)
         return float(self.noise)
 
@@ -156,14 +156,14 @@ class LinearRegressionModule(nn.Module):
         return X @ coefficients(X, x.new_zeros(len(x)), self.penalty).covariance @ X.T
 
     def condition(self, x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance [M] of the line at ``at`` [M, D] given y [N] at x [N, D], where σ² is
-        known."""
+        """Mean and variance [M] of the line at ``at`` [M, D] given y [N] at x [N, D], for known
+        σ²."""
         posterior = coefficients(design(x, self.intercept), y, self.penalty)
         Z = design(at, self.intercept)
         return Z @ posterior.m, self.known_noise * (Z @ posterior.covariance * Z).sum(1)
 
     def exponent(self, smoothness: float) -> float:
-        """−½ for a straight line, and 0 for any other function, which it never comes to.
+        """−½ for a straight line, and 0 for any other function, to which it does not converge.
 
         Source: Ghosal & van der Vaart (2017), on parametric models."""
         return -0.5 if math.isinf(smoothness) else 0.0
@@ -183,15 +183,15 @@ class LinearRegressionModule(nn.Module):
     def structured_field(self, joint: Sequence[str]) -> LinearAscent | JointLinearAscent:
         """q(β, σ²), σ² unknown, if all are ``joint``, else q(β_I) Π q(β_i) q(σ²).
 
-        Raises ConfigMismatchError for a name of no coefficient."""
+        Raises ConfigMismatchError for an unknown coefficient."""
         assert isinstance(self.noise, tuple)
         if "all" in joint or set(joint) == set(self.names):
             return JointLinearAscent(self.select, self.penalty, self.noise)
         coefficient_names = self.names[: self.n_coefficients]
         if unknown := sorted(set(joint) - set(coefficient_names)):
             raise ConfigMismatchError(
-                f"inference.joint: {unknown[0]} is no coefficient; use some of "
-                f"{', '.join(coefficient_names)}, or all, which keeps sigma2 with them"
+                f"inference.joint: {unknown[0]} is not a coefficient; use some of "
+                f"{', '.join(coefficient_names)}, or all, which includes sigma2"
             )
         places = tuple(coefficient_names.index(name) for name in dict.fromkeys(joint))
         return BlockedLinearAscent(self.select, self.penalty, self.noise, places)
@@ -199,14 +199,12 @@ class LinearRegressionModule(nn.Module):
 
 @register("model", "linear_regression")
 class LinearRegression(Model[Supervised, LinearRegressionModule]):
-    """Bayesian linear regression with the conjugate prior of its coefficients and of its noise
-    variance.
+    """Bayesian linear regression with the conjugate prior of coefficients and noise variance.
 
     y ~ N(β_0 + xᵀβ, σ²), β_j | σ² ~ N(0, σ² s²), β_0 | σ² ~ N(0, σ² s_0²), σ² ~ InvGamma(a, b) or
-    known.  Samplers move in (β, log σ²), with the Jacobian σ²; a Gibbs sampler draws the blocks
-    beta and sigma2.  The posterior is Normal–inverse-Gamma, so that its moments and the evidence
-    p(y | X) are known; mean field takes q(β) q(σ²), structured mean field q(β, σ²)
-    or blocks of β.
+    known.  Samplers use (β, log σ²), with the Jacobian σ²; a Gibbs sampler draws the blocks beta
+    and sigma2.  The posterior is Normal–inverse-Gamma, so its moments and the evidence p(y | X) are
+    known; mean field uses q(β) q(σ²), structured mean field q(β, σ²) or blocks of β.
 
     Raises ConfigMismatchError for a dataset of several tasks.
 

@@ -31,11 +31,11 @@ class LogisticLassoModule(nn.Module, BoundsMargins):
         self.intercept_scale = intercept_scale
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """The mode by coordinate descent (liblinear), which penalises the intercept as the prior
-        here does.
+        """The mode by coordinate descent (liblinear), which penalises the intercept like this
+        prior.
 
         Raises:
-            ConfigMismatchError: the training labels are all of one class.
+            ConfigMismatchError: the training labels are all equal.
         """
         from sklearn.linear_model import LogisticRegression as Solver  # slow to import
 
@@ -44,7 +44,7 @@ class LogisticLassoModule(nn.Module, BoundsMargins):
         y = batch.y[is_labelled, 0].cpu().numpy()
         if len(set(y.tolist())) < 2:
             raise ConfigMismatchError(
-                "model=logistic_lasso: the training labels are all of one class; raise dataset.n_train"
+                "model=logistic_lasso: the training labels are all equal; raise dataset.n_train"
             )
         solver = Solver(
             l1_ratio=1.0,
@@ -63,7 +63,7 @@ class LogisticLassoModule(nn.Module, BoundsMargins):
     def margin_bounds(
         self, parameters: dict[str, Tensor], y: Tensor, inputs: Perturbations
     ) -> MarginBounds:
-        """Lower bounds of ±f(x), which is linear in x: exact but for rounding."""
+        """Lower bounds of ±f(x), which is linear in x: exact up to rounding."""
         slope = parameters["coefficients"].double()
         level = parameters["intercept"].double()
         weight = torch.stack([torch.zeros_like(slope), slope])[None]  # [1, 2, D]
@@ -82,8 +82,8 @@ class LogisticLasso(Model[Supervised, LogisticLassoModule]):
     """Logistic regression with L1 regularisation: the posterior mode under a Laplace prior.
 
     β̂ = argmin Σ_n log(1 + exp(−±f(x_n))) + Σ_j |β_j|/s + |β_0|/s_0,  f(x) = β_0 + xᵀβ,
-    ± the sign of the label. The posterior equals the posterior of model=logistic_regression
-    with prior=laplace except for the intercept's prior; the mode is found directly.
+    ± the sign of the label. The posterior is that of model=logistic_regression with prior=laplace,
+    except for the intercept's prior; the mode is found directly.
 
     Raises ConfigMismatchError for several tasks, or labels of one class.
 

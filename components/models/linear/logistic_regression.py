@@ -1,4 +1,4 @@
-"""Logistic regression of two or more classes."""
+"""Logistic regression for two or more classes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ from components.registry import register
 class LogisticRegressionModule(nn.Module, BoundsMargins):
     """Logistic regression with coefficients θ [K, P].
 
-    They are the coefficients β of y = 1, or of every class one after another, each with its
-    intercept first.
+    θ holds the coefficients β of y = 1, or of every class in order, each with its intercept first.
     """
 
     scales: Tensor
@@ -69,7 +68,7 @@ class LogisticRegressionModule(nn.Module, BoundsMargins):
         # ∇ log p(θ)/θ of a Gaussian prior [P]
         self.register_buffer("slopes", -self.scales.pow(-2), persistent=False)
         self.register_buffer("heavy", torch.tensor(heavy, device=problem.train.x.device))  # [P]
-        self.complete = bool(problem.train.mask.all())  # spares a pass over [K, B]
+        self.complete = bool(problem.train.mask.all())  # saves a pass over [K, B]
         constant = -float(self.scales.log().sum()) - sum(
             math.log(2 if h else math.sqrt(2 * math.pi)) for h in heavy
         )
@@ -82,7 +81,7 @@ class LogisticRegressionModule(nn.Module, BoundsMargins):
         return theta
 
     def scores(self, theta: Tensor, x: Tensor) -> Tensor:
-        """f [K, C', B] of θ [K, P] by one product, C' = 1 for two classes."""
+        """f [K, C', B] for θ [K, P] in one product, C' = 1 for two classes."""
         beta = theta.reshape(len(theta) * self.n_rows, -1)  # [K C', D]
         return predictor(beta, x, self.intercept).unflatten(0, (len(theta), self.n_rows))
 
@@ -118,8 +117,8 @@ class LogisticRegressionModule(nn.Module, BoundsMargins):
         return ManyClasses(X, labels, None if self.complete else is_labelled, self.n_classes)
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
-        """The log joint [K], empty where ``value`` does not ask for it, and its gradient [K, P] in
-        closed form: scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
+        """The log joint [K], empty without ``value``, and its gradient [K, P] in closed form: scale
+        Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
         prior = theta * self.slopes
         prior = (
             torch.where(self.heavy, -theta.sign() / self.scales, prior)
@@ -137,39 +136,39 @@ class LogisticRegressionModule(nn.Module, BoundsMargins):
             return standard_normal((n, self.dim), generator, self.scales)
 
         z = normal()
-        # √(2E) Z with E ~ Exp(1), itself half the square of a point in the plane
+        # √(2E) Z with E ~ Exp(1), half the squared norm of a bivariate normal
         if self.prior == "laplace":
             z = torch.where(self.heavy, (normal().square() + normal().square()).sqrt() * z, z)
         return self.scales * z
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ = 0 [n, P]: where gradient descent starts, every class equally likely."""
+        """θ = 0 [n, P], the start of gradient descent, with equally likely classes."""
         return self.scales.new_zeros(n, self.dim)
 
     def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return select_labelled(batch, self.intercept)
 
     def mean_field(self) -> LogisticAscent:
-        """q(β) of two classes under Jaakkola and Jordan's bound.
+        """q(β) for two classes under Jaakkola and Jordan's bound.
 
-        Raises ConfigMismatchError where there are more classes."""
+        Raises ConfigMismatchError for more classes."""
         if self.n_rows > 1:
             raise ConfigMismatchError(
-                f"inference=cavi: the bound of model=logistic_regression is for two classes, and there are {self.n_classes}; "
-                "use inference=gaussian_vi"
+                "inference=cavi: the bound of model=logistic_regression supports two classes, not "
+                f"{self.n_classes}; use inference=gaussian_vi"
             )
         return LogisticAscent(self.select, self.scales)
 
     def margin_bounds(
         self, parameters: Tensor | None, y: Tensor, inputs: Perturbations
     ) -> MarginBounds:
-        """Lower bounds of f_y − f_c of coefficients θ [K, P], exact but for rounding.
+        """Lower bounds of f_y − f_c for coefficients θ [K, P], exact up to rounding.
 
         Raises:
-            TypeError: no coefficients are given, and the module has none of its own.
+            TypeError: no coefficients are given; the module does not store any.
         """
         if parameters is None:
-            raise TypeError("a logistic regression has no coefficients of its own")
+            raise TypeError("a logistic regression does not store coefficients")
         beta = parameters.double().unflatten(1, (self.n_rows, -1))  # [K, C', D or 1 + D]
         if self.n_rows == 1:
             beta = torch.cat([torch.zeros_like(beta), beta], 1)
@@ -191,12 +190,10 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     """Bayesian logistic regression for binary labels, and its softmax form for more classes.
 
     p(y = 1 | x) = 1/(1 + exp(−β_0 − xᵀβ)); with C > 2 classes
-    p(y = c | x) ∝ exp(β_0c + xᵀβ_c), every class with coefficients of its own, which only
-    the prior identifies. β_j ~ N(0, s²), or Laplace with density exp(−|β|/s)/2s;
-    β_0 ~ N(0, s_0²).
+    p(y = c | x) ∝ exp(β_0c + xᵀβ_c), with separate coefficients for every class, identified only by
+    the prior. β_j ~ N(0, s²), or Laplace with density exp(−|β|/s)/2s; β_0 ~ N(0, s_0²).
 
-    With a Gaussian prior and two classes there is a mean field, by Jaakkola and Jordan's
-    bound.
+    With a Gaussian prior and two classes, mean field is available by Jaakkola and Jordan's bound.
 
     Raises ConfigMismatchError for a dataset of several tasks.
 

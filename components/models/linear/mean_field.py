@@ -1,5 +1,4 @@
-"""Mean field of regressions: Gaussian coefficients, and what makes the likelihood quadratic in
-them."""
+"""Mean field of regressions: Gaussian coefficients, and quadratic bounds of the likelihood."""
 
 from __future__ import annotations
 
@@ -25,14 +24,14 @@ from components.models.linear.normal_factors import (
     scatter_starts,
 )
 
-# design matrix [N, D] and labels [N] of the rows that have one
+# design matrix [N, D] and labels [N] of the labelled rows
 Select = Callable[[Batch], tuple[Tensor, Tensor]]
 
 
 def expected_log_joint(
     penalty: Tensor, noise: tuple[float, float], rows: int, a: Tensor, b: Tensor, loss: Tensor
 ) -> Tensor:
-    """E log p(y, β, σ²) [S] of so many rows under σ² ~ InvGamma(a, b), with λ [D], the prior's
+    """E log p(y, β, σ²) [S] of n rows under σ² ~ InvGamma(a, b), with λ [D], the prior's
     (a_0, b_0) and loss = E (‖y − Xβ‖² + Σ λβ²)/σ²."""
     a_0, b_0 = noise
     log_noise = b.log() - a.digamma()  # E log σ²
@@ -53,7 +52,7 @@ class LinearAscent:
     noise: tuple[float, float]  # of the InvGamma prior
 
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
-        """With σ² drawn from its prior."""
+        """Initial factors, with σ² drawn from its prior."""
         X, y = self.select(batch)
         posterior = coefficients(X, y, self.penalty)
         shape = self.penalty.new_full((n,), self.noise[0])
@@ -109,17 +108,17 @@ class LinearAscent:
 
 @dataclass(frozen=True)
 class BlockedLinearAscent(LinearAscent):
-    """q(β_I) Π_{i ∉ I} q(β_i) q(σ²): Gaussian blocks of coefficients; factors as above, V zero
-    between blocks.
+    """q(β_I) Π_{i ∉ I} q(β_i) q(σ²): Gaussian blocks of coefficients; factors as in
+    ``LinearAscent``, with V zero between blocks.
 
         V_B = (E 1/σ²)⁻¹ (Λ_BB)⁻¹,   m_B = Λ_BB⁻¹ ((Xᵀy)_B − Λ_{B,−B} m_{−B}),   Λ = XᵀX + diag(λ)
 
-    for each block B in turn; m comes to the posterior mean, and V_B is the covariance given the
+    for each block B in turn; m converges to the posterior mean, and V_B is the covariance given the
     other coefficients.
 
     Source: Bishop (2006), eqs. (10.12), (10.13) for blocks; Bardenet (2021), section 5.2."""
 
-    joint: tuple[int, ...]  # I, of [D]
+    joint: tuple[int, ...]  # I, indices of the joint coefficients
 
     @property
     def blocks(self) -> list[list[int]]:
@@ -127,14 +126,14 @@ class BlockedLinearAscent(LinearAscent):
         return [list(self.joint), *rest]
 
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
-        """With σ² drawn from its prior, and m at 0."""
+        """Initial factors, with σ² drawn from its prior and m = 0."""
         factors = super().start(batch, n, generator)
         V = torch.zeros_like(factors["V"])
         gram = self._gram(batch)
         for block in self.blocks:
-            here = torch.tensor(block, device=gram.device)
-            inverse = invert_positive_definite(gram[here][:, here])
-            V[:, here[:, None], here] = (factors["b"] / factors["a"])[:, None, None] * inverse
+            indices = torch.tensor(block, device=gram.device)
+            inverse = invert_positive_definite(gram[indices][:, indices])
+            V[:, indices[:, None], indices] = (factors["b"] / factors["a"])[:, None, None] * inverse
         return factors | {"m": torch.zeros_like(factors["m"]), "V": V}
 
     def _gram(self, batch: Batch) -> Tensor:
@@ -148,12 +147,12 @@ class BlockedLinearAscent(LinearAscent):
         m = factors["m"].clone()
         V = torch.zeros_like(factors["V"])
         for block in self.blocks:
-            here = torch.tensor(block, device=gram.device)
-            own = gram[here][:, here]
-            inverse = invert_positive_definite(own)
-            others = m @ gram[:, here] - m[:, here] @ own
-            m[:, here] = ((X.T @ y)[here] - others) @ inverse
-            V[:, here[:, None], here] = noise[:, None, None] * inverse
+            indices = torch.tensor(block, device=gram.device)
+            block_gram = gram[indices][:, indices]
+            inverse = invert_positive_definite(block_gram)
+            others = m @ gram[:, indices] - m[:, indices] @ block_gram
+            m[:, indices] = ((X.T @ y)[indices] - others) @ inverse
+            V[:, indices[:, None], indices] = noise[:, None, None] * inverse
         factors = factors | {"m": m, "V": V}
         return factors | {"b": self.noise[1] + 0.5 * self._loss(factors, batch)}
 
@@ -162,7 +161,7 @@ class BlockedLinearAscent(LinearAscent):
 class JointLinearAscent:
     """q(β, σ²) = N(β | m, σ² V) InvGamma(σ² | a, b), one factor; factors m, V, a, b.
 
-    The family holds the posterior, so that a cycle leads to it and the bound to log p(y).
+    The family contains the posterior, so one cycle reaches it, and the bound equals log p(y).
 
     Source: Murphy (2012), section 7.6.3; Bardenet (2021), section 5.2, structured mean field."""
 
@@ -171,7 +170,7 @@ class JointLinearAscent:
     noise: tuple[float, float]  # of the InvGamma prior
 
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
-        """At the prior."""
+        """Initial factors: the prior."""
         like = self.penalty
         a, b = (like.new_full((n,), value) for value in self.noise)
         m = torch.zeros_like(like).expand(n, -1)
@@ -224,7 +223,7 @@ class LogisticAscent(NormalFactor):
         log σ(u) ≥ log σ(ξ) + (u − ξ)/2 − λ(ξ)(u² − ξ²),  λ(ξ) = tanh(ξ/2)/4ξ,  ξ_n² = E(x_nᵀβ)²
         V⁻¹ = diag(s)⁻² + 2 Σ λ(ξ_n) x_n x_nᵀ,  m = V Σ (y_n − ½) x_n
 
-    The objective is below the evidence lower bound of this q, and rises.
+    The objective is below the evidence lower bound of this q, and never decreases.
 
     Source: Jaakkola and Jordan (2000); Bishop (2006), eqs. (10.156), (10.157), (10.163)."""
 
@@ -232,7 +231,8 @@ class LogisticAscent(NormalFactor):
     scales: Tensor  # s [D]
 
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
-        """Initial factors: m at 0 and then at draws of the prior, V the prior covariance."""
+        """Initial factors: m at 0 for the first start and at draws from the prior for the others, V
+        the prior covariance."""
         return {
             "m": scatter_starts(self.scales, n, generator),
             "V": self.scales.square().diag().expand(n, -1, -1),

@@ -45,7 +45,7 @@ def divergence(factors: Factors, scales: Tensor) -> Tensor:
 
 
 def scatter_starts(scales: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """Starting points of n runs: 0, then draws of N(0, diag s²) [n, D]."""
+    """Starting points of n runs: 0, then draws from N(0, diag s²) [n, D]."""
     z = standard_normal((n, len(scales)), generator, scales)
     z[:1] = 0
     return z * scales
@@ -54,12 +54,12 @@ def scatter_starts(scales: Tensor, n: int, generator: torch.Generator) -> Tensor
 def invert_positive_definite(precision: Tensor) -> Tensor:
     """Inverse of a positive definite matrix.
 
-    Raises NumericalError if it does not exist.
+    Raises NumericalError if it is singular.
     """
     L, info = torch.linalg.cholesky_ex(precision)
     if (info > 0).any():
         raise NumericalError(
             "XᵀX is singular",
-            "set inference.penalised=true, or leave out inputs that repeat others",
+            "set inference.penalised=true, or remove collinear inputs",
         )
     return torch.cholesky_inverse(L)

@@ -1,4 +1,4 @@
-"""Probit regression of binary labels."""
+"""Probit regression for binary labels."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from components.registry import register
 
 
 def log_share(f: Tensor) -> Tensor:
-    """log Φ(f): how probable it is that N(f, 1) is above 0."""
+    """log Φ(f), the log probability that N(f, 1) is positive."""
     return torch.special.log_ndtr(f)
 
 
 def truncated_normal_mean(f: Tensor) -> Tensor:
-    """E[z | z > 0] of z ~ N(f, 1): f + φ(f)/Φ(f)."""
+    """E[z | z > 0] for z ~ N(f, 1): f + φ(f)/Φ(f)."""
     return f + (-0.5 * (f.square() + LOG_2PI) - log_share(f)).exp()
 
 
 def draw_truncated_normal(f: Tensor, generator: torch.Generator) -> Tensor:
-    """z ~ N(f, 1) given z > 0: f − Φ⁻¹(u Φ(f)) with u uniform, and where Φ(f) is tiny z f ~ −Exp(1)
-    but for 1/f²."""
+    """z ~ N(f, 1) given z > 0: f − Φ⁻¹(u Φ(f)) with u uniform; for tiny Φ(f), z f ~ −Exp(1) up to
+    O(1/f²)."""
     u = standard_uniform(f.shape, generator, f)
     u = u.clamp_min(torch.finfo(f.dtype).tiny)
     is_tail = f < -5.0 if f.dtype == torch.float32 else f < -30.0
@@ -54,7 +54,7 @@ def draw_truncated_normal(f: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def signs(y: Tensor, like: Tensor) -> Tensor:
-    """±1 of labels 0 and 1."""
+    """±1 for labels 0 and 1."""
     return (2 * y - 1).to(like.dtype)
 
 
@@ -97,7 +97,7 @@ class ProbitModule:
         # [K, B, 1, 2]
         return Categorical(torch.stack([log_share(-f), log_share(f)], -1)[:, :, None])
 
-    # ---- given the augmentation
+    # Given the augmentation
     def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return select_labelled(batch, self.intercept)
 
@@ -110,8 +110,8 @@ class ProbitModule:
     def draw_block(
         self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator
     ) -> Tensor:
-        """z_n ~ N(x_nᵀβ, 1) on the side of its label, then β ~ N(V Xᵀz, V): the posterior of β is
-        left as it is."""
+        """z_n ~ N(x_nᵀβ, 1) on the side of its label, then β ~ N(V Xᵀz, V), which leaves the
+        posterior of β invariant."""
         X, y = self.select(batch)
         sign = signs(y, X)
         z = sign * draw_truncated_normal(sign * (theta @ X.T), generator)  # [K, N]
@@ -137,7 +137,7 @@ class ProbitAscent(NormalFactor):
     model: ProbitModule
 
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
-        """m at 0, then at draws of the prior."""
+        """Initial factors: m at 0 for the first start, at draws from the prior for the others."""
         V = self.model.covariance(self.model.select(batch)[0])
         return {"m": scatter_starts(self.model.scales, n, generator), "V": V.expand(n, -1, -1)}
 
@@ -159,7 +159,7 @@ class ProbitAscent(NormalFactor):
 class ProbitExpectation:
     """Expectation maximisation: q(β) a point mass; factor beta [S, D].
 
-        β ← (XᵀX + diag(s)⁻²)⁻¹ Xᵀ E[z | β, y]; not penalised, without diag(s)⁻²
+        β ← (XᵀX + diag(s)⁻²)⁻¹ Xᵀ E[z | β, y]; without diag(s)⁻² if not penalised
 
     Source: Albert and Chib (1993); Murphy (2012), section 11.4.6; Bardenet (2021), section
     5.2.3."""
@@ -187,12 +187,12 @@ class ProbitExpectation:
 
 @register("model", "probit_regression")
 class ProbitRegression(Model[Supervised, ProbitModule]):
-    """Bayesian probit regression of binary labels.
+    """Bayesian probit regression for binary labels.
 
     p(y = 1 | x) = Φ(β_0 + xᵀβ), the probability that z ~ N(β_0 + xᵀβ, 1) is positive; β_j ~ N(0,
     s²), β_0 ~ N(0, s_0²).  Given z the posterior of β is Gaussian: a Gibbs sampler draws z and β in
-    turn, mean field takes q(z) q(β), and expectation maximisation is its limit with β a point.  The
-    mean of mean field is the posterior's mode.
+    turn, mean field uses q(z) q(β), and expectation maximisation is its limit with a point mass for
+    β.  The mean of the mean-field posterior is the mode of the posterior.
 
     Raises ConfigMismatchError for a dataset of several tasks.
 

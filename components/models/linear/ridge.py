@@ -1,4 +1,4 @@
-"""Ridge regression: penalised least squares, and the Bayes rule that it is."""
+"""Ridge regression: penalised least squares, and its interpretation as a Bayes rule."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from components.models.linear.design import check_one_task, design, name_columns
 from components.problems.supervised import Supervised
 from components.registry import register
 
-# penalties that gcv tries, in units of the mean of XᵀX
+# candidate penalties of gcv, in units of the mean diagonal of XᵀX
 GRID = 10.0 ** torch.linspace(-6, 6, 121, dtype=torch.float64)
 
 
 def effective_parameters(X: Tensor, penalty: Tensor) -> float:
-    """tr X(XᵀX + diag(λ))⁻¹Xᵀ, the degrees of freedom that the fit uses; X [N, D], λ [D]."""
+    """tr X(XᵀX + diag(λ))⁻¹Xᵀ, the effective degrees of freedom of the fit; X [N, D], λ [D]."""
     gram = X.T @ X
     return float(torch.linalg.solve(gram + penalty.diag(), gram).trace())
 
 
 def generalised_cross_validation(X: Tensor, y: Tensor, penalty: Tensor) -> float:
-    """N ‖y − Xβ̂‖² / (N − df)², which estimates the error of leaving one row out.
+    """N ‖y − Xβ̂‖² / (N − df)², which approximates the leave-one-out error.
 
     Source: Golub, Heath & Wahba (1979), eq. (1.4)."""
     residual = y - X @ coefficients(X, y, penalty).m
@@ -40,8 +40,8 @@ def generalised_cross_validation(X: Tensor, y: Tensor, penalty: Tensor) -> float
 
 
 def ridge_path(X: Tensor, y: Tensor, penalties: Tensor, free: int = 0) -> Tensor:
-    """Estimates at each of Λ penalties, the first ``free`` columns unpenalised: [N, D], [N], [Λ] ->
-    [Λ, D].
+    """Estimates at each of Λ penalties, with the first ``free`` columns unpenalised: [N, D], [N],
+    [Λ] -> [Λ, D].
 
     Source: Hoerl & Kennard (1970), section 4 (the ridge trace)."""
     columns = X.new_ones(X.shape[1])
@@ -52,7 +52,7 @@ def ridge_path(X: Tensor, y: Tensor, penalties: Tensor, free: int = 0) -> Tensor
 class RidgeModule(nn.Module):
     """Ridge regression by the normal equations.
 
-    It learns the posterior of β under the prior that λ represents.
+    It provides the posterior of β under the prior that corresponds to λ.
     """
 
     def __init__(self, problem: Supervised, penalty: float | Literal["gcv"], intercept: bool):
@@ -62,11 +62,11 @@ class RidgeModule(nn.Module):
         self.names = name_columns(problem.n_inputs, intercept)
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """β̂ and (XᵀX + λI)⁻¹, with σ̂² = ‖y − Xβ̂‖²/(N − df) in place of σ²; nothing here is
-        random.
+        """β̂ and (XᵀX + λI)⁻¹, with σ̂² = ‖y − Xβ̂‖²/(N − df) instead of σ²; the fit is
+        deterministic.
 
-        The noise is the label's own variance where there are fewer rows than effective
-        parameters."""
+        If there are fewer rows than effective parameters, the noise is the variance of the
+        labels."""
         X, y = select_labelled(batch, self.intercept)
         columns = X.new_ones(X.shape[1])
         columns[: int(self.intercept)] = 0  # the intercept is not penalised
@@ -89,7 +89,7 @@ class RidgeModule(nn.Module):
         return unit * float(GRID[usable.index(min(usable))])
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> GaussianMixture:
-        """N(xᵀβ̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)), the Bayesian predictive with σ̂² in place of σ²."""
+        """N(xᵀβ̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)), the Bayesian predictive with σ̂² instead of σ²."""
         X = design(x, self.intercept)
         mean = (X @ fitted["beta"])[None, :, None]  # [1, B, 1]
         spread = 1 + (X @ fitted["covariance"] * X).sum(1)
@@ -100,10 +100,10 @@ class RidgeModule(nn.Module):
 class Ridge(Model[Supervised, RidgeModule]):
     """Ridge regression, least squares penalised by the squared length of the coefficients.
 
-    β̂ = argmin ‖y − β_0 − Xβ‖² + λ‖β‖² = (XᵀX + λI)⁻¹Xᵀy, the intercept unpenalised.  Under y ~
+    β̂ = argmin ‖y − β_0 − Xβ‖² + λ‖β‖² = (XᵀX + λI)⁻¹Xᵀy, with an unpenalised intercept.  Under y ~
     N(Xβ, σ²) and the prior β ~ N(0, σ²/λ) it is the posterior mean, hence the Bayes rule for
-    squared loss; ``linear_regression`` with prior_scale = λ^−½ samples that posterior.  Needs
-    inference=fit.
+    squared loss; ``linear_regression`` with prior_scale = λ^−½ samples from that posterior.
+    Requires inference=fit.
 
     Raises ConfigMismatchError for a dataset of several tasks, NumericalError for a singular XᵀX +
     λI.

@@ -1,1 +1,1 @@
-"""Conjugate models of rows without labels: one normal, and mixtures of them."""
+"""Conjugate models of rows without labels: a normal, and mixtures of normals."""

@@ -24,7 +24,8 @@ from components.registry import register
 class DpMixtureModule(MixtureParameters):
     """Dirichlet-process mixture with partitions that do not depend on the truncation.
 
-    θ describes a mixture of its T clusters, with π given by sticks in place of Dir(1, …, 1).
+    θ describes a mixture of its T clusters, with a stick-breaking prior of π instead of Dir(1, …,
+    1).
     """
 
     concentration: float  # α of the process
@@ -38,7 +39,7 @@ class DpMixtureModule(MixtureParameters):
         sticks = ((self.concentration - 1) * log_s.diff(dim=1) - log_s[:, :-1]).sum(1) + (
             T - 1
         ) * math.log(self.concentration)
-        # Dir(1, …, 1) is Γ(T) everywhere
+        # the density of Dir(1, …, 1) is Γ(T)
         return super().log_prior(theta) - math.lgamma(T) + sticks
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
@@ -53,14 +54,14 @@ class DpMixtureModule(MixtureParameters):
 
 @register("model", "dp_mixture")
 class DpMixture(Model[Unlabelled, DpMixtureModule]):
-    """A mixture of Gaussians with as many clusters as the rows ask for: means and precisions from a
+    """A mixture of Gaussians with a data-driven number of clusters: means and precisions from a
     Dirichlet process.
 
     x_b ~ N(μ_b, Λ_b⁻¹), (μ_b, Λ_b) ~ G, G ~ DP(α, NW), NW: μ | Λ ~ N(m, (βΛ)⁻¹), Λ ~ Wishart(ν, V⁻¹);  so p(partition) ∝
     α^K Π_k Γ(n_k).  m is the mean of the training rows, V = ν ``width``² times their variances along each axis.  As a log joint
     and for mean field G = Σ_t π_t δ, π_t = v_t Π_{j<t} (1 − v_j), v_t ~ Beta(1, α), v_T = 1, T = ``truncation``.
 
-    Raises ConfigMismatchError for ν not above D − 1, or for a value that never changes.
+    Raises ConfigMismatchError if ν ≤ D − 1, or for a constant value.
 
     Source: Bardenet (2021), chapter 7; Blei & Jordan (2006), sections 2 and 3; Neal (2000), eq.
     (2.1)."""
@@ -77,7 +78,7 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
         variance = x.var(0, correction=0)
         if not (variance > 0).all():
             raise ConfigMismatchError(
-                f"dataset={problem.name}: a value never changes in the training rows; leave it out"
+                f"dataset={problem.name}: a value is constant in the training rows; leave it out"
             )
         prior = cluster_prior(x.mean(0), variance, self.width**2, self.mean_rows, self.freedom)
         return DpMixtureModule(1.0, prior, self.truncation, self.concentration)

@@ -27,9 +27,9 @@ from components.registry import register
 
 @dataclass(frozen=True)
 class MixtureParameters:
-    """θ = (η, μ, ℓ) [S, K − 1 + KD + KD(D + 1)/2]: π = softmax(η, 0), means, and of each Λ = L Lᵀ
-    the lower triangle, log L_ii on the diagonal.  Parameters: π, means and standard deviations
-    √(Λ⁻¹)_ii, clusters in the order of their first mean."""
+    """θ = (η, μ, ℓ) [S, K − 1 + KD + KD(D + 1)/2]: π = softmax(η, 0), means, and the lower triangle
+    of each Λ = L Lᵀ, with log L_ii on the diagonal.  Parameters: π, means and standard deviations
+    √(Λ⁻¹)_ii, with clusters ordered by their first mean."""
 
     alpha: float  # of the Dirichlet prior
     prior: NormalWishart  # of each cluster, without leading dimensions
@@ -126,12 +126,12 @@ class MixtureParameters:
     def draw_given(
         self, alpha: Tensor, clusters: NormalWishart, generator: torch.Generator
     ) -> Tensor:
-        """θ [S, P] of π ~ Dir(α), α [S, K], and (μ_k, Λ_k) normal–Wishart [S, K]."""
+        """θ [S, P] with π ~ Dir(α), α [S, K], and (μ_k, Λ_k) normal–Wishart [S, K]."""
         mu, L = clusters.draw(generator)
         return self.join(draw_log_dirichlet(alpha, generator), mu, L)
 
     def clusters(self, theta: Tensor, batch: Rows) -> Tensor:
-        """p(z_b = k | θ, x_b), on average over θ [S, P], clusters in the order of their first mean:
+        """p(z_b = k | θ, x_b), averaged over θ [S, P], with clusters ordered by their first mean:
         [B, K]."""
         order = self.split(theta)[1][:, :, 0].argsort(1)
         p = self.log_components(theta, batch).softmax(2)
@@ -147,11 +147,11 @@ class GaussianMixtureModule(MixtureParameters):
     def draw_block(
         self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator
     ) -> Tensor:
-        """z_b ~ p(z_b | θ, x_b), then π, μ, Λ ~ p(· | z, x): the posterior of θ is left as it
-        is."""
+        """z_b ~ p(z_b | θ, x_b), then π, μ, Λ ~ p(· | z, x), which leaves the posterior of θ
+        invariant."""
         log_p = self.log_components(theta, batch)
         uniform = standard_uniform(log_p.shape, generator, log_p)
-        clusters = (log_p - (-uniform.log()).log()).argmax(2)  # Gumbel's trick
+        clusters = (log_p - (-uniform.log()).log()).argmax(2)  # Gumbel-max trick
         z = torch.nn.functional.one_hot(clusters, self.n_clusters).to(log_p.dtype).mT  # [S, K, B]
         return self.draw_given(
             self.alpha + z.sum(2), self.expand_prior(len(theta)).posterior(z, batch.x), generator
@@ -167,16 +167,16 @@ class GaussianMixtureModule(MixtureParameters):
 def cluster_prior(
     m: Tensor, variance: Tensor, factor: float, mean_rows: float, freedom: float | None
 ) -> NormalWishart:
-    """NW(m, β, ν factor diag(variance), ν) of clusters of rows [D]; ν null: D + 2.
+    """NW(m, β, ν factor diag(variance), ν) for clusters of rows [D]; ν null: D + 2.
 
     Raises:
-        ConfigMismatchError: ν is not above D − 1.
+        ConfigMismatchError: ν ≤ D − 1.
     """
     D = len(m)
     nu = float(D + 2) if freedom is None else freedom
     if nu <= D - 1:
         raise ConfigMismatchError(
-            f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null"
+            f"model.freedom={nu:g}: must exceed {D - 1} for rows of {D} values; raise it, or set it to null"
         )
     V = nu * factor * variance.diag()
     return NormalWishart(m, m.new_tensor(mean_rows), V, m.new_tensor(nu))
@@ -187,13 +187,13 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     """A mixture of K Gaussians with a conjugate prior of weights, means and precisions.
 
     x ~ Σ_k π_k N(μ_k, Λ_k⁻¹), π ~ Dir(α, …, α), μ_k | Λ_k ~ N(m, (βΛ_k)⁻¹),
-    Λ_k ~ Wishart(ν, V⁻¹), E Λ_k = ν V⁻¹. ``scale: data`` sets m to the mean of the training
-    rows and V to ν times their variances over K^(2/D), so that K adjacent clusters are as
-    wide as the data; otherwise m = 0 and V = scale² ν I. Mean field is q(z) q(π, μ, Λ). A
-    Gibbs sampler draws the labels and then all of θ. Parameters are in the order of the
-    clusters' first means, for any labels.
+    Λ_k ~ Wishart(ν, V⁻¹), E Λ_k = ν V⁻¹. ``scale: data`` sets m to the mean of the training rows
+    and V to ν times their variances over K^(2/D), so that K adjacent clusters have the width of the
+    data; otherwise m = 0 and V = scale² ν I. Mean field is q(z) q(π, μ, Λ). A Gibbs sampler draws
+    the labels and then all of θ. Parameters are ordered by the clusters' first means, independently
+    of labels.
 
-    Raises ConfigMismatchError for more clusters than rows, or ν not above D − 1.
+    Raises ConfigMismatchError for more clusters than rows, or ν ≤ D − 1.
 
     Source: Bishop (2006), section 10.2; Bardenet (2021), section 5.2.
     """
@@ -211,14 +211,14 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
         N, D = x.shape
         if self.clusters > N:
             raise ConfigMismatchError(
-                f"model.clusters={self.clusters}: dataset={problem.name} has {N} training rows; lower it"
+                f"model.clusters={self.clusters}: dataset={problem.name} has only {N} training rows; lower it"
             )
         if self.scale == "data":
             m = x.mean(0)
             variance = x.var(0, correction=0) / self.clusters ** (2 / D)
             if not (variance > 0).all():
                 raise ConfigMismatchError(
-                    f"model.scale=data: a value of dataset={problem.name} never changes; set model.scale to a number"
+                    f"model.scale=data: a value of dataset={problem.name} is constant; set model.scale to a number"
                 )
         else:
             m = x.new_zeros(D)

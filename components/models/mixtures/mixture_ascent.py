@@ -17,8 +17,8 @@ from components.maths.exponential.normal_wishart import NormalWishart
 
 
 def nearest_centre(x: Tensor, n: int, n_clusters: int, generator: torch.Generator) -> Tensor:
-    """Responsibilities of 0 and 1 [n, K, B] of n starts: K rows drawn as centres, each far from
-    those before (k-means++).
+    """Responsibilities of 0 and 1 [n, K, B] for n starts: K rows drawn as centres, each far from
+    the previous ones (k-means++).
 
     Source: Arthur and Vassilvitskii (2007)."""
     every = []
@@ -42,22 +42,22 @@ def cluster_posterior(factors: Factors) -> NormalWishart:
 
 
 def cluster_factors(posterior: NormalWishart) -> Factors:
-    """Factors of q(μ_k, Λ_k), which ``cluster_posterior`` reads."""
+    """Factors of q(μ_k, Λ_k), as input of ``cluster_posterior``."""
     return {"m": posterior.m, "beta": posterior.beta, "V": posterior.V, "nu": posterior.nu}
 
 
 @dataclass(frozen=True)
 class AssignmentAscent:
     """q(z) q(weights) Π_k q(μ_k, Λ_k) = Π_b Cat(z_b | r_b) q(weights) Π_k NW(μ_k, Λ_k | m_k, β_k,
-    V_k, ν_k); a subclass adds the weights.
+    V_k, ν_k); subclasses add the weights.
 
-    Factors m, beta, V, nu of the K clusters of S starts, and those of the weights."""
+    Factors m, beta, V, nu of the K clusters for S starts, and factors of the weights."""
 
     prior: NormalWishart  # of each cluster
     n_clusters: int
 
     def optimal_factors(self, r: Tensor, batch: Rows) -> Factors:
-        """Factors of θ at their optimum given responsibilities r [S, K, B]."""
+        """Optimal factors of θ given responsibilities r [S, K, B]."""
         raise NotImplementedError
 
     def expected_log_weights(self, factors: Factors) -> Tensor:
@@ -73,7 +73,7 @@ class AssignmentAscent:
         raise NotImplementedError
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """At the optimum given that each row is of the nearest of K centres, rows drawn by
+        """Initial factors: optimal for rows assigned to the nearest of K centres, drawn by
         k-means++."""
         r = nearest_centre(batch.x.flatten(1), n, self.n_clusters, generator)
         return self.optimal_factors(r, batch)
@@ -87,14 +87,14 @@ class AssignmentAscent:
         return self.optimal_factors(self._log_rho(factors, batch).softmax(1), batch)
 
     def objective(self, factors: Factors, batch: Rows) -> Tensor:
-        """Σ_b log Σ_k ρ_bk, which is the bound at the best q(z), less the divergences of the other
+        """Σ_b log Σ_k ρ_bk, the bound at the optimal q(z), minus the divergences of the other
         factors."""
         of_rows = self._log_rho(factors, batch).logsumexp(1).sum(1)
         of_clusters = cluster_posterior(factors).kl(self.prior).sum(1)
         return of_rows - self.weight_divergence(factors) - of_clusters
 
     def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
-        """A mixture of Student's t with the weights E π."""
+        """Log density of a mixture of Student's t with weights E π."""
         each = cluster_posterior(factors).log_predictive(batch.x.flatten(1))
         return (self.log_mean_weights(factors)[..., None] + each).logsumexp(1)
 
@@ -136,10 +136,10 @@ class MixtureExpectation:
     """Expectation maximisation: q(π, μ, Λ) a point mass; factors log_pi [S, K], mu [S, K, D],
     covariance [S, K, D, D].
 
-    Penalised, of the density of (π, μ, Λ): π_k ∝ α + N_k − 1, Λ_k⁻¹ = V_k/(ν_k − D).  Not
-    penalised: shares, means and covariances of the rows by their responsibilities.
+    Penalised by the prior density of (π, μ, Λ): π_k ∝ α + N_k − 1, Λ_k⁻¹ = V_k/(ν_k − D).  Not
+    penalised: responsibility-weighted shares, means and covariances of the rows.
 
-    Raises NumericalError where a covariance becomes singular, or a weight negative.
+    Raises NumericalError if a covariance becomes singular or a weight negative.
 
     Source: Bishop (2006), section 9.2; Fraley and Raftery (2007) for the penalised form; Bardenet
     (2021), section 5.2.3."""
@@ -163,7 +163,7 @@ class MixtureExpectation:
         covariance = 0.5 * (covariance + covariance.mT)
         if (torch.linalg.cholesky_ex(covariance)[1] > 0).any() or not (share > 0).all():
             raise NumericalError(
-                "a cluster has collapsed onto too few rows: the likelihood of a mixture has no maximum",
+                "a cluster has collapsed onto too few rows, because the likelihood of a mixture is unbounded",
                 "set inference.penalised=true with model.concentration > 1, or lower model.clusters",
             )
         return {
@@ -173,8 +173,8 @@ class MixtureExpectation:
         }
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """Shares and means of the rows nearest to each of K centres, drawn by k-means++, and the
-        covariance of all rows."""
+        """Initial factors: shares and means of the rows nearest to each of K centres, drawn by
+        k-means++, and the covariance of all rows."""
         x = batch.x.flatten(1)
         r = nearest_centre(x, n, len(self.concentration), generator)
         N = r.sum(2).clamp_min(1)
@@ -183,7 +183,7 @@ class MixtureExpectation:
         if (torch.linalg.cholesky_ex(covariance)[1] > 0).any():
             raise NumericalError(
                 "the covariance of the training rows is singular",
-                "leave out values that repeat others",
+                "remove collinear values",
             )
         return {
             "log_pi": (N / N.sum(1, keepdim=True)).log(),

@@ -18,9 +18,9 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     """A normal with unknown mean and precision, and their conjugate prior.
 
     x ~ N(μ, 1/τ), μ | τ ~ N(m, 1/(κτ)), τ ~ Gamma(a, b) with mean a/b.  The posterior is
-    normal–gamma, in closed form; its mean-field approximation q(μ) q(τ) is the textbook's.
-    ``inference.joint=[all]`` of cavi keeps
-    q(μ, τ) whole.  Samplers move in (μ, log τ); a Gibbs sampler draws mu and tau.
+    normal–gamma, in closed form; its mean-field approximation is q(μ) q(τ).
+    ``inference.joint=[all]`` of cavi keeps the joint q(μ, τ).  Samplers use (μ, log τ); a Gibbs
+    sampler draws mu and tau.
 
     Raises ConfigMismatchError for rows of more than one value.
 
@@ -30,7 +30,7 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     requires = Requirements(
         kinds={"unlabelled"},
         values={"real"},
-        required_traits={"single_values": "is of one value a row"},
+        required_traits={"single_values": "supports only one value per row"},
     )
 
     mean: float
@@ -42,7 +42,7 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
         x = problem.train.x
         if x[0].numel() != 1:
             raise ConfigMismatchError(
-                f"model={self.name}: has one value a row, those of dataset={problem.name} have more; "
-                "use model=gaussian_mixture model.clusters=1"
+                f"model={self.name}: requires rows of one value, but rows of "
+                f"dataset={problem.name} have more; use model=gaussian_mixture model.clusters=1"
             )
         return NormalGammaModule(self.mean, self.kappa, self.shape, self.rate, x)

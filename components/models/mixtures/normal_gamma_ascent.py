@@ -49,7 +49,7 @@ class NormalGammaModule:
     kappa: float  # weight of the prior of μ, in rows
     a: float
     b: float
-    rows: Tensor  # of the training set [N, 1]
+    rows: Tensor  # training rows [N, 1]
     names: tuple[str, ...] = ("mu", "tau")
     dim: int = 2
     blocks: tuple[str, ...] = ("mu", "tau")
@@ -66,7 +66,7 @@ class NormalGammaModule:
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
         """Starting points spread more widely than the posterior.
 
-        Draws of a vague prior are thousands of standard deviations away from the posterior.
+        Draws from a vague prior would be thousands of standard deviations away from the posterior.
         """
         m, kappa, a, b = self.exact(Rows(self.rows, 1.0))
         mu = m + 2 * (b / (kappa * a)) ** 0.5 * self._normal(n, generator)
@@ -97,7 +97,7 @@ class NormalGammaModule:
         return normal + gamma  # with the Jacobian τ of τ = exp(log τ)
 
     def exact(self, batch: Rows) -> tuple[float, float, float, float]:
-        """m, κ, a, b of the posterior, which is normal–gamma too."""
+        """m, κ, a, b of the posterior, which is also normal–gamma."""
         x = batch.x[:, 0]
         N = len(x)
         mean = float(x.mean())
@@ -127,12 +127,12 @@ class NormalGammaModule:
         return NormalGammaAscent(self)
 
     def structured_field(self, joint: Sequence[str]) -> NormalGammaAscent | JointNormalGammaAscent:
-        """q(μ, τ) for both parameters; one of them in a factor of its own is q(μ) q(τ).
+        """q(μ, τ) if both parameters are joint, otherwise q(μ) q(τ).
 
-        Raises ConfigMismatchError for a name of no parameter."""
+        Raises ConfigMismatchError for an unknown parameter."""
         if unknown := sorted(set(joint) - {*self.names, "all"}):
             raise ConfigMismatchError(
-                f"inference.joint: {unknown[0]} is no parameter of normal_gamma; use mu and tau, or all"
+                f"inference.joint: {unknown[0]} is not a parameter of normal_gamma; use mu and tau, or all"
             )
         whole = "all" in joint or set(joint) == set(self.names)
         return JointNormalGammaAscent(self) if whole else NormalGammaAscent(self)
@@ -141,7 +141,7 @@ class NormalGammaModule:
 def normal_gamma_log_density(
     theta: Tensor, m: Tensor, precision: Tensor, a: Tensor, b: Tensor
 ) -> Tensor:
-    """log N(μ | m, 1/precision) Gamma(τ | a, b) of θ = (μ, log τ) [n, 2], by log τ."""
+    """log N(μ | m, 1/precision) Gamma(τ | a, b) at θ = (μ, log τ) [n, 2], as a density of log τ."""
     mu, log_tau = theta.unbind(1)
     normal = 0.5 * (precision.log() - LOG_2PI - precision * (mu - m).square())
     return normal + a * b.log() - a.lgamma() + a * log_tau - b * log_tau.exp()
@@ -169,7 +169,7 @@ class NormalGammaAscent:
     model: NormalGammaModule
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """At draws of the prior of τ."""
+        """Initial factors at draws from the prior of τ."""
         tau = self.model.sample_prior(n, generator)[:, 1].exp()
         m, kappa, _, _ = self.model.exact(batch)
         a = torch.full_like(tau, self.model.a + 0.5 * (batch.n_rows + 1))
@@ -224,14 +224,14 @@ class NormalGammaAscent:
 class JointNormalGammaAscent:
     """q(μ, τ) = N(μ | m, 1/(κτ)) Gamma(τ | a, b), one factor; factors m, kappa, a, b [S].
 
-    The family holds the posterior, so that a cycle leads to it and the bound to log p(x).
+    The family contains the posterior, so one cycle reaches it, and the bound equals log p(x).
 
     Source: Murphy (2012), section 4.6.3.7; Bardenet (2021), section 5.2, structured mean field."""
 
     model: NormalGammaModule
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """At the prior."""
+        """Initial factors: the prior."""
         prior = {"m": self.model.m, "kappa": self.model.kappa, "a": self.model.a, "b": self.model.b}
         return {name: batch.x.new_full((n,), value) for name, value in prior.items()}
 
@@ -261,7 +261,8 @@ class JointNormalGammaAscent:
         return normal_gamma_log_density(theta, m, kappa * theta[:, 1].exp(), a, b)
 
     def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
-        """log of Student's t with 2a degrees of freedom, location m and scale² b(κ + 1)/(aκ)."""
+        """Log density of Student's t with 2a degrees of freedom, location m and scale² b(κ +
+        1)/(aκ)."""
         m, kappa, a, b = (factors[name][:, None] for name in ("m", "kappa", "a", "b"))
         scale = 2 * b * (kappa + 1) / kappa  # times a/ν, ν = 2a
         square = (batch.x[:, 0] - m).square() / scale

@@ -1,4 +1,4 @@
-"""Mean field of a Dirichlet process mixture of Gaussians, its sticks cut off at T clusters."""
+"""Mean field of a Dirichlet process mixture of Gaussians, truncated at T clusters."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from components.models.mixtures.mixture_ascent import (
 
 
 def log_shares(log_v: Tensor, log_rest: Tensor) -> Tensor:
-    """log π_t = log v_t + Σ_{j<t} log(1 − v_j), v_T = 1, of T − 1 sticks and what they leave [...,
-    T − 1] -> [..., T]."""
+    """log π_t = log v_t + Σ_{j<t} log(1 − v_j), v_T = 1, for T − 1 sticks v and remainders 1 − v
+    [..., T − 1] -> [..., T]."""
     log_remaining = torch.nn.functional.pad(log_rest.cumsum(-1), (1, 0))
     return log_remaining + torch.nn.functional.pad(log_v, (0, 1))
 
@@ -30,9 +30,10 @@ class StickAscent(AssignmentAscent):
     """q(z) Π_t q(v_t) q(μ_t, Λ_t) = Π_b Cat(z_b | r_b) Π_{t<T} Beta(v_t | γ_t1, γ_t2) Π_t NW(μ_t,
     Λ_t | m_t, β_t, V_t, ν_t).
 
-    γ_t1 = 1 + Σ_b r_bt,  γ_t2 = α + Σ_b Σ_{j>t} r_bj,  E log π_t = E log v_t + Σ_{j<t} E log(1 − v_j).  Before the sticks are
-    updated the first T − 1 clusters are put into the order of their sizes, of all their orders the one with the highest bound;
-    the last, which has no stick, stays: where α > 1 the bound may want it large.  Factors sticks [S, T − 1, 2], m, beta, V, nu.
+    γ_t1 = 1 + Σ_b r_bt,  γ_t2 = α + Σ_b Σ_{j>t} r_bj,  E log π_t = E log v_t + Σ_{j<t} E log(1 −
+    v_j).  Before the sticks are updated, the first T − 1 clusters are sorted by size, the order
+    with the highest bound; the last, which has no stick, keeps its position, because for α > 1 it
+    may be large in the optimum.  Factors sticks [S, T − 1, 2], m, beta, V, nu.
 
     Source: Blei & Jordan (2006), eqs. (15) to (22); Kurihara, Welling & Teh (2007), section 3
     (order)."""

@@ -1,4 +1,4 @@
-"""Covariances of several tasks that are sums: shared kernels and a kernel of each task's own."""
+"""Covariances of several tasks as sums of shared and task-specific kernels."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from components.models.shallow_gp.prior import (
 
 
 class OwnCovariance(IndependentCovariance):
-    """``IndependentCovariance`` of points of all tasks in one group, so that it can be added to a
-    coregionalised covariance; with a lengthscale for each task and input."""
+    """``IndependentCovariance`` with the points of all tasks in one group, so that it can be added
+    to a coregionalised covariance; with a lengthscale per task and input."""
 
     independent: ClassVar[bool] = False
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
-        """Covariance of points with points, [G, n, m]."""
-        # A task's lengthscales divide its points beforehand: one product of all pairs, of which
-        # those of two tasks are then masked.
+        """Covariance between points, [G, n, m]."""
+        # Points are scaled by the lengthscales of their tasks first; one product gives all pairs,
+        # and pairs of different tasks are masked.
         rate = (-self.log_lengthscale).exp()
-        one = rate.new_ones(1)
-        correlation = kernel(x * rate[task], z * rate[z_task], one, one[0], self.shape)
+        unit_scale = rate.new_ones(1)
+        correlation = kernel(
+            x * rate[task], z * rate[z_task], unit_scale, unit_scale[0], self.shape
+        )
         same = task[..., :, None] == z_task[..., None, :]
         return self.log_variance.exp()[task][..., None] * (correlation * same)
 
@@ -42,7 +44,7 @@ class ColumnCovariance(nn.Module):
         self.columns = columns
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
-        """Covariance of points with points, [G, n, m]."""
+        """Covariance between points, [G, n, m]."""
         return self.inner.matrix(x[..., self.columns], task, z[..., self.columns], z_task)
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
@@ -50,7 +52,7 @@ class ColumnCovariance(nn.Module):
         return self.inner.variance(x[..., self.columns], task)
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """That of the function; up to a constant."""
+        """Log hyper-prior of the function, up to a constant."""
         return self.inner.log_hyperprior(scale)
 
 
@@ -72,7 +74,7 @@ class SummedCovariance(nn.Module):
             yield part
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
-        """Covariance of points with points, [G, n, m]."""
+        """Covariance between points, [G, n, m]."""
         return sum_of([part.matrix(x, task, z, z_task) for part in self._terms()])
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
@@ -80,12 +82,12 @@ class SummedCovariance(nn.Module):
         return sum_of([part.variance(x, task) for part in self._terms()])
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """Sum over the parts; up to a constant."""
+        """Sum of the parts' log hyper-priors, up to a constant."""
         return sum_of([part.log_hyperprior(scale) for part in self._terms()])
 
 
 def sum_of(terms: list[Tensor]) -> Tensor:
-    """Sum of tensors that broadcast."""
+    """Sum of broadcastable tensors."""
     total = terms[0]
     for term in terms[1:]:
         total = total + term

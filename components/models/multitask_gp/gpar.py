@@ -1,4 +1,4 @@
-"""Gaussian process autoregressive regression: each task given the inputs and the tasks before it."""
+"""Gaussian process autoregressive regression: each task given the inputs and earlier tasks."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from components.models.shallow_gp.prior import GPParts, IndependentCovariance, M
 from components.problems.supervised import Supervised
 from components.registry import register
 
-MEMORY = 20  # pairs of a task's L-BFGS
-MAX_EVALUATIONS = 20  # in one of its line searches
+MEMORY = 20  # history size of L-BFGS
+MAX_EVALUATIONS = 20  # per line search
 TOLERANCE = Tolerance(value=1e-9, gradient=1e-4)
 
 
 def maximise(gp: ExactGP, batch: Batch, iterations: int) -> None:
-    """Moves a process to the maximum of its bound, by at most so many iterations of L-BFGS."""
+    """Maximise the bound of a process by at most ``iterations`` iterations of L-BFGS."""
     parameters = list(gp.parameters())
     run = init_lbfgs(flatten(parameters))
 
@@ -45,14 +45,14 @@ def maximise(gp: ExactGP, batch: Batch, iterations: int) -> None:
 
 
 def predict_task(gp: ExactGP, features: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance [n] of the labels of a process's task at features [n, D + t]."""
+    """Mean and variance [n] of the labels of a task at features [n, D + t]."""
     predictive = gp.sample_predictive(features, 1, torch.Generator())
-    assert isinstance(predictive, GaussianMixture)  # of a Gaussian likelihood
+    assert isinstance(predictive, GaussianMixture)  # Gaussian likelihood
     return predictive.mean[:, 0], predictive.variance[:, 0]
 
 
 class Autoregression:
-    """The conditionals of a problem's tasks, which ``fit`` learns one after the other."""
+    """The conditionals of a problem's tasks, learnt in order by ``fit``."""
 
     def __init__(self, settings: GPAR, order: list[int]):
         self.settings = settings
@@ -92,7 +92,7 @@ class Autoregression:
         return ExactGP(parts, Labels(features[None], y[None], task[None], task[None] == 0))
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """Hyper-parameters and labels of each task in its order, earlier tasks fixed."""
+        """Hyper-parameters and labels of each task in order, with earlier tasks fixed."""
         x = batch.x
         features = x
         out = {"seed": torch.tensor(seed), "inputs": torch.tensor(x.shape[1])}
@@ -110,7 +110,7 @@ class Autoregression:
         return out
 
     def conditionals(self, fitted: dict[str, Tensor]) -> list[ExactGP]:
-        """The processes that ``fit`` has learnt, in the order of the tasks."""
+        """The processes learnt by ``fit``, in the order of the tasks."""
         if self._rebuilt is None or self._rebuilt[0] is not fitted:
             processes = []
             for place in range(len(self.order)):
@@ -122,9 +122,9 @@ class Autoregression:
         return self._rebuilt[1]
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> GaussianMixture:
-        """p(y*|x*) as a mixture over ``samples`` draws of the tasks before each, at x [B, D].
+        """p(y*|x*) as a mixture over ``samples`` draws of the earlier tasks, at x [B, D].
 
-        With ``replace`` the draws are of f, without noise, as the inputs of the fit are.
+        With ``replace`` the draws are noise-free draws of f, like the inputs of the fit.
         """
         S = self.settings.samples
         generator = torch.Generator().manual_seed(int(fitted["seed"]))
@@ -144,18 +144,17 @@ class Autoregression:
 
 @register("model", "gpar")
 class GPAR(Model[Supervised, Autoregression]):
-    """Gaussian process autoregressive regression (GPAR): tasks in an order, each a Gaussian process
-    of the inputs and of the tasks before it.
+    """Gaussian process autoregressive regression (GPAR): ordered tasks, each a Gaussian process of
+    the inputs and earlier tasks.
 
         y_t(x) = f_t(x, y_1(x) … y_{t−1}(x)) + N(0, σ_t²),   f_t ~ GP(0, k_t),
         k_t = σ² κ(x, x') + k'(y_<t, y'_<t)
 
-    Both kernels have a lengthscale for each of their inputs; k' is linear (GPAR-L), nonlinear
-    (GPAR-NL) or their sum.  log p(y) = Σ_t log p(y_t | x, y_<t) where rows that have a label of a
-    task have those of all tasks before it; other labels are imputed by the posterior mean of their
-    process.  Tasks are learnt one after the other, the ones before held fixed, each by L-BFGS on its
-    log marginal likelihood plus ``hyperprior`` (as in igp).  Predictions are mixtures over draws of
-    the earlier tasks.
+    Both kernels have a lengthscale per input; k' is linear (GPAR-L), nonlinear (GPAR-NL) or their
+    sum.  log p(y) = Σ_t log p(y_t | x, y_<t) if rows with a label of a task also have labels of all
+    earlier tasks; other labels are imputed by the posterior mean of their process.  Tasks are
+    learnt in order with earlier ones fixed, each by L-BFGS on its log marginal likelihood plus
+    ``hyperprior`` (as in igp).  Predictions are mixtures over draws of the earlier tasks.
 
     Source: Requeima, Tebbutt, Bruinsma and Turner (2019), eqs. (2) to (4) and section 3; Boustati
     (2021), section 3.4."""
@@ -177,15 +176,15 @@ class GPAR(Model[Supervised, Autoregression]):
     jitter: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> Autoregression:
-        """The tasks' conditionals, not yet fitted.
+        """Build the conditionals of the tasks, without fitting them.
 
         Raises:
-            ConfigMismatchError: ``order`` does not have every task once.
+            ConfigMismatchError: ``order`` does not contain every task once.
         """
         T = problem.n_tasks
         order = list(range(1, T + 1)) if self.order is None else self.order
         if sorted(order) != list(range(1, T + 1)):
             raise ConfigMismatchError(
-                f"model.order={order}: has to list each of the tasks 1 to {T} of {problem.name} once"
+                f"model.order={order}: must list each of the tasks 1 to {T} of {problem.name} once"
             )
         return Autoregression(self, [task - 1 for task in order])

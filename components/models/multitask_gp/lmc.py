@@ -1,4 +1,4 @@
-"""Linear model of coregionalisation: several shared kernels and a kernel of each task's own."""
+"""Linear model of coregionalisation: several shared kernels and task-specific kernels."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ from components.registry import register
 
 @register("model", "lmc")
 class LMC(ShallowGPModel, StationarySettings):
-    """Linear model of coregionalisation (LMC): tasks mix shared processes and add one of their own.
+    """Linear model of coregionalisation (LMC): tasks mix shared processes and add a task-specific
+    one.
 
     f_t(x) = Σ_q Σ_r w_qtr g_qr(x) + h_t(x), g_qr ~ GP(0, κ_q), h_t ~ GP(0, k_t):
 
         Cov[f_t(x), f_t'(x')] = Σ_q B_q,tt' κ_q(x, x') + δ_tt' σ_t² κ(Σ_d (x_d − x'_d)²/ℓ_td²)
 
-    B_q = W_q W_qᵀ + diag(κ_q1 … κ_qT), W_q [T, R]; lengthscales of each κ_q and of each task's own
-    kernel; y_t = f_t(x) + N(0, σ_t²).  With one kernel and ``own: none`` it is the ICM (cgp); with
-    Q kernels, ``rank: 1``, ``diagonal: false`` and ``own: none`` the semi-parametric latent factor
-    model (SLFM).  ``hyperprior``: as in cgp, for the scales of every part.
+    B_q = W_q W_qᵀ + diag(κ_q1 … κ_qT), W_q [T, R]; with lengthscales of each κ_q and of each
+    task-specific kernel; y_t = f_t(x) + N(0, σ_t²).  With one kernel and ``own: none`` it is the
+    ICM (cgp); with Q kernels, ``rank: 1``, ``diagonal: false`` and ``own: none`` the
+    semi-parametric latent factor model (SLFM).  ``hyperprior``: as in cgp, for the scales of every
+    part.
 
-    ``prediction: sparse``: hyper-parameters from the exact marginal likelihood of
-    ``learn_labels`` labels, predictions from all N labels through M = ``prediction_pairs`` inducing
-    pairs (x, t), O(n³) a step and O(N M²) once (``PrefixGP``).
+    ``prediction: sparse``: hyper-parameters from the exact marginal likelihood of ``learn_labels``
+    labels, predictions from all N labels through M = ``prediction_pairs`` inducing pairs (x, t),
+    O(n³) per step and O(N M²) once (``PrefixGP``).
 
     Source: Boustati (2021), eq. (3.16); Goovaerts (1997); Teh, Seeger and Jordan (2005);
     Álvarez, Rosasco and Lawrence (2012), section 4."""
@@ -61,8 +63,9 @@ class LMC(ShallowGPModel, StationarySettings):
     def _check_prediction(self) -> LMC:
         if self.prediction == "sparse" and self.posterior == "sparse":
             raise ValueError(
-                "prediction: sparse learns by the exact marginal likelihood; set "
-                "model.posterior=exact, or model.prediction=exact for a posterior learnt by minibatches"
+                "prediction: sparse requires the exact marginal likelihood; set "
+                "model.posterior=exact, or model.prediction=exact for a posterior learnt with "
+                "minibatches"
             )
         return self
 
@@ -70,7 +73,7 @@ class LMC(ShallowGPModel, StationarySettings):
         """``ExactGP``, ``PrefixGP`` or ``SparseGP`` on the training labels.
 
         Raises:
-            ConfigMismatchError: an exact posterior of labels that are not real.
+            ConfigMismatchError: the posterior is exact but labels are not real.
         """
         covariance = self._covariance(problem, rng)
         if self.prediction == "exact":
@@ -78,7 +81,7 @@ class LMC(ShallowGPModel, StationarySettings):
         parts = make_parts(self, problem, covariance)
         raise_unless_real(parts)
         labels = group_by_task(problem.train).together()
-        # of the same length for any setting: a larger set contains a smaller one
+        # always the same length, so that a larger set contains a smaller one
         order = torch.randperm(labels.total, generator=rng.init).to(labels.x.device)
         learnt = labels.take(order[: self.learn_labels].sort().values)
         inducing = labels.take(order[: self.prediction_pairs].sort().values)
@@ -86,7 +89,7 @@ class LMC(ShallowGPModel, StationarySettings):
         return PrefixGP(parts, learnt, labels, inducing)
 
     def _covariance(self, problem: Supervised, rng: Rng) -> SummedCovariance:
-        """Σ_q B_q κ_q, and the kernel of each task's own if there is one."""
+        """Σ_q B_q κ_q, plus the task-specific kernels, if any."""
         like = problem.train.x
         T = problem.n_tasks
         parts: list[CoregionalisedCovariance | OwnCovariance] = [

@@ -1,4 +1,5 @@
-"""Hyper-parameters learnt on a few labels, predictions from all of them by one sparse posterior."""
+"""Hyper-parameters learnt from a few labels, and predictions from all labels by a sparse
+posterior."""
 
 from __future__ import annotations
 
@@ -13,20 +14,20 @@ from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.labels import Labels
 from components.models.shallow_gp.prior import GPParts
 
-CHUNK = 2_000  # points whose covariances with the inducing pairs are in memory together
+CHUNK = 2_000  # points per chunk of covariances with the inducing pairs
 BLOCKS = 8  # block rows of a triangular or symmetric product; the zero or mirrored half is skipped
 
 
 @dataclass(frozen=True)
 class SparseCache:
-    """Quantities of all labels that predictions need."""
+    """Summary of all labels for predictions."""
 
     weights: Tensor  # [M], mean = m(x) + K_xz weights
     reduction: Tensor  # P [M, M], variance = k(x, x) − K_xz P K_zx
 
 
 def add_product(total: Tensor, A: Tensor) -> None:
-    """Adds A Aᵀ to the lower block triangle of ``total`` [M, M], in place; A [M, n]."""
+    """Add A Aᵀ to the lower block triangle of ``total`` [M, M], in place; A [M, n]."""
     for rows in row_numbers(A).chunk(BLOCKS):
         first = int(rows[0])
         last = int(rows[-1]) + 1
@@ -44,18 +45,18 @@ def lower_product(L: Tensor, K: Tensor) -> Tensor:
 
 
 class PrefixGP(ExactGP):
-    """An exact GP of n labels whose predictions come from all N ≥ n labels, through M inducing
-    pairs (z, t).
+    """An exact GP of n labels with predictions from all N ≥ n labels, through M inducing pairs (z,
+    t).
 
-    The bound is log p(y₁ … y_n).  Predictions use the q(u) that maximises the sparse bound of all
-    labels at the learnt hyper-parameters; D = diag(σ_t²), A = L⁻¹ K_zx D^−½, L Lᵀ = K_zz + j I,
-    B = I + A Aᵀ:
+    The bound is log p(y₁ … y_n).  Predictions use the q(u) that maximises the sparse bound for all
+    labels at the learnt hyper-parameters; D = diag(σ_t²), A = L⁻¹ K_zx D^−½, L Lᵀ = K_zz + j I, B =
+    I + A Aᵀ:
 
         μ(x) = m(x) + K_xz L⁻ᵀ B⁻¹ A D^−½ (y − m),   σ²(x) = k(x, x) − K_xz P K_zx,
         P = L⁻ᵀ (I − B⁻¹) L⁻¹
 
-    O(N M²) time in one pass over chunks of labels, O(M²) memory.  With the labels as inducing pairs
-    it is the exact posterior.
+    O(N M²) time in one pass over chunks of labels, O(M²) memory.  With the labels as inducing
+    pairs, the posterior is exact.
 
     Source: Titsias (2009), eqs. (6) and (10); Hensman, Fusi and Lawrence (2013), section 2."""
 
@@ -66,17 +67,17 @@ class PrefixGP(ExactGP):
 
     @property
     def evidence(self) -> Labels:
-        """The labels that predictions condition on: all of them."""
+        """All labels, on which predictions are conditioned."""
         return self.all_labels
 
     def cross_covariance(self, x: Tensor, task: Tensor) -> Tensor:
-        """K_zx of the inducing pairs with points x [n, D], task [n]: [M, n]."""
+        """K_zx between the inducing pairs and points x [n, D], task [n]: [M, n]."""
         z = self.inducing
         return self.covariance.matrix(z.x, z.task, x[None], task[None])[0]
 
     @torch.no_grad()
     def condition_on(self, labels: Labels) -> SparseCache:  # type: ignore[override]
-        """q(u) given labels in one group without padding."""
+        """q(u) given labels in one group, without padding."""
         z = self.inducing
         K = self.covariance.matrix(z.x, z.task, z.x, z.task)[0]
         whiten = triangular_inverse(jittered_cholesky(K, self.jitter, "K_zz")[0])

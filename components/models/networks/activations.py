@@ -1,4 +1,4 @@
-"""Activations of networks, and their derivatives written out."""
+"""Activations of networks and their explicit derivatives."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch.nn import functional as F
 from components.maths.intervals import IntervalVector
 
 Activation = Literal["relu", "leaky_relu", "tanh", "gelu", "softplus", "identity"]
-LEAK = 0.2  # slope of leaky ReLUs below 0, as TensorFlow has it
-ATEN = torch.ops.aten  # the kernels that differentiate activations elsewhere, so that bits agree
+LEAK = 0.2  # slope of leaky ReLUs below 0, as in TensorFlow
+ATEN = torch.ops.aten  # autograd's own kernels, for bit-identical derivatives
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "leaky_relu": partial(F.leaky_relu, negative_slope=LEAK),
@@ -26,16 +26,16 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class ActivationFunction(NamedTuple):
-    """Activation h = a(z) and its derivative, which overwrite values no longer needed.
+    """Activation h = a(z) and its derivative, computed in place.
 
-    Half of the time outside matrix products is spent waiting for memory.
+    Memory access takes half of the time outside matrix products.
     """
 
-    value: Callable[[Tensor], Tensor]  # z -> h, in the place of z unless it ``keeps`` z
-    # ∂/∂h, which may have one row for all units, the stored value, and where to write (either of
-    # both) -> ∂/∂z
+    value: Callable[[Tensor], Tensor]  # z -> h, in place unless it ``keeps`` z
+    # ∂/∂h (possibly one row for all units), the stored value, and the output (either of the two) ->
+    # ∂/∂z
     derivative: Callable[[Tensor, Tensor, Tensor], Tensor]
-    keeps: bool = False  # whether the derivative is read off z, not h
+    keeps: bool = False  # whether the derivative is computed from z instead of h
 
 
 ACTIVATION_FUNCTIONS: dict[Activation, ActivationFunction] = {
@@ -64,19 +64,19 @@ ACTIVATION_FUNCTIONS: dict[Activation, ActivationFunction] = {
     "identity": ActivationFunction(lambda z: z, lambda g, z, out: g.expand_as(z)),
 }
 
-GELU_LOWEST = -0.7517915246935645  # where z Φ(z) is smallest, falling before and rising behind it
-ULPS = 16  # of an activation's own rounding, in units of 1 + |z|
+GELU_LOWEST = -0.7517915246935645  # minimiser of z Φ(z), which falls below and rises above it
+ULPS = 16  # rounding error of an activation, in units of 1 + |z|
 
 
 def activation_bounds(name: Activation, z: IntervalVector, unit: float) -> IntervalVector:
-    """Ends of a(z) for z between two ends, as a is computed with a unit roundoff.
+    """Bounds of the computed a(z) for z between two bounds, with a unit roundoff.
 
-    All activations rise, so that the ends go to the ends, but gelu, which falls first.
+    All activations except gelu are increasing, so bounds map to bounds; gelu first decreases.
     """
     value = ACTIVATIONS[name]
     low = value(z.low)
     high = value(z.high)
-    if name in ("relu", "identity"):  # no rounding
+    if name in ("relu", "identity"):  # exact
         return IntervalVector(low, high)
     if name == "gelu":
         low, high = torch.minimum(low, high), torch.maximum(low, high)
@@ -84,5 +84,5 @@ def activation_bounds(name: Activation, z: IntervalVector, unit: float) -> Inter
         low = torch.where(falls_and_rises, value(z.low.new_tensor(GELU_LOWEST)), low)
     slack = ULPS * unit * (1 + z.largest)
     if name == "softplus":
-        slack = slack + 3e-9  # e^{−20}, which the library leaves out for z > 20
+        slack = slack + 3e-9  # e^{−20}, omitted by the library for z > 20
     return IntervalVector(low, high).widen(slack)

@@ -25,19 +25,19 @@ Gamma = tuple[float, float]  # shape a and rate b
 
 
 def log_gamma_density(log_precision: Tensor, prior: Gamma) -> Tensor:
-    """log of the density that log γ has when γ ~ Gamma(a, b): a log b − log Γ(a) + a log γ − bγ,
-    Jacobian γ included."""
+    """Log density of log γ for γ ~ Gamma(a, b): a log b − log Γ(a) + a log γ − bγ, with the
+    Jacobian γ."""
     a, b = prior
     return a * math.log(b) - math.lgamma(a) + a * log_precision - b * log_precision.exp()
 
 
 class BayesianNetwork(nn.Module):
-    """θ [K, P] is the weights w, then log λ if it is learned, then u_t of every task if the log γ_t
-    = c u_t are learned."""
+    """θ [K, P] holds the weights w, then log λ if it is learned, then u_t of every task if the log
+    γ_t = c u_t are learned."""
 
     scales: Tensor
     precisions: Tensor
-    own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
+    own_inputs = True  # K particles may have separate inputs, x [K, B, D]
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class BayesianNetwork(nn.Module):
         self.network = network
         self.start = start
         self.noise_unit = noise_unit
-        # prior standard deviation of every weight where λ = 1 [n]
+        # prior standard deviation of every weight for λ = 1 [n]
         self.register_buffer("scales", scales)
         self.register_buffer("precisions", scales**-2, persistent=False)
         self.weight_precision = weight_precision
@@ -61,7 +61,7 @@ class BayesianNetwork(nn.Module):
         tasks = 0 if noise_precision is None else network.n_tasks
         self.pieces = [self.n_weights, 0 if weight_precision is None else 1, tasks]
         self.dim = sum(self.pieces)
-        self.names: list[str] = []  # a weight has no name worth listing
+        self.names: list[str] = []  # weights are unnamed
 
     def split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """w [K, n], log λ [K, 1 or 0], log γ [K, T or 0]."""
@@ -99,8 +99,7 @@ class BayesianNetwork(nn.Module):
         return value
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
-        """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K,
-        P] in closed form."""
+        """Log joint [K], empty without ``value``, and its gradient [K, P] in closed form."""
         gradient = torch.empty_like(theta)
         likelihood, by_noise = self.network.pull(
             theta, batch, self.log_noise(theta)[:, 0], gradient, value
@@ -109,7 +108,7 @@ class BayesianNetwork(nn.Module):
             self.split(theta),
             gradient.split(self.pieces, 1),
         )
-        pulled = w * self.precisions  # minus the gradient of the log prior where λ = 1
+        pulled = w * self.precisions  # minus the gradient of the log prior for λ = 1
         if self.weight_precision is None:
             of_w.sub_(pulled)
         else:
@@ -129,7 +128,7 @@ class BayesianNetwork(nn.Module):
         self, prior: Gamma, shape: tuple[int, int], generator: torch.Generator
     ) -> Tensor:
         a = torch.full(shape, prior[0], dtype=self.scales.dtype, device=generator.device)
-        # Γ(a, 1) is Γ(a + 1, 1) times U^{1/a}: its logarithm stays finite where a draw would be 0
+        # Γ(a, 1) is Γ(a + 1, 1) times U^{1/a}: its logarithm stays finite when a draw underflows
         u = standard_uniform(shape, generator, a)
         log_unit = (
             torch._standard_gamma(a + 1, generator=generator).log() + (1 - u).log() / prior[0]
@@ -149,10 +148,11 @@ class BayesianNetwork(nn.Module):
         return torch.cat(parts, 1)
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
-        """Starting points of chains, [n, P]: prior draws, or networks of the usual initial size.
+        """Starting points of chains, [n, P]: prior draws, or standard initial weights of networks.
 
-        In the latter, a weight into a unit of ``fan_in`` inputs ~ N(0, 1/(fan_in + 1)), biases
-        are 0, λ is the precision of those weights, and γ = 1, which suits standardised labels.
+        In the latter, a weight into a unit of ``fan_in`` inputs ~ N(0, 1/(fan_in + 1)), biases are
+        0,
+        λ is the precision of these weights, and γ = 1, which suits standardised labels.
         """
         if self.start == "prior":
             return self.sample_prior(n, generator)
@@ -179,14 +179,13 @@ class BayesianNetwork(nn.Module):
 
 @register("model", "bnn")
 class BNN(Model[Supervised, BayesianNetwork]):
-    """Bayesian neural network of any widths, with fixed or learned precisions of its weights and of
-    its noise.
+    """Bayesian neural network of any widths, with fixed or learned precisions of weights and noise.
 
     y_t ~ N(f_t(x; w), 1/γ_t) or softmax(f_t), f a feed-forward network; every weight and bias ~
     N(0, s_l²/λ), λ = 1 or ~ Gamma(a, b), γ_t known or ~ Gamma(a, b).  s_l is s, or s/√fan_in for
-    the weights of ``scaling`` fan_in.  Samplers move in θ = (w, log λ, log γ / c) [K, P], with the
-    Jacobians; c > 1 makes γ, which a step moves little in small data sets, move c² times as fast as
-    the weights.
+    weights with ``scaling`` fan_in.  Samplers use θ = (w, log λ, log γ / c) [K, P], with the
+    Jacobians; c > 1 makes γ, which moves slowly for small data sets, move c² times as fast relative
+    to the weights.
 
     Source: Liu & Wang (2016), section 5; Hernández-Lobato & Adams (2015), section 2."""
 

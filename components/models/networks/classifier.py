@@ -1,6 +1,5 @@
-"""Shared parts of networks of ordinary layers: softmax classes and a Gaussian prior.
-
-The prior is on every parameter.
+"""Shared code of networks of standard layers: softmax classes and a Gaussian prior on all
+parameters.
 """
 
 from __future__ import annotations
@@ -19,18 +18,17 @@ from components.problems.supervised import Supervised
 
 def class_log_prob(f: Tensor, y: Tensor) -> Tensor:
     """log softmax(f)_y of every task, f [..., B, T, C] and y [B, T] -> [..., B, T]; a missing label
-    counts as class 0."""
+    is treated as class 0."""
     label = y.clamp_min(0).expand(f.shape[:-1])[..., None]
     return f.log_softmax(-1).gather(-1, label)[..., 0]
 
 
 class Classifier(nn.Module):
-    """p(y_t = c|x) = softmax(f_t(x))_c, and θ ~ N(0, s²) independently, every parameter of the
-    module.
+    """p(y_t = c|x) = softmax(f_t(x))_c, and θ ~ N(0, s²) independently for every parameter.
 
-    A subclass builds its parameters, draws them by ``drawn`` from a stream of the run, never from
-    the global one, and adds ``features``: what the last layer sees, x [B, D] -> [B, F], with
-    dropout where a generator is given."""
+    A subclass builds its parameters, draws them from a random stream of the run instead of the
+    global generator, and adds ``features``, the inputs of the last layer, x [B, D] -> [B, F], with
+    dropout if a generator is given."""
 
     head: nn.ParameterList  # W [T C, F], b [T C]
 
@@ -45,7 +43,7 @@ class Classifier(nn.Module):
     def uniform_parameter(
         self, shape: tuple[int, ...], limit: float, generator: torch.Generator
     ) -> nn.Parameter:
-        """Uniform numbers in (−limit, limit)."""
+        """Uniform values in (−limit, limit)."""
         u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
         return nn.Parameter((limit * (2 * u - 1)).to(self._like))
 
@@ -60,8 +58,7 @@ class Classifier(nn.Module):
         )
 
     def apply_dropout(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Units left out with probability ``dropout`` and the others made up for, where a generator
-        is given."""
+        """Inverted dropout with probability ``dropout``, if a generator is given."""
         if generator is None or self.dropout == 0:
             return h
         mask = standard_uniform(h.shape, generator, h) >= self.dropout

@@ -20,25 +20,23 @@ from components.registry import register
 
 def _check_odd_kernel(kernel: int) -> int:
     if kernel % 2 == 0:
-        raise ValueError(
-            f"kernel: must be odd, so that it has a middle, not {kernel}; use {kernel + 1}"
-        )
+        raise ValueError(f"kernel: must be odd, not {kernel}; use {kernel + 1}")
     return kernel
 
 
 @register("model", "cnn")
 class CNN(DropoutModel):
     """Convolutional network: convolutions with pooling, then affine layers, with a Gaussian prior
-    on all of its weights.
+    on all weights.
 
-    h_l = pool(a(W_l ∗ h_{l−1} + b_l)), or without pool where the window moves by two pixels
-    (``downsampling``), and h_0 = (x − m)/s with the mean m and standard deviation s of the training
-    pixels, so that inputs keep the dataset's units; f(x) = W a(… V h_L + c …) + b; θ ~ N(0, s²)
-    independently; softmax(f_t).  Also a log-density over flat parameters [K, P], for samplers and
-    particles.  x [B, D] -> f [B, T, C].
+    h_l = pool(a(W_l ∗ h_{l−1} + b_l)), or with stride two instead of pooling (``downsampling``),
+    and h_0 = (x − m)/s with the mean m and standard deviation s of the training pixels, so that
+    inputs keep the dataset's units; f(x) = W a(… V h_L + c …) + b; θ ~ N(0, s²) independently;
+    softmax(f_t).  It is also a log-density over flat parameters [K, P], for samplers and particles.
+    x [B, D] -> f [B, T, C].
 
     Raises:
-        ConfigMismatchError: the inputs are no images, or pooling would leave nothing of them.
+        ConfigMismatchError: the inputs are not images, or are too small for the poolings.
 
     Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015),
     section 2 (stride)."""
@@ -66,7 +64,7 @@ class CNN(DropoutModel):
             activation=self.activation,
             dropout=self.dropout,
             prior_std=self.prior_std,
-            noise=1.0,  # for real labels, which it does not model
+            noise=1.0,  # unused: only for real labels
             noise_init=1.0,
             noise_spread=None,
             convolutions=ConvolutionSettings(self.channels, self.kernel, self.downsampling),

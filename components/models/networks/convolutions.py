@@ -1,4 +1,4 @@
-"""Convolutions in front of a feed-forward network, their weights a part of its flat vector θ."""
+"""Convolutions in front of a feed-forward network, with weights in its flat vector θ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Layers = list[tuple[Tensor, Tensor]]  # (W [..., out, in · k²], b [..., out]) 
 class ConvolutionSettings(NamedTuple):
     """Sizes of convolutional layers."""
 
-    channels: list[int]  # of each
+    channels: list[int]  # of each layer
     kernel: int
     downsampling: Downsampling
 
@@ -30,19 +30,19 @@ def check_images(problem: Supervised, model: str) -> tuple[int, ...]:
     """Colours, height and width of the inputs of a problem.
 
     Raises:
-        ConfigMismatchError: they are no images.
+        ConfigMismatchError: the inputs are not images.
     """
     shape = problem.image_shape
     if shape is None:
         raise ConfigMismatchError(
-            f"model={model}: the inputs of {problem.name} are no images; choose a dataset of images "
-            "(dataset=digits, dataset=mnist, dataset=cifar10) or model=mlp"
+            f"model={model}: the inputs of {problem.name} are not images; choose a dataset of "
+            "images (dataset=digits, dataset=mnist, dataset=cifar10) or model=mlp"
         )
     return (1, *shape) if len(shape) == 2 else tuple(shape)
 
 
 def register_pixel_moments(module: nn.Module, x: Tensor, colours: int) -> None:
-    """Buffers ``mean`` and ``std`` [colours, 1, 1] of the pixels of images x [N, D]; std is 1 where
+    """Buffers ``mean`` and ``std`` [colours, 1, 1] of the pixels of images x [N, D]; std is 1 if
     all are equal."""
     pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
     spread = pixels.std(0, correction=0)
@@ -53,15 +53,14 @@ def register_pixel_moments(module: nn.Module, x: Tensor, colours: int) -> None:
 class Convolutions(nn.Module):
     """Convolutional layers h_l = pool(a(W_l ∗ h_{l−1} + b_l)) for l = 1 … L.
 
-    h_0 = (x − m)/s is the image and pool the largest of 2 × 2. m and s, of each colour, are
-    mean and standard deviation of the training pixels: inputs, and attacks on them, stay in
-    the dataset's own units. Kernels are k × k and the border is filled with zeros, so that
-    only pooling, which leaves out an odd last row, makes an image smaller. ``downsampling``
-    by stride uses no pooling, and W_l ∗ moves by two pixels: h_l = a(W_l ∗₂ h_{l−1} + b_l),
-    which keeps an odd last row. x [B, D] -> features [B, F].
+    h_0 = (x − m)/s is the image, and pool is the maximum over 2 × 2 pixels. m and s are the mean
+    and standard deviation of the training pixels of each colour: inputs, and attacks on them, keep
+    the dataset's units. Kernels are k × k with zero padding, so that only pooling reduces the size,
+    without an odd last row. ``downsampling`` by stride replaces pooling by convolutions with stride
+    two: h_l = a(W_l ∗₂ h_{l−1} + b_l), which keeps an odd last row. x [B, D] -> features [B, F].
 
     Raises:
-        ConfigMismatchError: the inputs are no images, or pooling would leave nothing of them.
+        ConfigMismatchError: the inputs are not images, or are too small for the poolings.
 
     Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al.
     (2015), section 2 (stride).
@@ -85,7 +84,7 @@ class Convolutions(nn.Module):
         if self.stride == 1 and min(height, width) >> len(channels) == 0:
             most = min(height, width).bit_length() - 1
             raise ConfigMismatchError(
-                f"model.channels: {len(channels)} poolings leave nothing of {height} × {width} pixels; give at most {most}"
+                f"model.channels: {height} × {width} pixels are too small for {len(channels)} poolings; use at most {most}"
             )
         self.kernel = kernel
         self.activation_name = activation
@@ -94,7 +93,7 @@ class Convolutions(nn.Module):
         inside = [colours, *channels[:-1]]
         # (out, in) of each
         self.shapes = [(out, i * self.window) for out, i in zip(channels, inside, strict=True)]
-        # halves are rounded up there, and down in pooling
+        # strides round halves up, pooling rounds them down
         rounding = 2 ** len(channels) - 1 if self.stride == 2 else 0
         self.features = (
             channels[-1]
@@ -104,11 +103,11 @@ class Convolutions(nn.Module):
         register_pixel_moments(self, problem.train.x, colours)
 
     def forward(self, x: Tensor, layers: Layers) -> Tensor:
-        """Features of one network [B, F] for x [B, D]; of K of them [K, B, F], also for x [K, B, D]
-        of their own."""
+        """Features of one network [B, F] for x [B, D]; of K networks [K, B, F], also for separate x
+        [K, B, D]."""
         if layers[0][0].ndim == 2:
             return self._one(x, layers)
-        # One network after the other: grouped convolutions take longer to reverse.
+        # One network after the other: the backward pass of grouped convolutions is slower.
         each = x.unbind() if x.ndim == 3 else [x] * len(layers[0][0])
         return torch.stack(
             [self._one(x_k, [(w[k], b[k]) for w, b in layers]) for k, x_k in enumerate(each)]
@@ -118,8 +117,8 @@ class Convolutions(nn.Module):
         h = self._standardise(x)
         for layer, (weight, bias) in enumerate(layers, 1):
             z = convolve(h, self._kernels(weight), bias, self.stride)
-            # Features are read channel by channel: with this layout the activation runs through
-            # memory in order, both ways.
+            # Features are ordered by channel: this layout gives the activation sequential memory
+            # access, forward and backward.
             h = self.activation(z.contiguous() if layer == len(layers) else z)
             h = F.max_pool2d(h, 2) if self.stride == 1 else h
         return h.flatten(1)
@@ -130,16 +129,16 @@ class Convolutions(nn.Module):
     def _kernels(self, weight: Tensor) -> Tensor:
         return weight.unflatten(-1, (-1, self.kernel, self.kernel))
 
-    # ---- and back to the inputs, without a graph
+    # Backward pass to the inputs, without a graph
     def is_reversible(self, x: Tensor) -> bool:
-        """True if ``reverse`` is faster than a graph: windows move by two pixels, on a CPU."""
+        """True if ``reverse`` is faster than autograd: stride two, on a CPU."""
         return self.stride > 1 and x.device.type == "cpu"
 
     def reverse(
         self, x: Tensor, layers: Layers, bend: ActivationFunction
     ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """Features of one network [B, F] pixel by pixel (``by_pixel``), and what takes their
-        derivative to ∂/∂x [B, D], once: it overwrites what it reads."""
+        """Features of one network [B, F] in pixel order (``by_pixel``), and a function from their
+        derivative to ∂/∂x [B, D], callable once because it overwrites its inputs."""
         h = self._standardise(x)
         kept = []
         sizes = []
@@ -148,7 +147,7 @@ class Convolutions(nn.Module):
             z = convolve(h, self._kernels(weight), bias, self.stride)
             h = bend.value(z)
             kept.append(z if bend.keeps else h)
-        pixels = h.permute(0, 2, 3, 1)  # [B, H', W', channels], as it lies in memory
+        pixels = h.permute(0, 2, 3, 1)  # [B, H', W', channels], the memory layout
 
         def back(g: Tensor) -> Tensor:
             g = g.view(pixels.shape).permute(0, 3, 1, 2)
@@ -162,6 +161,6 @@ class Convolutions(nn.Module):
         return pixels.flatten(1), back
 
     def by_pixel(self, weight: Tensor) -> Tensor:
-        """W [out, F] for features channel by channel -> the same for features pixel by pixel."""
+        """W [out, F] for features in channel order -> W for features in pixel order."""
         channels = self.shapes[-1][0]
         return weight.unflatten(1, (channels, -1)).mT.flatten(1)

@@ -1,7 +1,4 @@
-"""Feed-forward network of only affine layers, with a closed-form gradient.
-
-The gradient is backpropagated at K weight vectors.
-"""
+"""Feed-forward network of affine layers with an explicit gradient at K weight vectors."""
 
 from __future__ import annotations
 
@@ -18,21 +15,20 @@ CACHE = 2**21  # bytes of one layer's activations
 
 
 class DenseNetwork(FeedForward):
-    """The log joint of K networks and its gradient without a backward pass of autograd, written
-    straight into one [K, P].
+    """The log joint of K networks and its gradient, computed without autograd and written directly
+    into one [K, P].
 
         z_l = W_l h_{l−1} + b_l,  h_l = a(z_l),  f = z_L
         δ_L = ∂(N/B Σ_b log p(y_b|f))/∂f,  δ_l = a′(z_l) ∘ W_{l+1}ᵀ δ_{l+1}
         ∂/∂W_l = δ_l h_{l−1}ᵀ,  ∂/∂b_l = δ_l 1
 
-    Rows of the batch are the last dimension, h_l [K, U_l, B], so that the first layer of all K
-    networks is one product where they share x, with b_1 as the weight of an input that is 1.
+    Rows of the batch are the last dimension, h_l [K, U_l, B], so the first layer of all K networks
+    is one product if they share x, with b_1 as the weight of a constant input 1.
 
     Source: Rumelhart, Hinton and Williams (1986), eqs. (4)-(6)."""
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
-        """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K,
-        P]."""
+        """Log joint [K], empty without ``value``, and its gradient [K, P]."""
         gradient = torch.empty_like(theta)
         n = len(self.prior_std)
         log_joint, by_noise = self.pull(
@@ -54,26 +50,26 @@ class DenseNetwork(FeedForward):
     ) -> tuple[Tensor, Tensor]:
         """N/B Σ_b log p(y_b|x_b) [K], empty without ``value``, and its slope by log σ² [K, T].
 
-        Its gradient by the weights goes into the first columns of ``gradient`` [K, P'], θ [K,
-        P'].  Networks are taken in blocks whose activations a core's cache holds."""
+        The gradient by the weights is written to the first columns of ``gradient`` [K, P'], θ [K,
+        P'].  Networks are processed in blocks with activations that fit in a core's cache."""
         x = batch.x
         of_one = max(n for n, _ in self.shapes) * x.shape[-2] * x.element_size()
         size = max(1, CACHE // max(1, of_one))
         if len(theta) <= size or x.device.type != "cpu":
             return self._pull(theta, batch, log_noise, gradient, value)
-        found = []
+        parts = []
         for start in range(0, len(theta), size):
             rows = slice(start, start + size)
             part = batch if x.ndim == 2 else replace(batch, x=x[rows])
             noise = log_noise if len(log_noise) == 1 else log_noise[rows]
-            found.append(self._pull(theta[rows], part, noise, gradient[rows], value))
-        likelihoods, by_noise = zip(*found, strict=True)
+            parts.append(self._pull(theta[rows], part, noise, gradient[rows], value))
+        likelihoods, by_noise = zip(*parts, strict=True)
         return torch.cat(likelihoods), torch.cat(by_noise)
 
     def _pull(
         self, theta: Tensor, batch: Batch, log_noise: Tensor, gradient: Tensor, value: bool
     ) -> tuple[Tensor, Tensor]:
-        """``pull`` of networks at once."""
+        """``pull`` for one block of networks."""
         layers = self.layers(self._weights(theta))
         slopes = self.layers(self._weights(gradient))
         x = batch.x.mT
@@ -100,7 +96,7 @@ class DenseNetwork(FeedForward):
         for layer in range(last, -1, -1):
             (weight, _), (of_weight, of_bias), h = layers[layer], slopes[layer], below[layer]
             if layer == 0 and shared:
-                # rows of few inputs: twice as fast as their transpose
+                # for few inputs, twice as fast as the transpose
                 both = affine(h, delta.flatten(0, 1)).view(-1, *weight.shape[:2]).permute(1, 2, 0)
                 by_weight = both[..., :-1]
                 by_bias = both[..., -1]
@@ -115,11 +111,11 @@ class DenseNetwork(FeedForward):
                 torch.mul(by_bias, factor[..., 0], out=of_bias)
             if layer > 0:
                 weight = weight if factor is None else weight * factor
-                # of one row, the product waits until rows of the batch are summed
-                one = weight.shape[1] == 1
-                factor = weight.mT if one else None
+                # for one row, the product is taken after the sum over the batch
+                is_single_row = weight.shape[1] == 1
+                factor = weight.mT if is_single_row else None
                 activation = activations[layer - 1]
                 delta = self.bend.derivative(
-                    delta if one else weight.mT @ delta, activation, activation
+                    delta if is_single_row else weight.mT @ delta, activation, activation
                 )
         return likelihood, by_noise

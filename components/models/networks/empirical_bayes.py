@@ -1,4 +1,4 @@
-"""Network in which some parameters have no posterior: the prior's variance, the biases."""
+"""Network with point estimates of some parameters: the prior's variance, the biases."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from components.models.networks.feed_forward import FeedForward
 class EmpiricalBayesNetwork(nn.Module):
     """f(x) of a network with a learned prior variance, with point-estimate biases, or both.
 
-    The prior is N(0, σ₀²) with a learned variance. Both are parameters with a flat prior,
-    fitted by the objective that fits the posterior of θ [P], which is the weights
-    (``point_biases``) or weights and biases. ``prior_std`` follows log σ₀² with its
-    gradient.
+    The prior is N(0, σ₀²) with a learned variance. Variance and biases have flat priors and are
+    fitted by the objective of the posterior of θ [P], which holds the weights (``point_biases``) or
+    weights and biases. ``prior_std`` is differentiable in log σ₀².
 
     Source: Rodríguez Santana and Hernández-Lobato (2020), end of section 4.3 (σ₀²) and
     published code (biases).
     """
 
-    own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
+    own_inputs = True  # K particles may have separate inputs, x [K, B, D]
 
     def __init__(
         self, network: FeedForward, *, point_biases: bool, learned_prior: bool, prior_std: float
     ):
         super().__init__()
         start = network.theta.detach()
-        network.theta.requires_grad_(False)  # this θ is only the start, and is not trained
+        network.theta.requires_grad_(False)  # only initial values, not trained
         self.network = network
         self.sizes = network.pieces[::2] if point_biases else [len(start)]
         parts = start.split(network.pieces)
@@ -65,7 +64,7 @@ class EmpiricalBayesNetwork(nn.Module):
         return self.network.dropout
 
     def whole(self, theta: Tensor) -> Tensor:
-        """θ [..., P] with the biases in their places."""
+        """θ [..., P] with the biases inserted."""
         if self.biases is None:
             return theta
         pieces = zip(theta.split(self.sizes, -1), self.biases, strict=True)
@@ -76,15 +75,15 @@ class EmpiricalBayesNetwork(nn.Module):
     def forward(
         self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
     ) -> Tensor:
-        """f [B, T, C], or [S, B, T, C] of S dropout passes."""
+        """f [B, T, C], or [S, B, T, C] for S dropout passes."""
         return self.network.at(self.whole(self.theta), x, generator, passes)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
-        """f [K, B, T, C] of θ [K, P]."""
+        """f [K, B, T, C] at θ [K, P]."""
         return self.network.outputs(self.whole(theta), x)
 
     def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
-        """f [B, T, C], and what takes ∂/∂f to ∂/∂x [B, D]; None: there are convolutions."""
+        """f [B, T, C], and a function from ∂/∂f to ∂/∂x [B, D]; None for convolutions."""
         return self.network.reverse_with_weights(self.whole(self.theta), x)
 
     def in_format(self, dtype: torch.dtype) -> Self:
@@ -107,9 +106,9 @@ class EmpiricalBayesNetwork(nn.Module):
         return self.network.output_predictive(f)
 
     def hyperprior(self) -> Tensor:
-        """log p(log σ²) of the noise; the rest is flat."""
+        """log p(log σ²) of the noise; other hyper-priors are flat."""
         return self.network.hyperprior()
 
     def penalty(self) -> Tensor:
-        """½ Σ θ²/σ₀² − log p(log σ²): of a σ₀ that stays."""
+        """½ Σ θ²/σ₀² − log p(log σ²), for a fixed σ₀."""
         return 0.5 * (self.theta / self.prior_std).square().sum() - self.hyperprior()

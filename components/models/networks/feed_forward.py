@@ -1,8 +1,7 @@
-"""The multi-head feed-forward network behind every neural model here.
+"""The multi-head feed-forward network, the base of all neural models.
 
-Its weights are one flat vector θ [P], so that a single network, a mean-field posterior over
-networks and K particles share one forward pass: ``propagate``, in which only the affine map
-differs."""
+Its weights are one flat vector θ [P], so a single network, a mean-field posterior over networks and
+K particles share the forward pass ``propagate`` and differ only in the affine map."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ from components.problems.supervised import Supervised
 def forward(
     x: Tensor, affine: Affine, layers: int, bend: ActivationFunction
 ) -> tuple[Tensor, list[Tensor]]:
-    """f = z_L [..., B, out] of z_l = h_{l−1} W_lᵀ + b_l, h_0 = x [..., B, in], and what the reverse
-    reads of each bend."""
+    """f = z_L [..., B, out] of z_l = h_{l−1} W_lᵀ + b_l, h_0 = x [..., B, in], and the stored value
+    of each activation for the backward pass."""
     z = affine(0, x)
     activations = []
     for layer in range(1, layers):
@@ -60,13 +59,13 @@ def back(
     """∂/∂x = W_1ᵀ D_1 W_2ᵀ … D_{L−1} W_Lᵀ ∂/∂f, from the right, for g = ∂/∂f [..., B, out] and W_l
     [..., out, in].
 
-    D_l = diag a'(z_l).  Of K networks that saw the same rows [B, in] (``shared``) it is the sum."""
+    D_l = diag a'(z_l).  For K networks with the same rows [B, in] (``shared``) it is the sum."""
     by = torch.matmul if weights[0].ndim == 3 else lambda g, weight: affine(g, weight.T)
     for weight, activation in zip(reversed(weights[1:]), reversed(kept), strict=True):
         g = by(g, weight)
         g = bend.derivative(g, activation, g)
     if shared:
-        # [B, K · out] [K · out, in]: one product of all
+        # [B, K · out] [K · out, in]: one product for all networks
         return affine(g.transpose(0, 1).flatten(1), weights[0].flatten(0, 1).T)
     return by(g, weights[0])
 
@@ -75,7 +74,7 @@ DropoutRate = ZeroToBelowOne
 
 
 class DropoutModel(Model[Supervised, nn.Module]):
-    """Network that has dropout where its key ``dropout`` is above 0."""
+    """Network with dropout if its key ``dropout`` is above 0."""
 
     offers_where = {Dropout: "dropout=0.1"}
     dropout: DropoutRate
@@ -87,10 +86,9 @@ class DropoutModel(Model[Supervised, nn.Module]):
 class FeedForward(FlatNetwork, BoundsMargins):
     """f(x) = W_L a(… a(W_1 x + b_1) …) + b_L with one linear head of C outputs per task.
 
-    The T heads share all layers below them. Likelihood and priors are the ones of
-    ``FlatNetwork``; θ [P] is the weights and biases, layer after layer. ``convolutions``
-    are in front: their features, with dropout like the dropout of hidden units,
-    replace x, and their weights come first in θ.
+    The T heads share all layers below them. Likelihood and priors are those of ``FlatNetwork``; θ
+    [P] holds weights and biases, layer by layer. Optional ``convolutions`` come first: their
+    features, with the same dropout as hidden units, replace x, and their weights come first in θ.
 
     Source: Bakker and Heskes (2003); Glorot and Bengio (2010), eq. (16) for the initial
     weights.
@@ -136,8 +134,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
         return self.front is not None
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ of n networks where training begins, [n, P']: Glorot's weights, and the log σ_t² that
-        are learned."""
+        """Initial θ of n networks, [n, P']: Glorot's weights, and the learned log σ_t²."""
         window = self.front.window if self.front else 1
         theta = _glorot(n, generator, self.shapes, self.first, window, self.n_outputs)
         log_noise = torch.full(
@@ -145,11 +142,11 @@ class FeedForward(FlatNetwork, BoundsMargins):
         )
         return torch.cat([theta, log_noise.to(generator.device)], 1)
 
-    # ---- the forward pass
+    # Forward pass
     def layers(self, theta: Tensor, first: int | None = None) -> list[tuple[Tensor, Tensor]]:
         """θ [..., P] as (W [..., out, in], b [..., out]) of each layer.
 
-        θ may hold only the ``first`` so many layers.
+        θ may hold only the first ``first`` layers.
         """
         shapes = self.shapes[:first]
         parts = self.all_weights(theta).split(self.pieces[: 2 * len(shapes)], -1)
@@ -165,11 +162,12 @@ class FeedForward(FlatNetwork, BoundsMargins):
         generator: torch.Generator | None = None,
         passes: int | None = None,
     ) -> Tensor:
-        """f [..., B, T, C] with ``affine(l, h)`` in place of h W_lᵀ + b_l; dropout acts where a
+        """f [..., B, T, C] with ``affine(l, h)`` instead of h W_lᵀ + b_l, and with dropout if a
         generator is given.
 
-        x is what the first affine layer sees: the inputs, or the features of convolutions, which
-        dropout acts on too."""
+        x is the input of the first affine layer: the inputs, or the features of convolutions, to
+        which
+        dropout also applies."""
         h = self._hidden(x, affine, generator, passes)
         return affine(len(self.shapes) - 1, h).unflatten(-1, (self.n_tasks, self.n_outputs))
 
@@ -193,7 +191,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
     ) -> Tensor:
         if generator is None or self.dropout == 0:
             return h
-        # All passes share the layers before the first dropout, so they separate only here.
+        # All passes share the layers before the first dropout, so they are expanded only here.
         shape = h.shape if passes is None or h.ndim == 3 else (passes, *h.shape)
         mask = standard_uniform(shape, generator, h) >= self.dropout
         return h * mask * (1 / (1 - self.dropout))
@@ -201,23 +199,23 @@ class FeedForward(FlatNetwork, BoundsMargins):
     def forward(
         self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
     ) -> Tensor:
-        """f [B, T, C] of the module's own weights.
+        """f [B, T, C] with the module's weights.
 
-        With ``passes`` = S, the result is S dropout passes [S, B, T, C].
+        With ``passes`` = S, f of S dropout passes [S, B, T, C].
         """
         return self.at(self.theta, x, generator, passes)
 
     def at(
         self, theta: Tensor, x: Tensor, generator: torch.Generator | None, passes: int | None
     ) -> Tensor:
-        """The same with other weights θ [P]."""
+        """``forward`` with other weights θ [P]."""
         layers = self.layers(theta)
         h = x if self.front is None else self.front(x, layers[: self.first])
         f = self.propagate(h, lambda layer, h: affine(h, *layers[layer]), generator, passes)
         return f if passes is None or f.ndim == 4 else f.expand(passes, *f.shape)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
-        """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights, by batched
+        """f [K, B, T, C] for K weight vectors θ [K, P'], P' ≥ the number of weights, by batched
         products."""
         layers = self.layers(self._weights(theta))
         return self.propagate(self._forward(x, layers), _batch_layers(layers))
@@ -225,7 +223,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
     def features(self, theta: Tensor, x: Tensor) -> Tensor:
         """Inputs of the last layers of K networks [K, B, units].
 
-        θ [K, P''] are the weights below them.
+        θ [K, P''] are the weights below the last layers.
         """
         layers = self.layers(theta, len(self.shapes) - 1)
         return self._hidden(self._forward(x, layers), _batch_layers(layers))
@@ -233,15 +231,15 @@ class FeedForward(FlatNetwork, BoundsMargins):
     def _forward(self, x: Tensor, layers: list[tuple[Tensor, Tensor]]) -> Tensor:
         return x if self.front is None else self.front(x, layers[: self.first])
 
-    # ---- and back to the inputs
+    # Backward pass to the inputs
     def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
-        """f [B, T, C] of the module's own weights, and what takes ∂/∂f to ∂/∂x [B, D]; None: there
-        are convolutions with pooling, or on a device."""
+        """f [B, T, C] with the module's weights, and a function from ∂/∂f to ∂/∂x [B, D]; None for
+        convolutions with pooling or on a device."""
         return self.reverse_with_weights(self.theta, x)
 
     def reverse_with_weights(self, theta: Tensor, x: Tensor) -> tuple[Tensor, Reverse] | None:
-        """The same with other weights θ [P]; with K of them [K, P] f [K, B, T, C], and the sum of
-        their derivatives."""
+        """``reverse`` with other weights θ [P]; for K weight vectors [K, P] f [K, B, T, C], and the
+        sum of their derivatives."""
         if self.front is not None:
             return self._reverse_convolutions(self.front, theta, x)
         with torch.no_grad():
@@ -288,35 +286,36 @@ class FeedForward(FlatNetwork, BoundsMargins):
             else (self.output_predictive(both[0], self._split_log_noise(theta)), both[1])
         )
 
-    # ---- over all inputs of an attack
+    # Bounds over all inputs of an attack
     def margin_bounds(
         self, parameters: Tensor | None, y: Tensor, inputs: Perturbations
     ) -> MarginBounds:
-        """Lower bounds of f_y − f_c of K networks θ [K, P'], or of the module's own (None)."""
+        """Lower bounds of f_y − f_c for K networks θ [K, P'], or for the module's weights
+        (None)."""
         weights = self.theta.detach()[None] if parameters is None else self._weights(parameters)
         layers = self.layers(weights)
         return network_margins(layers, self.front, self.activation_name, self.n_outputs, y, inputs)
 
-    # ---- without the last layer
+    # Last layer integrated out
     def integrate_out(self) -> LastLayerMarginal:
-        """The log density of all but the last layer, which is integrated out.
+        """The log density of all layers but the last, which is integrated out.
 
-        Raises ConfigMismatchError where that has no closed form: classes, several tasks, no layer
-        below."""
+        Raises ConfigMismatchError without a closed form: for classes, several tasks, or no hidden
+        layer."""
         if self.target != "real" or self.n_tasks > 1 or len(self.shapes) - self.first < 2:
             raise ConfigMismatchError(
-                "inference.collapse=last_layer: the last layer can be integrated out where there is one real-valued label "
-                "a row, and a hidden layer; use none"
+                "inference.collapse=last_layer: requires one real-valued label per row and a "
+                "hidden layer; set it to none"
             )
         return LastLayerMarginal(self, sum(self.pieces[-2:]), self.features)
 
 
 def _batch_layers(layers: list[tuple[Tensor, Tensor]]) -> Affine:
-    """Batched affine maps of K networks, of h [B, in] or [K, B, in]: [K, B, out]."""
+    """Batched affine maps of K networks, for h [B, in] or [K, B, in]: [K, B, out]."""
 
     def affine(layer: int, h: Tensor) -> Tensor:
         weight, bias = layers[layer]
-        # one output: products with single columns and rows are slow as batched matrices
+        # one output: batched matrix products with single columns or rows are slow
         if weight.shape[-2] == 1:
             return (h * weight).sum(-1, keepdim=True) + bias[:, None]
         return torch.baddbmm(bias[:, None], h.expand(len(weight), *h.shape[-2:]), weight.mT)
@@ -334,14 +333,14 @@ def _glorot(
 ) -> Tensor:
     """Weights of n networks [n, P], uniform with Glorot's limits; biases 0.
 
-    The ``first`` layers are convolutions with a window of so many pixels.
+    The first ``first`` layers are convolutions with a window of ``window`` pixels.
     """
     parts = []
     for layer, (out, inside) in enumerate(shapes):
-        # Every task's head is a layer of its own, with its own fan-out.
+        # The head of every task is a separate layer with its own fan-out.
         fan_out = out if layer < len(shapes) - 1 else n_outputs
         if layer < first:
-            fan_out = out * window  # windows that a pixel is in, each with so many channels
+            fan_out = out * window  # windows that contain a pixel, times their channels
         limit = math.sqrt(6 / (inside + fan_out))
         u = torch.rand(
             n, out * inside, generator=generator, dtype=torch.float64, device=generator.device

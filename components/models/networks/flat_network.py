@@ -1,6 +1,5 @@
-"""Shared parts of networks with flat weights θ: likelihood, prior, and a density over θ.
-
-They apply to any layers.
+"""Shared code of networks with flat weights θ and any layers: likelihood, prior, and a density over
+θ.
 """
 
 from __future__ import annotations
@@ -22,29 +21,27 @@ from components.problems.supervised import Supervised
 
 
 def count_frozen(pieces: Sequence[int], is_frozen: Sequence[bool]) -> dict[str, str]:
-    """Fact for the terminal about frozen parameters, which have so many numbers each."""
+    """Fact for the terminal about frozen parameters; ``pieces`` are the sizes of the parameters."""
     n = sum(size for size, held in zip(pieces, is_frozen, strict=True) if held)
-    counts = (
-        f"{sum(is_frozen)} of {len(pieces)} parameters frozen, {n:,} of {sum(pieces):,} numbers"
-    )
+    counts = f"{sum(is_frozen)} of {len(pieces)} parameters frozen, {n:,} of {sum(pieces):,} values"
     return {"model": counts}
 
 
 class FlatNetwork(nn.Module):
-    """f(x; θ) [B, T, C] with weights θ [P].  A subclass adds ``initial``, ``forward`` and
+    """f(x; θ) [B, T, C] with weights θ [P].  Subclasses add ``initial``, ``forward`` and
     ``outputs``.
 
     Real labels: y_t ~ N(f_t(x), σ_t²); otherwise p(y_t = c) = softmax(f_t(x))_c.  Weights have
     independent priors N(0, s²); frozen ones are not in θ.  A learned log σ_t² has the prior
-    N(log noise_init, noise_spread²), or a flat one (None).  As particles, θ [K, P'] is the weights
-    followed by the log σ_t² when they are learned."""
+    N(log noise_init, noise_spread²), or a flat one (None).  For particles, θ [K, P'] holds the
+    weights followed by the log σ_t² if they are learned."""
 
     prior_std: Tensor
     prior_precision: Tensor
     log_noise: Tensor
-    weights: Tensor  # where some are frozen: all weights [Q]
-    free: Tensor | None  # where some are frozen: places of θ among them [P]
-    own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
+    weights: Tensor  # if some are frozen: all weights [Q]
+    free: Tensor | None  # if some are frozen: indices of θ among all weights [P]
+    own_inputs = True  # K particles may have separate inputs, x [K, B, D]
 
     def __init__(
         self,
@@ -80,7 +77,7 @@ class FlatNetwork(nn.Module):
         self.noise_spread = noise_spread
 
     def freeze(self, pieces: Sequence[int], is_frozen: Sequence[bool]) -> None:
-        """Take frozen parameters out of θ; all have so many numbers each, in order."""
+        """Take frozen parameters out of θ; ``pieces`` are the sizes of all parameters, in order."""
         if not any(is_frozen):
             return
         repeats = torch.tensor(pieces)
@@ -100,10 +97,10 @@ class FlatNetwork(nn.Module):
         return self.weights.expand(*theta.shape[:-1], -1).index_copy(-1, self.free, theta)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
-        """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights."""
+        """f [K, B, T, C] for K weight vectors θ [K, P'], P' ≥ the number of weights."""
         raise NotImplementedError
 
-    # ---- likelihood and prior
+    # Likelihood and prior
     def log_prob(self, f: Tensor, batch: Batch, log_noise: Tensor | None = None) -> Tensor:
         """Σ_t log p(y_t|f_t) over the observed labels: f [..., B, T, C] -> [..., B]."""
         if self.target == "real":
@@ -151,19 +148,19 @@ class FlatNetwork(nn.Module):
         return (self.noise_median - log_noise) / self.noise_spread**2
 
     def noise_log_prior(self, log_noise: Tensor) -> Tensor:
-        """log N(log σ² | log noise_init, noise_spread²) summed over tasks; 0 where it is flat or
-        the noise fixed."""
+        """log N(log σ² | log noise_init, noise_spread²) summed over tasks; 0 if the prior is flat
+        or the noise fixed."""
         if self.noise_spread is None or not self.learns_noise:
             return log_noise.new_zeros(log_noise.shape[:-1])
         z = (log_noise - self.noise_median) / self.noise_spread
         return -0.5 * (z**2 + math.log(2 * math.pi * self.noise_spread**2)).sum(-1)
 
     def hyperprior(self) -> Tensor:
-        """log p(log σ²) of the module's own noise."""
+        """log p(log σ²) of the module's noise."""
         return self.noise_log_prior(self.log_noise)
 
     def penalty(self) -> Tensor:
-        """½ Σ θ²/s² − log p(log σ²): minus the log prior of the module's own parameters, up to a
+        """½ Σ θ²/s² − log p(log σ²): minus the log prior of the module's parameters, up to a
         constant."""
         return 0.5 * ((self.theta / self.prior_std) ** 2).sum() - self.hyperprior()
 
@@ -180,22 +177,22 @@ class FlatNetwork(nn.Module):
         """Copy with weights and buffers in another floating-point format, without gradients."""
         return copy.deepcopy(self).to(dtype).requires_grad_(False)
 
-    # ---- as a log-density over flat parameters
+    # Log-density over flat parameters
     @property
     def dim(self) -> int:
-        """P: the weights and, when learned, one log σ² per task."""
+        """P: the number of weights plus, if learned, one log σ² per task."""
         return len(self.prior_std) + (self.n_tasks if self.learns_noise else 0)
 
     @property
     def names(self) -> list[str]:
-        return []  # a weight has no name worth listing
+        return []  # weights are unnamed
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta
 
     def _weights(self, theta: Tensor) -> Tensor:
         n = len(self.prior_std)
-        # a slice of everything would cost its gradient a copy
+        # slicing everything would add a copy to its gradient
         return theta if theta.shape[1] == n else theta[:, :n]
 
     def _split_log_noise(self, theta: Tensor) -> Tensor:
@@ -205,12 +202,12 @@ class FlatNetwork(nn.Module):
 
     @property
     def flat_prior(self) -> str:
-        """The setting that makes the prior of log σ² flat; empty: the prior is proper."""
+        """The setting behind a flat prior of log σ²; empty if the prior is proper."""
         flat = self.learns_noise and self.noise_spread is None
-        return "model.noise_spread=null: flat; give a number" if flat else ""
+        return "model.noise_spread=null: flat; set it to a number" if flat else ""
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ [n, P] from the prior (log σ² at its initial value where its prior is flat)."""
+        """θ [n, P] from the prior (log σ² at its initial value if its prior is flat)."""
         scale = self.prior_std
         if self.learns_noise:
             scale = torch.cat([scale, scale.new_full((self.n_tasks,), self.noise_spread or 0.0)])
@@ -229,6 +226,5 @@ class FlatNetwork(nn.Module):
         return weights + self.noise_log_prior(self._split_log_noise(theta)[:, 0])
 
     def predictive(self, theta: Tensor, x: Tensor) -> Predictive:
-        """Predictive of K particles θ [K, P] at x [B, D], or each at inputs of its own [K, B,
-        D]."""
+        """Predictive of K particles θ [K, P] at x [B, D], or at separate inputs [K, B, D]."""
         return self.output_predictive(self.outputs(theta, x), self._split_log_noise(theta))

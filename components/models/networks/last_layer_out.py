@@ -1,6 +1,5 @@
-"""Network with its last layer integrated out exactly.
-
-It gives a log density over the parameters below that layer, and the noise.
+"""Network with its last layer integrated out exactly: a log density over the parameters below that
+layer and the noise.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from components.models.networks.flat_network import FlatNetwork
 class Regression:
     """The last layer's posterior at K particles; all float64."""
 
-    features: Tensor  # Φ [K, N, m], rows without a label zero
+    features: Tensor  # Φ [K, N, m], with zero rows for missing labels
     variance: Tensor  # σ² [K]
     factor: Tensor  # L [K, m, m], LLᵀ = B
     mean: Tensor  # ŵ [K, m]
@@ -32,7 +31,7 @@ class Regression:
 class LastLayerMarginal:
     """log p(θ₋, y) = log ∫ p(θ, y) dw of one real-valued task.
 
-    w [m] is the last layer, θ₋ [K, P − m] all but w. Let Φ = [h(x), 1] [N, m] be the
+    w [m] is the last layer, θ₋ [K, P − m] all other parameters. Let Φ = [h(x), 1] [N, m] be the
     outputs of the layers below and w ~ N(0, S), S diagonal:
 
         y | θ₋ ~ N(0, σ²I + ΦSΦᵀ),   w | θ₋, y ~ N(ŵ, σ²B⁻¹)
@@ -42,8 +41,8 @@ class LastLayerMarginal:
         ∂/∂Φ = (y − Φŵ) ŵᵀ/σ² − ΦB⁻¹
         ∂/∂ log σ² = ½ [‖y − Φŵ‖²/σ² − (N − m) − σ² tr(S⁻¹B⁻¹)]
 
-    One factor of m × m serves all three. Products of Φ are in float64: σ²S⁻¹ is lost next
-    to ΦᵀΦ in float32.
+    All three use one m × m Cholesky factor. Products of Φ are in float64, because float32 would
+    lose σ²S⁻¹ next to ΦᵀΦ.
 
     Source: Rasmussen & Williams (2006), eqs. (2.8), (A.9), (A.10).
     """
@@ -55,7 +54,7 @@ class LastLayerMarginal:
         """
         self.network = network
         self.features = features
-        self.below = len(network.prior_std) - m  # weights that stay
+        self.below = len(network.prior_std) - m  # number of weights below
         self.scale = network.prior_std[self.below :].double()  # √S [m]
 
     @property
@@ -70,7 +69,7 @@ class LastLayerMarginal:
         return rest
 
     def rest(self, theta: Tensor) -> Tensor:
-        """θ₋ of θ [K, P]."""
+        """θ₋ from θ [K, P]."""
         return torch.cat([theta[:, : self.below], theta[:, self.below + len(self.scale) :]], 1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
@@ -84,29 +83,29 @@ class LastLayerMarginal:
         return weights + self.network.noise_log_prior(self._log_noise(rest))
 
     def log_likelihood(self, rest: Tensor, batch: Batch | Rows | Series) -> Tensor:
-        """log p(y | θ₋) of all rows together, which w made depend on each other: [K, 1]."""
+        """log p(y | θ₋) of all rows jointly, which are dependent without w: [K, 1]."""
         assert isinstance(batch, Batch)
         features = self.features(rest[:, : self.below], batch.x)
         return self._evidence(self._regression(features, rest, batch), batch)[:, None].to(rest)
 
     def score(self, rest: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
-        """log p(θ₋, y) [K] and its gradient [K, P − m], from one pass back through the layers
+        """log p(θ₋, y) [K] and its gradient [K, P − m], from one backward pass through the layers
         below."""
         with torch.enable_grad():
             below = rest[:, : self.below].detach().requires_grad_()
             features = self.features(below, batch.x)  # [K, N, m − 1]
         fit = self._regression(features.detach(), rest, batch)
         inverse = torch.cholesky_inverse(fit.factor)  # B⁻¹ [K, m, m]
-        left = torch.cat(
+        left_factor = torch.cat(
             [(fit.residual / fit.variance[:, None])[..., None].to(rest), -fit.features.to(rest)], -1
         )
-        right = torch.cat([fit.mean[:, None], inverse], 1)[..., :-1].to(rest)
+        right_factor = torch.cat([fit.mean[:, None], inverse], 1)[..., :-1].to(rest)
         # (y − Φŵ) ŵᵀ/σ² − ΦB⁻¹ in one product
-        (slope,) = torch.autograd.grad(features, below, left @ right)
+        (slope,) = torch.autograd.grad(features, below, left_factor @ right_factor)
         parts = [slope - rest[:, : self.below] / self.network.prior_std[: self.below] ** 2]
         if self.network.learns_noise:
             parts.append(self._noise_slope(fit, inverse, rest, batch).to(rest))
-        density = rest.new_empty(0)  # not read
+        density = rest.new_empty(0)  # unused
         if value:
             density = (self.log_prior(rest) + self._evidence(fit, batch)).to(rest)
         return density, torch.cat(parts, 1)
@@ -123,7 +122,7 @@ class LastLayerMarginal:
             w = fit.mean + fit.variance.sqrt()[:, None] * z  # L⁻ᵀz ~ N(0, B⁻¹)
         return torch.cat([rest[:, : self.below], w.to(rest), rest[:, self.below :]], 1)
 
-    # ---- the regression of y on Φ
+    # Regression of y on Φ
     def _log_noise(self, rest: Tensor) -> Tensor:
         return (
             rest[:, self.below :]
@@ -134,8 +133,8 @@ class LastLayerMarginal:
     def _regression(self, features: Tensor, rest: Tensor, batch: Batch) -> Regression:
         """Regression of the labels on the features.
 
-        If B cannot be factored in floating point, everything is NaN, so that samplers reject
-        such a state.
+        If B cannot be factored in floating point, all results are NaN, so that samplers reject the
+        state.
         """
         K, N, _ = features.shape
         phi = torch.cat([features, features.new_ones(K, N, 1)], -1).double()

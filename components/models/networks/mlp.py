@@ -32,11 +32,11 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     """Multi-layer perceptron of any widths and activation, with a Gaussian prior on its weights.
 
     f(x) = W_L a(… a(W_1 x + b_1) …) + b_L: one head of C outputs per task; θ ~ N(0, s²)
-    independently; y_t ~ N(f_t, σ_t²) or softmax(f_t).  Also a log-density over flat parameters [K,
-    P], for samplers and particles.
+    independently; y_t ~ N(f_t, σ_t²) or softmax(f_t).  It is also a log-density over flat
+    parameters [K, P], for samplers and particles.
 
-    s may be learned, and biases may be points without a prior: parameters of the objective that
-    fits q(θ), which no sampler of θ would move; the density over flat parameters is then not there.
+    s may be learned, and biases may be point estimates without a prior: both are parameters of the
+    objective of q(θ) and not part of θ, and the density over flat parameters is then not available.
 
     Source: Gallego (2021), eq. (3.13); Rodríguez Santana and Hernández-Lobato (2020), end of
     section 4.3 (learned s)."""

@@ -1,4 +1,4 @@
-"""Bounds of the logits of K networks over all inputs that an attack may make of a row."""
+"""Bounds of the logits of K networks over all inputs that an attack can generate from a row."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def network_margins(
     y: Tensor,
     inputs: Perturbations,
 ) -> MarginBounds:
-    """Lower bounds of the margins of K networks, by intervals from layer to layer.
+    """Lower bounds of the margins of K networks, by interval propagation.
 
-    z_l = W_l h_{l−1} + b_l with ends W_l μ + b_l ± |W_l| r, h_l with ends a(z_l); the first layer
-    takes the ball itself, by its dual norm, and the last one the differences of its rows.
+    z_l = W_l h_{l−1} + b_l has bounds W_l μ + b_l ± |W_l| r, and h_l bounds a(z_l); the first layer
+    uses the ball itself, by its dual norm, and the last one differences of its rows.
 
     Args:
         layers: (W [K, out, in], b [K, out]) of each layer, convolutions first.
-        front: the convolutions; None: there are none.
+        front: the convolutions; None: no convolutions.
         activation: a.
         classes: number of classes C of a task.
         y: class numbers [B, T].
-        inputs: what an attack may make of the B rows.
+        inputs: the inputs that an attack can generate from the B rows.
 
     Source: Gowal et al. (2018), section 3.
     """
@@ -63,7 +63,7 @@ def network_margins(
 def _convolution_bounds(
     front: Convolutions, layers: list[tuple[Tensor, Tensor]], inputs: Perturbations, unit: float
 ) -> IntervalVector:
-    """Ends of the features of K networks [K, B, F]."""
+    """Bounds of the features of K networks [K, B, F]."""
     parts = [
         _one_network(front, [(w[k], b[k]) for w, b in layers], inputs, unit)
         for k in range(len(layers[0][0]))
@@ -74,7 +74,7 @@ def _convolution_bounds(
 def _one_network(
     front: Convolutions, layers: list[tuple[Tensor, Tensor]], inputs: Perturbations, unit: float
 ) -> IntervalVector:
-    """Ends of the features of one network [B, F]."""
+    """Bounds of the features of one network [B, F]."""
     mean = front.mean.double()
     std = front.std.double()
 
@@ -93,7 +93,7 @@ def _one_network(
         )
         z = IntervalVector(centre - radius, centre + radius)
         if layer == 0 and inputs.norm is not None:
-            # W ∗ δ/s with the dual norm of a window's weights, on the border of fewer
+            # W ∗ δ/s by the dual norm of a window's weights, with fewer weights at the border
             reach = inputs.eps * inputs.dual(kernels / std, (1, 2, 3))[:, None, None]
             middle = _convolve(front, normalise(inputs.x), kernels, bias)
             z = z.intersect((middle - reach, middle + reach))

@@ -1,7 +1,4 @@
-"""Strided convolution with a gradient in the image that is a convolution too.
-
-It moves by more than one pixel.
-"""
+"""Convolution with stride above 1, with its image gradient also computed as a convolution."""
 
 from __future__ import annotations
 
@@ -15,10 +12,10 @@ from torch.nn.grad import conv2d_weight
 
 
 class _Strided(torch.autograd.Function):
-    """h = W ∗ x, and backwards ∂/∂x by ``to_image``.
+    """h = W ∗ x, with ∂/∂x by ``to_image`` in the backward pass.
 
-    On a CPU this takes half of the time of the library's own where x has few channels, which was
-    made for windows that move by one pixel.  Gradients in W and b are the library's."""
+    On a CPU with few channels this takes half of the time of the library's gradient, which is
+    optimised for stride 1.  Gradients in W and b are the library's."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, kernels: Tensor, bias: Tensor, stride: int) -> Tensor:
@@ -44,8 +41,8 @@ class _Strided(torch.autograd.Function):
 
 
 def convolve(x: Tensor, kernels: Tensor, bias: Tensor, stride: int) -> Tensor:
-    """W ∗ x + b at every ``stride``-th pixel, zeros around: x [B, in, H, W], W [out, in, k, k] ->
-    [B, out, ⌈H/s⌉, ⌈W/s⌉]."""
+    """W ∗ x + b at every ``stride``-th pixel, with zero padding: x [B, in, H, W], W [out, in, k, k]
+    -> [B, out, ⌈H/s⌉, ⌈W/s⌉]."""
     if stride > 1 and x.device.type == "cpu":
         return _Strided.apply(x, kernels, bias, stride)
     return F.conv2d(x, kernels, bias, stride=stride, padding=kernels.shape[-1] // 2)
@@ -54,10 +51,9 @@ def convolve(x: Tensor, kernels: Tensor, bias: Tensor, stride: int) -> Tensor:
 def image_gradient(g: Tensor, kernels: Tensor, size: Sequence[int], stride: int) -> Tensor:
     """Gradient ∂/∂x [B, in, H, W] of h = W ∗ x for ∂/∂h = g [B, out, H', W'].
 
-    ``size`` = (H, W). x_{s q + r} was seen by h_{q + d} through W_u, u = r + p − s d, where
-    0 ≤ u < k: each of the s² phases r of the image is an ordinary convolution of the small
-    g. All of them are computed as one convolution, and its channels are then laid out as
-    pixels.
+    ``size`` = (H, W). x_{s q + r} contributes to h_{q + d} through W_u, u = r + p − s d, for 0 ≤ u
+    < k: each of the s² phases r of the image is an ordinary convolution of the small g. All phases
+    are computed as one convolution, and its channels are then rearranged to pixels.
 
     Source: Shi et al. (2016), section 3.2 (sub-pixel convolution).
     """
@@ -66,10 +62,10 @@ def image_gradient(g: Tensor, kernels: Tensor, size: Sequence[int], stride: int)
     first = -((k - 1 - p) // stride)
     last = (stride - 1 + p) // stride  # of d
     m = last - first + 1
-    before = stride * last - p  # rows of zeros: W_u of u < 0
-    after = stride * m - before - k
+    pad_before = stride * last - p  # zero rows: W_u for u < 0
+    pad_after = stride * m - pad_before - k
     # u = r + p − s d rises with r and falls with d
-    taps = F.pad(kernels, (before, after, before, after))
+    taps = F.pad(kernels, (pad_before, pad_after, pad_before, pad_after))
     taps = taps.unflatten(3, (m, stride)).unflatten(2, (m, stride)).flip(2, 4)
     taps = taps.permute(3, 5, 1, 0, 2, 4).flatten(0, 2)  # [s² · in, out, m, m]
     reach = max(-first, last)
@@ -81,10 +77,8 @@ def image_gradient(g: Tensor, kernels: Tensor, size: Sequence[int], stride: int)
 
 
 def _channels_last(weight: Tensor) -> Tensor:
-    """W [out, in, k, k] with what a pixel has of all channels side by side in memory, and h of W ∗
-    x likewise.
+    """W [out, in, k, k] in channels-last memory layout, which W ∗ x inherits.
 
-    It is what products of vectors read; ``contiguous`` leaves a single channel as it lies, and h
-    with it."""
+    Vector products read this layout; ``contiguous`` does not change a single channel, nor h."""
     out, inside, k, _ = weight.shape
     return weight.permute(0, 2, 3, 1).reshape(out, -1).view(out, k, k, inside).permute(0, 3, 1, 2)

@@ -22,8 +22,8 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 Depth = Literal[7, 11, 13, 16, 19]
-# Convolutions of each block; with the affine layers of the original (three; one in the small net)
-# they make the depth.
+# Convolutions of each block; the depth also counts the affine layers of the original (three; one in
+# the small net).
 BLOCKS: dict[int, tuple[int, ...]] = {
     7: (2, 2, 2),
     11: (1, 1, 2, 2, 2),
@@ -31,13 +31,13 @@ BLOCKS: dict[int, tuple[int, ...]] = {
     16: (2, 2, 3, 3, 3),
     19: (2, 2, 4, 4, 4),
 }
-WIDEST = 8  # channels grow to this multiple of the first block's
+WIDEST = 8  # largest number of channels, as a multiple of the first block's
 MOMENTUM = 0.1
 EPS = 1e-5  # of running statistics, and of the variance
 
 
 class VGGNetwork(Classifier):
-    """The convolutions, their normalisations' gains and shifts, running statistics as buffers, and
+    """Convolutions, gains and shifts of their normalisations, running statistics as buffers, and
     one affine layer."""
 
     mean: Tensor
@@ -51,13 +51,13 @@ class VGGNetwork(Classifier):
         colours, height, width_of_image = self.image
         if min(height, width_of_image) >> len(blocks) == 0:
             raise ConfigMismatchError(
-                f"model.depth={depth}: {len(blocks)} poolings leave nothing of {height} × {width_of_image} pixels; use "
-                "model.depth=7"
+                f"model.depth={depth}: {height} × {width_of_image} pixels are too small for "
+                f"{len(blocks)} poolings; use model.depth=7"
             )
         self.kernels = nn.ParameterList()
         self.gains = nn.ParameterList()
         self.shifts = nn.ParameterList()
-        self.ends: set[int] = set()  # convolutions followed by a pooling
+        self.ends: set[int] = set()  # convolutions followed by pooling
         inside = colours
         for block, convolutions in enumerate(blocks):
             out = width * min(2**block, WIDEST)
@@ -81,8 +81,7 @@ class VGGNetwork(Classifier):
     def convolve(self, x: Tensor, momentum: float) -> Tensor:
         """Features [B, F].
 
-        In training, running statistics move by ``momentum`` towards the statistics of the
-        batch.
+        In training, running statistics move by ``momentum`` towards the batch statistics.
         """
         h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
         running = self.statistics()
@@ -99,7 +98,7 @@ class VGGNetwork(Classifier):
         return h.flatten(1)
 
     def statistics(self) -> list[Tensor]:
-        """Running means and variances, convolution after convolution: the buffers themselves."""
+        """Running means and variances in the order of convolutions (the buffers themselves)."""
         buffers = dict(self.named_buffers())
         kinds = ("running_mean", "running_var")
         return [buffers[f"{kind}_{index}"] for index in range(len(self.kernels)) for kind in kinds]
@@ -124,20 +123,19 @@ class VGG(Model[Supervised, VGGNetwork]):
     The number of channels grows from block to block.
 
         h ← relu(γ (W ∗ h − m)/√(v + 10⁻⁵) + β)
-            m, v of each channel: of the batch in training, running means of those
-            (momentum 0.1) in prediction
-        h ← largest of 2 × 2 behind each block,  f = V h + c,
+            m, v per channel: batch statistics in training, their running means (momentum 0.1) in
+            prediction
+        h ← maximum over 2 × 2 after each block,  f = V h + c,
         θ ~ N(0, s²) independently, softmax(f_t)
 
-    h_0 = (x − m_0)/s_0, mean and standard deviation of each colour over training pixels:
-    inputs keep the dataset's units. Blocks hold 2, 2, 4, 4, 4 convolutions (depth 19) of w,
-    2w, 4w, 8w, 8w channels, w = ``width``; depth 7 is a small one of 2, 2, 2. Only the last
-    of the three affine layers of the original is kept, as is usual for 32 × 32 pixels: the
-    others saw 7 × 7. Running statistics are buffers, which checkpoints keep. x [B, D] -> f
-    [B, T, C].
+    h_0 = (x − m_0)/s_0 with mean and standard deviation of each colour over training pixels, so
+    that inputs keep the dataset's units. Blocks have 2, 2, 4, 4, 4 convolutions (depth 19) with w,
+    2w, 4w, 8w, 8w channels, w = ``width``; depth 7 is a small network with 2, 2, 2. Only the last
+    of the original's three affine layers is kept, as is usual for 32 × 32 pixels, because the
+    others had 7 × 7 inputs. Running statistics are buffers in checkpoints. x [B, D] -> f [B, T, C].
 
     Raises:
-        ConfigMismatchError: the inputs are no images, or pooling would leave nothing of them.
+        ConfigMismatchError: the inputs are not images, or are too small for the poolings.
 
     Source: Simonyan and Zisserman (2015), Table 1; Ioffe and Szegedy (2015), Algorithms 1
     and 2; Gallego (2021), 1.3.4.

@@ -1,1 +1,1 @@
-"""Networks of the user's own: weights from a file, classes of a plug-in."""
+"""Users' own networks: weights from a file, classes of a plug-in."""

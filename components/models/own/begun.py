@@ -1,4 +1,4 @@
-"""Network with given weights as the starting point of its training and its chains."""
+"""Network with given weights as the starting point of training and chains."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from components.models.networks.feed_forward import FeedForward
 
 
 class InitialisedNetwork(FeedForward):
-    """The same network, but that it begins elsewhere: θ = θ₀ + s z, z ~ N(0, I), where others draw
-    Glorot's weights, or draws from the prior.  A learned log σ² begins where the network has it,
-    without noise."""
+    """The same network with other initial weights: θ = θ₀ + s z, z ~ N(0, I), instead of Glorot's
+    weights or prior draws.  A learned log σ² starts at the network's value, without noise."""
 
     start: Tensor  # θ₀ [P']
 
     def __init__(self, network: FeedForward, spread: float):
         nn.Module.__init__(self)
-        vars(self).update(vars(network))  # parameters and buffers are the network's own
+        vars(self).update(vars(network))  # shares the network's parameters and buffers
         start = network.theta.detach().clone()
         begin = torch.cat([start, network.log_noise.detach()]) if self.learns_noise else start
-        self.register_buffer("start", begin, persistent=False)  # the file stores it
+        self.register_buffer("start", begin, persistent=False)  # stored in the file
         self.spread = spread
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
         return init_copies(self.start, len(self.theta), self.spread, n, generator)
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ [n, P'] where chains begin."""
+        """Starting points θ [n, P'] of chains."""
         return self.initial(n, generator)
 
 
@@ -40,8 +39,8 @@ class InitialisedDenseNetwork(InitialisedNetwork, DenseNetwork):
 def init_copies(
     start: Tensor, moved: int, spread: float, n: int, generator: torch.Generator
 ) -> Tensor:
-    """n copies of a row [P], noise of standard deviation ``spread`` on the first ``moved`` of its
-    numbers, [n, P]."""
+    """n copies of a row [P], with noise of standard deviation ``spread`` on its first ``moved``
+    values, [n, P]."""
     theta = start.repeat(n, 1)
     if spread:
         theta[:, :moved] += spread * standard_normal((n, moved), generator, start)

@@ -1,5 +1,4 @@
-"""Examination of a network of the user's own, once, before it is trained: what its rows depend on,
-and what its outputs are."""
+"""Checks of a user's network before training: independence of rows, and form of outputs."""
 
 from __future__ import annotations
 
@@ -17,70 +16,74 @@ from components.maths.exponential.standard_draws import normal_like
 from components.maths.spacing import spaced_rows
 
 ROWS = 16  # training rows used for the examination
-OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that counts as equal, in either precision
-PROBE_SCALE = 0.5  # tried with this multiple of its own parameters
-# standard deviations of noise on parameters under which it is examined
+OUTPUT_TOLERANCE = (
+    1e-4  # relative difference up to which outputs count as equal, in both precisions
+)
+PROBE_SCALE = 0.5  # also checked at this multiple of its parameters
+# standard deviations of noise on parameters for the checks
 JITTERS = 2 * (0.1, 1.0, 3.0, 30.0, 1e3, 1e5)
-# number of these that must give finite outputs, or outputs that merely are in [0, 1] are not judged
+# fewest of these with finite outputs to judge outputs that only lie in [0, 1]
 FEWEST = 2
-SLACK = 1e-3  # tolerance for a probability outside of [0, 1]
+SLACK = 1e-3  # tolerance for a probability outside [0, 1]
 
 Answer = Callable[[Tensor], Tensor]  # x [B, D] -> outputs [B, ...]
 NetworkOutputsFn = Callable[[Tensor, Tensor], Tensor]  # θ [P], x [B, D] -> outputs [B, ...]
 
 LOOKS: dict[NonLogitKind, str] = {
-    "sums to one": "every row of its outputs sums to one, as probabilities do",
-    "in [0, 1]": "every output lies in [0, 1], as those of a sigmoid do",
-    "below zero": "no output is above 0, as logarithms of probabilities are",
+    "sums to one": "every row of its outputs sums to one, like probabilities",
+    "in [0, 1]": "every output lies in [0, 1], like outputs of a sigmoid",
+    "below zero": "all outputs are at most 0, like log-probabilities",
 }
 
 
 def pick_spaced_rows(x: Tensor) -> Tensor:
-    """At most ``ROWS`` rows of x [N, D], from its first to its last."""
+    """At most ``ROWS`` evenly spaced rows of x [N, D]."""
     return x[spaced_rows(len(x), ROWS, device=x.device)]
 
 
 def check_rows(answer: Answer, x: Tensor, where: str) -> None:
-    """Each row is answered by itself, twice the same, and inputs stay as they are.
+    """Check that rows are independent, outputs are deterministic, and inputs are unchanged.
 
     Raises:
-        ConfigMismatchError: they do not."""
+        ConfigMismatchError: a check fails."""
     rows = x.clone()
     half = max(1, len(x) // 2)
     with torch.no_grad(), keep_global_streams(x.device):
         first = answer(rows)
         if not torch.equal(rows, x):
             raise ConfigMismatchError(
-                f"{where}: changes its input in place (x -= …, x[…] = …, or a layer with inplace=True); write x = x - …, for "
-                "the rows are used again"
+                f"{where}: changes its input in place (x -= …, x[…] = …, or a layer with "
+                "inplace=True); write x = x - …, because the rows are reused"
             )
         if not is_close(answer(x.clone()), first):
             raise ConfigMismatchError(
-                f"{where}: gives two answers to the same rows: its forward draws random numbers (as F.dropout does unless it "
-                "is given training=self.training), or remembers; drop units by layers of nn.Dropout"
+                f"{where}: gives different outputs for the same rows: its forward draws random "
+                "numbers (like F.dropout without training=self.training) or has a state; use "
+                "nn.Dropout layers for dropout"
             )
         if not all(
             is_close(values[-half:], first[:half])
             for values in _outputs_in_larger_batches(answer, x, half)
         ):
             raise ConfigMismatchError(
-                f"{where}: answers a row by the other rows of its batch (statistics of the batch, such as x - x.mean(0) or "
-                "batch normalisation with track_running_stats=False); keep statistics of the training rows as buffers"
+                f"{where}: the outputs of a row depend on other rows of its batch (batch "
+                "statistics, such as x - x.mean(0) or batch normalisation with "
+                "track_running_stats=False); store statistics of the training rows as buffers"
             )
 
 
 def _outputs_in_larger_batches(answer: Answer, x: Tensor, count: int) -> Iterator[Tensor]:
-    """Answers to batches that end with the first ``count`` rows of x [N, D].
+    """Outputs for batches that end with the first ``count`` rows of x [N, D].
 
-    The batches hold only these rows, other rows before them, and rows outside the range of
-    x before them.
+    The batches contain only these rows, preceded by other rows, or preceded by rows outside the
+    range of x.
     """
     span = x.amax() - x.amin() + 1
     yield answer(x[:count].clone())
     yield answer(torch.cat([x[count:], x[:count]]))
     try:
         yield answer(torch.cat([x.flip(0) - span, x + span, x[:count]]))
-    except Exception:  # a module that rejects such rows, as an embedding does, gives no information
+    except Exception:  # a module that rejects such rows, like an embedding, is not checked
         return
 
 
@@ -94,19 +97,19 @@ def is_close(a: Tensor, b: Tensor) -> bool:
 def check_finite(values: Tensor, where: str, n_classes: int) -> None:
     """Check that the outputs [B, T, C] are numbers.
 
-    Outputs of several classes may be −∞, for a class that is impossible, but not all of
-    them.
+    Outputs of several classes may be −∞ for impossible classes, but not for all classes.
 
     Raises:
-        ConfigMismatchError: they are not.
+        ConfigMismatchError: the outputs are not finite.
     """
     possible = values.isfinite() | (values.isneginf() if n_classes > 1 else False)
     bad = ~possible.flatten(1).all(1) | (~values.isfinite()).all(-1).any(-1)
     if bool(bad.any()):
         outside = values[bad][~values[bad].isfinite()]
         raise ConfigMismatchError(
-            f"{where}: gives {float(outside[0]):g} for {int(bad.sum())} of {len(values)} training rows, before anything is "
-            "learnt; keep logarithms, square roots and quotients in its forward to where they are finite"
+            f"{where}: gives {float(outside[0]):g} for {int(bad.sum())} of {len(values)} training "
+            "rows before training; keep logarithms, square roots and quotients in its forward "
+            "finite"
         )
 
 
@@ -117,19 +120,18 @@ def check_outputs(
     outputs: Outputs | None,
     where: str,
 ) -> None:
-    """Outputs can be what ``outputs`` says of them; None: logits, unless they look like something
-    else.
+    """Check that outputs are consistent with ``outputs``; None: logits, unless they look otherwise.
 
-    What looks like probabilities has to do so under other parameters too: logits of small weights
+    Outputs must also look like probabilities for other parameters, because logits of small weights
     may lie in [0, 1] by chance.
 
     Args:
-        answer: outputs [B, T, C], or [B, T, 1] of one output for each binary label.
-        theta: parameters as they are [P].
-        where: what a complaint is about.
+        answer: outputs [B, T, C], or [B, T, 1] for one output per binary label.
+        theta: current parameters [P].
+        where: the subject of error messages.
 
     Raises:
-        ConfigMismatchError: they cannot."""
+        ConfigMismatchError: the outputs are inconsistent."""
     with torch.no_grad():
         values = answer(theta, x)
         if outputs == "probabilities" or outputs == "log_probabilities":
@@ -140,7 +142,7 @@ def check_outputs(
         if look is None:
             return
         tried = [guess_output_kind(v) for v in _outputs_under_noise(answer, theta, x)]
-    if look == "sums to one" and "in [0, 1]" in tried:  # as for a softmax with clipped ends
+    if look == "sums to one" and "in [0, 1]" in tried:  # e.g. a clipped softmax
         look = "in [0, 1]"
     if look != "sums to one" and (outputs == "logits" or len(tried) < FEWEST):
         return
@@ -148,10 +150,10 @@ def check_outputs(
     if not allowed.issuperset(tried):
         return
     meant = "log_probabilities" if look == "below zero" else "probabilities"
-    mend = f"set model.outputs={meant}, or leave the last softmax or sigmoid out"
+    mend = f"set model.outputs={meant}, or remove the last softmax or sigmoid"
     if look != "sums to one":
-        mend += " (model.outputs=logits if they are meant so)"
-    raise ConfigMismatchError(f"{where}: {LOOKS[look]}, where logits belong; {mend}")
+        mend += " (model.outputs=logits if this is intended)"
+    raise ConfigMismatchError(f"{where}: {LOOKS[look]}, instead of being logits; {mend}")
 
 
 def _warn_of_sums(values: Tensor, outputs: Outputs, where: str) -> None:
@@ -160,28 +162,29 @@ def _warn_of_sums(values: Tensor, outputs: Outputs, where: str) -> None:
     if values.shape[-1] > 1 and not bool(((total - 1).abs() < 10 * CLOSE).all()):
         warnings.warn(
             QuestionableConfigWarning(
-                f"model.outputs={outputs}: the rows of {where} sum to {total.min():.3g} … {total.max():.3g} and not to one; "
-                "each is divided by its sum; give probabilities of classes that exclude each other"
+                f"model.outputs={outputs}: the rows of {where} sum to {total.min():.3g} … "
+                f"{total.max():.3g} instead of one; each is divided by its sum; return "
+                "probabilities of mutually exclusive classes"
             ),
             stacklevel=1,
         )
 
 
 def _outputs_under_noise(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> Iterator[Tensor]:
-    """Outputs under noise on the parameters, where they are numbers."""
+    """Outputs under noise on the parameters, if finite."""
     generator = torch.Generator().manual_seed(0)
     for scale in JITTERS:
         z = normal_like(theta, generator)
         try:
             values = answer(theta + scale * z, x)
-        except ConfigMismatchError:  # parameters that have to be positive, for example
+        except ConfigMismatchError:  # e.g. parameters that must be positive
             continue
         if bool(torch.isfinite(values).all()) and bool((values != 0).any()):
             yield values
 
 
 def check_declared(values: Tensor, outputs: Outputs, where: str) -> None:
-    """Probabilities lie in [0, 1], logarithms of them below 0.
+    """Check that probabilities lie in [0, 1] and their logarithms below 0.
 
     Raises:
         ConfigMismatchError: they do not."""
@@ -193,8 +196,8 @@ def check_declared(values: Tensor, outputs: Outputs, where: str) -> None:
     outside = values[(values < low - SLACK) | (values > high + SLACK)]
     if len(outside):
         raise ConfigMismatchError(
-            f"model.outputs={outputs}: {where} gives {float(outside[0]):.4g}, which is none; "
-            "set model.outputs to what the outputs are (logits | probabilities | log_probabilities)"
+            f"model.outputs={outputs}: {where} gives {float(outside[0]):.4g}; set model.outputs to "
+            "the type of its outputs (logits | probabilities | log_probabilities)"
         )
 
 
@@ -203,15 +206,15 @@ def training_fault(
 ) -> str | None:
     """Reason why the outputs cannot be trained, or None.
 
-    The gradient in the parameters is not finite where training begins, or zero everywhere; or it is
-    zero in all of a parameter that the outputs depend on, which only its prior would then move.
+    Either the gradient in the parameters is not finite at the start of training, or zero
+    everywhere, or zero for a parameter that affects the outputs, which would only follow its prior.
 
     Args:
         pieces: number of elements of each parameter in θ, in order.
     """
     nothing = (
-        "its outputs do not depend on its parameters in a way that can be followed, so that nothing is learnt; leave "
-        "torch.no_grad, detach and rounding out of forward, or take inference=fixed"
+        "its outputs are not differentiable in its parameters, so training has no effect; remove "
+        "torch.no_grad, detach and rounding from forward, or use inference=fixed"
     )
     generator = torch.Generator().manual_seed(0)
     for scale in (0.0, *JITTERS[:3]):
@@ -230,8 +233,9 @@ def training_fault(
             continue
         if scale == 0 and not bool(gradient.isfinite().all()):
             return (
-                "the gradient of its outputs in its parameters is not finite where training begins (as of the logarithm of a "
-                "softmax that is 0: use log_softmax); mend its forward, or take inference=fixed"
+                "the gradient of its outputs in its parameters is not finite at the start of "
+                "training (such as the logarithm of a softmax of 0: use log_softmax); fix its "
+                "forward, or use inference=fixed"
             )
         if bool((gradient != 0).any()):
             return _unfollowed_fault(answer, leaf.detach(), x, gradient, pieces)
@@ -250,8 +254,9 @@ def _unfollowed_fault(
             piece.mul_(PROBE_SCALE)
             if not is_close(answer(theta, x), values):
                 return (
-                    f"{name} has no gradient, though the outputs depend on it (as under torch.no_grad, or detached), so that "
-                    "only its prior would move it; freeze it by requires_grad_(False), or take inference=fixed"
+                    f"{name} has no gradient although the outputs depend on it (due to "
+                    "torch.no_grad or detach), so it would only follow its prior; freeze it with "
+                    "requires_grad_(False), or use inference=fixed"
                 )
     return None
 
@@ -259,7 +264,7 @@ def _unfollowed_fault(
 def check_input_gradient(
     answer: NetworkOutputsFn, theta: Tensor, x: Tensor, attacker: Attacker | None, where: str
 ) -> None:
-    """Check that an attacker that follows the gradient in the inputs finds one.
+    """Check that an attacker that uses the input gradient has one.
 
     Raises:
         ConfigMismatchError: there is no gradient.
@@ -270,6 +275,7 @@ def check_input_gradient(
         if answer(theta.detach(), x.detach().clone().requires_grad_(True)).requires_grad:
             return
     raise ConfigMismatchError(
-        f"{where}: its outputs do not depend on its inputs in a way that can be followed, and attacker={attacker.name} follows "
-        "the gradient; leave torch.no_grad and detach out of forward, or take attacker=square or attacker=random_noise"
+        f"{where}: its outputs are not differentiable in its inputs, but attacker={attacker.name} "
+        "requires the gradient; remove torch.no_grad and detach from forward, or use "
+        "attacker=square or attacker=random_noise"
     )

@@ -1,4 +1,4 @@
-"""Parameters of a network that stay as they are, chosen by their names."""
+"""Frozen parameters of a network, selected by name."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from components.models.networks.flat_network import count_frozen
 
 
 def match_names(patterns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Names of parameters that a pattern matches, or that lie in a layer that it matches.
+    """Names of parameters that match a pattern, or belong to a layer that does.
 
     Raises:
-        ConfigMismatchError: a pattern matches none, or they match all.
+        ConfigMismatchError: a pattern does not match, or all parameters match.
     """
     hits = {p: [*fnmatch.filter(names, p), *fnmatch.filter(names, f"{p}.*")] for p in patterns}
     frozen = {name for some in hits.values() for name in some}
     if len(frozen) == len(names) or not all(hits.values()):
         raise ConfigMismatchError(
-            f"model.freeze={list(patterns)}: every pattern must match a parameter, and not all together (inference=fixed "
-            f"trains none); there are {', '.join(names[:5])}, …"
+            f"model.freeze={list(patterns)}: every pattern must match a parameter, but together "
+            "not all of them (for that use inference=fixed); the parameters are "
+            f"{', '.join(names[:5])}, … …"
         )
     return [name for name in names if name in frozen]
 
 
 def to_buffers(network: nn.Module, patterns: Sequence[str]) -> dict[str, str]:
-    """Make buffers of the parameters that patterns match, and count them.
+    """Convert parameters that match patterns to buffers, and count them.
 
     Raises:
-        ConfigMismatchError: as ``match_names``.
+        ConfigMismatchError: see ``match_names``.
     """
     parameters = dict(network.named_parameters())
     frozen = match_names(patterns, list(parameters))

@@ -1,4 +1,4 @@
-"""A network of one's own: an ordinary module of PyTorch, of a plug-in."""
+"""A user's own network: an ordinary PyTorch module from a plug-in."""
 
 from __future__ import annotations
 
@@ -25,23 +25,21 @@ from components.registry import register
 
 @register("model", "module")
 class Module(Model[Supervised, ModuleNetwork]):
-    """A class of the user's own that is an ordinary module of PyTorch, with a Gaussian prior on its
-    parameters.
+    """A user's ordinary PyTorch module, with a Gaussian prior on its parameters.
 
-    f(x) = Net(**arguments)(x), θ its parameters side by side, θ ~ N(0, s²) independently; y_t ~
-    N(f_t, σ_t²) or softmax(f_t). The module knows nothing of the runner: it reads rows [B, D], or
-    images, and gives [B, T C] (for binary labels also [B, T], log odds).  ``outputs`` says whether
-    these are logits, probabilities p (then f = log p, or log p − log(1 − p) of one output) or their
-    logarithms; probabilities in the place of logits are refused.  Its parameters begin as its
-    constructor leaves them, which draws from a seed of the run, or with ``path`` as a file has
-    them.  Frozen parameters (requires_grad=False) are not in θ.  It is attacked, trained and
-    sampled as networks here are: Monte-Carlo weights one after the other.  The class is code: its
-    module must be among ``plugins`` too. x [B, D] -> f [B, T, C].
+    f(x) = Net(**arguments)(x), θ its concatenated parameters, θ ~ N(0, s²) independently; y_t ~
+    N(f_t, σ_t²) or softmax(f_t). The module is independent of the runner: it takes rows [B, D], or
+    images, and returns [B, T C] (for binary labels also [B, T], log odds).  ``outputs`` declares
+    these as logits, probabilities p (then f = log p, or log p − log(1 − p) for one output) or their
+    logarithms; probabilities declared as logits are rejected.  Initial parameters come from its
+    constructor, seeded by the run, or with ``path`` from a file.  Frozen parameters
+    (requires_grad=False) are not in θ.  Attacks, training and sampling work as for other networks,
+    with Monte-Carlo weights evaluated one after the other.  The class's Python module must also be
+    listed in ``plugins``. x [B, D] -> f [B, T, C].
 
     Raises:
-        ConfigMismatchError: there is no such class, it is no module, it raises, what it gives
-            has another shape or is not what ``outputs`` says, it answers a row by other rows, or
-            draws random numbers.
+        ConfigMismatchError: the class does not exist, is not a module or raises; its outputs have a
+            wrong shape, contradict ``outputs``, depend on other rows, or are random.
 
     Source: Paszke et al. (2019)."""
 
@@ -69,23 +67,24 @@ class Module(Model[Supervised, ModuleNetwork]):
         tensors = None if self.path is None else read_weights(Path(self.path), self.prefix)
 
         def make_module(seed: int) -> nn.Module:
-            making = f"{where}: being made with model.arguments"
+            making = f"{where}: construction with model.arguments"
             with (
                 reraise_user_error(making, cls),
                 keep_global_streams(like.device),
                 torch.no_grad(),
-            ):  # results here are copied
+            ):  # results are copied
                 torch.manual_seed(seed)
                 module = cls(**(self.arguments or {}))
             if not isinstance(module, nn.Module):
                 raise ConfigMismatchError(
-                    f"{where}: makes a {type(module).__name__}, no torch.nn.Module; name a class that is one"
+                    f"{where}: creates a {type(module).__name__}, not a torch.nn.Module; name such a class"
                 )
             layers = dict(module.named_modules())
             if scripted := [n for n, m in layers.items() if isinstance(m, torch.jit.ScriptModule)]:
                 raise ConfigMismatchError(
-                    f"{where}: {scripted[0] or 'it'} is a TorchScript module (torch.jit), which takes no parameters from "
-                    "outside; build it from its class, and load its weights by model.path"
+                    f"{where}: {scripted[0] or 'it'} is a TorchScript module (torch.jit), which "
+                    "does not support external parameters; build it from its class, and load its "
+                    "weights with model.path"
                 )
             if lazy := [
                 name
@@ -93,7 +92,7 @@ class Module(Model[Supervised, ModuleNetwork]):
                 if isinstance(p, UninitializedParameter)
             ]:
                 raise ConfigMismatchError(
-                    f"{where}: {lazy[0]} is of a lazy layer, of no size yet; give the layer its sizes"
+                    f"{where}: {lazy[0]} belongs to an uninitialised lazy layer; give the layer its sizes"
                 )
             module = module.to(like)
             if tensors is not None:
@@ -101,7 +100,7 @@ class Module(Model[Supervised, ModuleNetwork]):
                     module,
                     tensors,
                     f"model.path={self.path}",
-                    "name the file, or model.arguments, of the module that was saved",
+                    "set model.path or model.arguments to those of the saved module",
                 )
             return module
 

@@ -1,4 +1,4 @@
-"""An ordinary module of PyTorch as a network with flat weights θ."""
+"""An ordinary PyTorch module as a network with flat weights θ."""
 
 from __future__ import annotations
 
@@ -41,33 +41,32 @@ from components.models.own.training_layers import (
 )
 from components.problems.supervised import Supervised
 
-N_PROBE_ROWS = 2  # rows for comparing the module with itself
+N_PROBE_ROWS = 2  # rows for the comparison of the module with itself
 ALL_FROZEN = (
-    "all of its parameters are frozen, so that nothing is learnt; leave some with requires_grad=True, or take "
-    "inference=fixed"
+    "all of its parameters are frozen; keep requires_grad=True for some, or use inference=fixed"
 )
 
 
 class ModuleSource(NamedTuple):
-    """Maker of a user's module."""
+    """Factory of a user's module."""
 
     make: Callable[[int], nn.Module]  # seed -> a new module
     seed: int
-    given: bool  # by a file, where all begin
-    where: str  # in messages
+    given: bool  # whether initial weights come from a file
+    where: str  # subject of messages
 
 
 class ModuleNetwork(FlatNetwork):
-    """f(x; θ) of a module called with the tensors of θ in place of its own parameters, which are
-    laid side by side in order.
+    """f(x; θ) of a module called with the tensors of θ instead of its own parameters, concatenated
+    in order.
 
-    θ has the parameters with requires_grad=True.  The frozen ones are a buffer, the same for all
-    θ.  Other buffers, such as running statistics, stay with the module, and a checkpoint keeps
-    them.  Layers of dropout act where a generator is given, with draws of the run.  Batch and
-    instance normalisation and spectral norms learn where the network trains as one.  Where θ is an
-    argument (samplers, posteriors over θ), normalisation keeps its statistics, and spectral norms
-    are those of θ.  ``source`` gives a new module, and where its training begins.  Outputs that are
-    probabilities, or their logarithms, are made logits (``outputs``)."""
+    θ has the parameters with requires_grad=True.  Frozen parameters are a buffer, the same for all
+    θ.  Other buffers, such as running statistics, stay with the module and are saved in
+    checkpoints.  Dropout layers are active if a generator is given, with draws of the run.  Batch
+    and instance normalisation and spectral norms are updated if the network itself is trained.  If
+    θ is an argument (samplers, posteriors over θ), normalisation statistics are fixed, and spectral
+    norms are those of θ.  ``source`` creates a new module and its initial weights.  Outputs that
+    are probabilities or their logarithms are converted to logits (``outputs``)."""
 
     def __init__(
         self,
@@ -84,7 +83,7 @@ class ModuleNetwork(FlatNetwork):
     ):
         if outputs is not None and problem.target == "real":
             raise ConfigMismatchError(
-                f"model.outputs={outputs}: {problem.name} has real labels and no classes; leave it out"
+                f"model.outputs={outputs}: {problem.name} has real labels; leave it out"
             )
         where = source.where
         module = source.make(source.seed)
@@ -121,8 +120,7 @@ class ModuleNetwork(FlatNetwork):
         self._check_copies()
 
     def _find_layers(self, module: nn.Module, x: Tensor) -> None:
-        """Check that rows are answered by themselves; find layers that act otherwise in
-        training."""
+        """Check that rows are independent; find layers that behave differently in training."""
         rows = pick_spaced_rows(x)
         module.eval()
         probe = copy.deepcopy(module)
@@ -133,34 +131,35 @@ class ModuleNetwork(FlatNetwork):
         self.dropout = max(rates, default=0.5 if self.layers_in_training.dropping else 0.0)
 
     def _check_outside_parameters(self, module: nn.Module, x: Tensor) -> None:
-        """Compare the module with itself when its parameters are given to it from outside.
+        """Compare the module with itself when called with external parameters.
 
         Raises:
-            ConfigMismatchError: the answers differ."""
+            ConfigMismatchError: the outputs differ."""
         with torch.no_grad():
             for p in module.parameters():
-                # in place: copies of them would become visible
+                # in place, to reveal copies
                 p.mul_(PROBE_SCALE if p.requires_grad else 1)
             with reraise_user_error(self.where):
                 expected = self._call(module, x)
             actual = self._answers(PROBE_SCALE * self.theta.detach(), x)
         if not is_close(actual, expected):
             raise ConfigMismatchError(
-                f"{self.where}: another answer when its parameters are given to it from outside; it must read them in forward, "
-                "keep no copies, and draw nothing but by layers of dropout"
+                f"{self.where}: different outputs with external parameters; forward must read its "
+                "parameters, not copies of them, and be random only in dropout layers"
             )
 
     start: Tensor  # [P]
-    shares_weights = True  # noise on pre-activations does not apply to its layers
+    shares_weights = True  # disables noise on pre-activations
 
-    # ---- the module
+    # The module
     def _to_module_input(self, x: Tensor) -> Tensor:
-        """x [B, D] as the module reads it: rows, or images [B, colours, height, width]."""
+        """x [B, D] in the input format of the module: rows, or images [B, colours, height,
+        width]."""
         if self.inputs == "flat":
             return x
         if self.image_shape is None:
             raise ConfigMismatchError(
-                "model.inputs=image: the inputs of this dataset are no images; use model.inputs=flat"
+                "model.inputs=image: the inputs of this dataset are not images; use model.inputs=flat"
             )
         return x.unflatten(
             -1, (1, *self.image_shape) if len(self.image_shape) == 2 else self.image_shape
@@ -170,13 +169,13 @@ class ModuleNetwork(FlatNetwork):
         return self._shape_outputs(module(self._to_module_input(x)), x)
 
     def _shape_outputs(self, out: object, x: Tensor) -> Tensor:
-        """Outputs at x [B, D] as [B, T, C], in the format of x.
+        """Outputs at x [B, D] as [B, T, C], with the dtype of x.
 
-        With one number for each binary label, the shape is [B, T, 1]. Dimensions of size one
-        may lie between or be left out, as ``squeeze`` does.
+        With one number per binary label, the shape is [B, T, 1].  Dimensions of size one may be
+        inserted or missing, as after ``squeeze``.
         """
         shape = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
-        hint = "; dataset.classes names other classes of a table, in the network's order"
+        hint = "; for a table, dataset.classes lists the network's classes in order"
         if isinstance(out, Tensor) and out.is_floating_point():
             sizes = [size for size in out.shape if size != 1]
             for count in (self.answers, *([self.n_tasks] if self.target == "binary" else [])):
@@ -186,17 +185,17 @@ class ModuleNetwork(FlatNetwork):
             shape = f"{str(out.dtype).removeprefix('torch.')} {shape}"
             hint = " of floating-point numbers"
         raise ConfigMismatchError(
-            f"{self.where}: gives {shape} of a batch, must give [rows, {self.answers}]"
+            f"{self.where}: returns {shape} for a batch, must return [rows, {self.answers}]"
             + (f" (or [rows, {self.n_tasks}], log odds)" if self.target == "binary" else "")
             + hint
         )
 
     def at(self, theta: Tensor, x: Tensor, net: nn.Module | None = None) -> Tensor:
-        """f [B, T, C] with weights θ [P], of the module or of a copy ``net`` of it.
+        """f [B, T, C] with weights θ [P], from the module or its copy ``net``.
 
         Raises:
-            ConfigMismatchError: its gradient in θ is requested and does not exist; or the
-                outputs are not what was declared.
+            ConfigMismatchError: the gradient in θ is requested and does not exist, or the outputs
+                contradict their declaration.
         """
         if theta.requires_grad and torch.is_grad_enabled() and self.training_fault is not None:
             raise ConfigMismatchError(f"{self.where}: {self.training_fault}")
@@ -208,7 +207,7 @@ class ModuleNetwork(FlatNetwork):
         return to_logits(values, self.meaning)
 
     def _answers(self, theta: Tensor, x: Tensor, net: nn.Module | None = None) -> Tensor:
-        """Answers of the module itself with weights θ [P], [B, T, C] or [B, T, 1]."""
+        """Raw outputs of the module with weights θ [P], [B, T, C] or [B, T, 1]."""
         parts = self.all_weights(theta).split(self.pieces)
         parameters = {
             name: part.view(shape)
@@ -226,7 +225,8 @@ class ModuleNetwork(FlatNetwork):
     def forward(
         self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
     ) -> Tensor:
-        """f [B, T, C] of its own weights; with ``passes`` = S, S dropout passes [S, B, T, C]."""
+        """f [B, T, C] with the module's weights; with ``passes`` = S, S dropout passes [S, B, T,
+        C]."""
         if passes is not None:
             return torch.stack([self.forward(x, generator) for _ in range(passes)])
         learning, dropping, _ = self.layers_in_training
@@ -235,8 +235,7 @@ class ModuleNetwork(FlatNetwork):
             return self.at(self.theta, x)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
-        """f [K, B, T, C] of θ [K, P'], one after the other, also each at inputs of its own [K, B,
-        D]."""
+        """f [K, B, T, C] for θ [K, P'], one after the other, also at separate inputs [K, B, D]."""
         each = x.unbind() if x.ndim == 3 else [x] * len(theta)
         self.net.eval()
         return torch.stack(
@@ -246,7 +245,7 @@ class ModuleNetwork(FlatNetwork):
             ]
         )
 
-    # ---- where training begins
+    # Initial weights
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P'] of n newly constructed modules, or around the weights of the file."""
         if self.given:
@@ -267,21 +266,21 @@ class ModuleNetwork(FlatNetwork):
         return super().log_prior(theta)
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ [n, P'] where chains begin: where training does, for few modules work at draws from
-        N(0, s²)."""
+        """Starting points θ [n, P'] of chains: those of training, because few modules work at draws
+        from N(0, s²)."""
         return self.initial(n, generator)
 
     def _check_copies(self) -> None:
-        """The module can be copied after a call that a graph was kept of.
+        """Check that the module can be copied after a call with autograd.
 
         Raises:
-            ConfigMismatchError: it keeps tensors of that graph."""
+            ConfigMismatchError: the module keeps tensors of the graph."""
         try:
             copy.deepcopy(self.net)
         except RuntimeError as error:
             raise ConfigMismatchError(
-                f"{self.where}: keeps tensors of its forward, as by self.features.append(…), and cannot be copied with them; "
-                "keep them detached, or not at all"
+                f"{self.where}: keeps tensors of its forward, such as by self.features.append(…), "
+                "and cannot be copied; detach them, or do not keep them"
             ) from error
 
     def _parameter_vector(self, module: nn.Module) -> Tensor:
@@ -289,13 +288,13 @@ class ModuleNetwork(FlatNetwork):
         theta = torch.cat([parameters[name].detach().flatten() for name in self.shapes])
         return theta if self.free is None else theta[self.free.to(theta.device)]
 
-    # ---- running statistics
+    # Running statistics
     def _learning(self) -> list[nn.Module]:
         return [self.net.get_submodule(name) for name in self.layers_in_training.learning]
 
     def statistics(self) -> list[Tensor]:
-        """Running means, variances and vectors of spectral norms, layer after layer: the buffers
-        themselves."""
+        """Running means, variances and vectors of spectral norms in the order of layers (the
+        buffers themselves)."""
         return [
             buffer
             for layer in self._learning()
@@ -312,7 +311,7 @@ class ModuleNetwork(FlatNetwork):
         momenta = [layer.momentum for layer in layers]
         for layer in layers:
             layer.reset_running_stats()
-            layer.momentum = None  # the mean of all rows seen
+            layer.momentum = None  # the cumulative mean over all rows
         with modes(self.net, names):
             for x in batches if names else ():
                 self.at(self.theta, x)

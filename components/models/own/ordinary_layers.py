@@ -1,5 +1,5 @@
-"""Weights as PyTorch's own layers name them, ``fc1.weight`` and ``fc1.bias``, as the flat θ of a
-network here."""
+"""Conversion of weights of PyTorch's layers, such as ``fc1.weight`` and ``fc1.bias``, to the flat θ
+of a network."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def sort_parameters(
     where: str,
     binary: bool,
 ) -> dict[str, Tensor]:
-    """Weights and biases of as many layers as ``network`` has, in the order of its θ.
+    """Weights and biases of the layers of ``network``, in the order of its θ.
 
     Weights are [out, in] or [out, in, k, k], biases [out].
 
     Args:
-        layers: prefixes of their names, in order; None: layers are distinguished by their
-            shapes, and layers of one shape by the numbers in their names.
-        binary: the last layer may have one output for each label, its log odds.
+        layers: prefixes of their names, in order; None: layers are identified by their shapes, and
+            layers of the same shape by the numbers in their names.
+        binary: the last layer may have one output per label, its log odds.
 
     Raises:
-        ConfigMismatchError: tensors are missing, of no use or of another shape, or names do not
-            tell which layer comes first.
+        ConfigMismatchError: tensors are missing, unused or of another shape, or the order of layers
+            is ambiguous.
     """
     shapes = _expected_shapes(network)
     weight_names = [
@@ -51,8 +51,9 @@ def sort_parameters(
             for name in sorted(weight_names, key=_natural)
         )
         raise ConfigMismatchError(
-            f"{where}: {len(layers)} layers of weights ({shape_text}), the network has {len(shapes)} "
-            f"({' → '.join(str(list(shape)) for shape in shapes)}); set model.network's widths or channels"
+            f"{where}: {len(layers)} layers of weights ({shape_text}), but the network has "
+            f"{len(shapes)} ({' → '.join(str(list(shape)) for shape in shapes)}); set "
+            "model.network's widths or channels"
         )
     expected: dict[str, Shape] = {}
     for name, shape in zip(layers, shapes, strict=True):
@@ -62,13 +63,13 @@ def sort_parameters(
         tensors = expand_binary_head(head, tensors)
     if message := misfits(expected, tensors):
         raise ConfigMismatchError(
-            f"{where}: {message}; set model.network to the one that was saved, name its file, or its classes in dataset.classes"
+            f"{where}: {message}; set model.network to the saved one, choose its file, or list its classes in dataset.classes"
         )
     return {name: tensors[name].to(network.theta) for name in expected}
 
 
 def _expected_shapes(network: FeedForward) -> list[Shape]:
-    """Shapes of the weights as PyTorch has them, layer after layer."""
+    """Shapes of the weights in PyTorch's layout, layer by layer."""
     if network.front is None:
         return list(network.shapes)
     k = network.front.kernel
@@ -81,11 +82,11 @@ def _expected_shapes(network: FeedForward) -> list[Shape]:
 def _in_order(shapes: list[Shape], there: dict[str, Shape], where: str) -> list[str]:
     """Layer names in the order of the network's layers.
 
-    Layers with a shape that the network lacks come last, and the caller reports them.
+    Layers with other shapes come last and are reported by the caller.
     """
     remaining = sorted(there, key=_natural)
     numbered = {re.sub(r"\d+", "#", name) for name in remaining}
-    # fc1, fc2, fc3: numbers give the order, and a mismatch can be named by its index
+    # fc1, fc2, fc3: numbers give the order, and a mismatch can be reported by its index
     if len(numbered) == 1:
         return remaining
     order: list[str] = []
@@ -93,8 +94,8 @@ def _in_order(shapes: list[Shape], there: dict[str, Shape], where: str) -> list[
         same = [name for name in remaining if there[name] == shape]
         if len({re.sub(r"\d+", "#", name) for name in same}) > 1 and shapes.count(shape) > 1:
             raise ConfigMismatchError(
-                f"{where}: {' and '.join(same[:2])} have one shape, and their names do not say which comes first; name the "
-                "layers in order, model.layers=[…]"
+                f"{where}: {' and '.join(same[:2])} have the same shape and ambiguous names; list "
+                "the layers in order, model.layers=[…]"
             )
         if same:
             order.append(same[0])
@@ -103,5 +104,5 @@ def _in_order(shapes: list[Shape], there: dict[str, Shape], where: str) -> list[
 
 
 def _natural(name: str) -> list[tuple[int, int | str]]:
-    """The order of names in which 10 comes behind 9."""
+    """Sort key of names with 10 after 9."""
     return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name)]

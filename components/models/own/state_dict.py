@@ -1,4 +1,4 @@
-"""A network of this project with weights from a file of the user's own."""
+"""A network of this project with weights from a user's file."""
 
 from __future__ import annotations
 
@@ -39,40 +39,38 @@ from components.models.own.weights_file import (
 from components.problems.supervised import Supervised
 from components.registry import register
 
-# closed forms of all layers, which a network with frozen layers has not
+# closed forms of all layers, not available with frozen layers
 UNFROZEN = frozenset({AffineLayers, Collapsible, ClosedFormScore})
-MEND = (
-    "set model.network to the one that was saved, name its file, or its classes in dataset.classes"
-)
+MEND = "set model.network to the saved network, choose its file, or list its classes in dataset.classes"
 
 
 @register("model", "state_dict")
 class StateDict(Model[Supervised, Network]):
-    """A network of this project with weights from a file: a fixed victim, or a training start.
+    """A network of this project with weights from a file: a fixed victim, or initial weights for
+    training.
 
-    The file is a safetensors file, or one that ``torch.save`` wrote and that holds only
-    tensors; nothing in it is run. Its tensors have the names of the network's own tensors
-    (a file of one that was trained here), or the names that PyTorch's layers give them:
-    weights [out, in] or [out, in, k, k] and biases [out] of every layer of an mlp or a cnn.
+    The file is a safetensors file, or a file of ``torch.save`` with only tensors; no code in it is
+    executed. Its tensors have the names of the network's tensors (a file of a network trained
+    here), or names of PyTorch's layers: weights [out, in] or [out, in, k, k] and biases [out] of
+    every layer of an mlp or a cnn.
 
         θ = (W_1, b_1, …, W_L, b_L),  f(x) = W_L a(… a(W_1 x + b_1) …) + b_L
 
-    A last layer of one output per task is read as log odds of binary labels.
-    ``freeze`` takes weights out of θ by their names in the file. inference=fixed leaves θ
-    as it is. Methods that train begin at it, samplers and ensembles at θ + s z, z ~ N(0, I).
-    The file's SHA-256 is part of the identity of a run: another file is another run.
-    x [B, D] -> f [B, T, C].
+    A last layer with one output per task gives log odds of binary labels. ``freeze`` takes weights
+    out of θ by their names in the file. inference=fixed keeps θ; training methods start at θ,
+    samplers and ensembles at θ + s z, z ~ N(0, I). The file's SHA-256 is part of the identity of a
+    run. x [B, D] -> f [B, T, C].
 
     Raises:
-        DamagedFileError: the file is neither of the two.
-        ConfigMismatchError: tensors are missing, of no use, of another shape or not finite.
+        DamagedFileError: the file has another format.
+        ConfigMismatchError: tensors are missing, unused, of another shape or not finite.
 
     Source: Paszke et al. (2019).
     """
 
     requires = Requirements(
         kinds={"supervised"},
-        # its network names the kind
+        # the type is that of its network
         domains={"continuous", "binary", "tokens"},
     )
     # those of vgg and of a network with dropout apart, all that an mlp has
@@ -94,13 +92,13 @@ class StateDict(Model[Supervised, Network]):
     def _check_network(self) -> StateDict:
         if Network not in self.network.capabilities() or self.network.reads:
             raise ValueError(
-                f"network: {self.network.name} is no network that takes weights; use mlp, cnn or vgg"
+                f"network: {self.network.name} does not support weights from a file; use mlp, cnn or vgg"
             )
         return self
 
     def capabilities(self) -> Set[type]:
-        own = self.network.capabilities() - (UNFROZEN if self.freeze else frozenset())
-        return own | {WarmStart} if LogJoint in own else own
+        capabilities = self.network.capabilities() - (UNFROZEN if self.freeze else frozenset())
+        return capabilities | {WarmStart} if LogJoint in capabilities else capabilities
 
     def build(self, problem: Supervised, rng: Rng) -> Network:
         network: Any = self.network.build(problem, rng)
@@ -135,8 +133,8 @@ class StateDict(Model[Supervised, Network]):
         where: str,
         binary: bool,
     ) -> list[str]:
-        """Copy weights of PyTorch's own layers, and the standardisation of pixels; return the names
-        of the weights."""
+        """Copy weights of PyTorch's layers, and the standardisation of pixels; return the names of
+        the weights."""
         weights = sort_parameters(network, tensors, self.layers, where, binary)
         network.theta.copy_(torch.cat([value.flatten() for value in weights.values()]))
         if network.front is not None and self.pixels == "raw":

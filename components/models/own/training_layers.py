@@ -1,4 +1,4 @@
-"""Layers of a user's module that act otherwise in training, and the modes in which it is called."""
+"""Layers of a user's module that behave differently in training, and their modes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from torch.nn.utils.spectral_norm import SpectralNorm
 from components.maths.exponential.global_stream import keep_global_streams
 from components.models.own.examination import is_close
 
-POWER_ITERATIONS = 30  # for a spectral norm of any weights; PyTorch makes 15 at the start
+POWER_ITERATIONS = 30  # for a spectral norm of any weights; PyTorch uses 15 initially
 
 Call = Callable[[nn.Module, Tensor], Tensor]  # a module and x [B, D] -> outputs
 
 
 class TrainingLayers(NamedTuple):
-    """Names of the layers of a module that act otherwise in training."""
+    """Names of the layers of a module that behave differently in training."""
 
-    learning: list[str]  # running statistics and power iterations, which follow training
+    learning: list[str]  # running statistics and power iterations, updated in training
     dropping: list[str]  # dropout, and layers that draw random numbers in training
     fault: str | None  # reason why a layer cannot be trained
 
 
 @contextmanager
 def modes(module: nn.Module, acting: Iterable[str]) -> Iterator[None]:
-    """Prediction mode, except of the layers ``acting``."""
+    """Prediction mode, except for the layers ``acting``."""
     module.eval()
     for name in acting:
         module.get_submodule(name).training = True
@@ -53,8 +53,8 @@ def _learns(layer: nn.Module) -> bool:
 
 
 def converge_norms(module: nn.Module) -> nn.Module:
-    """A copy in which spectral norms are those of the weights of its next call; the module itself
-    if it has none."""
+    """A copy with spectral norms recomputed for the weights of its next call; the module itself
+    without spectral norms."""
     if not any(map(_spectral_norm, module.modules())):
         return module
     module = copy.deepcopy(module)
@@ -67,12 +67,11 @@ def converge_norms(module: nn.Module) -> nn.Module:
 
 
 def find_training_layers(module: nn.Module, call: Call, x: Tensor) -> TrainingLayers:
-    """Layers that the module's ``train()`` puts into training mode, and that act otherwise in it.
+    """Layers that the module's ``train()`` switches to training mode, with an effect.
 
-    Its own ``train()`` may keep layers in prediction mode, as that of a frozen backbone does.
-    Layers that PyTorch does not list and that draw random numbers (``F.dropout``, dropout of a
-    recurrent or attention layer) act as dropout does; those that change outputs or buffers
-    otherwise cannot be trained.
+    A custom ``train()`` may keep layers in prediction mode, such as a frozen backbone.  Other
+    layers that draw random numbers (``F.dropout``, dropout of a recurrent or attention layer) are
+    treated as dropout; layers that change outputs or buffers otherwise cannot be trained.
     """
     module.train()
     reached = {name: layer for name, layer in module.named_modules() if layer.training}
@@ -87,8 +86,9 @@ def find_training_layers(module: nn.Module, call: Call, x: Tensor) -> TrainingLa
         if effect == "other" and _effect(module, call, x, [name]) == "other"
     ]
     fault = (
-        f"acts otherwise in training by {', '.join(faults[:3]) or 'several layers'}, which cannot be trained here as PyTorch "
-        "trains it; use batch or instance normalisation, spectral_norm or dropout of torch.nn, or take inference=fixed"
+        f"behaves differently in training due to {', '.join(faults[:3]) or 'several layers'}, "
+        "which is not supported; use batch or instance normalisation, spectral_norm or dropout of "
+        "torch.nn, or use inference=fixed"
     )
     dropping += others if effect == "random" else []
     return TrainingLayers(learning, dropping, fault if effect == "other" else None)
@@ -97,7 +97,7 @@ def find_training_layers(module: nn.Module, call: Call, x: Tensor) -> TrainingLa
 def _effect(
     module: nn.Module, call: Call, x: Tensor, names: list[str]
 ) -> Literal["none", "random", "other"]:
-    """Effect of the training mode of layers: none, on the outputs at random, or another one."""
+    """Effect of the training mode of layers: none, random outputs, or another effect."""
     results = []
     for acting, seed in (([], 0), (names, 0), (names, 1)):
         probe = copy.deepcopy(module)
@@ -105,7 +105,7 @@ def _effect(
             torch.manual_seed(seed)
             try:
                 results.append([call(probe, x.clone()), *probe.buffers()])
-            except Exception:  # outputs of another form, as those of auxiliary heads
+            except Exception:  # outputs of another form, e.g. of auxiliary heads
                 return "other"
     plain, first, again = results
     if all(map(is_close, first + again, plain + plain)):

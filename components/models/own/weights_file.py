@@ -1,7 +1,4 @@
-"""Tensors from a user's file, and their places in a network.
-
-All tensors that do not fit are named.
-"""
+"""Tensors from a user's file, matched to a network; errors name all mismatches."""
 
 from __future__ import annotations
 
@@ -22,25 +19,24 @@ from components.errors import (
 )
 
 MOST_NAMED = 3  # tensors of each kind in an error message
-# Keys under which training loops put the weights next to other things: used if one of them exists.
+# Keys under which training loops store the weights next to other entries.
 WEIGHT_CONTAINER_KEYS = frozenset(
     {"state_dict", "model_state_dict", "net", "model", "network", "weights", "model_state"}
 )
-DEEPEST = 3  # levels of nested mappings that are searched
+DEEPEST = 3  # depth of the search in nested mappings
 
 
 def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
-    """Tensors of a weights file with names that begin with ``prefix``.
+    """Tensors of a weights file with names that begin with ``prefix``, keyed by the rest.
 
-    They are keyed by the rest of their names. The file is a safetensors file, or one that
-    ``torch.save`` wrote. Only tensors and containers of them are unpickled. If the file also holds
-    other things, the weights are the entry under one of ``WEIGHT_CONTAINER_KEYS``, or the only
-    weights; of several, ``prefix`` names the mapping.
+    The file is a safetensors file or a file of ``torch.save``, from which only tensors and
+    containers of them are unpickled.  If the file has other entries, the weights are under one of
+    ``WEIGHT_CONTAINER_KEYS``, or the only weights; otherwise ``prefix`` selects the mapping.
 
     Raises:
-        DamagedFileError: it is no such file.
-        ConfigMismatchError: it holds something else, no such names, several sets of weights, or
-            numbers that are not finite.
+        DamagedFileError: the file has another format.
+        ConfigMismatchError: the file has other content, no such names, several sets of weights, or
+            values that are not finite.
     """
     content = (
         _safetensors(path)
@@ -50,19 +46,19 @@ def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
     every = {name: value for name, value in content.items() if isinstance(value, Tensor)}
     if other := [name for name in content if name not in every]:
         raise ConfigMismatchError(
-            f"model.path={path}: {other[0]} is no tensor; save net.state_dict() alone"
+            f"model.path={path}: {other[0]} is not a tensor; save only net.state_dict()"
         )
     tensors = {
         name.removeprefix(prefix): value for name, value in every.items() if name.startswith(prefix)
     }
     if not tensors:
         raise ConfigMismatchError(
-            f"model.prefix={prefix}: no name in {path} begins so; there are {list_names(sorted(content))}"
+            f"model.prefix={prefix}: does not match any name in {path}; its names are {list_names(sorted(content))}"
         )
     wrong = [name for name, value in tensors.items() if not bool(torch.isfinite(value).all())]
     if wrong:
         raise ConfigMismatchError(
-            f"model.path={path}: {list_names(wrong)} hold numbers that are not finite; save the weights anew"
+            f"model.path={path}: {list_names(wrong)} have values that are not finite; save the weights again"
         )
     return tensors
 
@@ -82,24 +78,25 @@ def _safetensors(path: Path) -> Mapping[str, object]:
 def _load_torch_weights(path: Path) -> Mapping[str, object]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # other bytes send the unpickler anywhere
+    except Exception as error:  # arbitrary bytes can raise any error in the unpickler
         raise _damaged_file_error(
-            path, "file of tensors alone", error, "torch.save(net.state_dict(), …)"
+            path, "file of tensors", error, "torch.save(net.state_dict(), …)"
         ) from None
     if not isinstance(content, Mapping) or not content:
         raise ConfigMismatchError(
-            f"model.path={path}: holds no tensors by name; save net.state_dict()"
+            f"model.path={path}: does not contain named tensors; save net.state_dict()"
         )
     return content
 
 
 def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Mapping[str, object]:
-    """Weights under a key of a file that a training loop saved.
+    """Weights under a key of a file saved by a training loop.
 
     A file without nested weights is returned unchanged.
 
     Raises:
-        ConfigMismatchError: there are several, and neither their keys nor ``prefix`` say which.
+        ConfigMismatchError: there are several sets, and neither their keys nor ``prefix`` select
+            one.
     """
     groups = dict(_groups(found, ""))
     if not groups:
@@ -110,13 +107,13 @@ def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Map
     if len(likely) > 1:
         ways = " or ".join(f"model.prefix={key}." for key in likely[:MOST_NAMED])
         raise ConfigMismatchError(
-            f"model.path={path}: holds several sets of weights, {list_names(likely)}; choose one, {ways}"
+            f"model.path={path}: contains several sets of weights, {list_names(likely)}; choose one, {ways}"
         )
     if others := [key for key in groups if key != likely[0]]:
         warnings.warn(
             QuestionableConfigWarning(
-                f"model.path={path}: holds {list_names(others)} beside {likely[0]}, which is taken; "
-                f"model.prefix={others[0]}. would choose {others[0]}"
+                f"model.path={path}: contains {list_names(others)} in addition to {likely[0]}, "
+                f"which is used; set model.prefix={others[0]}. to use {others[0]}"
             ),
             stacklevel=1,
         )
@@ -124,7 +121,7 @@ def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Map
 
 
 def _groups(found: Mapping[Any, object], key: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Mappings of names to tensors only, nested in a mapping, and their keys joined by dots."""
+    """Nested mappings from names to tensors, with their keys joined by dots."""
     if key.count(".") >= DEEPEST or not all(
         isinstance(name, str) for name in found
     ):  # optimizers number their parameters
@@ -139,9 +136,8 @@ def _groups(found: Mapping[Any, object], key: str) -> Iterator[tuple[str, Mappin
 
 
 def unwrap_names(asked: Collection[str], found: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors without what all of their names begin with, as ``module.`` of DataParallel and
-    ``_orig_mod.`` of torch.compile, where they then have the names that are asked for; else as they
-    are."""
+    """Tensors without the common prefix of their names (``module.`` of DataParallel, ``_orig_mod.``
+    of torch.compile) if this gives the requested names; otherwise unchanged."""
     names = {name: name for name in found}
     while names and set(names.values()) != set(asked):
         heads = {name.partition(".")[:2] for name in names.values()}
@@ -153,7 +149,7 @@ def unwrap_names(asked: Collection[str], found: Mapping[str, Tensor]) -> dict[st
 
 def _damaged_file_error(path: Path, kind: str, error: Exception, mend: str) -> DamagedFileError:
     reason = re.sub(r"\s+", " ", str(error)).split(". ")[0].strip()[:200]
-    return DamagedFileError(f"model.path={path}: no {kind} ({reason}); write it with {mend}")
+    return DamagedFileError(f"model.path={path}: not a {kind} ({reason}); write it with {mend}")
 
 
 def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -> str:
@@ -161,13 +157,13 @@ def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -
     missing = [name for name in asked if name not in found]
     extra = [name for name in found if name not in asked]
     shapes = [
-        f"{name} is {list(found[name].shape)} and not {list(shape)}"
+        f"{name} is {list(found[name].shape)} instead of {list(shape)}"
         for name, shape in asked.items()
         if name in found and tuple(found[name].shape) != shape
     ]
     problems = [
         f"lacks {list_names(missing)}" if missing else "",
-        f"has {list_names(extra)}, which the network has not" if extra else "",
+        f"has {list_names(extra)}, which the network lacks" if extra else "",
         list_names(shapes),
     ]
     return "; ".join(part for part in problems if part)
@@ -178,8 +174,8 @@ def expand_binary_head(
 ) -> dict[str, Tensor]:
     """Replace a head of log odds, one output f_t per binary label, by logits (0, f_t).
 
-    softmax(0, f)_1 = σ(f). A head is the only layer that has half the required outputs;
-    without one, the tensors are returned unchanged.
+    softmax(0, f)_1 = σ(f). The head is the only layer with half of the required outputs; without
+    such a layer, the tensors are unchanged.
     """
     halves = [
         name
@@ -199,10 +195,10 @@ def expand_binary_head(
 
 @torch.no_grad()
 def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, mend: str) -> None:
-    """Load the tensors into a network that has the same names.
+    """Load the tensors into a network with the same names.
 
     Raises:
-        ConfigMismatchError: they are not the tensors of the network.
+        ConfigMismatchError: the tensors do not match the network.
     """
     state = network.state_dict()
     tensors = unwrap_names(state, tensors)

@@ -1,1 +1,1 @@
-"""Gaussian processes of one layer."""
+"""Single-layer Gaussian processes."""

@@ -1,4 +1,4 @@
-"""Settings that Gaussian processes of one layer share, and the module that they stand for."""
+"""Common settings of single-layer Gaussian processes, and construction of their modules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StationarySettings(BaseModel):
 
 
 class ShallowGPSettings(BaseModel):
-    """Fields of igp, cgp and gpytorch_gp; meanings and defaults stand in their YAML."""
+    """Fields of igp, cgp and gpytorch_gp; defaults are in their YAML."""
 
     posterior: Literal["exact", "sparse"]
     # initial noise variance, in squared units of the labels; > 0; Boustati (2021), A.1.2: 1e-6
@@ -66,13 +66,13 @@ class ShallowGPSettings(BaseModel):
 
 
 class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
-    """Gaussian processes of one layer, exact (of real labels) or sparse."""
+    """Single-layer Gaussian processes, exact (for real labels) or sparse."""
 
     requires = Requirements(kinds={"supervised"}, targets={"real", "binary", "classes"})
     offers_where = {VariationalLayers: "posterior=sparse model.bound=variational"}
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        """An exact posterior and a collapsed bound need real labels."""
+        """Requirement of real labels by an exact posterior or a collapsed bound."""
         if target == "real":
             return None
         if self.posterior == "exact":
@@ -84,8 +84,8 @@ class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
 
 
 def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.Generator) -> Tensor:
-    """n inducing inputs [n, D]: k-means centroids or random rows of a task's own inputs, filled up
-    from the others'."""
+    """n inducing inputs [n, D]: k-means centroids or random rows of a task's inputs, completed from
+    other tasks."""
 
     def shuffle(x: Tensor) -> Tensor:
         return x[torch.randperm(len(x), generator=generator).to(x.device)]
@@ -102,7 +102,7 @@ def _init_inducing(
     per_task: bool,
     generator: torch.Generator,
 ) -> Inducing:
-    """``n_inducing`` (at most N) points for each task, or as many in all, dealt to the tasks in
+    """``n_inducing`` (at most N) points for each task, or in total, distributed over the tasks in
     turn."""
     batch = problem.train
     T = problem.n_tasks
@@ -140,14 +140,14 @@ def make_parts(settings: ShallowGPSettings, problem: Supervised, covariance: Cov
 
 
 def raise_unless_real(parts: GPParts, key: str = "model.posterior=exact") -> None:
-    """Refuses an exact posterior, or a collapsed bound, of labels that have none.
+    """Reject an exact posterior, or a collapsed bound, for other than real labels.
 
     Raises:
         ConfigMismatchError: the labels are binary, classes or counts.
     """
     if not isinstance(parts.likelihood, GaussianLabels):
         raise ConfigMismatchError(
-            f"{key}: only real labels with Gaussian noise have one; use model.posterior=sparse "
+            f"{key}: requires real labels with Gaussian noise; use model.posterior=sparse "
             "model.bound=variational"
         )
 
@@ -158,7 +158,7 @@ def build_shallow_gp(
     """Exact or sparse Gaussian process of a problem's training labels.
 
     Raises:
-        ConfigMismatchError: an exact posterior is requested for labels that have none, or with
+        ConfigMismatchError: an exact posterior is requested for other than real labels, or with
             matrices that do not fit in memory.
     """
     labels = group_by_task(problem.train)

@@ -21,7 +21,7 @@ from components.registry import register
 
 @register("model", "cgp")
 class CGP(ShallowGPModel, StationarySettings):
-    """Coregionalised Gaussian process (cGP, ICM): tasks share one kernel and a learnt covariance
+    """Coregionalised Gaussian process (cGP, ICM): tasks share a kernel and a learnt covariance
     between tasks.
 
     Cov[f_t(x), f_t'(x')] = B_tt' κ(x, x'), B = W Wᵀ + diag(κ₁ … κ_T), W [T, R]; y_t = f_t(x) + N(0,
@@ -36,10 +36,10 @@ class CGP(ShallowGPModel, StationarySettings):
     rank: PositiveInt
 
     def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
-        """``ExactGP`` or ``SparseGP`` on the training labels.
+        """Build ``ExactGP`` or ``SparseGP`` with the training labels.
 
         Raises:
-            ConfigMismatchError: an exact posterior of labels that are not real.
+            ConfigMismatchError: the posterior is exact but labels are not real.
         """
         covariance = CoregionalisedCovariance(
             shape=self.kernel,

@@ -1,6 +1,5 @@
-"""Exact Gaussian-process regression: log marginal likelihood with a hand-written gradient.
-
-All labels enter together.
+"""Exact Gaussian-process regression: log marginal likelihood of all labels with an explicit
+gradient.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 
 
 def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
-    """Lower L with L Lᵀ = K + diag(d) + j I, and j, which is ``jitter`` unless that is not
-    enough."""
+    """Lower L with L Lᵀ = K + diag(d) + j I, and j, which is ``jitter`` or larger if necessary."""
     A = K.clone()
     torch.linalg.diagonal(A).add_(d + jitter)
     L, info = torch.linalg.cholesky_ex(A)
@@ -36,7 +34,7 @@ def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
 
 class _LogGaussian(torch.autograd.Function):
     """−½ rᵀ (K + D)⁻¹ r − ½ log|K + D| for K [G, n, n], D = diag(d), d and r [G, n] -> [G], and the
-    jitter needed."""
+    jitter used."""
 
     @staticmethod
     def forward(ctx, K: Tensor, d: Tensor, r: Tensor, jitter: float) -> tuple[Tensor, float]:
@@ -49,8 +47,8 @@ class _LogGaussian(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, gradient: Tensor, _: Any):
         # ∂/∂K = ½ (α αᵀ − K⁻¹), Rasmussen and Williams (2006), eq. (5.9): an inverse from the
-        # factor, where the
-        # reverse pass of a Cholesky would take two triangular solves and two products.
+        # factor, instead of two triangular solves and two products in the backward pass of a
+        # Cholesky.
         L, alpha = ctx.saved_tensors
         half = 0.5 * gradient[..., None]
         inverse = torch.cholesky_inverse(L)
@@ -61,19 +59,19 @@ class _LogGaussian(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class ExactGPCache:
-    """Quantities of the training labels that predictions need."""
+    """Summary of the training labels for predictions."""
 
     L: Tensor  # [G, n, n], L Lᵀ = K + Σ
     beta: Tensor  # [G, n], L⁻¹ (y − m)
 
 
 class ExactGP(LearnedGP):
-    """y = f_t(x) + N(0, σ_t²), f ~ GP: the bound is the log marginal likelihood itself.
+    """y = f_t(x) + N(0, σ_t²), f ~ GP: the bound is the log marginal likelihood.
 
         log p(y) = −½ (y − m)ᵀ (K + Σ)⁻¹ (y − m) − ½ log|K + Σ| − ½ N log 2π
 
-    It is summed over groups of labels; the covariance between groups is 0. A padded place
-    has a unit diagonal, no covariance and no residual, so it adds nothing.
+    It is summed over groups of labels; the covariance between groups is 0. Padded entries have a
+    unit diagonal, zero covariance and zero residual, so they contribute nothing.
 
     Source: Rasmussen and Williams (2006), eqs. (2.23) to (2.30) and (5.8), (5.9).
     """
@@ -85,7 +83,7 @@ class ExactGP(LearnedGP):
         self.labels = labels
         self._conditioned: tuple[Tensor, ExactGPCache] | None = None
 
-    # ---- the bound
+    # The bound
     def _system(self, labels: Labels) -> tuple[Tensor, Tensor, Tensor]:
         """K [G, n, n], the diagonal of Σ [G, n] and y − m [G, n] of labels."""
         x = labels.x
@@ -102,39 +100,39 @@ class ExactGP(LearnedGP):
         return K, diagonal, residual
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> None:
-        """None: nothing is sampled."""
+        """None, because the bound is not sampled."""
 
     def log_marginal(self, labels: Labels) -> tuple[Tensor, float]:
-        """log p(y) of labels, in nats, and the jitter needed."""
+        """log p(y) of labels, in nats, and the jitter used."""
         log_density, jitter = _LogGaussian.apply(*self._system(labels), self.jitter)
         return log_density.sum() - 0.5 * LOG_2PI * labels.total, jitter
 
     def elbo(self, batch: Batch, noise: None) -> dict[str, Tensor]:
-        """log p(y) of all training labels, in nats, plus the log hyper-prior if there is one.
+        """log p(y) of all training labels, in nats, plus the log hyper-prior, if any.
 
-        The batch has no effect on it.
+        It does not depend on the batch.
         """
         marginal, jitter = self.log_marginal(self.labels)
         return self.bound_terms(marginal, marginal, torch.zeros_like(marginal), jitter)
 
-    # ---- predictions
+    # Predictions
     @property
     def evidence(self) -> Labels:
-        """The labels that predictions condition on: those of the bound."""
+        """The labels on which predictions are conditioned, those of the bound."""
         return self.labels
 
     @torch.no_grad()
     def condition(self) -> ExactGPCache:
-        """The Cholesky factor at the present hyper-parameters; computed anew only after they have
-        changed."""
-        # By value: tensors' version counters do not see every optimizer (fused Adam).
+        """The Cholesky factor at the current hyper-parameters, recomputed only after they
+        change."""
+        # Compared by value, because version counters of tensors miss some optimizers (fused Adam).
         now = torch.cat([p.reshape(-1) for p in self.parameters()])
         if self._conditioned is None or not torch.equal(self._conditioned[0], now):
             self._conditioned = now, self.condition_on(self.evidence)
         return self._conditioned[1]
 
     def condition_on(self, labels: Labels) -> ExactGPCache:
-        """The same for any labels."""
+        """``condition`` for any labels."""
         K, diagonal, residual = self._system(labels)
         L, _ = _factor(K, diagonal, self.jitter)
         return ExactGPCache(
@@ -153,7 +151,7 @@ class ExactGP(LearnedGP):
 
         Source: Boustati (2021), eqs. (2.15) to (2.17); Matheron's rule, Wilson et al. (2020)."""
         labels = self.evidence
-        known = self.condition()
+        condition = self.condition()
         rows, inverse = labels.x.reshape(-1, x.shape[1]).unique(dim=0, return_inverse=True)
         prior = self.sample_function(torch.cat([rows, x]), generator)
         assert isinstance(prior, GaussianMixture)
@@ -164,24 +162,24 @@ class ExactGP(LearnedGP):
         )
         at_labels = g[inverse.view(labels.y.shape), labels.task]
         residual = (labels.y - at_labels - noise) * labels.mask  # [G, n]
-        weights = torch.cholesky_solve(residual[..., None], known.L)  # [G, n, 1]
+        weights = torch.cholesky_solve(residual[..., None], condition.L)  # [G, n, 1]
         points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
         K = self.covariance.matrix(labels.x, labels.task, points, tasks) * labels.mask[..., None]
         f = g[len(rows) :].T + (K * weights).sum(-2)  # [T, B]
         return GaussianMixture(f.T[None], prior.v[:, : len(x)])
 
     def predict_given(self, known: ExactGPCache, labels: Labels, x: Tensor) -> Predictive:
-        """The same from labels that ``known`` was computed from."""
+        """``given_function`` from labels and their cache ``known``."""
         return self.likelihood.predictive(*self._marginals(known, labels, x), None)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y | f) at n draws of f at every row of x [B, D] by itself."""
+        """p(y | f) at n draws of f, separately at every row of x [B, D]."""
         return self.predict_from_conditioned(self.condition(), self.evidence, x, n, generator)
 
     def predict_from_conditioned(
         self, known: ExactGPCache, labels: Labels, x: Tensor, n: int, generator: torch.Generator
     ) -> Predictive:
-        """The same from labels that ``known`` was computed from."""
+        """Predictive from labels and their cache ``known``."""
         return predictive_at_draws(
             self.likelihood, *self._marginals(known, labels, x), n, generator
         )

@@ -1,4 +1,4 @@
-"""Memory of an exact Gaussian process, ∝ N² in the labels of a group, estimated in advance."""
+"""Memory estimate of an exact Gaussian process, ∝ N² in the labels of a group."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from components.errors import ConfigMismatchError
 from components.memory import GIB, room_for
 from components.models.shallow_gp.labels import Labels
 
-# [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps what
-# it frees: 8.8 of one
+# [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps freed
+# memory: 8.8 for one
 # group of 4,000, 9.9 to 10.9 of seven of 2,000 (κ, its slope, K with and without the mask, the
 # factor, the inverse, …).
 MATRICES = 11
 
 
 def _matrix_bytes(labels: Labels) -> float:
-    """Bytes of the matrices of a step."""
+    """Bytes of the matrices in a step."""
     return MATRICES * labels.mask.numel() * labels.mask.shape[-1] * labels.x.element_size()
 
 
 def _of(labels: Labels) -> str:
     groups, n = labels.mask.shape
     shape = f"{n:,} × {n:,}"
-    return f"exact on {labels.total:,} labels, matrices of {shape if groups == 1 else f'{groups} × {shape}'}"
+    return f"exact for {labels.total:,} labels, matrices of {shape if groups == 1 else f'{groups} × {shape}'}"
 
 
 def raise_if_too_large(
     labels: Labels, key: str, instead: str, by_task: Labels | None = None
 ) -> None:
-    """To be called before any of its matrices is made; ``by_task``: the same labels as
-    ``model.top=independent`` has them.
+    """Check the memory before allocating matrices; ``by_task``: the labels in the layout of
+    ``model.top=independent``.
 
     Raises:
-        ConfigMismatchError: they would not fit in the memory that is free; the message says
-            what would."""
+        ConfigMismatchError: the matrices exceed the free memory; the message suggests smaller
+            alternatives."""
     size = _matrix_bytes(labels)
     room = room_for(labels.x.device)
     if room is None or size <= room:
@@ -43,6 +43,6 @@ def raise_if_too_large(
     if labels.x.element_size() == 8 and size / 2 <= room:
         mends.append(f"dtype=float32 ({size / 2 / GIB:,.1f} GiB)")
     raise ConfigMismatchError(
-        f"{key}: {_of(labels)}, takes {size / GIB:,.1f} GiB and {room / GIB:,.1f} are free; use "
+        f"{key}: {_of(labels)}, needs {size / GIB:,.1f} GiB but {room / GIB:,.1f} are free; use "
         f"{', '.join(mends)} or fewer training rows"
     )

@@ -18,12 +18,12 @@ from components.models.shallow_gp.sparse import SparseGP
 from components.problems.supervised import Supervised
 from components.registry import register
 
-ROWS = 500  # training rows; their distances give the lengthscale
+ROWS = 500  # training rows for the lengthscale, a median distance
 
 
 def find_median_distance(x: Tensor) -> float:
-    """Median of ‖x_i − x_j‖ over pairs of the first ``ROWS`` rows of x [N, D] that differ; 1 where
-    none do."""
+    """Median of ‖x_i − x_j‖ over distinct pairs of the first ``ROWS`` rows of x [N, D]; 1 without
+    such pairs."""
     distances = torch.pdist(x[:ROWS])
     apart = distances[distances > 0]
     return float(apart.median()) if len(apart) else 1.0
@@ -31,14 +31,15 @@ def find_median_distance(x: Tensor) -> float:
 
 @register("model", "gp_classifier")
 class GPClassifier(Model[Supervised, SparseGP]):
-    """Gaussian-process classifier: a latent function for each class, or one for binary labels, with
+    """Gaussian-process classifier: a latent function per class, or one for binary labels, with
     inducing points.
 
     y ~ softmax(f(x)), f_c ~ GP(0, σ² κ) for c = 1 … C, or P(y = 1) = Φ(f(x)) or 1/(1 + e⁻ᶠ); q(u_c)
-    = N(m_c, C_c C_cᵀ), whitened.  Classes share the kernel and the inducing inputs, tasks nothing.
-    p(y|x) is differentiable in x: by quadrature for binary labels, by samples of f for classes.  It
-    is ``igp`` with a sparse posterior; inputs need not be standardised where ``lengthscale`` is
-    null, the median distance between training rows.  x [B, D] -> [S, B, T, C].
+    = N(m_c, C_c C_cᵀ), whitened.  Classes share the kernel and the inducing inputs; tasks are
+    independent. p(y|x) is differentiable in x: by quadrature for binary labels, by samples of f for
+    classes.  It is ``igp`` with a sparse posterior; inputs need not be standardised if
+    ``lengthscale`` is null, i.e. the median distance between training rows.  x [B, D] -> [S, B, T,
+    C].
 
     Source: Hensman, Matthews and Ghahramani (2015), section 3; Rasmussen and Williams (2006),
     chapter 3."""
@@ -57,11 +58,11 @@ class GPClassifier(Model[Supervised, SparseGP]):
     jitter: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> SparseGP:
-        """``SparseGP`` on the training labels."""
+        """Build ``SparseGP`` with the training labels."""
         x = problem.train.x
         options = self.model_dump(exclude={"name", "ard", "kernel", "lengthscale", "variance"})
         lengthscale = self.lengthscale or find_median_distance(x)
-        # class labels have no observation noise: its value here is never read
+        # unused: class labels have no observation noise
         settings = ShallowGPSettings(
             posterior="sparse", bound="variational", mean="zero", noise_variance=1.0, **options
         )

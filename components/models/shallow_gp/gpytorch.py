@@ -1,4 +1,4 @@
-"""A Gaussian process of one's own, written for GPyTorch."""
+"""A user's own Gaussian process, written for GPyTorch."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ from components.registry import register
 class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     """A user's Gaussian process, derived from GPyTorch's ``ExactGP`` or ``ApproximateGP``.
 
-    It is constructed as GPyTorch's documentation shows.
-    ``GP(train_x, train_y, likelihood, **arguments)`` constructs an ``ExactGP``: real labels
-    of one task, with the bound log p(y). ``GP(inducing_points, **arguments)`` constructs an
-    ``ApproximateGP``: any labels, minibatches, and inducing points that begin at training
-    rows drawn from the seed:
+    It is constructed as in GPyTorch's documentation: ``GP(train_x, train_y, likelihood,
+    **arguments)`` constructs an ``ExactGP``: real labels of one task, with the bound log p(y).
+    ``GP(inducing_points, **arguments)`` constructs an ``ApproximateGP``: any labels, minibatches,
+    and inducing points initialised at training rows drawn from the seed:
 
         ELBO = N/B Σ_b E_q[log p(y_b|f_b)] − KL[q(u) ‖ p(u)]
-               + log p(hyper-parameters), where it registers priors
+               + log p(hyper-parameters), if it registers priors
 
-    Likelihoods are the likelihoods of model=gpytorch_gp, which needs no class for a kernel
-    only. The class is code: its module must be among ``plugins`` too. x [B, D], y [B, T].
+    Likelihoods are those of model=gpytorch_gp, which supports custom kernels without a class. The
+    module of the class must also be listed in ``plugins``. x [B, D], y [B, T].
 
     Raises:
-        ConfigMismatchError: there is no such class, it is neither, raises or gives another
-            number of functions, or labels do not fit it.
+        ConfigMismatchError: the class does not exist, has another base class, raises or returns a
+            wrong number of functions, or does not support the labels.
 
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018).
     """
@@ -60,11 +59,13 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
         cls = import_object("model.class_path", self.class_path)
         if not (isinstance(cls, type) and issubclass(cls, ExactGP | ApproximateGP)):
             raise ConfigMismatchError(
-                f"{where}: derives from neither gpytorch.models.ExactGP nor ApproximateGP"
+                f"{where}: must derive from gpytorch.models.ExactGP or ApproximateGP"
             )
         seed = seed_from(rng.init)
         with exactly(where, cls), keep_global_streams(problem.train.x.device):
-            torch.manual_seed(seed)  # constructors draw, and q(u) begins with a little noise
+            torch.manual_seed(
+                seed
+            )  # constructors draw random numbers, and q(u) starts with a little noise
             if issubclass(cls, ExactGP):
                 return self._exact(cls, arguments, problem, where)
             x = problem.train.x
@@ -87,7 +88,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
                 f"{problem.n_tasks} tasks" if problem.n_tasks > 1 else f"{problem.target} labels"
             )
             raise ConfigMismatchError(
-                f"{where}: an ExactGP has real labels of one task, {problem.name} has {label_text}; use an ApproximateGP"
+                f"{where}: an ExactGP requires real labels of one task, but {problem.name} has {label_text}; use ApproximateGP"
             )
         is_labelled = problem.train.mask[:, 0]
         x = problem.train.x[is_labelled]

@@ -1,4 +1,4 @@
-"""Gaussian processes, one for each task, with a kernel of GPyTorch or of the user."""
+"""Gaussian processes, one per task, with a kernel of GPyTorch or of the user."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from components.registry import register
 
 @register("model", "gpytorch_gp")
 class GPyTorchGP(ShallowGPModel):
-    """Gaussian processes with any kernel of GPyTorch, one for each task, exact or with variational
+    """Gaussian processes with any kernel of GPyTorch, one per task, exact or with variational
     inducing points.
 
-    y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t), k_t what ``kernel`` says, with hyper-parameters
-    of the task's own; the rest is igp's.  ``hyperprior`` τ adds Σ log N(ρ | ρ₀, τ²) over GPyTorch's
-    raw (unconstrained) parameters ρ of k and over ln σ².  A kernel of a user's own is a subclass of
-    ``gpytorch.kernels.Kernel`` in a module that ``plugins`` names.
+    y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t), k_t given by ``kernel`` with task-specific
+    hyper-parameters; everything else as in igp.  ``hyperprior`` τ adds Σ log N(ρ | ρ₀, τ²) over
+    GPyTorch's raw (unconstrained) parameters ρ of k and over ln σ².  A user's kernel is a subclass
+    of ``gpytorch.kernels.Kernel`` in a module listed in ``plugins``.
 
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018); Rasmussen and Williams (2006),
     chapters 2 and 4."""
@@ -27,10 +27,11 @@ class GPyTorchGP(ShallowGPModel):
     kernel: str
 
     def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
-        """``ExactGP`` or ``SparseGP`` on the training labels.
+        """Build ``ExactGP`` or ``SparseGP`` with the training labels.
 
         Raises:
-            ConfigMismatchError: no such kernel, or an exact posterior of labels that are not real.
+            ConfigMismatchError: the kernel does not exist, or the posterior is exact but labels are
+                not real.
         """
         kernel = parse_kernel(self.kernel, problem.train.x.shape[-1])
         covariance = GPyTorchCovariance(kernel, problem.n_tasks, problem.train.x)

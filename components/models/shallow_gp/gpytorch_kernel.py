@@ -1,5 +1,4 @@
-"""Kernels of GPyTorch, and of users, from what they are called: ``ScaleKernel(RBFKernel +
-PeriodicKernel)``."""
+"""Kernels of GPyTorch and of users from text: ``ScaleKernel(RBFKernel + PeriodicKernel)``."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ OPERATORS = {ast.Add: operator.add, ast.Mult: operator.mul}
 
 
 def _kernel_classes() -> dict[str, type[Kernel]]:
-    """Classes by name: GPyTorch's own, and those that modules of the user's, imported by
-    ``plugins``, have added."""
+    """Classes by name: those of GPyTorch, and of users' modules imported by ``plugins``."""
     classes: dict[str, type[Kernel]] = {}
     todo: list[type[Kernel]] = [Kernel]
     while todo:
@@ -37,7 +35,7 @@ def _kernel_classes() -> dict[str, type[Kernel]]:
 
 
 def _arguments(cls: type[Kernel]) -> set[str]:
-    """Names of the arguments of the class's constructor and of its base classes' constructors."""
+    """Argument names of the constructors of the class and its base classes."""
     constructors = (
         vars(c)["__init__"] for c in cls.__mro__ if issubclass(c, Kernel) and "__init__" in vars(c)
     )
@@ -49,25 +47,26 @@ def _arguments(cls: type[Kernel]) -> set[str]:
 def _suggest(name: str, classes: dict[str, type[Kernel]]) -> str:
     if near := get_close_matches(name, classes, n=1):
         return f"did you mean {near[0]}?"
-    return "a kernel of your own is found once plugins=[…] imports it"
+    return "list the module of your own kernel in plugins=[…]"
 
 
 def _instantiate(cls: type[Kernel], positional: list[object], options: dict[str, object]) -> Kernel:
-    """A kernel; options that no constructor takes are initial values."""
+    """Create a kernel; options that are not constructor arguments are initial values."""
     starts = options.keys() - _arguments(cls)
     instance = cls(*positional, **{k: v for k, v in options.items() if k not in starts})
     return instance.initialize(**{k: torch.as_tensor(options[k]) for k in starts})
 
 
 def parse_kernel(text: str, n_inputs: int) -> Kernel:
-    """Kernel described by a text of class names, called with literals or kernels.
+    """Parse a kernel from class names called with literals or kernels.
 
-    The parts are joined by + and *. Keywords that no constructor takes are initial values
-    of hyper-parameters: ``RBFKernel(lengthscale=2.0)``. ``D`` denotes the number of inputs.
-    Nothing is evaluated: a text can name only kernels, numbers and strings.
+    The parts are joined by + and *.  Keywords that are not constructor arguments are initial values
+    of hyper-parameters: ``RBFKernel(lengthscale=2.0)``.  ``D`` denotes the number of inputs.  No
+    code is evaluated: a text can contain only kernels, numbers and strings.
 
     Raises:
-        ConfigMismatchError: it is no such text, names no kernel, or GPyTorch refuses the arguments.
+        ConfigMismatchError: the text is invalid, names an unknown kernel, or GPyTorch rejects the
+            arguments.
     """
     classes = _kernel_classes()
 
@@ -81,7 +80,9 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
             )
         name = call.func.id
         if name not in classes:
-            raise ConfigMismatchError(f"{KEY}={text}: no kernel {name}; {_suggest(name, classes)}")
+            raise ConfigMismatchError(
+                f"{KEY}={text}: unknown kernel {name}; {_suggest(name, classes)}"
+            )
         positional = [argument(a) for a in call.args]
         options = {k.arg: argument(k.value) for k in call.keywords if k.arg}
         try:
@@ -100,7 +101,7 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
             return ast.literal_eval(node)
         except ValueError:
             raise ConfigMismatchError(
-                f"{KEY}={text}: {ast.unparse(node)} is neither a kernel nor a literal"
+                f"{KEY}={text}: {ast.unparse(node)} is not a kernel or a literal"
             ) from None
 
     try:
@@ -111,7 +112,7 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
 
 
 class GPyTorchCovariance(nn.Module):
-    """Cov[f_t(x), f_t'(x')] = δ_tt' k_t(x, x'), k_t a copy of one kernel of GPyTorch for each task.
+    """Cov[f_t(x), f_t'(x')] = δ_tt' k_t(x, x'), with k_t a copy of one GPyTorch kernel per task.
 
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018)."""
 
@@ -121,11 +122,11 @@ class GPyTorchCovariance(nn.Module):
         super().__init__()
         if kernel.batch_shape:
             raise ConfigMismatchError(
-                f"{KEY}: a batch of kernels; give one, of which each task gets a copy"
+                f"{KEY}: is a batch of kernels; give a single one, which is copied for each task"
             )
         if next(kernel.named_priors(), None):
             raise ConfigMismatchError(
-                f"{KEY}: has priors of its own, which are not read; set model.hyperprior"
+                f"{KEY}: has its own priors, which are not supported; set model.hyperprior"
             )
         kernel = kernel.to(like)
         self.n_tasks = n_tasks
@@ -133,7 +134,7 @@ class GPyTorchCovariance(nn.Module):
         self.initial = [p.detach().clone() for p in kernel.parameters()]
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
-        """Covariance of points with points of the same task, [T, n, m]."""
+        """Covariance between points of the same task, [T, n, m]."""
         x = x.expand(self.n_tasks, -1, -1)
         z = z.expand(self.n_tasks, -1, -1)
         return torch.stack([k(a, b).to_dense() for k, a, b in zip(self.kernels, x, z, strict=True)])
@@ -144,7 +145,8 @@ class GPyTorchCovariance(nn.Module):
         return torch.stack([k(a, diag=True) for k, a in zip(self.kernels, x, strict=True)])
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """GPyTorch's raw parameters are normal around where they started; up to a constant."""
+        """Log density of GPyTorch's raw parameters, normal around their initial values, up to a
+        constant."""
         squares = [
             ((p - start) / scale).square().sum()
             for kernel in self.kernels

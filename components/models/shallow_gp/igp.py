@@ -1,4 +1,4 @@
-"""One Gaussian process for each task, all of them in one batched computation."""
+"""One Gaussian process per task, in one batched computation."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from components.registry import register
 
 @register("model", "igp")
 class IGP(ShallowGPModel, StationarySettings):
-    """Independent Gaussian processes (iGP), one for each task, exact or with variational inducing
+    """Independent Gaussian processes (iGP), one per task, exact or with variational inducing
     points.
 
     y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t); exact: the bound is log p(y); sparse: q(u_t) =
     N(m, C Cᵀ), whitened. A ``hyperprior`` τ adds Σ log N(ln θ | ln θ₀, τ²) over lengthscales,
-    variances and noises θ (their starts θ₀): estimates maximum a posteriori, without which few
-    labels and many lengthscales overfit.
+    variances and noises θ with initial values θ₀: maximum a posteriori estimates, which prevent
+    overfitting with few labels and many lengthscales.
 
     Source: Rasmussen and Williams (2006), chapters 2 and 5; Hensman, Fusi and Lawrence (2013), eq.
     (4)."""
@@ -31,10 +31,10 @@ class IGP(ShallowGPModel, StationarySettings):
     ard: ARD
 
     def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
-        """``ExactGP`` or ``SparseGP`` on the training labels.
+        """Build ``ExactGP`` or ``SparseGP`` with the training labels.
 
         Raises:
-            ConfigMismatchError: an exact posterior of labels that are not real.
+            ConfigMismatchError: the posterior is exact but labels are not real.
         """
         covariance = IndependentCovariance(
             self.kernel, self.ard, self.lengthscale, self.variance, problem.n_tasks, problem.train.x

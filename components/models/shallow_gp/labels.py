@@ -1,5 +1,5 @@
-"""Observed labels, arranged for batched Gaussian processes: one padded group per task, or one group
-of them all."""
+"""Observed labels arranged for batched Gaussian processes: one padded group per task, or one
+group."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels y of f_task(x) in G groups of at most n; padded places are outside the mask and hold y
-    = 0."""
+    """Labels y of f_task(x) in G groups of at most n; padded entries are outside the mask and have
+    y = 0."""
 
     x: Tensor  # [G, n, D]
     y: Tensor  # [G, n]
@@ -27,12 +27,12 @@ class Labels:
 
     @property
     def count(self) -> Tensor:
-        """Labels of each group, [G]."""
+        """Number of labels in each group, [G]."""
         return self.mask.sum(-1)
 
     @property
     def total(self) -> int:
-        """Labels of all groups."""
+        """Number of labels in all groups."""
         return int(self.mask.sum())
 
     def together(self) -> Labels:
@@ -45,7 +45,7 @@ class Labels:
         )
 
     def take(self, places: Tensor) -> Labels:
-        """The labels at some places of the only group: [1, len(places)]."""
+        """The labels at some indices of the only group: [1, len(places)]."""
         x, y, task, mask = (part[:, places] for part in (self.x, self.y, self.task, self.mask))
         return Labels(x, y, task, mask)
 
@@ -60,7 +60,7 @@ def group_by_task(batch: Batch) -> Labels:
         torch.ones_like(x[..., 0], dtype=torch.bool) if layout.weight is None else layout.weight > 0
     )
     y = layout.labels(batch.y)
-    # Where a label is missing it may be anything, NaN included, and 0 · NaN is no mask.
+    # Missing labels may have any value, including NaN, which multiplication by 0 would not remove.
     y = torch.where(mask, y, torch.zeros_like(y))
     task = torch.arange(T, device=x.device)[:, None].expand(T, n)
     return Labels(x, y, task, mask)

@@ -1,7 +1,7 @@
 """Priors over functions f_t(x) of several tasks: mean functions and covariances of points (x, t).
 
 Points come in G groups: x [G, n, D] and task [G, n].  ``IndependentCovariance`` has a group for
-each task (G = T); a ``CoregionalisedCovariance`` takes any groups.  Either may be broadcast: x [1,
+each task (G = T); ``CoregionalisedCovariance`` supports any groups.  Both may be broadcast: x [1,
 n, D], task [T, 1]."""
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class Covariance(Protocol):
     n_tasks: int
 
     @property
-    def independent(self) -> bool: ...  # tasks have no covariance: a group for each of them
+    def independent(self) -> bool: ...  # zero covariance between tasks: one group per task
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
-        """Covariance of points with points, [G, n, m]."""
+        """Covariance between points, [G, n, m]."""
         ...
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
-        """Prior variance at points, [G, n], or what broadcasts to it."""
+        """Prior variance at points, broadcastable to [G, n]."""
         ...
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """Log density of the hyper-parameters around where they started; up to a constant."""
+        """Log density of the hyper-parameters around their initial values, up to a constant."""
         ...
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
@@ -50,7 +50,7 @@ ARD = Literal["none", "own", "shared"]
 
 
 class MeanFunction(nn.Module):
-    """m_t(x) = 0, b_t, or w_tᵀ x + b_t, with w and b point estimates that start at 0."""
+    """m_t(x) = 0, b_t, or w_tᵀ x + b_t, with w and b point estimates initialised at 0."""
 
     def __init__(self, form: Mean, n_tasks: int, like: Tensor):
         super().__init__()
@@ -67,8 +67,8 @@ class MeanFunction(nn.Module):
         return bias if self.weight is None else (self.weight[task] * x).sum(-1) + bias
 
     def log_hyperprior(self, scale: float) -> Tensor | float:
-        """b_t ~ N(0, s²) and w_td ~ N(0, s²/D), so that w_tᵀ x of standardised inputs has variance
-        s²; up to a constant."""
+        """b_t ~ N(0, s²) and w_td ~ N(0, s²/D), so w_tᵀ x has variance s² for standardised inputs;
+        up to a constant."""
         if self.bias is None:
             return 0.0
         squares = self.bias.square().sum()
@@ -85,7 +85,7 @@ def log_normal(log_value: Tensor, initial: float, scale: float) -> Tensor:
 class IndependentCovariance(nn.Module):
     """Cov[f_t(x), f_t'(x')] = δ_tt' σ_t² κ(Σ_d (x_d − x'_d)²/ℓ_td²).
 
-    ``ard``: "none", ℓ_td = ℓ_t; "own", a lengthscale for each task and input; "shared", ℓ_td =
+    ``ard``: "none", ℓ_td = ℓ_t; "own", a lengthscale per task and input; "shared", ℓ_td =
     ℓ_d."""
 
     independent: ClassVar[bool] = True
@@ -108,14 +108,14 @@ class IndependentCovariance(nn.Module):
         self.log_variance = nn.Parameter(like.new_full((n_tasks,), math.log(variance)))
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
-        """Covariance of points with points of the same task, [T, n, m]."""
+        """Covariance between points of the same task, [T, n, m]."""
         lengthscale = self.log_lengthscale.exp().expand(self.n_tasks, -1)
         z = z.expand(self.n_tasks, -1, -1)
         return kernel(x, z, lengthscale, self.log_variance.exp(), self.shape)
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]: the same wherever they are, unless the
-        kernel is one of products."""
+        """Prior variance at points of these tasks, [G, n], constant in x unless the kernel depends
+        on products."""
         variance = self.log_variance.exp()[task]
         if self.shape not in PRODUCT_SHAPES:
             return variance
@@ -123,7 +123,7 @@ class IndependentCovariance(nn.Module):
         return variance * prior_variance(x * rate[task], rate.new_ones(1), self.shape)
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """ln ℓ and ln σ² are normal around their initial values; up to a constant."""
+        """Log density of ln ℓ and ln σ², normal around their initial values, up to a constant."""
         lengthscale = log_normal(self.log_lengthscale, self.initial[0], scale)
         return lengthscale + log_normal(self.log_variance, self.initial[1], scale)
 
@@ -132,7 +132,7 @@ class CoregionalisedCovariance(nn.Module):
     """Cov[f_t(x), f_t'(x')] = B_tt' κ(Σ_d (x_d − x'_d)²/ℓ_d²), B = W Wᵀ + diag(κ₁ … κ_T): intrinsic
     coregionalisation; without ``diagonal`` B = W Wᵀ.
 
-    W [T, R] is drawn so that E[B] = variance · I: it has to start away from 0, where its gradient
+    W [T, R] is initialised at random with E[B] = variance · I, away from 0, where its gradient
     vanishes.
 
     Source: Bonilla, Chai and Williams (2007), eq. (1); Goovaerts (1997)."""
@@ -155,7 +155,7 @@ class CoregionalisedCovariance(nn.Module):
         self.shape = shape
         self.n_tasks = n_tasks
         self.initial = (lengthscale, variance)
-        self.low_rank_variance = variance / 2 if diagonal else variance  # E[(W Wᵀ)_tt] at the start
+        self.low_rank_variance = variance / 2 if diagonal else variance  # initial E[(W Wᵀ)_tt]
         self.log_lengthscale = nn.Parameter(
             like.new_full((1, like.shape[-1] if ard else 1), math.log(lengthscale))
         )
@@ -172,9 +172,9 @@ class CoregionalisedCovariance(nn.Module):
         return low_rank if self.log_kappa is None else low_rank + torch.diag(self.log_kappa.exp())
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
-        """Covariance of points with points, [G, n, m]."""
-        # Products with indicator matrices, not B[task][:, task]: the reverse pass of an indexing
-        # would scatter.
+        """Covariance between points, [G, n, m]."""
+        # Products with indicator matrices instead of B[task][:, task], whose backward pass would
+        # scatter.
         left, right = (one_hot(t, self.n_tasks).to(self.W.dtype) for t in (task, z_task))
         coefficient = (left @ self.coregionalisation) @ right.mT  # B_tt' [G, n, m]
         z = z.expand(max(x.shape[0], z.shape[0]), -1, -1)
@@ -191,8 +191,8 @@ class CoregionalisedCovariance(nn.Module):
         return variance * prior_variance(x, (-2 * self.log_lengthscale[0]).exp(), self.shape)
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """ln ℓ and ln κ are normal around their initial values, W is normal with the variance it
-        was drawn with."""
+        """Log density of ln ℓ and ln κ, normal around their initial values, and of W, normal with
+        its initial variance."""
         lengthscale, variance = self.initial
         W = -0.5 * self.W.square().sum() * self.W.shape[1] / self.low_rank_variance
         log_prior = W + log_normal(self.log_lengthscale, lengthscale, scale)
@@ -202,7 +202,7 @@ class CoregionalisedCovariance(nn.Module):
 
 
 class GPParts(NamedTuple):
-    """Prior and likelihood of a Gaussian process, with what its bound needs."""
+    """Prior and likelihood of a Gaussian process, and settings of its bound."""
 
     mean: MeanFunction
     covariance: Covariance
@@ -236,7 +236,7 @@ class LearnedGP(nn.Module):
     def bound_terms(
         self, bound: Tensor, log_likelihood: Tensor, kl: Tensor, jitter: float
     ) -> dict[str, Tensor]:
-        """The bound plus the log hyper-prior if there is one, with its terms."""
+        """The bound plus the log hyper-prior, if any, with its terms."""
         terms = {"elbo": bound, "log_likelihood": log_likelihood, "kl": kl}
         if self.hyperprior is not None:
             terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
@@ -244,7 +244,7 @@ class LearnedGP(nn.Module):
         return terms | {"jitter": torch.tensor(jitter)}
 
     def hyperparameters(self) -> list[nn.Parameter]:
-        """Parameters that a restart draws anew."""
+        """Parameters that a restart redraws."""
         return [*self.covariance.parameters(), *self.likelihood.parameters()]
 
     def noise_parameters(self) -> list[nn.Parameter]:
@@ -255,7 +255,7 @@ class LearnedGP(nn.Module):
     def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """p(y | f) at one draw f ~ GP(m, K), jointly at x [B, D] and all tasks: S = 1."""
         points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
-        groups = (len(tasks), len(x))  # [T, B]: a group for each task, or one of all
+        groups = (len(tasks), len(x))  # [T, B]: one group per task, or a single group
         if not self.covariance.independent:
             points = points.expand(*groups, -1).reshape(1, -1, x.shape[1])
             tasks = tasks.expand(groups).reshape(1, -1)

@@ -1,5 +1,5 @@
-"""Sparse variational Gaussian processes over points (x, t): one module for independent and
-coregionalised tasks."""
+"""Sparse variational Gaussian processes over points (x, t), for independent and coregionalised
+tasks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Inducing:
 
 class SparseGP(LearnedGP):
     """q(f) = ∫ p(f|u) q(u) du with u = L v, q(v) = N(m, C Cᵀ), L Lᵀ = K_zz + j I, for C latent
-    functions a task.
+    functions per task.
 
     A = L⁻¹ K_zx,  μ = m(x) + Aᵀ m,  σ² = k(x, x) − Aᵀ A + Aᵀ C Cᵀ A;
     ELBO = N/B Σ_b E_q[log p(y_b|f_b)] − KL[q(v) ‖ N(0, I)].
@@ -51,10 +51,10 @@ class SparseGP(LearnedGP):
         eye = torch.eye(M, dtype=inducing.z.dtype, device=inducing.z.device)
         self.q_tril = nn.Parameter(eye.repeat(G, likelihood.outputs, 1, 1))
 
-    # ---- the bound
+    # The bound
     def marginals(self, x: Tensor, task: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Means and variances [1, T, n, C] of q(f) at points (x [T or 1, n, D], task [T, n or 1]);
-        the jitter used."""
+        """Means and variances [1, T, n, C] of q(f) at points (x [T or 1, n, D], task [T, n or 1]),
+        and the jitter used."""
         Z = self.inducing
         z_task = self.inducing_task
         L, jitter = jittered_cholesky(
@@ -74,13 +74,12 @@ class SparseGP(LearnedGP):
         return standard_normal(shape, generator, labels.x)
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor | None:
-        """Standard normals [S, T, n, C] where the likelihood has neither a closed form nor a
+        """Standard normals [S, T, n, C] if the likelihood has neither a closed form nor a
         quadrature, else None."""
         return self._normal(group_by_task(batch), n_samples, generator)
 
     def elbo(self, batch: Batch, noise: Tensor | None) -> dict[str, Tensor]:
-        """The bound on the log marginal likelihood, its terms and the jitter K_zz needed; in
-        nats."""
+        """The bound on the log marginal likelihood, its terms and the jitter of K_zz, in nats."""
         labels = group_by_task(batch)
         mean, variance, jitter = self.marginals(labels.x, labels.task)
         expected = self.likelihood.expected_log_prob(labels.y, mean, variance, noise)  # [S, T, n]
@@ -90,7 +89,7 @@ class SparseGP(LearnedGP):
         kl = kl_whitened(self.q_mean, self.q_tril.tril())
         return self.bound_terms(log_likelihood - kl, log_likelihood, kl, jitter)
 
-    # ---- predictions
+    # Predictions
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of
         f for classes."""
@@ -102,20 +101,20 @@ class SparseGP(LearnedGP):
         return self.likelihood.predictive(mean, variance, noise)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y | f) at n draws of f at every row of x [B, D] by itself."""
+        """p(y | f) at n draws of f, separately at every row of x [B, D]."""
         mean, variance, _ = self.marginals(*pair_with_tasks(x, self.covariance.n_tasks))
         return predictive_at_draws(self.likelihood, mean, variance, n, generator)
 
-    # ---- what inference asks for
+    # Interface for inference
     def variational_layers(self) -> dict[str, SparseGP]:
-        """The only layer with a q(v) that natural gradients can follow: this one."""
+        """The layers with a q(v) for natural gradients: only this one."""
         return {"top": self}
 
 
 class CollapsedSparseGP(SparseGP):
-    """A sparse GP behind Gaussian noise whose q(v) is always the optimal one, in closed form.
+    """A sparse GP with Gaussian noise and the optimal q(v) in closed form.
 
-    The bound is over all training labels; only Z and the hyper-parameters are left to optimise.
+    The bound is over all training labels; only Z and the hyper-parameters are optimised.
     B = I + A Σ⁻¹ Aᵀ,  S = B⁻¹,  m = B⁻¹ A Σ⁻¹ (y − m(x)), A = L⁻¹ K_zx.
 
     Source: Titsias (2009), eqs. (9) and (10); Boustati (2021), section 2.4.2."""
@@ -124,7 +123,7 @@ class CollapsedSparseGP(SparseGP):
         super().__init__(parts, inducing)
         self.labels = labels
         q = (self.q_mean.detach(), self.q_tril.detach())
-        del self.q_mean, self.q_tril  # no parameters: they follow from the others
+        del self.q_mean, self.q_tril  # not parameters, but functions of the others
         self.register_buffer("q_mean", q[0])
         self.register_buffer("q_tril", q[1])
 
@@ -154,8 +153,8 @@ class CollapsedSparseGP(SparseGP):
         return collapse(moments), jitter
 
     def elbo(self, batch: Batch, noise: Tensor | None) -> dict[str, Tensor]:
-        """The bound for all training labels at the optimal q(v), its terms and the jitter K_zz
-        needed; in nats.  The batch has no effect on it."""
+        """The bound for all training labels at the optimal q(v), its terms and the jitter of K_zz,
+        in nats.  It does not depend on the batch."""
         optimum, jitter = self._optimum()
         with torch.no_grad():
             self.q_mean.copy_(optimum.mean)
@@ -164,7 +163,7 @@ class CollapsedSparseGP(SparseGP):
         return self.bound_terms(optimum.bound, optimum.bound.detach() + kl, kl, jitter)
 
     def marginals(self, x: Tensor, task: Tensor) -> tuple[Tensor, Tensor, float]:
-        """``SparseGP.marginals`` of the q(v) that is optimal at the parameters of now."""
+        """``SparseGP.marginals`` with the optimal q(v) at the current parameters."""
         with torch.no_grad():
             optimum, _ = self._optimum()
             self.q_mean.copy_(optimum.mean)

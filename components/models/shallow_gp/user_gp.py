@@ -1,4 +1,4 @@
-"""Gaussian processes that users have written for GPyTorch, seen as bounds with predictives."""
+"""Users' Gaussian processes for GPyTorch, as bounds with predictives."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from components.models.deep_gp.likelihoods import Likelihood
 def exactly(where: str, whose: object = None) -> Iterator[None]:
     """Context in which GPyTorch uses Cholesky factors, never conjugate gradients.
 
-    Conjugate gradients draw probes from PyTorch's global stream and are not exact. The
-    second argument is the user's code that runs in the context.
+    Conjugate gradients are inexact and draw probes from PyTorch's global stream.  The second
+    argument is the user's code that runs in the context.
 
     Raises:
         NumericalError: a covariance has no Cholesky factor.
-        ConfigMismatchError: the user's own code raised.
+        ConfigMismatchError: the user's code raised.
     """
     with ExitStack() as stack:
         stack.enter_context(gpytorch.settings.fast_computations(False, False, False))
@@ -47,7 +47,7 @@ def exactly(where: str, whose: object = None) -> Iterator[None]:
 
 
 def log_priors(module: gpytorch.Module, like: Tensor) -> Tensor:
-    """Σ log p of the hyper-parameters that the user gave priors to, []."""
+    """Σ log p of the hyper-parameters with priors, []."""
     log_probs = [
         prior.log_prob(closure(owner)).sum()
         for _, owner, prior, closure, _ in module.named_priors()
@@ -58,14 +58,14 @@ def log_priors(module: gpytorch.Module, like: Tensor) -> Tensor:
 def bound_terms(
     module: gpytorch.Module, bound: Tensor, log_likelihood: Tensor, kl: Tensor, priors: Tensor
 ) -> dict[str, Tensor]:
-    """The bound plus the log priors, with its terms; priors only where the user gave some."""
+    """The bound plus the log priors, with its terms; priors are optional."""
     terms = {"elbo": bound + priors, "log_likelihood": log_likelihood, "kl": kl}
     return terms | ({"log_hyperprior": priors} if next(iter(module.named_priors()), None) else {})
 
 
 class UserExactGP(nn.Module):
-    """y = f(x) + N(0, σ²) of one task, f an ``ExactGP`` of the user's: the bound is the log
-    marginal likelihood itself."""
+    """y = f(x) + N(0, σ²) for one task, with f the user's ``ExactGP``: the bound is the log
+    marginal likelihood."""
 
     def __init__(self, gp: gpytorch.models.ExactGP, where: str):
         super().__init__()
@@ -74,12 +74,12 @@ class UserExactGP(nn.Module):
         self._seen: Tensor | None = None  # hyper-parameters of GPyTorch's current caches
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> None:
-        """None: nothing is sampled."""
+        """None, because the bound is not sampled."""
 
     def elbo(self, batch: Batch, noise: None) -> dict[str, Tensor]:
-        """log p(y) of all training labels, in nats, and the log priors that there are.
+        """log p(y) of all training labels, in nats, plus the log priors, if any.
 
-        The batch has no effect on it.
+        It does not depend on the batch.
         """
         self.gp.train()
         with exactly(self.where):
@@ -106,7 +106,7 @@ class UserExactGP(nn.Module):
         return f.mean[None, :, None], f.variance[None, :, None], noise
 
     def hyperparameters(self) -> list[nn.Parameter]:
-        """Parameters that a restart draws anew."""
+        """Parameters that a restart redraws."""
         return list(self.parameters())
 
     def noise_parameters(self) -> list[nn.Parameter]:
@@ -115,10 +115,10 @@ class UserExactGP(nn.Module):
 
 
 class UserSparseGP(nn.Module):
-    """q(f) of an ``ApproximateGP`` of the user's, of T tasks with C latent functions each: N/B Σ_b
+    """q(f) of the user's ``ApproximateGP`` for T tasks with C latent functions each: N/B Σ_b
     E_q[log p(y_b|f_b)] − KL.
 
-    What it gives of B inputs has a batch of T · C functions, or of none where that is 1, or is a
+    For B inputs it returns a batch of T · C functions (no batch dimension if T · C = 1), or a
     ``MultitaskMultivariateNormal``.
 
     Source: Hensman, Matthews and Ghahramani (2015)."""
@@ -137,7 +137,7 @@ class UserSparseGP(nn.Module):
         q = self.gp(x)
         if not isinstance(q, MultivariateNormal):
             raise ConfigMismatchError(
-                f"{self.where}: gives {type(q).__name__}, must give a MultivariateNormal"
+                f"{self.where}: returns {type(q).__name__}, must return a MultivariateNormal"
             )
         several = isinstance(q, MultitaskMultivariateNormal)
         T = self.n_tasks
@@ -148,8 +148,9 @@ class UserSparseGP(nn.Module):
             value = value.mT if several else value
             if value.numel() != T * C * B:
                 raise ConfigMismatchError(
-                    f"{self.where}: gives {list(value.shape[:-1])} functions, {T * C} are needed (tasks times classes); give "
-                    f"its variational distribution, mean and kernel batch_shape=torch.Size([{T * C}])"
+                    f"{self.where}: returns {list(value.shape[:-1])} functions instead of {T * C} "
+                    "(tasks times classes); set for its variational distribution, mean and kernel "
+                    f"batch_shape=torch.Size([{T * C}])"
                 )
             out.append(value.reshape(T, C, B).mT[None])
         return out[0], out[1]
@@ -163,7 +164,7 @@ class UserSparseGP(nn.Module):
         return standard_normal(shape, generator, like)
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor | None:
-        """Standard normals [S, T, B, C] where the likelihood has neither a closed form nor a
+        """Standard normals [S, T, B, C] if the likelihood has neither a closed form nor a
         quadrature, else None."""
         return self._normal(len(batch.x), n_samples, generator, batch.x)
 
@@ -188,7 +189,7 @@ class UserSparseGP(nn.Module):
         return self.likelihood.predictive(mean, variance, self._normal(len(x), n, generator, x))
 
     def _compute_marginals(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """``marginals`` of the parameters of now, the variances above 0."""
+        """``marginals`` at the current parameters, with positive variances."""
         self.gp.eval()
         for part in self.gp.modules():
             clear_cache_hook(part)  # factors of earlier parameters
@@ -197,7 +198,7 @@ class UserSparseGP(nn.Module):
         return mean, variance.clamp_min(math.sqrt(torch.finfo(variance.dtype).tiny))
 
     def hyperparameters(self) -> list[nn.Parameter]:
-        """Parameters that a restart draws anew."""
+        """Parameters that a restart redraws."""
         return [*self.gp.hyperparameters(), *self.likelihood.parameters()]
 
     def noise_parameters(self) -> list[nn.Parameter]:

@@ -1,1 +1,1 @@
-"""Networks that read texts as rows of tokens."""
+"""Networks for texts as rows of tokens."""

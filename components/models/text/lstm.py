@@ -18,8 +18,8 @@ from components.registry import register
 
 
 class LSTMNetwork(Classifier):
-    """Vectors of words, layers of LSTM cells, and one affine layer behind the state at a text's
-    last word."""
+    """Word vectors, layers of LSTM cells, and one affine layer after the state at a text's last
+    word."""
 
     def __init__(self, problem: Supervised, rng: Rng, model: LSTM):
         super().__init__(problem, model.prior_std, model.dropout)
@@ -31,7 +31,7 @@ class LSTMNetwork(Classifier):
         for layer in range(model.layers):
             inside = model.words if layer == 0 else units
             like = problem.train.x
-            # Created without values, which would come from the global stream.
+            # Created without values, to avoid draws from the global stream.
             cell = nn.LSTM(
                 inside, units, batch_first=True, device="meta", dtype=like.dtype
             ).to_empty(device=like.device)
@@ -48,24 +48,24 @@ class LSTMNetwork(Classifier):
         h = self.apply_dropout(F.embedding(tokens, self.words), generator)  # [B, L, words]
         for cell in self.cells:
             h = self.apply_dropout(cell(h)[0], generator)  # [B, L, units]
-        last = lengths(mask) - 1  # later steps have no effect: time runs forwards
+        last = lengths(mask) - 1  # later steps have no effect
         return h[row_numbers(h), last]
 
 
 @register("model", "lstm")
 class LSTM(TextModel):
-    """LSTM: a recurrent network of several layers over the vectors of a text's words, read at the
-    last word.
+    """LSTM: a recurrent network of several layers over the word vectors of a text, with outputs at
+    the last word.
 
         i, f, o = σ(W x_t + U h_{t−1} + b),  g = tanh(…),  c_t = f ∘ c_{t−1} + i ∘ g,  h_t = o ∘ tanh(c_t)
 
-    x_t of the first layer is the vector of word t (an affine map of its one-hot vector), of the
-    next h_t of the one below; softmax(V h_T + c) at the last word T of each text, so that places
-    without a word have no say.  Dropout acts on the vectors of words and on every layer's h, in
-    training.  θ ~ N(0, s²) independently.  Weights begin uniform in ±1/√units, numbers of a word's
-    vector with variance 1.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
+    x_t of the first layer is the vector of word t (an affine map of its one-hot vector), of later
+    layers h_t of the layer below; softmax(V h_T + c) at the last word T of each text, so that
+    padding has no effect.  In training, dropout acts on word vectors and on every layer's h.  θ ~
+    N(0, s²) independently.  Initial weights are uniform in ±1/√units, word vectors have variance 1.
+    x [B, L] are tokens, padded with 0 -> f [B, T, C].
 
-    Raises ConfigMismatchError for inputs that are no tokens.
+    Raises ConfigMismatchError for inputs that are not tokens.
 
     Source: Hochreiter and Schmidhuber (1997), section 4; Gers et al. (2000) (the gate f); Gallego
     (2021), section 1.3.4."""

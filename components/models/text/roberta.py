@@ -1,4 +1,4 @@
-"""RoBERTa, from weights in a folder."""
+"""RoBERTa with weights from a folder."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 FILES = ("config.json", "model.safetensors")
-MARKS = 2  # places that RoBERTa's numbering of them leaves out
+MARKS = 2  # positions skipped by RoBERTa's numbering
 
 
 class RobertaNetwork(Classifier):
-    """The encoder of a folder and, behind its state at the first mark, one affine layer that begins
-    anew."""
+    """The encoder from a folder and, after its state at the first mark, one newly initialised
+    affine layer."""
 
     def __init__(self, problem: Supervised, rng: Rng, model: Roberta):
         super().__init__(problem, model.prior_std, model.dropout)
@@ -30,17 +30,17 @@ class RobertaNetwork(Classifier):
         missing = [file for file in FILES if not (folder / file).is_file()]
         if missing:
             raise DataUnavailableError(
-                f"model.folder: {folder} lacks {' and '.join(missing)}; put RoBERTa's weights there (they are never downloaded)"
+                f"model.folder: {folder} lacks {' and '.join(missing)}; copy RoBERTa's weights there (they are not downloaded)"
             )
         try:
             from transformers import RobertaModel
         except ImportError:
             raise DataUnavailableError(
-                f"model={name}: needs the package transformers; pip install 'bayes-runner[roberta]'"
+                f"model={name}: requires the package transformers; pip install 'bayes-runner[roberta]'"
             ) from None
         tokens = check_vocabulary(problem, name) - 1
         like = problem.train.x
-        # the package draws parameters missing in the folder from the global stream
+        # the package draws missing parameters from the global stream
         with torch.random.fork_rng(devices=[]):
             encoder = RobertaModel.from_pretrained(
                 folder,
@@ -52,13 +52,13 @@ class RobertaNetwork(Classifier):
         config = encoder.config
         if tokens > config.vocab_size:
             raise ConfigMismatchError(
-                f"model={name}: {problem.name} has {tokens} different tokens, the weights know {config.vocab_size}; "
-                "set dataset.tokenizer to their folder"
+                f"model={name}: {problem.name} has {tokens} distinct tokens, but the weights "
+                f"support {config.vocab_size}; set dataset.tokenizer to the folder of the weights"
             )
         if like.shape[1] > config.max_position_embeddings - MARKS:
             raise ConfigMismatchError(
-                f"dataset.length: texts have up to {like.shape[1]} tokens, the weights of model={name} read "
-                f"{config.max_position_embeddings - MARKS}; lower it"
+                f"dataset.length: texts have up to {like.shape[1]} tokens, but model={name} "
+                f"supports {config.max_position_embeddings - MARKS}; lower it"
             )
         self.head = self.affine(self.n_tasks * self.n_classes, config.hidden_size, rng.init)
 
@@ -67,8 +67,8 @@ class RobertaNetwork(Classifier):
         ids = torch.where(tokens > 0, tokens - 1, self.encoder.config.pad_token_id)
         dropping = generator is not None and self.dropout > 0
         self.encoder.train(dropping)
-        # Its dropout draws from the global stream, which is therefore set to a state of ours and
-        # then restored.
+        # Its dropout draws from the global stream, which is therefore seeded here and then
+        # restored.
         with keep_global_streams(x.device, enabled=dropping):
             if generator is not None and dropping:
                 torch.manual_seed(
@@ -80,23 +80,23 @@ class RobertaNetwork(Classifier):
 
 @register("model", "roberta")
 class Roberta(TextModel):
-    """RoBERTa, fine-tuned: a large transformer that begins at weights in ``folder``.
+    """Fine-tuned RoBERTa: a large transformer initialised with weights in ``folder``.
 
-    All weights learn.
+    All weights are trained.
 
-        softmax(V h_0 + c),  h_0 the encoder's state at the mark <s> in front;
+        softmax(V h_0 + c),  h_0 the encoder's state at the first mark <s>;
         θ ~ N(0, s²) on every parameter
 
-    It needs the package transformers (pip install 'bayes-runner[roberta]') and, in
-    ``folder``, config.json and model.safetensors as their publisher has them; nothing is
-    ever downloaded. It uses the tokens of its own tokenizer: ``dataset.tokenizer`` names
-    the folder of tokenizer.json. Dropout acts in training; with inference=map only where
-    inference.dropout=training. Places behind the last token are masked. x [B, L] of tokens
-    -> f [B, T, C].
+    It requires the package transformers (pip install 'bayes-runner[roberta]') and, in ``folder``,
+    the published config.json and model.safetensors; nothing is downloaded. It uses the tokens of
+    its tokenizer: ``dataset.tokenizer`` names the folder of tokenizer.json. Dropout acts in
+    training; with inference=map only if inference.dropout=training. Padding is masked. x [B, L] are
+    tokens -> f [B, T, C].
 
     Raises:
-        DataUnavailableError: weights or package are not there.
-        ConfigMismatchError: the inputs are no tokens, are of another tokenizer, or are too long.
+        DataUnavailableError: weights or package are missing.
+        ConfigMismatchError: the inputs are not tokens, come from another tokenizer, or are too
+            long.
 
     Source: Liu et al. (2019), section 3; Gallego (2021), section 1.3.4.
     """

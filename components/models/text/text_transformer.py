@@ -19,7 +19,7 @@ from components.registry import register
 
 
 def positions(n: int, dimensions: int, like: Tensor) -> Tensor:
-    """sin(t ω_j) and cos(t ω_j) side by side, ω_j = 10⁴^(−2j/D), at places t = 0 … n − 1: [n, D].
+    """sin(t ω_j) and cos(t ω_j), ω_j = 10⁴^(−2j/D), at positions t = 0 … n − 1: [n, D].
 
     Source: Vaswani et al. (2017), section 3.5."""
     t = torch.arange(n, dtype=torch.float64)[:, None]
@@ -41,7 +41,7 @@ class EncoderLayer(nn.Module):
         self.shifts = nn.ParameterList([network.constant(words, 0.0) for _ in range(2)])
 
     def attend(self, h: Tensor, there: Tensor, heads: int) -> Tensor:
-        """softmax(q kᵀ/√d) v of every head over the places that hold a token, h [B, L, D] -> [B, L,
+        """softmax(q kᵀ/√d) v of every head over the positions with a token, h [B, L, D] -> [B, L,
         D]."""
         # each [B, H, L, d]
         q, k, v = affine(h, *self.into).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
@@ -60,8 +60,8 @@ class EncoderLayer(nn.Module):
 
 
 class TransformerNetwork(Classifier):
-    """Vectors of words and of their places, encoder layers, and one affine layer behind the mean
-    over a text's words."""
+    """Word and position vectors, encoder layers, and one affine layer after the mean over a text's
+    words."""
 
     def __init__(self, problem: Supervised, rng: Rng, model: TextTransformer):
         super().__init__(problem, model.prior_std, model.dropout)
@@ -90,19 +90,19 @@ class TransformerNetwork(Classifier):
 
 @register("model", "text_transformer")
 class TextTransformer(TextModel):
-    """Transformer for texts: encoder layers over the vectors of a text's words and of their places,
-    read as their mean.
+    """Transformer for texts: encoder layers over word and position vectors, averaged over the
+    words.
 
-        h_t = √D e(word t) + place(t),   place of sines and cosines
+        h_t = √D e(word t) + position(t),   sine and cosine positions
         h ← norm(h + softmax(q kᵀ/√d) v of every head),   h ← norm(h + V relu(W h + b) + c)      ``layers`` times
         softmax(U mean_t h_t + c)
 
-    Attention and mean are over the places that hold a word, so that others have no say.  Dropout
-    acts on vectors of words, in front of every sum and inside the hidden layer, in training.  θ ~
-    N(0, s²) independently.  Glorot's limits for all affine maps, vectors of words at length 1 in
-    the mean square.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
+    Attention and mean are over the positions with a word, so padding has no effect.  In training,
+    dropout acts on word vectors, before every sum and inside the hidden layer.  θ ~ N(0, s²)
+    independently.  Affine maps are initialised with Glorot's limits, word vectors with mean squared
+    length 1.  x [B, L] are tokens, padded with 0 -> f [B, T, C].
 
-    Raises ConfigMismatchError for inputs that are no tokens.
+    Raises ConfigMismatchError for inputs that are not tokens.
 
     Source: Vaswani et al. (2017), sections 3.1 to 3.5; Gallego (2021), section 1.3.4."""
 
@@ -115,7 +115,7 @@ class TextTransformer(TextModel):
     def _check_head_count(self) -> TextTransformer:
         if self.words % self.heads:
             raise ValueError(
-                f"heads: {self.heads} heads cannot share {self.words} dimensions (model.words) alike; use a divisor"
+                f"heads: {self.heads} heads do not divide {self.words} dimensions (model.words); use a divisor"
             )
         return self
 

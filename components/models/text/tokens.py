@@ -1,7 +1,5 @@
-"""Shared parts of networks that read tokens.
-
-They are the positions of a row that hold a token, a word's vector, and the empty share
-of a batch.
+"""Shared code of networks for tokens: the classifier base class, vocabulary checks, and masks of
+padding.
 """
 
 from __future__ import annotations
@@ -30,22 +28,22 @@ class TextModel(DropoutModel):
 
 
 def check_vocabulary(problem: Supervised, name: str) -> int:
-    """How many different tokens there are, 0 (none) among them.
+    """Number of distinct tokens, including 0 (padding).
 
     Raises:
-        ConfigMismatchError: the inputs are no tokens."""
+        ConfigMismatchError: the inputs are not tokens."""
     if problem.vocabulary is None:
         raise ConfigMismatchError(
-            f"model={name}: the inputs of {problem.name} are no tokens; choose dataset=reviews or dataset=imdb"
+            f"model={name}: the inputs of {problem.name} are not tokens; choose dataset=reviews or dataset=imdb"
         )
     return problem.vocabulary
 
 
 def read(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Tokens [B, L'] as numbers, L' the longest of these rows, and which places hold one, bool [B,
-    L'].
+    """Tokens [B, L'] as integers, L' the length of the longest row, and the mask of tokens, bool
+    [B, L'].
 
-    Every row has one place at least: an empty row is read as a single token 0."""
+    Every row has at least one position: an empty row is read as a single token 0."""
     longest = max(1, int((x != 0).sum(1).max())) if len(x) else 1
     tokens = x[:, :longest].long()
     mask = tokens != 0
@@ -54,10 +52,10 @@ def read(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def lengths(there: Tensor) -> Tensor:
-    """How many tokens a row holds [B]."""
+    """Number of tokens per row [B]."""
     return there.sum(1)
 
 
 def mean_over_tokens(h: Tensor, there: Tensor) -> Tensor:
-    """The mean of h [B, L, F] over the places that hold a token, [B, F]."""
+    """The mean of h [B, L, F] over the positions with a token, [B, F]."""
     return torch.where(there[..., None], h, 0.0).sum(1) / lengths(there)[:, None]

@@ -85,13 +85,13 @@ class Spoofing(Injection):
     def references(self) -> dict[str, Injection]:
         """The same attacker at the same times with a single step, with queries, and with random
         signs."""
-        one = self.model_copy(
+        single_step = self.model_copy(
             update={"access": "gradient", "steps": 1, "step_size": 1.0, "restarts": 0}
         )
         black, signs = (
             self.model_copy(update={"access": access}) for access in ("queries", "nothing")
         )
-        return {"one step": one, "black box": black, "random signs": signs}
+        return {"one step": single_step, "black box": black, "random signs": signs}
 
     def struck(self, victim: FilterVictim, rng: Rng) -> Tensor:
         """The times that the attacker shifts [R, T] bool, independent of the budget.

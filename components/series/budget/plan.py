@@ -52,11 +52,11 @@ def best_plan(
     Source: Gallego (2021), section 1.2.4, "Budget allocation"; Kraft (1988); Frank and Wolfe (1956)
     for the bound."""
     spends.check()
-    one = _ScaledPlan.of(law, spends)
-    inner = one.law
-    corner = one.spends.best(inner.effect)
-    if aversion == 0 and (risk is None or law.sd(corner * one.unit) <= risk):
-        return _plan(law, corner * one.unit, 0.0)
+    scaled = _ScaledPlan.of(law, spends)
+    inner = scaled.law
+    corner = scaled.spends.best(inner.effect)
+    if aversion == 0 and (risk is None or law.sd(corner * scaled.unit) <= risk):
+        return _plan(law, corner * scaled.unit, 0.0)
 
     def value(u: Array) -> float:
         return float(inner.effect @ u - aversion * inner.sd(u))
@@ -65,27 +65,27 @@ def best_plan(
         return inner.effect - aversion * inner.slope(u) / (2 * inner.sd(u))
 
     if risk is None:
-        u = one.ascend(value, gradient, corner)[0]
+        u = scaled.ascend(value, gradient, corner)[0]
         limit = math.inf
         eta = 0.0
     else:
-        limit = (risk / one.sale) ** 2
-        safest = one.safest(corner)
+        limit = (risk / scaled.sale) ** 2
+        safest = scaled.safest(corner)
         if inner.variance(safest) > limit:
-            least = math.sqrt(inner.variance(safest)) * one.sale
+            least = math.sqrt(inner.variance(safest)) * scaled.sale
             raise ConfigMismatchError(
                 f"dataset.budget.risk={risk:g}: no plan has a standard deviation below {least:.6g}; raise it"
             )
         begin = _bisect_to_variance(inner, safest, corner, limit)
-        u, eta = one.ascend(value, gradient, begin, limit)
+        u, eta = scaled.ascend(value, gradient, begin, limit)
         u = _bisect_to_variance(inner, safest, u, limit)  # back inside the limit, despite rounding
-    gap = one.gap(u, value(u), gradient(u), limit, eta)
+    gap = scaled.gap(u, value(u), gradient(u), limit, eta)
     if gap > TOLERANCE * (1 + abs(value(u))):
         raise NumericalError(
             f"the plan may fall short of the best by {gap:.1e} standard deviations of sales",
             "plan fewer dataset.budget.weeks",
         )
-    return _plan(law, u * one.unit, max(gap, 0.0) * one.sale)
+    return _plan(law, u * scaled.unit, max(gap, 0.0) * scaled.sale)
 
 
 def safest_plan(law: SumLaw, spends: Spends) -> Plan:
@@ -95,11 +95,11 @@ def safest_plan(law: SumLaw, spends: Spends) -> Plan:
         ConfigMismatchError: infeasible constraints.
     """
     spends.check()
-    one = _ScaledPlan.of(law, spends)
-    inner = one.law
-    u = one.safest(one.spends.best(np.zeros(law.size)))
-    gap = one.gap(u, -inner.variance(u), -inner.slope(u), math.inf, 0.0) / (2 * inner.sd(u))
-    return _plan(law, u * one.unit, max(gap, 0.0) * one.sale)
+    scaled = _ScaledPlan.of(law, spends)
+    inner = scaled.law
+    u = scaled.safest(scaled.spends.best(np.zeros(law.size)))
+    gap = scaled.gap(u, -inner.variance(u), -inner.slope(u), math.inf, 0.0) / (2 * inner.sd(u))
+    return _plan(law, u * scaled.unit, max(gap, 0.0) * scaled.sale)
 
 
 def _plan(law: SumLaw, u: Array, gap: float) -> Plan:

@@ -83,9 +83,9 @@ class _Alike:
 
     @classmethod
     def of(cls, estimate: Array, covariance: Array, power: float) -> _Alike:
-        known = covariance.diagonal()
-        typical = known.mean()
-        root = np.maximum(known / typical, LEAST_VARIANCE) ** (power / 2)
+        variance = covariance.diagonal()
+        typical = variance.mean()
+        root = np.maximum(variance / typical, LEAST_VARIANCE) ** (power / 2)
         variances, axes = np.linalg.eigh(covariance / np.outer(root, root))
         ones = (1 / root) @ axes
         along = (estimate / root) @ axes

@@ -70,17 +70,17 @@ def advance_guided(
     NaN.
     """
     model = state.model
-    before = state.particles
+    previous = state.particles
     t = batch.t
-    ahead = model.transition(before, t, rng.noise)
+    ahead = model.transition(previous, t, rng.noise)
     predicted = expectation(state.log_w, model.observation_mean(ahead, t))  # [R, dy]
     observation = stand_in(batch, predicted)
     if potential is None:
         assert isinstance(model, OptimalProposal)
-        x = model.propose(observation.y, before, t, rng.noise)
-        log_g = model.log_predictive(observation.y, before, t)
+        x = model.propose(observation.y, previous, t, rng.noise)
+        log_g = model.log_predictive(observation.y, previous, t)
     else:
-        x, log_ratio = propose(model, observation, before, rng, guide)
+        x, log_ratio = propose(model, observation, previous, rng, guide)
         log_g = potential(model, observation, x) + log_ratio
     if batch.missing is not None:
         x = torch.where(batch.missing.view(-1, 1, 1), ahead, x)

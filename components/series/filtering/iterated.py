@@ -140,12 +140,12 @@ class IteratedProposal(AdaptiveFilter[Any]):
         size is above ``resample_below`` · N.  Predictions are Σ_n w_{t−1}^n h over draws from f.
         """
         model = state.model
-        before = state.particles
+        previous = state.particles
         t = batch.t
-        n = before.shape[1]
-        ahead = model.observation_mean(model.transition(before, t, rng.noise), t)
+        n = previous.shape[1]
+        ahead = model.observation_mean(model.transition(previous, t, rng.noise), t)
         predicted = particles.expectation(state.log_w, ahead)
-        proposal = TwistedNormal(state.twists[t], model.transition_mean(before, t), model.Q)
+        proposal = TwistedNormal(state.twists[t], model.transition_mean(previous, t), model.Q)
         first = state.log_w + proposal.log_mean
         weights = particles.normalise_log_weights(first, batch)
         rows = ancestors(self.resampling, weights.w, rng.noise).view_as(first) % n
@@ -154,11 +154,11 @@ class IteratedProposal(AdaptiveFilter[Any]):
         x = proposal.draw(rows, rng.noise)
         log_w = torch.where(stay, first, weights.log_sum.unsqueeze(1) - math.log(n))
         log_w = log_w - state.twists[t].log_value(x)
-        x = x.to(before)
+        x = x.to(previous)
         log_w = log_w + self._log_potential(model, batch, predicted, x, rng)
-        moved = particles.PropagatedParticles(x, log_w, predicted)
+        propagated = particles.PropagatedParticles(x, log_w, predicted)
         return particles.settle(
-            state, batch, rng, moved, particles.Resampling(self.resampling, 0.0)
+            state, batch, rng, propagated, particles.Resampling(self.resampling, 0.0)
         )
 
 

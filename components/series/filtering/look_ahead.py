@@ -54,14 +54,14 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
     def step(self, state: FilterState[A], batch: Observation, rng: Rng) -> FilterStep[A]:
         model = state.model
         potential = self.potential(model, batch.t, rng.noise)
-        before = state.particles
+        previous = state.particles
         t = batch.t
         r, n = state.log_w.shape
-        mu = model.transition_mean(before, t)  # [R, N, dx]
+        mu = model.transition_mean(previous, t)  # [R, N, dx]
         predicted = torch.empty(0)
         observation = batch
         if self.predictions == "honest":
-            ahead = model.transition(before, t, rng.noise)
+            ahead = model.transition(previous, t, rng.noise)
             predicted = expectation(state.log_w, model.observation_mean(ahead, t))  # [R, dy]
             observation = stand_in(batch, predicted)
         elif batch.missing is not None:
@@ -77,7 +77,7 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
         if batch.missing is not None:  # no selection without an observation
             identity = torch.arange(r * n, device=rows.device)
             rows = torch.where(batch.missing.repeat_interleave(n), identity, rows)
-        parents = take_rows(before, rows)
+        parents = take_rows(previous, rows)
         x = model.transition(parents, t, rng.noise)
         parent_log_g = (
             log_g.flatten().index_select(0, rows).view(r, n)

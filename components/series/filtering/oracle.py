@@ -72,14 +72,14 @@ class Oracle(AdaptiveFilter[StateSpace]):
         assert isinstance(model, GaussianNoise)
         truthful = TrueNoiseModel(model, self._law(problem.attacker, model.Sigma))
         state: FilterState[StateSpace] = start(truthful, problem, self.particles, rng)
-        one = state.particles[:, :1]
+        particle = state.particles[:, :1]
         offset = torch.linalg.cholesky(model.Sigma).sum(-1)
         clean = self._law(None, model.Sigma)
-        for y in (model.observation_mean(one, 1)[:, 0] + side * offset for side in (-1, 1)):
-            log_density = model.log_observation(y, one, 1)
+        for y in (model.observation_mean(particle, 1)[:, 0] + side * offset for side in (-1, 1)):
+            log_density = model.log_observation(y, particle, 1)
             if not torch.allclose(
                 log_density,
-                clean(y.unsqueeze(1) - model.observation_mean(one, 1)),
+                clean(y.unsqueeze(1) - model.observation_mean(particle, 1)),
                 rtol=1e-3,
                 atol=1e-3,
             ):

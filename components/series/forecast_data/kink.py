@@ -53,10 +53,10 @@ class KnownTransition(Forecasting):
         """Scores of the forecasts, root mean squared errors of E[f | y] at the true states and of
         E[x_1:T | y], and the coverage of the central 90 % intervals of f."""
         out = super().score(posterior, rng)
-        found = self._learnt(posterior, self.path[:-1])
-        if found is None:
+        estimate = self._learnt(posterior, self.path[:-1])
+        if estimate is None:
             return out
-        learnt, states = found
+        learnt, states = estimate
         truth = self.f(self.path[:-1]).unsqueeze(1)
         below = learnt.cdf(truth)
         return out | {
@@ -68,10 +68,10 @@ class KnownTransition(Forecasting):
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> Figures:
         figures = super().draw(posterior, rng)
         x = torch.linspace(float(self.path.min()) - 1, float(self.path.max()) + 1, 200)
-        found = self._learnt(posterior, x.to(self.path))
-        if found is None:
+        estimate = self._learnt(posterior, x.to(self.path))
+        if estimate is None:
             return figures
-        learnt = found[0]
+        learnt = estimate[0]
         lower, upper = (learnt.quantile(level)[:, 0] for level in (0.05, 0.95))
         figure, (axis,) = new_figure(1, 1)
         draw_band(axis, x, (learnt.mean[:, 0], lower, upper), "posterior mean", 90)
@@ -99,7 +99,7 @@ class Kink(DlmSim):
         for t in range(self.n_steps):
             path.append(kink(path[-1]) + self.transition_sd * noise[0, t])
         x = torch.stack(path)
-        seen = self.hide_future(x[1:] + self.observation_sd * noise[1], setting)
-        given = {each.name: getattr(seen, each.name) for each in fields(seen) if each.init}
-        path_seen = x[: self.n_steps - self.n_ahead + 1].to(seen.observations)
+        observed = self.hide_future(x[1:] + self.observation_sd * noise[1], setting)
+        given = {each.name: getattr(observed, each.name) for each in fields(observed) if each.init}
+        path_seen = x[: self.n_steps - self.n_ahead + 1].to(observed.observations)
         return KnownTransition(**given, f=kink, path=path_seen)

@@ -148,8 +148,8 @@ def gain(start: Tensor, prior_P: Tensor, deviations: Deviations, Sigma: Tensor, 
         raise NumericalError(
             f"Cholesky of the innovation covariance failed at t = {t}", "set dtype=float64"
         )
-    one = torch.eye(L.shape[-1], device=L.device, dtype=L.dtype)
-    whiten = torch.linalg.solve_triangular(L, one, upper=False)
+    identity = torch.eye(L.shape[-1], device=L.device, dtype=L.dtype)
+    whiten = torch.linalg.solve_triangular(L, identity, upper=False)
     K = cross @ whiten.mT @ whiten
     all_x = (
         torch.eye(K.shape[-2], device=L.device, dtype=L.dtype)
@@ -175,16 +175,16 @@ def freeze_converged_gain(found: Gain) -> Gain:
 
     From then on the gain is constant and need not be recomputed."""
     P = found.P
-    before = found.start
-    if P.requires_grad or P.shape != before.shape:
+    previous = found.start
+    if P.requires_grad or P.shape != previous.shape:
         return found
     if (
         P.dim() == 2
-        and abs((now := float(P.trace())) - float(before.trace()))
+        and abs((now := float(P.trace())) - float(previous.trace()))
         > MAX_ROUNDING_ERRORS * torch.finfo(P.dtype).eps * now
     ):
         return found  # cheap test: most steps are far from convergence, as the trace shows
-    return replace(found, P=before) if bool(rounding(P, before).all()) else found
+    return replace(found, P=previous) if bool(rounding(P, previous).all()) else found
 
 
 def rounding(P: Tensor, before: Tensor) -> Tensor:
@@ -201,8 +201,8 @@ def rounding(P: Tensor, before: Tensor) -> Tensor:
 def propagate_mean(model: LinearGaussian, x: Tensor) -> Tensor:
     """A x + b of states [..., dx]; b is 0 unless the model is an ``AffineModule``."""
     count(forwards=len(x))
-    moved = x @ model.A.T
-    return moved + model.shift if isinstance(model, AffineModule) else moved
+    product = x @ model.A.T
+    return product + model.shift if isinstance(model, AffineModule) else product
 
 
 def apply_gain(K: Tensor, innovation: Tensor) -> Tensor:

@@ -28,8 +28,8 @@ def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor
     result = torch.func.vjp(f, points)
     values = result[0]
     pull = result[1]
-    one = torch.eye(size, device=x.device, dtype=x.dtype).expand_as(values)
-    return values[:, 0], pull(one)[0]
+    identity = torch.eye(size, device=x.device, dtype=x.dtype).expand_as(values)
+    return values[:, 0], pull(identity)[0]
 
 
 def transition_tangent(

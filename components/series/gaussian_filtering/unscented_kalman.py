@@ -74,9 +74,9 @@ class UnscentedKalman(GaussianFilter[AdditiveGaussian]):
         t = batch.t
         means, covariances, spread = self.weights(state.m.shape[1], state.m)
         W = torch.diag(covariances)
-        moved = model.transition_mean(_points(state.m, state.P, spread, t), t)  # [R, 2n+1, dx]
-        prior_m = means @ moved
-        deviations = (moved - prior_m.unsqueeze(1)).mT  # [R, dx, 2n+1]
+        propagated = model.transition_mean(_points(state.m, state.P, spread, t), t)  # [R, 2n+1, dx]
+        prior_m = means @ propagated
+        deviations = (propagated - prior_m.unsqueeze(1)).mT  # [R, dx, 2n+1]
         prior_P = deviations @ W @ deviations.mT + model.Q
         points = _points(prior_m, prior_P, spread, t)
         y_points = model.observation_mean(points, t)  # [R, 2n+1, dy]

@@ -90,9 +90,9 @@ def _exponential(drift: Tensor, times: Tensor) -> Tensor:
 
     N = F + I is nilpotent: N^d = 0.
     """
-    one = torch.eye(len(drift), dtype=drift.dtype)
-    nilpotent = drift + one
-    term = one.expand(len(times), -1, -1)
+    identity = torch.eye(len(drift), dtype=drift.dtype)
+    nilpotent = drift + identity
+    term = identity.expand(len(times), -1, -1)
     total = term
     for k in range(1, len(drift)):
         term = term @ nilpotent * (times / k).view(-1, 1, 1)

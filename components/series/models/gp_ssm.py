@@ -98,9 +98,9 @@ class GPStateSpace(UnknownParameters, nn.Module):
         """log p(y_1:T | x_1:T) [K, 1]; only the first T times of a longer series."""
         scales, x = self._split(theta)
         y = series.y[0, : x.shape[1] - 1, 0]
-        seen = ~y.isnan()
+        observed = ~y.isnan()
         sd = scales["observation_sd"].unsqueeze(1)
-        each = log_standard((y - x[:, 1:])[:, seen] / sd) - sd.log()
+        each = log_standard((y - x[:, 1:])[:, observed] / sd) - sd.log()
         return each.sum(1, keepdim=True)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:

@@ -24,11 +24,11 @@ NORMAL_MAD = 1.4826  # ratio of a normal's standard deviation to its median abso
 def robust_moments(y: Tensor) -> tuple[float, float]:
     """Median of the available observations [...], and (1.4826 MAD)² with MAD their median absolute
     deviation from it; 0 and 0 if all are missing."""
-    seen = y[~y.isnan()].double()
-    if not len(seen):
+    observed = y[~y.isnan()].double()
+    if not len(observed):
         return 0.0, 0.0
-    centre = seen.quantile(0.5)
-    return float(centre), float((NORMAL_MAD * (seen - centre).abs().quantile(0.5)) ** 2)
+    centre = observed.quantile(0.5)
+    return float(centre), float((NORMAL_MAD * (observed - centre).abs().quantile(0.5)) ** 2)
 
 
 @register("model", "matern_sde")

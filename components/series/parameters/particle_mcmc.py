@@ -143,7 +143,7 @@ class ParticleMCMC(
         except NumericalError:
             tried = Tried(state.theta, torch.full_like(state.value, -torch.inf), state.ess, [])
         accept, alpha = metropolis_hastings(state.value, tried.value, 0.0, t, rng.noise)  # [R·C]
-        moved = torch.where(accept.unsqueeze(1), tried.theta, state.theta)
+        new_theta = torch.where(accept.unsqueeze(1), tried.theta, state.theta)
         value = torch.where(accept, tried.value, state.value)
         ess = torch.where(accept, tried.ess, state.ess)
         states = state.states.clone()
@@ -151,7 +151,7 @@ class ParticleMCMC(
             clouds = [
                 WeightedParticles(cloud.x[accept], cloud.log_w[accept]) for cloud in tried.clouds
             ]
-            states[accept] = trajectories(_of(model, moved[accept]), clouds, rng.noise)
+            states[accept] = trajectories(_of(model, new_theta[accept]), clouds, rng.noise)
 
         stats = {
             "lp": value,
@@ -160,20 +160,20 @@ class ParticleMCMC(
             "filter_ess": ess,
         }
         if t > self.warmup and (t - self.warmup) % self.thinning == 0:
-            state.kept.append(moved.cpu())
+            state.kept.append(new_theta.cpu())
             state.kept_states.append(states.cpu())
             for name, numbers in stats.items():
                 state.stats[name].append(numbers.cpu())
         shared = alpha.view(theta.shape[:2]).mean(1, keepdim=True).expand(theta.shape[:2])
-        proposal = self.update_proposal(state.proposal, moved.view_as(theta), t, shared)
-        means = dict(zip(model.parameter_names, model.constrain(moved).mean(0), strict=True))
+        proposal = self.update_proposal(state.proposal, new_theta.view_as(theta), t, shared)
+        means = dict(zip(model.parameter_names, model.constrain(new_theta).mean(0), strict=True))
         info = means | {
             "log_density": value.mean(),
             "acceptance": alpha.mean(),
             "draws": len(state.kept),
         }
         return replace(
-            state, t=t, theta=moved, value=value, ess=ess, states=states, proposal=proposal
+            state, t=t, theta=new_theta, value=value, ess=ess, states=states, proposal=proposal
         ), info
 
     def posterior(self, state: ParticleChains) -> SampledSeries:

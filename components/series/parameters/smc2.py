@@ -211,20 +211,20 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
             except NumericalError:  # all reject, because the failing replicate is unknown
                 shares.append(theta.new_zeros(()))
                 continue
-            before = state.model.log_prior(theta) + sets["log_z"]
+            log_posterior = state.model.log_prior(theta) + sets["log_z"]
             after = state.model.log_prior(proposed) + new["log_z"]
-            accept, alpha = metropolis_hastings(before, after, 0.0, t, rng.noise)
+            accept, alpha = metropolis_hastings(log_posterior, after, 0.0, t, rng.noise)
             shares.append(alpha.mean())
             sets = {
                 name: torch.where(accept.view(-1, *[1] * (old.dim() - 1)), new[name], old)
                 for name, old in sets.items()
             }
         indices = rows.flatten()
-        moved = {
+        updates = {
             name: vars(state)[name].index_copy(0, indices, value) for name, value in sets.items()
         }
         log_w = state.log_w.index_fill(0, replicates, -math.log(m))
-        return replace(state, **moved, log_w=log_w), torch.stack(shares).mean()
+        return replace(state, **updates, log_w=log_w), torch.stack(shares).mean()
 
     def _double_particles(self, state: SMC2State, t: int, rng: Rng) -> SMC2State:
         """Replace every filter by one with twice the particles, with weights times Ẑ^{2N}/Ẑ^N

@@ -31,9 +31,9 @@ def entropy(predictive: GaussianMixture) -> Tensor:
     nodes, weights = (torch.from_numpy(each).to(mu) for each in (x, w / w.sum()))
     total = torch.zeros_like(mu[0])
     for b in range(len(total)):  # all rows together would need S × NODES × B nodes
-        one = GaussianMixture(mu[:, b : b + 1], v[:, b : b + 1])  # [S, 1, T]
-        y = one.mu + one.v.sqrt() * nodes.unsqueeze(1)  # [S, n, T]
-        log_p = one.log_prob(y.flatten(0, 1)).view_as(y)
+        forecast = GaussianMixture(mu[:, b : b + 1], v[:, b : b + 1])  # [S, 1, T]
+        y = forecast.mu + forecast.v.sqrt() * nodes.unsqueeze(1)  # [S, n, T]
+        log_p = forecast.log_prob(y.flatten(0, 1)).view_as(y)
         total[b] = -torch.einsum("n,snt->t", weights, log_p) / len(y)
     return total
 

@@ -39,14 +39,14 @@ class LocalLevelSeries(SimulatedSeries):
         noise = torch.randn(shape, generator=rng.data, dtype=torch.float64)
         level = self.initial_mean + self.initial_sd * first + self.level_sd * noise.cumsum(1)
         level = level.unsqueeze(2)  # [R, T, 1]
-        one = torch.ones(1, 1, dtype=torch.float64)
+        identity = torch.ones(1, 1, dtype=torch.float64)
         system = LinearGaussianSystem(
-            A=one,
-            Q=self.level_sd**2 * one,
-            H=one,
-            Sigma=self.observation_sd**2 * one,
-            m0=self.initial_mean * one[0],
-            P0=self.initial_sd**2 * one,
+            A=identity,
+            Q=self.level_sd**2 * identity,
+            H=identity,
+            Sigma=self.observation_sd**2 * identity,
+            m0=self.initial_mean * identity[0],
+            P0=self.initial_sd**2 * identity,
         )
         return self.observe(
             rng,

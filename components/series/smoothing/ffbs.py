@@ -36,10 +36,10 @@ class FFBS(ParticleSmoother):
         w = log_w[-1].exp()
         yield FilteredParticles(len(x), x[-1], w)
         for t in range(len(x) - 1, 0, -1):  # x[t − 1] are the particles of time t
-            before = torch.zeros_like(w)
+            weights = torch.zeros_like(w)
             for block in pairs(state.filter.model, x[t], x[t - 1], log_w[t - 1], t + 1):
                 kernel = backward_kernel(block, t + 1)  # for each j, over all i
                 later = w[block.replicates, block.later].unsqueeze(1)
-                before[block.replicates] += (later @ kernel).squeeze(1)
-            w = before / before.sum(1, keepdim=True)
+                weights[block.replicates] += (later @ kernel).squeeze(1)
+            w = weights / weights.sum(1, keepdim=True)
             yield FilteredParticles(t, x[t - 1], w)

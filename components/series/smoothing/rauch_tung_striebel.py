@@ -99,12 +99,12 @@ def backwards(
     """
     if not ahead:
         return m, P
-    moved = torch.stack([f for f, _ in ahead])
+    transition_means = torch.stack([f for f, _ in ahead])
     A = torch.stack([jacobian for _, jacobian in ahead])
     # a shared Jacobian for replicates with different covariances
     A = A.unsqueeze(1) if A.dim() < P.dim() else A
-    before = P[:-1]
-    AP = A @ before
+    filtered_P = P[:-1]
+    AP = A @ filtered_P
     L, failed = torch.linalg.cholesky_ex(AP @ A.mT + Q)
     if failed.any():
         t = int(failed.reshape(len(failed), -1).any(1).nonzero()[0]) + 2
@@ -113,13 +113,13 @@ def backwards(
         )
     G = torch.cholesky_solve(AP, L).mT  # [T − 1, (R,) dx, dx]
     contraction = torch.eye(m.shape[2]).to(m) - G @ A
-    conditional_P = contraction @ before @ contraction.mT + G @ Q @ G.mT
+    conditional_P = contraction @ filtered_P @ contraction.mT + G @ Q @ G.mT
     later_m = m[-1]
     later_P = P[-1]
     means = [later_m]
     covariances = [later_P]
     for k in range(len(G) - 1, -1, -1):
-        step = later_m - moved[k]
+        step = later_m - transition_means[k]
         later_m = m[k] + (
             step @ G[k].mT if G[k].dim() == 2 else (G[k] @ step.unsqueeze(2)).squeeze(2)
         )

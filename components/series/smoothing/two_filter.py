@@ -115,13 +115,13 @@ class TwoFilter(ParticleSmoother):
             observation = stand_in(batch, model.observation_mean(now, t).mean(1))
             log_g = self.filter.potential(model, t, generator)(model, observation, now)
             log_b = torch.log_softmax(log_b + zero_where_missing(batch, log_g), 1)
-            before, log_before = (
+            previous, log_before = (
                 (x[t - 2], log_w[t - 2])
                 if t > 1
                 else (state.start, torch.full_like(log_b, 1 / n).log())
             )
             predicted = torch.empty_like(log_b)
-            for block in pairs(model, now, before, log_before, t):
+            for block in pairs(model, now, previous, log_before, t):
                 top = block.logits.amax(2, keepdim=True)
                 total = (
                     block.logits.sub_(top).exp_().sum(2, keepdim=True).log_() + top + block.constant
@@ -141,16 +141,16 @@ def artificial_priors(
     float64."""
     x = model.init((1, PRIOR_DRAWS), generator)
     priors: list[ArtificialPrior] = []
-    before: Tensor | None = None  # centred draws of the previous time [S, dx]
+    previous: Tensor | None = None  # centred draws of the previous time [S, dx]
     for t in range(1, times + 1):
         x = model.transition(x, t, generator)
         draws = x[0].double()
         m = draws.mean(0)
         centred = draws - m
         C = centred.T @ centred / len(draws)
-        if before is not None:
-            G = torch.linalg.solve(C, centred.T @ before / len(draws)).T
-            residuals = before - centred @ G.T
+        if previous is not None:
+            G = torch.linalg.solve(C, centred.T @ previous / len(draws)).T
+            residuals = previous - centred @ G.T
             last = priors.pop()
             L_B = factor(residuals.T @ residuals / len(draws), "the backward proposal's covariance")
             priors.append(ArtificialPrior(last.m, last.L, G.to(x), L_B.to(x)))
@@ -159,5 +159,5 @@ def artificial_priors(
                 m.to(x), factor(C, "the artificial prior's covariance").to(x), None, None
             )
         )
-        before = centred
+        previous = centred
     return priors

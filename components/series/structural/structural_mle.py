@@ -206,7 +206,9 @@ class StructuralMLE(StructuralInference[Searches]):
         generator = torch.Generator(theta.device).manual_seed(state.seed)
         system = model.system(many, design)
         noisy = tuple(int(j) for j in (system.W[0] > 0).nonzero())
-        known = build_system(design.seen, design.F, system.mean, system.sd, system.G[0] != 0, noisy)
+        compiled_system = build_system(
+            design.seen, design.F, system.mean, system.sd, system.G[0] != 0, noisy
+        )
 
         def normal(*shape: int) -> Array:
             drawn = standard_normal(shape, generator, theta)
@@ -218,8 +220,12 @@ class StructuralMLE(StructuralInference[Searches]):
         )
         scale = system.W[:, list(noisy)].sqrt()
         noise = system.noise.sqrt()
-        motion = SystemMotion(kept_values(known, system.G), to_array(scale), to_array(noise))
-        drawn = simulate_states(to_array(design.y - system.offset), known, motion, numbers)
+        motion = SystemMotion(
+            kept_values(compiled_system, system.G), to_array(scale), to_array(noise)
+        )
+        drawn = simulate_states(
+            to_array(design.y - system.offset), compiled_system, motion, numbers
+        )
         states = torch.from_numpy(drawn).to(theta)
         return StructuralDraws(
             theta.unsqueeze(0),

@@ -231,10 +231,10 @@ class StructuralDraws(Draws):
         base = of(zeros[0])
         D = base.mean.new_zeros(len(base.mean), horizon, horizon, c)
         for i in range(c):
-            one = zeros[0].clone()
-            one[i] = 1.0
+            unit = zeros[0].clone()
+            unit[i] = 1.0
             # effect of one unit at T on y_{T+1} … y_{T+H}  # [S, H]
-            response = of(one).mean - base.mean
+            response = of(unit).mean - base.mean
             for j in range(horizon):
                 D[:, j:, j, i] = response[:, : horizon - j]
         return Affine(base.mean, base.covariance, D)

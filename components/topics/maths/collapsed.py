@@ -1,5 +1,4 @@
-"""Topics with proportions and laws of words summed out: sweeps of a Gibbs sampler, passes of
-collapsed variational Bayes."""
+"""Collapsed topic models: sweeps of a Gibbs sampler, and passes of variational Bayes."""
 
 from __future__ import annotations
 
@@ -16,19 +15,20 @@ def document_offsets(lengths: Tensor) -> Tensor:
 
 
 def word_counts(words: Tensor, z: Tensor, V: int, K: int) -> Tensor:
-    """n_vk: how often word v has topic k, [V, K] long, from words [M] and their topics z [M]."""
+    """Count occurrences n_vk of word v with topic k, [V, K] long, from words [M] and their topics z
+    [M]."""
     return torch.bincount(words * K + z, minlength=V * K).view(V, K)
 
 
 def sweep(
     words: Tensor, totals: Tensor, z: Tensor, u: Tensor, alpha: Tensor, eta: Tensor
 ) -> Tensor:
-    """z [M] after one sweep of a Gibbs sampler, word by word, document after document.
+    """Return z [M] after one sweep of a Gibbs sampler over all words of all documents.
 
         p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),   counts without i
 
-    words [M] of documents with ``totals`` [B] words each; u [M] uniform in [0, 1).  Works on the
-    CPU; all counts are made anew from z, so that no rounding is handed on.
+    words [M] of documents with ``totals`` [B] words each; u [M] uniform in [0, 1).  On the CPU;
+    counts are recomputed from z, so that rounding does not accumulate.
 
     Source: Griffiths and Steyvers (2004), eq. (5)."""
     z = z.clone()
@@ -53,7 +53,7 @@ def sweep(
 
 
 def sum_by_word(words: Tensor, values: Tensor, V: int) -> Tensor:
-    """Σ over the pairs of each word of values [M, K] -> [V, K]."""
+    """Sum values [M, K] over the pairs of each word -> [V, K]."""
     return values.new_zeros(V, values.shape[1]).index_add_(0, words, values)
 
 
@@ -64,15 +64,14 @@ def update_responsibilities(
     eta: Tensor,
     second_order: bool,
 ) -> Tensor:
-    """φ [M, K] after one pass of collapsed variational Bayes over the pairs of a document and a
-    word, on the CPU.
+    """Return φ [M, K] after one pass of collapsed variational Bayes over the pairs (document,
+    word), on the CPU.
 
         φ_djk ∝ (α_k + E n_dk)(η_j + E n_jk) / (Σ η + E n_k)
                 · exp(V n_k / 2(Σ η + E n_k)² − V n_dk / 2(α_k + E n_dk)² − V n_jk / 2(η_j + E n_jk)²)
 
-    E and V are of counts without one of the n_dj words of the pair, which share their φ: sums of φ
-    and of φ(1 − φ).  The second line, of second order in what counts vary, is left out where not
-    ``second_order``.
+    E and V are moments of counts without one of the n_dj words of the pair, which share φ: sums of
+    φ and of φ(1 − φ). The second line is used only if ``second_order``.
 
     Source: Teh, Newman and Welling (2007) (CVB); Asuncion, Welling, Smyth and Teh (2009) (CVB0)."""
     words, counts, lengths = pairs

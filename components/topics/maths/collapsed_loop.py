@@ -1,4 +1,4 @@
-"""Sweeps over the words of documents, proportions and topics summed out, compiled."""
+"""Compiled sweeps over the words of documents, with proportions and topics integrated out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from components.maths.compiled.loops import Array, compiled
 
 
 class WordPairs(NamedTuple):
-    """Different words of the documents, document after document."""
+    """Distinct words of each document, in order of documents."""
 
-    starts: Array  # of each document, and the end of the last one [B + 1]
+    starts: Array  # offset of each document, and the end of the last one [B + 1]
     words: Array  # [M]
     counts: Array  # of each word in its document [M]
 
@@ -39,11 +39,11 @@ def gibbs(
     ratio: Array,
     cumulative: Array,
 ) -> None:
-    """One sweep z_i ~ p(z_i | z without z_i, y) over all words, in place.
+    """Run one sweep z_i ~ p(z_i | z without z_i, y) over all words, in place.
 
-    by_word [V, K] is η_v + n_vk, n_k [K] whole, inverse [M + 1] is 1 / (Σ η + n) of every n; u [M]
-    are uniform.  The ratio (α_k + n_dk) / (Σ η + n_k) changes for two topics a word: the loop over
-    topics divides by nothing."""
+    by_word [V, K] is η_v + n_vk, n_k [K] are integers, inverse [M + 1] is 1 / (Σ η + n) for every
+    n; u [M] are uniform. The ratio (α_k + n_dk) / (Σ η + n_k) changes for two topics per word, so
+    that the loop over topics needs no division."""
     K = len(alpha)
     for d in range(len(starts) - 1):
         lo = starts[d]
@@ -85,7 +85,7 @@ def collapsed_vb(
     expected: ExpectedCounts,
     work: tuple[Array, Array, Array],
 ) -> None:
-    """One pass over the pairs of documents and words, φ [M, K] in place."""
+    """Run one pass over the pairs (document, word), φ [M, K] in place."""
     starts, words, counts = pairs
     by_word, by_topic, word_spread, topic_spread = expected
     own, own_spread, new = work

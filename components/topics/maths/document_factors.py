@@ -19,9 +19,9 @@ class Factors:
     """Results of updating the B documents of a batch."""
 
     gamma: Tensor  # parameters of q(π_d), Dirichlet [B, K]
-    fit: Tensor  # Σ_j n_dj log Σ_k exp(ψ(γ_dk)) b_kj [B], j over the different words of d
-    stats: Tensor  # Σ_d n_dj φ_djk of every word [V, K]
-    passes: Tensor  # updates of γ_d that were made [B]
+    fit: Tensor  # Σ_j n_dj log Σ_k exp(ψ(γ_dk)) b_kj [B], j over the distinct words of d
+    stats: Tensor  # Σ_d n_dj φ_djk of each word [V, K]
+    passes: Tensor  # number of updates of γ_d [B]
 
 
 def fit_documents(
@@ -34,15 +34,15 @@ def fit_documents(
 ) -> Factors:
     """Update γ [B, K] at fixed topics until convergence.
 
-    The updates of a document stop when the mean of |γ' − γ| over k falls below
-    ``tolerance``, or after ``most`` updates.
+    The updates of a document stop when the mean of |γ' − γ| over k is below ``tolerance``, or after
+    ``most`` updates.
 
         φ_djk ∝ exp(ψ(γ_dk)) b_kj,   γ_dk ← α_k + Σ_j n_dj φ_djk
 
-    ``pairs`` holds, for each pair of a document and a word in it, document after document,
-    the word [M] and its count [M], and then the number of pairs of each document [B].
-    b [V, K] is exp E log B, or the topics themselves. φ in ``stats`` and ``fit`` belongs to
-    the γ returned. A document without words has γ = α. Computed on the CPU, in float64.
+    ``pairs`` contains the word [M] and the count [M] of each pair (document, word), in order of
+    documents, and the number of pairs of each document [B]. b [V, K] is exp E log B, or the topics
+    themselves. φ in ``stats`` and ``fit`` belongs to the γ returned. A document without words has γ
+    = α. Computed on the CPU, in float64.
 
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), eqs. (6), (7).
     """

@@ -1,4 +1,5 @@
-"""Variational factors of documents given topics, compiled, one document after the other."""
+"""Compiled updates of variational factors of documents given topics, one document after the
+other."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from components.maths.compiled.functions import exp_digamma
 from components.maths.compiled.loops import Array, compiled
 from components.topics.maths.collapsed_loop import WordPairs
 
-WIDTH = 8  # pairs of a document are padded to a multiple of this, so that no loop has a remainder
+WIDTH = 8  # pairs of a document are padded to a multiple of this, for loops without remainder
 
 
 def gather_columns(words: Array, counts: Array, b: Array, local: Array, n: Array) -> int:
-    """b_kw of a document's M words side by side in local [K, …], and their counts; how many, the
-    filling among them."""
+    """Copy b_kw of a document's M words to local [K, …], and their counts; return their number with
+    padding."""
     m = len(words)
     wide = (m + WIDTH - 1) // WIDTH * WIDTH
     for j in range(m):
@@ -30,7 +31,7 @@ def gather_columns(words: Array, counts: Array, b: Array, local: Array, n: Array
 
 
 def shares(t: Array, local: Array, wide: int, n: Array, norm: Array, ratio: Array) -> None:
-    """norm_j = Σ_k t_k b_kj and n_j / norm_j."""
+    """Compute norm_j = Σ_k t_k b_kj and n_j / norm_j."""
     first = local[0]
     for j in range(wide):
         norm[j] = t[0] * first[j]
@@ -60,13 +61,13 @@ def update_gamma(
 
 
 def weights(gamma: Array, t: Array) -> None:
-    """t_k = exp ψ(γ_k)."""
+    """Compute t_k = exp ψ(γ_k)."""
     for k in range(len(t)):
         t[k] = exp_digamma(gamma[k])
 
 
 class DocumentFactors(NamedTuple):
-    """Results: γ in place, stats added to."""
+    """Results: γ is replaced in place, and stats are added."""
 
     gamma: Array  # [B, K]
     stats: Array  # [V, K]

@@ -171,6 +171,6 @@ def test_certainty_orders_as_log_p_does_and_tells_apart_what_is_certain():
 def test_two_classes_have_no_third():
     model, x, y = make_victim(5, classes=2)
     with pytest.raises(
-        ConfigMismatchError, match=r"attacker.criterion: dlr compares .* use margin"
+        ConfigMismatchError, match=r"attacker.criterion: dlr requires .* use margin"
     ):
         ascend(Attacked(model), x, y, generator(), 0.1, Ascent("linf", 1, 1.0, criterion="dlr"))

@@ -93,9 +93,7 @@ def test_a_victim_without_gradient_is_one_clear_error():
     method = component("inference", "fit")
     state, _ = train(method, component("model", "irf", trees=5), problem, 1)
     victim = Attacked(method.posterior(state), problem.bounds)
-    with pytest.raises(
-        ValueError, match="attacker: it follows the gradient of the victim in its input"
-    ):
+    with pytest.raises(ValueError, match="attacker: requires the input gradient of the victim"):
         FGSM.perturb(victim, problem.test.x, problem.test.y, Streams(0), 0.1)
 
 

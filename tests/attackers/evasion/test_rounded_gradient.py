@@ -102,7 +102,7 @@ def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused
         assert (ours - exact).norm() / exact.norm() < 0.05
     with pytest.raises(
         ConfigMismatchError,
-        match=r"attacker\.precision=bfloat16: this victim cannot be computed in that format",
+        match=r"attacker\.precision=bfloat16: this victim does not support the format",
     ):
         Attacked(Softmax()).round_gradient("bfloat16")
 

@@ -159,8 +159,8 @@ def test_a_defence_may_train_against_it(victim):
 def test_mistakes_are_one_clear_line(victim):
     problem, posterior, rng = victim
     with pytest.raises(
-        ConfigMismatchError, match=r"attacker.share: 0.001 of the 300 rows of small is none"
+        ConfigMismatchError, match=r"attacker.share: 0.001 of the 300 rows of small is empty"
     ):
         transfer(share=0.001).with_problem(problem, rng)
-    with pytest.raises(ConfigMismatchError, match="has no surrogate yet"):
+    with pytest.raises(ConfigMismatchError, match="the surrogate is not trained"):
         transfer().perturb(Attacked(posterior), problem.test.x, problem.test.y, rng, 0.1)

@@ -68,7 +68,7 @@ def test_tit_for_tat_does_what_she_did():
     live = torch.tensor([True, False, True, True, True])
     after = player.observe(state, move_of(torch.ones(5).long(), live=live))
     assert after.tolist() == [1, 0, 1, 1, 1]
-    with pytest.raises(ConfigMismatchError, match="cooperates or defects"):
+    with pytest.raises(ConfigMismatchError, match="requires two actions on each side"):
         player.reset(seat(3), rng)
 
 
@@ -152,7 +152,7 @@ def test_the_oracle_exploits_a_pure_policy_and_needs_to_know_it():
         return double([[1.0, 0.0]]).expand(len(s), -1)
 
     assert player.act(state, turn(policy=first_box), Streams(0)).tolist() == [1] * 5
-    with pytest.raises(ConfigMismatchError, match="needs her policy"):
+    with pytest.raises(ConfigMismatchError, match="requires the agent's policy"):
         player.act(state, turn(), Streams(0))
     coins = component("dataset", "coin_game").load(Streams(0), SETTING)
     with pytest.raises(ConfigMismatchError, match="in tables"):

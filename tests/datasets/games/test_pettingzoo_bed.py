@@ -13,8 +13,8 @@ pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 
 PLAYED = "played"
 BED = {
-    "test.example_envs.generated_agents_parallel_v0": "possible_agents, which must name all players",
-    "test.example_envs.generated_agents_parallel_cust_agentid_v0": "possible_agents, which must name all players",
+    "test.example_envs.generated_agents_parallel_v0": "possible_agents, which must name all possible players",
+    "test.example_envs.generated_agents_parallel_cust_agentid_v0": "possible_agents, which must name all possible players",
     "test.example_envs.generated_agents_env_action_mask_info_v0": "has no parallel_env",
     "test.example_envs.generated_agents_env_action_mask_obs_v0": "has no parallel_env",
     "test.example_envs.generated_agents_env_v0": "has no parallel_env",
@@ -25,10 +25,10 @@ BED = {
     "classic.go_v5": "has no parallel_env",
     "classic.hanabi_v5": "has no parallel_env",
     "classic.leduc_holdem_v4": "has no parallel_env",
-    "sisl.multiwalker_v9": "actions of walker_0 are Box; only Discrete ones can be played here",
+    "sisl.multiwalker_v9": "actions of walker_0 are Box; only Discrete ones are supported",
     "sisl.pursuit_v5": PLAYED,
     "butterfly.knights_archers_zombies_v11": PLAYED,
-    "butterfly.pistonball_v6": "actions of piston_0 are Box; only Discrete ones can be played here",
+    "butterfly.pistonball_v6": "actions of piston_0 are Box; only Discrete ones are supported",
     "atari.pong_v3": PLAYED,
 }
 SLOW = {"sisl.pursuit_v5", "butterfly.knights_archers_zombies_v11", "atari.pong_v3"}

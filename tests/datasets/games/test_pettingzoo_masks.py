@@ -48,7 +48,7 @@ def test_a_mask_beside_observations_is_refused_in_every_form(form, monkeypatch):
     monkeypatch.setattr("parallel_envs.Telling", lambda: Telling(MASKED[form]), raising=False)
     with pytest.raises(
         ConfigMismatchError,
-        match=r"the info of \w+ has \w+; every action must be allowed .*drop the mask",
+        match=r"the info of \w+ has \w+; every action must be allowed .*remove the mask",
     ):
         load("pettingzoo", replicates=1, env="parallel_envs:Telling")
 
@@ -87,11 +87,11 @@ class Unordered(Plain):
     [
         (
             Rejoins,
-            "'b' is in agents after its end, or joins later",
+            "'b' is in agents after it left, or joined late",
         ),
         (
             Unordered,
-            "possible_agents is a set, whose order differs from process to process; make it a list",
+            "possible_agents is a set, with a different order in each process; use a list",
         ),
     ],
 )

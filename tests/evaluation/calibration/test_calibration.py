@@ -136,7 +136,7 @@ def test_a_model_without_a_simulator_is_refused_with_those_that_have_one(line):
     with pytest.raises(ConfigMismatchError, match=r"model=ridge: cannot simulate.*igp"):
         check_simulates(ridge, problem, "ridge")
     flat = component("model", "mlp", widths=[], noise_spread=None).build(problem, rng)
-    with pytest.raises(ConfigMismatchError, match=r"model\.noise_spread=null: flat; give"):
+    with pytest.raises(ConfigMismatchError, match=r"model\.noise_spread=null: flat; set"):
         check_simulates(flat, problem, "mlp")
     problem_before = settings.build(problem, rng)
     after = settings.model_copy(update={"prior_scale": 2.0}).build(problem, rng)

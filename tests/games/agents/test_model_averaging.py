@@ -98,5 +98,5 @@ def test_an_opponent_of_level_1_is_recognised():
 
 
 def test_several_opponents_are_too_many():
-    with pytest.raises(ConfigMismatchError, match="one opponent thinks, here there are 2"):
+    with pytest.raises(ConfigMismatchError, match="a single opponent, but the game has 2"):
         play(game_of("blotto", 2), averaging())

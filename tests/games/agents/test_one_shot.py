@@ -130,8 +130,8 @@ def test_where_they_must_differ_they_agree_who():
 @pytest.mark.parametrize(
     ("name", "changes", "tax", "message"),
     [
-        ("friend_or_foe_grid", {}, 0.0, "games in tables of two players and one move"),
-        ("blotto", {}, 0.0, "games in tables of two players and one move"),
+        ("friend_or_foe_grid", {}, 0.0, "tabular games with two players and one move"),
+        ("blotto", {}, 0.0, "tabular games with two players and one move"),
         ("iterated_matrix", {"memory": 0}, 0.2, r"inference.tax=0.2 .*no taxes"),
     ],
 )

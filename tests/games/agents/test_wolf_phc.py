@@ -70,5 +70,5 @@ def test_steps_in_the_wrong_order_and_states_without_numbers_are_refused():
         component("inference", "wolf_phc", delta_win=0.5)
     with pytest.warns(QuestionableConfigWarning, match="plain policy hill-climbing"):
         play(three_states(1, 1), component("inference", "wolf_phc", delta_win=0.01))
-    with pytest.raises(ConfigMismatchError, match="states have no numbers here"):
+    with pytest.raises(ConfigMismatchError, match="requires numbered states"):
         play(game_of("coin_game", 2), component("inference", "wolf_phc"), model="q_linear")

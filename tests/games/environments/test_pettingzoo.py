@@ -126,11 +126,12 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
     after = world.step(s, *moves(world, g), g).s_next
     assert torch.equal(world.step(s, *moves(world, g), g).s_next[:, :2], after[:, :2])  # begun anew
     world.step(after, *moves(world, g), g)
-    with pytest.raises(ConfigMismatchError, match="a state after 1 moves cannot be gone back to"):
+    with pytest.raises(ConfigMismatchError, match="a state after 1 moves cannot be restored"):
         world.step(after, *moves(world, g), g)
     s[:, 3] += 1
     with pytest.raises(
-        ConfigMismatchError, match="does not begin where it did before; has the environment changed"
+        ConfigMismatchError,
+        match="returns a different first observation than before; check if the environment has changed",
     ):
         world.step(s, *moves(world, g), g)
 
@@ -176,7 +177,7 @@ def test_players_may_be_numbers(make_job):
     )
     with pytest.raises(
         ConfigMismatchError,
-        match=r"dataset.agent=3: no player of parallel_envs:Odd, which has 0, 1, 2",
+        match=r"dataset.agent=3: not a player of parallel_envs:Odd, which has 0, 1, 2",
     ):
         begun(make_job(*RUN, *numbers, "dataset.agent=3"))
 

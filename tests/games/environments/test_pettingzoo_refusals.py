@@ -27,18 +27,18 @@ RUN = [
     [
         (
             {"env": "parallel_envs:continuous"},
-            "actions of p0 are Box; only Discrete ones can be played here",
+            "actions of p0 are Box; only Discrete ones are supported",
         ),
         (
             {"kwargs": {"source": "unseeded"}},
-            "when it is played twice from reset.*draws come from that seed",
+            "in two episodes from reset.*draw all random numbers from this seed",
         ),
-        ({"kwargs": {"source": "global"}}, "when it is played twice from reset"),
-        ({"kwargs": {"source": "remembers"}}, "nothing stay from the episode before"),
-        ({"kwargs": {"players": 1}}, "has 1 player, a game takes two or more"),
+        ({"kwargs": {"source": "global"}}, "in two episodes from reset"),
+        ({"kwargs": {"source": "remembers"}}, "reset all state between episodes"),
+        ({"kwargs": {"players": 1}}, "has 1 player, but a game requires two or more"),
         (
             {"agent": "she"},
-            "dataset.agent=she: no player of parallel_envs:Weather, which has p0, p1",
+            "dataset.agent=she: not a player of parallel_envs:Weather, which has p0, p1",
         ),
         (
             {"env": "parallel_envs:masked"},
@@ -46,9 +46,9 @@ RUN = [
         ),
         (
             {"env": "parallel_envs:of_any_length"},
-            "observations of p0 are Sequence, of no fixed size",
+            "observations of p0 are Sequence, without a fixed size",
         ),
-        ({"env": "parallel_envs:nothing"}, "makes a object, no ParallelEnv; return one"),
+        ({"env": "parallel_envs:nothing"}, "returns a object, not a ParallelEnv; return one"),
         ({"env": "parallel_envs:number"}, "'int' object is not callable"),
         ({"env": "parallel_envs:Wether"}, "parallel_envs has no Wether; there are"),
         (
@@ -57,7 +57,7 @@ RUN = [
         ),
         (
             {"kwargs": {"wind": 3}},
-            r"being made with dataset.kwargs: TypeError: .*'wind' \(parallel_envs.py, line \d+\)",
+            r"call with dataset.kwargs: TypeError: .*'wind' \(parallel_envs.py, line \d+\)",
         ),
         (
             {"kwargs": {"odd": "breaks"}},
@@ -93,7 +93,7 @@ IN_ONE_LINE = {
     "reward is None": "TypeError: float.* argument must be .* not 'NoneType'",
     "reward is nan": r"a reward is not finite \(nan\)",
     "left out of the rewards": "KeyError: 'a'",
-    "opponent stays": "'b' is in agents after its end, or joins later",
+    "opponent stays": "'b' is in agents after it left, or joined late",
     "four values": r"not enough values to unpack \(expected 5, got 4\)",
     "returns None": "cannot unpack non-iterable NoneType object",
     "ends the process": r"step: SystemExit: the code exits the process \(3\)",
@@ -119,7 +119,7 @@ def test_without_the_package(monkeypatch):
 
 @pytest.mark.parametrize("env", ["a b:c", "a:", ":b", "os:path.join", "a/b.py", ""])
 def test_no_path(env):
-    with pytest.raises(ValueError, match="no import path such as my_game:MyGame"):
+    with pytest.raises(ValueError, match="not an import path such as my_game:MyGame"):
         component("dataset", "pettingzoo", env=env)
 
 

@@ -104,6 +104,6 @@ def test_states_without_numbers_and_an_approximator_of_ones_own(name, keys):
 
 def test_a_table_needs_states_with_numbers():
     with pytest.raises(
-        ConfigMismatchError, match="model=q_table: a table needs states with numbers"
+        ConfigMismatchError, match="model=q_table: a table requires numbered states"
     ):
         component("model", "q_table").build(line(), Streams(0))

@@ -89,7 +89,7 @@ def test_a_friend_is_helped_where_a_foe_is_feared():
 
 def test_each_must_be_declared():
     with pytest.raises(
-        ConfigMismatchError, match=r"inference\.opponents: 1 declared, here there are 2"
+        ConfigMismatchError, match=r"inference\.opponents: 1 declared, but the game has 2"
     ):
         play(
             two_opponents(torch.zeros(2, 2, 3).double()),

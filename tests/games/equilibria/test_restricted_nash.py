@@ -121,5 +121,7 @@ def test_it_reaches_the_frontier_of_a_game_that_it_learns():
 
 
 def test_one_that_forecasts_nothing_is_refused():
-    with pytest.raises(ValueError, match="q_learning forecasts no opponent; use one of level_k"):
+    with pytest.raises(
+        ValueError, match="q_learning does not forecast opponents; use one of level_k"
+    ):
         agent(0.5, "q_learning")

@@ -84,5 +84,5 @@ def test_a_move_that_takes_no_target_tells_him_nothing():
 
 
 def test_he_needs_as_many_actions_as_she_has_targets():
-    with pytest.raises(ConfigMismatchError, match="here he has 2 actions for 3 targets"):
+    with pytest.raises(ConfigMismatchError, match="has 2 actions for 3 targets"):
         smoother().reset(seat_of(1, targets=3), Streams(0))

@@ -144,13 +144,13 @@ def test_the_game_of_the_paper():
 
 @pytest.mark.parametrize("name", ["friend_or_foe_grid", "coin_game", "blotto"])
 def test_games_without_repeated_tables_are_refused(name):
-    with pytest.raises(ConfigMismatchError, match="asks for a game in tables of two players"):
+    with pytest.raises(ConfigMismatchError, match="requires a tabular game of two players"):
         play(game_of(name, 2), shaping(), model="q_linear")
 
 
 def test_an_opponent_without_a_known_policy_is_refused():
     agent = shaping(opponent="known")
-    message = r"inference.opponent=known .*does not tell his policy; use estimated"
+    message = r"inference.opponent=known .*does not reveal its policy; use estimated"
     with pytest.raises(ConfigMismatchError, match=message):
         play(game_of("iterated_matrix", 2, component("attacker", "tit_for_tat")), agent)
     play(game_of("iterated_matrix", 2, episodes=2), agent)

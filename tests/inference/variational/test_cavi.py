@@ -205,6 +205,6 @@ def test_several_starts_and_the_best_of_them():
 def test_a_normal_of_several_values_is_refused():
     with pytest.raises(
         ConfigMismatchError,
-        match="one value a row, those of dataset=few have more; use model=gaussian_mixture",
+        match="requires rows of one value, but rows of dataset=few have more; use model=gaussian_mixture",
     ):
         made("normal_gamma", rows(D=2))

@@ -120,5 +120,5 @@ def test_the_key_chooses_the_family_and_a_coarser_one_has_the_higher_bound():
 
 
 def test_names_that_have_no_place_are_refused():
-    with pytest.raises(ConfigMismatchError, match=r"inference\.joint: beta is no parameter"):
+    with pytest.raises(ConfigMismatchError, match=r"inference\.joint: beta is not a parameter"):
         MODELS["normal_gamma"][0].structured_field(["beta"])

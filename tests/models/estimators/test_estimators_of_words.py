@@ -74,12 +74,12 @@ def test_order_and_unknown_words_have_no_say():
 def test_what_they_cannot_fit_is_refused_in_one_line():
     for name in ("tfidf_logistic", "multinomial_naive_bayes"):
         model = component("model", name)
-        with pytest.raises(ConfigMismatchError, match=r"the inputs of small are no tokens"):
+        with pytest.raises(ConfigMismatchError, match=r"the inputs of small are not tokens"):
             model.build(classes(n_classes=2), Streams(0))
         problem = texts()
         problem.train.y[:] = 1
         with pytest.raises(
             ConfigMismatchError,
-            match=r"dataset\.n_train: 1 of 2 classes are among the training texts; raise it",
+            match=r"dataset\.n_train: only 1 of 2 classes occur in the training texts; raise it",
         ):
             train(FIT, model, problem, 1)

@@ -32,7 +32,7 @@ def test_a_table_that_does_not_fit_names_the_approximator_that_does():
     game = three_states(3, 60)
     game.replicates = 10**12
     with pytest.raises(
-        ConfigMismatchError, match=r"000 × 3 × 2 × 3 values takes 134,110\.5 GiB, .*model=q_network"
+        ConfigMismatchError, match=r"000 × 3 × 2 × 3 values needs 134,110\.5 GiB, .*model=q_network"
     ):
         build_model("q_table", game)
 

@@ -214,5 +214,5 @@ def test_losses_of_other_labels_are_refused(loss, data, base):
 
 
 def test_base_without_a_log_joint_is_refused():
-    with pytest.raises(ValueError, match="no log joint"):
+    with pytest.raises(ValueError, match="lacks a log joint"):
         component("model", "generalised_bayes", base=component("model", "igp"))

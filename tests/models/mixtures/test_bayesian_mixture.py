@@ -228,8 +228,8 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
 
 def test_what_cannot_be_fitted():
     for keys, said in (
-        ({"clusters": 9}, r"model\.clusters=9: dataset=few has 4 training rows; lower it"),
-        ({"D": 2, "freedom": 0.5}, r"model\.freedom=0\.5: rows of 2 values need more than 1"),
+        ({"clusters": 9}, r"model\.clusters=9: dataset=few has only 4 training rows; lower it"),
+        ({"D": 2, "freedom": 0.5}, r"model\.freedom=0\.5: must exceed 1 for rows of 2 values"),
     ):
         with pytest.raises(ConfigMismatchError, match=said):
             few(**keys)

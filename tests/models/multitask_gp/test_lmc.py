@@ -168,5 +168,5 @@ def test_block_products():
 def test_sparse_prediction_of_a_sparse_posterior_is_refused():
     with pytest.raises(ValidationError, match=r"prediction: sparse .*model\.posterior=exact"):
         build(problem(), prediction="sparse", posterior="sparse")
-    with pytest.raises(ConfigMismatchError, match="only real labels"):
+    with pytest.raises(ConfigMismatchError, match="requires real labels"):
         build(problem("binary"), prediction="sparse")

@@ -103,6 +103,6 @@ def test_the_penalty_is_minus_the_log_prior():
 
 def test_what_it_cannot_read_is_refused_in_one_line():
     with pytest.raises(
-        ConfigMismatchError, match=r"the inputs of small are no images; choose a dataset of images"
+        ConfigMismatchError, match=r"the inputs of small are not images; choose a dataset of images"
     ):
         SMALL_VGG.build(classes(), Streams(0))

@@ -26,35 +26,35 @@ def built(problem, name="Victim", outputs=None, **arguments):
 
 SUM_TO_ONE = "every row of its outputs sums to one"
 IN_UNIT = r"every output lies in \[0, 1\], .*"
-BY_OTHERS = "answers a row by the other rows of its batch"
+BY_OTHERS = "the outputs of a row depend on other rows of its batch"
 
 
 @pytest.mark.parametrize(
     ("n_classes", "keys", "said"),
     [
-        (3, {"last": "softmax"}, rf"{SUM_TO_ONE}, .* belong; set model\.outputs=probabilities, or leave"),
+        (3, {"last": "softmax"}, rf"{SUM_TO_ONE}, .* logits; set model\.outputs=probabilities, or remove"),
         (2, {"last": "softmax", "n_outputs": 2}, SUM_TO_ONE),
-        (3, {"last": "sigmoid"}, rf"{IN_UNIT}\(model\.outputs=logits if they are meant so\)"),
+        (3, {"last": "sigmoid"}, rf"{IN_UNIT}\(model\.outputs=logits if this is intended\)"),
         (2, {"last": "sigmoid", "n_outputs": 1}, rf"{IN_UNIT}set model\.outputs=probabilities"),
         (3, {"last": "clipped"}, IN_UNIT),
-        (2, {"last": "log_sigmoid", "n_outputs": 1}, r"no output is above 0, .*set model\.outputs=log_probabilities"),
+        (2, {"last": "log_sigmoid", "n_outputs": 1}, r"all outputs are at most 0, .*set model\.outputs=log_probabilities"),
         (3, {"outputs": "probabilities", "scale": 10.0},
-         r"model\.outputs=probabilities: .* gives -?[\d.]+, which is none; set model\.outputs to"),
-        (3, {"outputs": "log_probabilities", "scale": 10.0}, r"model\.outputs=log_probabilities: .* which is none"),
+         r"model\.outputs=probabilities: .* gives -?[\d.]+; set model\.outputs to"),
+        (3, {"outputs": "log_probabilities", "scale": 10.0}, r"model\.outputs=log_probabilities: .* set model\.outputs"),
         (3, {"outputs": "log_probabilities", "last": "softmax", "scale": 10.0},
-         r"model\.outputs=log_probabilities: .* which is none"),
+         r"model\.outputs=log_probabilities: .* set model\.outputs"),
         (3, {"name": "InPlace"}, r"changes its input in place \(x -= …"),
-        (3, {"name": "Drop"}, r"gives two answers to the same rows: its forward draws random numbers \(as F\.dropout does"),
+        (3, {"name": "Drop"}, r"gives different outputs for the same rows: its forward draws random numbers \(like F\.dropout"),
         (3, {"name": "Centred"}, BY_OTHERS),
         (3, {"name": "BatchStatistics"}, f"{BY_OTHERS} .*track_running_stats=False"),
         (3, {"name": "OverRows"}, BY_OTHERS),
         (3, {"name": "WholeRange"}, BY_OTHERS),
         (3, {"name": "OverTime"}, BY_OTHERS),
-        (3, {"name": "Pooled"}, r"gives \[1, 3\] of a batch, must give \[rows, 3\]"),
-        (3, {"name": "Whole"}, r"gives int64 \[16, 3\] of a batch, must give \[rows, 3\] of floating-point numbers"),
-        (3, {"name": "NoNumber"}, r"gives nan for \d+ of 16 training rows, before anything is learnt"),
+        (3, {"name": "Pooled"}, r"returns \[1, 3\] for a batch, must return \[rows, 3\]"),
+        (3, {"name": "Whole"}, r"returns int64 \[16, 3\] for a batch, must return \[rows, 3\] of floating-point numbers"),
+        (3, {"name": "NoNumber"}, r"gives nan for \d+ of 16 training rows before training"),
         (3, {"name": "CutOff"}, rf"{IN_UNIT}set model\.outputs=probabilities"),
-        (3, {"name": "Lazy"}, r"first\.weight is of a lazy layer, of no size yet; give the layer its sizes"),
+        (3, {"name": "Lazy"}, r"first\.weight belongs to an uninitialised lazy layer; give the layer its sizes"),
         (3, {"name": "Remembers"}, "keeps tensors of its forward"),
     ],
 )  # fmt: skip
@@ -100,7 +100,7 @@ def test_probabilities_of_each_class_by_itself_are_divided_by_their_sum():
 def test_real_labels_have_no_such_outputs():
     with pytest.raises(
         ConfigMismatchError,
-        match=r"model\.outputs=probabilities: small has real labels and no classes; leave it out",
+        match=r"model\.outputs=probabilities: small has real labels; leave it out",
     ):
         built(real(), outputs="probabilities", inputs=3, n_outputs=2)
     built(real(), inputs=3, n_outputs=2, last="sigmoid")
@@ -189,7 +189,7 @@ def test_an_impossible_class_has_the_least_logit_and_no_part_in_the_others():
 def test_a_gradient_that_is_not_finite_is_refused_before_training():
     with pytest.raises(
         ConfigMismatchError,
-        match=r"parameters is not finite where training begins .* or take inference=fixed",
+        match=r"parameters is not finite at the start of training .* or use inference=fixed",
     ):
         train(component("inference", "map"), model("LogOfSoftmax"), classes(), 1)
     train(component("inference", "fixed"), model("LogOfSoftmax"), classes(), 1)
@@ -200,7 +200,8 @@ def test_a_gradient_that_is_not_finite_is_refused_before_training():
 def test_what_cannot_be_trained_is_refused_before_it_is(name, inference):
     keys = {"mean_field_vi": {"estimator": "weights"}}.get(inference, {})
     with pytest.raises(
-        ConfigMismatchError, match=r"do not depend on its parameters .* or take inference=fixed"
+        ConfigMismatchError,
+        match=r"are not differentiable in its parameters.* or use inference=fixed",
     ):
         train(component("inference", inference, **keys), model(name), classes(), 1)
 
@@ -226,7 +227,7 @@ def test_an_attacker_that_follows_a_gradient_has_to_find_one(name):
     problem.attacker = component("attacker", "pgd")
     with pytest.raises(
         ConfigMismatchError,
-        match=r"depend on its inputs .* and attacker=pgd follows the gradient; leave .*attacker=square",
+        match=r"are not differentiable in its inputs, but attacker=pgd requires the gradient; remove .*attacker=square",
     ):
         built(problem, name)
 

@@ -76,7 +76,7 @@ def test_frozen_networks_learn_as_plain_ones_do(tmp_path):
     net = Transfer().double()
     model = network("module", tmp_path)
     ours = model.build(problem, Streams(0))
-    assert ours.facts == {"model": "3 of 5 parameters frozen, 34 of 55 numbers"}
+    assert ours.facts == {"model": "3 of 5 parameters frozen, 34 of 55 values"}
     nn.utils.vector_to_parameters(ours.weights, net.parameters())
     descent = component("inference", "map", optimizer="sgd", momentum=0.0, lr=0.5)
     state, _ = train(descent, model, problem, 20)
@@ -96,7 +96,7 @@ def test_frozen_networks_learn_as_plain_ones_do(tmp_path):
         ("all", r"all of its parameters are frozen.*inference=fixed"),
         (
             "detached",
-            r"has no gradient, though .*requires_grad_\(False\), or take inference=fixed",
+            r"has no gradient although .*requires_grad_\(False\), or use inference=fixed",
         ),
     ],
 )
@@ -138,7 +138,8 @@ def test_what_frozen_files_do_not_offer(tmp_path):
     assert not closed & network("state_dict", tmp_path).capabilities()
     for freeze in (["fc1"], ["*"], ["0", "fc1"]):
         with pytest.raises(
-            ConfigMismatchError, match=r"model\.freeze=.*must match .* there are 0\.weight, 0\.bias"
+            ConfigMismatchError,
+            match=r"model\.freeze=.*must match .* the parameters are 0\.weight, 0\.bias",
         ):
             network("state_dict", tmp_path, freeze).build(classes(), Streams(0))
 

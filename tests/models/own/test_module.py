@@ -128,7 +128,7 @@ def test_images_are_images():
     problem, _ = load("digits", n_train=20, n_test=5)
     network = model("own_things:Images", inputs="image").build(problem, Streams(0))
     assert network(problem.test.x).shape == (5, 1, 10)
-    with pytest.raises(ConfigMismatchError, match=r"no images; use model\.inputs=flat"):
+    with pytest.raises(ConfigMismatchError, match=r"not images; use model\.inputs=flat"):
         model("own_things:Images", inputs="image").build(classes(), Streams(0))
 
 
@@ -148,13 +148,13 @@ def test_one_number_for_a_binary_label_is_its_log_odds():
         (
             "own_things:log_density",
             {"arguments": {"theta": torch.zeros(1, 1)}},
-            r"makes a Tensor, no torch.nn.Module",
+            r"creates a Tensor, not a torch.nn.Module",
         ),
         (PLACE, {"arguments": {"hiden": 3}}, r"model.arguments: TypeError: .*hiden.*fix it there"),
         (
             PLACE,
             {"arguments": {"inputs": 4, "outputs": 7}},
-            r"gives \[16, 7\] of a batch, must give \[rows, 3\]",
+            r"returns \[16, 7\] for a batch, must return \[rows, 3\]",
         ),
         (
             "own_things:Broken",
@@ -182,7 +182,7 @@ def test_a_recurrent_module_reads_what_it_is_given():
 
 def test_a_module_that_keeps_copies_of_its_parameters_is_refused():
     with pytest.raises(
-        ConfigMismatchError, match="must read them in forward, keep no copies"
+        ConfigMismatchError, match="forward must read its parameters, not copies"
     ) as error:
         model("own_things:Keeping").build(classes(n_inputs=2, n_classes=2), Streams(0))
     assert "\n" not in str(error.value)

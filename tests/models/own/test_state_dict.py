@@ -58,7 +58,7 @@ def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
     path = saved(tmp_path, renamed(net, names))
     given = {"name": "mlp", "widths": [4, 4]}
     with pytest.raises(
-        ConfigMismatchError, match=r"first and second have one shape.*model\.layers=\[…\]"
+        ConfigMismatchError, match=r"first and second have the same shape.*model\.layers=\[…\]"
     ):
         built(classes(), path, given)
     check_function(net, path, given, layers=list(names))
@@ -68,13 +68,13 @@ def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
     ("change", "keys", "said"),
     [
         (lambda t: t.pop("0.bias"), {}, "lacks 0.bias"),
-        (lambda t: t.update({"2.bias": torch.zeros(5)}), {}, "2.bias is [5] and not [3]"),
-        (lambda t: t.update({"5.running_mean": torch.zeros(5)}), {}, "has 5.running_mean, which the network has not"),
+        (lambda t: t.update({"2.bias": torch.zeros(5)}), {}, "2.bias is [5] instead of [3]"),
+        (lambda t: t.update({"5.running_mean": torch.zeros(5)}), {}, "has 5.running_mean, which the network lacks"),
         (lambda t: t.update({f"n{i}": torch.zeros(5) for i in range(5)}), {}, "has n0, n1, n2 and 2 more"),
-        (lambda t: t["0.weight"].mul_(torch.nan), {}, "0.weight hold numbers that are not finite"),
-        (lambda t: None, {"widths": [8]}, "0.weight is [7, 4] and not [8, 4], 0.bias is [7] and not [8], 2.weight is"),
-        (lambda t: None, {"widths": [7, 7]}, "2 layers of weights ([7, 4] → [3, 7]), the network has 3"),
-        (lambda t: None, {"prefix": "net."}, "model.prefix=net.: no name in"),
+        (lambda t: t["0.weight"].mul_(torch.nan), {}, "0.weight have values that are not finite"),
+        (lambda t: None, {"widths": [8]}, "0.weight is [7, 4] instead of [8, 4], 0.bias is [7] instead of [8], 2.weight is"),
+        (lambda t: None, {"widths": [7, 7]}, "2 layers of weights ([7, 4] → [3, 7]), but the network has 3"),
+        (lambda t: None, {"prefix": "net."}, "model.prefix=net.: does not match any name in"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named(tmp_path, change, keys, said):
@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_named(tmp_path, change, keys, said):
     given = SMALL | {k: v for k, v in keys.items() if k == "widths"}
     with pytest.raises(ConfigMismatchError, match=re.escape(said)) as error:
         built(classes(), saved(tmp_path, tensors), given, prefix=keys.get("prefix", ""))
-    assert re.fullmatch(r".*(; (set|save|write)|there are).*", str(error.value)), "what to do"
+    assert re.fullmatch(r".*(; (set|save|write)|its names are).*", str(error.value)), "what to do"
 
 
 def test_no_code_of_a_file_is_run(tmp_path):
@@ -91,9 +91,9 @@ def test_no_code_of_a_file_is_run(tmp_path):
     (tmp_path / "text.safetensors").write_text("weights")
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     for name, said in (
-        ("whole.pt", "no file of tensors alone"),
-        ("text.safetensors", "no safetensors file"),
-        ("table.csv", "no file of tensors alone"),
+        ("whole.pt", "not a file of tensors"),
+        ("text.safetensors", "not a safetensors file"),
+        ("table.csv", "not a file of tensors"),
     ):
         with pytest.raises(DamagedFileError, match=f"^.*{said}.*write it with.*$"):
             built(classes(), str(tmp_path / name))
@@ -136,7 +136,7 @@ def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
     for name, net in nets.items():
         check_function(net, path, prefix=f"{name}.")
     path = saved(tmp_path, {"ema": student, "net": teacher}, "ema.pt")
-    said = "holds ema beside net, which is taken; model.prefix=ema. would choose ema"
+    said = "contains ema in addition to net, which is used; set model.prefix=ema. to use ema"
     with pytest.warns(QuestionableConfigWarning, match=said):
         check_function(nets["teacher"], path)
 
@@ -163,9 +163,9 @@ def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
 
 def test_log_odds_are_of_binary_labels_and_of_the_last_layer_alone(tmp_path):
     path = saved(tmp_path, mlp(4, 7, 5, 1))
-    with pytest.raises(ConfigMismatchError, match=r"4\.weight is \[1, 5\] and not \[3, 5\]"):
+    with pytest.raises(ConfigMismatchError, match=r"4\.weight is \[1, 5\] instead of \[3, 5\]"):
         built(classes(), path, SMALL | {"widths": [7, 5]})
-    with pytest.raises(ConfigMismatchError, match=r"0\.weight is \[7, 4\] and not \[14, 4\]"):
+    with pytest.raises(ConfigMismatchError, match=r"0\.weight is \[7, 4\] instead of \[14, 4\]"):
         built(classes(n_classes=2), path, SMALL | {"widths": [14, 5]})
     head = {"head.weight": torch.ones(1, 3), "head.bias": torch.ones(1)}
     asked = {"head.weight": (2, 3), "head.bias": (2,), "body.weight": (3, 3)}

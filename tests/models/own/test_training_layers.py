@@ -87,7 +87,7 @@ def test_layers_that_draw_in_training_act_as_dropout_does(middle):
 
 @pytest.mark.parametrize(("middle", "layer"), [("drift", "Drift"), ("two_outputs", "TwoOutputs")])
 def test_layers_that_cannot_be_trained_are_named(middle, layer):
-    message = rf"acts otherwise in training by middle \({layer}\), which cannot be trained here"
+    message = rf"behaves differently in training due to middle \({layer}\), which is not supported"
     for name in ("map", "sgld"):
         with pytest.raises(ConfigMismatchError, match=message):
             train(component("inference", name), model(middle), classes(), 1)

@@ -68,5 +68,7 @@ def test_a_network_of_another_kind_is_filled_by_its_own_names(tmp_path):
     path = saved(tmp_path, was)
     here = built(problem, path, {"name": "vgg", "depth": 7, "width": 2})
     assert torch.equal(here.eval()(problem.test.x), was.eval()(problem.test.x))
-    with pytest.raises(ConfigMismatchError, match=re.escape("running_mean_0 is [2] and not [3]")):
+    with pytest.raises(
+        ConfigMismatchError, match=re.escape("running_mean_0 is [2] instead of [3]")
+    ):
         built(problem, path, {"name": "vgg", "depth": 7, "width": 3})

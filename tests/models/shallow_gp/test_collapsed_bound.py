@@ -111,7 +111,7 @@ def test_needs_gaussian_noise():
     batch = replace(counts.train, y=y)
     data = Supervised("counts", "real", batch, batch, None, task_names=["y"])
     model = component("model", "igp", bound="collapsed", link="log", **SPARSE)
-    with pytest.raises(ConfigMismatchError, match=r"model.bound=collapsed: only real labels"):
+    with pytest.raises(ConfigMismatchError, match=r"model.bound=collapsed: requires real labels"):
         model.build(data, streams())
     assert model.labels_misfit("binary") == ("bound=collapsed", "bound=variational")
     assert VariationalLayers not in model.capabilities()

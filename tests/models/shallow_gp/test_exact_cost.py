@@ -42,7 +42,7 @@ def test_all_of_sarcos_does_not_fit_in_24_gib(monkeypatch):
         exact_cost.raise_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
     assert round(11 * 44_484**2 * 8 / GIB, 1) == 162.2
     assert str(refused.value) == (
-        "model.top=coregionalised: exact on 44,484 labels, matrices of 44,484 × 44,484, takes 162.2 GiB and 24.0 are free; "
+        "model.top=coregionalised: exact for 44,484 labels, matrices of 44,484 × 44,484, needs 162.2 GiB but 24.0 are free; "
         "use model=mmdgp, model.top=independent (23.2 GiB) or fewer training rows"
     )
     room(monkeypatch, 20)
@@ -132,7 +132,7 @@ def test_refused_in_one_line(tmp_path, monkeypatch, capfd):
     )
     assert code == 2
     assert err.strip().startswith(
-        "model=collapsed_mdgp model.top=coregionalised: exact on 140 labels, matrices of 140 ×"
+        "model=collapsed_mdgp model.top=coregionalised: exact for 140 labels, matrices of 140 ×"
     )
     assert "use model=mmdgp (+experiment=sarcos_mmdgp_all)" in err
     assert len(err.strip().splitlines()) == 1

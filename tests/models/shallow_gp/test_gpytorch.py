@@ -117,19 +117,19 @@ def test_the_global_stream_stays_where_it_is():
 @pytest.mark.parametrize(
     ("cls", "keys", "problem", "said"),
     [
-        ("Net", {}, classes(), "derives from neither gpytorch.models.ExactGP nor ApproximateGP"),
+        ("Net", {}, classes(), "must derive from gpytorch.models.ExactGP or ApproximateGP"),
         (
             "Exact",
             {},
             classes(),
-            "an ExactGP has real labels of one task, small has classes labels; use an ApproximateGP",
+            "an ExactGP requires real labels of one task, but small has classes labels; use ApproximateGP",
         ),
-        ("Exact", {}, real(), "small has 2 tasks; use an ApproximateGP"),
+        ("Exact", {}, real(), "small has 2 tasks; use ApproximateGP"),
         (
             "Sparse",
             {},
             classes(),
-            r"3 are needed \(tasks times classes\); .*batch_shape=torch.Size\(\[3\]\)",
+            r"instead of 3 \(tasks times classes\); .*batch_shape=torch.Size\(\[3\]\)",
         ),
         ("Sparse", {"arguments": {"width": 3}}, classes(), "TypeError: .*width.*fix it there"),
     ],

@@ -108,13 +108,16 @@ def test_kernels_of_users_are_found_by_name():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("RBFKernal", r"model.kernel=RBFKernal: no kernel RBFKernal; did you mean RBFKernel\?"),
-        ("Seasonal()", "no kernel Seasonal; a kernel of your own is found once plugins="),
+        (
+            "RBFKernal",
+            r"model.kernel=RBFKernal: unknown kernel RBFKernal; did you mean RBFKernel\?",
+        ),
+        ("Seasonal()", "unknown kernel Seasonal; list the module of your own kernel in plugins="),
         ("RBFKernel(", "model.kernel=RBFKernel\\(: "),
         ("RBFKernel - RBFKernel", "RBFKernel - RBFKernel is not the name of a kernel"),
-        ("RBFKernel(ard_num_dims=print(1))", "no kernel print"),
+        ("RBFKernel(ard_num_dims=print(1))", "unknown kernel print"),
         ("__import__('os').system('true')", "is not the name of a kernel"),
-        ("RBFKernel(ard_num_dims=[].append)", r"\[\].append is neither a kernel nor a literal"),
+        ("RBFKernel(ard_num_dims=[].append)", r"\[\].append is not a kernel or a literal"),
         ("MaternKernel(nu=3)", "MaternKernel: "),
         ("ScaleKernel()", "ScaleKernel: "),
         ("RBFKernel(lengthscales=2.0)", "RBFKernel: .*lengthscales"),

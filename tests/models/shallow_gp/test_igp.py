@@ -116,5 +116,5 @@ def test_prediction_is_differentiable_in_x():
 
 
 def test_exact_refuses_other_labels():
-    with pytest.raises(ValueError, match=r"model.posterior=exact: only real labels"):
+    with pytest.raises(ValueError, match=r"model.posterior=exact: requires real labels"):
         exact(problem("binary"))

@@ -21,7 +21,7 @@ FOLDER = str(Path(__file__).parent.parent.parent / "fixtures" / "roberta")
 def test_a_folder_without_weights_is_named(tmp_path):
     with pytest.raises(
         DataUnavailableError,
-        match=r"model\.folder: .* lacks config\.json and model\.safetensors; put RoBERTa's",
+        match=r"model\.folder: .* lacks config\.json and model\.safetensors; copy RoBERTa's",
     ):
         build_model("roberta", texts(), folder=str(tmp_path))
 
@@ -52,11 +52,11 @@ def test_tokens_of_another_tokenizer_and_long_texts_are_refused():
     model = component("model", "roberta", folder=FOLDER)
     with pytest.raises(
         ConfigMismatchError,
-        match=r"has 49 different tokens, the weights know 30; set dataset\.tokenizer",
+        match=r"has 49 distinct tokens, but the weights support 30; set dataset\.tokenizer",
     ):
         model.build(texts(words=50), Streams(0))
     with pytest.raises(
         ConfigMismatchError,
-        match=r"dataset\.length: texts have up to 39 tokens, the weights of model=roberta read 38",
+        match=r"dataset\.length: texts have up to 39 tokens, but model=roberta supports 38",
     ):
         model.build(texts(length=39), Streams(0))

@@ -122,8 +122,8 @@ def test_what_they_cannot_read_is_refused_in_one_line():
     for model in (SMALL_LSTM, SMALL_TRANSFORMER):
         with pytest.raises(
             ConfigMismatchError,
-            match=r"the inputs of small are no tokens; choose dataset=reviews or dataset=imdb",
+            match=r"the inputs of small are not tokens; choose dataset=reviews or dataset=imdb",
         ):
             model.build(classes(n_classes=2), Streams(0))
-    with pytest.raises(ValueError, match=r"heads: 3 heads cannot share 16 dimensions"):
+    with pytest.raises(ValueError, match=r"heads: 3 heads do not divide 16 dimensions"):
         component("model", "text_transformer", heads=3)

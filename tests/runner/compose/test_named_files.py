@@ -66,7 +66,7 @@ def test_a_file_that_does_not_fit_is_a_mistake_and_no_traceback(weights, tmp_pat
     job = made_job(tmp_path, *VICTIM, f"model.path={weights}")
     rng = Streams(0)
     with pytest.raises(
-        ConfigMismatchError, match=r"1 layers of weights \(\[10, 64\]\), the network has 3"
+        ConfigMismatchError, match=r"1 layers of weights \(\[10, 64\]\), but the network has 3"
     ):
         job.model.build(load_problem(job, rng), rng)
     assert Path(weights).exists()

@@ -1,1 +1,1 @@
-"""Networks of several tasks, as Boustati's tables have them."""
+"""Multi-task networks of Boustati's tables."""

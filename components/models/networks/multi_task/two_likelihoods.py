@@ -1,6 +1,5 @@
-"""Common declarations of the multi-task networks in Boustati's tables.
-
-The networks have shared ReLU layers and a head for each task.
+"""Common keys of the multi-task networks in Boustati's tables, with shared ReLU layers and one head
+per task.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from components.problems.supervised import Supervised
 
 
 class DropoutNetworkSettings(DropoutModel):
-    """Keys of a network with dropout and an L2 penalty λ Σ θ² on its mean loss, that is θ ~ N(0,
+    """Keys of a network with dropout and an L2 penalty λ Σ θ² on its mean loss, i.e. θ ~ N(0,
     1/(2λN))."""
 
     requires = Requirements(kinds={"supervised"})
@@ -41,8 +40,7 @@ class DropoutNetworkSettings(DropoutModel):
     # value not given)
     l2: PositiveFloat
     # real labels, noise variance of each task: learned | a number > 0, in units of the standardised
-    # labels (not
-    # given; about 0.005 gives NLPPs as large as those printed)
+    # labels (not given; about 0.005 gives NLPPs similar to the published ones)
     noise: Literal["learned"] | PositiveFloat
     noise_init: PositiveFloat  # initial noise variance when learned, > 0
 

@@ -1,1 +1,1 @@
-"""Networks of one hidden layer under a hierarchical prior."""
+"""Networks with one hidden layer and a hierarchical prior."""

@@ -1,5 +1,5 @@
-"""Hierarchical prior of a shallow network: its weights, their hyperparameters, and how many hidden
-units there are."""
+"""Hierarchical prior of a shallow network: its weights, their hyperparameters, and the number of
+hidden units."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ class UnitHyperparameters(NamedTuple):
 
 
 class ShallowWeights(NamedTuple):
-    """K shallow networks; weights of units that are left out are 0."""
+    """K shallow networks; weights of excluded units are 0."""
 
     a: Tensor  # of the linear term [K, r], or [K, 0]
     beta: Tensor  # [K, M]
     gamma: Tensor  # [K, M, r]
-    m: Tensor  # hidden units that are included, the first m of M [K]
+    m: Tensor  # number of included hidden units, the first m of M [K]
     nu: UnitHyperparameters
 
     @property
     def included(self) -> Tensor:
-        """d_j, 1 of the first m units, [K, M]."""
+        """d_j, 1 for the first m units, [K, M]."""
         places = torch.arange(self.beta.shape[1], device=self.m.device)
         return (places < self.m[:, None]).to(self.beta)
 
 
 def log_gamma(shape: float | Tensor, rate: Tensor, generator: torch.Generator) -> Tensor:
-    """Logarithm of a draw of Gamma(shape, rate) for each rate [K]."""
+    """Logarithm of a draw from Gamma(shape, rate) for each rate [K]."""
     drawn = draw_gamma(shape + torch.zeros_like(rate), generator)
     return drawn.clamp_min(torch.finfo(rate.dtype).tiny).log() - rate.log()
 
@@ -67,7 +67,7 @@ def wishart_factor(degrees: Tensor, rate: Tensor, generator: torch.Generator) ->
 @dataclass(frozen=True)
 class ShallowPrior:
     """Prior of θ [K, P] = (a, β, γ, m if variable, and if learned μ_β, log σ_β⁻², μ_γ, L, log σ⁻²),
-    in which the diagonal of L has its logarithm."""
+    with the logarithm of the diagonal of L."""
 
     units: int  # M
     columns: int  # r, inputs and their constant
@@ -87,8 +87,8 @@ class ShallowPrior:
         """Lengths of the parts of θ."""
         M = self.units
         r = self.columns
-        own = [1, 1, r, r * (r + 1) // 2, 1] if self.learned else [0] * 5
-        return [r * self.linear, M, M * r, int(self.variable), *own]
+        hyperparameters = [1, 1, r, r * (r + 1) // 2, 1] if self.learned else [0] * 5
+        return [r * self.linear, M, M * r, int(self.variable), *hyperparameters]
 
     def unpack(self, theta: Tensor) -> ShallowWeights:
         """Weights and hyperparameters of θ [K, P]."""
@@ -107,7 +107,7 @@ class ShallowPrior:
         )
 
     def start(self, like: Tensor) -> UnitHyperparameters:
-        """ν of known hyperparameters: centred, with the deviations of the prior."""
+        """ν for known hyperparameters: centred, with the standard deviations of the prior."""
         K = len(like)
         r = self.columns
         unit = torch.eye(r, dtype=like.dtype, device=like.device).expand(K, r, r)
@@ -133,7 +133,7 @@ class ShallowPrior:
             parts += scalars
         return torch.cat(parts, 1)
 
-    # ---- draws
+    # Draws
     def draw_gamma(self, nu: UnitHyperparameters, generator: torch.Generator) -> Tensor:
         """γ_j ~ N(μ_γ, S_γ), [K, r]."""
         z = normal_like(nu.mu_gamma, generator)
@@ -145,7 +145,7 @@ class ShallowPrior:
     def draw_hyperparameters(
         self, weights: ShallowWeights, squares: Tensor, rows: int, generator: torch.Generator
     ) -> UnitHyperparameters:
-        """ν from its conditionals; squares [K] are ‖y − f‖² of so many rows."""
+        """ν from its conditionals; squares [K] are ‖y − f‖² over the given number of rows."""
         d = weights.included
         m = weights.m
         c = self.shape
@@ -171,7 +171,7 @@ class ShallowPrior:
         return UnitHyperparameters(mu_beta, log_tau_beta, mu_gamma, factor, log_tau)
 
     def sample(self, n: int, generator: torch.Generator, like: Tensor) -> Tensor:
-        """θ [n, P] of the prior."""
+        """θ [n, P] from the prior."""
         M = self.units
         nu = self.start(like.new_empty(n, 1))
         empty = ShallowWeights(
@@ -181,7 +181,7 @@ class ShallowPrior:
             like.new_zeros(n),
             nu,
         )
-        if self.learned:  # conditionals of no units and no rows are the prior
+        if self.learned:  # conditionals without units and rows are the prior
             nu = self.draw_hyperparameters(empty, like.new_zeros(n), 0, generator)
         m = like.new_full((n,), M)
         if self.variable:
@@ -194,9 +194,9 @@ class ShallowPrior:
         gamma = torch.stack([self.draw_gamma(nu, generator) for _ in range(M)], 1)
         return self.pack(weights._replace(beta=beta, gamma=d[..., None] * gamma))
 
-    # ---- densities
+    # Densities
     def log_units(self, like: Tensor) -> Tensor:
-        """log p(m), m = 0 … M: α^m (1 − α), and α^M of the largest, [M + 1]."""
+        """log p(m), m = 0 … M: α^m (1 − α), and α^M for m = M, [M + 1]."""
         m = torch.arange(self.units + 1, dtype=like.dtype, device=like.device)
         stops = (m < self.units).to(m) * math.log1p(-self.continuation)
         return m * math.log(self.continuation) + stops

@@ -1,4 +1,4 @@
-"""Shallow network with a hierarchical prior, and as many hidden units as the data support."""
+"""Shallow network with a hierarchical prior and a variable number of hidden units."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from components.registry import register
 
 
 class ShallowModule(nn.Module):
-    """f(x) = x'a + Σ_j d_j β_j ψ(x'γ_j), ψ the logistic function, x with a constant in front."""
+    """f(x) = x'a + Σ_j d_j β_j ψ(x'γ_j), ψ the logistic function, x preceded by a constant."""
 
-    scales: Tensor  # deviations of a candidate's steps, c C_γ^½
+    scales: Tensor  # standard deviations of proposal steps, c C_γ^½
 
     def __init__(self, prior: ShallowPrior, like: Tensor, scales: list[float], jumps: int):
         super().__init__()
@@ -37,11 +37,11 @@ class ShallowModule(nn.Module):
         self.blocks = ["weights"] + ["units"] * prior.variable + ["hyperparameters"] * prior.learned
         numbers = [f"p_{m}_units" for m in range(prior.units + 1)]
         learned = ["mu_beta", "sigma_beta", "sigma"]
-        # weights have no names: units can be exchanged
+        # weights are unnamed, because units are exchangeable
         self.names = (["units", *numbers] if prior.variable else []) + learned * prior.learned
 
     def constrain(self, theta: Tensor) -> Tensor:
-        """m, whether it is 0 … M, and μ_β, σ_β, σ of those that vary; else θ."""
+        """m, indicators of m = 0 … M, and the unknown ones of μ_β, σ_β, σ; otherwise θ."""
         if not self.names:
             return theta
         weights = self.prior.unpack(theta)
@@ -59,7 +59,8 @@ class ShallowModule(nn.Module):
     def unpack(self, theta: Tensor) -> ShallowWeights:
         """Weights of θ [K, P].
 
-        Raises ConfigMismatchError where the number of units is none: another sampler moves it."""
+        Raises ConfigMismatchError if the number of units is not an integer, because another sampler
+        moved it."""
         weights = self.prior.unpack(theta)
         m = weights.m
         whole = (m == m.round()) & (m >= 0) & (m <= self.prior.units)
@@ -102,7 +103,7 @@ class ShallowModule(nn.Module):
         mu = self.function(weights, design(x, True))[..., None]  # [K, B, 1]
         return GaussianMixture(mu, (-weights.nu.log_tau).exp()[:, None, None].expand_as(mu))
 
-    # ---- Gibbs
+    # Gibbs
     def rows(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labelled rows: X [N, r], y [N]."""
         return select_labelled(batch, True)
@@ -176,14 +177,14 @@ class ShallowNetwork(Model[Supervised, ShallowModule]):
         μ_β ~ N(0, C_β),  σ_β⁻² ~ Gamma(c/2, c C_β/2),  σ⁻² ~ Gamma(c/2, c C/2)
         μ_γ ~ N(0, C_γ),  S_γ⁻¹ ~ Wishart(c_γ, (c_γ C_γ)⁻¹),  p(m) ∝ α^m (1 − α)^[m < m*]
 
-    A sweep of ``inference=gibbs`` is Algorithm 1.1: each γ_j by Metropolis under p(y | γ, ν)
-    p(γ | ν), in which (a, β) are integrated out; then (a, β) | γ, ν, y; ν | β, γ, y.  With
-    ``architecture`` variable a unit is born from the prior or one of the m dies, accepted with
-    1 ∧ p(y | γ', ν) p(m') / (p(y | γ, ν) p(m)), a reversible jump; the scores p(m | y) are
-    the means of ``p_0_units`` ….  As printed, the algorithm leaves p(γ̃_j)/p(γ_j) out and draws
-    β before γ, after which ν sees a β of the old γ: neither leaves the posterior invariant.
+    A sweep of ``inference=gibbs`` is Algorithm 1.1: each γ_j by Metropolis under p(y | γ, ν) p(γ |
+    ν), with (a, β) integrated out; then (a, β) | γ, ν, y; ν | β, γ, y.  With ``architecture``
+    variable a unit is born from the prior or one of the m dies, accepted with probability 1 ∧ p(y |
+    γ', ν) p(m') / (p(y | γ, ν) p(m)), a reversible jump; the scores p(m | y) are the means of
+    ``p_0_units`` ….  As printed, the algorithm omits p(γ̃_j)/p(γ_j), and it draws β before γ, so
+    that ν is conditioned on a β for the old γ: both break the invariance of the posterior.
 
-    Raises ConfigMismatchError for several tasks, and for a sampler that moves m.
+    Raises ConfigMismatchError for several tasks, and for a sampler that moves m continuously.
 
     Source: Gallego (2021), section 1.3.2; Müller and Rios Insua (1998); Green (1995); van Dyk
     and Park (2008), on the order."""
@@ -209,7 +210,7 @@ class ShallowNetwork(Model[Supervised, ShallowModule]):
         r = problem.n_inputs + 1
         if self.degrees is not None and self.degrees <= r - 1:
             raise ConfigMismatchError(
-                f"model.degrees={self.degrees:g}: is above the number of inputs, {r - 1}; or null"
+                f"model.degrees={self.degrees:g}: must exceed the number of inputs, {r - 1}; raise it, or set it to null"
             )
         prior = ShallowPrior(
             units=self.units,

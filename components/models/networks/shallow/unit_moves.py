@@ -1,4 +1,4 @@
-"""Moves of a shallow network's hidden units, accepted with the output weights integrated out."""
+"""Moves of a shallow network's hidden units, with the output weights integrated out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.models.networks.shallow.hierarchical_prior import (
 
 
 class Marginal(NamedTuple):
-    """p(y | γ, ν) with (a, β) integrated out, and the law of (a, β) = mean + s u."""
+    """p(y | γ, ν) with (a, β) integrated out, and the distribution of (a, β) = mean + s u."""
 
     value: Tensor  # log p(y | γ, ν) [K]
     root: Tensor  # L [K, D, D], L Lᵀ = I + σ⁻² S Zᵀ Z S
@@ -23,7 +23,7 @@ class Marginal(NamedTuple):
 
 
 def choose(accept: Tensor, ours: Marginal, theirs: Marginal) -> Marginal:
-    """``ours`` of the chains that accept [K], ``theirs`` of the others."""
+    """``ours`` for chains that accept [K], ``theirs`` for the others."""
     return Marginal(
         torch.where(accept, ours.value, theirs.value),
         torch.where(accept[:, None, None], ours.root, theirs.root),
@@ -38,7 +38,8 @@ def walk(
     j: int,
     generator: torch.Generator,
 ) -> tuple[ShallowWeights, Tensor]:
-    """γ̃_j ~ N(γ_j, s²) with one of the scales s = c C_γ^½, and log p(γ̃_j | ν)/p(γ_j | ν) [K]; −∞ where j is left out."""
+    """γ̃_j ~ N(γ_j, s²) with one of the scales s = c C_γ^½, and log p(γ̃_j | ν)/p(γ_j | ν) [K]; −∞
+    for an excluded j."""
     old = weights.gamma
     K, _, r = old.shape
     picks = torch.randint(len(scales), (K,), generator=generator, device=old.device)
@@ -52,7 +53,7 @@ def walk(
 def jump(
     prior: ShallowPrior, weights: ShallowWeights, generator: torch.Generator
 ) -> tuple[ShallowWeights, Tensor]:
-    """A unit more, γ ~ N(μ_γ, S_γ), or one of the m less; log p(m')/p(m) [K]."""
+    """Add a unit, γ ~ N(μ_γ, S_γ), or remove one of the m; returns log p(m')/p(m) [K]."""
     old = weights.gamma
     m = weights.m.long()
     K = len(old)

@@ -18,13 +18,13 @@ class LevelBlock(NoiseBlock):
     Source: Scott and Varian (2014); Harvey (1989), section 2.3; Gallego (2021), section 1.2.2."""
 
     def terms(self, facts: Facts) -> Terms:
-        one = torch.ones(1).to(facts.like)
+        ones = torch.ones(1).to(facts.like)
         return Terms(
             label="level",
             states=("level",),
-            rows=constant(one),
-            G=one.view(1, 1),
-            mean=facts.centre * one,
-            sd=self.initial_sd * facts.scale * one,
+            rows=constant(ones),
+            G=ones.view(1, 1),
+            mean=facts.centre * ones,
+            sd=self.initial_sd * facts.scale * ones,
             scales=self.scales(facts, "level_sd"),
         )

@@ -48,11 +48,11 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
                 f"{facts.where}.vidale_wolfe: κ times the largest spend is {taken:.3g}, but must "
                 "be below 1; lower κ"
             )
-        one = torch.ones(1).to(like)
+        ones = torch.ones(1).to(like)
         stays = Dynamics(
             names=("goodwill_kept",),
             row=0,
-            terms=one.view(1, 1),
+            terms=ones.view(1, 1),
             mean=0.0,
             sd=torch.inf,
             within=(0.0, 1.0),
@@ -61,10 +61,10 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
         return Terms(
             label="goodwill",
             states=("goodwill",),
-            rows=constant(one),
-            G=torch.zeros_like(one).view(1, 1),
-            mean=torch.zeros_like(one),
-            sd=self.initial_sd * facts.scale * one,
+            rows=constant(ones),
+            G=torch.zeros_like(ones).view(1, 1),
+            mean=torch.zeros_like(ones),
+            sd=self.initial_sd * facts.scale * ones,
             scales=self.scales(facts, "goodwill_sd"),
             transitions=(stays,),
             regressors=self.select(facts, names, flows, fades=(0, 0), limits=limits),

@@ -368,9 +368,9 @@ def _simulate_all(
     alpha: Array,
 ) -> None:
     for c in range(len(y)):
-        own = SystemMotion(motion.values[c], motion.scale[c], motion.noise[c])
+        chain_motion = SystemMotion(motion.values[c], motion.scale[c], motion.noise[c])
         numbers = StateRandomNumbers(drawn.first[c], drawn.shocks[c], drawn.errors[c])
-        simulate(y[c], system, own, numbers, work, alpha[c])
+        simulate(y[c], system, chain_motion, numbers, work, alpha[c])
 
 
 def simulate_states(

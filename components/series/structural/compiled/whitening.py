@@ -66,9 +66,9 @@ def whiten_observation(
     width = math.sqrt(f)
     clear(left)
     for i in system.used:
-        known = system.F[t, i]
+        loading = system.F[t, i]
         for c in range(q):
-            left[c] += A[i, c] * known
+            left[c] += A[i, c] * loading
     for c in range(q):
         left[c] = row[c] - left[c]
         work.white[t, c] = left[c] / width
@@ -122,9 +122,9 @@ def multiply_columns(white: Array, unit: float, gram: Array) -> None:
     for t in range(n):
         row = white[t]
         for i in range(q):
-            own = gram[i]
+            gram_row = gram[i]
             for j in range(i + 1):
-                own[j] += row[i] * row[j]
+                gram_row[j] += row[i] * row[j]
     for i in range(q):
         for j in range(i + 1):
             gram[i, j] *= unit
