@@ -78,7 +78,7 @@ def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
     return [n for n in ast.walk(parse(path)) if isinstance(n, ast.Import | ast.ImportFrom)]
 
 
-def imported(path: Path, known: dict[str, Path]) -> set[str]:
+def find_imports(path: Path, known: dict[str, Path]) -> set[str]:
     """Modules of this project that a file imports, at any place."""
     out: set[str] = set()
     for node in import_nodes(path):
@@ -98,7 +98,7 @@ def arrows(package: str) -> dict[tuple[str, str], list[str]]:
     module_names = modules(package)
     imports: dict[tuple[str, str], list[str]] = {}
     for name, path in module_names.items():
-        for other in imported(path, module_names):
+        for other in find_imports(path, module_names):
             rooms = tuple([*n.split("."), ""][1] for n in (name, other))
             if all(rooms) and rooms[0] != rooms[1]:
                 imports.setdefault(rooms, []).append(f"{name} -> {other}")
@@ -123,7 +123,9 @@ def test_no_circles():
         module_names = modules(package)
         # A package's __init__ represents its re-exports; importing one of its modules runs it, #
         # which does not count as a cycle.
-        graph = {name: imported(path, module_names) - {name} for name, path in module_names.items()}
+        graph = {
+            name: find_imports(path, module_names) - {name} for name, path in module_names.items()
+        }
         TopologicalSorter(graph).prepare()
 
 

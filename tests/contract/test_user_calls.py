@@ -18,7 +18,7 @@ from components.errors import ConfigMismatchError, NumericalError
 HERE = r"\(user_components.py, line \d+\)"
 
 
-def made(role: str, cls: type, **keys):
+def make_watched(role: str, cls: type, **keys):
     """A component of the watched class; fields of type Any are set without the strict types."""
     return watch_class(role, cls).model_construct(name="mine", **keys)
 
@@ -65,22 +65,24 @@ STEP = r"must return \(state, info\): a state with the class and dtypes of the g
     ],
 )  # fmt: skip
 def test_a_wrong_return_is_one_line(component, method, given, returned, said):
-    part = made("role", component, returns=returned)
+    part = make_watched("role", component, returns=returned)
     with pytest.raises(ConfigMismatchError, match=rf"^role=mine: .*{said}.*{HERE}") as error:
         getattr(part, method)(*given)
     assert "\n" not in str(error.value)
 
 
 def test_what_is_right_passes():
-    assert made("inference", Method, returns=ONE).init(None, None, None) is ONE
-    state, info = made(
+    assert make_watched("inference", Method, returns=ONE).init(None, None, None) is ONE
+    state, info = make_watched(
         "inference", Method, returns=(ONE, {"a": np.float32(1), "b": X, "c": 2})
     ).step(ONE, None, None)
     assert state is ONE
     assert set(info) == {"a", "b", "c"}
-    assert made("attacker", Attack, returns=X + 1).perturb(None, X, X, None, 0.1).sum() == 6
+    assert make_watched("attacker", Attack, returns=X + 1).perturb(None, X, X, None, 0.1).sum() == 6
     assert (
-        made("attacker", Player, returns=torch.ones(5).long()).act(None, OTHER, None).tolist()
+        make_watched("attacker", Player, returns=torch.ones(5).long())
+        .act(None, OTHER, None)
+        .tolist()
         == [1] * 5
     )
 
@@ -114,11 +116,13 @@ def test_what_a_step_does_wrong_is_one_line(does, said):
         with pytest.raises(
             ConfigMismatchError, match=rf"^inference=mine: {said}.*user_\w+.py, line "
         ):
-            made("inference", Method, does=does, returns=(ONE, {})).step(ONE, None, None)
+            make_watched("inference", Method, does=does, returns=(ONE, {})).step(ONE, None, None)
 
 
 def test_a_keyboard_interrupt_passes():
-    step = made("inference", Method, does=raises(KeyboardInterrupt()), returns=(ONE, {})).step
+    step = make_watched(
+        "inference", Method, does=raises(KeyboardInterrupt()), returns=(ONE, {})
+    ).step
     with pytest.raises(KeyboardInterrupt):
         step(ONE, None, None)
 
@@ -129,10 +133,12 @@ def test_draws_inside_a_fork_are_a_components_own_and_our_errors_stay_what_they_
             torch.manual_seed(1)
             torch.rand(1)
 
-    made("inference", Method, does=draw, returns=(ONE, {})).step(ONE, None, None)
+    make_watched("inference", Method, does=draw, returns=(ONE, {})).step(ONE, None, None)
     with pytest.raises(NumericalError):
-        made("inference", Method, does=raises(NumericalError("a", "b"))).step(ONE, None, None)
+        make_watched("inference", Method, does=raises(NumericalError("a", "b"))).step(
+            ONE, None, None
+        )
     with pytest.raises(ConfigMismatchError, match=r"^as it says$"):
-        made("inference", Method, does=raises(ConfigMismatchError("as it says"))).step(
+        make_watched("inference", Method, does=raises(ConfigMismatchError("as it says"))).step(
             ONE, None, None
         )

@@ -31,7 +31,7 @@ from runner import CONF
 from runner.execution.rng import Streams
 
 
-def built(name, data, **changes):
+def build_model(name, data, **changes):
     values = yaml.safe_load((CONF / "model" / f"{name}.yaml").read_text()) | changes
     return get("model", name)(**values).build(data, streams())
 
@@ -42,7 +42,7 @@ def test_leave_one_out_of_an_exact_gaussian_process():
     """log p(y_i | the others) = log N(y_i | y_i − α_i/P_ii, 1/P_ii), P = (K + Σ)⁻¹, α = P y:
     Rasmussen and Williams (2006), eqs. (5.10) to (5.12)."""
     data = problem(n=40, keep=0.6)
-    gp = built("cgp", data, lengthscale=2.0, variance=1.0, noise_variance=1.0)
+    gp = build_model("cgp", data, lengthscale=2.0, variance=1.0, noise_variance=1.0)
     tree = inference_groups(data, VariationalPosterior(gp, n_predict=5), Streams(0))
     K, noise, r = (part.detach()[0] for part in gp._system(gp.labels))
     P = torch.linalg.inv(K + torch.diag(noise + gp.jitter))
@@ -74,7 +74,9 @@ def test_leave_one_out_of_an_exact_gaussian_process():
 def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
     """E f and Var f + σ² of p(y | f) are the mean and the variance of p(y)."""
     data = problem(n=25)
-    module = built(name, data, **changes, **({"n_inducing": 8} if name != "gpytorch_gp" else {}))
+    module = build_model(
+        name, data, **changes, **({"n_inducing": 8} if name != "gpytorch_gp" else {})
+    )
     scatter_parameters(module, scale=0.05)
     x = data.test.x
     with torch.no_grad():

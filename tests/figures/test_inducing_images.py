@@ -13,7 +13,7 @@ from components.figures.supervised.inducing_images import inducing_images
 from runner.execution.rng import Streams
 
 
-def built(model="mmdgp", **changes):
+def build_module(model="mmdgp", **changes):
     problem = replace(
         classes(n=40, n_inputs=16, n_tasks=2), image_shape=(4, 4), task_names=["one", "two"]
     )
@@ -25,7 +25,7 @@ def built(model="mmdgp", **changes):
     return problem, component("model", model, **settings).build(problem, Streams(0))
 
 
-def shown(problem, module, n_images=3):
+def show_images(problem, module, n_images=3):
     figure = inducing_images(problem, SimpleNamespace(module=module), Streams(0), n_images)[
         "inducing_images"
     ]
@@ -36,7 +36,7 @@ def shown(problem, module, n_images=3):
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
-    problem, module = built(tied=tied)
+    problem, module = build_module(tied=tied)
     with torch.no_grad():
         for layer in module.variational_layers().values():
             layer.inducing += 0.1 * normal(Streams(0).noise, layer.inducing.shape)
@@ -44,7 +44,7 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
         module.top.layer.log_lengthscale[:, 1] = -1.0  # g2
         module.top.layer.log_lengthscale[0, 3] = -1.0  # h1 of task one
         module.top.layer.log_lengthscale[1, 4] = -1.0  # h2 of task two
-    titles, pictures, _ = shown(problem, module)
+    titles, pictures, _ = show_images(problem, module)
     assert titles == ["before", "shared", "own: one", "own: two"]
     start = module.initial_inducing_inputs()
     now = module.inducing_inputs()
@@ -62,10 +62,10 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
 
 
 def test_every_image_has_its_own_grey_scale_and_names_its_change():
-    problem, module = built()
+    problem, module = build_module()
     with torch.no_grad():
         module.variational_layers()["shared 1"].inducing += 0.5
-    _, _, figure = shown(problem, module)
+    _, _, figure = show_images(problem, module)
     for ax in figure.axes[:4]:
         assert ax.images[0].get_clim() == pytest.approx(
             np.quantile(ax.images[0].get_array().filled(), [0.01, 0.99])
@@ -82,15 +82,15 @@ def test_every_image_has_its_own_grey_scale_and_names_its_change():
     [("smdgp", ["before", "shared"]), ("idgp", ["before", "own: one", "own: two"])],
 )
 def test_models_with_one_kind_of_process(model, titles):
-    assert shown(*built(model))[0] == titles
+    assert show_images(*build_module(model))[0] == titles
 
 
 def test_images_that_start_apart_are_shown_in_pairs_each_in_its_own_order():
-    problem, module = built(inducing_by_task=True)
+    problem, module = build_module(inducing_by_task=True)
     with torch.no_grad():
         for layer in module.variational_layers().values():
             layer.inducing += 0.1 * normal(Streams(0).noise, layer.inducing.shape)
-    titles, pictures, figure = shown(problem, module)
+    titles, pictures, figure = show_images(problem, module)
     assert titles == [
         "shared\nbefore",
         "after",
@@ -107,16 +107,16 @@ def test_images_that_start_apart_are_shown_in_pairs_each_in_its_own_order():
 
 
 def test_deeper_models_show_their_first_level():
-    assert shown(*built(depth=2))[0] == ["before", "shared", "own: one", "own: two"]
+    assert show_images(*build_module(depth=2))[0] == ["before", "shared", "own: one", "own: two"]
 
 
 def test_nothing_without_images_or_inducing_inputs():
-    problem, module = built()
+    problem, module = build_module()
     assert inducing_images(real(), SimpleNamespace(module=module), Streams(0)) == {}
     assert inducing_images(problem, SimpleNamespace(), Streams(0)) == {}
 
 
 def test_tasks_with_fewer_inducing_images_than_the_shared_processes():
-    problem, module = built(inducing_by_task="dealt")
-    titles, _, _ = shown(problem, module)
+    problem, module = build_module(inducing_by_task="dealt")
+    titles, _, _ = show_images(problem, module)
     assert len(titles) == 6, "before and after, of the shared and of each task's own"

@@ -22,7 +22,7 @@ def trajectories(replicates, names=("x", "v")):
     return SimpleNamespace(states=truth, state_names=list(names), state_labels=labels)
 
 
-def smoothed(replicates):
+def smoother_result(replicates):
     mean = draw_normal(replicates, 60, 2)
     return SimpleNamespace(mean=mean, lower=mean - 1, upper=mean + 1)
 
@@ -37,7 +37,7 @@ def test_windows_of_coverage_hold_enough_states(replicates, size):
 
 @pytest.mark.parametrize(("replicates", "points", "boxes"), [(3, 2, 0), (5, 0, 2)])
 def test_few_replicates_are_points_and_many_a_box(replicates, points, boxes):
-    figure = coverage(trajectories(replicates), smoothed(replicates))["coverage"]
+    figure = coverage(trajectories(replicates), smoother_result(replicates))["coverage"]
     right = figure.axes[1]
     assert len(right.patches) == boxes
     lines = [line for line in right.lines if line.get_marker() == "o" and len(line.get_xdata())]

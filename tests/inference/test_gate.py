@@ -76,20 +76,20 @@ def all_samplers(*fast: str) -> list[Any]:
     return [pytest.param(s, marks=slow_unless(s in fast)) for s in SAMPLERS]
 
 
-def found(sampler: str, problem: Density, model: Any = None, **settings: Any) -> list[str]:
+def find_faults(sampler: str, problem: Density, model: Any = None, **settings: Any) -> list[str]:
     draws = sampled(sampler, problem, model=model, **(settings or SAMPLERS[sampler]))
     return faults(problem.score(draws, Streams(0)))
 
 
 @pytest.mark.parametrize(("sampler", "target"), pairs(BUILT_IN))
 def test_exact_moments_are_found(sampler, target):
-    assert found(sampler, built_in(target)) == []
+    assert find_faults(sampler, built_in(target)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sampler", "posterior"), pairs(REFERENCE))
 def test_reference_moments_are_found(sampler, posterior):
-    assert found(sampler, posteriordb(posterior)) == []
+    assert find_faults(sampler, posteriordb(posterior)) == []
 
 
 # broken samplers
@@ -116,7 +116,7 @@ def loud_momenta(monkeypatch, module):
     )
 
 
-def energies_ignored(monkeypatch, module):
+def ignore_energies(monkeypatch, module):
     true = module.acceptance
     monkeypatch.setattr(module, "acceptance", lambda error: true(0.2 * error))
 
@@ -131,7 +131,7 @@ def weights_upside_down(monkeypatch, module):
 MUTANTS = {
     "random_walk_mh": (half_the_ratio, adapted_metropolis),
     "mala": (no_way_back, adapted_metropolis),
-    "hmc": (energies_ignored, hmc),
+    "hmc": (ignore_energies, hmc),
     "nuts": (loud_momenta, tree),
     "importance_sampling": (weights_upside_down, importance_sampling),
 }
@@ -141,14 +141,14 @@ MUTANTS = {
 def test_a_broken_sampler_is_found_out(sampler, monkeypatch):
     mutate, module = MUTANTS[sampler]
     mutate(monkeypatch, module)
-    assert any(fault.startswith("z_max") for fault in found(sampler, built_in("regression")))
+    assert any(fault.startswith("z_max") for fault in find_faults(sampler, built_in("regression")))
 
 
 def test_one_laplace_fit_does_not_cover_the_eight_schools():
     """τ → 0 is far from every mode; the mixture exists for this case, and the gate must detect the
     fault."""
     single = SAMPLERS["importance_sampling"] | {"proposal": "student_t", "inflation": 1.3}
-    assert found("importance_sampling", built_in("eight schools"), **single) != []
+    assert find_faults("importance_sampling", built_in("eight schools"), **single) != []
 
 
 @pytest.mark.parametrize("sampler", all_samplers(FAST_SAMPLER, "nuts"))
@@ -156,7 +156,7 @@ def test_a_lost_jacobian_is_found_out(sampler):
     problem = built_in("gamma")
     whole = problem.log_density
     problem.log_density = lambda theta: whole(theta) - theta[:, 0]
-    assert any(fault.startswith("z_max") for fault in found(sampler, problem))
+    assert any(fault.startswith("z_max") for fault in find_faults(sampler, problem))
 
 
 # Gibbs, for conditionals with closed forms
@@ -175,7 +175,7 @@ def flat_regression() -> GaussianRegression:
 def test_gibbs_finds_exact_moments():
     posterior = flat_regression()
     problem = as_density(posterior, "regression", posterior.exact_moments())
-    assert found("gibbs", problem, InBlocks(problem, posterior), **GIBBS) == []
+    assert find_faults("gibbs", problem, InBlocks(problem, posterior), **GIBBS) == []
 
 
 def test_gibbs_with_a_wrong_conditional_is_found_out(monkeypatch):
@@ -187,7 +187,7 @@ def test_gibbs_with_a_wrong_conditional_is_found_out(monkeypatch):
     )
     assert any(
         f.startswith("z_max")
-        for f in found("gibbs", problem, InBlocks(problem, posterior), **GIBBS)
+        for f in find_faults("gibbs", problem, InBlocks(problem, posterior), **GIBBS)
     )
 
 
@@ -198,7 +198,8 @@ def test_gibbs_finds_reference_moments(posterior):
     problem = posteriordb(posterior)
     data = read(Path(os.environ["RUNNER_DATA_DIR"]) / paths(posterior)[0])
     assert (
-        found("gibbs", problem, InBlocks(problem, DENSITIES[posterior](data, EMPTY)), **GIBBS) == []
+        find_faults("gibbs", problem, InBlocks(problem, DENSITIES[posterior](data, EMPTY)), **GIBBS)
+        == []
     )
 
 

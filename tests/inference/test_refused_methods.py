@@ -71,7 +71,7 @@ def density(name, **keys):
     return load(name, **keys)[0]
 
 
-def attacked(attacker):
+def attack_problem(attacker):
     problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
     return problem.attack(component("attacker", attacker), rng)
 
@@ -89,7 +89,7 @@ MISFITS = [
     ("power_ep", {}, component("model", "logistic_regression", prior="gaussian"), classes(), "one linear predictor"),
     ("oracle", {}, component("model", "asymmetric_wiener"), density("asymmetric_wiener", replicates=2, n_steps=8),
      r"inference=oracle: .* require a model with noise N\(0, Σ\)"),
-    ("oracle", {}, component("model", "linear_gaussian_ssm"), attacked("sensor_stuck"),
+    ("oracle", {}, component("model", "linear_gaussian_ssm"), attack_problem("sensor_stuck"),
      "attacker=sensor_stuck does not provide its noise distribution"),
     ("posterior_concentration", {}, component("model", "matern_regression"), real(n_inputs=1, n_tasks=1),
      "use dataset=smooth_function"),

@@ -17,7 +17,7 @@ from components.maths.sparse_gp import sparse_conditional
 JITTER = 1e-6
 
 
-def drawn(G=2, Q=2, M=4, N=5, D=3, common=True, ard=True):
+def draw_inputs(G=2, Q=2, M=4, N=5, D=3, common=True, ard=True):
     g = generator(1)
 
     def normal(*shape):
@@ -52,7 +52,7 @@ def literal(x, Z, lengthscale, m, C, shape, jitter=JITTER):
 @pytest.mark.parametrize("common", [True, False])
 @pytest.mark.parametrize("ard", [True, False])
 def test_conditional_is_equations_3_5_to_3_9(shape, common, ard):
-    x, Z, lengthscale, m, C = drawn(common=common, ard=ard)
+    x, Z, lengthscale, m, C = draw_inputs(common=common, ard=ard)
     mean, variance, factors = sparse_conditional(x, Z, lengthscale**-2, m, C, shape, JITTER)
     assert factors.jitter == JITTER
     # Matérn-1/2 sees √r², and r² as a difference of squares is exact to 1e-15 only; the same holds
@@ -69,7 +69,7 @@ def test_conditional_is_equations_3_5_to_3_9(shape, common, ard):
 @pytest.mark.parametrize("common", [True, False])
 @pytest.mark.parametrize("ard", [True, False])
 def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
-    inputs = [t.requires_grad_() for t in drawn(Q=Q, M=3, N=3, common=common, ard=ard)]
+    inputs = [t.requires_grad_() for t in draw_inputs(Q=Q, M=3, N=3, common=common, ard=ard)]
 
     def moments(x, Z, lengthscale, m, C):
         mean, variance, factors = sparse_conditional(
@@ -80,7 +80,7 @@ def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
     assert torch.autograd.gradcheck(moments, inputs, atol=1e-6, fast_mode=True)
 
 
-def unwhitened(x, Z, lengthscale, m, C, shape, jitter):
+def compute_unwhitened(x, Z, lengthscale, m, C, shape, jitter):
     """Moments and divergence of all processes in a short form that autograd differentiates."""
     one = torch.ones(len(Z), dtype=x.dtype)
     eye = torch.eye(Z.shape[1], dtype=x.dtype)
@@ -98,11 +98,11 @@ def unwhitened(x, Z, lengthscale, m, C, shape, jitter):
 @pytest.mark.parametrize("ard", [True, False])
 def test_many_inducing_inputs_give_what_autograd_gives(Q, common, ard):
     """From 64 inducing inputs on, products use blocks."""
-    inputs = [t.requires_grad_() for t in drawn(Q=Q, M=75, N=40, common=common, ard=ard)]
+    inputs = [t.requires_grad_() for t in draw_inputs(Q=Q, M=75, N=40, common=common, ard=ard)]
     x, Z, lengthscale, m, C = inputs
     mean, variance, factors = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", 1e-3)
     ours = mean, variance, factors.kl
-    theirs = unwhitened(*inputs, "matern52", 1e-3)
+    theirs = compute_unwhitened(*inputs, "matern52", 1e-3)
     assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
     weights = [torch.cos(torch.arange(v.numel(), dtype=v.dtype)).view_as(v) for v in ours]
 
@@ -118,14 +118,14 @@ def test_many_inducing_inputs_give_what_autograd_gives(Q, common, ard):
 def test_a_wrong_conditional_fails_the_same_check():
     """The variance without its S term differs from the literal one by far more than the tolerance
     above."""
-    x, Z, lengthscale, m, C = drawn()
+    x, Z, lengthscale, m, C = draw_inputs()
     _, variance, _ = sparse_conditional(x, Z, lengthscale**-2, m, 0 * C, "matern52", JITTER)
     _, v = literal(x, Z[0], lengthscale[0], m[0, 0], C[0, 0], "matern52")
     assert (variance[0, 0] - v).abs().min() > 1e-3
 
 
 def test_float32_agrees_with_float64():
-    x, Z, lengthscale, m, C = drawn(M=20, N=30)
+    x, Z, lengthscale, m, C = draw_inputs(M=20, N=30)
     args = [x, Z, lengthscale**-2, m, C]
     exact = sparse_conditional(*args, "matern52", 1e-4)
     single = sparse_conditional(*(a.float() for a in args), "matern52", 1e-4)

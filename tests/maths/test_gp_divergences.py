@@ -12,7 +12,7 @@ from components.inference.variational.dsvi import natural_step
 from components.maths.divergences.gaussian_kl import kl_diagonal, kl_gaussian, kl_whitened
 
 
-def drawn(*lead, M=4, seed=0):
+def draw_gaussian(*lead, M=4, seed=0):
     g = generator(seed)
     m = normal(g, *lead, M)
     below = 0.3 * normal(g, *lead, M, M).tril(-1)
@@ -20,7 +20,7 @@ def drawn(*lead, M=4, seed=0):
 
 
 def test_whitened_kl():
-    m, C = drawn(2, 3)
+    m, C = draw_gaussian(2, 3)
     prior = MultivariateNormal(torch.zeros(4, dtype=F64), torch.eye(4, dtype=F64))
     exact = kl_divergence(MultivariateNormal(m, scale_tril=C), prior).sum()
     assert kl_whitened(m, C) == pytest.approx(float(exact), rel=1e-12)
@@ -30,7 +30,7 @@ def test_whitened_kl():
 
 
 def test_general_and_diagonal_kl():
-    (m, C), (m0, C0) = drawn(3), drawn(3, seed=1)
+    (m, C), (m0, C0) = draw_gaussian(3), draw_gaussian(3, seed=1)
     exact = kl_divergence(
         MultivariateNormal(m, scale_tril=C), MultivariateNormal(m0, scale_tril=C0)
     )
@@ -53,7 +53,7 @@ def conjugate(m, C, A, y, s2):
 
 
 def test_one_full_step_reaches_a_conjugate_posterior():
-    m, C = drawn()
+    m, C = draw_gaussian()
     g = generator(2)
     A = normal(g, 7, 4)
     y = normal(g, 7)

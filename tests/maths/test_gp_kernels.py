@@ -16,7 +16,7 @@ SHAPES = list(SMOOTHNESS)
 PRODUCTS = ["linear", "arc_cosine0", "arc_cosine1", "arc_cosine2"]
 
 
-def drawn(ard, G=2, N=4, M=3, D=3):
+def draw_inputs(ard, G=2, N=4, M=3, D=3):
     g = generator(0)
     x = normal(g, G, N, D)
     z = normal(g, G, M, D)
@@ -27,7 +27,7 @@ def drawn(ard, G=2, N=4, M=3, D=3):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("ard", [True, False])
 def test_kernel_is_equation_3_15(shape, ard):
-    x, z, lengthscale, variance = drawn(ard)
+    x, z, lengthscale, variance = draw_inputs(ard)
     covariance = kernel(x, z, lengthscale, variance, shape)
     for g in range(2):
         library = Matern(np.broadcast_to(lengthscale[g], 3), nu=SMOOTHNESS[shape])
@@ -38,7 +38,7 @@ def test_kernel_is_equation_3_15(shape, ard):
 @pytest.mark.parametrize("shape", SHAPES + PRODUCTS)
 @pytest.mark.parametrize("ard", [True, False])
 def test_kernel_gradients(shape, ard):
-    inputs = [t.requires_grad_() for t in drawn(ard)]
+    inputs = [t.requires_grad_() for t in draw_inputs(ard)]
     assert torch.autograd.gradcheck(lambda *a: kernel(*a, shape), inputs)
 
 
@@ -78,7 +78,7 @@ def literal_arc_cosine(xi, other, n):
 @pytest.mark.parametrize("ard", [True, False])
 @pytest.mark.parametrize("shape", PRODUCTS)
 def test_products_are_equation_2_20(shape, ard):
-    x, z, lengthscale, variance = drawn(ard)
+    x, z, lengthscale, variance = draw_inputs(ard)
     k = kernel(x, z, lengthscale, variance, shape)
     for g, n, m in itertools.product(range(2), range(4), range(3)):
         xi = x[g, n] / lengthscale[g]
@@ -89,7 +89,7 @@ def test_products_are_equation_2_20(shape, ard):
 
 @pytest.mark.parametrize("shape", SHAPES + PRODUCTS)
 def test_prior_variance_is_the_diagonal(shape):
-    x, _, lengthscale, _ = drawn(ard=True)
+    x, _, lengthscale, _ = draw_inputs(ard=True)
     if shape != "arc_cosine0":  # the angle of 0 with 0 is not defined
         x[0, 0] = 0
     unit = torch.ones(2, dtype=F64)

@@ -58,7 +58,7 @@ def test_ellipsoid_is_the_printed_one():
     assert_close(fit.distance(beta), error @ X.T @ X @ error / NOISE)
 
 
-def repeated(known, n=40_000, rows=N):
+def repeat_estimate(known, n=40_000, rows=N):
     X, _, beta = regression(rows=rows)
     e = NOISE**0.5 * draw_normal(n, rows, seed=2)
     return least_squares(X, X @ beta + e, known), beta
@@ -66,7 +66,7 @@ def repeated(known, n=40_000, rows=N):
 
 def test_sampling_distribution_of_the_estimate():
     """(1.1): N(θ, σ²(XᵀX)⁻¹)."""
-    fit, beta = repeated(NOISE)
+    fit, beta = repeat_estimate(NOISE)
     n = len(fit.beta)
     covariance = NOISE * torch.linalg.inv(fit.gram)
     z = (fit.beta.mean(0) - beta) / (covariance.diagonal() / n).sqrt()
@@ -89,12 +89,12 @@ def coverage_z(fit, beta, level, radius):
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("known", [NOISE, None])
 def test_confidence_ellipsoid_covers(level, known):
-    fit, beta = repeated(known)
+    fit, beta = repeat_estimate(known)
     assert abs(coverage_z(fit, beta, level, fit.radius(level))) < 4
 
 
 def test_ellipsoid_that_forgets_that_the_noise_is_estimated_fails():
-    fit, beta = repeated(None)
+    fit, beta = repeat_estimate(None)
     gaussian = dataclasses.replace(fit, known_noise=NOISE).radius(0.9)
     assert coverage_z(fit, beta, 0.9, gaussian) < -10
 
@@ -102,7 +102,7 @@ def test_ellipsoid_that_forgets_that_the_noise_is_estimated_fails():
 def test_james_stein_as_printed():
     """β̂(1 − (D − 2)σ²/β̂ᵀXᵀXβ̂) for the loss ‖X(β − b)‖²; for Q = I, the matrix form for one data
     set at a time."""
-    fit, _ = repeated(NOISE, n=5)
+    fit, _ = repeat_estimate(NOISE, n=5)
     eye = torch.eye(D, dtype=F64)
     for Q in (fit.gram, eye, eye * torch.arange(1, D + 1)):
         for b, ours in zip(fit.beta, james_stein(fit, Q, False), strict=True):
@@ -124,7 +124,7 @@ def stein_identity_z(fit, beta, Q, estimate):
 
 @pytest.mark.parametrize("prediction", [True, False])
 def test_james_stein_dominates_by_what_steins_lemma_says(prediction):
-    fit, _ = repeated(NOISE)
+    fit, _ = repeat_estimate(NOISE)
     Q = fit.gram if prediction else torch.eye(D, dtype=F64)
     errors = fit.beta - regression()[2]
     for r in (0.0, 0.3, 1.0, 3.0):
@@ -148,7 +148,7 @@ def test_ridge_is_penalised_least_squares_and_a_posterior_mean():
 
 
 def test_risk_of_ridge_and_the_existence_theorem():
-    fit, beta = repeated(NOISE)
+    fit, beta = repeat_estimate(NOISE)
     eye = torch.eye(D, dtype=F64)
     for value in (0.0, 0.3, 3.0):
         penalty = torch.full((D,), value, dtype=F64)

@@ -54,7 +54,7 @@ def test_terms_are_literal():
     assert gibbs_risk_bound(0.1, 3.0, 100, 1000, 0.025, 0.01) == literal
 
 
-def fitted(problem, seed, steps, widths=(8,), **keys):
+def fit_bound(problem, seed, steps, widths=(8,), **keys):
     settings = {"draws": 60, "n_predict": 2, "prior_steps": 60, "lr": 0.03} | keys
     inference = component("inference", "pac_bayes", **settings)
     rng = Streams(seed)
@@ -67,7 +67,7 @@ def fitted(problem, seed, steps, widths=(8,), **keys):
 
 def test_divergence_and_objective_are_literal():
     problem = classes(n=20, n_inputs=2, n_classes=2)
-    inference, state, _ = fitted(problem, 0, 80)
+    inference, state, _ = fit_bound(problem, 0, 80)
     q = state.q
     centre = state.centre
     sd = q.log_std.detach().exp()
@@ -93,7 +93,7 @@ def test_divergence_and_objective_are_literal():
 def test_the_bound_is_above_the_risk_and_not_vacuous():
     for seed in range(4):
         problem, _ = load("two_moons", seed=seed, n_train=400, n_test=2000, noise=0.1)
-        inference, state, _ = fitted(problem, seed, 160)
+        inference, state, _ = fit_bound(problem, seed, 160)
         scores = inference.posterior(state).scores()
         assert scores["gibbs_risk"] < scores["pac_bound"] < 0.45
         assert scores["gibbs_risk_train"] < scores["pac_bound"]
@@ -108,7 +108,7 @@ def coin_flips(n, seed):
 
 def test_a_prior_that_saw_the_rows_of_the_bound_breaks_it():
     for seed in range(3):
-        inference, state, _ = fitted(
+        inference, state, _ = fit_bound(
             coin_flips(40, seed), seed, 300, widths=(50,), prior_steps=300, prior_std=1e-3
         )
         assert inference.bound(state)["pac_bound"] > 0.5
@@ -118,7 +118,7 @@ def test_a_prior_that_saw_the_rows_of_the_bound_breaks_it():
 
 def test_risks_are_counts_of_errors():
     problem = classes(n=30, n_inputs=2, n_classes=3)
-    _, state, _ = fitted(problem, 1, 5, draws=7)
+    _, state, _ = fit_bound(problem, 1, 5, draws=7)
     theta = state.q.draw(7, generator(3))
     wrong = 0
     for row in theta:
@@ -131,8 +131,8 @@ def test_mistakes():
     with pytest.raises(ValidationError, match="prior_steps: 5 steps on a share of 0 of the rows"):
         component("inference", "pac_bayes", prior_share=0.0, prior_steps=5)
     with pytest.raises(ConfigMismatchError, match=r"prior_share=0\.9: leaves 3 of 30"):
-        fitted(classes(n=30, n_inputs=2, n_classes=2), 0, 1, prior_share=0.9)
-    _, state, _ = fitted(
+        fit_bound(classes(n=30, n_inputs=2, n_classes=2), 0, 1, prior_share=0.9)
+    _, state, _ = fit_bound(
         classes(n=30, n_inputs=2, n_classes=2), 0, 2, prior_share=0.0, prior_steps=0
     )
     assert state.prior_rows is None

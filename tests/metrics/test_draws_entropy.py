@@ -39,7 +39,7 @@ def test_of_a_gaussian_it_is_the_closed_form(dim):
     assert float(entropy(x)) == pytest.approx(float(exact), abs=0.06)
 
 
-def scored(problem, draws):
+def score_draws(problem, draws):
     return problem.score(Draws(draws, draws[:, 0], ["v", "x1"]), Streams(0))
 
 
@@ -49,10 +49,10 @@ def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself()
     g = generator(2)
     z = normal(g, 2, 2000, 2)
     exact = 0.5 / 1.35**2 + math.log(1.35) + 0.5 * math.exp(2) - 1
-    assert scored(problem, z)["kl"] == pytest.approx(exact, abs=4 * 15 / 4000**0.5)
+    assert score_draws(problem, z)["kl"] == pytest.approx(exact, abs=4 * 15 / 4000**0.5)
     v = 1.35 * z[..., 0]
     columns = torch.stack([v, v.exp() * z[..., 1]], -1)
-    assert scored(problem, columns)["kl"] == pytest.approx(0.0, abs=0.08)
+    assert score_draws(problem, columns)["kl"] == pytest.approx(0.0, abs=0.08)
 
 
 def test_draws_that_repeat_are_weighted_by_how_often():
@@ -95,12 +95,12 @@ def test_few_distinct_draws_leave_it_out_with_a_line():
     with pytest.warns(
         IncompleteResultWarning, match="kl: 1 distinct draws are too few, 4 required"
     ):
-        assert "kl" not in scored(problem, torch.zeros(2, 10, 2, dtype=F64))
+        assert "kl" not in score_draws(problem, torch.zeros(2, 10, 2, dtype=F64))
     with pytest.raises(ValueError, match="3-th neighbours of 1 distinct draws"):
         entropy(torch.zeros(5, 2))
     draws = draw_normal(2, 50, 2)
     whole = problem.log_density
     problem.log_density = lambda theta: torch.where(theta[:, 0] > 0, whole(theta), -torch.inf)
-    assert scored(problem, draws)["kl"] == math.inf
+    assert score_draws(problem, draws)["kl"] == math.inf
     problem.log_normaliser = None
-    assert "kl" not in scored(problem, draws)
+    assert "kl" not in score_draws(problem, draws)

@@ -12,7 +12,7 @@ from components.posteriors import decisions as d
 from components.posteriors.draws import Draws
 
 
-def lopsided(n=20, columns=2, seed=0):
+def lopsided_samples(n=20, columns=2, seed=0):
     g = generator(seed)
     weights = uniform(g, n)
     return d.Samples(normal(g, n, columns).exp(), weights / weights.sum())
@@ -34,7 +34,7 @@ POINT = [d.Squared(), d.AbsoluteLoss(), d.Pinball(0.1), d.Pinball(0.8), d.Tolera
 
 @pytest.mark.parametrize("loss", POINT, ids=str)
 def test_point_actions_minimise_the_empirical_expected_loss(loss):
-    belief = lopsided()
+    belief = lopsided_samples()
     action = loss.act(belief)
     cost = loss.expected_loss(action, belief)
     for j in range(2):
@@ -68,7 +68,7 @@ def test_predictive_actions_agree_with_numerical_integration(loss):
 
 
 def test_intervals_minimise_over_all_pairs_of_draws():
-    belief = lopsided(15)
+    belief = lopsided_samples(15)
     for loss in (d.CentralInterval(0.2), d.DensestInterval(0.25), d.DensestInterval(0.02)):
         action = loss.act(belief)  # [2, d]
         cost = loss.expected_loss(action, belief)

@@ -34,7 +34,7 @@ def sales(tmp_path, change=lambda rows: rows, **keys):
     return load("csv_series", path=str(tmp_path / "sales.csv"), **keys)[0]
 
 
-def fitted(problem, standardise=True, steps=15):
+def fit_model(problem, standardise=True, steps=15):
     regression = component("block", "regression", expected_size=None, standardise=standardise)
     rng = Streams(0)
     blocks = [component("block", "local_level", df=0.01), regression]
@@ -49,7 +49,7 @@ def fitted(problem, standardise=True, steps=15):
 @pytest.mark.parametrize("standardise", [True, False])
 def test_a_holiday_worth_forty_is_shown_as_forty(tmp_path, standardise):
     problem = sales(tmp_path)
-    posterior = fitted(problem, standardise)
+    posterior = fit_model(problem, standardise)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table = coefficient_table(posterior, posterior).set_index("name")
@@ -68,7 +68,7 @@ def test_a_holiday_worth_forty_is_shown_as_forty(tmp_path, standardise):
 
 
 def test_table_and_scores_agree_on_draws(tmp_path):
-    posterior = fitted(sales(tmp_path), steps=2)
+    posterior = fit_model(sales(tmp_path), steps=2)
     theta = posterior.draws + 0.1 * draw_normal(2, 300, posterior.draws.shape[2])
     many = replace(posterior, draws=theta)
     table = coefficient_table(many, many).set_index("name")

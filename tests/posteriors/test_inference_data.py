@@ -26,7 +26,7 @@ def draws(names, n=20, size=None, **more):
     return Draws(theta, torch.zeros(3, theta.shape[2]), names, Exponentiated(), **more)
 
 
-def opened(sample, folder):
+def open_tree(sample, folder):
     (path,) = write(sample, folder)
     assert path == folder / "posterior.nc"
     with xarray.open_datatree(path, engine="h5netcdf") as tree:
@@ -47,7 +47,7 @@ def test_names_become_variables_with_dimensions(tmp_path):
         "a/b",
     ]
     sample = draws(names)
-    posterior = opened(sample, tmp_path).posterior
+    posterior = open_tree(sample, tmp_path).posterior
     assert set(posterior.data_vars) == {"mu", "theta", "w", "odd[1]", "odd[2,1]", "a_b"}
     assert posterior["mu"].dims == ("chain", "draw")
     assert posterior["theta"].dims == ("chain", "draw", "theta_dim_0")
@@ -66,7 +66,7 @@ def test_names_become_variables_with_dimensions(tmp_path):
 def test_what_the_sampler_says_is_there_and_data_are_not(tmp_path):
     stats = {"lp": torch.randn(3, 20, dtype=F64), "diverging": torch.zeros(3, 20, dtype=torch.bool)}
     stats["diverging"][1, 4] = True
-    tree = opened(draws(["mu"], stats=stats, log_weights=torch.randn(3, 20)), tmp_path)
+    tree = open_tree(draws(["mu"], stats=stats, log_weights=torch.randn(3, 20)), tmp_path)
     assert set(tree.children) == {"posterior", "sample_stats", "unconstrained_posterior"}
     assert set(tree.sample_stats.data_vars) == {"lp", "diverging", "log_weight"}
     assert (
@@ -76,14 +76,14 @@ def test_what_the_sampler_says_is_there_and_data_are_not(tmp_path):
 
 
 def test_parameters_without_names_are_one_vector(tmp_path):
-    assert opened(draws([], size=5), tmp_path).posterior["theta"].shape == (3, 20, 5)
+    assert open_tree(draws([], size=5), tmp_path).posterior["theta"].shape == (3, 20, 5)
 
 
 def test_many_parameters_are_one_vector_with_their_names(tmp_path):
     # coefficients of a wide regression of classes
     names = [f"x{j}/{c}" for j in range(400) for c in range(5)]
     sample = draws(names, n=4)
-    theta = opened(sample, tmp_path).posterior["theta"]
+    theta = open_tree(sample, tmp_path).posterior["theta"]
     assert theta.dims == ("chain", "draw", "parameter")
     np.testing.assert_array_equal(
         theta.sel(parameter="x7/3"), sample.values[:, :, names.index("x7/3")]
@@ -95,7 +95,7 @@ def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, m
     monkeypatch.setattr(inference_data, "MOST_NUMBERS", 3 * 2 * 7)
     sample = draws(["a", "b"], stats={"lp": torch.arange(60.0).reshape(3, 20)})
     with pytest.warns(IncompleteResultWarning, match="posterior.nc holds every 3th draw, 6 of 20"):
-        tree = opened(sample, tmp_path)
+        tree = open_tree(sample, tmp_path)
     assert tree.posterior.draw.values.tolist() == [2, 5, 8, 11, 14, 17]
     np.testing.assert_array_equal(tree.posterior["b"], sample.values[:, 2::3, 1].numpy())
     assert tree.sample_stats["lp"].values[0].tolist() == [2, 5, 8, 11, 14, 17]
@@ -112,7 +112,7 @@ def test_no_draws_write_nothing_and_few_are_no_trouble(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", IncompleteResultWarning)
         assert write(draws(["a"], n=0), tmp_path) == []
-        assert opened(draws(["a"], n=1), tmp_path).posterior["a"].shape == (3, 1)
+        assert open_tree(draws(["a"], n=1), tmp_path).posterior["a"].shape == (3, 1)
 
 
 def test_the_file_is_the_tree_that_arviz_makes(tmp_path):
@@ -125,7 +125,7 @@ def test_the_file_is_the_tree_that_arviz_makes(tmp_path):
     }
     sample = draws(["mu", "theta[1]", "theta[2]", "w[0,0]", "w[0,1]"], stats=stats)
     expected = inference_data.inference_data(sample)
-    file = opened(sample, tmp_path)
+    file = open_tree(sample, tmp_path)
     assert set(file.children) == set(expected.children)
     for name, group in expected.children.items():
         xarray.testing.assert_equal(file[name].to_dataset(), group.to_dataset())
@@ -135,5 +135,5 @@ def test_the_file_is_the_tree_that_arviz_makes(tmp_path):
 
 def test_more_variables_than_a_file_takes_keep_their_names(tmp_path):
     names = [f"v{k}" for k in range(inference_data.MOST_VARIABLES + 1)]
-    posterior = opened(draws(names), tmp_path).posterior
+    posterior = open_tree(draws(names), tmp_path).posterior
     assert posterior["theta"].coords["parameter"].values.tolist() == names

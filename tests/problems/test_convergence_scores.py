@@ -39,20 +39,20 @@ class Linear:
         return Categorical(torch.stack([torch.zeros_like(f), f, -f], -1).unsqueeze(2))
 
 
-def drawn(names, target="real", n=50, dim=4):
+def make_draws(names, target="real", n=50, dim=4):
     theta = draw_normal(3, n, dim)
     return Draws(theta, theta[:, 0], names, Linear(names, target))
 
 
 def test_named_parameters_are_diagnosed_themselves():
-    draws = drawn(["a", "b", "c", "d"])
+    draws = make_draws(["a", "b", "c", "d"])
     scores = real(n_inputs=3).score(draws, Streams(0))
     assert {k: scores[k] for k in ("ess", "ess_tail", "rhat")} == convergence(draws)[0]
 
 
 @pytest.mark.parametrize("target", ["real", "classes"])
 def test_parameters_without_names_are_diagnosed_by_what_they_predict(target):
-    draws = drawn([], target)
+    draws = make_draws([], target)
     # a weight without effect on predictions: its chains may disagree
     draws.draws[0, :, 3] += 100.0
     problem = real(n_inputs=3) if target == "real" else classes(n_inputs=3)
@@ -64,14 +64,14 @@ def test_parameters_without_names_are_diagnosed_by_what_they_predict(target):
 
 
 def test_more_than_200_named_parameters_are_diagnosed_by_what_they_predict():
-    draws = drawn([f"w{j}" for j in range(201)], dim=201)
+    draws = make_draws([f"w{j}" for j in range(201)], dim=201)
     draws.draws[0, :, 200] += 100.0
     assert real(n_inputs=3).score(draws, Streams(0))["rhat"] < 1.1
 
 
 @pytest.mark.parametrize("target", ["real", "classes"])
 def test_chains_are_compared_by_what_they_predict_whatever_their_parameters_are_called(target):
-    draws = drawn(["a", "b", "c", "d"], target)
+    draws = make_draws(["a", "b", "c", "d"], target)
     draws.draws[0, :, 3] += 100.0  # predicts nothing
     problem = real(n_inputs=3) if target == "real" else classes(n_inputs=3)
     scores = problem.score(draws, Streams(0))
@@ -84,7 +84,7 @@ def test_chains_are_compared_by_what_they_predict_whatever_their_parameters_are_
 
 
 def test_weighted_draws_and_few_draws_of_a_supervised_problem():
-    draws = drawn([])
+    draws = make_draws([])
     weighted = Draws(
         draws.draws, draws.start, [], draws.model, log_weights=torch.zeros(3, 50, dtype=F64)
     )
@@ -93,7 +93,7 @@ def test_weighted_draws_and_few_draws_of_a_supervised_problem():
     assert "ess" not in scores
     assert "rhat_predictions" not in scores
     with pytest.warns(IncompleteResultWarning, match="2 draws per chain are too few"):
-        assert "ess" not in real(n_inputs=3).score(drawn([], n=2), Streams(0))
+        assert "ess" not in real(n_inputs=3).score(make_draws([], n=2), Streams(0))
 
 
 def test_a_density_reports_the_stein_discrepancy_of_500_draws():

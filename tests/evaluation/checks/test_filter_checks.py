@@ -20,7 +20,7 @@ def test_a_filter_whose_weight_lies_on_one_particle_is_found_out():
     assert particle_checks([(1, {"log_evidence": 0.0})]) == []  # an exact filter has no particles
 
 
-def filtered(ess=None, weight=None):
+def filter_result(ess=None, weight=None):
     """A filter result with two replicates and five times."""
     nothing = torch.zeros(2, 5, 1)
     return Filtered(5, *[nothing] * 5, torch.zeros(2), ess=ess, weight=weight)
@@ -36,7 +36,7 @@ def filtered(ess=None, weight=None):
 def test_weights_are_judged_at_times_that_were_not_recorded(least, passed, detail):
     ess = torch.full((2, 5), 80.0)
     ess[1, 2] = least
-    (check,) = particle_checks([(1, {"ess": [80.0, 80.0]})], filtered(ess))
+    (check,) = particle_checks([(1, {"ess": [80.0, 80.0]})], filter_result(ess))
     assert (check.passed, check.detail) == (passed, detail)
 
 
@@ -46,16 +46,18 @@ def test_a_filter_that_follows_no_observation_says_so():
     uneven = torch.full((2, 5), 100.0)
     uneven[:, 3] = 60.0
     for posterior, passed in (
-        (filtered(equal), False),
-        (filtered(uneven), True),
-        (filtered(torch.linspace(30.5, 60.7, 10).view(2, 5)), True),
-        (filtered(weight=torch.full((2, 5), 1e-9)), False),
-        (filtered(weight=torch.tensor([[1e-9] * 4 + [1.0], [0.5] * 5])), True),
+        (filter_result(equal), False),
+        (filter_result(uneven), True),
+        (filter_result(torch.linspace(30.5, 60.7, 10).view(2, 5)), True),
+        (filter_result(weight=torch.full((2, 5), 1e-9)), False),
+        (filter_result(weight=torch.tensor([[1e-9] * 4 + [1.0], [0.5] * 5])), True),
     ):
         (check,) = observation_checks(posterior, problem)
         assert check.passed is passed, check
-    assert "0 of 5 observations" in observation_checks(filtered(equal), problem)[0].detail
-    assert observation_checks(filtered(), problem) == []  # an exact filter uses all observations
+    assert "0 of 5 observations" in observation_checks(filter_result(equal), problem)[0].detail
+    assert (
+        observation_checks(filter_result(), problem) == []
+    )  # an exact filter uses all observations
     problem.observations[:] = math.nan
     # there are no observations
-    assert observation_checks(filtered(equal), problem)[0].passed is True
+    assert observation_checks(filter_result(equal), problem)[0].passed is True

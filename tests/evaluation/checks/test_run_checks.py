@@ -45,7 +45,7 @@ def test_a_bound_of_few_recorded_values_is_not_checked():
     assert "50 recorded values, 100 required" in check.detail
 
 
-def labelled(*has, target="real"):
+def labelled_problem(*has, target="real"):
     """A problem with tasks a, b, …, with or without test labels."""
     x = torch.zeros(4, 1, dtype=F64)
     mask = torch.tensor([has] * 4)
@@ -54,8 +54,8 @@ def labelled(*has, target="real"):
     return Supervised("test", target, batch, batch, None, task_names=list("abc")[: len(has)])
 
 
-HALF = labelled(True, False)
-NONE = labelled(False, False)
+HALF = labelled_problem(True, False)
+NONE = labelled_problem(False, False)
 BY_TASK = {"nlpp": math.nan, "nlpp/a": math.nan, "rmse/a": math.nan, "nlpp/b": math.nan}
 
 
@@ -73,9 +73,9 @@ BY_TASK = {"nlpp": math.nan, "nlpp/a": math.nan, "rmse/a": math.nan, "nlpp/b": m
         (BY_TASK, NONE, True, ""),
         ({"nelbo": math.nan}, NONE, False, ""),
         # a label of probability 0 is not a divergence; densities of numbers are positive
-        ({"nlpp": math.inf}, labelled(True, target="classes"), True, ""),
-        ({"nlpp": math.nan}, labelled(True, target="classes"), False, ""),
-        ({"nlpp": math.inf}, labelled(True), False, ""),
+        ({"nlpp": math.inf}, labelled_problem(True, target="classes"), True, ""),
+        ({"nlpp": math.nan}, labelled_problem(True, target="classes"), False, ""),
+        ({"nlpp": math.inf}, labelled_problem(True), False, ""),
         ({"nmse": math.inf, "mape": math.inf}, None, True, ""),
         ({"nmse": math.nan}, None, False, ""),
     ],
@@ -155,14 +155,14 @@ def test_gradients_marked_unbiased_must_have_one_mean():
     assert replace(measurements, unbiased=[False, True, False]).check_bias(p).passed is None
 
 
-def finished(state=None, trace=()):
+def finished_run(state=None, trace=()):
     problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
     return FinishedRun(problem, None, state, {}, trace, Streams(0))
 
 
 def discriminator(losses):
     trace = [(t, {"discriminator_loss": loss}) for t, loss in enumerate(losses)]
-    (check,) = component("inference", "avb").checks(finished(trace=trace))
+    (check,) = component("inference", "avb").checks(finished_run(trace=trace))
     return check
 
 
@@ -185,7 +185,7 @@ def test_a_proposal_of_lighter_tails_fails(proposal, passed):
     state = method.init(Tailed(1, 5.0), None, Streams(0))
     for _ in range(100):
         state, _ = method.step(state, None, Streams(0))
-    (check,) = method.checks(finished(state))
+    (check,) = method.checks(finished_run(state))
     assert check.passed is passed
     assert ("student_t" in check.detail) is not passed
 
@@ -213,5 +213,5 @@ def test_swag_of_zero_variance_fails(points, passed):
     )
     for theta in double(points):
         state = replace(method.collect(state, theta), n=state.n + 1)
-    (check,) = method.checks(finished(state))
+    (check,) = method.checks(finished_run(state))
     assert check.passed is passed

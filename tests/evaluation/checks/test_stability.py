@@ -33,7 +33,7 @@ def target():
     return GaussianTarget(torch.zeros(3, dtype=F64), torch.diag(double([1.0, 0.2, 1 / CURVATURE])))
 
 
-def walked(name, steps, **keys):
+def walk_path(name, steps, **keys):
     settings = (
         {"chains": 4, "burn_in": 0, "thinning": 1, "schedule": "constant"} | METHODS[name][0] | keys
     )
@@ -47,10 +47,10 @@ def walked(name, steps, **keys):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_of_the_family_says_how_it_responds(name):
-    method, state = walked(name, 3, step_size=1e-3)
+    method, state = walk_path(name, 3, step_size=1e-3)
     assert isinstance(method, GradientResponsiveMethod)
     response = method.response(state)
-    twice = walked(name, 3, step_size=2e-3)[0].response(state)
+    twice = walk_path(name, 3, step_size=2e-3)[0].response(state)
     actual = largest_response(target(), state.theta, None, response)
     assert 0 < actual < response.limit
     assert actual < largest_response(target(), state.theta, None, twice)
@@ -59,19 +59,19 @@ def test_every_method_of_the_family_says_how_it_responds(name):
 @pytest.mark.parametrize("name", [name for name, (_, limit) in METHODS.items() if limit])
 def test_beyond_the_limit_a_path_swings_ever_wider(name):
     _, limit = METHODS[name]
-    method, state = walked(name, 300, step_size=0.9 * limit)
+    method, state = walk_path(name, 300, step_size=0.9 * limit)
     response = method.response(state)
     assert largest_response(target(), state.theta, None, response) < response.limit
     assert state.theta.abs().max() < 100
-    method, state = walked(name, 3, step_size=1.1 * limit)
+    method, state = walk_path(name, 3, step_size=1.1 * limit)
     response = method.response(state)
     assert largest_response(target(), state.theta, None, response) > response.limit
     with contextlib.suppress(NumericalError):
-        assert walked(name, 300, step_size=1.1 * limit)[1].theta.abs().max() > 1e6
+        assert walk_path(name, 300, step_size=1.1 * limit)[1].theta.abs().max() > 1e6
 
 
 def test_of_a_plain_step_it_is_the_step_times_the_largest_curvature():
-    method, state = walked("sgld", 5, step_size=0.01)
+    method, state = walk_path("sgld", 5, step_size=0.01)
     assert largest_response(target(), state.theta, None, method.response(state)) == pytest.approx(
         0.25, rel=1e-3
     )
@@ -85,7 +85,7 @@ class Saddle(GaussianTarget):
 
 
 def test_a_direction_bent_upwards_is_not_taken_for_curvature():
-    method, state = walked("sgld", 1, step_size=0.01)
+    method, state = walk_path("sgld", 1, step_size=0.01)
     saddle = Saddle(torch.zeros(2, dtype=F64), torch.eye(2, dtype=F64))
     actual = largest_response(saddle, torch.ones(4, 2, dtype=F64), None, method.response(state))
     assert actual == pytest.approx(0.02, rel=0.05)

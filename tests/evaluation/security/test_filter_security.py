@@ -19,7 +19,7 @@ from runner.execution.rng import Streams
 THREAT = Threat("l2", (0.0, 1.0, 3.0, 9.0))
 
 
-def assessed(attacker, p=None, threat=THREAT, inference="kalman", figures=False, **keys):
+def assess_run(attacker, p=None, threat=THREAT, inference="kalman", figures=False, **keys):
     p = problem(25, 8) if p is None else p
     made_by = victim(p, inference, **keys).made_by
     rng = Streams(3)
@@ -27,7 +27,7 @@ def assessed(attacker, p=None, threat=THREAT, inference="kalman", figures=False,
     return assess_filter(p, posterior, made_by, attacker, threat, rng, figures)
 
 
-def failed(found):
+def failed_checks(found):
     return {check.name for check in found.checks if check.passed is False}
 
 
@@ -40,8 +40,8 @@ def test_doubling_budget_lies_between_two_budgets_on_a_straight_line():
 
 def test_scores_of_the_kalman_filter_under_attack():
     p = problem(25, 8)
-    report = assessed(spoofer(steps=5, queries=20), p, figures=True)
-    assert failed(report) == set()
+    report = assess_run(spoofer(steps=5, queries=20), p, figures=True)
+    assert failed_checks(report) == set()
     scores = report.scores
     assert all(value.shape == (8,) for value in scores.values())
     assert {name.split("/")[0] for name in scores} <= score_names("sequence", attacked=True)
@@ -58,9 +58,9 @@ def test_scores_of_the_kalman_filter_under_attack():
 def test_a_robust_filter_does_not_double_where_the_kalman_filter_does():
     p = problem(30, 6)
     threat = Threat("l2", (0.0, 30.0))
-    kalman = assessed(spoofer(steps=4, queries=5, probability=0.1), p, threat)
+    kalman = assess_run(spoofer(steps=4, queries=5, probability=0.1), p, threat)
     keys = {"inference": "beta_bootstrap_filter", "beta": 0.3, "particles": 200}
-    robust = assessed(spoofer(steps=4, queries=5, probability=0.1), p, threat, **keys)
+    robust = assess_run(spoofer(steps=4, queries=5, probability=0.1), p, threat, **keys)
     assert kalman.scores["robust_rmse"].mean() > 2 * robust.scores["robust_rmse"].mean()
     assert kalman.scores["doubled"].mean() > robust.scores["doubled"].mean()
 
@@ -111,8 +111,8 @@ class NeverNothing(Spoofing):
 def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
     attacker = wrong(**dict(spoofer(steps=4, queries=20)))
     with pytest.warns(IncompleteResultWarning, match="is not reliable"):
-        report = assessed(attacker)
-    assert finds <= failed(report)
+        report = assess_run(attacker)
+    assert finds <= failed_checks(report)
     assert float(report.scores["attack_checks_passed"][0]) == 0
 
 
@@ -127,7 +127,7 @@ def test_another_filter_than_the_runs_own_is_found():
 
 
 def test_one_replicate_has_numbers_for_scores():
-    report = assessed(spoofer(steps=1, queries=2), problem(10, 1))
+    report = assess_run(spoofer(steps=1, queries=2), problem(10, 1))
     assert all(isinstance(value, float) for value in report.scores.values())
 
 
@@ -153,8 +153,8 @@ def test_what_is_not_known_is_said_in_a_line():
 def test_missing_observations_stay_missing():
     p = problem(30, 4)
     p.observations[0, 4:8] = torch.nan
-    report = assessed(spoofer(steps=3, queries=10), p)
-    assert failed(report) == set()
+    report = assess_run(spoofer(steps=3, queries=10), p)
+    assert failed_checks(report) == set()
     assert torch.isfinite(report.scores["robust_rmse"]).all()
 
 

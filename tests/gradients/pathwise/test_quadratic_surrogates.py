@@ -1,5 +1,4 @@
-"""Control variates that are gradients of quadratic surrogates: published equations, mean, and
-remaining noise."""
+"""Control variates from quadratic surrogates: published equations, mean, and remaining noise."""
 
 import copy
 

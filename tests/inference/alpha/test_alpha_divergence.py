@@ -38,7 +38,7 @@ def fit(alpha, grid=TWO_MODES):
     return minimise(grid, alpha, starts(grid))
 
 
-def normalised(log_p, log_q, dx, alpha):
+def evaluate_divergence(log_p, log_q, dx, alpha):
     """Equation (17) written out."""
     return (1 - (log_p.exp() ** alpha * log_q.exp() ** (1 - alpha)).sum() * dx) / (
         alpha * (1 - alpha)
@@ -53,7 +53,9 @@ def test_the_divergence_is_equation_17_and_its_closed_form_for_gaussians(alpha):
     log_q = gaussian(grid, 1.0, 1.1)
     value = float(divergence(grid, log_q, alpha))
     dx = math.exp(grid.log_dx)
-    assert value == pytest.approx(float(normalised(grid.log_p, log_q, dx, alpha)), rel=1e-8)
+    assert value == pytest.approx(
+        float(evaluate_divergence(grid.log_p, log_q, dx, alpha)), rel=1e-8
+    )
     precision = alpha / target.variance + (1 - alpha) / two.variance
     spread = alpha * two.variance + (1 - alpha) * target.variance
     integral = (
@@ -96,9 +98,9 @@ def test_at_0_it_is_variational_inference_with_the_bound_as_log_mass():
 def test_the_moments_are_those_of_the_weighted_product(alpha):
     """Mass, mean and second moment of q equal those of p^α q^{1−α} (Minka 2005, section 3.2), and
     the target's at α = 1."""
-    normal_fit = fit(alpha)
+    fitted = fit(alpha)
     grid = TWO_MODES
-    log_q = math.log(normal_fit.mass) + gaussian(grid, normal_fit.mean, normal_fit.sd)
+    log_q = math.log(fitted.mass) + gaussian(grid, fitted.mean, fitted.sd)
     product = (alpha * grid.log_p + (1 - alpha) * log_q + grid.log_dx).exp()
     q = (log_q + grid.log_dx).exp()
     for power in (0, 1, 2):
@@ -109,11 +111,11 @@ def test_the_moments_are_those_of_the_weighted_product(alpha):
 @pytest.mark.parametrize("alpha", [-1.0, 0.5, 2.0])
 def test_the_free_mass_leaves_the_shape(alpha):
     """The N(m, s²) that minimises (17) among normalised q is found in a search over (m, s)."""
-    normal_fit = fit(alpha)
+    fitted = fit(alpha)
     dx = math.exp(TWO_MODES.log_dx)
     steps = torch.linspace(-0.2, 0.2, 9).tolist()
     best = min(
-        (float(normalised(TWO_MODES.log_p, gaussian(TWO_MODES, normal_fit.mean + a, normal_fit.sd + b), dx, alpha)), a, b)
+        (float(evaluate_divergence(TWO_MODES.log_p, gaussian(TWO_MODES, fitted.mean + a, fitted.sd + b), dx, alpha)), a, b)
         for a in steps for b in steps
     )  # fmt: skip
     assert best[1:] == pytest.approx((0.0, 0.0), abs=1e-6)
@@ -124,27 +126,23 @@ def test_infinite_alphas_lie_above_and_below_the_target():
     x = TWO_MODES.x
     inside = (x > -4) & (x < 7)
     for alpha, sign in ((math.inf, 1), (-math.inf, -1)):
-        normal_fit = fit(alpha)
+        fitted = fit(alpha)
         gap = sign * (
-            math.log(normal_fit.mass)
-            + gaussian(TWO_MODES, normal_fit.mean, normal_fit.sd)
-            - TWO_MODES.log_p
+            math.log(fitted.mass) + gaussian(TWO_MODES, fitted.mean, fitted.sd) - TWO_MODES.log_p
         )
         assert gap.min() == pytest.approx(0.0, abs=1e-9)
         assert (gap[inside] >= -1e-9).all()
         near = fit(sign * 60.0)
-        assert near.mass == pytest.approx(normal_fit.mass, rel=0.06)
-        assert near.mean == pytest.approx(normal_fit.mean, abs=0.02)
+        assert near.mass == pytest.approx(fitted.mass, rel=0.06)
+        assert near.mean == pytest.approx(fitted.mean, abs=0.02)
     assert fit(-math.inf).sd == pytest.approx(0.8, abs=1e-3)  # the mode with the larger mass
 
 
 @pytest.mark.parametrize("alpha", [-math.inf, *ALPHAS, math.inf])
 def test_a_gaussian_is_its_own_nearest(alpha):
     grid = grid_of(torch.ones(1, dtype=F64), double([1.2]), double([0.7]))  # fmt: skip
-    normal_fit = fit(alpha, grid)
-    assert (normal_fit.mass, normal_fit.mean, normal_fit.sd) == pytest.approx(
-        (1.0, 1.2, 0.7), abs=1e-4
-    )
+    fitted = fit(alpha, grid)
+    assert (fitted.mass, fitted.mean, fitted.sd) == pytest.approx((1.0, 1.2, 0.7), abs=1e-4)
 
 
 def test_mass_grows_with_alpha_and_the_objective_is_smooth_at_1():
@@ -159,7 +157,7 @@ def test_mass_grows_with_alpha_and_the_objective_is_smooth_at_1():
     )
 
 
-def fitted(**keys):
+def fit_gaussian(**keys):
     problem, rng = load("mixture_of_gaussians_1d")
     model = component("model", "target_density").build(problem, rng)
     inference = component("inference", "alpha_divergence", points=401, draws=2000, **keys)
@@ -169,7 +167,7 @@ def fitted(**keys):
 
 
 def test_a_run_scores_and_draws_the_figures():
-    posterior, problem, info = fitted(alpha="inf", shown=["-inf", 1.0])
+    posterior, problem, info = fit_gaussian(alpha="inf", shown=["-inf", 1.0])
     expected = fit(math.inf)
     assert info["mass"] == pytest.approx(expected.mass, rel=1e-3)
     scores = posterior.scores()

@@ -22,7 +22,7 @@ from runner.execution.rng import Streams
 PLAIN = {"activation": "relu", "widths": [4]}
 
 
-def begun(n=20, seed=0, inference=None, **model):
+def begin(n=20, seed=0, inference=None, **model):
     problem = real(n=n, n_tasks=1, missing=0.0)
     rng = Streams(seed)
     method = component("inference", "pbp", **(inference or {}))
@@ -43,7 +43,7 @@ def test_relu_moments_are_integrals(m, v):
 
 
 def test_moments_that_pass_through_a_network_are_those_of_draws():
-    _, state, problem, _ = begun()
+    _, state, problem, _ = begin()
     generator = torch.Generator().manual_seed(0)
     x = problem.train.x[:3]
     variance = 0.05 + 0 * state.variance
@@ -59,7 +59,7 @@ def test_moments_that_pass_through_a_network_are_those_of_draws():
 
 def test_a_row_of_a_linear_model_is_bayes_rule():
     """Without hidden units the update has the exact posterior's means and variances."""
-    method, state, problem, _ = begun(widths=[])
+    method, state, problem, _ = begin(widths=[])
     x = problem.train.x[:1]
     y = float(problem.train.y[0, 0])
     a = torch.cat([x[0], torch.ones(1, dtype=F64)]) / math.sqrt(x.shape[1] + 1)
@@ -99,7 +99,7 @@ def test_a_prior_factor_is_put_in_once_and_stays():
 
 
 def test_a_regression_is_learnt_with_its_noise():
-    method, state, problem, rng = begun(n=60, widths=[10])
+    method, state, problem, rng = begin(n=60, widths=[10])
     values = []
     for _ in range(12):
         state, info = method.step(state, problem.train, rng)

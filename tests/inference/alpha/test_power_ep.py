@@ -14,7 +14,7 @@ from components.errors import NumericalError
 PROBIT = {"n_train": 25, "n_test": 20, "beta": [1.5], "intercept": 0.5}
 
 
-def fitted(dataset, model, steps=40, data=None, keys=None, **method):
+def fit_posterior(dataset, model, steps=40, data=None, keys=None, **method):
     problem, rng = load(dataset, **(data or {}))
     built = component("model", model, **(keys or {})).build(problem, rng)
     inference = component("inference", "power_ep", **({"draws": 10} | method))
@@ -25,7 +25,7 @@ def fitted(dataset, model, steps=40, data=None, keys=None, **method):
 
 
 def probit(steps, **method):
-    return fitted("binary_simulation", "probit_regression", steps, PROBIT, **method)
+    return fit_posterior("binary_simulation", "probit_regression", steps, PROBIT, **method)
 
 
 def moments(inference, state):
@@ -41,7 +41,7 @@ def plane(n=301):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
 def test_a_linear_regression_is_exact_for_every_alpha(alpha):
-    inference, state, info, problem, model = fitted(
+    inference, state, info, problem, model = fit_posterior(
         "linear_simulation", "linear_regression", 3, {"n_train": 15, "n_test": 5}, {"noise": 4.0},
         alpha=alpha, damping=1.0,
     )  # fmt: skip
@@ -156,7 +156,7 @@ def test_expectation_propagation_is_nearer_to_the_evidence_and_the_spread():
 
 def test_one_probit_row_matches_the_closed_form_of_expectation_propagation():
     """One row: q has the moments of N(u | 0, v) Φ(y u) (Rasmussen and Williams 2006, eq. 3.85)."""
-    inference, state, _, problem, _model = fitted(
+    inference, state, _, problem, _model = fit_posterior(
         "binary_simulation", "probit_regression", 60, PROBIT | {"n_train": 1},
         {"intercept_scale": 1.0}, alpha=1.0, nodes=64,
     )  # fmt: skip

@@ -23,7 +23,7 @@ from runner.execution.rng import Streams
 BETAS = [0.0, 0.01, 0.1, 0.8]
 
 
-def contaminated(replicates=4, n_steps=60, seed=0):
+def contaminate(replicates=4, n_steps=60, seed=0):
     problem, rng = load("wiener_velocity", seed=seed, replicates=replicates, n_steps=n_steps)
     problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
     return problem, component("model", "linear_gaussian_ssm").build(problem, rng), rng
@@ -67,14 +67,14 @@ def test_ties_go_to_the_smaller_beta():
 
 
 def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations():
-    problem, model, rng = contaminated()
+    problem, model, rng = contaminate()
     inference = select()
     result = run(inference, model, problem, rng)
     other = problem.another(Streams(0))
     w = weights(other.observations, "inverse_median", "k")
     # The same draws as inside the method: all filters process time t before the next time, the
     # largest β first.
-    rng = contaminated()[2]
+    rng = contaminate()[2]
     alone, elsewhere = (
         [f.init(model, data, rng) for f in inference.filters] for data in (problem, other)
     )
@@ -97,7 +97,7 @@ def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations(
 
 
 def test_an_alternative_realisation_is_of_the_same_states_and_no_stream_of_the_run_moves():
-    problem, _, rng = contaminated()
+    problem, _, rng = contaminate()
     streams_state = rng.state()
     other = problem.another(rng)
     assert all(torch.equal(streams_state[name], now) for name, now in rng.state().items())
@@ -112,7 +112,7 @@ def test_an_alternative_realisation_is_of_the_same_states_and_no_stream_of_the_r
 
 
 def test_what_cannot_be_simulated_again_is_used_itself_and_said():
-    problem, model, rng = contaminated()
+    problem, model, rng = contaminate()
     alone = replace(problem, redraw=None)
     with pytest.warns(
         IncompleteResultWarning,
@@ -128,12 +128,12 @@ def test_what_cannot_be_simulated_again_is_used_itself_and_said():
     "inference", [select(share=0.3), online(window=4)], ids=["select", "online"]
 )
 def test_a_run_that_was_stopped_resumes_to_the_same_choice(tmp_path, inference, stop):
-    problem, *_ = contaminated(n_steps=20)
+    problem, *_ = contaminate(n_steps=20)
     check_resumed(inference, component("model", "linear_gaussian_ssm"), problem, tmp_path, 20, stop)
 
 
 def test_after_the_choice_one_filter_goes_on():
-    problem, model, rng = contaminated(n_steps=20)
+    problem, model, rng = contaminate(n_steps=20)
     inference = select(share=0.25)
     state = inference.init(model, problem, rng)
     for t, batch in problem.batches("observation", rng, 0, 20):
@@ -143,7 +143,7 @@ def test_after_the_choice_one_filter_goes_on():
 
 
 def test_online_choice_looks_back_over_the_window_alone():
-    problem, model, rng = contaminated(replicates=3, n_steps=30)
+    problem, model, rng = contaminate(replicates=3, n_steps=30)
     inference = online(window=8, first_beta=0.01)
     window = 8
     state = inference.init(model, problem, rng)
@@ -165,7 +165,7 @@ def test_online_choice_looks_back_over_the_window_alone():
 
 
 def test_a_missing_observation_counts_for_no_beta():
-    problem, _, rng = contaminated(replicates=2, n_steps=30)
+    problem, _, rng = contaminate(replicates=2, n_steps=30)
     gap = problem.observations.clone()
     gap[0, 10:14] = math.nan
     holed = replace(problem, observations=gap, redraw=lambda generator: gap)
@@ -182,7 +182,7 @@ def test_beta_of_zero_is_the_ordinary_filter(robust):
     resampled.
 
     At an outlier log g = −5,000, with an error β (log g)² / 2."""
-    problem, model, _ = contaminated(replicates=3, n_steps=40)
+    problem, model, _ = contaminate(replicates=3, n_steps=40)
     keys = {"seed": 5, "particles": 200}
     exact = run_filter(robust.removeprefix("beta_"), problem, model, **keys)
     for beta in (0.0, 1e-18):
@@ -216,7 +216,7 @@ def test_grids_that_cannot_be_meant(name, keys, message):
 
 
 def test_tables_and_figures(tmp_path):
-    problem, model, rng = contaminated(n_steps=20)
+    problem, model, rng = contaminate(n_steps=20)
     result = run(select(), model, problem, rng)
     (path,) = result.artefacts(tmp_path)
     table = pd.read_csv(path)

@@ -30,7 +30,7 @@ def distances(x, w, b):
     return (x @ w + b) / w.norm()
 
 
-def trained(problem, steps=150, **keys):
+def train_smoothed(problem, steps=150, **keys):
     method = smoothing(**keys)
     state, rng = train(method, MLP, problem, steps)
     return method.posterior(state), rng

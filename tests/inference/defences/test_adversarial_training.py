@@ -11,7 +11,7 @@ from runner.execution.rng import Streams
 MLP = component("model", "mlp", widths=[6], activation="tanh")
 
 
-def threatened(attacker="fgsm", dtype=torch.float64, **settings):
+def attacked_problem(attacker="fgsm", dtype=torch.float64, **settings):
     problem = classes(batch_size=10, dtype=dtype)
     problem.attacker = component("attacker", attacker, **settings)
     return problem
@@ -28,14 +28,18 @@ def test_attacks_of_size_zero_are_map(optimizer):
     """With only attacked rows, bit for bit; with clean rows and copies of them, the same numbers up
     to rounding."""
     settings = {"optimizer": optimizer, "lr": 0.05}
-    plain = train(component("inference", "map", **settings), MLP, threatened(), 12)[0].network.theta
-    alone = train(defence(**settings, train_eps=0.0, mixture="attacked"), MLP, threatened(), 12)[
+    plain = train(component("inference", "map", **settings), MLP, attacked_problem(), 12)[
         0
     ].network.theta
-    half = train(defence(**settings, train_eps=0.0), MLP, threatened(), 12)[0].network.theta
+    alone = train(
+        defence(**settings, train_eps=0.0, mixture="attacked"), MLP, attacked_problem(), 12
+    )[0].network.theta
+    half = train(defence(**settings, train_eps=0.0), MLP, attacked_problem(), 12)[0].network.theta
     assert torch.equal(alone, plain)
     assert_close(half, plain)
-    theta_after = train(defence(**settings, train_eps=0.2), MLP, threatened(), 12)[0].network.theta
+    theta_after = train(defence(**settings, train_eps=0.2), MLP, attacked_problem(), 12)[
+        0
+    ].network.theta
     assert (theta_after - plain).detach().abs().max() > 1e-3
 
 
@@ -43,7 +47,7 @@ def test_attacks_of_size_zero_are_map(optimizer):
 def test_two_steps_literally(mixture, clean_share):
     """θ := θ − η ∇[−½ (mean log p(y|x) + mean log p(y|x')) − log p(θ)/N], x' = clip(x − ε sign ∇_x
     log p(y|x)) at the θ of the same step."""
-    problem = threatened()
+    problem = attacked_problem()
     inference = defence(momentum=0.0, train_eps=0.15, mixture=mixture)
     state, rng = train(inference, MLP, problem, 0)
     network = state.network
@@ -63,7 +67,7 @@ def test_two_steps_literally(mixture, clean_share):
 
 
 def test_attack_gives_parameters_no_gradient():
-    problem = threatened("pgd", steps=3)
+    problem = attacked_problem("pgd", steps=3)
     network = MLP.build(problem, Streams(0))
     threat = TrainingThreat(problem, 0.2)
     rng = Streams(1)
@@ -76,7 +80,7 @@ def test_attack_gives_parameters_no_gradient():
 def test_an_attack_that_may_stop_early_goes_on_while_training():
     """A defence needs the largest loss; PGD with early stopping does not change rows that are
     already misclassified."""
-    problem = threatened("pgd", steps=5, random_start=False)
+    problem = attacked_problem("pgd", steps=5, random_start=False)
     network = MLP.build(problem, Streams(0))
     threat = TrainingThreat(problem, 0.2)
     assert problem.attacker.stop_when_broken
@@ -95,7 +99,7 @@ def test_an_attack_that_may_stop_early_goes_on_while_training():
 
 @pytest.mark.parametrize(("attacker", "settings"), [("fgsm", {}), ("pgd", {"steps": 3})])
 def test_resumed_run_is_bit_identical(tmp_path, attacker, settings):
-    problem = threatened(attacker, torch.float32, **settings)
+    problem = attacked_problem(attacker, torch.float32, **settings)
     check_resumed(defence(optimizer="adam"), MLP, problem, tmp_path, 14, 5)
 
 
@@ -114,15 +118,16 @@ def test_another_attacker_to_train_against():
     """The step equals the step of an experiment with that attacker; the evaluation keeps its own
     attacker."""
     pgd = component("attacker", "pgd", steps=3)
-    attacked = threatened("pgd", steps=3)
-    other = threatened("fgsm")
+    attacked = attacked_problem("pgd", steps=3)
+    other = attacked_problem("fgsm")
     expected = train(defence(train_eps=0.2), MLP, attacked, 6)[0].network.theta
     theta_after = train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[
         0
     ].network.theta
     assert torch.equal(theta_after, expected)
     assert not torch.equal(
-        theta_after, train(defence(train_eps=0.2), MLP, threatened("fgsm"), 6)[0].network.theta
+        theta_after,
+        train(defence(train_eps=0.2), MLP, attacked_problem("fgsm"), 6)[0].network.theta,
     )
     assert other.attacker.name == "fgsm"
     other.attacker = None  # a defence needs no attacker for an evaluation without an attack

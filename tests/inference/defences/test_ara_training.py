@@ -26,7 +26,7 @@ from runner.execution.rng import Streams
 MLP = component("model", "mlp", widths=[5], activation="tanh")
 
 
-def threatened(attacker="fgsm", dtype=F64, **settings):
+def attacked_problem(attacker="fgsm", dtype=F64, **settings):
     problem = classes(batch_size=10, dtype=dtype)
     problem.attacker = component("attacker", attacker, **settings)
     return problem
@@ -69,7 +69,7 @@ def log_p(model, beta, x, y):
 def test_algorithm_3_2_literally(momentum):
     """x_i ~ p_C(x'|x) by (3.14), then β_i by (3.15), particle by particle; η = lr/N."""
     inference = ara(momentum=momentum, attack_steps=3.0, temperature=0.7)
-    problem = threatened()
+    problem = attacked_problem()
     state, rng = train(inference, MLP, problem, 0)
     model = state.model
     twin = Streams(0)
@@ -93,7 +93,7 @@ def test_algorithm_3_2_literally(momentum):
         assert_close(state.theta, theta)
 
 
-def followed(inference, start, problem, steps=8, seed=3):
+def simulate_theta(inference, start, problem, steps=8, seed=3):
     """θ after the given steps from given particles."""
     rng = Streams(seed)
     state = inference.init(MLP.build(problem, rng), problem, rng)
@@ -104,7 +104,7 @@ def followed(inference, start, problem, steps=8, seed=3):
 
 @pytest.mark.parametrize(("attacker", "momentum"), [("fgsm", 0.5), ("pgd", 0.0)])
 def test_without_uncertainties_one_particle_is_adversarial_training(attacker, momentum):
-    problem = threatened(attacker, **({"steps": 3} if attacker == "pgd" else {}))
+    problem = attacked_problem(attacker, **({"steps": 3} if attacker == "pgd" else {}))
     shared = {"lr": 0.1, "momentum": momentum, "train_eps": 0.2}
     rng = Streams(3)
     plain = component("inference", "adversarial_training", optimizer="sgd", **shared)
@@ -112,16 +112,18 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
     start = state.network.theta.detach().clone()[None]
     state, _ = advance(plain, state, problem, rng, 0, 8)
     off = {"chains": 1, "attacker_uncertainty": False, "defender_uncertainty": False}
-    assert_close(followed(ara(**shared, **off), start, problem), state.network.theta.detach()[None])
+    assert_close(
+        simulate_theta(ara(**shared, **off), start, problem), state.network.theta.detach()[None]
+    )
     for switch in off.keys() - {"chains"}:
-        other = followed(ara(**shared, **off | {switch: True}), start, problem)
+        other = simulate_theta(ara(**shared, **off | {switch: True}), start, problem)
         assert (other - state.network.theta.detach()).abs().max() > 1e-4, switch
 
 
 @pytest.mark.parametrize("defender", [True, False])
 def test_without_an_attack_it_is_sgld(defender):
     """train_eps = 0, no momentum, τ = 1: SGLD with step lr/N, for any mixture."""
-    problem = threatened()
+    problem = attacked_problem()
     settings = {
         "momentum": 0.0,
         "train_eps": 0.0,
@@ -131,16 +133,16 @@ def test_without_an_attack_it_is_sgld(defender):
     inference = ara(**settings)
     start = inference.init(MLP.build(problem, Streams(3)), problem, Streams(3)).theta
     sgld = component("inference", "sgld", chains=3, step_size=0.1 / problem.n)
-    expected = followed(sgld, start, problem)
+    expected = simulate_theta(sgld, start, problem)
     for mixture in ("half", "attacked"):
-        assert_close(followed(ara(**settings, mixture=mixture), start, problem), expected)
-    attacked = followed(ara(**settings | {"train_eps": 0.2}), start, problem)
+        assert_close(simulate_theta(ara(**settings, mixture=mixture), start, problem), expected)
+    attacked = simulate_theta(ara(**settings | {"train_eps": 0.2}), start, problem)
     assert (attacked - expected).abs().max() > 1e-3
 
 
 def test_predictive_is_the_mean_over_Particles():
     inference = ara()
-    problem = threatened()
+    problem = attacked_problem()
     state, rng = train(inference, MLP, problem, 3)
     posterior = inference.posterior(state)
     assert posterior.theta.shape == (3, state.model.dim)
@@ -156,7 +158,7 @@ def test_predictive_is_the_mean_over_Particles():
 def test_particles_with_inputs_of_their_own(model):
     """p(y|x_k, β_k), ∇_x and ∇_β agree if computed jointly (if the model supports it) and one by
     one."""
-    problem = threatened()
+    problem = attacked_problem()
     rng = Streams(0)
     built = model.build(problem, rng)
     theta = built.sample_prior(3, rng.init)
@@ -176,7 +178,7 @@ def test_particles_with_inputs_of_their_own(model):
 
 
 def test_each_particle_is_attacked_for_what_it_says_itself():
-    problem = threatened()
+    problem = attacked_problem()
     rng = Streams(3)
     inference = ara(chains=3, train_eps=0.2, defender_uncertainty=False)
     state = inference.init(MLP.build(problem, rng), problem, rng)
@@ -217,7 +219,7 @@ def test_attack_draws():
 @pytest.mark.parametrize("defender", [True, False])
 def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defender):
     inference = ara(defender_uncertainty=defender)
-    problem = threatened(dtype=torch.float32)
+    problem = attacked_problem(dtype=torch.float32)
     state = check_resumed(inference, MLP, problem, tmp_path, 14, 5)
     assert not state.theta.requires_grad
     assert all(p.grad is None for p in state.model.parameters())

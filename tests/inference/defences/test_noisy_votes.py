@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from smoothed_networks import linear, rest, trained
+from smoothed_networks import linear, rest, train_smoothed
 from support.runs.configured import normal
 from support.small.small_problems import classes
 from torch.testing import assert_close
@@ -27,7 +27,7 @@ def test_votes_decide_and_their_ties_go_to_the_mean_probability():
 
 def test_votes_are_those_of_the_noise_of_the_generator():
     problem = classes(n=20)
-    posterior, _ = trained(problem, 30)
+    posterior, _ = train_smoothed(problem, 30)
     x = problem.test.x
     eta = normal(Streams(4).attack, 40, *x.shape)
     with torch.no_grad():
@@ -38,7 +38,7 @@ def test_votes_are_those_of_the_noise_of_the_generator():
 
 def test_blocks_of_draws_change_no_vote(monkeypatch):
     problem = classes(n=20)
-    posterior, _ = trained(problem, 30)
+    posterior, _ = train_smoothed(problem, 30)
     x = problem.test.x
     whole = posterior.predict(x, Streams(4).attack).logits
     radius = posterior.certify(x, Streams(4).attack).radius
@@ -50,7 +50,7 @@ def test_blocks_of_draws_change_no_vote(monkeypatch):
 @pytest.mark.parametrize("criterion", ["cross_entropy", "margin"])
 def test_the_derivative_without_a_graph_is_that_of_autograd(criterion):
     problem = classes(n=20, n_tasks=2)
-    posterior, _ = trained(problem, 30)
+    posterior, _ = train_smoothed(problem, 30)
     x = problem.test.x
     y = problem.test.y
     by_graph = SmoothedNetwork(Plain(posterior.network), **rest(posterior))

@@ -54,7 +54,7 @@ def test_value_is_that_of_the_game_over_all_attacks_of_all_mails(seed):
     assert attacked_error(attainable, q) == pytest.approx(value)
 
 
-def randomised(problem, **keys):
+def fit_mixture(problem, **keys):
     options = {"members": 3, "mails": 1000, "changes": 2} | keys
     method = component("inference", "randomised", **options)
     rng = Streams(0)
@@ -72,7 +72,7 @@ def test_the_best_reply_in_the_record_is_the_attack_of_the_product():
     y = problem.train.y
     errors = {}
     for mixture in ("optimal", "uniform", "single"):
-        method, state, info = randomised(problem, mixture=mixture, changes=1)
+        method, state, info = fit_mixture(problem, mixture=mixture, changes=1)
         posterior = method.posterior(state)
         sent = attack.perturb(Attacked(posterior, (0.0, 1.0)), x, y, Streams(1), 1.0)
         votes = posterior.undefended.predict(sent, Streams(0).evaluation).probs[:, 0]
@@ -90,7 +90,7 @@ def test_the_best_reply_in_the_record_is_the_attack_of_the_product():
 
 
 def test_members_are_drawn_by_their_weights():
-    method, state, _ = randomised(words(n=60), mixture="uniform")
+    method, state, _ = fit_mixture(words(n=60), mixture="uniform")
     posterior = method.posterior(state)
     x = words(n=60).test.x[:1].expand(3000, -1)
     each = posterior.members(x[:1])[:, 0, 0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from smoothed_networks import distances, linear, trained
+from smoothed_networks import distances, linear, train_smoothed
 from support.runs.configured import double, normal, threat
 from support.small.small_problems import classes, component
 from torch.nn.functional import one_hot
@@ -40,7 +40,7 @@ def test_the_radius_is_the_literal_formula():
 def test_a_certificate_literally():
     """Votes of the same draws, the bound by SciPy's beta law, R in closed form."""
     problem = classes(n=30, n_inputs=3)
-    posterior, _ = trained(problem)
+    posterior, _ = train_smoothed(problem)
     x = problem.test.x
     certificate = posterior.certify(x, Streams(5).evaluation)
     g = Streams(5).evaluation
@@ -151,7 +151,7 @@ def test_words_have_the_root_of_their_number_as_length():
 
 def test_no_certified_number_is_above_an_adaptive_one():
     problem = classes(n=120, n_inputs=6)
-    posterior, rng = trained(problem, 200, sigma=0.1, certificate_draws=2000)
+    posterior, rng = train_smoothed(problem, 200, sigma=0.1, certificate_draws=2000)
     scores, unbroken = assess(problem, posterior, rng, [0.02, 0.1, 0.2])
     for eps in ("0.02", "0.10", "0.20"):
         assert scores[f"certified_accuracy/eps={eps}"] <= scores[f"robust_accuracy/eps={eps}"]
@@ -175,7 +175,7 @@ def test_few_votes_may_err_where_the_certificate_is_right_but_not_by_much():
 
 def test_a_false_certificate_fails_its_check(monkeypatch):
     problem = classes(n=60, n_inputs=6)
-    posterior, rng = trained(problem)
+    posterior, rng = train_smoothed(problem)
     monkeypatch.setattr(noisy_votes, "certified_radius", lambda p, sigma: 9.0 * (p > 0).double())
     _, unbroken = assess(problem, posterior, rng, [1.0])
     assert not unbroken

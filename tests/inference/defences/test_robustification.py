@@ -27,7 +27,7 @@ def spam(n_words=6, batch_size=20, **attack):
     return problem
 
 
-def robustified(**settings):
+def robustification(**settings):
     small = {"chains": 2, "undefended_steps": 3, "train_eps": 1, "temperature": 0.7}
     return component("inference", "robustification", **(small | settings))
 
@@ -60,7 +60,7 @@ def least(theta, x, label, most):
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_both_halves_literally(momentum):
-    method = robustified(momentum=momentum)
+    method = robustification(momentum=momentum)
     problem = spam()
     state, rng = train(method, LOGISTIC, problem, 0)
     twin = Streams(0)
@@ -116,7 +116,7 @@ def test_the_undefended_is_gradient_descent_on_clean_rows_and_stays():
         lr=0.1,
     )
     goal = train(plain, LOGISTIC, problem, 30)[0].theta
-    method = robustified(undefended_steps=30)
+    method = robustification(undefended_steps=30)
     for steps in (30, 50):
         state, _ = train(method, LOGISTIC, problem, steps)
         assert_close(state.theta[:1], goal)
@@ -137,7 +137,7 @@ def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks
     y = problem.test.y
     settings = {"lr": 2.0, "temperature": 0.01, "undefended_steps": 300, "train_eps": 2}
     for train_eps, holds in ((2, True), (0, False)):
-        method = robustified(**{**settings, "train_eps": train_eps})
+        method = robustification(**{**settings, "train_eps": train_eps})
         posterior = method.posterior(train(method, LOGISTIC, problem, 600)[0])
         tainted = problem.attacker.perturb(Attacked(posterior, problem.bounds), x, y, Streams(0), 2)
         perturbed = problem.attacker.perturb(
@@ -150,11 +150,11 @@ def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks
 
 @pytest.mark.parametrize("stop", [2, 3, 5])  # before, at and after the attack on the training set
 def test_a_resumed_run_is_bit_identical(tmp_path, stop):
-    check_resumed(robustified(), LOGISTIC, spam(), tmp_path, 6, stop)
+    check_resumed(robustification(), LOGISTIC, spam(), tmp_path, 6, stop)
 
 
 def test_a_run_that_ends_before_the_defence_says_so():
-    method = robustified(undefended_steps=5)
+    method = robustification(undefended_steps=5)
     problem = spam()
     with pytest.warns(
         IncompleteResultWarning,
@@ -172,7 +172,7 @@ def test_what_it_cannot_train_against_is_refused_in_one_line():
     with pytest.raises(
         ConfigMismatchError, match=r"inference\.train_eps: 1\.5 is not a number of changed inputs"
     ):
-        train(robustified(train_eps=1.5), LOGISTIC, problem, 1)
+        train(robustification(train_eps=1.5), LOGISTIC, problem, 1)
     problem.attacker = None
     with pytest.raises(ConfigMismatchError, match="a defence requires an evasion attack"):
-        train(robustified(), LOGISTIC, problem, 1)
+        train(robustification(), LOGISTIC, problem, 1)

@@ -1,7 +1,7 @@
 """Training under noise: literal steps, the limit of no noise, and larger certificates."""
 
 import torch
-from smoothed_networks import MLP, rest, smoothing, trained
+from smoothed_networks import MLP, rest, smoothing, train_smoothed
 from support.runs.configured import normal
 from support.small.small_problems import classes, component, train
 from torch.testing import assert_close
@@ -41,7 +41,7 @@ def test_little_noise_is_map():
 def test_noise_in_training_certifies_more():
     """With the same noise at prediction, a network trained without noise has smaller radii."""
     problem = classes(n=200, n_inputs=20)
-    robust, _ = trained(problem, 300, sigma=0.5, certificate_draws=1000)
+    robust, _ = train_smoothed(problem, 300, sigma=0.5, certificate_draws=1000)
     state, _ = train(component("inference", "map", lr=0.02), MLP, problem, 300)
     fragile = SmoothedNetwork(state.network.requires_grad_(False), **rest(robust))
 

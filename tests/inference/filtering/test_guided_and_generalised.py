@@ -49,14 +49,14 @@ class Curved(LinearGaussianModule):
         return law.log_prob(y.unsqueeze(-2))
 
 
-def drawn():
+def draw_states():
     g = generator(0)
     x = normal(g, 2, 40, 3)
     return x, Observation(1, 2 * normal(g, 2, 2))
 
 
 def test_linearised_proposal_is_the_optimal_one_where_h_is_linear():
-    model, (x, batch) = LinearGaussianModule(system()), drawn()
+    model, (x, batch) = LinearGaussianModule(system()), draw_states()
     a = propose(model, batch, x, Streams(4), "optimal")
     b = propose(model, batch, x, Streams(4), "linearised")
     assert_close(a.x, b.x)  # the same normals through the same factors
@@ -136,7 +136,7 @@ def test_losses_are_their_equations_term_by_term():
 
 @pytest.mark.parametrize("threshold", [0.5, 1.345, 50.0])
 def test_hubers_loss_is_that_of_whitened_residuals(threshold):
-    model, (x, batch) = LinearGaussianModule(system()), drawn()
+    model, (x, batch) = LinearGaussianModule(system()), draw_states()
     got = log_huber_likelihood(model, batch, x, threshold)
     L = torch.linalg.cholesky(model.Sigma)
     residuals = (batch.y[:, None] - x @ model.H.T).mT
@@ -149,7 +149,7 @@ def test_hubers_loss_is_that_of_whitened_residuals(threshold):
 
 
 def test_bound_of_beta_is_reached_at_the_mode():
-    model, (x, _) = LinearGaussianModule(system()), drawn()
+    model, (x, _) = LinearGaussianModule(system()), draw_states()
     mode = Observation(1, model.observation_mean(x, 1)[:, 0])
     for beta in (0.0, 0.2, 1.0):
         integral = model.log_power_integral(x, 1, 1 + beta)

@@ -16,7 +16,7 @@ from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
 
 
-def filtered(problem, seed=1, **keys):
+def run_generalised(problem, seed=1, **keys):
     inference = component("inference", "generalised_filter", **{"particles": 60, **keys})
     return run(inference, LinearGaussianModule(problem.system), problem, Streams(seed))
 
@@ -29,7 +29,7 @@ def gappy(replicates):
 
 def errors(problem, **keys):
     exact = run_filter("kalman", problem)
-    return filtered(problem, loss="kl", **keys).log_normaliser - exact.log_normaliser
+    return run_generalised(problem, loss="kl", **keys).log_normaliser - exact.log_normaliser
 
 
 def test_proposal_is_f_psi_over_its_integral():
@@ -90,7 +90,7 @@ def test_a_weight_that_is_not_divided_by_psi_is_found(monkeypatch):
 def test_means_tend_to_those_of_kalman():
     problem = sequence(system(), 4, 12)
     exact = run_filter("kalman", problem)
-    result = filtered(problem, loss="kl", proposal="iterated", floor=0.3, particles=2000)
+    result = run_generalised(problem, loss="kl", proposal="iterated", floor=0.3, particles=2000)
     for name in ("mean", "predicted"):
         assert z_score(getattr(result, name), getattr(exact, name)[0]).abs().max() < 4.5
 
@@ -103,13 +103,15 @@ def test_a_robust_loss_has_its_own_normaliser_with_less_noise(n, keys):
     few, many = (sequence(system(), 5, replicates) for replicates in (4, 150))
     for problem in (few, many):
         problem.observations[:, 2] += 8.0
-    exact = filtered(few, particles=10_000, **keys).log_normaliser
-    log_normaliser = filtered(many, proposal="iterated", particles=n, **keys).log_normaliser
+    exact = run_generalised(few, particles=10_000, **keys).log_normaliser
+    log_normaliser = run_generalised(many, proposal="iterated", particles=n, **keys).log_normaliser
     ratios = (log_normaliser - exact.mean()).exp()
     ones = (exact - exact.mean()).exp()
     noise = (ratios.var() / len(ratios) + ones.var() / len(ones)).sqrt()
     assert (ratios.mean() - ones.mean()).abs() < 4 * noise
-    assert log_normaliser.var() < 0.5 * filtered(many, particles=n, **keys).log_normaliser.var()
+    assert (
+        log_normaliser.var() < 0.5 * run_generalised(many, particles=n, **keys).log_normaliser.var()
+    )
 
 
 def test_every_parameter_set_has_its_own_proposal():

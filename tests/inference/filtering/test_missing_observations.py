@@ -26,7 +26,7 @@ def gappy(apart):
     return problem
 
 
-def conditioned(problem, r):
+def condition_gaussian(problem, r):
     """E and Var of each x_t given the observations y_s, s ≤ t, of replicate r, E y_t given s < t,
     and their log density, from the joint Gaussian: x_t = Aᵗ x_0 + Σ_v A^{t−v} w_v."""
     s = problem.system
@@ -67,7 +67,7 @@ def test_kalman_is_the_joint_gaussian_given_the_observations(apart):
     problem = gappy(apart)
     got = run_filter("kalman", problem)
     for r in range(3):
-        expected = conditioned(problem, r)
+        expected = condition_gaussian(problem, r)
         actual = got.mean[r], got.variance[r], got.predicted[r], got.log_normaliser[r]
         assert_close(actual, expected, rtol=1e-9, atol=1e-9)
         upper = expected[0] + 1.6448536 * expected[1].sqrt()

@@ -14,7 +14,7 @@ from runner.execution.rng import Streams
 BETA = 0.4
 
 
-def drawn():
+def draw_states():
     g = generator(0)
     x = normal(g, 2, 3, 3)
     return (
@@ -26,7 +26,7 @@ def drawn():
 
 def estimates(rule, n):
     """Ĝ of every particle, n times [n, R, N]."""
-    model, x, batch = drawn()
+    model, x, batch = draw_states()
     many = x.repeat(1, n, 1)
     generator = torch.Generator().manual_seed(1)
     log_bound = model.log_observation_bound(1)
@@ -35,7 +35,7 @@ def estimates(rule, n):
 
 
 def test_estimate_of_the_beta_likelihood_is_unbiased_and_not_negative():
-    model, x, batch = drawn()
+    model, x, batch = draw_states()
     exact = losses.log_beta_likelihood(model, batch, x, BETA).exp()
     actual = estimates(losses.log_beta_estimate, 4000)
     assert (actual >= 0).all()
@@ -49,12 +49,12 @@ def wrong_rate(model, batch, x, beta, log_bound, generator):
 
 
 def test_a_wrong_rate_is_found():
-    model, x, batch = drawn()
+    model, x, batch = draw_states()
     exact = losses.log_beta_likelihood(model, batch, x, BETA).exp()
     assert z_score(estimates(wrong_rate, 4000), exact).abs().max() > 6
 
 
-def filtered(rule_of_integral, particles, replicates, seed):
+def run_generalised(rule_of_integral, particles, replicates, seed):
     keys = {"loss": "beta", "beta": BETA, "particles": particles, "integral": rule_of_integral}
     inference = component("inference", "generalised_filter", **keys)
     s = system()
@@ -63,11 +63,11 @@ def filtered(rule_of_integral, particles, replicates, seed):
 
 
 def test_normaliser_is_that_of_the_exact_integral(monkeypatch):
-    exact = filtered("exact", 4000, 8, 0)
+    exact = run_generalised("exact", 4000, 8, 0)
     level = exact.mean()
-    result = filtered("poisson", 200, 200, 1)
+    result = run_generalised("poisson", 200, 200, 1)
     ratio = (result - level).exp()
     assert abs(z_score(ratio, (exact - level).exp().mean())) < 4
     monkeypatch.setattr(generalised_filter, "log_beta_estimate", wrong_rate)
-    ratio = (filtered("poisson", 200, 200, 1) - level).exp()
+    ratio = (run_generalised("poisson", 200, 200, 1) - level).exp()
     assert abs(z_score(ratio, (exact - level).exp().mean())) > 6

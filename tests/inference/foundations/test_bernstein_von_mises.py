@@ -42,7 +42,7 @@ def test_hellinger_distance_of_gaussians_by_quadrature():
     assert 1 - float(two) ** 2 == pytest.approx(affinity**2)  # independent coordinates multiply
 
 
-def measured(theta, prior=1.0, numbers=(100, 1600)):
+def measure_distances(theta, prior=1.0, numbers=(100, 1600)):
     problem, _ = load("tosses")
     model = component("model", "beta_bernoulli", a=prior, b=prior).build(problem, Streams(0))
     keys = {"numbers": list(numbers), "theta": theta}
@@ -60,10 +60,10 @@ def measured(theta, prior=1.0, numbers=(100, 1600)):
 def test_it_comes_to_its_normal_limit_at_the_rate_of_its_skewness():
     """Total variation of a law with skewness γ/√N from its normal: about |γ| c/√N, c = ∫ |x³ − 3x|
     φ/12, and the shift by the prior; with θ = ½ and a symmetric prior both vanish."""
-    skewed = measured(0.2, 0.5).scores()
+    skewed = measure_distances(0.2, 0.5).scores()
     assert skewed["slope/total_variation"] == pytest.approx(-0.5, abs=0.08)
     assert skewed["slope/hellinger"] == pytest.approx(-0.5, abs=0.08)
-    assert measured(0.5).scores()["slope/total_variation"] < -0.8
+    assert measure_distances(0.5).scores()["slope/total_variation"] < -0.8
     literal = 0.0
     n = 100
     theta = 0.2
@@ -80,7 +80,7 @@ def test_it_comes_to_its_normal_limit_at_the_rate_of_its_skewness():
         ]  # fmt: skip
         gaps = [0.0, *(p.cdf(x) - q.cdf(x) for x in crossings), 0.0]
         literal += mass * 0.5 * sum(abs(b - a) for a, b in pairwise(gaps))
-    assert float(measured(theta, 0.5).distances[0, 0]) == pytest.approx(literal, abs=1e-3)
+    assert float(measure_distances(theta, 0.5).distances[0, 0]) == pytest.approx(literal, abs=1e-3)
 
 
 def test_a_wrong_information_has_no_such_limit():

@@ -14,7 +14,7 @@ from components.problems.known_function import KnownFunction
 NUMBERS = [64, 128, 256, 512]
 
 
-def measured(data, name, steps=2, numbers=NUMBERS, **model):
+def measure_rates(data, name, steps=2, numbers=NUMBERS, **model):
     problem, rng = load("smooth_function", **{"n_train": 40, "n_test": 20, "terms": 1000} | data)
     built = component("model", name, **model).build(problem, rng)
     inference = component("inference", "posterior_concentration", numbers=numbers, simulations=20)
@@ -43,7 +43,9 @@ def test_smoothers_are_posteriors(name, keys):
 
 
 def test_radii_are_averages_of_squared_distances_over_the_posterior():
-    record, problem, built = measured({"smoothness": 1.0}, "matern_regression", numbers=[8, 16])
+    record, problem, built = measure_rates(
+        {"smoothness": 1.0}, "matern_regression", numbers=[8, 16]
+    )
     n = 16
     x = (torch.arange(n, dtype=F64)[:, None] + 0.5) / n
     S = built.smoother(x)
@@ -74,7 +76,7 @@ def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, nois
     """Slopes of the posterior sd, −α/(2α + 1), and of the radius; for a rougher truth the error
     dominates."""
     data = {"smoothness": smoothness, "scale": scale, "noise": noise, "terms": 2000}
-    record, *_ = measured(data, "matern_regression", shape=shape, noise=noise)
+    record, *_ = measure_rates(data, "matern_regression", shape=shape, noise=noise)
     alpha = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}[shape]
     exponent = -min(alpha, math.inf if smoothness == "line" else smoothness) / (2 * alpha + 1)
     assert record.exponent == pytest.approx(exponent)
@@ -86,12 +88,12 @@ def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, nois
 
 def test_a_line_contracts_at_the_parametric_rate_and_a_curve_not_at_all():
     keys = {"noise": 0.01, "prior_scale": 100.0, "intercept_scale": 100.0}
-    record, *_ = measured({"smoothness": "line"}, "linear_regression", steps=10, **keys)
+    record, *_ = measure_rates({"smoothness": "line"}, "linear_regression", steps=10, **keys)
     slope, error = record.slope()
     assert record.exponent == -0.5
     assert abs(slope + 0.5) < 4 * error
     assert record.scores()["slope_exact"] == pytest.approx(-0.5, abs=1e-3)
-    curve, *_ = measured({"smoothness": 1.5}, "linear_regression", **keys)
+    curve, *_ = measure_rates({"smoothness": 1.5}, "linear_regression", **keys)
     assert curve.exponent == 0
     assert abs(curve.slope()[0]) < 0.03
 

@@ -16,7 +16,7 @@ from components.inference.foundations import rules
 RULES = ["fixed", "until_significant", "until_short", "negative_binomial"]
 
 
-def reported(steps=4, prior=(1.0, 1.0), **settings):
+def run_rule(steps=4, prior=(1.0, 1.0), **settings):
     problem, rng = load("tosses", n_test=10)
     model = component("model", "beta_bernoulli", a=prior[0], b=prior[1]).build(problem, rng)
     inference = component("inference", "stopping_rule", **{"n_max": 40, "width": 0.4} | settings)
@@ -44,7 +44,7 @@ def test_p_values_and_intervals_literally():
 
 
 def test_one_posterior_and_two_p_values():
-    record, _ = reported(1, simulations=10)
+    record, _ = run_rule(1, simulations=10)
     # P(9 heads or more of 12); P(9 heads or more before the third tail) = P(9 or more of the first
     # 11)
     assert record.p_values["binomial"] == pytest.approx(299 / 4096)
@@ -61,7 +61,7 @@ def test_one_posterior_and_two_p_values():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_paths_are_those_of_all_sequences(rule):
-    record, _ = reported(1, simulations=1, n_max=9, width=0.75, alpha=0.2)
+    record, _ = run_rule(1, simulations=1, n_max=9, width=0.75, alpha=0.2)
     stopped = record.tables.stopped[rule]
     counted = {}
     theta = 0.37
@@ -93,7 +93,7 @@ def ends(rule, found, n, k):
 
 
 def test_credible_intervals_keep_their_meaning_and_the_others_lose_theirs():
-    record, _ = reported(10, simulations=1000, n_max=200, prior=(2.0, 2.0))
+    record, _ = run_rule(10, simulations=1000, n_max=200, prior=(2.0, 2.0))
     for rule in RULES:
         share, error = record.coverage("credible", rule)
         # over the prior, by (3.1.3)
@@ -116,15 +116,15 @@ def test_credible_intervals_keep_their_meaning_and_the_others_lose_theirs():
 
 
 def test_another_prior_than_natures_breaks_coverage():
-    kept, _ = reported(1, simulations=1, nature=[1.0, 1.0])
-    lost, _ = reported(1, simulations=1, nature=[30.0, 30.0])
+    kept, _ = run_rule(1, simulations=1, nature=[1.0, 1.0])
+    lost, _ = run_rule(1, simulations=1, nature=[30.0, 30.0])
     rule = "until_significant"
     assert kept.exact_coverage("credible", rule)[0] == pytest.approx(0.95)
     assert lost.exact_coverage("credible", rule)[0] < 0.9
 
 
 def test_predictions_and_mistakes():
-    record, problem = reported(1, simulations=1)
+    record, problem = run_rule(1, simulations=1)
     density = record.log_predictive(problem.test)
     assert density[problem.test.x[:, 0] == 1][0].exp() == pytest.approx(10 / 14)
     with pytest.raises(ConfigMismatchError, match="at least one toss is required"):
@@ -144,4 +144,4 @@ def test_predictions_and_mistakes():
         ),
     ]:
         with pytest.raises(ConfigMismatchError, match=words):
-            reported(1, simulations=1, **keys)
+            run_rule(1, simulations=1, **keys)

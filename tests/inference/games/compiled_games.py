@@ -73,7 +73,7 @@ def game(name, opponent, replicates, episodes, **keys):
     return game_of(dataset, replicates, attacker, **({"episodes": episodes} | its))
 
 
-def opened(problem, inference, seed=3, alike=False, tensors=False):
+def start_game(problem, inference, seed=3, alike=False, tensors=False):
     """A state before the first episode with standard normal action values, equal in all replicates
     if ``alike``; with ``tensors``, the compiled loop is not used."""
     rng = Streams(seed)
@@ -91,8 +91,8 @@ def opened(problem, inference, seed=3, alike=False, tensors=False):
     return rng, state
 
 
-def played(problem, inference, **keys):
-    rng, state = opened(problem, inference, **keys)
+def play_game(problem, inference, **keys):
+    rng, state = start_game(problem, inference, **keys)
     return stepped(inference, problem, rng, state, 0, problem.episodes)
 
 

@@ -11,9 +11,9 @@ from compiled_games import (
     difference,
     game,
     largest_z,
-    opened,
-    played,
+    play_game,
     player,
+    start_game,
 )
 from support.runs.configured import component, double
 from support.small.small_games import matrix_game, resumed, stepped
@@ -64,7 +64,7 @@ def greedy_pair(name, opponent, who, replicates=4, episodes=30):
     keys = more(opponent) if opponent in PLAYERS else {}
     problems = [game(name, opponent, replicates, episodes, **keys) for _ in range(2)]
     inference = player(who, **more(who))
-    return [played(problems[0], inference, tensors=True), played(problems[1], inference)]
+    return [play_game(problems[0], inference, tensors=True), play_game(problems[1], inference)]
 
 
 @pytest.mark.parametrize(("name", "opponent", "who"), FIXED)
@@ -80,13 +80,13 @@ def test_the_loop_agrees_with_tensors_in_law(name, opponent, who):
     standard errors."""
     replicates = 1500
     states = [
-        played(game(name, opponent, replicates, 20), player(who), alike=True, tensors=tensors)
+        play_game(game(name, opponent, replicates, 20), player(who), alike=True, tensors=tensors)
         for tensors in (True, False)
     ]
     assert largest_z(*states, replicates) < 4.5
 
 
-def seen_as_told(monkeypatch):
+def plain_loop(monkeypatch):
     """The loop as plain Python, which uses functions that a test replaces."""
     monkeypatch.setattr(engine, "play_episode", episodes.play_episode.__wrapped__)
 
@@ -94,10 +94,10 @@ def seen_as_told(monkeypatch):
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_the_loop_draws_what_its_source_says(monkeypatch):
     def run():
-        return played(game("grid", "smoother", 3, 4), player("level 2 draws"))
+        return play_game(game("grid", "smoother", 3, 4), player("level 2 draws"))
 
     compiled = run()
-    seen_as_told(monkeypatch)
+    plain_loop(monkeypatch)
     assert difference(compiled, run()) < 1e-12
 
 
@@ -154,7 +154,7 @@ BROKEN = {
 @pytest.mark.parametrize("variant", BROKEN)
 def test_broken_loops_are_found_out(variant, monkeypatch):
     module, name, broken, case = BROKEN[variant]
-    seen_as_told(monkeypatch)
+    plain_loop(monkeypatch)
     assert difference(*greedy_pair(*case, episodes=10)) < 1e-9
     monkeypatch.setattr(module, name, broken)
     assert difference(*greedy_pair(*case, episodes=10)) > 1e-3
@@ -163,7 +163,7 @@ def test_broken_loops_are_found_out(variant, monkeypatch):
 def test_a_law_that_differs_by_a_tenth_is_found_out():
     """Power of the test of distributions: ε = 0.2 instead of 0.1."""
     states = [
-        played(
+        play_game(
             game("sharing", "mixed", 1500, 20),
             player("level 2", epsilon=epsilon),
             alike=True,
@@ -185,7 +185,7 @@ def test_mean_rewards_of_a_known_policy_are_exact(policy):
     )
     keys = {"policy": policy, "epsilon": 0.3, "temperature": 0.5, "alpha": 1e-12}
     inference = component("inference", "q_learning", **keys)
-    rng, state = opened(problem, inference)
+    rng, state = start_game(problem, inference)
     values = double([0.0, 1.0, 0.5])
     inference.tables(state.mind)[0].values.copy_(values.view(1, 1, 3, 1))
     stepped(inference, problem, rng, state, 0, 25)
@@ -205,7 +205,7 @@ def test_a_resumed_run_continues_with_the_same_numbers(case):
 
     def open_game():
         problem = game(name, opponent, 5, 20)
-        return inference, problem, *opened(problem, inference)
+        return inference, problem, *start_game(problem, inference)
 
     whole, again = resumed(open_game, 9)
     assert difference(whole, again) == 0
@@ -216,5 +216,5 @@ def test_float32_games_stay_float32():
     setting = Setting(Path(), torch.device("cpu"), torch.float32, 5)
     problem = component("dataset", "friend_or_foe", episodes=30).load(Streams(0), setting)
     problem.attacker = component("attacker", "exponential_smoother")
-    state = played(problem, player("level 2"))
+    state = play_game(problem, player("level 2"))
     assert state.mind.q[0].values.dtype == state.standing.rewards_so_far.dtype == torch.float32

@@ -31,12 +31,12 @@ PAIRS = [
 
 @pytest.mark.parametrize(("name", "keys", "agent", "opponent"), PAIRS)
 def test_a_resumed_pair_continues_with_the_same_numbers(name, keys, agent, opponent):
-    def opened():
+    def open_pair():
         game = game_of(name, 3, component("attacker", "learner", agent=opponent), **keys)
         rng = Streams(4)
         model = component("model", "q_table").build(game, rng)
         return agent, game, rng, agent.init(model, game, rng)
 
-    whole, again = resumed(opened, keys["episodes"] // 2)
+    whole, again = resumed(open_pair, keys["episodes"] // 2)
     assert same(whole, again)
     assert whole.standing.rewards_so_far.shape == (3, keys["episodes"])

@@ -5,7 +5,7 @@ from support.runs.configured import component
 from support.small.small_games import game_of, play
 
 
-def played(epsilon, episodes, replicates, tensors=False):
+def play_rewards(epsilon, episodes, replicates, tensors=False):
     """α₂ = 0.5, α₁ = 0.25: rewards [R, t]."""
     keys = {"horizon": 100, "counts": "last_move", "learns_from": "ends"}
     smoother = component("attacker", "exponential_smoother", beta=0.75)
@@ -18,7 +18,7 @@ def played(epsilon, episodes, replicates, tensors=False):
 
 
 def test_an_episode_is_worth_its_last_move():
-    rewards = played(0.5, 30, 10, tensors=True)
+    rewards = play_rewards(0.5, 30, 10, tensors=True)
     assert {float(r) for r in rewards.unique()} <= {49.0, -51.0, -1.0}
     assert (rewards.std(1) > 0).all()
 
@@ -28,7 +28,7 @@ def test_an_episode_is_worth_its_last_move():
     ("epsilon", "printed", "sd"), [(0.5, 15.95, 47.04), (0.1, 43.06, 23.64), (0.01, 48.41, 7.68)]
 )
 def test_the_printed_means_and_spreads_come_out(epsilon, printed, sd):
-    rewards = played(epsilon, 15_000, 20)[:, -3000:]
+    rewards = play_rewards(epsilon, 15_000, 20)[:, -3000:]
     of_print = sd / 15_000**0.5  # 3,000 episodes of five seeds
     ours = float(rewards.mean(1).std() / 20**0.5)
     assert abs(float(rewards.mean()) - printed) < 3 * (of_print**2 + ours**2) ** 0.5

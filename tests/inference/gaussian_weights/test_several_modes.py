@@ -56,7 +56,7 @@ ROWS = Batch(
 )
 
 
-def climbed(theta):
+def climb_mode(theta):
     """The network at the mode uphill of θ."""
     network = TwoModes(theta)
     optimizer = torch.optim.LBFGS(
@@ -76,7 +76,7 @@ def climbed(theta):
 def several(*starts):
     laplace = component("inference", "laplace", hyperparameters="trained")
     return SeveralModes(
-        tuple(distinct([laplace.around(climbed(start), ROWS) for start in starts])), 1000
+        tuple(distinct([laplace.around(climb_mode(start), ROWS) for start in starts])), 1000
     )
 
 

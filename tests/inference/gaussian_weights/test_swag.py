@@ -86,7 +86,7 @@ def test_predictions_are_mixtures_of_draws_of_the_noise_too():
     assert posterior.some(3, rng.evaluation).predict(x, rng.evaluation).mu.shape[0] == 3
 
 
-def annealed(**changes):
+def annealed_swag(**changes):
     return swag(**({"schedule": "cosine", "lr": 0.1, "momentum": 0.9, "n_predict": 3} | changes))
 
 
@@ -94,7 +94,7 @@ def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
     """Moments equal those of ``swa`` on the same path; every draw has its own statistics and does
     not change."""
     problem = images()
-    method = annealed()
+    method = annealed_swag()
     state, rng = train(method, SMALL_VGG, problem, 16)
     path = component("inference", "swa", lr=0.1, momentum=0.9, collect_lr=0.01, burn_in=5, every=3)
     assert_close(state.mean, train(path, SMALL_VGG, problem, 16)[0].mean)
@@ -119,4 +119,4 @@ def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
 
 @pytest.mark.parametrize("model", [SMALL_VGG, SMALL_LSTM], ids=["vgg", "lstm"])
 def test_a_resumed_network_is_bit_identical(model, tmp_path):
-    check_resumed(annealed(), model, tmp_path)
+    check_resumed(annealed_swag(), model, tmp_path)

@@ -26,7 +26,7 @@ SETTINGS = {
 }
 
 
-def drawn(name, collapse, steps=260, chains=60, seed=0):
+def draw_posterior(name, collapse, steps=260, chains=60, seed=0):
     """Draws [C, N, P] of a network's posterior on twelve rows."""
     problem = real(n=12, n_inputs=1, n_tasks=1, missing=0.0)
     sampler = component(
@@ -36,7 +36,7 @@ def drawn(name, collapse, steps=260, chains=60, seed=0):
     return problem, state, sampler.posterior(state)
 
 
-def what_is_asked(problem, draws):
+def summarise_draws(problem, draws):
     """Means over the draws of each chain [C, Q]: f and f² at test inputs, log σ² and its square,
     |w|² of the last layer."""
     f = draws.predictive(draws.flat, problem.test.x[:4]).mu[..., 0]
@@ -51,21 +51,21 @@ def what_is_asked(problem, draws):
 def largest_z(problem, draws, others):
     """Largest |z| of the differences of means between two sets of chains; each chain is a
     replicate."""
-    a = what_is_asked(problem, draws)
-    b = what_is_asked(problem, others)
+    a = summarise_draws(problem, draws)
+    b = summarise_draws(problem, others)
     error = (a.var(0) / len(a) + b.var(0) / len(b)).sqrt()
     return float(((a.mean(0) - b.mean(0)) / error).abs().max())
 
 
 @pytest.fixture(scope="module")
 def plain():
-    return drawn("hmc", "none")
+    return draw_posterior("hmc", "none")
 
 
 @pytest.mark.parametrize("name", ["hmc", pytest.param("nuts", marks=pytest.mark.slow)])
 def test_means_are_those_of_the_plain_sampler(name, plain):
     problem, _, others = plain
-    _, state, draws = drawn(name, "last_layer", seed=1)
+    _, state, draws = draw_posterior(name, "last_layer", seed=1)
     assert draws.draws.shape[2] == others.draws.shape[2] == 11
     assert state.gradient.shape[1] == 7  # w [4] is not moved by trajectories
     assert largest_z(problem, draws, others) < 4
@@ -81,7 +81,7 @@ def test_a_last_layer_at_its_mean_is_noticed(plain, monkeypatch):
         return torch.cat([rest[:, : self.below], fit.mean.to(rest), rest[:, self.below :]], 1)
 
     monkeypatch.setattr(module.LastLayerMarginal, "complete", at_its_mean)
-    assert largest_z(problem, drawn("hmc", "last_layer", seed=1)[2], others) > 6
+    assert largest_z(problem, draw_posterior("hmc", "last_layer", seed=1)[2], others) > 6
 
 
 @pytest.mark.slow  # 6 s
@@ -97,7 +97,7 @@ def test_a_density_without_its_determinant_is_noticed(plain, monkeypatch):
         return -0.5 * (square + len(batch.y) * fit.variance.log())
 
     monkeypatch.setattr(module.LastLayerMarginal, "_evidence", of_squares_alone)
-    assert largest_z(problem, drawn("hmc", "last_layer", seed=1)[2], others) > 6
+    assert largest_z(problem, draw_posterior("hmc", "last_layer", seed=1)[2], others) > 6
 
 
 def test_a_model_that_cannot_is_refused(make_job):

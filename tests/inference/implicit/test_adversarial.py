@@ -25,7 +25,7 @@ KEYS = {
 }
 
 
-def begun(name="aadm", seed=3, problem=None, **keys):
+def begin(name="aadm", seed=3, problem=None, **keys):
     problem = problem or real(n=20)
     rng = Streams(seed)
     inference = component("inference", name, **(KEYS | keys))
@@ -35,7 +35,7 @@ def begun(name="aadm", seed=3, problem=None, **keys):
 @pytest.mark.parametrize("alpha", [1e-4, 0.5, 1.0])
 @pytest.mark.parametrize("rows", ["shared", "own"])
 def test_the_objective_is_equation_28(alpha, rows):
-    inference, state, problem, _ = begun(alpha=alpha, rows=rows, warmup=4)
+    inference, state, problem, _ = begin(alpha=alpha, rows=rows, warmup=4)
     state = type(state)(**(vars(state) | {"t": 3}))  # β = 3/4
     batch = problem.train.part(slice(0, 5), 4.0)
     terms, objective = inference.objective(state, batch, generator(1))
@@ -65,7 +65,7 @@ def test_the_objective_is_equation_28(alpha, rows):
 def test_small_alpha_follows_avb():
     def path(name, **keys):
         keys |= {"noise_log_variance": 1.0, "initial_std": 0.4}
-        inference, state, problem, rng = begun(name, **keys)
+        inference, state, problem, rng = begin(name, **keys)
         state, _ = advance(inference, state, problem, rng, 0, 200)
         return parameters_to_vector(state.q.parameters()).detach()
 
@@ -118,7 +118,7 @@ def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
 
 
 def test_the_discriminator_stands_still_while_the_generator_climbs():
-    inference, state, problem, rng = begun()
+    inference, state, problem, rng = begin()
     parameters_before = [p.detach().clone() for p in state.discriminator.parameters()]
     terms, _ = inference.objective(state, problem.train, rng.noise)
     terms["objective"].backward()

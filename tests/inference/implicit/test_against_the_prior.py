@@ -24,14 +24,14 @@ KEYS = {
 }
 
 
-def begun(seed=3, network=NET, **keys):
+def begin(seed=3, network=NET, **keys):
     problem = real(n=20, missing=0.0)
     rng = Streams(seed)
     inference = component("inference", "avb", **(KEYS | keys))
     return inference, inference.init(network.build(problem, rng), problem, rng), problem, rng
 
 
-def trained(ours, noise, widths=(50, 50), steps=2000, rate=1e-3, size=256):
+def train_discriminator(ours, noise, widths=(50, 50), steps=2000, rate=1e-3, size=256):
     """T of equation (8) after Adam's steps on draws of ``ours(n)`` and ``noise(n)``."""
     d = ours(1).shape[1]
     T = leaky_perceptron([d, *widths, 1], 0.1, Streams(0), torch.zeros(1))
@@ -45,7 +45,7 @@ def trained(ours, noise, widths=(50, 50), steps=2000, rate=1e-3, size=256):
 
 
 def test_the_objective_is_equation_13():
-    inference, state, problem, _ = begun()
+    inference, state, problem, _ = begin()
     batch = problem.train.part(slice(0, 5), 4.0)
     terms, _ = inference.objective(state, batch, generator(1))
     network = state.q.network
@@ -61,7 +61,7 @@ def test_the_objective_is_equation_13():
 
 def test_the_discriminator_learns_draws_of_q_from_draws_of_the_prior():
     """Equation (8), θ/s against N(0, I): the loss of a step is computed at the state before it."""
-    inference, state, problem, rng = begun()
+    inference, state, problem, rng = begin()
     T = [p.detach().clone() for p in state.discriminator.parameters()]
     noise = torch.Generator()
     noise.set_state(rng.noise.get_state())
@@ -95,7 +95,9 @@ def test_the_expected_discriminator_is_the_kl_to_the_prior():
     def ours(n):
         return PriorContrast((mean + torch.randn(n, 2, generator=g) @ factor.T) / s).z_scores
 
-    T = trained(ours, lambda n: torch.randn(n, 2, generator=g), (30, 30), 500, rate=4e-3)
+    T = train_discriminator(
+        ours, lambda n: torch.randn(n, 2, generator=g), (30, 30), 500, rate=4e-3
+    )
     with torch.no_grad():
         actual = T(ours(20_000)).mean()
     assert float(actual) == pytest.approx(float(exact), rel=0.1)
@@ -124,7 +126,7 @@ def test_a_conjugate_regression_is_learnt_against_the_prior():
     posterior's."""
     linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)
     keys = {"lr": 3e-3, "discriminator_lr": 3e-3, "n_samples": 100, "noise_log_variance": 0.0}
-    inference, state, problem, rng = begun(0, linear, discriminator_widths=[30], **keys)
+    inference, state, problem, rng = begin(0, linear, discriminator_widths=[30], **keys)
     state, _ = advance(inference, state, problem, rng, 0, 500)
     solved, precision = linear_posterior(problem, 0.25, 1.0)
     mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # in the order of θ: W [T, D], b [T]

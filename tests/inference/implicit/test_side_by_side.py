@@ -47,7 +47,7 @@ def apart(name, network, problems, **keys):
     return ended
 
 
-def begun(name, network, problems, **keys):
+def begin(name, network, problems, **keys):
     rng = Streams(5)
     problem = SupervisedReplicates(problems)
     method = component("inference", name, **(KEYS | keys)).side_by_side()
@@ -56,7 +56,7 @@ def begun(name, network, problems, **keys):
 
 
 def together(name, network, problems, **keys):
-    method, state, problem, rng = begun(name, network, problems, **keys)
+    method, state, problem, rng = begin(name, network, problems, **keys)
     state, info = advance(method, state, problem, rng, 0, STEPS)
     return method, state, info, problem, rng
 
@@ -79,7 +79,7 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
     problems = splits(made, dtype)
     close = 1e-12 if dtype == F64 else 1e-6
     method, state, info, problem, rng = together(name, network, problems, **keys)
-    first = begun(name, network, problems, **keys)[1].q.trainable_parameters()
+    first = begin(name, network, problems, **keys)[1].q.trainable_parameters()
     assert all(
         float((a - b).detach().abs().max()) > 0.005
         for a, b in zip(first, state.q.trainable_parameters(), strict=True)

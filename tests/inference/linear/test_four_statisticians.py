@@ -21,7 +21,7 @@ PARTS = ["maximum_likelihood", "statistical_risk", "conjugate_bayes", "ridge_pat
 NOISE = 2.0
 
 
-def analysed(
+def analyse(
     name,
     steps=4,
     noise=NOISE,
@@ -45,7 +45,7 @@ def analysed(
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
 def test_confidence_regions_cover(noise):
-    analysis, problem, _ = analysed("maximum_likelihood", noise=noise, simulations=5000)
+    analysis, problem, _ = analyse("maximum_likelihood", noise=noise, simulations=5000)
     for level in analysis.inside:
         share, error = analysis.coverage(level)
         assert abs(share - level) < 4 * error
@@ -85,7 +85,7 @@ def test_risk_functions_are_averages_of_losses_over_data_sets():
 
 
 def test_least_squares_has_constant_risk_and_is_dominated():
-    analysis, *_ = analysed("statistical_risk", simulations=5000)
+    analysis, *_ = analyse("statistical_risk", simulations=5000)
     exact = NOISE * float(analysis.data.fit.covariance.trace())
     # (1.3): the risk is the same in every case
     assert ((analysis.risk[0] - exact).abs() < 4 * analysis.error[0]).all()
@@ -95,7 +95,7 @@ def test_least_squares_has_constant_risk_and_is_dominated():
 
 
 def test_bayes_rule_has_the_least_integrated_risk_which_is_the_expected_posterior_loss():
-    analysis, _, model = analysed("statistical_risk", simulations=20_000)
+    analysis, _, model = analyse("statistical_risk", simulations=20_000)
     bayes = statistical_risk.ESTIMATORS.index("bayes")
     assert int(analysis.bayes_risk.argmin()) == bayes  # (1.4)
     # (1.5): E_y of the posterior expected loss σ² tr Λ⁻¹, which is the same for every y
@@ -111,10 +111,10 @@ def test_bayes_rule_has_the_least_integrated_risk_which_is_the_expected_posterio
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
 def test_credible_regions_hold_beta_as_often_as_they_say_over_the_prior(noise, monkeypatch):
-    analysis, *_ = analysed("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
+    analysis, *_ = analyse("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
     error = (0.09 / analysis.n) ** 0.5
     assert abs(analysis.over_prior / analysis.n - 0.9) < 4 * error
-    far, *_ = analysed(
+    far, *_ = analyse(
         "conjugate_bayes", noise=noise, simulations=1000, level=0.9, draws=10, times=4.0
     )
     # at a β that is unlikely under the prior, intervals contain it less often
@@ -122,13 +122,13 @@ def test_credible_regions_hold_beta_as_often_as_they_say_over_the_prior(noise, m
     if noise == "learned":  # a region that ignores the uncertainty of σ² must fail the same check
         module = "components.inference.linear.conjugate_bayes.region_radius"
         monkeypatch.setattr(module, lambda level, dim, shape: region_radius(level, dim, None))
-        mutant, *_ = analysed("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
+        mutant, *_ = analyse("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
         assert abs(mutant.over_prior / mutant.n - 0.9) > 4 * error
 
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
 def test_draws_are_from_the_posterior_and_bayes_actions_follow(noise):
-    analysis, problem, model = analysed("conjugate_bayes", noise=noise, draws=10_000, simulations=1)
+    analysis, problem, model = analyse("conjugate_bayes", noise=noise, draws=10_000, simulations=1)
     first, second = regression_moments(model, problem.train)
     values = analysis.draws.values.flatten(0, 1)
     for power, exact in ((1, first), (2, second)):
@@ -156,7 +156,7 @@ def log_evidence(covariance, y):
 
 
 def test_models_are_chosen_by_their_evidence():
-    analysis, *_ = analysed("conjugate_bayes", steps=1)
+    analysis, *_ = analyse("conjugate_bayes", steps=1)
     X = analysis.data.X
     y = analysis.data.y
     eye = torch.eye(15, dtype=F64)
@@ -169,7 +169,7 @@ def test_models_are_chosen_by_their_evidence():
 
 
 def test_ridge_path_criteria_literally():
-    analysis, _, _ = analysed("ridge_path", steps=1, number=5)
+    analysis, _, _ = analyse("ridge_path", steps=1, number=5)
     X = analysis.data.X
     y = analysis.data.y
     eye = torch.eye(4, dtype=F64)
@@ -197,7 +197,7 @@ def test_ridge_path_criteria_literally():
 @pytest.mark.parametrize("name", [*PARTS, "four_statisticians"])
 @pytest.mark.parametrize("data", ["linear_simulation", "diabetes"])
 def test_every_analysis_predicts_scores_and_draws(name, data):
-    analysis, problem, _ = analysed(name, noise="learned", data=data)
+    analysis, problem, _ = analyse(name, noise="learned", data=data)
     predictive = analysis.predict(problem.test.x, generator(0))
     assert predictive.mean.shape == (problem.test.x.shape[0], 1)
     if data == "diabetes":
@@ -209,7 +209,7 @@ def test_every_analysis_predicts_scores_and_draws(name, data):
 
 
 def test_tables_are_written(tmp_path):
-    analysis, *_ = analysed("four_statisticians")
+    analysis, *_ = analyse("four_statisticians")
     names = [path.name for path in analysis.artefacts(tmp_path)]
     assert names == ["estimates.csv", "risks.csv", "decisions.csv"]
     assert list(analysis.figures()) == ["fisher", "wald", "savage", "hoerl_kennard"]

@@ -19,7 +19,7 @@ class Curved(PriorAlone):
         return -0.5 * x**2 - (y - 0.5 * x**2) ** 2 - 0.1 * x**4
 
 
-def warmed(shape, chains=5):
+def warm_up(shape, chains=5):
     rng = Streams(3)
     method = component("inference", "mala", chains=chains, warmup=40, covariance=shape)
     return method, run_chains(method, Curved(), 40, rng)[0], rng
@@ -41,7 +41,7 @@ def gradient(theta):
 
 @pytest.mark.parametrize("shape", ["identity", "diagonal", "dense"])
 def test_a_step_is_the_literal_proposal_and_ratio(shape):
-    method, state, rng = warmed(shape)
+    method, state, rng = warm_up(shape)
     Sigma = scale_matrix(method, state)
     eps = state.proposal.log_step.exp()[:, None]
     L = torch.linalg.cholesky(Sigma)

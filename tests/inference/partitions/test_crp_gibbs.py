@@ -90,7 +90,7 @@ def test_log_joint_and_predictive_densities_literally():
     assert float(one_more) == pytest.approx(ratio - math.log(3 / (ALPHA + 3)))
 
 
-def sampled(steps, **keys):
+def sample_posterior(steps, **keys):
     """A posterior of the small rows, with the last held out."""
     problem = Unlabelled("small", "real", Rows(X[:5], 1.0), Rows(X[5:], 1.0), None)
     inference = component(
@@ -107,7 +107,7 @@ def sampled(steps, **keys):
 
 
 def test_predictive_density_is_a_ratio_of_evidences():
-    result, problem = sampled(60)
+    result, problem = sample_posterior(60)
     _, p, evidence = exact(X[:5])
     more = exact(X)[2]
     distinct, which = np.unique(result.labels, axis=0, return_inverse=True)
@@ -147,7 +147,7 @@ def test_chains_of_partitions_are_judged_as_others_are():
 
 
 def test_before_anything_is_kept_and_one_row_alone():
-    result, problem = sampled(2, chains=2)
+    result, problem = sample_posterior(2, chains=2)
     assert result.z.shape == (2, 1, 5)
     assert math.isfinite(problem.score(result, Streams(0))["nlpp"])
     alone = Unlabelled("alone", "real", Rows(X[:1], 1.0), Rows(X[1:2], 1.0), None)

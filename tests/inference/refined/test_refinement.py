@@ -25,7 +25,7 @@ def noise(S, B=1, D=2, seed=3):
     return normal(generator(seed), S, B, D)
 
 
-def begun(m, s, eps, target=gaussian):
+def begin(m, s, eps, target=gaussian):
     """Draws m + s ε of a diagonal Gaussian [D]."""
     entropy = MultivariateNormal(m, s.square().diag()).entropy()
     return Begun(m + s * eps, entropy.expand(eps.shape[1]), target, 1.0)
@@ -42,7 +42,7 @@ def guide():
 @pytest.mark.parametrize("steps", [1, 3])
 def test_sgd_is_the_recursion_as_printed(steps, full):
     m, s = guide()
-    start_point = begun(m, s, noise(4))
+    start_point = begin(m, s, noise(4))
     z = start_point.z
     for _ in range(steps):
         z = z - ETA * (z - MEAN) @ PRECISION
@@ -75,7 +75,7 @@ def test_full_and_fast_agree_in_value_and_differ_by_the_hessian_on_a_quadratic()
     results = {}
     for full in (True, False):
         m, s = guide()
-        start_point = begun(m, s, noise(1))
+        start_point = begin(m, s, noise(1))
         z, entropy = refinement(full=full)(start_point, ETA, steps, torch.Generator())
         value = (gaussian(z) + entropy).sum()
         results[full] = (
@@ -96,7 +96,7 @@ def test_every_kernel_is_differentiated_through(kernel):
 
     def value(m, s, eta, full=True):
         z, entropy = refinement(kernel, full=full)(
-            begun(m, s, noise(5, 2), banana), eta, 2, generator(1)
+            begin(m, s, noise(5, 2), banana), eta, 2, generator(1)
         )
         return (banana(z) + entropy).sum()
 
@@ -130,7 +130,7 @@ def exact_kl(m, s, eta, steps):
 def test_on_a_gaussian_the_jacobian_gives_the_exact_divergence(steps, full):
     m, s = guide()
     z, entropy = refinement("sgd", "jacobian", full)(
-        begun(m, s, SYMMETRIC), ETA, steps, torch.Generator()
+        begin(m, s, SYMMETRIC), ETA, steps, torch.Generator()
     )
     bound = (gaussian(z) + entropy).mean()
     assert float(bound.detach()) == pytest.approx(
@@ -145,7 +145,7 @@ def test_on_a_gaussian_the_jacobian_gives_the_exact_divergence(steps, full):
 def test_the_jacobian_changes_the_variables_of_a_bent_density():
     """log q(z_T) = log q_0(z_0) − log|det ∂z_T/∂z_0|, by the Jacobian of two whole steps."""
     m, s = guide()
-    start_point = begun(m.detach(), s.detach(), noise(3, 2), banana)
+    start_point = begin(m.detach(), s.detach(), noise(3, 2), banana)
     _, entropy = refinement("sgd", "jacobian", full=False)(start_point, ETA, 2, torch.Generator())
 
     def two(z):
@@ -168,7 +168,7 @@ def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
     results = {}
     for entropy in ("initial", "jacobian"):
         z, H = refinement("sgd", entropy, full=False)(
-            begun(m, s, SYMMETRIC), torch.tensor(0.2), 4, torch.Generator()
+            begin(m, s, SYMMETRIC), torch.tensor(0.2), 4, torch.Generator()
         )
         results[entropy] = float((gaussian(z) + H).mean())
     assert results["initial"] > 0.5
@@ -181,12 +181,12 @@ def test_too_large_a_step_is_named():
         NumericalError,
         match=r"inference\.eta=0\.8 is too large .*; lower inference\.eta \(below 0\.4",
     ):
-        refinement("sgd", "jacobian")(begun(m, s, noise(2)), double(0.8), 1, torch.Generator())
+        refinement("sgd", "jacobian")(begin(m, s, noise(2)), double(0.8), 1, torch.Generator())
 
 
 def test_entropies_in_closed_form():
     m, s = guide()
-    start_point = begun(m, s, noise(4, 3))
+    start_point = begin(m, s, noise(4, 3))
     _, gaussian_entropy = refinement("sgd", "gaussian")(start_point, ETA, 2, torch.Generator())
     q = MultivariateNormal(torch.zeros(2, dtype=F64), s.square().diag())
     # −log N(z_T; z_T, σ²)
@@ -202,7 +202,7 @@ def test_entropies_in_closed_form():
 
 def test_the_joint_entropy_of_particles_that_repel_each_other():
     """Jointly, the S particles have N(·, (2η/S) K ⊗ I), and each has 1/S of its entropy."""
-    start_point = begun(*(p.detach() for p in guide()), noise(4, 3))
+    start_point = begin(*(p.detach() for p in guide()), noise(4, 3))
     _, joint = refinement("sgld_r", "joint")(start_point, ETA, 1, torch.Generator())
     for b in range(3):
         K = torch.exp(-torch.cdist(start_point.z[:, b], start_point.z[:, b]).square() / 1.3)

@@ -89,19 +89,19 @@ def test_all_kernels_follow_a_series_and_resume(tmp_path, keys):
 ETAS = double([0.02, 0.11])
 
 
-def begun(S=5):
+def begin(S=5):
     z = normal(generator(1), S, 1, 2)
     return Begun(z, torch.zeros(1, dtype=F64), gaussian, 1.0)
 
 
 def test_each_coordinate_goes_its_own_way():
     """z + diag(η) ∇log p(z), and noise of variance 2 η_d."""
-    start_point = begun()
+    start_point = begin()
     refined, _ = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "initial", False)(
         start_point, ETAS, 1, torch.Generator()
     )
     assert torch.allclose(refined, start_point.z + ETAS * slope_of(start_point.z))
-    noisy = begun(40_000)
+    noisy = begin(40_000)
     refined, entropy = Refinement(KernelStep("sgld", 1.0, 1, 1e-6), "joint", False)(
         noisy, ETAS, 1, generator(0)
     )
@@ -113,7 +113,7 @@ def test_each_coordinate_goes_its_own_way():
 
 def test_jacobian_of_several_step_sizes():
     _, log_det = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "jacobian", True)(
-        begun(), ETAS, 1, torch.Generator()
+        begin(), ETAS, 1, torch.Generator()
     )
     step = torch.eye(2, dtype=F64) - ETAS.diag() @ PRECISION
     assert torch.allclose(log_det, torch.linalg.slogdet(step).logabsdet.expand_as(log_det))

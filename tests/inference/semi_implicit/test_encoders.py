@@ -58,7 +58,7 @@ def learnt(module):
     return [p for name, p in module.named_parameters() if not name.startswith("model.guide")]
 
 
-def climbed(inference, state, batch, rng, steps):
+def trace_gradients(inference, state, batch, rng, steps):
     """Gradients of the objective at fixed parameters [steps, P]."""
     rows = []
     for _ in range(steps):
@@ -67,7 +67,7 @@ def climbed(inference, state, batch, rng, steps):
     return torch.stack(rows) * batch.scale * batch.n_rows
 
 
-def expected(state, x):
+def exact_gradient(state, x):
     actual = torch.autograd.grad(exact_elbo(state.q, x), learnt(state.q))
     return torch.cat([g.flatten() for g in actual])
 
@@ -138,8 +138,8 @@ def test_gradients_are_those_of_the_exact_elbo_of_encoder_and_decoder(name, keys
     problem = real_rows(n=6)
     inference, state, rng = affine(name, problem, n_samples=100, **keys)
     batch = problem.train.part(slice(0, 3), 2.0)
-    estimate = climbed(inference, state, batch, rng, 25)
-    assert z_score(estimate, 2 * expected(state, batch.x)).abs().max() < 4.5
+    estimate = trace_gradients(inference, state, batch, rng, 25)
+    assert z_score(estimate, 2 * exact_gradient(state, batch.x)).abs().max() < 4.5
 
 
 def test_the_conditional_in_place_of_the_marginal_has_another_gradient(monkeypatch):
@@ -152,8 +152,8 @@ def test_the_conditional_in_place_of_the_marginal_has_another_gradient(monkeypat
             return -(z - q.mean(epsilon)) / q.std.square(), torch.tensor(0.9)
 
     monkeypatch.setattr(type(inference), "estimate_score_function", staticmethod(still))
-    estimate = climbed(inference, state, problem.train, rng, 25)
-    assert z_score(estimate, expected(state, problem.train.x)).abs().max() > 10
+    estimate = trace_gradients(inference, state, problem.train, rng, 25)
+    assert z_score(estimate, exact_gradient(state, problem.train.x)).abs().max() > 10
 
 
 def test_scores_see_the_gaussian_of_its_moments():

@@ -10,7 +10,7 @@ from torch.distributions import MultivariateNormal, Normal, kl_divergence
 from torch.testing import assert_close
 
 
-def begun(dataset="gaussian", data=None, **keys):
+def begin(dataset="gaussian", data=None, **keys):
     problem, rng = load(dataset, **(data or {"dim": 2, "correlation": 0.8, "mean": 0.5}))
     model = component("model", "target_density").build(problem, rng)
     inference = component("inference", "hamiltonian_vi", **({"draws": 2000} | keys))
@@ -18,7 +18,7 @@ def begun(dataset="gaussian", data=None, **keys):
 
 
 def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
-    inference, state, problem, _ = begun(transitions=2, leapfrog_steps=2, step_size=0.3)
+    inference, state, problem, _ = begin(transitions=2, leapfrog_steps=2, step_size=0.3)
     q = state.q
     with torch.no_grad():
         q.slopes += 0.2
@@ -59,7 +59,7 @@ def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
 
 def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal():
     """z_1 and v_1 are jointly Gaussian: with r = q(v_1 | z_1), L = −KL(q(z_1) ‖ p)."""
-    inference, state, *_ = begun(data={"dim": 1, "mean": 0.5, "sd": 2.0}, step_size=0.5, initial_std=0.8)  # fmt: skip
+    inference, state, *_ = begin(data={"dim": 1, "mean": 0.5, "sd": 2.0}, step_size=0.5, initial_std=0.8)  # fmt: skip
     q = state.q
     eps = 0.5
     precision = 1 / 4.0
@@ -89,7 +89,7 @@ def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal(
 
 def test_transitions_reach_a_correlated_gaussian_that_a_diagonal_one_cannot():
     """Mean field loses ½ log(1/(1 − ρ²)) = 0.51 nats at ρ = 0.8; the trained bound loses less."""
-    inference, state, _, rng = begun(transitions=2, lr=3e-2, n_samples=20, step_size=0.3)
+    inference, state, _, rng = begin(transitions=2, lr=3e-2, n_samples=20, step_size=0.3)
     for _ in range(400):
         state, _ = inference.step(state, None, rng)
     posterior = inference.posterior(state)

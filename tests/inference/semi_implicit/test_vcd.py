@@ -92,7 +92,7 @@ def test_it_is_zero_at_the_target_and_positive_elsewhere():
     assert z(0.9) > 10
 
 
-def fitted(model, steps=250, **changes):
+def fit_q(model, steps=250, **changes):
     keys = {"n_samples": 20, "lr": 0.03, "draws": 1500, "improve_steps": 3, "step_size": 0.3}
     inference = component("inference", "vcd", **keys | changes)
     return inference, run_chains(inference, model, steps)[0]
@@ -101,12 +101,12 @@ def fitted(model, steps=250, **changes):
 def test_it_learns_a_gaussian_exactly_and_a_diagonal_one_wider_than_kl():
     covariance = double([[1.0, 0.8], [0.8, 1.0]])
     model = GaussianTarget(double([1.0, -1.0]), covariance)
-    inference, state = fitted(model, covariance="full", infer_steps=0)
+    inference, state = fit_q(model, covariance="full", infer_steps=0)
     posterior = inference.posterior(state)
     assert torch.allclose(state.q.mean, model.mean, atol=0.15)
     assert torch.allclose(state.q.covariance, covariance, atol=0.2)
     assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.3)
-    inference, state = fitted(model)
+    inference, state = fit_q(model)
     # the variance of the best diagonal q by KL(q ‖ p): 0.36
     narrow = float(1 / torch.linalg.inv(covariance)[0, 0])
     variance = (2 * state.q.log_std).exp()

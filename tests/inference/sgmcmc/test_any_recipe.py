@@ -96,7 +96,7 @@ def matrices(dynamics, metric, kinetics=NEWTON):
     return D, Q
 
 
-def started(theta=MODEL, problem=None, **keys):
+def begin(theta=MODEL, problem=None, **keys):
     rng = Streams(0)
     settings = {"chains": K, "friction": A, "step_size": EPS, "burn_in": 0, "thinning": 1}
     method = component("inference", "recipe", **settings | keys)
@@ -112,7 +112,7 @@ def position(state):
 @pytest.mark.parametrize("dynamics", SIZES)
 def test_a_step_is_equation_1_13(dynamics, metric, kinetics):
     keys = {"dynamics": dynamics, "metric": metric, "updates": "together"}
-    method, state, rng = started(**keys, **METRIC, **kinetics)
+    method, state, rng = begin(**keys, **METRIC, **kinetics)
     D, Q = matrices(dynamics, metric, kinetics)
     draws = Streams(0).noise
     for _ in range(3):
@@ -132,8 +132,8 @@ def test_matrices_of_the_user_give_the_same_drift(offer_matrices, dynamics, upda
     D, Q = matrices(dynamics, "potential", EINSTEIN)
     offer_matrices(lambda z: (D(z), Q(z)))
     keys = {"dynamics": dynamics, "updates": updates, "metric": "potential", **METRIC, **EINSTEIN}
-    named, state, _ = started(**keys)
-    theta_custom, _, _ = started(**keys, matrices="own_recipe:matrices")
+    named, state, _ = begin(**keys)
+    theta_custom, _, _ = begin(**keys, matrices="own_recipe:matrices")
     value = MODEL.log_prior(state.theta)
     slope = torch.stack([-gradient(MODEL.U, theta) for theta in state.theta])
     a, b = (m.terms(state.theta, state.rest + 0.1, value, slope) for m in (named, theta_custom))
@@ -155,7 +155,7 @@ def test_matrices_of_the_user_give_the_same_drift(offer_matrices, dynamics, upda
 def test_special_cases_step_by_step(dynamics, other, noise):
     problem = real(n=24, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression", noise=0.5).build(problem, Streams(0))
-    single_noise, state, rng = started(model, problem, dynamics=dynamics, step_size=0.01, **noise)
+    single_noise, state, rng = begin(model, problem, dynamics=dynamics, step_size=0.01, **noise)
     settings = {"chains": K, "step_size": 0.01, "burn_in": 0, "thinning": 1} | noise
     if other == "sghmc":
         settings["friction"] = A
@@ -246,4 +246,4 @@ EYE = torch.eye(P, dtype=F64)
 def test_what_breaks_the_contract_of_matrices_is_refused(offer_matrices, message, matrices):
     offer_matrices(matrices)
     with pytest.raises(ConfigMismatchError, match=message):
-        started(dynamics="langevin", matrices="own_recipe:matrices")
+        begin(dynamics="langevin", matrices="own_recipe:matrices")

@@ -27,22 +27,22 @@ def some_problem(model_name, n):
     return noisy_sines(n) if linear else classes(n=n, n_classes=2, n_inputs=3)
 
 
-def started(problem, model_name, gradient, name="sgld", **keys):
+def begin(problem, model_name, gradient, name="sgld", **keys):
     """A method, its model and its state, with its reference set."""
     options = {"noise": 0.5} if model_name == "linear_regression" else {}
     rng = Streams(0)
     model = component("model", model_name, **options).build(problem, rng)
     inference = component("inference", name, gradient=gradient, chains=3, **keys)
-    return inference, model, moved(inference, inference.init(model, problem, rng))
+    return inference, model, move_reference(inference, inference.init(model, problem, rng))
 
 
-def moved(inference, state, theta=None):
+def move_reference(inference, state, theta=None):
     """A state with its reference point at the chains, or at θ."""
     point = state.theta if theta is None else theta
     return replace(state, control=inference.refresh_reference(state.control, state.model, point, 0))
 
 
-def picked(problem, rows):
+def pick_rows(problem, rows):
     whole = problem.train
     return Batch(whole.x[rows], whole.y[rows], whole.mask[rows], problem.n / len(rows))
 
@@ -51,9 +51,9 @@ def picked(problem, rows):
 @pytest.mark.parametrize("gradient", GRADIENTS)
 def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
     problem = noisy_sines(7)
-    inference, model, state = started(problem, "linear_regression", gradient)
+    inference, model, state = begin(problem, "linear_regression", gradient)
     theta = state.theta + 0.3
-    pairs = [picked(problem, list(rows)) for rows in combinations(range(problem.n), 2)]
+    pairs = [pick_rows(problem, list(rows)) for rows in combinations(range(problem.n), 2)]
     estimates = [inference.estimate(state.control, model, theta, batch)[:2] for batch in pairs]
     means = [torch.stack(each).mean(0) for each in zip(*estimates, strict=True)]
     assert_close(means, list(value_and_gradient(model, theta, problem.train)))
@@ -63,16 +63,16 @@ def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
 @pytest.mark.parametrize("model_name", ["linear_regression", "logistic_regression"])
 def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradient):
     problem = some_problem(model_name, 200)
-    inference, model, state = started(problem, model_name, gradient)
+    inference, model, state = begin(problem, model_name, gradient)
     centre = control_variates.mode(model, state.theta[:1], problem.train, 100)
     assert value_and_gradient(model, centre, problem.train)[1].abs().max() < 1e-3
     g = generator(1)
     # about one posterior standard deviation
     theta = centre + 0.05 * normal(g, 3, model.dim)
     if gradient == "svrg":
-        state = moved(inference, state, centre + 0.05 * normal(g, 3, model.dim))
+        state = move_reference(inference, state, centre + 0.05 * normal(g, 3, model.dim))
     exact = value_and_gradient(model, theta, problem.train)[1]
-    some = [picked(problem, torch.randperm(200, generator=g)[:10]) for _ in range(600)]
+    some = [pick_rows(problem, torch.randperm(200, generator=g)[:10]) for _ in range(600)]
     estimates, plain = (
         torch.stack([estimate(batch)[1] for batch in some])
         for estimate in (
@@ -91,12 +91,12 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
 
 def test_svrg_refers_to_where_each_chain_was():
     problem = noisy_sines(20)
-    inference, model, state = started(problem, "linear_regression", "svrg", refresh_every=3)
+    inference, model, state = begin(problem, "linear_regression", "svrg", refresh_every=3)
     rng = Streams(1)
     for t in range(7):
         if t % 3 == 0:
             reference = state.theta
-        state, _ = inference.step(state, picked(problem, [t, t + 1]), rng)
+        state, _ = inference.step(state, pick_rows(problem, [t, t + 1]), rng)
         assert_close(state.control.reference, reference)
         assert_close(state.control.slope, value_and_gradient(model, reference, problem.train)[1])
 
@@ -105,7 +105,7 @@ def test_svrg_refers_to_where_each_chain_was():
 @pytest.mark.parametrize("rows", [5, 22, 23, 4096])
 def test_the_gradient_of_all_rows_may_come_in_parts(monkeypatch, model_name, rows):
     problem = some_problem(model_name, 23)
-    _, model, state = started(problem, model_name, "plain")
+    _, model, state = begin(problem, model_name, "plain")
     monkeypatch.setattr(control_variates, "ROWS", rows)
     assert_close(
         control_variates.whole_gradient(model, state.theta, problem.train),
@@ -117,16 +117,16 @@ def test_the_gradient_of_all_rows_may_come_in_parts(monkeypatch, model_name, row
 def test_noise_estimate_is_unbiased(gradient):
     problem = noisy_sines(6)
     keys = {"noise_estimate": True}
-    sghmc, model, state = started(problem, "linear_regression", gradient, "sghmc", **keys)
+    sghmc, model, state = begin(problem, "linear_regression", gradient, "sghmc", **keys)
     theta = state.theta + 0.3
 
     def split(rows):
-        return sghmc.split_gradient(state.control, model, theta, picked(problem, list(rows)))
+        return sghmc.split_gradient(state.control, model, theta, pick_rows(problem, list(rows)))
 
     orders = list(permutations(range(6), 4))
     _, gradients, noise = (torch.stack(each) for each in zip(*map(split, orders), strict=True))
     assert_close(noise.mean(0), gradients.var(0, correction=0))
-    batch = picked(problem, list(orders[5]))
+    batch = pick_rows(problem, list(orders[5]))
     assert_close(gradients[5], sghmc.estimate(state.control, model, theta, batch)[1])
     assert_close(split(range(5)), split(range(4)))  # the fifth row is left out
 
@@ -134,9 +134,9 @@ def test_noise_estimate_is_unbiased(gradient):
 def test_a_batch_of_one_row_has_no_noise_to_estimate():
     problem = noisy_sines(6)
     keys = {"noise_estimate": True}
-    sghmc, _, state = started(problem, "linear_regression", "plain", "sghmc", **keys)
+    sghmc, _, state = begin(problem, "linear_regression", "plain", "sghmc", **keys)
     with pytest.raises(ConfigMismatchError, match="batch of 1 row"):
-        sghmc.step(state, picked(problem, [0]), Streams(0))
+        sghmc.step(state, pick_rows(problem, [0]), Streams(0))
 
 
 # chains on minibatches

@@ -75,7 +75,7 @@ def together(n):
     return rng
 
 
-def sampled(name, replicates, rng, keys):
+def sample_draws(name, replicates, rng, keys):
     """Draws of all replicates after ``STEPS`` steps."""
     defaults = {"chains": 4, "step_size": 0.05, "thinning": 1, "burn_in": 5}
     sampler = component("inference", name, **defaults | keys)
@@ -89,12 +89,12 @@ def sampled(name, replicates, rng, keys):
 def largest_difference(name, keys):
     """Largest difference between R joint replicates and R separate runs with the same starts and
     noise."""
-    folded = sampled(name, R, together(R), keys)
+    folded = sample_draws(name, R, together(R), keys)
     assert folded.replicates == R
     assert folded.draws.shape == (4 * R, STEPS - 5, 2)
     worst = 0.0
     for r in range(R):
-        alone = sampled(name, 1, Streams(r), keys)
+        alone = sample_draws(name, 1, Streams(r), keys)
         mine = folded.select_replicate(r)
         assert torch.equal(mine.start, alone.start)
         assert mine.replicates == 1

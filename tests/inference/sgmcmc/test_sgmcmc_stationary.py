@@ -165,7 +165,7 @@ def test_variances_of_docstrings():
 
 
 # scales that follow the chain
-def skewed(cls=psgld.PSGLD, eps=0.02, chains=600, **keys):
+def skewed_errors(cls=psgld.PSGLD, eps=0.02, chains=600, **keys):
     """pSGLD on x = exp θ ~ Gamma(3, 2), where scales depend on θ: largest |z| of two moments;
     relative error of E[x²]."""
     values = defaults("inference", "psgld") | {
@@ -179,21 +179,24 @@ def skewed(cls=psgld.PSGLD, eps=0.02, chains=600, **keys):
 
 def test_correction_makes_the_target_invariant_and_one_of_the_wrong_sign_does_not():
     keys = {"averaging": 0.0, "adapt": "always", "correction": True}
-    assert skewed(**keys)[0] < 4
-    assert skewed(mutated(psgld, "drift - G.square()", "drift + G.square()"), **keys)[0] > 6
+    assert skewed_errors(**keys)[0] < 4
+    assert skewed_errors(mutated(psgld, "drift - G.square()", "drift + G.square()"), **keys)[0] > 6
 
 
 @pytest.mark.slow
 def test_a_correction_that_is_missing_or_wrong_leaves_another():
     keys = {"averaging": 0.0, "adapt": "always"}
-    assert skewed(correction=False, **keys)[0] > 6
-    assert skewed(mutated(psgld, "* hessian * share", "* share"), correction=True, **keys)[0] > 6
+    assert skewed_errors(correction=False, **keys)[0] > 6
+    assert (
+        skewed_errors(mutated(psgld, "* hessian * share", "* share"), correction=True, **keys)[0]
+        > 6
+    )
 
 
 @pytest.mark.slow
 def test_scales_that_stay_as_burn_in_left_them_need_no_correction():
-    assert skewed(averaging=0.9, correction=False, adapt="burn_in")[0] < 4
-    assert skewed(averaging=0.9, correction=False, adapt="always")[0] > 6
+    assert skewed_errors(averaging=0.9, correction=False, adapt="burn_in")[0] < 4
+    assert skewed_errors(averaging=0.9, correction=False, adapt="always")[0] > 6
 
 
 @pytest.mark.parametrize("name", ["psgld", "adam_noise"])

@@ -22,7 +22,7 @@ def regression(**keys):
     return component("model", "linear_regression", **keys).build(PROBLEM, Streams(0))
 
 
-def bound(ascent, cycles=400):
+def compute_bound(ascent, cycles=400):
     return float(ascent.objective(fitted(ascent, PROBLEM.train, cycles), PROBLEM.train))
 
 
@@ -61,7 +61,7 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
 
 def test_the_evidence_of_a_regression():
     model = regression()
-    assert bound(model.structured_field(["all"]), 1) == pytest.approx(
+    assert compute_bound(model.structured_field(["all"]), 1) == pytest.approx(
         float(model.log_evidence(PROBLEM.train)), rel=1e-12
     )
     prior = model.structured_field(["all"])
@@ -100,11 +100,11 @@ def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_othe
             literal[row, column] = noise * torch.linalg.inv(part)[i, j]
     assert_close(factors["V"][0], literal)
     mean_field = model.mean_field()
-    assert bound(ascent) == pytest.approx(bound(mean_field) - 0.5 * lost, rel=1e-10)
+    assert compute_bound(ascent) == pytest.approx(compute_bound(mean_field) - 0.5 * lost, rel=1e-10)
     # broken: the marginal covariance in the place of the conditional one
     broken = factors | {"V": torch.diag_embed(noise * torch.linalg.inv(gram).diagonal())[None]}
     if lost > 1e-6:
-        assert ascent.objective(broken, PROBLEM.train) < bound(ascent) - 1e-4
+        assert ascent.objective(broken, PROBLEM.train) < compute_bound(ascent) - 1e-4
 
 
 def test_the_key_chooses_the_family_and_a_coarser_one_has_the_higher_bound():

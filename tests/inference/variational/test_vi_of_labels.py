@@ -25,7 +25,7 @@ def curve(n=60):
     return Supervised("curve", "real", train, train, 20)
 
 
-def started(inference, problem):
+def begin(inference, problem):
     rng = Streams(0)
     keys = {"inner_dim": 1, "lengthscale": 1.0, "inner_q_scale": 0.1, "top": "sampled"}
     return inference.init(component("model", "dgp", **keys).build(problem, rng), problem, rng), rng
@@ -34,7 +34,7 @@ def started(inference, problem):
 def test_it_learns_a_curve_and_its_bound_rises():
     problem = curve()
     inference = vi(lr=0.02, n_samples=2)
-    state, rng = started(inference, problem)
+    state, rng = begin(inference, problem)
     scores_before = problem.score(inference.posterior(state), rng)
     state, info = advance(inference, state, problem, rng, 0, 400)
     after = problem.score(inference.posterior(state), rng)
@@ -50,7 +50,7 @@ def test_the_score_is_minus_the_bound_on_all_rows_at_noise_that_stays(monkeypatc
     monkeypatch.setattr(module_of_vi, "CHUNK", 25)
     problem = curve()
     inference = vi(bound_samples=3)
-    state, _ = started(inference, problem)
+    state, _ = begin(inference, problem)
     assert [tuple(noise.shape) for noise in state.noise] == [(3, 25, 2), (3, 25, 2), (3, 10, 2)]
     with torch.no_grad():
         state.module.inner.q_mean += 0.5
@@ -59,5 +59,5 @@ def test_the_score_is_minus_the_bound_on_all_rows_at_noise_that_stays(monkeypatc
     assert float(state.module.kl().detach()) > 1.0
     for _ in range(2):
         assert inference.posterior(state).scores() == {"nelbo": pytest.approx(expected, rel=1e-12)}
-    again, _ = started(inference, problem)
+    again, _ = begin(inference, problem)
     assert all(torch.equal(a, b) for a, b in zip(again.noise, state.noise, strict=True))

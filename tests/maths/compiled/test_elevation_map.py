@@ -44,7 +44,7 @@ def flights(dtype):
     return x.to(dtype)
 
 
-def expected(x, dem):
+def literal_rows(x, dem):
     rows = [
         [z - literal(a, b, dem), math.hypot(a - TAKEOFF[0], b - TAKEOFF[1])]
         for a, b, z, *_ in x.double().flatten(0, 1).tolist()
@@ -56,14 +56,14 @@ def expected(x, dem):
 def test_elevation_is_the_printed_formula(dem):
     x = flights(F64)
     heights = x[..., 2] - elevation(x[..., 0], x[..., 1], dem)
-    torch.testing.assert_close(heights, expected(x, dem)[..., 0], rtol=0, atol=1e-8)
+    torch.testing.assert_close(heights, literal_rows(x, dem)[..., 0], rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("dem", MAPS)
 def test_float32_is_good_to_five_centimetres(dem):
     x = flights(torch.float32)
     heights = x[..., 2] - elevation(x[..., 0], x[..., 1], dem)
-    assert (heights.double() - expected(x, dem)[..., 0]).abs().max() < 0.05
+    assert (heights.double() - literal_rows(x, dem)[..., 0]).abs().max() < 0.05
 
 
 @pytest.mark.parametrize("dem", MAPS)
@@ -71,7 +71,7 @@ def test_the_compiled_loop_sees_the_same(dem):
     for dtype, height, distance in ((F64, 1e-6, 1e-9), (torch.float32, 0.05, 0.01)):
         x = flights(dtype)
         measured = terrain.height_and_distance(x, TAKEOFF, dem)
-        error = (measured.double() - expected(x, dem)).abs().amax((0, 1))
+        error = (measured.double() - literal_rows(x, dem)).abs().amax((0, 1))
         assert error[0] < height
         assert error[1] < distance
         assert measured.dtype == dtype

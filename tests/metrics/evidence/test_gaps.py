@@ -12,7 +12,7 @@ from components.posteriors.latent import LatentPosterior
 from runner.execution.rng import Streams
 
 
-def skewed(problem):
+def skewed_guide(problem):
     """A guide far from p(z|x), which has correlations: Λ = I + Wᵀ W/σ²."""
     module = ppca(problem, exact_guide=False)
     (up,) = module.generative.network.layers
@@ -26,7 +26,7 @@ def skewed(problem):
 
 def test_gaps_of_a_linear_auto_encoder_are_exact():
     problem = real_rows(n=20)
-    module, precision = skewed(problem)
+    module, precision = skewed_guide(problem)
     posterior = LatentPosterior(module)
     scores_before = problem.score(posterior, Streams(0))
     problem.evidence = LatentEvidence("guide", 300, 0, 1, 20, best_q_steps=200)
@@ -47,7 +47,7 @@ def test_gaps_of_a_linear_auto_encoder_are_exact():
 
 def test_the_best_q_is_the_mean_field_optimum():
     problem = real_rows(n=20)
-    module, precision = skewed(problem)
+    module, precision = skewed_guide(problem)
     rows = problem.test
     with torch.no_grad():
         m, s = module.encode(rows)

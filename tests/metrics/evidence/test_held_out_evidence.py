@@ -114,7 +114,7 @@ def test_log_weights_are_a_literal_sum(problem):
     assert_close(w, module.log_joint(problem.test, z) - q.log(), rtol=1e-8, atol=1e-8)
 
 
-def scored(problem, module, **keys):
+def score_module(problem, module, **keys):
     defaults = {"proposal": "laplace", "ais_temperatures": 0, "ais_chains": 16, "ais_rows": 7}
     problem.evidence = LatentEvidence(importance_samples=200, **(defaults | keys))
     problem.importance_samples = 200
@@ -125,15 +125,15 @@ def scored(problem, module, **keys):
 def test_scores_do_not_depend_on_the_guide(problem):
     exact_guide, wrong_guide = (ppca(problem, exact_guide=kind) for kind in (True, False))
     exact = -float(log_evidence(exact_guide, problem.test.x).mean())
-    good = scored(problem, exact_guide)
-    bad = scored(problem, wrong_guide)
+    good = score_module(problem, exact_guide)
+    bad = score_module(problem, wrong_guide)
     assert good["nelbo"] == pytest.approx(exact, abs=1e-8)
     assert bad["nelbo"] > exact + 0.05
     for scores in (good, bad):
         assert scores["nll_bound"] == pytest.approx(exact, abs=0.02)
         assert scores["weight_ess"] > 60
         assert scores["pareto_k"] < 0.7
-    by_guide = scored(problem, wrong_guide, proposal="guide")
+    by_guide = score_module(problem, wrong_guide, proposal="guide")
     assert by_guide.keys() == {"nelbo", "nll_bound"}
     problem.evidence = None
     assert problem.score(LatentPosterior(wrong_guide), Streams(0)) == by_guide, (
@@ -144,11 +144,11 @@ def test_scores_do_not_depend_on_the_guide(problem):
 def test_annealing_is_of_the_first_rows_and_compared_on_them(problem):
     module = ppca(problem, exact_guide=False)
     keys = {"ais_temperatures": 40, "ais_chains": 64, "ais_rows": 13}
-    scores = scored(problem, module, **keys)
+    scores = score_module(problem, module, **keys)
     exact = log_evidence(module, problem.test.x)[:13]
     assert scores["nll_ais"] == pytest.approx(-float(exact.mean()), abs=0.08)
     assert scores["ais_gain"] == pytest.approx(0, abs=0.08)
-    alone = scored(problem, module, proposal="guide", **keys)
+    alone = score_module(problem, module, proposal="guide", **keys)
     assert alone["nll_ais"] == scores["nll_ais"]
     assert "ais_gain" not in alone
 

@@ -38,7 +38,7 @@ class Location(nn.Module):
 ROWS = Rows(normal(generator(3), 5, 2), 3.0)
 
 
-def found(order, n_samples=1, shared=False, draws=4000, module=None, batch=ROWS):
+def find_ratios(order, n_samples=1, shared=False, draws=4000, module=None, batch=ROWS):
     module = Location(shared) if module is None else module
     return best_ratios(module, batch, n_samples, order, draws, generator(0))
 
@@ -56,7 +56,7 @@ def exact():
 @pytest.mark.parametrize("n_samples", [1, 3])
 def test_the_best_linear_coefficients_leave_what_is_quadratic(n_samples):
     """S samples divide every variance by S, because w is a mean over samples like ĝ."""
-    best, (by_row, free) = found(1, n_samples, draws=8000), exact()
+    best, (by_row, free) = find_ratios(1, n_samples, draws=8000), exact()
     assert best.per_row == pytest.approx(by_row, rel=0.05)
     assert best.context_free == pytest.approx(free, rel=0.05)
     assert free > 1.2 * by_row
@@ -65,16 +65,16 @@ def test_the_best_linear_coefficients_leave_what_is_quadratic(n_samples):
 def test_of_a_gradient_that_is_a_polynomial_of_the_noise_nothing_is_left():
     """The result is exact, although the coefficients are fitted and evaluated on different
     draws."""
-    best = found(2, draws=200)
+    best = find_ratios(2, draws=200)
     assert abs(best.per_row) < 1e-9
     assert best.context_free > 0.1
 
 
 def test_rows_that_share_their_noise_are_one():
-    best = found(2, shared=True, draws=200)
+    best = find_ratios(2, shared=True, draws=200)
     assert abs(best.context_free) < 1e-9
     assert best.per_row == pytest.approx(best.context_free, abs=1e-12)
-    assert found(1, shared=True).per_row > 0.01
+    assert find_ratios(1, shared=True).per_row > 0.01
 
 
 def test_that_of_a_guide_is_what_least_squares_leave():
@@ -95,7 +95,7 @@ def test_that_of_a_guide_is_what_least_squares_leave():
         U, G = (torch.stack(values) for values in zip(*pairs, strict=True))
         plain += float(G.var(0).sum())
         residual_sum += float((G - U @ torch.linalg.lstsq(U, G).solution).var(0).sum())
-    best = found(1, module=module, batch=problem.train, draws=4000)
+    best = find_ratios(1, module=module, batch=problem.train, draws=4000)
     assert best.per_row == pytest.approx(residual_sum / plain, rel=0.15)
     assert best.per_row < best.context_free < 1.02
 
@@ -108,9 +108,9 @@ def test_it_is_not_flattered_by_a_fit_of_many_coefficients():
     module.noise_dim = 10
     draw = module.draw_noise
     module.draw_noise = lambda batch, n, g: torch.cat([draw(batch, n, g) for _ in range(5)], -1)
-    assert found(1, draws=60, module=module).per_row > found(1).per_row
+    assert find_ratios(1, draws=60, module=module).per_row > find_ratios(1).per_row
 
 
 def test_too_few_draws():
     with pytest.raises(ConfigMismatchError, match="use at least 80"):
-        found(2, draws=8)
+        find_ratios(2, draws=8)

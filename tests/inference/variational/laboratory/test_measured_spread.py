@@ -53,7 +53,7 @@ class Known(Gradient):
         return [g * batch.scale * batch.n_rows], {"elbo": g.sum()}, state
 
 
-def known(sd=1.0, offset=0.0):
+def known_estimator(sd=1.0, offset=0.0):
     return MeasuredEstimator("known", Known(name="known", sd=sd, offset=offset), [0], Streams(0))
 
 
@@ -81,7 +81,7 @@ def test_times_are_compared_within_a_round():
 
 
 def test_what_was_learnt_is_held_while_it_is_measured():
-    estimator = known()
+    estimator = known_estimator()
     estimator.estimate(Vector(), rows(1)[0], Streams(1), [True])
     assert estimator.state == [0]
     estimator.learn(Vector(), rows(1)[0])
@@ -91,7 +91,7 @@ def test_what_was_learnt_is_held_while_it_is_measured():
 def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
     """Rows N(0, 1), four per batch: the variance of their mean is 1/4 per component, and of the
     noise sd²."""
-    watched = [known(0.5), known(1.0), known(0.5, offset=0.2)]
+    watched = [known_estimator(0.5), known_estimator(1.0), known_estimator(0.5, offset=0.2)]
     calm, noisy, biased = spread_over_batches(watched, Vector(), rows(2_000), streams(3), [True])
     shares = [0.25 / (0.25 + 0.25), 0.25 / (0.25 + 1.0)]
     assert [calm.minibatch_share, noisy.minibatch_share] == pytest.approx(shares, abs=0.03)
@@ -102,7 +102,7 @@ def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
 
 
 def test_the_bias_is_tested_by_groups_of_batches_as_scipy_does():
-    watched = [known(0.5), known(0.5, offset=0.5), known(0.5)]
+    watched = [known_estimator(0.5), known_estimator(0.5, offset=0.5), known_estimator(0.5)]
     spread = spread_over_batches(watched, Vector(), rows(40), streams(3), [True])
     # two draws of a batch; the rows are the same in both estimators
     plain, other = (
@@ -122,7 +122,9 @@ def test_the_bias_is_tested_by_groups_of_batches_as_scipy_does():
 
 
 def test_the_variance_in_all_is_that_of_single_estimates_over_batches():
-    (spread,) = spread_over_batches([known(0.5)], Vector(), rows(4_000), [Streams(0)], [True])
+    (spread,) = spread_over_batches(
+        [known_estimator(0.5)], Vector(), rows(4_000), [Streams(0)], [True]
+    )
     assert spread.total == pytest.approx(3 * (0.25 + 0.25), rel=0.05)
 
 
