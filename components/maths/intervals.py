@@ -121,7 +121,7 @@ def unit_roundoff(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps / 2
 
 
-def accumulated(terms: int, unit: float) -> float:
+def rounding_error(terms: int, unit: float) -> float:
     """2 γ_{n+2}, twice the relative error of an inner product of n terms and a bias."""
     n = terms + 2
     return 2 * n * unit / (1 - n * unit)
@@ -140,7 +140,9 @@ def affine_bounds(weight: Tensor, bias: Tensor, h: Reach, unit: float) -> Interv
         Ends [..., B, out].
     """
     size = h.largest @ weight.abs().mT + bias.abs().unsqueeze(-2)
-    return IntervalVector(*h.image(weight, bias)).widen(accumulated(weight.shape[-1], unit) * size)
+    return IntervalVector(*h.image(weight, bias)).widen(
+        rounding_error(weight.shape[-1], unit) * size
+    )
 
 
 def margin_bounds(
@@ -164,7 +166,7 @@ def margin_bounds(
     Source: Gowal et al. (2018), section 3 (elision of the last layer).
     """
     size = h.largest @ weight.abs().mT + bias.abs().unsqueeze(-2)  # [K, B, T C], ≥ |f|
-    slack = accumulated(weight.shape[-1], unit) * size
+    slack = rounding_error(weight.shape[-1], unit) * size
     low, high = (
         end.unflatten(-1, (-1, classes))
         for end in IntervalVector(*h.image(weight, bias)).widen(slack)

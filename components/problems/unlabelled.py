@@ -163,13 +163,13 @@ class Unlabelled(RowProblem[Rows]):
             with torch.no_grad():
                 means = torch.cat([module.encode(part)[0] for part in self._parts()])
             out["neighbour_error"] = neighbours.leave_one_out_error(means, self.test_classes)
-        filled = self._filled(posterior, rng)
+        filled = self._impute(posterior, rng)
         out |= {} if filled is None else filled.scores()
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out
 
-    def _filled(self, posterior: object, rng: Rng) -> FilledGaps | None:
+    def _impute(self, posterior: object, rng: Rng) -> FilledGaps | None:
         """Missing values of all rows, training rows first, imputed by the model."""
         module = posterior.module if isinstance(posterior, HoldsModule) else None
         if self.values != "incomplete" or not isinstance(module, Elbo):
@@ -184,7 +184,7 @@ class Unlabelled(RowProblem[Rows]):
         return FilledGaps(gaps.nonzero(), entries, removed)
 
     def tables(self, posterior: object, rng: Rng) -> dict[str, pd.DataFrame]:
-        filled = self._filled(posterior, rng)
+        filled = self._impute(posterior, rng)
         return {} if filled is None else {"imputed": filled.table()}
 
     def _of_parameters(self, posterior: PredictsRows[Rows]) -> NamedScores:

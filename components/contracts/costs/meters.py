@@ -59,11 +59,11 @@ def _with_derivative(costs: Costs, given: tuple[Any, ...], result: Any) -> Any:
     log_q, log_joint, pull_back = result
     _by_row(costs, given, log_joint)
 
-    def counted(*cotangents: Tensor) -> Any:
+    def count_rows(*cotangents: Tensor) -> Any:
         costs.gradients += len(log_joint)
         return pull_back(*cotangents)
 
-    return log_q, log_joint, counted
+    return log_q, log_joint, count_rows
 
 
 def _n_draws(noise: Any) -> int:

@@ -162,7 +162,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         va = torch.cholesky_solve(a.T, chol).T
         return RowMarginals(mean, chol, va, a @ mean, (va * a).sum(1))
 
-    def tilted(self, state: PowerEPState, q: RowMarginals) -> Tilted:
+    def tilt(self, state: PowerEPState, q: RowMarginals) -> Tilted:
         """Cavities q f̃_n^{−α} of u_n, with likelihoods at nodes that cover the tilted mass.
 
         Gauss–Hermite nodes begin at q and move to the moments of the tilted distribution.
@@ -235,7 +235,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
     @torch.no_grad()
     def step(self, state: PowerEPState, batch: Batch, rng: Rng) -> tuple[PowerEPState, Info]:
         q = self.gaussians(state)
-        tilted = self.tilted(state, q)
+        tilted = self.tilt(state, q)
         tau, nu = self.sites(q, tilted)
         change = ((tau - state.tau) * q.v).abs().max()
         value = self.objective(state, q, tilted)
@@ -257,6 +257,6 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
             q.mean.expand(INDEPENDENT_CHAINS, -1),
             list(state.model.names),
             state.model,
-            objective=float(self.objective(state, q, self.tilted(state, q))),
+            objective=float(self.objective(state, q, self.tilt(state, q))),
             bounds=self.alpha == 0,
         )

@@ -61,14 +61,14 @@ class MeanField(nn.Module):
         means = network.layers(network.theta)
         variances = network.layers((2 * self.log_std).exp())
 
-        def sampled(layer: int, h: Tensor) -> Tensor:
+        def draw_layer(layer: int, h: Tensor) -> Tensor:
             centre = affine(h, *means[layer])
             variance = affine(h**2, *variances[layer])
             shape = (n, *centre.shape[-2:])
             noise = standard_normal(shape, generator, h)
             return torch.addcmul(centre, variance.sqrt(), noise)
 
-        return network.propagate(x, sampled)
+        return network.propagate(x, draw_layer)
 
     def exponents(self, theta: Tensor) -> Tensor:
         """½ Σ_p (ε_p² − θ_p²/s_p²), ε = (θ − μ)/σ: θ [K, P] -> [K].

@@ -37,14 +37,14 @@ def _masked_loops() -> Iterator[None]:
         def is_running(carry: Any) -> Any:
             return condition(carry) & outside
 
-        def masked(carry: Any) -> Any:
+        def mask_body(carry: Any) -> Any:
             _running.append(is_running(carry))
             try:
                 return body(carry)
             finally:
                 _running.pop()
 
-        return plain["while_loop"](is_running, masked, start)
+        return plain["while_loop"](is_running, mask_body, start)
 
     def fori_loop(lower: int, upper: Any, body: Any, start: Any) -> Any:
         first = (jnp.full_like(upper, lower), start)

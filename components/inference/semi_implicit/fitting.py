@@ -88,7 +88,7 @@ class SemiImplicitVI(SeededGuide[AnyState]):
         return self.to_posterior(state.model, theta, start, torch.cat(bounds))
 
 
-def given(state: AnyState, batch: ModelBatch) -> tuple[MixedGaussian, float]:
+def q_and_weight(state: AnyState, batch: ModelBatch) -> tuple[MixedGaussian, float]:
     """q for the current step, and the number of rows represented by a mean over its latent
     variables (1 for parameters, which all rows share)."""
     if isinstance(state.q, SemiImplicitEncoder):

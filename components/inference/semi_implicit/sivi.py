@@ -10,8 +10,8 @@ from components.inference.chains import ModelBatch
 from components.inference.semi_implicit.fitting import (
     AnyState,
     SemiImplicitRowsVI,
-    given,
     joint_at,
+    q_and_weight,
 )
 from components.inference.variational.ascent import ascend_value
 from components.registry import register
@@ -48,7 +48,7 @@ class SIVI(SemiImplicitRowsVI):
     extra_samples: NonNegativeInt
 
     def step(self, state: AnyState, batch: ModelBatch, rng: Rng) -> tuple[AnyState, Info]:
-        q, weight = given(state, batch)
+        q, weight = q_and_weight(state, batch)
         _, mean, z = self.sample(q, rng.noise)
         others = q.mean(q.mixing(self.extra_samples, rng.noise))
         joint = weight * joint_at(state, z, batch).mean()

@@ -19,8 +19,8 @@ from components.inference.semi_implicit.family import MixedGaussian, SemiImplici
 from components.inference.semi_implicit.fitting import (
     AnyState,
     SemiImplicitRowsVI,
-    given,
     joint_at,
+    q_and_weight,
 )
 from components.inference.semi_implicit.rows import GivenRows, SemiImplicitEncoder
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
@@ -99,7 +99,7 @@ class UIVI(SemiImplicitRowsVI):
 
     def step(self, state: AnyState, batch: ModelBatch, rng: Rng) -> tuple[AnyState, Info]:
         assert isinstance(state, ReverseState)
-        q, weight = given(state, batch)
+        q, weight = q_and_weight(state, batch)
         epsilon, mean, z = self.sample(q, rng.noise)
         z_fixed = z.detach()
         if isinstance(q, GivenRows):

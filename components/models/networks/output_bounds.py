@@ -13,9 +13,9 @@ from components.maths.intervals import (
     IntervalVector,
     Perturbations,
     Reach,
-    accumulated,
     affine_bounds,
     margin_bounds,
+    rounding_error,
     unit_roundoff,
 )
 from components.models.networks.activations import Activation, activation_bounds
@@ -83,12 +83,12 @@ def _one_network(
 
     h = IntervalVector(normalise(inputs.x + inputs.low), normalise(inputs.x + inputs.high))
     size = (inputs.largest.unflatten(-1, front.image) + mean.abs()) / std
-    h = h.widen(accumulated(1, unit) * size)
+    h = h.widen(rounding_error(1, unit) * size)
     for layer, (weight, bias) in enumerate(layers):
         kernels = weight.unflatten(-1, (-1, front.kernel, front.kernel))
         centre = _convolve(front, (h.low + h.high) / 2, kernels, bias)
         radius = _convolve(front, (h.high - h.low) / 2, kernels.abs())
-        slack = accumulated(weight.shape[-1], unit) * _convolve(
+        slack = rounding_error(weight.shape[-1], unit) * _convolve(
             front, h.largest, kernels.abs(), bias.abs()
         )
         z = IntervalVector(centre - radius, centre + radius)

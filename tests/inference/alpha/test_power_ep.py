@@ -92,7 +92,7 @@ def test_the_objective_is_equation_21_written_out(alpha):
     power = alpha * (model.log_likelihood(theta, problem.train) - sites)
     expected = log_z_q - log_z_p + ((log_q + power).logsumexp(0) + math.log(area)).sum() / alpha
     q = inference.gaussians(state)
-    objective = inference.objective(state, q, inference.tilted(state, q))
+    objective = inference.objective(state, q, inference.tilt(state, q))
     assert float(objective) == pytest.approx(float(expected), abs=1e-5)
 
 
@@ -104,7 +104,7 @@ def test_no_site_changes_the_objective_at_the_end(alpha):
     def value(tau, nu):
         shifted = replace(state, tau=tau, nu=nu)
         q = inference.gaussians(shifted)
-        return inference.objective(shifted, q, inference.tilted(shifted, q))
+        return inference.objective(shifted, q, inference.tilt(shifted, q))
 
     tau = state.tau.clone().requires_grad_()
     nu = state.nu.clone().requires_grad_()
@@ -188,4 +188,4 @@ def test_a_cavity_without_a_precision_is_named():
     inference, state, *_ = probit(2)
     q = inference.gaussians(state)
     with pytest.raises(NumericalError, match="a cavity has precision"):
-        inference.tilted(state, q._replace(v=1e6 * q.v))
+        inference.tilt(state, q._replace(v=1e6 * q.v))
