@@ -94,8 +94,8 @@ class Requirements:
                 object.__setattr__(self, name, frozenset(value))
         extended = {
             base
-            for one in self.capabilities
-            for base in (one.__mro__ if isinstance(one, type) else ())
+            for protocol in self.capabilities
+            for base in (protocol.__mro__ if isinstance(protocol, type) else ())
             if vars(base).get("_is_runtime_protocol")
         }
         object.__setattr__(self, "capabilities", self.capabilities | extended)

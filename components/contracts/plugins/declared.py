@@ -147,7 +147,7 @@ def _check_words(where: str, value: Any, variable: str) -> None:
 
 
 def _check_known_words(where: str, given: Iterable[object], allowed: frozenset[Any]) -> None:
-    by_word = {to_word(one): one for one in allowed}
+    by_word = {to_word(known_value): known_value for known_value in allowed}
     for value in sorted(given, key=str):
         if value not in allowed:
             near = [by_word[word] for word in get_close_matches(to_word(value), by_word, 1)]

@@ -30,7 +30,7 @@ def list_words(protocols: Iterable[type]) -> str:
 
 def missing(thing: object, protocols: Iterable[type]) -> list[str]:
     """Sorted names of the protocols that a built object does not have in full."""
-    return sorted(to_word(one) for one in protocols if not isinstance(thing, one))
+    return sorted(to_word(protocol) for protocol in protocols if not isinstance(thing, protocol))
 
 
 class ReturnedProtocols(NamedTuple):
@@ -53,7 +53,7 @@ class ReturnedProtocols(NamedTuple):
             raise AttributeError(self.method) from None
         union = get_origin(returned) in (Union, UnionType)
         classes = get_args(returned) if union else (returned,)
-        each = (protocols_of(get_origin(one) or one, self.protocols) for one in classes)
+        each = (protocols_of(get_origin(member) or member, self.protocols) for member in classes)
         return self.protocols.intersection(*each)
 
 

@@ -145,7 +145,8 @@ def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
 
 
 def test_centred_coefficients_are_learnt_of_what_is_left():
-    """The network's gradient equals that of Ṽ(d_b + c_bᵀ w) and also changes the outputs of d."""
+    """The network's gradient equals the gradient of Ṽ(d_b + c_bᵀ w) and also changes the outputs of
+    d."""
     module = Location(0.05)
     batch = rows(scale=3.0)
     estimator = gradient("amortised_cv", objective="partial_gradients", centred=True, lr=1e-3)

@@ -96,8 +96,8 @@ def test_at_0_it_is_variational_inference_with_the_bound_as_log_mass():
 
 @pytest.mark.parametrize("alpha", [-1.0, 0.3, 0.5, 1.0, 2.0])
 def test_the_moments_are_those_of_the_weighted_product(alpha):
-    """Mass, mean and second moment of q equal those of p^α q^{1−α} (Minka 2005, section 3.2), and
-    the target's at α = 1."""
+    """Mass, mean and second moment of q equal the moments of p^α q^{1−α} (Minka 2005, section 3.2),
+    and the target's at α = 1."""
     fitted = fit(alpha)
     grid = TWO_MODES
     log_q = math.log(fitted.mass) + gaussian(grid, fitted.mean, fitted.sd)

@@ -183,7 +183,7 @@ def test_a_pilot_sets_the_draws_literally():
 
 def test_a_frequency_has_the_precision_asked_for_and_no_bias():
     """200 estimates of six frequencies: their spread is at most the precision, unlike with only the
-    pilot's draws; their mean equals that of many draws."""
+    pilot's draws; their mean equals the mean of many draws."""
     odds = torch.tensor([[0.3, 0.0, -0.2, 0.4, 1.0, 1.5]]).double().expand(6, -1)
     which = torch.arange(6)
     g = generator(0)

@@ -24,7 +24,7 @@ X, PRIOR = small_rows()
 
 
 class Process:
-    """A Dirichlet process alone."""
+    """A Dirichlet process without other members."""
 
     concentration = ALPHA
     prior = PRIOR

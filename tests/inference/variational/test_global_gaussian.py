@@ -135,7 +135,7 @@ def pathwise(q, batch, rng):
 
 
 def score_function(q, batch, rng):
-    """Σ_b N/B ℓ_b ∇log q(θ_b), θ_b ~ q, with ℓ minus that of another draw: the building blocks of
+    """Σ_b N/B ℓ_b ∇log q(θ_b), θ_b ~ q, with ℓ minus ℓ of another draw: the building blocks of
     LogRatio estimators."""
     z, other = (q.sample(batch, 1, rng.noise) for _ in range(2))
     f, baseline = (q.log_joint(batch, z) - q.log_q(batch, z) for z in (z, other))
