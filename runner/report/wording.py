@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from runner.report.scores.cells import TableLayout, list_cells, mark_failures
+from runner.report.scores.cells import Cell, TableLayout, list_cells, mark_failures
 from runner.statistics.paired_tests import LEVEL, MIN_PAIRS
 from runner.study.table_specs import CENTRES
 
@@ -65,26 +65,27 @@ def describe_outcome(tables: Sequence[TableLayout], reference: str | None) -> st
     the columns, and the share of numbers with a mark of failed checks."""
     cells = [cell for cell in list_cells(tables) if cell.values]
     verdicts = Counter(cell.verdict.word for cell in cells if cell.number is not None)
-    p = [cell.against.p_holm for cell in cells if cell.against is not None]
-    tested = [value for value in p if not math.isnan(value)]
-    marks = Counter(mark for cell in cells if (mark := mark_failures(cell.failed)))
-    sentences = []
-    if verdicts:
-        counts = ", ".join(f"{n} {word}" for word, n in verdicts.most_common())
-        sentences.append(f"Verdicts on printed numbers: {counts}.")
-    if tested:
-        differing = sum(value <= LEVEL for value in tested)
-        sentences.append(
-            f"{differing} of {len(tested)} comparisons with {reference} are significant."
-        )
-    elif bold := dict.fromkeys(cell.row.name for cell in cells if cell.bold):
-        few = len(bold) <= MOST_NAMES
-        names = "; ".join(bold) if few else format_count(len(bold), "row")
-        sentences.append(f"Best in a column, or not distinguishable from the best: {names}.")
+    counts = ", ".join(f"{n} {word}" for word, n in verdicts.most_common())
+    sentences = [f"Verdicts on printed numbers: {counts}."] if counts else []
+    if order := _describe_order(cells, reference):
+        sentences.append(order)
     if not sentences:
         sentences.append(f"{format_count(len(cells), 'score')}; no row is compared with another.")
-    shares = [f"{n / len(cells):.0%} of the numbers carry {mark}" for mark, n in marks.items()]
-    return " ".join([*sentences, *(f"{share}." for share in shares)])
+    marks = Counter(mark for cell in cells if (mark := mark_failures(cell.failed)))
+    shares = (f"{n / len(cells):.0%} of the numbers carry {mark}." for mark, n in marks.items())
+    return " ".join([*sentences, *shares])
+
+
+def _describe_order(cells: Sequence[Cell], reference: str | None) -> str:
+    """Significant comparisons with the reference row, or the best rows; empty: neither exists."""
+    p = [cell.against.p_holm for cell in cells if cell.against is not None]
+    tested = [value for value in p if not math.isnan(value)]
+    if tested:
+        differing = sum(value <= LEVEL for value in tested)
+        return f"{differing} of {len(tested)} comparisons with {reference} are significant."
+    bold = dict.fromkeys(cell.row.name for cell in cells if cell.bold)
+    names = "; ".join(bold) if len(bold) <= MOST_NAMES else format_count(len(bold), "row")
+    return f"Best in a column, or not distinguishable from the best: {names}." if bold else ""
 
 
 def describe_published(laid: TableLayout) -> str:
