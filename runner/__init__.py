@@ -1,8 +1,8 @@
-"""The machine: composition, the loop, records, tracking, sweeps and reports.
+"""Runner of experiments: composition, training loop, records, tracking, sweeps and reports.
 
     from runner import run, load, runs, compare
 
-is what it is for those who write Python (``docs/python.md``); ``__init__.pyi`` has the types."""
+imports the Python interface (``docs/python.md``); ``__init__.pyi`` has the types."""
 
 import sys
 from importlib import import_module
@@ -11,13 +11,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The YAML folder is found by path: a user's own folder named conf on PYTHONPATH would shadow the
-# package of that name.
+# The YAML folder is located by path, because a user's folder conf on PYTHONPATH would shadow the
+# package.
 CONF = ROOT / "conf"
 
 
 def _bind_components() -> None:
-    """Import the package ``components`` next to this one, even if another lies earlier on the path.
+    """Import the package ``components`` next to this one, even if another comes earlier on the path.
 
     Raises:
         ImportError: another package of that name was imported before.
@@ -38,7 +38,7 @@ def _bind_components() -> None:
 
 
 _bind_components()
-# Module of each name: the command line starts without them, and ``import runner`` costs nothing.
+# Module of each name, imported on demand so that ``import runner`` is fast.
 _MODULE_BY_NAME = {
     "run": "python.running",
     "load": "python.loading",

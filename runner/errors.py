@@ -17,18 +17,18 @@ class RunnerError(Exception):
 
 
 class ConfigError(RunnerError):
-    """A mistake in what was asked for, found before any work."""
+    """An invalid request, detected before any work."""
 
 
 class UnfitError(ConfigError):
-    """Components that do not fit each other as configured.
+    """Configured components are incompatible.
 
     Args:
-        problem: why they do not.
-        keys: keys that could hold another component; its name is suggested if the whole composition
-            takes it.
-        fix: settings that could help, ``model.posterior=sparse model.bound=variational``; they are
-            suggested likewise.
+        problem: reason of the incompatibility.
+        keys: keys that could take another component; names are suggested if the composition is
+            valid with them.
+        fix: settings that could help, ``model.posterior=sparse model.bound=variational``; suggested
+            under the same condition.
     """
 
     def __init__(self, problem: str, *keys: str, fix: str = ""):
@@ -39,33 +39,33 @@ class UnfitError(ConfigError):
 
 
 class RunFailure(RunnerError):
-    """A run that cannot go on; what it had done is safe on disk."""
+    """A run cannot continue; its progress is saved."""
 
 
 class RunnerWarning(UserWarning):
-    """Python form of a message that the command line shows in a panel."""
+    """Python warning for a message that the command line shows in a panel."""
 
 
 def require_package(module: str, key: str, extra: str, package: str | None = None) -> None:
-    """Checks that a package of an extra is installed, without importing it.
+    """Check that a package of an extra is installed, without importing it.
 
     Args:
-        module: top-level module to look for.
-        key: command or override that needs it, the beginning of the message.
+        module: top-level module of the package.
+        key: command or override that requires it; begins the message.
         extra: name of the extra in pyproject.toml.
-        package: name in the message; None: the module's.
+        package: name in the message; None: name of the module.
 
     Raises:
-        ConfigError: with the command that installs it.
+        ConfigError: the package is missing; the message gives the command that installs it.
     """
     if find_spec(module) is None:
         raise ConfigError(
-            f"{key}: needs the package {package or module}; pip install 'bayes-runner[{extra}]'"
+            f"{key}: requires the package {package or module}; pip install 'bayes-runner[{extra}]'"
         )
 
 
 def similar(word: str, words: Iterable[str]) -> str:
-    """``, did you mean X?``; empty if no word is near."""
+    """``, did you mean X?``; empty if no similar word exists."""
     lower = {name.lower(): name for name in sorted(set(words), reverse=True)}
     near = get_close_matches(word, sorted(set(words)), n=1, cutoff=0.6) or get_close_matches(
         word.lower(), lower, n=1, cutoff=0.6
@@ -74,7 +74,7 @@ def similar(word: str, words: Iterable[str]) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """``, did you mean X?`` or, when nothing is near, the words that exist."""
+    """``, did you mean X?`` or, without a similar word, the list of words."""
     words = sorted(set(words))
     if near := similar(word, words):
         return near
@@ -83,6 +83,6 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def display_path(path: str | Path) -> str:
-    """A path as a message has it: from the present folder, where it lies below."""
+    """Path for messages, relative to the current folder if it lies inside."""
     within = os.path.relpath(path)
     return str(path) if within.startswith("..") else within

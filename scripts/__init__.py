@@ -1,1 +1,1 @@
-"""Developers' scripts: benchmarks, and the peers they compare with."""
+"""Scripts for developers: benchmarks with their peers, results, pages, mutation tests."""

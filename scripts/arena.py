@@ -1,15 +1,16 @@
-"""``python -m scripts.arena SUITE``: runs the rows of a suite, and keeps their scores.
+"""``python -m scripts.arena SUITE``: run the rows of a suite and keep their scores.
 
     python -m scripts.arena posteriors --budget medium --jobs 2 --output-dir FOLDER
     python -m scripts.arena posteriors --budget medium --output-dir FOLDER --keep
     python -m scripts.arena uci --from-results aadm_uci
     python -m scripts.arena weights --gold posterior_quality --output-dir FOLDER
 
-Rows are run one after the other, as ``runner arena run`` runs a user's; the same command again goes
-on with what is missing.  ``--keep`` runs nothing: lines of finished runs replace those of the same
-budget, row and problem in ``SUITE.csv.gz`` next to the YAML.  ``--from-results`` takes the kept scores of a
-study (docs/results) with the same rows and with columns that are the suite's problems; their costs
-were not counted.  ``--gold`` takes the predictions of a study's gold row, whose runs are in the folder.
+Rows are run sequentially, like users' rows in ``runner arena run``; repeating the command continues
+with the missing runs.  ``--keep`` runs nothing: lines of finished runs replace those of the same
+budget, row and problem in ``SUITE.csv.gz`` next to the YAML.  ``--from-results`` copies the kept
+scores of a study (docs/results) with the same rows and with the suite's problems as columns; their
+costs were not counted.  ``--gold`` copies the predictions of a study's gold row, whose runs are in
+the folder.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ PLACE = ["budget", "row", "problem"]
 
 
 def merge(kept: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Kept lines with those of new runs in place of earlier ones."""
+    """Replace kept lines by those of new runs."""
     places = pd.MultiIndex.from_frame(new[PLACE])
     is_new = pd.MultiIndex.from_frame(kept[PLACE]).isin(places)
     return pd.concat([kept[~is_new], new], ignore_index=True)
 
 
 def keep(suite: Suite, budget: str, output_dir: Path) -> None:
-    """Writes the lines of finished runs into the kept scores."""
+    """Write the lines of finished runs into the kept scores."""
     frozen = find_snapshots(suite, budget, output_dir)
     lines = pd.concat([to_frame([]), *(read_snapshot(suite, budget, each) for each in frozen)])
     is_row = lines["row"].isin([row.name for row in suite.rows])
@@ -57,16 +58,16 @@ def keep(suite: Suite, budget: str, output_dir: Path) -> None:
 
 
 def write(suite: Suite, new: pd.DataFrame) -> None:
-    """Merges lines into the kept scores of a suite."""
+    """Merge lines into the kept scores of a suite."""
     beside = conf_folders.find(GROUP, suite.name)
-    assert beside is not None  # it was loaded from there
+    assert beside is not None  # the suite was loaded from this file
     path = beside.with_name(f"{suite.name}.csv.gz")
     write_kept(merge(read_kept(kept_scores_file(suite.name)), new), path)
     print(f"{path}: {len(new)} lines of {new['row'].nunique()} rows")
 
 
 def from_results(suite: Suite, name: str) -> pd.DataFrame:
-    """Lines of a study's kept scores: those of the suite's rows, problems, scores and replicates."""
+    """Lines of a study's kept scores with the suite's rows, problems, scores and replicates."""
     study = load_study(name)
     kept = read_kept_scores({name: RESULTS / f"{name}_replicates.csv"}, study)
     commit = dict(kept.origin.provenance).get("frozen", "").partition("commit ")[2]
@@ -102,7 +103,9 @@ def main() -> None:
     parser.add_argument("--output-dir", default="outputs")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--from-results", metavar="STUDY")
-    parser.add_argument("--gold", metavar="STUDY", help="whose gold row's predictions are kept")
+    parser.add_argument(
+        "--gold", metavar="STUDY", help="study whose predictions of the gold row are kept"
+    )
     given = parser.parse_args()
     suite = load_suite(given.suite)
     budget = suite.budget(given.budget)
@@ -118,7 +121,7 @@ def main() -> None:
     if given.keep:
         keep(suite, budget, output_dir)
         return
-    # MLflow's process takes as long as a short run
+    # without MLflow, whose process takes as long as a short run
     suite = suite.model_copy(update={"overrides": [*suite.overrides, "tracking=false"]})
     for row in suite.rows:
         if given.rows is None or row.name in given.rows:

@@ -1,12 +1,12 @@
-"""``make bench``: every benchmark of ``scripts/benchmarks``, each a ratio against a named peer.
+"""``make bench``: run the benchmarks of ``scripts/benchmarks``, each a ratio against a named peer.
 
-    python -m scripts.bench sgld hmc     # those named
-    python -m scripts.bench --smoke      # tiny sizes: do they run?
+    python -m scripts.bench sgld hmc     # only these
+    python -m scripts.bench --smoke      # a quick test with tiny sizes
     python -m scripts.bench --page bench.md
 
 A benchmark ends with one JSON line ``{"benchmark", "peer", "ratios": {case: [median, low, high]},
-"goals": {case: least ratio}}``.  Where no peer is installed (``make bench-peers``) it says so, and
-the others go on.
+"goals": {case: least ratio}}``.  A benchmark without an installed peer (``make bench-peers``) is
+skipped with a note.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEADER = ("benchmark", "peer", "case", "ratio (median)", "low to high", "goal", 
 
 
 class Row(NamedTuple):
-    """Line of the table."""
+    """A line of the table."""
 
     benchmark: str
     peer: str = ""
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 
 def to_rows(name: str, returncode: int, output: str) -> Iterator[Row]:
-    """Rows of one benchmark's output."""
+    """Rows from the output of a benchmark."""
     lines = [line for line in output.splitlines() if line.startswith("{")]
     if returncode == ABSENT:
         yield Row(name, verdict=f"no peer: {TARGET}")
@@ -60,11 +60,11 @@ def to_rows(name: str, returncode: int, output: str) -> Iterator[Row]:
 
 
 def main() -> int:
-    """Run the benchmarks; exit code 1 if one fails or misses a goal (goals do not count in
-    smoke)."""
+    """Run the benchmarks; returns 1 if one fails or misses a goal (goals are ignored with
+    ``--smoke``)."""
     parser = argparse.ArgumentParser(prog="python -m scripts.bench")
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes: do they run?")
+    parser.add_argument("--smoke", action="store_true", help="a quick test with tiny sizes")
     parser.add_argument("--page", type=Path, help="also write the table as Markdown")
     options = parser.parse_args()
     out = Console()

@@ -1,9 +1,9 @@
-"""Pages of simulation-based calibration from the ranks that are kept beside them.
+"""Pages of simulation-based calibration from kept ranks.
 
     python -m scripts.calibration_pages                     pages of docs/results/calibration.yaml from kept ranks
-    python -m scripts.calibration_pages sbc --keep outputs  runs what is missing there (``runner sbc``) and keeps its ranks
+    python -m scripts.calibration_pages sbc --keep outputs  run missing rows there (``runner sbc``) and keep their ranks
 
-``PAGE_ranks.csv`` has a line for each row and quantity: the ranks of the truth, and the commit."""
+``PAGE_ranks.csv`` has a line for each row and quantity: ranks of the true values, and the commit."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ PAGES = "calibration.yaml"
 DRAWS = 99
 BINS = 10
 COLUMNS = ("row", "quantity", "commit", "failed", "ranks")
-LIKELIHOODS = ("log joint", "log likelihood")  # the quantity that sees a posterior without data
+LIKELIHOODS = ("log joint", "log likelihood")  # the quantity that detects a posterior without data
 
-Kept = dict[str, RankResults]  # row -> its ranks
+Kept = dict[str, RankResults]  # row -> ranks
 
 
 def command(page: dict[str, Any], row: str) -> str:
-    """The command of a row, later words instead of earlier ones of the same key."""
+    """Command of a row, in which later words replace earlier ones with the same key."""
     words = dict(word.split("=", 1) for word in f"{page['words']} {page['rows'][row]}".split())
     return "runner sbc " + " ".join(f"{key}={value}" for key, value in words.items())
 
 
 def run(page: dict[str, Any], row: str, outputs: Path) -> Path:
-    """Folder of the record of a row, run to its number of data sets."""
+    """Run a row up to its number of data sets; returns the folder of its record."""
     words = [*command(page, row).split()[2:], f"output_dir={outputs}"]
     sets = ["--data-sets", str(page["data_sets"])]
     call = [sys.executable, "-m", "runner.commands.cli", "sbc", *words, *sets]
@@ -68,24 +68,25 @@ def read(name: str) -> Kept:
     """Kept ranks of a page."""
     kept = {}
     lines = pd.read_csv(FOLDER / f"{name}_ranks.csv", dtype={"ranks": str})
-    for row, own in lines.groupby("row", sort=False):
+    for row, row_lines in lines.groupby("row", sort=False):
         ranks = {
-            each.quantity: np.array(each.ranks.split(), dtype=int) for each in own.itertuples()
+            each.quantity: np.array(each.ranks.split(), dtype=int)
+            for each in row_lines.itertuples()
         }
-        errors = dict.fromkeys(range(own["failed"].iloc[0]), "failed")
+        errors = dict.fromkeys(range(row_lines["failed"].iloc[0]), "failed")
         kept[str(row)] = RankResults(ranks, DRAWS, BINS, errors)
     return kept
 
 
 def make_page(name: str, page: dict[str, Any], kept: Kept) -> str:
-    """Text of a page: a table and the verdict of each row, and its command."""
+    """Text of a page: table, verdict and command of each row."""
     commands = {row: command(page, row) for row in kept}
     sizes = {"draws": DRAWS, "bins": BINS, "header": HEADER}
     return render("calibration", name=name, page=page, kept=kept, commands=commands, **sizes)
 
 
 def draw(kept: Kept) -> bytes:
-    """Histograms of ranks of the log joint or likelihood, of rows that have one: a PNG."""
+    """PNG with histograms of ranks of the log joint or likelihood, for rows that have one."""
     chosen = {
         row: results.ranks[quantity]
         for row, results in kept.items()
@@ -99,15 +100,17 @@ def draw(kept: Kept) -> bytes:
 
 
 def main(argv: list[str]) -> int:
-    """Write pages again; the exit code."""
+    """Write pages; returns the exit code."""
     pages: dict[str, Any] = load_untrusted(FOLDER / PAGES)
     parser = argparse.ArgumentParser(prog="python -m scripts.calibration_pages")
-    parser.add_argument("page", nargs="*", help=f"of {', '.join(pages)} (default: all)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="run there, and keep the ranks")
+    parser.add_argument("page", nargs="*", help=f"pages: {', '.join(pages)} (default: all)")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="run in this folder and keep the ranks"
+    )
     arguments = parser.parse_args(argv)
     if unknown := set(arguments.page) - set(pages):
         parser.error(
-            f"no page {', '.join(sorted(unknown))} in {PAGES}; there are {', '.join(pages)}"
+            f"{', '.join(sorted(unknown))}: not in {PAGES}; choose from {', '.join(pages)}"
         )
     for name in arguments.page or pages:
         if arguments.keep is not None:

@@ -1,7 +1,7 @@
 """The page of the site with the contracts of components, for authors of plug-ins.
 
-Each protocol is printed as it stands in ``components/contracts``, with the components that offer,
-need or give it."""
+Each protocol is printed literally from ``components/contracts``, with the components that offer,
+require or provide it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIMULATION = {
 NEEDS = [
     f"requires.{name}" for name in ("capabilities", "capabilities_by_kind", "alternatives_by_kind")
 ]
-# verb -> role and facts of its classes that hold a protocol
+# verb -> role, and facts of its classes with protocols
 RELATIONS = {
     "problems": SIMULATION,
     "capabilities": {
@@ -52,17 +52,17 @@ MODULES = {
 
 
 class Protocol(NamedTuple):
-    """A class of the contracts as the page shows it."""
+    """A class of the contracts on the page."""
 
     name: str
     text: str  # docstring
-    source: str  # without the docstring
-    used: type | None  # the class, if declarations of components hold it
-    word: str  # of that class, in messages
+    source: str  # source without the docstring
+    used: type | None  # the class, if used in declarations of components
+    word: str  # word for the class in messages
 
 
 def read_protocols(path: Path) -> Iterator[Protocol]:
-    """Classes of a module, in its order."""
+    """Classes of a module in order."""
     text = path.read_text(encoding="utf-8")
     for node in ast.parse(text).body:
         if isinstance(node, ast.ClassDef) and node.name != "Setting":
@@ -70,7 +70,7 @@ def read_protocols(path: Path) -> Iterator[Protocol]:
             first = node.body[0]
             start = first.end_lineno or 0 if doc else find_start(first) - 1
             source = "\n".join(text.splitlines()[start : node.end_lineno])
-            # an empty line makes Markdown show an example as code
+            # Markdown renders an example as code only after an empty line
             doc = doc.replace("Example:\n    >>>", "Example:\n\n    >>>")
             used = PROTOCOLS.get(node.name)
             word = to_word(used) if used else ""
@@ -78,13 +78,13 @@ def read_protocols(path: Path) -> Iterator[Protocol]:
 
 
 def find_start(node: ast.stmt) -> int:
-    """First line of a statement, that of a decorator of a method."""
+    """First line of a statement, including decorators."""
     decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
     return min(each.lineno for each in (node, *decorators))
 
 
 def list_users(role: str, facts: Iterable[str], protocol: type | None) -> list[str]:
-    """Components of a role with a class fact that holds a protocol."""
+    """Components of a role with a class fact that includes a protocol."""
     return [
         name
         for name in registry.names(role)
@@ -93,7 +93,7 @@ def list_users(role: str, facts: Iterable[str], protocol: type | None) -> list[s
 
 
 def read_fact(role: str, name: str, fact: str) -> Set[type]:
-    """The protocols of a fact of a component's class, for all kinds of problems."""
+    """Protocols in a fact of a component's class, for all kinds of problems."""
     found = attrgetter(fact)(registry.get(role, name))
     return frozenset().union(*found.values()) if isinstance(found, dict) else found
 
@@ -108,7 +108,7 @@ def describe_users(section: str, protocol: Protocol) -> str:
 
 
 def read_section(section: str) -> Iterator[tuple[Protocol, str]]:
-    """Protocols of a section of the page, each with its users."""
+    """Protocols of a section with their users."""
     for pattern in MODULES[section]:
         for path in sorted(CONTRACTS.glob(f"{pattern}.py")):
             for protocol in read_protocols(path):
@@ -116,14 +116,14 @@ def read_section(section: str) -> Iterator[tuple[Protocol, str]]:
 
 
 def page() -> str:
-    """The whole page."""
+    """Text of the page."""
     sections = {section: list(read_section(section)) for section in MODULES}
     body = render("contracts", contents="", **sections)
     return render("contracts", contents=list_contents(body), **sections).rstrip() + "\n"
 
 
 def list_contents(text: str) -> str:
-    """A line for each section: its name and those of its protocols, as links."""
+    """Table of contents: a line per section with links to its protocols."""
     lines: list[str] = []
     for level, title in re.findall(r"^(##|###) (.+)$", text, re.MULTILINE):
         anchor = re.sub(r"[^a-z0-9_ -]", "", title.lower()).replace(" ", "-")

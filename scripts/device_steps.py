@@ -1,8 +1,8 @@
-"""``python -m scripts.device_steps``: milliseconds a step on the CPU and on a GPU, and how often a
-step makes the CPU wait for the GPU.
+"""``python -m scripts.device_steps``: measure milliseconds per step on CPU and GPU, and
+synchronisations of CPU and GPU per step.
 
-A step ends when the GPU has done its work.  Rows of ``TIMED`` are timed, those of ``COUNTED`` are
-counted, on small problems that need no data."""
+A step ends when the GPU is idle.  Rows of ``TIMED`` are timed, and those of ``COUNTED`` counted, on
+small problems without data files."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Step = Callable[[], Any]
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 TIMED: dict[str, list[str]] = TABLE["timed"]
 COUNTED: dict[str, list[str]] = TABLE["counted"]
-WARM = 3  # steps before the first that is timed or counted
+WARM = 3  # warm-up steps
 
 
 def make_step(folder: Path, device: str, overrides: list[str]) -> Step:
-    """One step of training of a run: its batch and ``inference.step``."""
+    """Function that takes a training step of a run: batch and ``inference.step``."""
     keys = [f"output_dir={folder}", f"data_dir={folder}", "tracking=false", "offline=true"]
     job = prepare(compose([*keys, *overrides, f"device={device}", "steps=1000"]))
     rng = Streams(0, 0, torch.device(device))
@@ -54,7 +54,7 @@ def make_step(folder: Path, device: str, overrides: list[str]) -> Step:
 
 
 def make_attack(device: str, rows: int) -> Step:
-    """PGD of 40 steps on images [rows, 784] of a network of two convolutions, in float32."""
+    """PGD with 40 steps on images [rows, 784] of a network with two convolutions, in float32."""
     generator = torch.Generator().manual_seed(0)
     network = train_networks(generator)["CNN"]
     x, y = (part.to(device) for part in draw_images(rows, generator))
@@ -65,13 +65,13 @@ def make_attack(device: str, rows: int) -> Step:
 
 
 def wait(device: str) -> None:
-    """Until the device has done what it was asked to."""
+    """Wait until the device is idle."""
     if device != "cpu":
         torch.get_device_module(torch.device(device).type).synchronize()
 
 
 def time_steps(step: Step, device: str, count: int) -> float:
-    """Median of milliseconds a step."""
+    """Median milliseconds per step."""
     for _ in range(WARM):
         step()
     wait(device)
@@ -86,7 +86,7 @@ def time_steps(step: Step, device: str, count: int) -> float:
 
 @contextmanager
 def count_waits() -> Iterator[Counter[str]]:
-    """Lines of the sources at which the CPU waited for a GPU of CUDA, and how often."""
+    """Context that counts synchronisations with a CUDA GPU by source line."""
     counter: Counter[str] = Counter()
     torch.cuda.set_sync_debug_mode("warn")
     try:
@@ -101,7 +101,7 @@ def count_waits() -> Iterator[Counter[str]]:
 
 
 def count_waits_of_steps(step: Step, count: int = 10) -> tuple[float, Counter[str]]:
-    """Waits a step, and where."""
+    """Synchronisations per step, and their source lines."""
     for _ in range(WARM):
         step()
     with count_waits() as counter:
@@ -111,7 +111,7 @@ def count_waits_of_steps(step: Step, count: int = 10) -> tuple[float, Counter[st
 
 
 def report(device: str, threads: list[int], repeats: int, count: int) -> None:
-    """Prints all rows."""
+    """Print all rows."""
     makers: dict[str, Callable[[Path, str], Step]] = {
         name: lambda folder, where, keys=keys: make_step(folder, where, keys)
         for name, keys in TIMED.items()
@@ -128,8 +128,8 @@ def report(device: str, threads: list[int], repeats: int, count: int) -> None:
             for place, where, k in places:
                 torch.set_num_threads(k)
                 step = make(Path(folder), where)
-                found = [time_steps(step, where, count) for _ in range(repeats)]
-                print(f"{name} | {place} | {', '.join(f'{ms:.2f}' for ms in found)} ms", flush=True)
+                times = [time_steps(step, where, count) for _ in range(repeats)]
+                print(f"{name} | {place} | {', '.join(f'{ms:.2f}' for ms in times)} ms", flush=True)
         torch.set_num_threads(1)
         for name, keys in COUNTED.items():
             waits, counter = count_waits_of_steps(make_step(Path(folder), device, keys))
@@ -138,12 +138,14 @@ def report(device: str, threads: list[int], repeats: int, count: int) -> None:
 
 
 def main() -> None:
-    """Reads the options and prints the rows."""
+    """Parse the options and print the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="of the CPU's rows")
+    parser.add_argument(
+        "--threads", type=int, nargs="+", default=[1], help="numbers of CPU threads"
+    )
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=10, help="timed in each repeat")
+    parser.add_argument("--steps", type=int, default=10, help="number of timed steps per repeat")
     arguments = parser.parse_args()
     report(arguments.device, arguments.threads, arguments.repeats, arguments.steps)
 

@@ -1,9 +1,8 @@
-"""How plain the code of runner and components is: words, density, complexity, size, next to the
-bars of pyproject.toml.
+"""Measures of style and size of the code, compared with the limits in pyproject.toml.
 
-    python -m scripts.house    # part of make lint: exit code 1 above a bar
+    python -m scripts.house    # part of make lint: exit code 1 above a limit
 
-Bars are in ``[tool.house]``.  Counted are, over all functions, classes and modules:
+Limits are in ``[tool.house]``.  The measures cover all functions, classes and modules:
 
 - ``participle_percent``: functions named by a bare participle, per 100
 - ``stiff_words_per_1000``: words of ``STIFF`` in docstrings, per 1,000 words
@@ -72,7 +71,7 @@ BRANCHES = (
 
 
 def branch_count(node: ast.AST) -> int:
-    """Branches that a node adds by itself."""
+    """Number of branches of a single node."""
     count = isinstance(node, BRANCHES) + len(getattr(node, "ifs", ()))
     if isinstance(node, ast.BoolOp):
         count += len(node.values) - 1
@@ -80,7 +79,7 @@ def branch_count(node: ast.AST) -> int:
 
 
 def complexity(function: ast.FunctionDef) -> int:
-    """One more than the branches of a function and of the functions inside it."""
+    """One plus the number of branches of a function and its nested functions."""
     return 1 + sum(branch_count(node) for node in ast.walk(function))
 
 
@@ -96,7 +95,7 @@ def count_function(function: ast.FunctionDef, counts: Counter[str]) -> None:
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
-    """Every docstring, with its statement."""
+    """Docstrings with their statements."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (
             text := ast.get_docstring(node)
@@ -134,7 +133,7 @@ def count_file(source: str, tree: ast.Module, counts: Counter[str]) -> None:
 
 
 def measure() -> Counter[str]:
-    """Every measure by name."""
+    """All measures by name."""
     counts = Counter[str]()
     for package in SIZED:
         for path in (ROOT / package).rglob("*.py"):

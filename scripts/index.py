@@ -1,8 +1,8 @@
-"""``make index``: writes ``components/index.json``, the declarations of all components, and the
-options of all commands.
+"""``make index``: write ``components/index.json``, the declarations of all components and the options
+of all commands.
 
-Each is imported once; `runner list`, `show`, completion and the validation of keys read the index,
-and need no torch.
+Each is imported once; `runner list`, `show`, completion and the validation of keys read the index
+and do not need torch.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SECOND_WORDS = (
     ["show"],
     ["pack"],
     ["verify"],
-)  # the arena's commands have a second
+)  # commands of the arena have two words
 
 
 def describe_command(name: str) -> ClassDeclaration:
-    """Options of a command: their metavars (flags: empty) and what each means."""
+    """Options of a command: metavar (empty for flags) and help of each."""
     fields: dict[str, str] = {}
     comments: dict[str, str] = {}
 
@@ -53,7 +53,7 @@ def describe_command(name: str) -> ClassDeclaration:
 
 
 def index_text() -> str:
-    """The index as JSON, a line for each component."""
+    """Index as JSON, with a line for each component."""
     classes = {
         f"{role}/{name}": registry.get(role, name)
         for role in registry.ROLES

@@ -1,9 +1,9 @@
-"""Writes requirements.lock: versions and hashes of every package that the runner and its tests
-need, for ``make lock``.
+"""``make lock``: write requirements.lock, versions and hashes of all packages required by the runner
+and its tests.
 
-Versions are those of this environment, hashes those of every file of a version, for all systems and
-Python versions.  torch and the packages that only torch needs are left out: each kind of machine
-takes its own build of torch, with other hashes.
+Versions are those of this environment; hashes cover all files of a version, for all systems and
+Python versions.  torch and packages required only by torch are excluded, because each type of machine
+needs its own build of torch with different hashes.
 """
 
 from __future__ import annotations
@@ -27,18 +27,23 @@ OF_TORCH = re.compile(r"(torch|triton|nvidia-.*|cuda-.*)==")
 
 
 def lock(resolved: str, torch: str) -> str:
-    """The lock, given the packages that uv resolved, each with lines of hashes."""
+    """Text of the lock file, from the packages resolved by uv with their hashes."""
     packages = re.split(r"\n(?=\S)", resolved.strip())
     kept = [package for package in packages if not OF_TORCH.match(package)]
     return HEADER.format(torch=torch) + "\n".join(kept) + "\n"
 
 
 def main() -> None:
-    """Write the file."""
-    here = {canonicalize_name(found.name): found.version for found in distributions()}
+    """Write the lock file."""
+    versions = {
+        canonicalize_name(distribution.name): distribution.version
+        for distribution in distributions()
+    }
     torch = version("torch").partition("+")[0]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as pins:
-        pins.writelines(f"{name}=={number.partition('+')[0]}\n" for name, number in here.items())
+        pins.writelines(
+            f"{name}=={number.partition('+')[0]}\n" for name, number in versions.items()
+        )
         pins.flush()
         command = [
             *(sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--extra", "dev")

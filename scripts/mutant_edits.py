@@ -1,4 +1,4 @@
-"""Edits of source files by function and expression, whatever the layout of the lines."""
+"""Edits of source files by function and expression, independent of formatting."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Place = tuple[ast.AST, str, int]  # node, field, position in the field
 
 @dataclass(frozen=True)
 class Edit:
-    """One expression, or consecutive statements, of a function, and the text that replaces them.
+    """Replacement of an expression, or of consecutive statements, in a function.
 
-    ``function`` is the qualified name in the file, ``<module>`` outside any.  ``old`` is compared
-    as syntax, so formatting and comments do not matter.  It must occur once."""
+    ``function`` is the qualified name in the file, or ``<module>`` outside functions.  ``old`` is
+    compared as syntax, so formatting and comments do not matter.  It must occur once."""
 
     file: str
     function: str
@@ -27,10 +27,10 @@ class Edit:
     new: str
 
     def apply(self, source: str) -> str:
-        """The edited source, without its comments.
+        """Edited source, without comments.
 
         Raises:
-            ValueError: the function or ``old`` is absent, or ``old`` is ambiguous.
+            ValueError: the function or ``old`` is missing, or ``old`` is ambiguous.
         """
         tree = ast.parse(source)
         scope = find_scope(tree, self.function)
@@ -46,7 +46,7 @@ class Edit:
             value[first : first + len(old)] = new
         else:
             setattr(node, field, new[0])
-        # the registry finds the file of a component by the text of its decorator
+        # the registry searches the file of a component by the text of its decorator
         return re.sub(r"@register\('(\w+)', '(\w+)'\)", r'@register("\1", "\2")', ast.unparse(tree))
 
     def fits(self, source: str) -> bool:
@@ -58,7 +58,7 @@ class Edit:
 
 
 def find_scope(tree: ast.Module, function: str) -> ast.AST | None:
-    """The definition of a qualified name; None: there is none."""
+    """Definition of a qualified name, or None."""
     scope: ast.AST | None = tree
     for name in [] if function == MODULE else function.split("."):
         inner = ast.walk(scope) if scope else ()
@@ -67,7 +67,7 @@ def find_scope(tree: ast.Module, function: str) -> ast.AST | None:
 
 
 def parse_pair(old: str, new: str) -> tuple[Sequence[ast.AST], Sequence[ast.AST]]:
-    """Both texts as an expression each, or else as statements."""
+    """Parse both texts as expressions, or else as statements."""
     try:
         bodies = [ast.parse(f"({text}\n)", mode="eval").body for text in (old, new)]
         return bodies[:1], bodies[1:]
@@ -77,7 +77,7 @@ def parse_pair(old: str, new: str) -> tuple[Sequence[ast.AST], Sequence[ast.AST]
 
 
 def find_places(scope: ast.AST, old: Sequence[ast.AST]) -> Iterator[Place]:
-    """Places in a scope that hold these nodes one after the other."""
+    """Places in a scope with these nodes in sequence."""
     dumps = [ast.dump(node) for node in old]
     for parent in ast.walk(scope):
         for field, value in ast.iter_fields(parent):
@@ -89,19 +89,19 @@ def find_places(scope: ast.AST, old: Sequence[ast.AST]) -> Iterator[Place]:
 
 
 def apply_edits(root: Path, edits: tuple[Edit, ...]) -> dict[Path, str]:
-    """Edit files of a tree; their sources before.
+    """Edit files of a tree; returns their original sources.
 
     Raises:
-        ValueError: an edit does not fit; no file is changed then.
+        ValueError: an edit does not match; no file is changed in this case.
     """
-    before: dict[Path, str] = {}
+    original: dict[Path, str] = {}
     after: dict[Path, str] = {}
     for edit in edits:
         path = root / edit.file
         if not path.is_file():
             raise ValueError(f"no file {edit.file}")
-        before.setdefault(path, path.read_text(encoding="utf-8"))
-        after[path] = edit.apply(after.get(path, before[path]))
+        original.setdefault(path, path.read_text(encoding="utf-8"))
+        after[path] = edit.apply(after.get(path, original[path]))
     for path, source in after.items():
         path.write_text(source, encoding="utf-8")
-    return before
+    return original

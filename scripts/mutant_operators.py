@@ -1,6 +1,6 @@
-"""Mutants made by operators: sign, factor, comparison, off by one, swapped arguments.
+"""Generated mutants: sign, factor, comparison, off by one, swapped arguments.
 
-They edit functions whose docstring, or whose class's, cites a source by its year.
+They edit functions with a source in their docstring or in that of their class.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def mutate(node: ast.AST) -> ast.expr | None:
-    """A wrong expression in place of one; None: no operator fits."""
+    """Mutate an expression; None if no operator applies."""
     wrong = copy.copy(node)
     match node, wrong:
         case ast.BinOp(op=op), ast.BinOp() if type(op) in OPERATORS:
@@ -55,19 +55,19 @@ def is_starred(*arguments: ast.expr) -> bool:
 def list_functions(
     tree: ast.AST, name: str = "", cited: bool = False
 ) -> Iterator[tuple[str, ast.AST]]:
-    """Qualified name and node of each function that cites a source."""
+    """Qualified name and node of each function with a source."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, Definition):
             is_cited = cited or bool(YEAR.search(ast.get_docstring(node) or ""))
-            own = f"{name}.{node.name}".lstrip(".")
+            qualified_name = f"{name}.{node.name}".lstrip(".")
             if isinstance(node, ast.ClassDef):
-                yield from list_functions(node, own, is_cited)
+                yield from list_functions(node, qualified_name, is_cited)
             elif is_cited:
-                yield own, node
+                yield qualified_name, node
 
 
 def list_edits(path: Path, root: Path) -> Iterator[Edit]:
-    """Edits of a file by every operator, also those that do not fit: their text occurs twice."""
+    """Edits of a file by all operators, including ambiguous ones whose text occurs twice."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for function, scope in list_functions(tree):
         for node in ast.walk(scope):
@@ -78,7 +78,7 @@ def list_edits(path: Path, root: Path) -> Iterator[Edit]:
 
 
 def generate_edits(root: Path, seed: int) -> Iterator[Edit]:
-    """Edits in random order, each of another file."""
+    """Edits in random order, each in a different file."""
     generator = random.Random(seed)
     paths = sorted((root / "components").rglob("*.py"))
     for path in generator.sample(paths, len(paths)):
@@ -92,13 +92,13 @@ def generate_edits(root: Path, seed: int) -> Iterator[Edit]:
 
 @cache
 def read_tests(root: Path) -> dict[str, str]:
-    """Text of every file of tests."""
+    """Texts of all test files."""
     paths = sorted((root / "tests").rglob("test_*.py"))
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def list_tests(root: Path, file: str) -> tuple[str, ...]:
-    """Files of tests that are named after a module, or else that import from it."""
+    """Test files named after a module, or else those that import it."""
     module = file.removesuffix(".py").replace("/", ".")
     texts = read_tests(root)
     named = tuple(test for test in texts if test.endswith(f"/test_{Path(file).name}"))

@@ -1,16 +1,18 @@
-"""Mutation tests: wrong science is put into a copy of the tree, and named tests must fail on it.
+"""Mutation tests: scientific errors are introduced into a copy of the tree, and the named tests must
+detect them.
 
-    python -m scripts.mutants                                     # those of tests/mutants
-    python -m scripts.mutants games filters/kalman attacks/cw_    # a family, or names that begin so
-    python -m scripts.mutants --generated 150 --seed 3            # also so many made by operators (make mutants)
+    python -m scripts.mutants                                     # mutants of tests/mutants
+    python -m scripts.mutants games filters/kalman attacks/cw_    # a family, or prefixes of names
+    python -m scripts.mutants --generated 150 --seed 3            # with a sample of generated mutants (make mutants)
 
-Mutants are listed in ``tests/mutants/<family>.yaml``: ``what`` is the mistake in a sentence,
+Mutants are listed in ``tests/mutants/<family>.yaml``: ``what`` describes the error in a sentence,
 ``tests`` are arguments of pytest, ``edits`` replace expressions or statements of named functions
-(``scripts.mutant_edits``).  Failures are: a mutant that survives, an edit that no longer fits,
-tests that cannot be collected or that fail on the unchanged copy.  Exit code 1 if there is any.
+(``scripts.mutant_edits``).  Failures are: a surviving mutant, an edit that no longer matches, and
+tests that cannot be collected or that fail on the unchanged copy.  The exit code is 1 if there are
+any.
 
-Generated mutants (``scripts.mutant_operators``) are a random sample.  Those that survive are
-listed and are no failure: some compute the same, or are caught by tests of other folders."""
+Generated mutants (``scripts.mutant_operators``) are a random sample.  Survivors are listed but do not
+count as failures: some are equivalent, or are detected by tests in other folders."""
 
 from __future__ import annotations
 
@@ -41,14 +43,14 @@ ROOT = Path(__file__).parent.parent
 MUTANTS = ROOT / "tests" / "mutants"
 FOLDERS = ("components", "conf", "docs", "runner", "scripts", "tests")
 FILES = ("README.md", "pyproject.toml", "Makefile")
-TIMEOUT_SECONDS = 300  # for the tests of a mutant
+TIMEOUT_SECONDS = 300  # limit for the tests of a mutant
 GENERATED = "generated"
 PYTEST = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=line", "-m"]
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A mistake, and the tests that must find it."""
+    """An error, and the tests that must detect it."""
 
     name: str  # family/name
     what: str
@@ -57,7 +59,7 @@ class Mutant:
 
 
 def read_mutants(path: Path) -> list[Mutant]:
-    """Mutants of a family's file.
+    """Mutants in the file of a family.
 
     Raises:
         ValueError: an entry lacks a key or has an unknown one.
@@ -74,13 +76,13 @@ def read_mutants(path: Path) -> list[Mutant]:
 
 
 def select_mutants(beginnings: Sequence[str]) -> list[Mutant]:
-    """Mutants with a name that begins with one of the words; all for an empty list."""
+    """Mutants whose names begin with one of the words; all for an empty list."""
     mutants = [m for path in sorted(MUTANTS.glob("*.yaml")) for m in read_mutants(path)]
     return [m for m in mutants if not beginnings or m.name.startswith(tuple(beginnings))]
 
 
 def generate_mutants(count: int, seed: int) -> list[Mutant]:
-    """A random sample of the mutants that operators make of functions with a source and tests."""
+    """Random sample of generated mutants of functions with a source and tests."""
     mutants = (
         Mutant(f"{GENERATED}/{edit.file}", f"{edit.old} -> {edit.new}", tests, (edit,))
         for edit in generate_edits(ROOT, seed)
@@ -90,7 +92,7 @@ def generate_mutants(count: int, seed: int) -> list[Mutant]:
 
 
 def copy_tree(folder: Path) -> Path:
-    """A copy of the tree, compiled so that an edit is seen at any time stamp."""
+    """Copy the tree, compiled so that edits take effect independent of time stamps."""
     ignored = shutil.ignore_patterns("__pycache__", "results")
     for name in FOLDERS:
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
@@ -103,7 +105,7 @@ def copy_tree(folder: Path) -> Path:
 
 
 def run_tests(copy: Path, words: Sequence[str]) -> tuple[int | None, str]:
-    """Exit code of pytest on a copy (None: it took too long), and the last lines it printed."""
+    """Exit code of pytest on a copy (None: timeout), and its last lines of output."""
     command = [sys.executable, "-m", "pytest", *PYTEST, "not slow", *words]
     environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
@@ -123,23 +125,25 @@ def run_tests(copy: Path, words: Sequence[str]) -> tuple[int | None, str]:
 
 
 def find_complaint(mutant: Mutant, copy: Path) -> str:
-    """Why a mutant does not count as caught; empty if it does."""
+    """Reason why a mutant does not count as detected, or empty."""
     try:
-        before = apply_edits(copy, mutant.edits)
+        originals = apply_edits(copy, mutant.edits)
     except ValueError as error:
-        return f"an edit does not fit: {error}"
+        return f"an edit does not match: {error}"
     try:
         code, output = run_tests(copy, mutant.tests)
     finally:
-        for path, source in before.items():
+        for path, source in originals.items():
             path.write_text(source, encoding="utf-8")
     if code == pytest.ExitCode.TESTS_FAILED:
         return ""
-    return "SURVIVES" if code == pytest.ExitCode.OK else f"its tests do not run ({code}):\n{output}"
+    return (
+        "SURVIVES" if code == pytest.ExitCode.OK else f"its tests cannot be run ({code}):\n{output}"
+    )
 
 
 def join_sessions(mutants: Sequence[Mutant]) -> list[tuple[str, ...]]:
-    """Sessions that run the tests of all of these mutants: one for all that name the same files."""
+    """Test sessions for all mutants, one for those with the same files."""
     expressions: dict[str, set[str]] = {}
     for mutant in mutants:
         files, _, expression = " ".join(mutant.tests).partition(" -k ")
@@ -154,15 +158,15 @@ def join_sessions(mutants: Sequence[Mutant]) -> list[tuple[str, ...]]:
 
 
 def check_unchanged(words: Sequence[str], copy: Path) -> str:
-    """Why tests do not count: they fail without a mutant; empty if they pass."""
+    """Error message if tests fail without a mutant, or empty."""
     code, output = run_tests(copy, words)
     return "" if code == pytest.ExitCode.OK else f"fails without a mutant ({code}):\n{output}"
 
 
 def judge(mutants: Sequence[Mutant], jobs: int) -> list[str]:
-    """Complaints about mutants and their tests, each printed when it is known.
+    """Problems of mutants and their tests, printed immediately.
 
-    ``jobs`` mutants run together, each in a copy of the tree.
+    ``jobs`` mutants are tested in parallel, each in a copy of the tree.
     """
     began = time.monotonic()
     tasks: list[tuple[str, Callable[[Path], str]]] = [
@@ -195,12 +199,19 @@ def judge(mutants: Sequence[Mutant], jobs: int) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Judges the mutants that are named; exit code 1 if one of tests/mutants fails."""
+    """Test the selected mutants; returns 1 if one of tests/mutants fails."""
     parser = argparse.ArgumentParser(prog="python -m scripts.mutants")
-    parser.add_argument("names", nargs="*", help="families, or beginnings of names (default: all)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="default: the cores")
-    parser.add_argument("--generated", type=int, default=0, metavar="N", help="sample of operators")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("names", nargs="*", help="families, or prefixes of names (default: all)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="number of parallel mutants (default: cores)",
+    )
+    parser.add_argument(
+        "--generated", type=int, default=0, metavar="N", help="number of generated mutants"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
     arguments = parser.parse_args(argv)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     mutants = select_mutants(arguments.names)

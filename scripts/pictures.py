@@ -1,8 +1,8 @@
-"""``python -m scripts.pictures`` (``make pictures``): a terminal and a report in docs/pictures.
+"""``python -m scripts.pictures`` (``make pictures``): draw a terminal and a report for docs/pictures.
 
-A terminal, as an SVG that rich exports of a run in smoke form, and a page of a report, as a
-headless Chromium shows what ``runner report`` makes of kept scores.  Where there is no Chromium the
-report's picture stays as it is, and that is said."""
+The terminal is an SVG of a smoke run, exported by rich.  The report is a page of ``runner report``
+for kept scores, rendered by a headless Chromium; without Chromium its picture is kept, and a note is
+printed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ COMMAND = ["+experiment=digits_fgsm", "smoke=true", "tracking=false"]
 REPORT = "table_4_1"
 WIDTH = 112  # columns
 PAGE = "1000,760"  # pixels
-# rich's own asks a server on the network for its font: a picture in a document asks nobody.
+# without rich's font, which is loaded from a server on the network
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
 def terminal(target: Path) -> None:
-    """What a run prints, in colours."""
+    """Save the coloured output of a run."""
     from runner.commands.app import run_once
     from runner.terminal import printer
 
@@ -44,12 +44,12 @@ def terminal(target: Path) -> None:
 
 
 def report(target: Path) -> None:
-    """The first page of a report."""
+    """Save the first page of a report."""
     browser = next(
         filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
     )
     if browser is None:
-        print(f"no Chromium here: {target.name} stays as it is")
+        print(f"Chromium not found: {target.name} is unchanged")
         return
     with tempfile.TemporaryDirectory() as folder:
         scores_path = ROOT / "docs" / "results" / f"{REPORT}_replicates.csv"

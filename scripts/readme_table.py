@@ -1,9 +1,9 @@
-"""The table and the picture of README's results, from the scores kept in docs/results.
+"""Table and picture of the results in README.md, from the scores kept in docs/results.
 
-    python -m scripts.readme_table            writes both (make results does)
-    python -m scripts.readme_table --check    writes nothing, fails if the table differs
+    python -m scripts.readme_table            write both (part of make results)
+    python -m scripts.readme_table --check    write nothing, fail if the table differs
 
-Each row shows one number of a study next to the published one, and counts the verdicts on all
+Each row shows a number of a study next to the published one, and the verdict counts over all
 comparable numbers of that study.
 """
 
@@ -43,16 +43,16 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One study in the table, and its panel in the picture."""
+    """A study in the table and its panel in the picture."""
 
     study: str
     table: str
-    row: str  # row and column of the number in README
+    row: str  # row and column of the number in README.md
     column: str
     quantity: str
     source: str
-    panel_rows: str  # regular expression: rows in the panel; its group is the label
-    by_column: bool = False  # the panel shows all columns of the rows, not one column
+    panel_rows: str  # regular expression of rows in the panel; its group is the label
+    by_column: bool = False  # True: the panel shows all columns of the rows
     log: bool = False
 
 
@@ -63,7 +63,7 @@ ENTRIES = [
 
 
 def find_cell(entry: Entry) -> Found:
-    """The cell that an entry shows."""
+    """Cell of an entry."""
     return Lookup(FOLDER).find_one(f"{entry.study}:{entry.row}:{entry.column}:{entry.table}")
 
 
@@ -74,31 +74,31 @@ def list_cells(study: str, table: str | None = None) -> list[Cell]:
 
 
 def count_verdicts(study: str) -> Counter[str]:
-    """Verdicts on the numbers of a study that can be compared with published ones."""
+    """Verdict counts over the numbers of a study that are comparable with published ones."""
     words = (cell.verdict.word for cell in list_cells(study))
     return Counter(word for word in words if word in COUNTED)
 
 
 def table_row(entry: Entry) -> tuple[str, ...]:
-    """One line of the table."""
-    found = find_cell(entry)
-    number = found.cell.number
+    """Line of the table."""
+    cell = find_cell(entry)
+    number = cell.cell.number
     if number is None:
-        raise ValueError(f"{found}: nothing is printed")
+        raise ValueError(f"{cell}: nothing is printed")
     counts = count_verdicts(entry.study)
     return (
         f"[{entry.study}](docs/results/{entry.study}.md)",
         f"{entry.quantity} ({entry.source})",
         str(Estimate(number.mean, number.se, 2)),
-        str(estimate_centre(found)),
-        str(count_finite(found)),
-        found.cell.verdict.word,
+        str(estimate_centre(cell)),
+        str(count_finite(cell)),
+        cell.cell.verdict.word,
         ", ".join(f"{counts[word]} {COUNTED[word]}" for word in COUNTED if counts[word]),
     )
 
 
 def table() -> str:
-    """The table in Markdown."""
+    """Table in Markdown."""
     return render("readme_table", rows=map(table_row, ENTRIES))
 
 
@@ -115,7 +115,7 @@ def panel_cells(entry: Entry) -> list[tuple[str, Cell]]:
 
 
 def draw_panel(axes: Axes, entry: Entry) -> None:
-    """Published and our means of the lines of a panel, with two standard errors."""
+    """Draw published and our means for the lines of a panel, with two standard errors."""
     lines = panel_cells(entry)
     places = np.arange(len(lines))
     published = [(cell.number.mean, cell.number.uncertainty) for _, cell in lines]
@@ -134,7 +134,7 @@ def draw_panel(axes: Axes, entry: Entry) -> None:
 
 
 def draw(target: Path) -> None:
-    """The picture: a panel for each study."""
+    """Draw the picture with a panel for each study."""
     figure = Figure(figsize=(13, 7), layout="constrained")
     panels = figure.subplots(2, 3)
     for axes, entry in zip(panels.flat, ENTRIES, strict=True):
@@ -146,11 +146,11 @@ def draw(target: Path) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Writes table and picture; with --check the exit code is 1 if the table differs."""
+    """Write table and picture; with --check returns 1 if the table differs."""
     old = README.read_text(encoding="utf-8")
     new = BLOCK.sub(lambda match: f"{match[1]}{table()}{match[2]}", old)
     if "--check" in argv:
-        print("README's table is", "as" if new == old else "not as", "its scores give it")
+        print("README's table", "matches" if new == old else "differs from", "the kept scores")
         return int(new != old)
     if new != old:
         write_text(README, new)

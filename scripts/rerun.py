@@ -1,11 +1,12 @@
-"""Scores of a rerun, with other seeds, against the kept ones, cell by cell.
+"""Comparison of the scores of a rerun with other seeds with the kept ones, cell by cell.
 
     runner study sarcos_table seed=901 replicates=5 --only model=igp --output-dir /tmp/again
     python -m scripts.rerun sarcos_table /tmp/again
 
-Each cell that both have: mean (or median, as the table shows) ± SE of both, and their difference in
-its standard error, the root of the sum of both squares; SE are those of the page, corrected where
-splits overlap. By chance about one cell in twenty is more than 2 apart, more where replicates are few.
+For each common cell: mean (or median, as in the table) ± SE of both, and their difference in units
+of its standard error, the root of the sum of squares; SE are those of the page, corrected for
+overlapping splits.  By chance about one cell in twenty differs by more than 2, more with few
+replicates.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LIMIT = 2.0  # standard errors
 
 
 class Pair(NamedTuple):
-    """One cell, as kept and as run again."""
+    """A cell with its kept and its new scores."""
 
     table: str
     row: str
@@ -37,7 +38,7 @@ class Pair(NamedTuple):
 
     @property
     def apart(self) -> float:
-        """Difference in its standard error."""
+        """Difference in units of its standard error."""
         kept = self.kept
         again = self.again
         is_equal = math.isclose(again.mean, kept.mean, rel_tol=ROUNDING)
@@ -47,14 +48,14 @@ class Pair(NamedTuple):
 
 
 def pair_cells(name: str, output_dir: Path, folder: Path) -> list[Pair]:
-    """Cells of a study that have kept scores and scores of runs in this folder."""
+    """Cells of a study with kept scores and with scores of runs in this folder."""
     kept = load_tables(folder, name)
     snapshot = snapshots.load(name, output_dir)
     if snapshot is None:
         raise SystemExit(f"{name}: was not launched under {output_dir}")
-    before = _summarise(kept.values())
+    kept_summaries = _summarise(kept.values())
     after = _summarise(layout_table(snapshot.study, snapshot))
-    pairs = [Pair(*key, before[key], after[key]) for key in after if key in before]
+    pairs = [Pair(*key, kept_summaries[key], after[key]) for key in after if key in kept_summaries]
     return sorted(pairs, key=lambda pair: -abs(pair.apart))
 
 
@@ -69,7 +70,8 @@ def _summarise(tables: Iterable[TableLayout]) -> dict[tuple[str, str, str], Summ
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Prints the cells, farthest first; 1 if more than a tenth are farther apart than the limit."""
+    """Print the cells in descending order of differences; returns 1 if more than a tenth exceed the
+    limit."""
     parser = argparse.ArgumentParser(prog="python -m scripts.rerun", description=__doc__)
     parser.add_argument("study")
     parser.add_argument("output_dir", type=Path)

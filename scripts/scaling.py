@@ -1,11 +1,11 @@
-"""``python -m scripts.scaling``: how the time of a step grows with the size of a problem, for
+"""``python -m scripts.scaling``: measure the growth of a step's time with the size of a problem, for
 docs/scaling.md.
 
-Each line doubles one size three times.  Processor time of a step is the smallest of several, for
-other work on the machine only adds to it.  The exponent is log₂ of the last doubling; it is below
-the algorithm's while fixed work of a step (its operations, one by one) is not yet small, and the
-size from which it is half of a step is the floor: t = a + b nᵖ through the first and the last size
-with the algorithm's p."""
+Each line doubles one size three times.  The CPU time of a step is the minimum over several, because
+other load can only increase it.  The exponent is log₂ of the last doubling; it is smaller than that
+of the algorithm as long as the fixed work of a step is not negligible.  The size at which fixed work
+is half of a step is the floor: t = a + b nᵖ through the first and the last size with the
+algorithm's p."""
 
 from __future__ import annotations
 
@@ -24,64 +24,64 @@ from pydantic import BaseModel, ConfigDict
 from scripts.device_steps import Step, make_step
 
 TABLE = Path(__file__).with_suffix(".yaml")
-WARM = 2  # steps before the first that is timed
-# steps that are timed, as many as fit into SECONDS
+WARM = 2  # number of warm-up steps
+# smallest number of timed steps; more if they fit into SECONDS
 LEAST = 5
 MOST = 40
 SECONDS = 4.0
 
 
 class Line(BaseModel):
-    """One size of a family that is doubled."""
+    """A size of a family that is doubled."""
 
     model_config = ConfigDict(extra="forbid")
     family: str
-    size: str  # its letter and name
-    key: str  # with {n} where it goes
+    size: str  # letter and name of the size
+    key: str  # override with {n} for the size
     first: int
-    power: float  # of the algorithm
+    power: float  # exponent of the algorithm
     overrides: list[str]
-    afresh: bool = False  # only a first step is like the others
+    afresh: bool = False  # only first steps are comparable
 
     @property
     def sizes(self) -> list[int]:
-        """The first size, doubled three times."""
+        """First size and three doublings."""
         return [self.first * 2**doubling for doubling in range(4)]
 
 
 def read_table() -> list[Line]:
-    """All lines."""
+    """Read all lines."""
     lines = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
     return [Line(**line) for line in lines]
 
 
 def time_step(make: Callable[[], Step], afresh: bool) -> float:
-    """The smallest processor time of a step, in milliseconds."""
+    """Minimum CPU time of a step in milliseconds."""
     step = make()
     for _ in range(WARM):
         step()
-    found: list[float] = []
-    while len(found) < LEAST or (len(found) < MOST and sum(found) < SECONDS):
+    times: list[float] = []
+    while len(times) < LEAST or (len(times) < MOST and sum(times) < SECONDS):
         if afresh:
             step = make()
         start = time.process_time()
         step()
-        found.append(time.process_time() - start)
-    return 1e3 * min(found)
+        times.append(time.process_time() - start)
+    return 1e3 * min(times)
 
 
 def floor(line: Line, times: list[float]) -> float | None:
-    """Size at which fixed work is half of a step: (a/b)^(1/p); None: it is not seen."""
+    """Size at which fixed work is half of a step: (a/b)^(1/p); None if undetermined."""
     low = line.sizes[0] ** line.power
     high = line.sizes[-1] ** line.power
     b = (times[-1] - times[0]) / (high - low)
     a = times[0] - b * low
-    at = (a / b) ** (1 / line.power) if a > 0 and b > 0 else 0.0
-    return at if at >= 1 else None
+    size = (a / b) ** (1 / line.power) if a > 0 and b > 0 else 0.0
+    return size if size >= 1 else None
 
 
 def measure(line: Line, folder: Path) -> str:
-    """Row of the table: milliseconds at each size, exponent, the algorithm's, floor."""
+    """Row of the table: milliseconds at each size, exponent, exponent of the algorithm, floor."""
     times = [
         time_step(
             partial(make_step, folder, "cpu", [*line.overrides, line.key.replace("{n}", str(n))]),
@@ -90,17 +90,19 @@ def measure(line: Line, folder: Path) -> str:
         for n in line.sizes
     ]
     exponent = math.log2(times[-1] / times[-2])
-    at = floor(line, times)
+    size = floor(line, times)
     shown = "  ".join(f"{ms:8.2f}" for ms in times)
-    half = "–" if at is None else f"{at:,.0f}"
+    half = "–" if size is None else f"{size:,.0f}"
     first = f"{line.size}, {line.sizes[0]:,} to {line.sizes[-1]:,}"
     return f"{line.family:38}{first:36}{shown}  {exponent:6.2f}  {line.power:3g}  {half:>8}"
 
 
 def main() -> None:
-    """Prints the table, a line when it is measured."""
+    """Print the table line by line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="lines whose family or size has this word")
+    parser.add_argument(
+        "--only", default="", help="only lines whose family or size contains this word"
+    )
     only = parser.parse_args().only
     torch.set_num_threads(1)
     heads = "".join(f"{head:>10}" for head in ("n", "2 n", "4 n", "8 n"))

@@ -1,7 +1,7 @@
 """The page of the site with every key of a study.
 
-Keys, types and defaults are those of ``StudyDefinition`` and the models in it; meanings are the
-comments at their declarations; examples are from the studies of ``conf/study``.
+Keys, types and defaults come from ``StudyDefinition`` and its nested models; meanings are the
+comments of their declarations; examples come from the studies of ``conf/study``.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from runner.study.definition import StudyDefinition
 from scripts.pages import render
 
 TEMPLATE = Path(new.__file__).parent / "templates" / "study" / "conf.yaml.j2"
-FIRST_STUDIES = ("sarcos_table", "tan_table", "bnn_uci_table")  # examples are theirs, if possible
-NAME_TYPE = "text"  # of ``name``, which declarations of components leave out
-WIDTH = 60  # letters of an example, unless all are longer
-# keys that several models have and that are declared without a comment
+FIRST_STUDIES = ("sarcos_table", "tan_table", "bnn_uci_table")  # preferred sources of examples
+NAME_TYPE = "text"  # type of ``name``, which is missing from declarations of components
+WIDTH = 60  # largest length of an example, if possible
+# keys shared by several models and declared without a comment
 COMMON = {
-    "kind": "what is drawn",
-    "metric": "score that is shown or drawn",
-    "metrics": "scores that are drawn",
-    "name": "name of its files",
-    "table": "name of the table that is ranked",
+    "kind": "kind of figure",
+    "metric": "score to show or draw",
+    "metrics": "scores to draw",
+    "name": "file name",
+    "table": "name of the ranked table",
     "title": "heading in the report",
 }
-Entries = list[tuple[str, dict[str, Any]]]  # study, and what it has at a key
+Entries = list[tuple[str, dict[str, Any]]]  # study, and its entry at a key
 
 
 def page() -> str:
-    """The whole page."""
+    """Text of the page."""
     example = TEMPLATE.read_text(encoding="utf-8").replace("{{ name }}", "my_study").strip()
     return render("study_keys", example=example, sections=_sections())
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:
-    """Models within a type: a list or a union of them."""
+    """Models inside a list or union type."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for inner in get_args(annotation) for model in models_in(inner)]
 
 
 def parts() -> Iterator[tuple[str, type[BaseModel], str]]:
-    """Key of a study that has entries, the model of one of them, and its heading."""
+    """Keys of a study with entries: key, model of an entry, and heading."""
     for key, field in StudyDefinition.model_fields.items():
         models = models_in(field.annotation)
         for model in models:
@@ -67,7 +67,7 @@ def _kinds(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _sections() -> Iterator[tuple[str, str, list[Iterable[str]]]]:
-    """Heading, sentence and keys of a study and of each model in it."""
+    """Heading, summary and keys of a study and of each nested model."""
     studies = read_studies()
     yield _section("A study", StudyDefinition, studies)
     for key, model, heading in parts():
@@ -76,12 +76,12 @@ def _sections() -> Iterator[tuple[str, str, list[Iterable[str]]]]:
 
 
 def _listed(value: Any) -> list[dict[str, Any]]:
-    """Entries of a key: a list, or one mapping."""
+    """Entries of a key, which has a list or a single mapping."""
     return [value] if isinstance(value, dict) else value or []
 
 
 def _is_of(model: type[BaseModel], entry: dict[str, Any]) -> bool:
-    """True if an entry may be of a model: some have a kind."""
+    """True if an entry may belong to a model, according to its kind."""
     kinds = _kinds(model)
     default = model.model_fields["kind"].default if kinds else None
     return not kinds or entry.get("kind", default) in kinds
@@ -89,7 +89,7 @@ def _is_of(model: type[BaseModel], entry: dict[str, Any]) -> bool:
 
 @cache
 def read_studies() -> Entries:
-    """Name and content of every study, those of ``FIRST_STUDIES`` first."""
+    """Names and contents of all studies, those of ``FIRST_STUDIES`` first."""
     names = sorted(path.stem for path in (CONF / "study").glob("*.yaml"))
     order = [*FIRST_STUDIES, *(name for name in names if name not in FIRST_STUDIES)]
     return [(name, load_untrusted(CONF / "study" / f"{name}.yaml")) for name in order]
@@ -98,7 +98,7 @@ def read_studies() -> Entries:
 def _section(
     heading: str, model: type[BaseModel], entries: Entries
 ) -> tuple[str, str, list[Iterable[str]]]:
-    """Heading, sentence, and a line for each key of a model."""
+    """Section of a model: heading, summary, and a line for each key."""
     declared = describe_class(model)
     keys: list[Iterable[str]] = []
     for key, field in model.model_fields.items():
@@ -116,26 +116,26 @@ def _section(
 
 
 def _sentence(model: type[BaseModel]) -> str:
-    """Docstring of a model on one line."""
+    """Docstring of a model in one line."""
     return " ".join((inspect.getdoc(model) or "").split())
 
 
 def _meaning(key: str, inner: list[type[BaseModel]]) -> str:
-    """Meaning of a key without a comment: its entries say what they are."""
+    """Meaning of a key without a comment, from its entries."""
     if not inner:
         return COMMON.get(key, "")
     return " ".join(_sentence(model).split(". ")[0].rstrip(".") + "." for model in inner)
 
 
 def _links(key: str) -> str:
-    """Links to the sections of what a key holds."""
+    """Links to the sections of the entries of a key."""
     headings = [heading for part, _, heading in parts() if part == key]
     links = (f"[entries](#{h.lower().replace(' ', '-').replace(',', '')})" for h in headings)
     return f"list of {' or '.join(links)}"
 
 
 def _example(key: str, entries: Entries) -> str:
-    """A value from a study: the first short one, or the shortest."""
+    """Example value from a study: the first short one, or the shortest."""
     texts = [_flow(entry[key]) for _, entry in entries if entry.get(key) is not None]
     if not texts:
         return ""
@@ -145,7 +145,7 @@ def _example(key: str, entries: Entries) -> str:
 
 
 def _flow(value: object) -> str:
-    """A value on one line of YAML."""
+    """Format a value as one line of YAML."""
     text = yaml.safe_dump(
         value, default_flow_style=True, width=10_000, allow_unicode=True, sort_keys=False
     )

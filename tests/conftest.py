@@ -25,7 +25,7 @@ gc.disable()  # until the tests are collected: a million objects, of which hardl
 
 
 def pytest_collection_finish():
-    """Leaves what was imported and collected out of every further search for garbage."""
+    """Exclude imported and collected objects from further garbage collections."""
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -33,23 +33,22 @@ def pytest_collection_finish():
 
 @pytest.fixture(autouse=True)
 def same_environment():
-    """What a command sets, threads=100000 among it, is not there for the next one."""
+    """Restore the environment, because commands set variables such as threads=100000."""
     with patch.dict(os.environ):
         yield
 
 
 @pytest.fixture
 def no_pusher(monkeypatch):
-    """No process beside the test: a run asks to be pushed and goes on, and the test pushes
-    itself."""
+    """Start no pusher: a run requests its upload and continues, and the test uploads it itself."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(handover, "start_pusher", lambda _: None)
-    monkeypatch.setattr(handover, "PATIENCE", 0.0)
+    monkeypatch.setattr(handover, "TIMEOUT_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory):
-    """MLflow's database with nothing in it, which takes MLflow seconds to make."""
+    """Empty MLflow database, which takes seconds to create."""
     folder = tmp_path_factory.mktemp("store")
     open_client(folder)
     return folder / "mlflow.db"
@@ -57,7 +56,7 @@ def empty_store(tmp_path_factory):
 
 @pytest.fixture
 def outputs(tmp_path, empty_store, no_pusher):
-    """The output folder of ``make_job``, with an empty store in it."""
+    """Output folder of ``make_job`` with an empty store."""
     (tmp_path / "outputs").mkdir()
     return Path(shutil.copy(empty_store, tmp_path / "outputs" / "mlflow.db")).parent
 

@@ -1,1 +1,1 @@
-"""Catalogue of components: lists, pages of single components, tab completion."""
+"""Catalogue of components: lists, descriptions of single components, tab completion."""

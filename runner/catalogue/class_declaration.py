@@ -1,4 +1,4 @@
-"""Declarations of a component's class, as the index of components holds them."""
+"""Declarations of a component's class, as stored in the index of components."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from components.contracts.requirements import DataFacts, Requirements
 
 @dataclass(frozen=True)
 class ClassDeclaration:
-    """Declarations of one class, as the index holds them."""
+    """Declarations of one class, as stored in the index."""
 
     role: str = ""
     name: str = ""
-    path: str = ""  # file of the class, of one of ours from the folder ``components``
+    path: str = ""  # file of the class, for built-in classes relative to ``components``
     docstring: str = ""
     fields: dict[str, str] = field(default_factory=dict)  # types, in words
     holds: dict[str, str] = field(default_factory=dict)  # roles of fields that hold components
-    comments: dict[str, str] = field(default_factory=dict)  # on a field's line or above it
+    comments: dict[str, str] = field(default_factory=dict)  # comments on a field's line or above it
     facts: dict[str, Any] = field(default_factory=dict)  # class variables
     needs: dict[str, Any] = field(default_factory=dict)  # fields of ``requires``
-    inherited_keys: list[str] = field(default_factory=list)  # passed on to components inside it
-    imports: list[str] = field(default_factory=list)  # keys with code of users, ``module:function``
+    inherited_keys: list[str] = field(
+        default_factory=list
+    )  # keys passed to the components inside it
+    imports: list[str] = field(default_factory=list)  # keys with users' code, ``module:function``
     # keys that name a file, and the key that holds its checksum
     reads: dict[str, str] = field(default_factory=dict)
-    names_data: bool = False  # a dataset that names its data by more than its keys
+    names_data: bool = False  # True if a dataset's data depend on more than its keys
 
     @cached_property
     def file(self) -> Path:
@@ -44,7 +46,7 @@ class ClassDeclaration:
 
     @cached_property
     def source(self) -> str:
-        """Source that the docstring names; empty if it names none."""
+        """Source named in the docstring, or empty."""
         return registry.parse_docstring(self.docstring)[1]
 
     @cached_property
@@ -54,7 +56,7 @@ class ClassDeclaration:
 
     @cached_property
     def integers(self) -> Set[str]:
-        """Keys that hold integers and no other numbers."""
+        """Keys that hold only integers."""
         whole = ("integer", "list of integer")
         return frozenset(
             key
@@ -64,7 +66,7 @@ class ClassDeclaration:
 
     @cached_property
     def numbers(self) -> Set[str]:
-        """Keys that hold numbers and no text of the user's own."""
+        """Keys that hold numbers and no free text."""
         return frozenset(
             key
             for key, kind in self.fields.items()
@@ -74,29 +76,29 @@ class ClassDeclaration:
 
     @cached_property
     def requires(self) -> Requirements:
-        """Requirements as far as they decide what fits, with words in place of protocols."""
+        """Requirements that decide compatibility, with words in place of protocols."""
         return Requirements(**{name: _to_sets(value) for name, value in self.needs.items()})
 
     @cached_property
     def kinds(self) -> Set[str]:
-        """Kinds of problems that it poses or is for."""
+        """Kinds of problems that it poses or solves."""
         return self.words("kind") or self.requires.kinds
 
     def data_facts(self) -> DataFacts:
-        """Facts of a dataset, as its class declares them."""
+        """Facts of a dataset declared by its class."""
         kind, target, values, domain = map(
             self.facts.get, ("kind", "label_kind", "values", "domain")
         )
         return DataFacts(self.name, kind or "", target, values, domain or "")
 
     def words(self, fact: str) -> Set[str]:
-        """Words of a class variable that holds one, several or a mapping of them."""
+        """Words of a class variable that holds a word, a list or a mapping of words."""
         value = self.facts.get(fact) or ()
         return frozenset({value} if isinstance(value, str) else value)
 
     @property
     def pairing_words(self) -> dict[str, Set[str]]:
-        """Words that decide what it fits, by what they are called where they are shown."""
+        """Words that decide compatibility, by their displayed names."""
         return {
             "kind": self.words("kind"),
             "target": self.words("label_kind"),
@@ -110,7 +112,7 @@ class ClassDeclaration:
 
 
 def _to_sets(value: Any) -> Any:
-    """A value of the index with sets in place of lists."""
+    """Replace the lists in a value of the index by sets."""
     if isinstance(value, dict):
         return {key: _to_sets(inner) for key, inner in value.items()}
     return frozenset(value) if isinstance(value, list) else value

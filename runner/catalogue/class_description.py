@@ -1,5 +1,5 @@
-"""Description of a component class that is imported: types of its keys in words, their comments,
-and the class variables by which it fits others."""
+"""Description of an imported component class: types of its keys in words, their comments, and the
+class variables that decide compatibility."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from components.evaluation.security.threat import Grid
 from runner.catalogue.class_declaration import ClassDeclaration
 
 ROOT = Path(components.__path__[0])
-# class variables by which components fit each other, or are shown
+# class variables that decide compatibility or are displayed
 FACTS = (
     "kind",
     "label_kind",
@@ -38,7 +38,7 @@ FACTS = (
     "action",
     "own_file",
 )
-# fields of ``requires`` that decide what fits
+# fields of ``requires`` that decide compatibility
 NEEDS = ("kinds", "targets", "values", "domains", "refused_traits", "required_traits", "simulated",
          "capabilities", "capabilities_by_kind", "alternatives_by_kind")  # fmt: skip
 _TYPE_WORDS = {
@@ -53,17 +53,16 @@ _BOUND_SIGNS = {"gt": "> {}", "ge": "≥ {}", "lt": "< {}", "le": "≤ {}", "min
                 "max_length": "at most {} of them", "pattern": "matching {}"}  # fmt: skip
 
 
-# ---- types in words
 # --------------------------------------------------------------------------------------------------
 def words(annotation: Any, limits: Iterable[Any] = ()) -> str:
-    """A type in words: ``Annotated[float, Field(gt=0, le=1)]`` is "number > 0, ≤ 1"."""
+    """Describe a type in words: ``Annotated[float, Field(gt=0, le=1)]`` is "number > 0, ≤ 1"."""
     base = _describe_type(annotation)
     bounds = [
         sign.format(value)
         for limit in limits
-        for one in (limit.metadata if isinstance(limit, FieldInfo) else [limit])
+        for item in (limit.metadata if isinstance(limit, FieldInfo) else [limit])
         for name, sign in _BOUND_SIGNS.items()
-        if (value := getattr(one, name, None)) is not None
+        if (value := getattr(item, name, None)) is not None
     ]
     many = "," * (base.startswith("list of ") and bool(bounds))
     return f"{base}{many} {', '.join(bounds)}".strip()
@@ -78,7 +77,7 @@ def _describe_type(annotation: Any) -> str:
             return words(inner[0], inner[1:])
         case typing.Literal:
             return " | ".join(map(str, inner))
-        case typing.Union | types.UnionType:  # the attackers' bases are one role, listed once
+        case typing.Union | types.UnionType:  # base classes of attackers share a role, listed once
             return " or ".join(dict.fromkeys(" or ".join(map(words, inner)).split(" or ")))
         case builtins.list | builtins.tuple:
             return f"list of {words(inner[0])}"
@@ -101,9 +100,9 @@ _ROLE_OF_BASE = {base: role for role, facts in registry.ROLES.items() for base i
 
 
 def nested_role(annotation: Any) -> str | None:
-    """Role of a base class, of a union or list of them, or of a narrowed one.
+    """Role of a base class, of a union or list of base classes, or of a generic one.
 
-    A narrowed base class is one such as ``Model[P, M]``.
+    An example of a generic base class is ``Model[P, M]``.
     """
     bases = annotation.__mro__ if isinstance(annotation, type) else ()
     ours = [base for base in bases if base.__module__.startswith("components.contracts.")]
@@ -113,15 +112,14 @@ def nested_role(annotation: Any) -> str | None:
 
 @cache
 def nested_roles(cls: type[BaseModel]) -> dict[str, str]:
-    """Keys of a class that hold components, and their role."""
+    """Keys of a class that hold components, with their roles."""
     roles = {key: nested_role(field.annotation) for key, field in cls.model_fields.items()}
     return {key: role for key, role in roles.items() if role}
 
 
-# ---- classes
 # --------------------------------------------------------------------------------------------------
 def describe_class(cls: type[BaseModel], role: str = "", name: str = "") -> ClassDeclaration:
-    """Declarations of an imported class, its base classes' included."""
+    """Declarations of an imported class and its base classes."""
     file = Path(vars(sys.modules[cls.__module__]).get("__file__") or "") if role else Path()
     file = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
     fields = {name: words(key.annotation, key.metadata) for name, key in cls.model_fields.items()}
@@ -159,8 +157,7 @@ def describe_class(cls: type[BaseModel], role: str = "", name: str = "") -> Clas
 
 @cache
 def _read_comments(cls: type) -> dict[str, str]:
-    """Comments on the lines of a class's own fields, and directly above them; none of a class
-    that is in no file."""
+    """Comments on or directly above the lines of a class's own fields; empty without a source file."""
     try:
         lines = inspect.getsource(cls).splitlines()
     except (OSError, TypeError):
@@ -178,11 +175,11 @@ def _read_comments(cls: type) -> dict[str, str]:
 
 
 def _to_lists(value: Any) -> Any:
-    """A class variable as the index holds it."""
+    """Convert a class variable to its form in the index."""
     if isinstance(value, dict):
         return dict(sorted((_to_lists(key), _to_lists(inner)) for key, inner in value.items()))
     if isinstance(value, set | frozenset):
         return sorted(map(_to_lists, value))
     if isinstance(value, type):
         return to_word(value)
-    return None if callable(value) else value  # a method of the same name is no fact
+    return None if callable(value) else value  # a method of the same name

@@ -1,7 +1,7 @@
-"""Declarations of a component's class: types and comments of its keys, and what it fits.
+"""Declarations of a component's class: types and comments of its keys, and its requirements.
 
-Those of the built-in components are in ``components/index.json``, which ``make index`` writes, so
-that torch is not imported for them; another class is imported and described by the same function.
+Built-in components are described in ``components/index.json``, which ``make index`` writes, so that
+torch is not imported for them; other classes are imported and described by the same function.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ CONFIG = "config"  # entry of the run-level keys
 
 @cache
 def read_index() -> dict[str, ClassDeclaration]:
-    """Declarations by ``role/name``, and those of the run-level keys by ``config``."""
+    """Declarations by ``role/name``; the entry ``config`` has the run-level keys."""
     entries = json.loads(INDEX.read_text(encoding="utf-8"))
     return {key: ClassDeclaration(**entry) for key, entry in entries.items()}
 
 
 def declaration(role: str, name: str) -> ClassDeclaration:
-    """Declarations of a component; one that is not in the index is imported.
+    """Declarations of a component, which is imported if it is not in the index.
 
     Raises:
-        UnknownComponentError: there is none of that name.
+        UnknownComponentError: the component does not exist.
     """
     indexed = read_index().get(f"{role}/{name}")
     if indexed is not None:
@@ -41,17 +41,16 @@ def declaration(role: str, name: str) -> ClassDeclaration:
 
 
 def catalogue(role: str) -> list[ClassDeclaration]:
-    """Every built-in component of a role, and every plug-in registered so far."""
+    """Built-in components of a role, and the plug-ins registered so far."""
     return [declaration(role, name) for name in registry.names(role)]
 
 
 def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
-    """Dependencies of the name of a data set's data besides its config, as one word: its files, the
-    code that reads them, and whether a download may be tried.
+    """State of a data set's data besides its config: files, reading code, permission to download.
 
-    As long as it has not changed, a recorded name of the data is the name that they would have now.
-    "" if there are none.  None if unknown: the data set is a plug-in's or reads a user's
-    own file, or a download failed, which may succeed the next time.
+    While it is unchanged, a recorded name of the data is still valid.  "" if there are no such
+    dependencies.  None if unknown: the data set is a plug-in's or reads a user's own file, or a
+    download failed, which may succeed the next time.
     """
     file = registry.file("dataset", dataset)
     if file is None or (declared := declaration("dataset", dataset)).facts.get("own_file"):

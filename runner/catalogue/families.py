@@ -1,5 +1,4 @@
-"""Families of what the catalogue lists: components by their folder, files by the text and the
-chapter that they come from."""
+"""Families of the catalogue: components by folder, YAML files by their source text and chapter."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ from runner.catalogue.declarations import catalogue
 from runner.catalogue.list_and_show import options
 from runner.disk.read_yaml import load_untrusted
 
-OTHER = "other"  # of no text
-PLUGIN = "plugin"  # components of the user
+OTHER = "other"  # files without a source text
+PLUGIN = "plugin"  # components of users
 _ROOT = Path(components.__path__[0])
 
 
@@ -37,7 +36,7 @@ def families(group: str) -> dict[str, list[str]]:
 
 
 def is_within(family: str, wanted: str) -> bool:
-    """True if a family is the wanted one or, as ``gallego/4`` of ``gallego``, a part of it."""
+    """True if a family is ``wanted`` or a part of it, as ``gallego/4`` belongs to ``gallego``."""
     return family == wanted or family.startswith(f"{wanted}/")
 
 
@@ -54,5 +53,5 @@ def _read_folders() -> dict[str, dict[str, str]]:
 
 
 def describe_folder(folder: Path) -> dict[str, str]:
-    """``title`` and ``family`` of a folder of components, those that differ from its name."""
+    """``title`` and ``family`` of a folder of components, where they differ from its name."""
     return _read_folders().get(folder.relative_to(_ROOT).as_posix(), {})

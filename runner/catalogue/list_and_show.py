@@ -21,15 +21,14 @@ GROUPS = (*registry.ROLES, "experiment", "study", "published")
 Row = tuple[str, ...]
 
 
-# ---- reading
 # --------------------------------------------------------------------------------------------------------
 def options(group: str) -> list[str]:
-    """Names that a group offers on the command line: its YAML files."""
+    """Names of a group on the command line: its YAML files."""
     return conf_folders.names(group)
 
 
 def find_file(group: str, name: str) -> Path:
-    """The YAML of one of a group's ``options``."""
+    """YAML file of one of a group's ``options``."""
     return conf_folders.find(group, name) or CONF / group / f"{name}.yaml"
 
 
@@ -37,15 +36,15 @@ def read_keys(path: Path) -> tuple[list[YamlKey], Any]:
     """Keys and content of a YAML file.
 
     Raises:
-        ConfigError: it is not valid YAML; the message gives the line of the error.
+        ConfigError: the file is not valid YAML; the message gives the line.
     """
     content: tuple[list[YamlKey], Any] = load_untrusted(path, parse=read_text)
     return content
 
 
 def selected_components(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
-    """The components that an experiment's ``defaults`` list picks, itself or through the
-    experiments it is derived from: role -> name, in the order of the roles."""
+    """Components in the ``defaults`` of an experiment and of the experiments that it inherits from:
+    role -> name, in the order of the roles."""
     selection: dict[str, str] = {}
     for entry in (content or {}).get("defaults") or []:
         if isinstance(entry, str):
@@ -62,7 +61,7 @@ def selected_components(content: Any, within: tuple[str, ...] = ()) -> dict[str,
 
 
 def describe_file(path: Path) -> Row:
-    """Name, one line and third column of an experiment, a study or a published table."""
+    """Name, summary and third column of an experiment, a study or a published table."""
     try:
         content = load_untrusted(path)
     except ConfigError as error:
@@ -77,7 +76,7 @@ def describe_file(path: Path) -> Row:
 
 
 def rows(group: str) -> list[Row]:
-    """(name, one line, paper or choice) of everything in a group."""
+    """(name, summary, paper or components) of each member of a group."""
     if group in registry.ROLES:
         return [(entry.name, entry.sentence, entry.source) for entry in catalogue(group)]
     return [describe_file(find_file(group, name)) for name in options(group)]
@@ -87,13 +86,13 @@ def describe(role: str, name: str) -> ClassDeclaration:
     """Declarations of a component's class.
 
     Raises:
-        ConfigError: there is no component of that name.
+        ConfigError: the component does not exist.
     """
     if name in registry.names(role):
         return declaration(role, name)
     if file := conf_folders.find(role, name):
         raise ConfigError(
-            f"{role}/{name}: {display_path(file)} is there, its class is not; name its module, --plugin MODULE"
+            f"{role}/{name}: {display_path(file)} exists, but its class is not registered; name its module with --plugin MODULE"
         )
     raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
 
@@ -101,8 +100,8 @@ def describe(role: str, name: str) -> ClassDeclaration:
 def explain_keys(keys: list[YamlKey], own: ClassDeclaration) -> list[YamlKey]:
     """Keys of a component's YAML, each with its comment.
 
-    The comment is the key's own in the YAML, or the one next to its declaration in a
-    class that several components share.
+    The comment comes from the YAML, or from the declaration in the class if several
+    components share the class.
     """
     return [
         key if key.comment else replace(key, comment=own.comments.get(key.path, "")) for key in keys
@@ -110,6 +109,6 @@ def explain_keys(keys: list[YamlKey], own: ClassDeclaration) -> list[YamlKey]:
 
 
 def use_extensions(args: argparse.Namespace) -> None:
-    """Add the YAML folder and the components of the user that a command line names."""
+    """Add the user's YAML folder and plug-ins given on the command line."""
     conf_folders.use(args.config_dir)
     plugins.import_plugins(args.plugin, "--plugin")

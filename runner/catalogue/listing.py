@@ -1,4 +1,4 @@
-"""``runner list``: families and counts on one screen, or the names of a role, a line each."""
+"""``runner list``: families and counts on one screen, or the names of a role, one a line."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 PLURALS = {"study": "studies", "inference": "inference", "published": "published"}
 HINTS = (
     ("runner list inference/sgmcmc", "one family"),
-    ("runner show inference/sgld", "every key of one"),
-    ("runner list --all", "everything, a line each"),
+    ("runner show inference/sgld", "all keys of a component"),
+    ("runner list --all", "everything, one a line"),
 )
 Overview = dict[str, dict[str, list[str]]]  # group -> family -> names
 
 
 def main(argv: list[str]) -> int:
-    """``list``, the first word of ``argv``."""
+    """Execute ``runner list``; ``argv`` begins with ``list``."""
     parser = Parser(
         prog="runner list",
         description="Without a role: families of components, experiments and studies, with counts. "
-        "With one: what it has, a line each: name, what it is, paper (experiments: what they "
-        "choose).",
-        epilog="Exit code 0, or 2 for a role that does not exist. Not on a terminal, lines are "
-        "tab-separated; families have their members in the last column.",
+        "With a role: its members, one a line: name, summary, paper (for experiments: their "
+        "components).",
+        epilog="Exit code 0, or 2 for an unknown role. In a pipe or file the columns are separated "
+        "by tabs, and the last column of a family lists its members.",
     )
     parser.add_argument(
         "role",
         nargs="?",
-        help=f"one of {', '.join(GROUPS)}, or one of its families: inference/sgmcmc, "
+        help=f"one of {', '.join(GROUPS)}, or a family of one: inference/sgmcmc, "
         "study/gallego/4 (chapter 4)",
     )
-    parser.add_argument("--all", action="store_true", help="everything, a line each")
+    parser.add_argument("--all", action="store_true", help="everything, one a line")
     add_json(parser)
     conf_folders.add_option(parser)
-    plugins.add_option(parser, "a module of yours, whose components are among the others")
+    plugins.add_option(parser, "a module with components of your own to include")
     args = parser.parse_args(argv[1:])
     use_extensions(args)
     if args.role is not None:
@@ -60,21 +60,20 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-# ---- lines of a role
 # --------------------------------------------------------------------------------------------------
 def _parse_role(word: str) -> tuple[str, str]:
-    """Role and family that a word names; plurals of roles are roles too.
+    """Parse a role and a family; plurals of roles are accepted.
 
     Raises:
-        ConfigError: it names none.
+        ConfigError: the role or the family does not exist.
     """
     role, _, family = word.strip("/").partition("/")
     role = {plural(group): group for group in GROUPS}.get(role, role)
     if role not in GROUPS:
         raise ConfigError(f"{role}: no such role{nearest(role, GROUPS)}")
-    known = families(role)
-    if family and not any(is_within(one, family) for one in known):
-        raise ConfigError(f"{role}/{family}: no such family{nearest(family, known)}")
+    names = families(role)
+    if family and not any(is_within(group_family, family) for group_family in names):
+        raise ConfigError(f"{role}/{family}: no such family{nearest(family, names)}")
     return role, family
 
 
@@ -88,7 +87,12 @@ def _list_role(word: str, as_json: bool) -> None:
     entries = rows(role)
     if family:
         by_family = families(role).items()
-        members = {name for one, names in by_family if is_within(one, family) for name in names}
+        members = {
+            name
+            for group_family, names in by_family
+            if is_within(group_family, family)
+            for name in names
+        }
         entries = [row for row in entries if row[0] in members]
     title = f"{role}/{family}" if family else role
     _print_entries(role, entries, as_json, title)
@@ -110,17 +114,16 @@ def _print_entries(group: str, entries: list[tuple[str, ...]], as_json: bool, ti
             for name, line, last in entries
         )
     else:
-        print_table(title, (group, "what it is", third), entries)
+        print_table(title, (group, "summary", third), entries)
 
 
-# ---- families
 # --------------------------------------------------------------------------------------------------
 def _print_overview() -> None:
-    """Families of every group with their counts; piped, a line for each family."""
-    by_group = {group: found for group in GROUPS if (found := families(group))}
+    """Print the families of every group with their counts; in a pipe, one family a line."""
+    by_group = {group: members for group in GROUPS if (members := families(group))}
     if not is_terminal(sys.stdout):
-        for group, found in by_group.items():
-            for family, names in found.items():
+        for group, members in by_group.items():
+            for family, names in members.items():
                 print("\t".join((group, family, str(len(names)), ", ".join(names))))
         return
     from runner.terminal.printer import out
@@ -129,15 +132,15 @@ def _print_overview() -> None:
 
 
 def draw_overview(by_group: Overview) -> Table:
-    """Group, count and families; then the next commands."""
+    """Draw the groups with counts and families, then suggested commands."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
-    for group, found in by_group.items():
-        counts = Counter[str]()  # texts are listed without their chapters
-        for family, names in found.items():
+    for group, members in by_group.items():
+        counts = Counter[str]()  # chapters of a text are merged
+        for family, names in members.items():
             counts[family.partition("/")[0]] += len(names)
         words = (f"{family} {count}" for family, count in counts.items())
         table.add_row(group, str(counts.total()), ", ".join(words))

@@ -1,8 +1,7 @@
-"""``runner new <role> <name>``: the file, the YAML and the test of a component of one's own, which
-run as they stand.
+"""``runner new <role> <name>``: file, YAML and test of a new component that runs unchanged.
 
-Files go into the present folder: ``<name>.py``, ``conf/<role>/<name>.yaml`` and ``test_<name>.py``;
-nothing is overwritten."""
+Files are written to the current folder: ``<name>.py``, ``conf/<role>/<name>.yaml`` and
+``test_<name>.py``; nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ from runner.disk.atomic import write_text
 from runner.errors import ConfigError, display_path
 from runner.terminal.arguments import Parser
 
-# Commands that run the new component, after ``PYTHONPATH=. runner --config-dir conf``; each takes
-# only seconds.
+# Commands that run the new component in seconds, after ``PYTHONPATH=. runner --config-dir conf``.
 COMMANDS = {
     "dataset": "dataset={name} model=mlp inference=mean_field_vi inference.lr=0.01 steps=500 'plugins=[{name}]'",
     "model": "dataset=diabetes model={name} inference=nuts steps=60 inference.warmup=30 inference.chains=4 'plugins=[{name}]'",
@@ -32,14 +30,14 @@ SUFFIX = ".j2"
 
 
 def main(argv: list[str]) -> int:
-    """Writes the files and says what to do with them."""
+    """Write the files and print the commands to run, test and check them."""
     parser = Parser(
-        prog="runner new", description="A component of your own, which runs as it stands."
+        prog="runner new", description="Create a component of your own that runs unchanged."
     )
     parser.add_argument("role", choices=sorted(COMMANDS), metavar="role", help=", ".join(COMMANDS))
     parser.add_argument(
         "name",
-        help="letters, digits and underscores, in small letters: it names files, key and class",
+        help="lower-case letters, digits and underscores; names the files, the key and the class",
     )
     parser.add_argument(
         "--in",
@@ -47,7 +45,7 @@ def main(argv: list[str]) -> int:
         type=Path,
         default=Path(),
         metavar="DIR",
-        help="folder to write to (here)",
+        help="folder to write to (default: the current one)",
     )
     args = parser.parse_args(argv[1:])
     paths = create(args.role, args.name, args.folder)
@@ -66,7 +64,7 @@ def main(argv: list[str]) -> int:
 
 
 def _module_elsewhere(name: str, folder: Path) -> str | None:
-    """Location of an installed module of that name; None if it is only in the folder itself."""
+    """Location of an installed module of that name outside the folder, or None."""
     path = [place for place in sys.path if Path(place or ".").resolve() != folder.resolve()]
     if name in sys.builtin_module_names:
         return "built in"
@@ -75,10 +73,10 @@ def _module_elsewhere(name: str, folder: Path) -> str | None:
 
 
 def create(role: str, name: str, folder: Path) -> list[Path]:
-    """The files written for a new thing of that name.
+    """Write the files of a new component, experiment or study; returns their paths.
 
     Raises:
-        ConfigError: the name cannot be one, or is taken, or a file is there already.
+        ConfigError: the name is invalid or taken, or a file exists already.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -89,14 +87,14 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
         or name.startswith("_")
     ):
         raise ConfigError(
-            f"{name}: no name; write small letters, digits and underscores, such as my_{role}"
+            f"{name}: not a valid name; use lower-case letters, digits and underscores, as in my_{role}"
         )
     if (hidden := _module_elsewhere(name, folder)) is not None:
         raise ConfigError(
             f"{name}: {name}.py would hide the Python module of that name ({hidden}); choose another"
         )
     if conf_folders.find(role, name) is not None:
-        raise ConfigError(f"{name}: the runner has one of that name; choose another")
+        raise ConfigError(f"{name}: the runner already has a {role} of that name; choose another")
     environment = Environment(
         loader=PackageLoader("runner.catalogue"),
         undefined=StrictUndefined,
@@ -116,7 +114,7 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
     }
     if conflicts := [path for path in templates if path.exists()]:
         raise ConfigError(
-            f"{display_path(conflicts[0])}: is there already; choose another name, or another folder with --in"
+            f"{display_path(conflicts[0])}: exists already; choose another name, or another folder with --in"
         )
     for path, template in templates.items():
         path.parent.mkdir(parents=True, exist_ok=True)

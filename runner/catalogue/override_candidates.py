@@ -1,5 +1,5 @@
-"""Candidates for overrides: roles, experiments, keys and their values, from YAML files and the text
-of classes."""
+"""Candidates for overrides: roles, experiments, keys and their values, from YAML files and the
+index of components."""
 
 from __future__ import annotations
 
@@ -37,18 +37,17 @@ LAUNCHERS = {
 
 
 def without_meaning(names: Iterable[str]) -> list[Candidate]:
-    """Candidates that need no explanation."""
+    """Candidates without an explanation."""
     return [(name, "") for name in names]
 
 
 def _split_words(words: list[str]) -> dict[str, str]:
-    """Values of the overrides on a command line, by their keys."""
+    """Values of the overrides on a command line, by key."""
     return dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
 
 
 def _choices(words: list[str]) -> dict[str, str]:
-    """The components that a command line picks: by ``role=name``, or else through its
-    experiment."""
+    """Components chosen on a command line, by ``role=name`` or through its experiment."""
     overrides = _split_words(words)
     picked: dict[str, str] = {}
     path = conf_folders.find("experiment", overrides.get("experiment", ""))
@@ -60,7 +59,7 @@ def _choices(words: list[str]) -> dict[str, str]:
 def _own(role: str, name: str) -> ClassDeclaration:
     """Declarations of a component's class, or of the run-level keys (role "").
 
-    Those of plug-ins are empty: tab completion runs no code of users.
+    Empty for plug-ins: tab completion does not run users' code.
     """
     if not role:
         return read_index()[CONFIG]
@@ -68,9 +67,10 @@ def _own(role: str, name: str) -> ClassDeclaration:
 
 
 def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
-    """The role that a dotted path leads to, through parts of parts, and the components that may be
-    there: the one that the command line or a YAML names, or else all of the role.  Role "": the
-    path leads nowhere."""
+    """Role at a dotted path, through nested components, and the components that may stand there.
+
+    The component is the one named on the command line or in a YAML, otherwise any of the role.
+    The role is "" if the path does not exist."""
     role, *rest = path
     if role not in registry.CHOSEN:
         return "", []
@@ -92,7 +92,7 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
 
 
 def _read(role: str, name: str) -> tuple[list[YamlKey], Any]:
-    """Keys and content of a component's YAML; none of one that cannot be read."""
+    """Keys and content of a component's YAML; empty if it cannot be read."""
     path = conf_folders.find(role, name)
     with suppress(ConfigError):
         return read_keys(path) if path else ([], None)
@@ -100,10 +100,9 @@ def _read(role: str, name: str) -> tuple[list[YamlKey], Any]:
 
 
 def _keys(word: str, words: list[str]) -> list[Candidate]:
-    """Groups, run-level keys and, once a role is begun, the keys of its component and of its
-    parts."""
-    before, dot, _ = word.rpartition(".")
-    role, names = _at(before.split("."), words) if dot else ("", [])
+    """Groups and run-level keys; after ``role.``, the keys of its component and of nested ones."""
+    prefix, dot, _ = word.rpartition(".")
+    role, names = _at(prefix.split("."), words) if dot else ("", [])
     if role:
         candidates: dict[str, str] = {}
         for name in names:
@@ -113,11 +112,11 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
                     suffixes = "=." if key.path in declaration.holds else "." if key.nested else "="
                     for end in suffixes:
                         candidates.setdefault(
-                            f"{before}.{key.path}{end}", f"{key.text}  {key.comment}"
+                            f"{prefix}.{key.path}{end}", f"{key.text}  {key.comment}"
                         )
         return list(candidates.items())
     out = [
-        ("+experiment=", "a whole experiment"),
+        ("+experiment=", "a complete experiment"),
         ("hydra/launcher=", "where jobs run"),
         ("hydra/sweeper=", "how a sweep chooses values"),
     ]
@@ -133,13 +132,13 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
 
 
 def component_candidates(role: str) -> list[Candidate]:
-    """The components of a role, each with its sentence."""
+    """Components of a role, each with its summary."""
     about = {entry.name: entry.sentence for entry in catalogue(role)}
     return [(name, about.get(name, "")) for name in options(role)]
 
 
 def _values(key: str, words: list[str]) -> list[Candidate]:
-    """Values of ``key=``: names of a group, the members of a choice, true and false."""
+    """Values of ``key=``: names of a group, allowed values of a key, true and false."""
     plain = key.lstrip("+~")
     if plain in registry.CHOSEN:
         return component_candidates(plain)
@@ -155,10 +154,10 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
 
 
 def _listed_values(key: str, words: list[str]) -> list[Candidate]:
-    """Values of a component's key, from the chosen component, or, before one is chosen, from the
-    first with such a key and listed values."""
-    before, dot, last = key.rpartition(".")
-    role, names = _at(before.split("."), words) if dot else ("", [""])
+    """Values of a component's key, from the chosen component, or else from the first component
+    with such a key and listed values."""
+    prefix, dot, last = key.rpartition(".")
+    role, names = _at(prefix.split("."), words) if dot else ("", [""])
     first: list[Candidate] | None = None
     for name in names if role or not dot else []:
         declaration = _own(role, name)
@@ -170,7 +169,7 @@ def _listed_values(key: str, words: list[str]) -> list[Candidate]:
 
 
 def _launchers_or_sweepers(group: str) -> list[Candidate]:
-    """Hydra's own one, those in YAML files and those with an installed plug-in."""
+    """Names of Hydra's default, of YAML files and of installed plug-ins."""
     choices = {"basic", *options(group)}
     if group == "hydra/launcher":
         choices |= {
@@ -180,7 +179,7 @@ def _launchers_or_sweepers(group: str) -> list[Candidate]:
 
 
 def _members(own: ClassDeclaration, key: str) -> list[Candidate]:
-    """The values that a key of a component may have, where its declaration lists them."""
+    """Allowed values of a component's key, if its declaration lists them."""
     kind = own.fields[key]
     null_choice = [("null", "")] if kind.endswith(" or null") else []
     if key in own.holds:
@@ -203,13 +202,12 @@ def override_candidates(word: str, words: list[str]) -> list[Candidate]:
             return [(f"~{role}", f"leave the {role} out") for role in registry.CHOSEN]
         return _keys(word, words)
     key, _, typed = word.partition("=")
-    before = f"{key}={typed[: typed.rfind(',') + 1]}"  # a sweep: model=smdgp,mm<TAB>
-    return [(before + value, meaning) for value, meaning in _values(key, words)]
+    prefix = f"{key}={typed[: typed.rfind(',') + 1]}"  # a sweep: model=smdgp,mm<TAB>
+    return [(prefix + value, meaning) for value, meaning in _values(key, words)]
 
 
 def modules(_: list[str]) -> list[Candidate]:
-    """Modules of the present folder and of PYTHONPATH that may be plug-ins; they are not
-    imported."""
+    """Modules of the current folder and of PYTHONPATH that may be plug-ins; none is imported."""
     folders = [Path(), *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
     paths = {
         path.stem: str(path) for folder in reversed(folders) for path in sorted(folder.glob("*.py"))

@@ -1,4 +1,4 @@
-"""Compatible components of the other roles, read from the text of their classes."""
+"""Compatible components of the other roles, from the declarations of their classes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from runner.catalogue.declarations import catalogue, declaration
 
 
 def _fits(parts: dict[str, ClassDeclaration]) -> bool:
-    """True if two components fit by their classes; ``runner.compose.pairs`` asks the same
-    questions of components as they are configured."""
+    """True if two components are compatible by their classes.
+
+    ``runner.compose.pairs`` checks the same for configured components."""
     dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
     gradient = parts.get("gradient")
     if "block" in parts and model:
@@ -29,7 +30,7 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     return bool(shared)
 
 
-# Roles of the components shown with a component of one role: the others fit it through these.
+# Roles of the partners displayed for a component, by its role.
 _PARTNER_ROLES = {
     "dataset": ("model",),
     "model": ("dataset", "inference"),
@@ -41,7 +42,7 @@ _PARTNER_ROLES = {
 
 
 def partners(role: str, own: ClassDeclaration) -> list[tuple[str, str]]:
-    """Components of the other roles that go with one."""
+    """Components of the other roles that are compatible with a component."""
     out = []
     for other in _PARTNER_ROLES.get(role, ()):
         names = [

@@ -1,14 +1,13 @@
-"""Components inside components.
+"""Nested components.
 
-A key typed ``Attacker``, ``Model``, … holds one, a key typed ``list[Attacker]``
-several.
+A key typed ``Attacker``, ``Model``, … holds a component, a key typed ``list[Attacker]`` a list.
 
-A component is written as a name, which takes every key from its own YAML, or as
-``{name: pgd, steps: 100}``, which changes some.  The config of a run holds all parts in
-full, so that its record and its signature describe the whole run.
+A component is written as a name, with all keys from its own YAML, or as
+``{name: pgd, steps: 100}``, with some keys changed.  The config of a run holds all nested
+components in full, so that its record and its signature describe the whole run.
 
-Declarations of built-in classes are read from their index, so that composing a config
-imports no torch.
+Declarations of built-in classes are read from the index, so that composing a config does not
+import torch.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
     """Declarations of the class that ``name`` of a component's mapping refers to.
 
     Raises:
-        ConfigError: there is no name, or no component of that name.
+        ConfigError: the name is missing, or the component does not exist.
     """
     if not isinstance(values, dict) or "name" not in values:
         raise ConfigError(
@@ -46,31 +45,31 @@ def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
     if not registry.exists(role, name):
         if file := conf_folders.find(role, name):
             raise ConfigError(
-                f"{where}={name}: {display_path(file)} is there, its class is not; name the "
-                f"module that registers it, plugins=[…]"
+                f"{where}={name}: {display_path(file)} exists, but its class is not registered; "
+                f"name its module with plugins=[…]"
             )
         raise ConfigError(f"{where}={name}: no such {role}{nearest(name, registry.names(role))}")
-    if not registry.file(role, name):  # a plug-in, which is imported already
+    if not registry.file(role, name):  # a plug-in, already imported
         from runner.catalogue.class_description import nested_role
 
         cls = registry.get(role, name)
         if nested_role(cls) != role:
             bases = ", ".join(registry.ROLES[role].bases)
             raise ConfigError(
-                f"{where}={name}: {cls.__module__}.{cls.__qualname__} derives from none of {bases}; a {role} must"
+                f"{where}={name}: {cls.__module__}.{cls.__qualname__} must derive from {bases} to be a {role}"
             )
     return declaration(role, name)
 
 
 def expand_component(role: str, values: Values, where: str) -> Values:
-    """Full mapping of a component and of the components inside it, with numbers as numbers.
+    """Full mapping of a component and its nested components, with parsed numbers.
 
-    A component class with ``inherited_keys`` passes its own values of these to the components
-    inside it that have such a key.
+    A component class with ``inherited_keys`` passes its own values of these keys to nested
+    components that have them.
 
     Raises:
-        ConfigError: a name that does not exist, or a value that is neither a name nor a
-            mapping with one, or a ratio that is divided by zero.
+        ConfigError: a name does not exist, a value is neither a name nor a mapping with a
+            name, or a ratio has denominator zero.
     """
     key_facts = known_keys(role, values, where)
     values = parse_keys(values, key_facts, f"{where}.")
@@ -103,7 +102,7 @@ def component_defaults(role: str, name: str) -> Values:
 
 @lru_cache(maxsize=512)
 def _read_yaml(file: Path, changed: int) -> Values:
-    """A YAML file as it was at its last change."""
+    """Content of a YAML file, cached by its time of change."""
     values = load_untrusted(
         file, parse=lambda text: OmegaConf.to_container(OmegaConf.load(StringIO(text)))
     )
@@ -111,7 +110,7 @@ def _read_yaml(file: Path, changed: int) -> Values:
 
 
 def all_parts(role: str, values: Values, where: str = "") -> Iterator[tuple[str, str, Values]]:
-    """A component and every component inside it: key, role and full mapping of each."""
+    """A component and all nested components: key, role and full mapping of each."""
     where = where or role
     yield where, role, values
     for key, inner in known_keys(role, values, where).holds.items():
@@ -121,7 +120,7 @@ def all_parts(role: str, values: Values, where: str = "") -> Iterator[tuple[str,
 
 
 def each(value: Any, where: str) -> list[tuple[str, Any]]:
-    """Parts that a key holds, one or a list of them, each with its path."""
+    """Components in a key, one or a list, each with its path."""
     return (
         [(f"{where}.{i}", part) for i, part in enumerate(value)]
         if isinstance(value, list)
@@ -130,14 +129,14 @@ def each(value: Any, where: str) -> list[tuple[str, Any]]:
 
 
 def parse_keys(values: Values, declared: ClassDeclaration, where: str) -> Values:
-    """A mapping in which ratios are numbers and every integer is written as one.
+    """Parse the ratios and integers of a mapping.
 
     Args:
-        declared: says which keys hold numbers, and which of them integers.
-        where: begins the names of keys in messages.
+        declared: declarations, with the keys that hold numbers and integers.
+        where: prefix of keys in messages.
 
     Raises:
-        ConfigError: a ratio is divided by zero.
+        ConfigError: a ratio has denominator zero.
     """
     result = dict(values)
     for key in values.keys() & (declared.numbers | declared.integers):
@@ -148,11 +147,12 @@ def parse_keys(values: Values, declared: ClassDeclaration, where: str) -> Values
 
 
 def parse_number(value: Any, where: str, is_integer: bool, is_ratio: bool = True) -> Any:
-    """A number that is written as a ratio, ``8/255``, or as ``1e3`` where an integer is required,
-    also inside lists and mappings; anything else as it is.
+    """Parse a ratio, ``8/255``, or an integer such as ``1e3``, also in lists and mappings.
+
+    Other values are returned unchanged.
 
     Raises:
-        ConfigError: it is divided by zero.
+        ConfigError: a denominator is zero.
     """
     if isinstance(value, list | dict):
         items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -165,7 +165,7 @@ def parse_number(value: Any, where: str, is_integer: bool, is_ratio: bool = True
             return value
         if below == 0:
             raise ConfigError(
-                f"{where}={value}: is divided by zero; write a number, such as 0.03 or 8/255"
+                f"{where}={value}: division by zero; write a number, such as 0.03 or 8/255"
             )
         value = above / below if math.isfinite(above / below) else value
     return int(value) if is_integer and isinstance(value, float) and value.is_integer() else value

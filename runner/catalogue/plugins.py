@@ -1,5 +1,4 @@
-"""Modules of users, which register components of their own: imported when they are named, and only
-then."""
+"""Plug-ins: users' modules that register components, imported only when they are named."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from runner.errors import ConfigError
 
 
 def add_option(parser: ArgumentParser, what: str) -> None:
-    """``--plugin`` of a sub-command, which may be given several times."""
+    """Add the option ``--plugin`` to a sub-command; it may be repeated."""
     parser.add_argument("--plugin", action="append", default=[], metavar="MODULE", help=what)
 
 
@@ -22,14 +21,13 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
     """Import modules; each registers its components.
 
     Raises:
-        ConfigError: one cannot be imported; the message gives the file and line of the
-            failure.
+        ConfigError: an import failed; the message gives the file and line.
     """
     for entry in modules:
         module = module_name(entry, key)
         from components.contracts.plugins.process_settings import preserve_settings
 
-        # imports pydantic: only plug-ins pay for it
+        # imported here because it loads pydantic
         from components.contracts.user_code import refusal
 
         try:
@@ -37,30 +35,32 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
                 importlib.import_module(module)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit too, of a script that is to be run
+        except BaseException as error:  # including SystemExit of a script
             message = str(refusal(f"{key}: {module}", error))
             if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-                message = f"{key}: no module {module!r} ({error}); is its folder on PYTHONPATH?"
+                message = (
+                    f"{key}: module {module!r} not found ({error}); add its folder to PYTHONPATH"
+                )
             raise ConfigError(message) from None
 
 
 def module_name(given: object, key: str = "plugins") -> str:
-    """Name of a module, validated.
+    """Validate the name of a module.
 
     Raises:
-        ConfigError: it is not a module name.
+        ConfigError: the name is not a module name.
     """
     if isinstance(given, str) and given.endswith(".py"):
         raise ConfigError(
             f"{key}: {given!r} is a file; write the module's name, {Path(given).stem}"
         )
     if not isinstance(given, str) or not all(part.isidentifier() for part in given.split(".")):
-        raise ConfigError(f"{key}: {given!r} is no module's name, such as my_module")
+        raise ConfigError(f"{key}: {given!r} is not a module name, such as my_module")
     return given
 
 
 def source_file(module: str) -> Path | None:
-    """File of a module, also from the present folder; None if there is no file.
+    """File of a module, also in the current folder, or None.
 
     The module is not imported.
     """
@@ -76,23 +76,25 @@ def source_file(module: str) -> Path | None:
     return None
 
 
-def refuse_unknown_modules(modules: Collection[str], whose: str, mend: str) -> None:
-    """Refuses code that something else than the command line names: a study, a record.
+def refuse_unknown_modules(modules: Collection[str], whose: str, fix: str) -> None:
+    """Refuse plug-ins that are named by a study or a record and not on the command line.
 
     Raises:
-        ConfigError: there is some; with what to say to have it imported.
+        ConfigError: there are such plug-ins; the message gives the option that imports them.
     """
     if modules:
         raise ConfigError(
-            f"{whose} imports {', '.join(modules)}, code that is not the runner's; {mend} if you know it"
+            f"{whose} imports {', '.join(modules)}, code outside the runner; {fix} if you trust it"
         )
 
 
-def confirm_import(modules: Collection[str], whose: str, mend: str) -> None:
-    """``refuse_unknown_modules``, after a question where there is somebody to answer it."""
+def confirm_import(modules: Collection[str], whose: str, fix: str) -> None:
+    """Ask on a terminal for permission to import; elsewhere ``refuse_unknown_modules``."""
     if modules and sys.stdin.isatty() and sys.stderr.isatty():
-        question = f"{whose} imports {', '.join(modules)}, code that is not the runner's; import it? [y/N] "
+        question = (
+            f"{whose} imports {', '.join(modules)}, code outside the runner; import it? [y/N] "
+        )
         print(question, end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-    refuse_unknown_modules(modules, whose, mend)
+    refuse_unknown_modules(modules, whose, fix)

@@ -1,4 +1,4 @@
-"""The run-level keys, and the identity of a run; torch is not needed for either."""
+"""Run-level keys and the identity of a run, without torch."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pydantic import (
 )
 
 Values = dict[str, Any]  # a config, or the mapping of a component
-# PyTorch's names of kinds of accelerators: NVIDIA's and AMD's, Apple's, Intel's.
+# PyTorch's names of accelerators: NVIDIA and AMD, Apple, Intel.
 ACCELERATORS = ["cuda", "mps", "xpu"]
 
-# Keys that cannot change a number: paths, logging, and the handling of a result.
+# Keys that cannot change a result: paths, logging, handling of results.
 UNSIGNED_KEYS = {
     "data_dir",
     "output_dir",
@@ -46,21 +46,21 @@ UNSIGNED_KEYS = {
 
 
 def validate_folder(path: str) -> str:
-    """Path of a folder; ~ is the user's own, which shells do not expand after "=".
+    """Validate a folder and expand ~, which shells do not expand after "=".
 
     Raises:
-        ValueError: it is empty, or has a zero byte.
+        ValueError: the path is empty or has a zero byte.
     """
     if not path.strip() or "\0" in path:
-        raise ValueError(f"{path!r} is no folder; give its path, . is the present one")
+        raise ValueError(f"{path!r} is not a folder; give a path, . for the current folder")
     return str(Path(path).expanduser()) if path.startswith("~") else path
 
 
 def validate_device(device: str) -> str:
-    """Device name, validated; torch is not needed for it.
+    """Validate a device name without torch.
 
     Raises:
-        ValueError: it does not name a device.
+        ValueError: the name is not a device.
     """
     if not re.fullmatch(rf"cpu|({'|'.join(ACCELERATORS)})(:\d+)?", device):
         raise ValueError(
@@ -70,13 +70,13 @@ def validate_device(device: str) -> str:
 
 
 OBJECTIVES_KEY = "hydra.sweeper.objectives"
-OBJECTIVES_VARIABLE = "RUNNER_OBJECTIVES"  # several objectives of a sweep, for the job, by |
-GEOMETRIC = "geometric"  # of ``eval_every``
-EVALUATIONS = 24  # of a run, spaced geometrically in its cost
+OBJECTIVES_VARIABLE = "RUNNER_OBJECTIVES"  # objectives of a sweep for its jobs, separated by |
+GEOMETRIC = "geometric"  # value of ``eval_every``
+EVALUATIONS = 24  # number of evaluations, spaced geometrically in cost
 
 
 class BudgetKeys(BaseModel):
-    """Limits of the costs of a replicate's training, by kind; None: no limit."""
+    """Cost limits for the training of a replicate, by kind; None: no limit."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     densities: PositiveInt | None = None
@@ -87,7 +87,7 @@ class BudgetKeys(BaseModel):
 
 
 class Settings(BaseModel):
-    """The run-level keys (conf/config.yaml holds their defaults and meanings)."""
+    """Run-level keys; conf/config.yaml has their defaults and meanings."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     experiment: str
@@ -100,7 +100,7 @@ class Settings(BaseModel):
     checkpoint_every: PositiveInt
     device: Annotated[str, AfterValidator(validate_device)]
     dtype: Literal["float64", "float32"]
-    # torch itself takes any number, and some stop the process
+    # torch accepts any number, and some abort the process
     threads: Annotated[int, Field(gt=0, le=1024)]
     smoke: bool
     smoke_overrides: Values
@@ -124,24 +124,24 @@ class Settings(BaseModel):
 
 
 def signed_overrides(overrides: Iterable[str]) -> list[str]:
-    """Overrides ("key=value") that can change a number."""
+    """Overrides ("key=value") that can change a result."""
     return [
         word for word in overrides if re.split(r"[.=]", word.lstrip("+~"))[0] not in UNSIGNED_KEYS
     ]
 
 
 def sign(config: Values, data: str) -> str:
-    """Hash of the signed config and of the data's own name."""
+    """Hash of the signed config and of the name of the data."""
     signed = signed_config(config | {"data": data})
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def signed_config(config: Values) -> Values:
-    """A resolved config without the keys that cannot change a number."""
+    """Resolved config without the keys that cannot change a result."""
     return {k: v for k, v in config.items() if k not in UNSIGNED_KEYS}
 
 
 def requested_objectives() -> list[str]:
-    """The metrics of several objectives that a sweep wants of this job."""
+    """Metrics of the objectives that a sweep requests from this job."""
     value = os.environ.get(OBJECTIVES_VARIABLE)
     return value.split("|") if value else []

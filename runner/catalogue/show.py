@@ -1,4 +1,4 @@
-"""``runner show``: every key of a component, an experiment, a study or a published table."""
+"""``runner show``: all keys of a component, an experiment, a study or a published table."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _key_rows(keys: list[YamlKey], types: dict[str, str], prefix: str = "") -> l
 
 
 def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
-    """Keys for machines: the value as YAML has it, which the text shows as it is written."""
+    """Keys for JSON, with parsed values; the text output shows them as written."""
 
     def value(path: str) -> Any:
         node = values
@@ -106,7 +106,7 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
     if has_yaml:
         _print_keys(_key_rows(explained, declared.fields, "" if is_block else f"{key}."))
     else:
-        print(f"no {role}/{name}.yaml: its defaults are not known")
+        print(f"{role}/{name}.yaml does not exist: defaults unknown")
 
 
 def _print_docstring(docstring: str) -> None:
@@ -170,35 +170,35 @@ def _show_config(as_json: bool) -> None:
 
 
 def _find_group(target: str, name: str) -> str:
-    """The group that has a name.
+    """Find the group of a name.
 
     Raises:
-        ConfigError: none has it, or several have.
+        ConfigError: the name is unknown or ambiguous.
     """
     names = {g: registry.names(g) if g in registry.ROLES else options(g) for g in GROUPS}
     groups = [group for group in GROUPS if name in names[group]]
     if len(groups) == 1:
         return groups[0]
     if groups:
-        listed = " and ".join(f"{group}/{name}" for group in groups)
-        raise ConfigError(f"{target}: there are {listed}; say which")
+        listed = " or ".join(f"{group}/{name}" for group in groups)
+        raise ConfigError(f"{target}: ambiguous; choose {listed}")
     near = similar(name, {n for group in GROUPS for n in options(group)} | {CONFIG})
-    raise ConfigError(f"{target}: nothing has that name{near or ' (see runner list)'}")
+    raise ConfigError(f"{target}: unknown name{near or ' (see runner list)'}")
 
 
 def main(argv: list[str]) -> int:
-    """``show``, the first word of ``argv``."""
+    """Execute ``runner show``; ``argv`` begins with ``show``."""
     parser = Parser(
         prog="runner show",
-        description="Shows every key of a component, an experiment, a study or a published table, with its default, "
-        "type and meaning; `runner show config` shows the run-level keys.",
-        epilog="Exit code 0, or 2 for a name that does not exist. A study is its YAML; of everything "
-        "else, keys are tab-separated lines where the output is no terminal.",
+        description="Show all keys of a component, an experiment, a study or a published table, with defaults, "
+        "types and meanings; `runner show config` shows the run-level keys.",
+        epilog="Exit code 0, or 2 for an unknown name. A study is printed as YAML; otherwise, in a "
+        "pipe or file, the columns are separated by tabs.",
     )
     parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
     add_json(parser)
     conf_folders.add_option(parser)
-    plugins.add_option(parser, "a module of yours, whose components are among the others")
+    plugins.add_option(parser, "a module with components of your own to include")
     args = parser.parse_args(argv[1:])
     use_extensions(args)
     target = args.what.strip("/").removesuffix(".yaml")

@@ -17,7 +17,7 @@ FACTS = """# study {name}
 
 
 def print_study(name: str, path: Path) -> None:
-    """A study as it is written, below a few facts in comments."""
+    """Print the YAML of a study below a few facts in comments."""
     text = FACTS.format(name=name, file=os.path.relpath(path)) + path.read_text(encoding="utf-8")
     if not is_terminal(sys.stdout):
         print(text, end="")

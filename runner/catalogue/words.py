@@ -1,6 +1,6 @@
-"""Words of a command line: overrides, requests for a sweep, and the mistakes in them.
+"""Words of a command line: overrides, sweeps, and errors in them.
 
-A message gives the key, its value and the nearest existing one.
+A message gives the key, its value and the nearest existing name.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from runner.disk import conf_folders
 from runner.errors import nearest
 
 N_JOBS_KEY = "hydra.launcher.n_jobs"
-SINGLE_CHOICE_GROUPS = (*CHOSEN, "experiment")  # a run has one of each
+SINGLE_CHOICE_GROUPS = (*CHOSEN, "experiment")  # a run has at most one of each
 SERVES_SWEEP = re.compile(r"\+*hydra(/(launcher|sweeper)=|\.(launcher|sweeper)\.)")
-# Extras that provide the launchers which are plug-ins of Hydra, and the presets based on them.
+# Extras with the launchers that are plug-ins of Hydra, and presets based on them.
 EXTRA_BY_LAUNCHER = dict.fromkeys(
     ("joblib", "slurm", "slurm_local", "submitit_slurm", "submitit_local"), "launchers"
 ) | dict.fromkeys(("ray", "ray_aws"), "ray")
 
 
 def parse_overrides(argv: list[str]) -> list[Override]:
-    """The overrides among the words of a command line that are well written."""
+    """Well-formed overrides among the words of a command line."""
     parser = OverridesParser.create()
     overrides = []
     for text in argv:
@@ -41,7 +41,7 @@ def parse_overrides(argv: list[str]) -> list[Override]:
 
 
 def explicit_keys(overrides: list[str]) -> set[str]:
-    """``a.b`` of every override ``a.b=…``."""
+    """Key ``a.b`` of every override ``a.b=…``."""
     return {
         o.split("=", 1)[0].lstrip("+~").split("@")[0].replace("/", ".")
         for o in overrides
@@ -55,33 +55,29 @@ def is_sweep(argv: Iterable[str]) -> bool:
 
 
 def sweep_required_message(argv: list[str]) -> str | None:
-    """The complaint about a launcher or a sweeper that has nothing to launch: without -m there is
-    one run, in this process."""
+    """Error message for a launcher or a sweeper without -m, or empty."""
     word = next(filter(SERVES_SWEEP.match, argv), None)
-    return word and f"{word}: serves a sweep, and this is one run; add -m, or leave it out"
+    return word and f"{word}: applies to sweeps only; add -m for a sweep, or remove it"
 
 
 def wrong_jobs_message(value: object) -> str | None:
     """Error message for a number of parallel jobs that joblib cannot use."""
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
         return None
-    return (
-        f"{N_JOBS_KEY}={value}: must be the number of jobs at once, 1 or more; -1 is one per core"
-    )
+    return f"{N_JOBS_KEY}={value}: must be the number of parallel jobs, 1 or more, or -1 for one per core"
 
 
 def explain_misplaced(role: str, value: Any) -> str:
-    """The complaint about a component of a role that lives only inside others, chosen for the whole
-    run."""
+    """Error message for a component chosen at run level although its role is nested only."""
     name = value.get("name", "…") if isinstance(value, dict) else value
     such = ROLES[role].given.format(name)
-    return f"{role}={name}: a {role} is a part of another component; give it to one, such as {such}"
+    return f"{role}={name}: a {role} belongs inside another component; write for instance {such}"
 
 
 def explain(error: Exception, argv: list[str]) -> str:
-    """One or two lines for a composition that failed."""
+    """Explain a failed composition in one or two lines."""
     if keyless := next((word for word in argv if word.startswith(("=", "@"))), None):
-        return f"{keyless}: no key before the equals sign; write key=value"
+        return f"{keyless}: the key before the equals sign is missing; write key=value"
     first = next(iter(str(error).strip().splitlines()), type(error).__name__)
     if isinstance(error, OverrideParseException) or "token recognition error" in first:
         override = error.override if isinstance(error, OverrideParseException) else None
@@ -93,7 +89,7 @@ def explain(error: Exception, argv: list[str]) -> str:
 
 
 def _reword_error(first: str, overrides: list[Override]) -> str:
-    """Composition error of Hydra, reworded where that helps."""
+    """Reword a known composition error of Hydra."""
     given = {override.key_or_group: str(override.value()) for override in overrides}
     choice = re.search(r"Could not find '(hydra/\w+|\w+)/(.*)'", first)
     if choice := choice or re.search(r"In '(hydra/launcher)/([\w-]+)': Could not load", first):
@@ -102,14 +98,14 @@ def _reword_error(first: str, overrides: list[Override]) -> str:
             extra = EXTRA_BY_LAUNCHER[name]
             return f"{group}={name}: not installed; pip install 'bayes-runner[{extra}]'"
         is_given = name in given.values()
-        origin = "" if is_given else f", which experiment={given.get('experiment')} asks for"
+        origin = "" if is_given else f" (from experiment={given.get('experiment')})"
         kind = group.rpartition("/")[2]
         return f"{group}={name}{origin}: no such {kind}{nearest(name, conf_folders.names(group))}"
     if "does not support sweep type" in first:
         searched = next((o.key_or_group for o in overrides if o.is_sweep_override()), "a key")
-        return f"{searched}: an interval is searched, not run through; add hydra/sweeper=optuna, or list values"
+        return f"{searched}: an interval needs a search; add hydra/sweeper=optuna, or list values"
     if match := re.match(r"Could not override '(.+?)'", first):
         key = match[1]
         if key in SINGLE_CHOICE_GROUPS:
-            return f"{key}={given[key]}: write it with a plus sign, +{key}={given[key]}"
+            return f"{key}={given[key]}: not in the config; to add it write +{key}={given[key]}"
     return first

@@ -49,11 +49,11 @@ class Attempt:
 def attempt(composed: Composed, device: str | None = None) -> Attempt:
     """Do one job.
 
-    ``device``: the device to continue on, regardless of the one that the job began on.
+    ``device``: the device to resume on, in place of the recorded one.
     """
     try:
         resolved = resolve(composed)
-        # its config, and so its identity, stay as they were when it began
+        # the config, and so the identity of the run, stay unchanged
         if device is not None:
             settings = resolved.settings.model_copy(update={"device": device})
             resolved = replace(resolved, settings=settings)
@@ -70,12 +70,12 @@ def attempt(composed: Composed, device: str | None = None) -> Attempt:
 
 
 def work(resolved: ResolvedConfig) -> Attempt:
-    """Run a job that ``attempt`` did not find done, or check it more closely.
+    """Run a job, or load its result if its record turns out to be finished.
 
     Torch is imported here.
 
     Raises:
-        ConfigError: its components do not fit.
+        ConfigError: the components are incompatible.
     """
     from runner.execution.memory import keep_freed_memory
 
@@ -116,7 +116,7 @@ def work(resolved: ResolvedConfig) -> Attempt:
             return Attempt(2, message=message, folder=folder)
         if not isinstance(error, KeyboardInterrupt):
             raise
-        notice = "interrupted inside a step; the same command goes on from the last checkpoint"
+        notice = "interrupted inside a step; the same command resumes from the last checkpoint"
         return Attempt(130, message=notice, folder=folder)
 
 
@@ -124,8 +124,7 @@ def _describe_plugin_error(error: BaseException, resolved: ResolvedConfig) -> st
     """One-line message for an error caused by users' code.
 
     Either users' code raised the error, or ours raised it because of a value from users'
-    code.  "" if the run has no users' code or the error says in its own words what is
-    wrong.
+    code.  "" if the run has no users' code or the error has a message of its own.
     """
     from components import registry
     from components.contracts.plugins.calls import is_own_error
@@ -142,16 +141,15 @@ def _describe_plugin_error(error: BaseException, resolved: ResolvedConfig) -> st
     theirs = {choice: cls for choice, cls in chosen.items() if is_foreign(cls)}
     if not theirs:
         return ""
-    what = f"{', '.join(theirs)}: something that it gave does not fit"
+    what = f"{', '.join(theirs)}: it returned a value that does not fit"
     return str(refusal(what, error, list(theirs.values())[-1]))
 
 
 def run_once(argv: list[str]) -> int | None:
     """Run one job, composed once, and return its exit code.
 
-    Hydra's own entry point composes a second time to learn that there is only one run.
-
-    None: flags, a sweep or anything else that Hydra handles.
+    Hydra's own entry point composes the config twice.  Returns None for command lines that
+    Hydra handles: flags, sweeps.
     """
     if any(word.startswith("-") for word in argv) or is_sweep(argv):
         return None
@@ -172,7 +170,7 @@ def run_once(argv: list[str]) -> int | None:
 
 
 def run_job(cfg: DictConfig) -> float | list[float] | None:
-    """Runs a job that Hydra has composed; in a sweep a failure is noted and the next job goes on."""
+    """Run a job that Hydra has composed; in a sweep a failed job does not stop the next one."""
     hydra_config = HydraConfig.get()
     # Unresolved: an override may hold an interpolation, and one that fails must fail with our
     # message.
@@ -187,7 +185,7 @@ def run_job(cfg: DictConfig) -> float | list[float] | None:
         if sweeping:
             printer.headline(title(hydra_config.job.num, overrides))
         outcome = attempt(Composed(cfg, choices.get("experiment"), explicit_keys(overrides)))
-        if outcome.message and outcome.code == 0:  # a sweep stopped it early, which is no failure
+        if outcome.message and outcome.code == 0:  # stopped early by a sweep, not a failure
             printer.out.print(outcome.message)
         elif outcome.message:
             printer.complain(outcome.message)

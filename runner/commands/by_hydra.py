@@ -1,4 +1,4 @@
-"""Command lines that Hydra answers: sweeps, flags, and runs in another folder or environment."""
+"""Command lines that Hydra handles: sweeps, flags, and runs in another folder or environment."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
     from omegaconf import DictConfig
 
-HYDRA_VALUE_ERRORS = ".*Config group override"  # of its own, about the words
+HYDRA_VALUE_ERRORS = ".*Config group override"  # errors in the overrides
 
 
 def answer(argv: list[str]) -> int:
-    """Exit code of a command line after its work.
+    """Execute a command line and return its exit code.
 
     Raises:
-        ConfigError: a flag or a word is wrong.
+        ConfigError: a flag or an override is invalid.
     """
     parser = get_args_parser()
     args = parse_flags(parser, argv)
@@ -72,7 +72,7 @@ def answer(argv: list[str]) -> int:
 
 
 def _sweep(hydra: Hydra, cfg: DictConfig) -> int:
-    """Runs the jobs of a sweep, and prints its table."""
+    """Run the jobs of a sweep and print its table."""
     if wrong := wrong_jobs_message(cfg.hydra.launcher.get("n_jobs", 1)):
         raise ConfigError(wrong)
     folder = Path(cfg.hydra.sweep.dir).resolve()
@@ -82,7 +82,9 @@ def _sweep(hydra: Hydra, cfg: DictConfig) -> int:
     cfg.hydra.overrides.hydra += ["hydra.mode=MULTIRUN", f"hydra.sweep.dir='{quoted}'"]
     HydraConfig.instance().set_config(cfg)
     words: Any = OmegaConf.to_container(cfg.hydra.overrides.task, resolve=False)
-    swept = [one.key_or_group for one in parse_overrides(words) if one.is_sweep_override()]
+    swept = [
+        override.key_or_group for override in parse_overrides(words) if override.is_sweep_override()
+    ]
     sweeper = Plugins.instance().instantiate_sweeper(
         hydra_context=HydraContext(hydra.config_loader, Callbacks()),
         task_function=run_job,
@@ -96,7 +98,7 @@ def _sweep(hydra: Hydra, cfg: DictConfig) -> int:
     if not failed:
         return 0
     print(
-        f"{failed} of the sweep's jobs failed (give the same command to try them again)",
+        f"{failed} of the sweep's jobs failed (the same command retries them)",
         file=sys.stderr,
     )
     return 1

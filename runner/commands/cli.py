@@ -23,7 +23,7 @@ HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=mog                  one run
   runner +experiment=mog inference=nuts   the same with any key overridden
-  runner +experiment=mog smoke=true       the same in seconds
+  runner +experiment=mog smoke=true       a test run of a few seconds
   runner +experiment=mog --cfg job        the composed config, without a run
   runner -m +experiment=mog seed=0,1,2    a sweep; hydra/launcher=joblib runs it in
                                           parallel, hydra/sweeper=optuna searches
@@ -32,7 +32,7 @@ HELP = """runner: experiments in Bayesian and adversarial machine learning
 Commands
 {commands}
 
-The same command resumes a run that was stopped, and skips one that is done.
+The same command resumes an interrupted run and skips a finished one.
 Keys: seed, replicates, steps, eval_every, checkpoint_every, device, dtype,
 threads, smoke, debug, fresh, offline, data_dir, output_dir, plugins.
 `runner show config` explains each; `runner --hydra-help` lists Hydra's flags.
@@ -45,16 +45,15 @@ def _threads(argv: list[str]) -> str:
 
 
 def run(argv: list[str]) -> int:
-    """Composes with Hydra and runs; every mistake is one or two lines on stderr."""
-    # Thread pools read these when torch is imported, which is later.
+    """Compose a config with Hydra and run it; errors of users are one or two lines on stderr."""
+    # Thread pools read these variables when torch is imported, which is later.
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = _threads(argv)
-    # it would look for them in every installed package
+    # pydantic would search every installed package for plug-ins
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # Hydra then raises instead of printing, and the message is ours
+    # Hydra then raises its errors, which are reworded here, instead of printing them
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    # imported objects stay; garbage collection over them again and again takes a tenth of the
-    # import time
+    # imported objects stay alive; repeated garbage collection takes a tenth of the import time
     gc.disable()
     try:
         from runner.commands.app import run_once
@@ -63,7 +62,7 @@ def run(argv: list[str]) -> int:
         argv, folder = conf_folders.split_config_dir(argv)
         conf_folders.use(folder)
         if any(word.startswith("-") for word in argv):
-            # Hydra takes no override after a flag
+            # Hydra accepts no override after a flag
             argv = sorted(argv, key=lambda word: "=" in word and word[0] != "-")
         code = run_once(argv)
         if code is not None:
@@ -83,7 +82,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A warning of ours is one line; another is as Python has it."""
+    """Print a warning of the runner in one line, any other in Python's format."""
     from runner.errors import RunnerWarning
 
     if issubclass(category, RunnerWarning):
@@ -95,14 +94,14 @@ def _show_warning(
 
 
 def platform_message(name: str) -> str | None:
-    """Message for an operating system, by its ``os.name``, without the locks and signals of POSIX."""
+    """Message for an operating system (``os.name``) without POSIX locks and signals; else empty."""
     if name == "posix":
         return None
     return "runner: this system lacks the file locks and signals that records need; on Windows run it inside WSL 2"
 
 
 def _terminate(number: int, _frame: FrameType | None) -> None:
-    """Handler of SIGTERM outside of a run: it ends the command as Ctrl-C does."""
+    """Handle SIGTERM outside of a run: end the command as Ctrl-C does."""
     raise SystemExit(128 + number)
 
 
@@ -111,7 +110,7 @@ def main() -> None:
     if message := platform_message(os.name):
         sys.exit(message)
     signal.signal(signal.SIGTERM, _terminate)
-    # Processes that this one starts, a launcher's too, import no module from the current folder.
+    # Child processes, a launcher's too, import no module from the current folder.
     os.environ["PYTHONSAFEPATH"] = "1"
     from runner.terminal import streams
 
@@ -134,13 +133,13 @@ def _version() -> str:
     try:
         return version("bayes-runner")
     except PackageNotFoundError:
-        return "from a folder that is not installed: pip install -e . there"
+        return "unknown, the package is not installed; run pip install -e . in its folder"
 
 
 def _answer(argv: list[str]) -> str | int | None:
-    """Exit code of a command line, after its work; every error is a line.
+    """Execute a command line and return its exit code; each error is printed in one line.
 
-    A command that was stopped prints the one that continues it.
+    An interrupted command prints the command that continues it.
     """
     from runner.commands import unexpected
     from runner.errors import ConfigError, RunFailure
@@ -148,7 +147,7 @@ def _answer(argv: list[str]) -> str | int | None:
     code: str | int | None
     try:
         for word in argv:
-            word.encode()  # no record can hold a name that is not UTF-8
+            word.encode()  # records hold only UTF-8 names
         code = _dispatch(argv)
     except (ConfigError, RunFailure) as error:
         print(error, file=sys.stderr)
@@ -161,12 +160,12 @@ def _answer(argv: list[str]) -> str | int | None:
         if os.environ.get(unexpected.DEBUG_VARIABLE):
             traceback.print_exc()
     if code in unexpected.STOPPED:
-        print(f"go on with: {unexpected.command_line(argv)}", file=sys.stderr)
+        print(f"continue with: {unexpected.command_line(argv)}", file=sys.stderr)
     return code
 
 
 def _dispatch(argv: list[str]) -> int:
-    """Runs the command or the run that a command line names; the exit code."""
+    """Execute a sub-command or a run and return its exit code."""
     from runner.errors import nearest
     from runner.execution.memory import check_limits
     from runner.terminal.tables import indent_below
@@ -189,7 +188,7 @@ def _dispatch(argv: list[str]) -> int:
         return code
     if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
         print(
-            f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}",
+            f"{argv[0]}: not a command or an override{nearest(argv[0], COMMANDS)}",
             file=sys.stderr,
         )
         return 2

@@ -1,8 +1,8 @@
 """``runner completion``: tab completion of commands, +experiment=, role=name and every key, for
 bash, zsh and fish.
 
-Each shell's script hands the line up to the cursor to ``runner completion query``, which answers
-from the YAML files and the text of the classes; neither Hydra nor torch is imported."""
+Each shell's script passes the line up to the cursor to ``runner completion query``, which reads
+YAML files and the index of components; neither Hydra nor torch is imported."""
 
 from __future__ import annotations
 
@@ -35,15 +35,14 @@ FLAGS = [
     ("-m", "a sweep"),
     ("--cfg", "show the composed config without running it: job, hydra or all"),
     ("--config-dir", "a folder of YAML files of your own"),
-    ("--help", "the commands and the run-level keys"),
-    ("--hydra-help", "Hydra's own flags"),
+    ("--help", "commands and run-level keys"),
+    ("--hydra-help", "Hydra's flags"),
 ]
 
 
-# ---- sub-commands
 # -----------------------------------------------------------------------------------------------------
 def _output_dir(words: list[str]) -> Path:
-    """Folder of the records according to the command line so far."""
+    """Folder of records given by the words so far."""
     parser = Parser(add_help=False)
     add_output_dir(parser)
     with suppress(ConfigError):
@@ -60,12 +59,12 @@ def _runs(words: list[str]) -> list[Candidate]:
 
 
 def _launch_names(words: list[str]) -> list[Candidate]:
-    """Names under which studies were launched (``--as``) that are no study's own."""
+    """Names under which studies were launched with ``--as``."""
     names = sorted(path.parent.name for path in _output_dir(words).glob("studies/*/snapshot.yaml"))
     return [(name, "launched under this name") for name in names if name not in options("study")]
 
 
-# Options that take one of some values; other options take any.
+# Options with a list of allowed values; other options accept any value.
 VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
     "--as": _launch_names,
     "--plugin": modules,
@@ -74,12 +73,12 @@ VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
 
 def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
     options = read_index()[f"command/{command}"]
-    before = words[-1] if words else ""
+    previous = words[-1] if words else ""
     option, equals, _ = word.partition("=")
     if equals and option in options.fields:
         return [(f"{option}={name}", meaning) for name, meaning in _option_values(option, words)]
-    if options.fields.get(before):
-        return _option_values(before, words)
+    if options.fields.get(previous):
+        return _option_values(previous, words)
     if word.startswith("-"):
         return list(options.comments.items())
     if command == "sbc":
@@ -88,12 +87,12 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
 
 
 def _option_values(option: str, words: list[str]) -> list[Candidate]:
-    """Values of an option; none of one that takes any, such as a file, which the shell completes."""
+    """Allowed values of an option; empty for free values such as files, which the shell completes."""
     return VALUES[option](words) if option in VALUES else []
 
 
 def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candidate]:
-    """Values of an argument that is no option."""
+    """Values of a positional argument."""
     is_first = all(w.startswith("-") for w in words)
     if command == "list":
         return _families(word)
@@ -121,7 +120,11 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
     if command == "completion":
         return without_meaning(SCRIPTS)
     if command == "data" and is_first:
-        return [("list", "what is there"), ("fetch", "download"), ("verify", "check the checksums")]
+        return [
+            ("list", "available files"),
+            ("fetch", "download"),
+            ("verify", "check the checksums"),
+        ]
     if command == "data":
         path = Path(registry.__file__).parent / "datasets" / "catalogue.yaml"
         return without_meaning(map(str, yaml.safe_load(path.read_text(encoding="utf-8"))))
@@ -129,10 +132,10 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
 
 
 def _values_of_arena(word: str, words: list[str]) -> list[Candidate]:
-    """Commands of the arena, then suites, then overrides of a row."""
+    """Commands of the arena, then suites, then overrides of an entry."""
     arguments = [w for w in words if not w.startswith("-")]
     if not arguments:
-        run = ("run", "your row on every problem")
+        run = ("run", "run your entry on every problem")
         show = ("show", "the page of a suite")
         return [run, ("tune", "choose its settings"), show, ("publish", "pages for a web host")]
     if len(arguments) == 1:
@@ -169,7 +172,7 @@ def candidates(line: str) -> list[Candidate]:
 
 
 def _candidates(word: str, words: list[str]) -> list[Candidate]:
-    """``candidates`` before those that begin otherwise are dropped."""
+    """Candidates of any prefix; ``candidates`` keeps those that match the word."""
     matches: Iterable[Candidate]
     if words and words[0] in COMMANDS:
         matches = _argument(words[0], word, words[1:])
@@ -188,24 +191,26 @@ def _candidates(word: str, words: list[str]) -> list[Candidate]:
 
 
 def main(argv: list[str]) -> int:
-    """Prints a shell's script, or, asked by that script, the candidates for a line."""
+    """Print a shell's script, or, for the command ``query``, the candidates for a line."""
     if argv[1:2] == ["query"]:
         for text, meaning in candidates(argv[2] if len(argv) > 2 else ""):
             print(f"{text}\t{' '.join(meaning.split())}")
         return 0
     parser = Parser(
         prog="runner completion",
-        description="Prints the script that makes the tab key complete commands, experiments, components, keys and "
+        description="Prints the script for tab completion of commands, experiments, components, keys and "
         'their values. bash and zsh: put  eval "$(runner completion bash)"  (or zsh) in ~/.bashrc or ~/.zshrc; '
         "fish: runner completion fish > ~/.config/fish/completions/runner.fish",
-        epilog='Hydra\'s own completion, eval "$(runner -sc install=bash)", knows overrides only and loads Hydra at '
-        "every tab; install one of the two. Exit code 0, or 2 for a shell that is not known.",
+        epilog='Hydra\'s own completion, eval "$(runner -sc install=bash)", completes overrides only and loads Hydra '
+        "at every tab; install one of the two. Exit code 0, or 2 for an unknown shell.",
     )
     parser.add_argument(
         "shell", nargs="?", help=" | ".join(SCRIPTS) + " (default: the one in $SHELL)"
     )
     shell = parser.parse_args(argv[1:]).shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SCRIPTS:
-        raise ConfigError(f"completion: {shell or 'no shell'} is not one of {', '.join(SCRIPTS)}")
+        raise ConfigError(
+            f"completion: unknown shell {shell!r}; choose one of {', '.join(SCRIPTS)}"
+        )
     print(SCRIPTS[shell], end="")
     return 0

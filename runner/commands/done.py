@@ -1,6 +1,6 @@
-"""Check that a run is done already, without torch.
+"""Check whether a run is finished, without importing torch.
 
-The check uses the run's config, the records on disk and the present data files.
+The check uses the run's config, the records on disk and the current data files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runner.record.files import warn_damage
 def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[str, Any]] | None:
     """Config with the identity of a finished run, and that run's run.json.
 
-    None if there is no such run, or if more work is needed to know.
+    None if there is no such run, or if torch is needed to decide.
     """
     settings = resolved.settings
     config = resolved.config
@@ -29,7 +29,7 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[st
         facts = read(folder)
         if facts is None or facts["state"] != "done" or "data" not in facts:
             continue
-        if folder.name == sign(config, facts["data"]):  # it is a run of these data
+        if folder.name == sign(config, facts["data"]):  # a run with the same data
             if not _has_same_data(resolved, facts):
                 return None
             warn_damage(folder, facts)
@@ -39,7 +39,7 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[st
 
 
 def _has_same_data(resolved: ResolvedConfig, facts: dict[str, Any]) -> bool:
-    """True if the data that would be loaded now are the data of a record."""
+    """True if the current data are the data of a record."""
     settings = resolved.settings
     dataset = resolved.config["dataset"]["name"]
     state = data_state(dataset, Path(settings.data_dir), settings.offline)

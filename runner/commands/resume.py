@@ -1,4 +1,4 @@
-"""``runner resume <run>``: goes on with a run from its record, without its command line."""
+"""``runner resume <run>``: resume a run from its record, without its command line."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from runner.terminal.arguments import Parser, add_output_dir
 
 
 def read_run_config(file: Path) -> Composed:
-    """The config of a record.
+    """Read the config of a record.
 
     Raises:
-        ConfigError: the file is damaged, with the line where it breaks.
+        ConfigError: the file is damaged; the message gives the line.
     """
-    hint = "give the run's own command again"
+    hint = "repeat the command of the run"
     with reading(file, f"; {hint}"):
         text = check_file(file)
     return parse_run_config(text, file, hint)
 
 
 def parse_run_config(text: str, file: Path, hint: str = "write it again") -> Composed:
-    """``read_run_config`` of a text; ``file`` is its place, and ``hint`` the fix, for messages."""
+    """Parse the text of a record's config; ``file`` and ``hint``, the fix, appear in messages."""
     with reading(file, f"; {hint}"):
         check_text(text)
         cfg = OmegaConf.load(StringIO(text))
@@ -43,30 +43,28 @@ def parse_run_config(text: str, file: Path, hint: str = "write it again") -> Com
         or not isinstance(cfg.get("experiment"), str)
     ):
         raise ConfigError(
-            f"{file}: damaged, it lacks the experiment, or its plug-ins are no list; {hint}"
+            f"{file}: damaged, experiment is missing or plugins is not a list; {hint}"
         )
     if "hydra" in cfg:
-        raise ConfigError(
-            f"{display_path(file)}: hydra: no key of a record, which holds what a run computes alone; remove it"
-        )
+        raise ConfigError(f"{display_path(file)}: hydra: not a key of a run's record; remove it")
     return Composed(cfg, cfg.pop("experiment"))
 
 
 def main(argv: list[str]) -> int:
-    """Resumes one run, named by its folder or by the beginning of its signature."""
-    parser = Parser(prog="runner resume", description="Goes on with an interrupted run.")
+    """Resume a run, given by its folder or by the beginning of its signature."""
+    parser = Parser(prog="runner resume", description="Resume an interrupted run.")
     parser.add_argument("run", help="folder of the run, or the beginning of its signature")
     add_output_dir(parser, must_exist=True)
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="import the plug-ins that its record names, without asking",
+        help="import the plug-ins listed in the record without asking",
     )
     parser.add_argument(
         "--device",
-        help="cpu, cuda or cuda:1: go on there (default: the device that it was begun on)",
+        help="device to resume on: cpu, cuda or cuda:1 (default: the recorded device)",
     )
-    parser.add_argument("--fresh", action="store_true", help="compute the run again from its start")
+    parser.add_argument("--fresh", action="store_true", help="restart the run from its first step")
     conf_folders.add_option(parser)
     arguments = parser.parse_args(argv[1:])
     conf_folders.use(arguments.config_dir)

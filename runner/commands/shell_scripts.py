@@ -1,4 +1,4 @@
-"""Scripts that each shell runs for tab completion.
+"""Shell scripts for tab completion.
 
 Each passes the line up to the cursor to ``runner completion query``.
 """

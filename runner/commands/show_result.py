@@ -1,4 +1,4 @@
-"""Results of a run on the terminal, next to those that were printed for it."""
+"""Results of a run on the terminal, next to the published ones."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from runner.tracking.handover import Handover, ensure_pushed
 
 
 def show_done(job: ResolvedConfig, facts: dict[str, Any]) -> float | list[float]:
-    """Shows the record of a run that is done; its objectives."""
+    """Show the record of a finished run; returns its objectives."""
     printer.out.print(
-        f"done already, {facts['ended']}: this is its record; fresh=true runs it again"
+        f"done already, {facts['ended']}: showing the recorded results; fresh=true repeats the run"
     )
     return show(job, facts["result"], facts, ensure_pushed(job.settings, job.folder))
 
@@ -26,7 +26,7 @@ def show(
     facts: dict[str, Any],
     handover: Handover | None,
 ) -> float | list[float]:
-    """Shows what a run gave and where it is; its objectives."""
+    """Show the results and the folder of a run; returns its objectives."""
     is_smoke = job.settings.smoke
     console.show_result(job, result, *(() if is_smoke else published_scores(job)))
     if is_smoke:
@@ -41,9 +41,9 @@ def show(
 
 
 def published_scores(job: ResolvedConfig) -> tuple[dict[str, str], str]:
-    """Scores printed in the papers for this run, by metric, and why ours are not comparable.
+    """Published scores for this run, by metric, and the reason why ours are not comparable.
 
-    The second value is empty if our scores can be compared with them.
+    The reason is empty if the scores are comparable.
 
     Raises:
         ConfigError: ``paper_tables`` names a table that is not in conf/published.
@@ -57,7 +57,7 @@ def published_scores(job: ResolvedConfig) -> tuple[dict[str, str], str]:
         numbers = table.beside(job.config)
         printed_scores |= numbers
         if numbers and not table.is_comparable_on(job.data):
-            reason = f"not comparable: ours is on {job.data}, theirs on {table.data_label}"
+            reason = f"not comparable: this run uses {job.data}, the paper {table.data_label}"
         elif numbers and table.not_comparable:
             reason = f"not comparable: {table.not_comparable}"
     return printed_scores, reason

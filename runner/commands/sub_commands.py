@@ -1,4 +1,4 @@
-"""Sub-commands of ``runner`` by name: a table, from which their modules are imported when called."""
+"""Sub-commands of ``runner`` by name; their modules are imported on demand."""
 
 from __future__ import annotations
 
@@ -8,67 +8,67 @@ from typing import Literal, NamedTuple
 class Command(NamedTuple):
     """A sub-command."""
 
-    module: str  # its ``main`` takes the words of the command line
+    module: str  # its ``main`` receives the words of the command line
     usage: str
     meaning: str
     loads: Literal["nothing", "arrays", "torch"] = "torch"  # the largest library that it may import
-    prints: bool = False  # it does nothing else
+    prints: bool = False  # it only prints
 
 
 COMMANDS = {
     "list": Command(
         "runner.catalogue.listing",
         "list [role]",
-        "families of components, experiments and studies; of a role, its names",
+        "families of components, experiments and studies; with a role, its names",
         loads="nothing",
         prints=True,
     ),
     "show": Command(
         "runner.catalogue.show",
         "show <role>/<name>",
-        "every key of one, with its meaning and default",
+        "all keys of a component, with meanings and defaults",
         loads="nothing",
         prints=True,
     ),
     "new": Command(
         "runner.catalogue.new",
         "new <role> <name>",
-        "a component, experiment or study of your own: file, YAML and test",
+        "create a component, experiment or study: file, YAML and test",
         loads="nothing",
     ),
     "test": Command(
         "runner.conformance.command",
         "test <module>",
-        "checks of your own components: keys, steps, checkpoints, random numbers",
+        "check your own components: keys, steps, checkpoints, random numbers",
         prints=True,
     ),
     "sbc": Command(
         "runner.commands.sbc.sbc_command",
         "sbc [key=value]",
-        "simulation-based calibration: is the posterior of an inference right?",
+        "simulation-based calibration of an inference method",
     ),
     "data": Command(
         "runner.system.data",
         "data list|fetch|verify",
-        "data files: what is there, download, check",
+        "list, download or verify data files",
         loads="nothing",
     ),
-    "resume": Command("runner.commands.resume", "resume <run>", "go on with an interrupted run"),
+    "resume": Command("runner.commands.resume", "resume <run>", "resume an interrupted run"),
     "study": Command(
-        "runner.study.study", "study <name>", "all runs of a table or figure, in parallel"
+        "runner.study.study", "study <name>", "execute all runs of a table or figure in parallel"
     ),
     "price": Command(
         "runner.study.pricing.price_command",
         "price <study>",
-        "CPU hours, memory and disk of its rows, before anything runs",
+        "estimate CPU hours, memory and disk space before running it",
     ),
     "rerun": Command(
-        "runner.study.study", "rerun --failed <study>", "the failed runs of a study again"
+        "runner.study.study", "rerun --failed <study>", "repeat the failed runs of a study"
     ),
     "sweep": Command(
         "runner.sweep.table",
         "sweep <folder>",
-        "the table of a sweep again: settings, scores over seeds, failures",
+        "print the table of a sweep: settings, scores over seeds, failures",
         loads="arrays",
         prints=True,
     ),
@@ -81,51 +81,51 @@ COMMANDS = {
     "arena": Command(
         "runner.arena.command",
         "arena [run|show]",
-        "your method next to all others, on problems where truth is known",
+        "rank your method against all others on problems with known answers",
     ),
     "archive": Command(
         "runner.report.exchange.archive",
         "archive <study>",
-        "records, YAML, environment and report in one file for others",
+        "pack records, YAML, environment and report into one file",
         loads="arrays",
     ),
     "runs": Command(
         "runner.python.runs_table",
         "runs [key=value]",
-        "table of the recorded runs; --to FILE.parquet, .csv or .json",
+        "table of recorded runs; --to FILE.parquet, .csv or .json",
         loads="arrays",
         prints=True,
     ),
     "compare": Command(
         "runner.report.compare",
         "compare <run> <run> …",
-        "configs and results side by side",
+        "show configs and results side by side",
         loads="arrays",
         prints=True,
     ),
     "export": Command(
         "runner.python.export.export_command",
         "export <run> <file>",
-        "a fitted model as one file that predicts without data and record",
+        "save a fitted model to one file that predicts without data or record",
     ),
     "predict": Command(
         "runner.python.export.predict_command",
         "predict <file> <rows>",
-        "predictions of an exported model: mean, sd, quantiles, probabilities",
+        "predict with an exported model: mean, sd, quantiles, probabilities",
         prints=True,
     ),
-    "sync": Command("runner.tracking.sync", "sync", "push to MLflow what it has not got yet"),
-    "ui": Command("runner.system.ui", "ui", "MLflow's pages on 127.0.0.1"),
+    "sync": Command("runner.tracking.sync", "sync", "upload pending runs to MLflow"),
+    "ui": Command("runner.system.ui", "ui", "serve MLflow's pages on 127.0.0.1"),
     "doctor": Command(
         "runner.system.doctor",
         "doctor",
-        "versions, threads, GPU, store, data: what is fine, what is not",
+        "check versions, threads, GPU, storage and data",
         prints=True,
     ),
     "clean": Command(
         "runner.system.clean",
         "clean",
-        "remove smoke runs, orphans, checkpoints of done runs; asks first",
+        "remove smoke runs, orphans, checkpoints of finished runs; asks first",
         loads="nothing",
     ),
     "completion": Command(

@@ -1,7 +1,6 @@
-"""Errors that no command foresees, in one line: paths, disks, limits of the machine, faults of the
-runner itself.
+"""One-line messages for unexpected errors: paths, disks, limits of the machine, bugs of the runner.
 
-Imports nothing that takes time: ``cli.main`` needs it for every command."""
+The imports are cheap, because ``cli.main`` imports this module for every command."""
 
 from __future__ import annotations
 
@@ -13,24 +12,24 @@ from components.errors import ConfigMismatchError
 from runner.errors import ACCESS_FIX
 from runner.execution.memory import THREAD_FIX, out_of_memory_message
 
-DEBUG_VARIABLE = "RUNNER_DEBUG"  # if it is set, the traceback follows the line
-NO_FOLDER = "the current folder has been removed; change to one that exists (cd)"
+DEBUG_VARIABLE = "RUNNER_DEBUG"  # if set, the traceback is printed too
+NO_FOLDER = "the current folder has been removed; change to an existing one (cd)"
 STOPPED = (130, 143)  # exit codes after SIGINT and SIGTERM
-SHOWN_CHARACTERS = 80  # of a path or a text
+SHOWN_CHARACTERS = 80  # longest path or text in a message
 PATH_FIX = "give another path; a name has at most 255 bytes, a path 4,095"
-SPACE_FIX = "free some space, then give the same command again"
+SPACE_FIX = "free some space, then repeat the command"
 LIMIT_FIXES = {
     errno.ENOSPC: SPACE_FIX,
     errno.EDQUOT: SPACE_FIX,
-    errno.EROFS: "the disk is read-only; name a folder on another",
+    errno.EROFS: "the disk is read-only; give a folder on another disk",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.EAGAIN: THREAD_FIX,
 }
 
 
 def describe_unexpected(error: BaseException) -> tuple[int, str]:
-    """Exit code and message of a command that ended in an error: 2 for a wrong path, 130 for an
-    interrupt, otherwise 1."""
+    """Exit code and message for an unexpected error: 2 for a wrong path, 130 for an interrupt,
+    otherwise 1."""
     text = next(iter(str(error).splitlines()), "")
     if isinstance(error, KeyboardInterrupt):
         return 130, "interrupted"
@@ -39,13 +38,13 @@ def describe_unexpected(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno is not None:
         return _describe_os_error(error)
     if isinstance(error, UnicodeEncodeError | UnicodeDecodeError):
-        return 2, f"{_shorten(error.object)}: no text in UTF-8; rename the file, or convert it"
+        return 2, f"{_shorten(error.object)}: not UTF-8; rename the file, or convert its text"
     if isinstance(error, RecursionError):
         return 1, "a file or a value is nested too deeply to be read; repair or remove it"
     if text.startswith("Symlink loop"):  # Path.resolve before Python 3.13
         return 2, f"{_shorten(text)}; {PATH_FIX}"
     if "start new thread" in text:
-        return 1, f"no further thread can be started; {THREAD_FIX}"
+        return 1, f"the system refuses to start another thread; {THREAD_FIX}"
     if message := out_of_memory_message(error):
         return 1, message
     problem = f"{type(error).__name__}: {text}"
@@ -59,13 +58,13 @@ def _describe_os_error(error: OSError) -> tuple[int, str]:
     if error.filename is None:
         return 1, f"{error.strerror}; {fix}" if fix else str(error)
     other = ACCESS_FIX if isinstance(error, PermissionError) else PATH_FIX
-    # a temporary file has the name of the file that it becomes
+    # name the target file, not the temporary one
     path = re.sub(r"(^|/)\.([^/]+)\.\d+$", r"\1\2", _shorten(error.filename))
     return 1 if fix else 2, f"{path}: {error.strerror}; {fix or other}"
 
 
 def _shorten(text: str | bytes) -> str:
-    """A path or a text in printable characters; the middle of a long one is left out."""
+    """Path or text in printable characters, with the middle elided if it is long."""
     content = text.encode(errors="backslashreplace") if isinstance(text, str) else text
     shown = content.decode(errors="backslashreplace")
     half = SHOWN_CHARACTERS // 2
@@ -73,5 +72,5 @@ def _shorten(text: str | bytes) -> str:
 
 
 def command_line(argv: list[str]) -> str:
-    """A command as it was given, but for the words that discard what is done."""
+    """The command as given, without the options that discard finished work."""
     return shlex.join(["runner", *(word for word in argv if word not in ("--fresh", "fresh=true"))])

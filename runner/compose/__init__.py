@@ -1,1 +1,1 @@
-"""From words to a validated job: compose, expand, validate, check, job."""
+"""From a command line to a validated job: compose, expand, validate, check, job."""

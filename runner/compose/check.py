@@ -1,5 +1,5 @@
-"""Stage 4, check: each component is built, which validates its keys, and fits the data and the
-run-level keys; ``pairs`` has the checks of components against each other."""
+"""Stage 4, check: build each component, which validates its keys, and check it against the data and
+the run-level keys; ``pairs`` checks components against each other."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from runner.compose.pairs import check_pairs
 from runner.compose.validate import ResolvedConfig, check_draws, validate_model
 from runner.errors import ConfigError, UnfitError, nearest
 
-Parts = dict[str, Any]  # the component of each role, or None
+Parts = dict[str, Any]  # component, or None, of each role
 
 
 class Composition:
     """Components of a config, each built once.
 
     Args:
-        resolved: the config in full.
+        resolved: the expanded config.
     """
 
     def __init__(self, resolved: ResolvedConfig):
@@ -40,24 +40,24 @@ class Composition:
         self._built: Parts = {}  # by role and mapping
 
     def build(self, role: str, values: Values) -> Any:
-        """The component of a role, checked against the data before it is built.
+        """Build the component of a role after checking it against the data.
 
         Raises:
-            ConfigError: it refuses its keys, or cannot use the data.
+            ConfigError: a key is invalid, or the component does not support the data.
         """
-        own = values[role]
-        key = json.dumps([role, own, values["dataset"]], sort_keys=True)
+        mapping = values[role]
+        key = json.dumps([role, mapping, values["dataset"]], sort_keys=True)
         if key not in self._built:
-            if own is not None and role != "dataset":
-                check_data(self.build("dataset", values), role, own)
-            self._built[key] = None if own is None else build_component(role, own, role)
+            if mapping is not None and role != "dataset":
+                check_data(self.build("dataset", values), role, mapping)
+            self._built[key] = None if mapping is None else build_component(role, mapping, role)
         return self._built[key]
 
     def check(self, values: Values) -> Parts:
-        """Components that fit each other and the run-level keys.
+        """Check the components against each other and the run-level keys, and return them.
 
         Raises:
-            ConfigError: naming the key; an ``UnfitError`` where another component would do.
+            ConfigError: a key is invalid; an ``UnfitError`` if another component would work.
         """
         settings = self.resolved.settings
         parts = {role: self.build(role, values) for role in CHOSEN}
@@ -74,15 +74,15 @@ class Composition:
 
 
 def check_data(dataset: Dataset, role: str, values: Values) -> None:
-    """Refuse a component, or one inside it, that cannot use a dataset; neither is built yet.
+    """Refuse a component, or a nested one, that does not support a dataset, before building it.
 
     Args:
-        dataset: the dataset, which declares all its traits if it is one of ours.
+        dataset: the dataset; built-in ones declare all their traits.
         role: role of the component.
         values: its full mapping.
 
     Raises:
-        UnfitError: naming the key that holds it.
+        UnfitError: a component does not support the data; the message gives its key.
     """
     is_ours = registry.file("dataset", dataset.name) is not None
     data = dataset.data_facts()._replace(
@@ -99,11 +99,10 @@ def check_data(dataset: Dataset, role: str, values: Values) -> None:
 
 
 def _check_objective(settings: Settings, names: frozenset[str]) -> None:
-    """Refuses an objective, or one of several, that no score of such a run has the name of;
-    plug-ins may have scores of their own.
+    """Refuse an objective that is not the name of a score; plug-ins may add scores.
 
     Raises:
-        ConfigError: with the nearest that exists.
+        ConfigError: the score does not exist; the message gives the nearest name.
     """
     metrics = {f"{OBJECTIVES_KEY}: {metric}": metric for metric in requested_objectives()}
     if settings.objective:
@@ -111,49 +110,48 @@ def _check_objective(settings: Settings, names: frozenset[str]) -> None:
     for setting, metric in metrics.items():
         name = metric.partition("/")[0]
         if name not in names and not settings.plugins:
-            raise ConfigError(f"{setting}: no such score of this run{nearest(name, names)}")
+            raise ConfigError(f"{setting}: unknown score{nearest(name, names)}")
 
 
 def _check_side_by_side(
     asked_for: bool, dataset: Dataset, inference: Inference, attacker: Attacker | None
 ) -> None:
-    """Refuses replicates side by side of parts that cannot have them so, and variants that are to
-    be learnt otherwise.
+    """Refuse ``side_by_side`` for components without support, and several variants without it.
 
     Raises:
-        ConfigError: naming what cannot, and what could.
+        ConfigError: a component and ``side_by_side`` are incompatible.
     """
     setting = "side_by_side=true"
     if not asked_for:
         several = ", ".join(inference.variants())
         raise UnfitError(
-            f"inference={inference.name}: several posteriors ({several}) are learnt side by side; add {setting}, or ask for one"
+            f"inference={inference.name}: several posteriors ({several}) require {setting}; set it, or choose one posterior"
         )
     if dataset.poses() != "supervised":
         raise UnfitError(
-            f"{setting}: is for supervised data, and dataset={dataset.name} is "
-            f"{kind_with_article(dataset.poses())} problem; leave it out"
+            f"{setting}: requires supervised data, but dataset={dataset.name} is "
+            f"{kind_with_article(dataset.poses())} problem; remove it"
         )
     if inference.side_by_side() is None:
         raise UnfitError(
-            f"{setting}: inference={inference.name} computes one replicate after the other; leave it out",
+            f"{setting}: not supported by inference={inference.name}; remove it",
             "inference",
         )
     if isinstance(attacker, Evasion):
         raise UnfitError(
-            f"{setting}: attacker={attacker.name} evades one posterior at a time, there would be one of each replicate; leave "
-            "one of them out"
+            f"{setting}: attacker={attacker.name} attacks one posterior at a time, but each replicate has its own; remove "
+            "one of them"
         )
 
 
 def build_component(role: str, values: Values, where: str) -> Component:
-    """A component from its full mapping.
+    """Build a component from its full mapping.
 
-    The keys of the threat that it is evaluated under are the run's: they are checked here, and it
-    has none of them.
+    The keys of the threat model for its evaluation belong to the run: they are validated here and
+    not passed to the component.
 
     Raises:
-        ConfigError: what is wrong with its keys.
+        ConfigError: a key is invalid.
     """
     holds = known_keys(role, values, where).holds
     cls: type[Component] = registry.get(role, values["name"])
@@ -177,22 +175,22 @@ def build_component(role: str, values: Values, where: str) -> Component:
     for member in values["members"] if cls.one_threat else ():
         if (sizes := member.get("eps", values["eps"])) != values["eps"]:
             raise ConfigError(
-                f"{where}.members: {member['name']} has sizes of its own, {sizes}; give them to the worst case, as eps"
+                f"{where}.members: {member['name']} sets eps={sizes}; set {where}.eps for all members instead"
             )
     return attacker
 
 
 def _build_part(cls: type[Component], role: str, key: str, values: Values, where: str) -> Any:
-    """What a key holds: a component, several or none.
+    """Build the content of a key: a component, a list of them, or None.
 
     Raises:
-        ConfigError: it may not hold none.
+        ConfigError: the key requires a component.
     """
     value = values.get(key)
     field = cls.model_fields[key]
     if value is None and field.is_required() and type(None) not in get_args(field.annotation):
         raise ConfigError(
-            f"{where}.{key}: {values['name']} needs one; choose it by name, {where}.{key}=… (runner list {role} names them)"
+            f"{where}.{key}: required by {values['name']}; set {where}.{key}=NAME (runner list {role} shows the names)"
         )
     built = [
         build_component(role, part, path) if isinstance(part, dict) else part

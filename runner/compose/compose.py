@@ -1,7 +1,7 @@
-"""Stage 1, compose: YAML files and the words of a command line become one config.
+"""Stage 1, compose: merge YAML files and command-line overrides into one config.
 
-Hydra chooses and joins the files.  Its loader is wrapped, here and in the jobs of its sweeps: files
-are read within the limits for foreign YAML, keys are set by ``apply_overrides``, and a config that
+Hydra chooses and merges the files.  Its loader is wrapped, here and in the jobs of sweeps: files are
+read within the limits for untrusted YAML, keys are set by ``apply_overrides``, and a config that
 names foreign code is refused.
 """
 
@@ -45,18 +45,18 @@ from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import YamlLimitError, check_file, check_words
 from runner.errors import ConfigError, display_path
 
-SCHEME = "runner"  # of the runner's folders of YAML files, in Hydra's search path
-PRIMARY = "config"  # the file that every composition begins with
+SCHEME = "runner"  # URL scheme of the runner's YAML folders in Hydra's search path
+PRIMARY = "config"  # primary config file of every composition
 
-# contents read, by file and the time of its last change
+# parsed contents by file and time of its last change
 _files: dict[tuple[str, int], ConfigResult] = {}
 
 
 class Composed(NamedTuple):
     """A composed config, its experiment and the keys set on the command line.
 
-    ``experiment`` None: composed by hand.  ``explicit`` None: smoke overrides have been applied
-    already, as in a record's config.
+    ``experiment`` None: no experiment was chosen.  ``explicit`` None: smoke overrides have been
+    applied already, as in the config of a record.
     """
 
     cfg: DictConfig
@@ -65,12 +65,12 @@ class Composed(NamedTuple):
 
     @property
     def plugins(self) -> list[str]:
-        """Modules of users that are imported."""
+        """Plug-in modules to import."""
         return [str(module) for module in self.cfg.get("plugins") or ()]
 
 
 class LimitedFiles(FileConfigSource):
-    """Folder of YAML files, read within the limits for foreign YAML; a file is parsed once."""
+    """Folder of YAML files, read within the limits for untrusted YAML; each file is parsed once."""
 
     @staticmethod
     def scheme() -> str:
@@ -80,7 +80,8 @@ class LimitedFiles(FileConfigSource):
         """Content of a file.
 
         Raises:
-            ConfigError: it is no YAML, beyond the limits, holds no keys or adds folders.
+            ConfigError: the file is invalid YAML, exceeds the limits, is not a mapping, or adds
+                folders to Hydra's search path.
         """
         file = Path(os.path.realpath(f"{self.path}/{config_path.removesuffix('.yaml')}.yaml"))
         with reading(file):
@@ -89,13 +90,13 @@ class LimitedFiles(FileConfigSource):
                 check_file(file)
                 result = super().load_config(config_path)
                 if not isinstance(result.config, DictConfig):
-                    raise ConfigError(f"{display_path(file)}: must hold keys and their values")
+                    raise ConfigError(f"{display_path(file)}: must be a mapping of keys to values")
                 if OmegaConf.select(result.config, SEARCH_PATH):
                     raise ConfigError(
                         f"{display_path(file)}: {SEARCH_PATH}: give --config-dir instead"
                     )
                 _files[state] = result
-        return copy.deepcopy(_files[state])  # Hydra takes the defaults out
+        return copy.deepcopy(_files[state])  # Hydra removes the defaults list
 
 
 class Loader(ConfigLoader):
@@ -116,11 +117,11 @@ class Loader(ConfigLoader):
         from_shell: bool = True,
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
-        """The config of some words.
+        """Compose the config of some overrides.
 
         Raises:
-            ConfigError: a word or a file is wrong.
-            HydraException: a file does not exist, or Hydra cannot read a word.
+            ConfigError: an override or a file is invalid.
+            HydraException: a file does not exist, or Hydra cannot parse an override.
         """
         REGISTER_RESOLVER("oc.env", environment, replace=True)
         try:
@@ -141,13 +142,13 @@ class Loader(ConfigLoader):
         apply_overrides(keys, cfg)
         _note_words(parsed, cfg)
         with open_dict(cfg):
-            for role in absent.keys() & cfg.keys():  # an experiment has set keys for it
+            for role in absent.keys() & cfg.keys():  # set by the experiment
                 cfg.pop(role)
         refuse_foreign(cfg, {word.partition("=")[0].lstrip("+") for word in overrides})
         return cfg
 
     def _sets_key(self, override: Override) -> bool:
-        """True for a word that sets a key; Hydra itself reads choices of files and sweeps."""
+        """True if an override sets a key; Hydra handles choices of files and sweeps."""
         if override.is_sweep_override():
             return False
         key = override.key_or_group
@@ -157,7 +158,7 @@ class Loader(ConfigLoader):
     def load_sweep_config(
         self, master_config: DictConfig, sweep_overrides: list[str]
     ) -> DictConfig:
-        """The config of a sweep's job, with the timestamps of its sweep."""
+        """Compose the config of a job in a sweep, with the timestamps of the sweep."""
         words = [*master_config.hydra.overrides.hydra, *sweep_overrides]
         cfg = self.load_configuration(master_config.hydra.job.config_name, words, RunMode.RUN)
         OmegaConf.copy_cache(from_config=master_config, to_config=cfg)
@@ -182,18 +183,20 @@ class Loader(ConfigLoader):
 
 
 def _note_words(parsed: list[Override], cfg: DictConfig) -> None:
-    """Note all words where Hydra keeps them."""
+    """Store all overrides where Hydra keeps them."""
     hydra = cfg.hydra
-    task = [one for one in parsed if not one.is_hydra_override()]
-    hydra.overrides.task = [one.input_line for one in task]
-    hydra.overrides.hydra = [one.input_line for one in parsed if one.is_hydra_override()]
+    task = [override for override in parsed if not override.is_hydra_override()]
+    hydra.overrides.task = [override.input_line for override in task]
+    hydra.overrides.hydra = [
+        override.input_line for override in parsed if override.is_hydra_override()
+    ]
     form = hydra.job.config.override_dirname
     lines = sorted(str(o.input_line) for o in task if o.key_or_group not in form.exclude_keys)
     hydra.job.override_dirname = form.item_sep.join(lines).replace("=", form.kv_sep)
 
 
 def start_hydra() -> Hydra:
-    """Hydra with the runner's loader; 1.3 behaves as 1.3, later versions know nothing else."""
+    """Create Hydra with the runner's loader; version 1.3 is set to its own defaults."""
     if hydra_version.startswith("1.3."):
         version.setbase("1.3")
     return Hydra("app", Loader())
@@ -201,8 +204,7 @@ def start_hydra() -> Hydra:
 
 @contextmanager
 def restore_hydra_on_exit() -> Iterator[None]:
-    """Context after which other users of Hydra and OmegaConf in this process find both as they
-    were."""
+    """Context that restores the global state of Hydra and OmegaConf on exit."""
     composed = HydraConfig.instance().cfg
     base = version.getbase()
     try:
@@ -214,10 +216,10 @@ def restore_hydra_on_exit() -> Iterator[None]:
 
 
 def compose_in_full(overrides: list[str]) -> DictConfig:
-    """Composes in this process, as the command line would, with Hydra's own part of the config.
+    """Compose a config in this process, as the command line does, including Hydra's part.
 
     Raises:
-        ConfigError: any mistake in the words, in one or two lines.
+        ConfigError: an override is invalid; the message has one or two lines.
     """
     try:
         return start_hydra().compose_config(
@@ -228,19 +230,19 @@ def compose_in_full(overrides: list[str]) -> DictConfig:
 
 
 def without_hydra(cfg: DictConfig) -> Composed:
-    """A job's own config out of one that was composed in full."""
+    """Extract the job's config from a fully composed one."""
     OmegaConf.set_struct(cfg, False)
     hydra = cfg.pop("hydra")
-    # unresolved: an override may hold an interpolation, and one that fails must fail with our
+    # unresolved: an override may contain an interpolation, and one that fails must fail with our
     # message
     words: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
     return Composed(cfg, hydra.runtime.choices.get("experiment"), explicit_keys(words))
 
 
 def compose(overrides: list[str]) -> Composed:
-    """Composes in this process.
+    """Compose a config in this process.
 
     Raises:
-        ConfigError: any mistake in the words, in one or two lines.
+        ConfigError: an override is invalid; the message has one or two lines.
     """
     return without_hydra(compose_in_full(overrides))

@@ -1,7 +1,7 @@
-"""Stage 2, expand: a composed config gets every key of every component, with numbers as numbers.
+"""Stage 2, expand: complete a composed config with every key of every component.
 
-Smoke overrides are applied, and the components inside components are filled in, so that a record
-and a signature describe the whole run.  No component is built and torch is not imported.
+Numbers are parsed, smoke overrides applied, and nested components filled in, so that a record and a
+signature describe the whole run.  No component is built and torch is not imported.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from runner.compose.trust import note_checksums, refuse_foreign, refuse_untruste
 from runner.disk import conf_folders
 from runner.errors import ConfigError, display_path, nearest
 
-FEWEST = 4  # draws per chain, needed for ESS and R̂
+FEWEST = 4  # smallest number of draws per chain for ESS and R̂
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpandedConfig:
-    """A config in full, as composed by a user."""
+    """A composed config with all keys."""
 
-    config: Values  # with smoke overrides applied and parts in full, as recorded
-    notes: list[str]  # notes for the user on how the config was read
-    overrides: list[str]  # ``key=value`` as requested: the names of runs
+    config: Values  # with smoke overrides and all nested components, as recorded
+    notes: list[str]  # notes for the user on how the config was interpreted
+    overrides: list[str]  # ``key=value`` as requested, the name of the run
     explicit: frozenset[str]  # keys set on the command line
     # keys of each role as composed, before keys unknown to its component were left out
     given: dict[str, Values]
 
     @property
     def choice(self) -> dict[str, str | None]:
-        """The name of the component of each role."""
+        """Name of the component of each role."""
         return {role: (self.config.get(role) or {}).get("name") for role in CHOSEN}
 
 
 def expand(composed: Composed) -> ExpandedConfig:
-    """A composed config in full.
+    """Expand a composed config.
 
     Raises:
         ConfigError: a component is missing, misplaced or does not exist, or the config names
@@ -99,16 +99,16 @@ def to_container(cfg: DictConfig) -> Values:
 
 
 def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:
-    """Refuse components that are chosen in a way or at a place that is not theirs.
+    """Refuse components that are chosen by ``role.name`` or at the wrong level.
 
     Raises:
-        ConfigError: saying how to choose it.
+        ConfigError: a component is misplaced; the message gives the correct override.
     """
     for role in CHOSEN:
         if f"{role}.name" in explicit and isinstance(config.get(role), dict):
             name = config[role].get("name")
             raise ConfigError(
-                f"{role}.name={name}: keys of another component would be missing; choose it by {role}={name}"
+                f"{role}.name={name}: changes the name without the other keys; write {role}={name}"
             )
     for role in ROLES:
         if role in config and role not in CHOSEN:
@@ -116,31 +116,31 @@ def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:
 
 
 def _refuse_missing(config: Values) -> None:
-    """Refuse a run without a component that every run has.
+    """Refuse a run without a required component.
 
     Raises:
-        ConfigError: naming the roles.
+        ConfigError: roles are missing.
     """
     missing = [role for role in REQUIRED if config.get(role) is None]
     if missing:
         raise ConfigError(
-            f"{', '.join(missing)}: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; runner list experiment "
-            f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
+            f"{', '.join(missing)}: missing; choose an experiment, as +experiment=sarcos_mdgp (runner list experiment "
+            f"shows all), or set {' '.join(f'{role}=…' for role in missing)}"
         )
 
 
 def _drop_foreign_keys(
     role: str, values: Values, explicit: Collection[str], notes: list[str]
 ) -> Values:
-    """A role's mapping without unknown keys that the experiment has set for its own component, if
-    the user chose another; a note names them."""
+    """Drop keys that the experiment sets for its own component if the user chose another component
+    without such keys; a note lists them."""
     if role in explicit:
         keys = known_keys(role, values, role).keys
         foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
         refuse_unknown_defaults(role, str(values["name"]), foreign, keys)
         if foreign:
             notes.append(
-                f"{role}={values['name']} has no {', '.join(foreign)}: the experiment's own values are left out"
+                f"{role}={values['name']}: ignoring {', '.join(foreign)} of the experiment, which it does not have"
             )
         return {k: v for k, v in values.items() if k not in foreign}
     return values
@@ -149,10 +149,10 @@ def _drop_foreign_keys(
 def refuse_unknown_defaults(
     role: str, name: str, foreign: list[str], keys: Collection[str]
 ) -> None:
-    """Refuses keys that a component's own YAML has and its class lacks.
+    """Refuse keys in a component's YAML that its class does not have.
 
     Raises:
-        ConfigError: there is one; with the file.
+        ConfigError: a key is unknown; the message gives the file.
     """
     file = conf_folders.find(role, name)
     defaults = component_defaults(role, name)
@@ -164,7 +164,7 @@ def refuse_unknown_defaults(
 
 
 def _signed_settings(config: Values, explicit: Collection[str]) -> list[str]:
-    """Command-line settings, as resolved, that can change a number."""
+    """Resolved command-line settings that can change a result."""
     settings = []
     for name in sorted(explicit):
         value: Any = config
@@ -180,22 +180,22 @@ def _signed_settings(config: Values, explicit: Collection[str]) -> list[str]:
 
 
 def _chosen_components(config: Values) -> list[tuple[str, Any]]:
-    """Roles that a component is chosen for, and its mapping."""
+    """Mapping of the chosen component of each role."""
     return [(role, config[role]) for role in CHOSEN if config.get(role) is not None]
 
 
 def fill_in(config: Values, smoke_keys: Collection[str] | None) -> Values:
-    """A config with its components in full, and the checksums of the files that they name.
+    """Complete the components of a config, with the checksums of the files that they name.
 
     Args:
-        config: the config; the mappings of its components may lack the keys of parts.
-        smoke_keys: keys that the user has set, if it is the config of a smoke run.
+        config: the config; the mappings of its components may lack keys of nested components.
+        smoke_keys: keys set by the user, for the config of a smoke run.
 
     Raises:
         ConfigError: a component does not exist, or names code or a file that is refused.
     """
     config = config | {
-        role: expand_component(role, own, role) for role, own in _chosen_components(config)
+        role: expand_component(role, mapping, role) for role, mapping in _chosen_components(config)
     }
     if smoke_keys is not None:
         config = _shorten_for_smoke(config, smoke_keys)
@@ -207,33 +207,31 @@ def fill_in(config: Values, smoke_keys: Collection[str] | None) -> Values:
 
 
 def apply_smoke_overrides(config: Values, explicit: Collection[str]) -> Values:
-    """The config with ``smoke_overrides`` merged in; what the user set on the command line
-    stays."""
+    """Merge ``smoke_overrides`` into the config, except for keys set on the command line."""
 
     def merge(base: Values, over: Values, path: str) -> Values:
         out = dict(base)
         for key, value in over.items():
-            here = f"{path}.{key}" if path else key
+            dotted = f"{path}.{key}" if path else key
             is_mapping = isinstance(value, dict)
             # model=smdgp chooses a model, not its keys
-            if here in explicit and not is_mapping:
+            if dotted in explicit and not is_mapping:
                 continue
-            is_left_out = here in CHOSEN and base.get(key) is None
+            is_left_out = dotted in CHOSEN and base.get(key) is None
             if is_left_out and is_mapping and "name" not in value:
                 continue
             is_merged = is_mapping and isinstance(out.get(key), dict)
-            out[key] = merge(out[key], value, here) if is_merged else value
+            out[key] = merge(out[key], value, dotted) if is_merged else value
         return out
 
     return merge(config, config.get("smoke_overrides") or {}, "")
 
 
 def _shorten_for_smoke(config: Values, explicit: Collection[str]) -> Values:
-    """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at
-    least four draws.
+    """Limit burn-in and thinning of a smoke run: at least half of its steps remain, and four draws.
 
-    An experiment's smoke overrides know its own sampler; this serves the one that a user put in its
-    place."""
+    The smoke overrides of an experiment fit its own sampler; this covers a sampler chosen by the
+    user."""
     inference = dict(config.get("inference") or {})
     key = burn_in_key(inference)
     steps = config["steps"]
@@ -248,9 +246,9 @@ def _shorten_for_smoke(config: Values, explicit: Collection[str]) -> Values:
 
 
 def burn_in_key(keys: Mapping[str, Any]) -> str | None:
-    """Key of the number of steps that keep no draws; None if the method has no such key.
+    """Key of the burn-in, the number of initial steps without kept draws, or None.
 
-    ``warmup`` of a method without chains is its KL warm-up and does not count.
+    The key ``warmup`` of a method without chains is a KL warm-up and does not count.
     """
     return next(
         (key for key in LEFT_OUT if key in keys and (key != "warmup" or CHAINS in keys)), None

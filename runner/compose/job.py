@@ -1,8 +1,8 @@
-"""Compose, validate, and identify a run, before any data is read.
+"""Compose, validate, and identify a run, before any data are read.
 
-``prepare`` turns a composed config into a ``Job``: its parts in full and its run-level keys checked
-(``resolve``), each component built (pydantic names every bad key), and all of them checked against
-each other."""
+``prepare`` turns a composed config into a ``Job``: expand it and check its run-level keys
+(``resolve``), build each component, where pydantic validates its keys, and check the components
+against each other."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from runner.errors import ConfigError, UnfitError
 
 @dataclass(frozen=True, kw_only=True)
 class Job(ResolvedConfig):
-    """A validated run: what to do, with what, and under which identity."""
+    """A validated run: settings, components and identity."""
 
     dataset: Dataset
     model: Model
     inference: Inference
     attacker: Attacker | None
-    threat: Threat | None  # norm and sizes that an attacker is evaluated at
+    threat: Threat | None  # norm and sizes for the evaluation of an attacker
     decision: DecisionKeys | None  # loss that predictions of test labels minimise
-    data_state: str | None  # inputs of ``data``: see ``runner.catalogue.declarations``
+    data_state: str | None  # state of the data files, see ``runner.catalogue.declarations``
 
     @property
     def is_vectorised(self) -> bool:
-        """True if all replicates are computed simultaneously, as a leading dimension.
+        """True if all replicates are computed together, as a leading dimension.
 
-        Otherwise they are computed one after the other.
+        Otherwise they are computed sequentially.
         """
         is_folded = (
             self.dataset.vectorised and self.dataset.poses() in self.inference.folds_replicates
@@ -57,30 +57,30 @@ class Job(ResolvedConfig):
 
     @property
     def method(self) -> Inference:
-        """The inference that takes the steps."""
+        """Inference method that takes the steps."""
         return (self.inference.side_by_side() if self.side_by_side else None) or self.inference
 
 
 def prepare(composed: Composed) -> Job:
-    """A composed config as a validated job.
+    """Turn a composed config into a validated job.
 
     Raises:
-        ConfigError: any mistake, in one to three lines.
+        ConfigError: the config is invalid; the message has one to three lines.
     """
     return build(resolve(composed))
 
 
 def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
-    """The job of a config in full.
+    """Build the job of an expanded config.
 
     Args:
         resolved: the config.
-        data: name of the data of a fitted model, which are not looked for; None: the dataset
-            names its data.
+        data: name of the data of a fitted model, which are not loaded; None: the dataset names
+            its data.
 
     Raises:
-        ConfigError: a component refuses its keys, or two of them do not fit.
-        DataUnavailableError: the data cannot be had.
+        ConfigError: a key is invalid, or components are incompatible.
+        DataUnavailableError: the data are not available.
     """
     settings = resolved.settings
     config = resolved.config
@@ -117,7 +117,7 @@ def _decision(settings: Settings, dataset: Dataset) -> DecisionKeys | None:
     """Loss that predictions of test labels minimise; None: no decision is scored.
 
     Raises:
-        ConfigError: a key of it is wrong, or it is a loss of other labels than the dataset's.
+        ConfigError: a key is invalid, or the loss does not support the dataset's labels.
     """
     if settings.decision is None or settings.decision.get("loss") is None:
         return None
@@ -126,18 +126,18 @@ def _decision(settings: Settings, dataset: Dataset) -> DecisionKeys | None:
     if target is None or decision.is_of_classes == (target == "real"):
         labels = "classes" if decision.is_of_classes else "real labels"
         raise ConfigError(
-            f"decision.loss={decision.loss}: is of {labels}, and dataset={dataset.name} has none; "
+            f"decision.loss={decision.loss}: requires {labels}, which dataset={dataset.name} lacks; "
             "use costs for classes, squared | absolute | pinball | tolerance for real labels, or "
-            "leave decision out"
+            "remove decision"
         )
     return decision
 
 
 def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
-    """Refuse run-level keys that a dataset cannot use, regardless of the other components.
+    """Refuse run-level keys that a dataset does not support.
 
     Raises:
-        ConfigError: naming the key.
+        ConfigError: a key is not supported.
     """
     chosen = f"dataset={dataset.name}"
     kind = dataset.poses()
@@ -145,12 +145,12 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
     folds = dataset.folds(Path(settings.data_dir))
     if folds is not None and settings.replicates > folds:
         raise ConfigError(
-            f"replicates={settings.replicates}: {chosen} has here {folds} splits or folds, one to each; set "
-            "replicates to at most that"
+            f"replicates={settings.replicates}: {chosen} has {folds} splits or folds, one per replicate; lower "
+            "replicates to that number"
         )
     if settings.validation is not None and not has_rows:
         raise ConfigError(
-            f"validation={settings.validation}: holds out training rows, and {chosen} ({kind}) has none; leave it out"
+            f"validation={settings.validation}: requires training rows, but {chosen} is a {kind} problem; remove it"
         )
     length = getattr(dataset, dataset.length_key) if dataset.length_key else None
     if length is not None and settings.steps is not None and settings.steps > length:
@@ -159,19 +159,19 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
         raise ConfigError(f"debug=overfit: needs a supervised problem, {chosen} is a {kind}")
     if settings.keep_predictions and (kind != "supervised" or dataset.target_kind() != "real"):
         raise ConfigError(
-            f"keep_predictions: keeps means and sds of real labels, and {chosen} has none; leave it out"
+            f"keep_predictions: requires real labels, which {chosen} lacks; remove it"
         )
 
 
 def check_device(device: str, dtype: str) -> None:
-    """Refuse a device that this machine does not have, and a dtype that the device does not have.
+    """Refuse a device that this machine lacks, or a dtype that the device does not support.
 
     Args:
-        device: name, validated.
+        device: validated name.
         dtype: float32 or float64.
 
     Raises:
-        ConfigError: naming the key.
+        ConfigError: the device or the dtype is not available.
     """
     if device == "cpu":
         return
@@ -181,16 +181,16 @@ def check_device(device: str, dtype: str) -> None:
     module = torch.get_device_module(kind)
     if not module.is_available():
         raise ConfigError(
-            f"device={device}: no GPU was found; use device=cpu (runner doctor tells more)"
+            f"device={device}: no GPU found; use device=cpu (runner doctor shows details)"
         )
     count = module.device_count()
     if number and int(number) >= count:
         raise ConfigError(
-            f"device={device}: this machine has {count} of them, counted from 0; use {kind}:{count - 1} or lower"
+            f"device={device}: this machine has {count} such devices, numbered from 0; use {kind}:{count - 1} or lower"
         )
     try:
         torch.zeros((), dtype=vars(torch)[dtype], device=device)
     except TypeError:
         raise ConfigError(
-            f"dtype={dtype}: device={device} has no {dtype}; use dtype=float32"
+            f"dtype={dtype}: not supported on device={device}; use dtype=float32"
         ) from None

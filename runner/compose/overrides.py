@@ -1,7 +1,7 @@
-"""Words of a command line: what they choose and leave out, and the keys that they set.
+"""Overrides of a command line: roles chosen and left out, and keys set.
 
-``inference.training_attacker=pgd inference.training_attacker.steps=7``: a name has no keys of its
-own, so it is opened to ``{name: pgd}`` before a key below it is set.
+``inference.training_attacker=pgd inference.training_attacker.steps=7``: a name has no keys, so it
+is replaced by ``{name: pgd}`` before a key below it is set.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from runner.catalogue.words import (
 )
 from runner.errors import ConfigError, nearest, similar
 
-NONE = (None, "none", "None", "")  # values that leave a role out
+NONE = (None, "none", "None", "")  # values that leave a role empty
 
 
 def find_absent_roles(overrides: list[Override], is_sweep: bool) -> dict[str, str]:
-    """Roles that are left out, as by ``attacker=null``, and the words that do it.
+    """Roles that are left out, as by ``attacker=null``, and the overrides that do so.
 
     Raises:
-        ConfigError: several values are given where a run has one, a required role is left out, or
-            a role is left out and one of its keys is set.
+        ConfigError: several values are given for one run, a required role is left out, or a role
+            is left out and one of its keys is set.
     """
     absent = dict[str, str]()
     experiments = list[str]()
@@ -50,48 +50,44 @@ def find_absent_roles(overrides: list[Override], is_sweep: bool) -> dict[str, st
             experiments.append(str(value))
         elif override.is_delete() or value in NONE:
             if key in REQUIRED:
-                raise ConfigError(f"{word}: no run can do without; choose another with {key}=…")
+                raise ConfigError(f"{word}: required in every run; choose one with {key}=…")
             absent[key] = word
     if len(experiments) > 1:
         swept = f"-m +experiment={','.join(experiments)}"
         names = ", ".join(experiments)
-        raise ConfigError(
-            f"experiment: given twice ({names}), a run has one; {swept} runs one after the other"
-        )
+        raise ConfigError(f"experiment: given twice ({names}); give one, or sweep with {swept}")
     for override in overrides:
         role, dot, _ = override.key_or_group.partition(".")
         if dot and role in absent:
             raise ConfigError(
-                f"{override.input_line}: the {role} is left out by {absent[role]}; give one of the two"
+                f"{override.input_line}: conflicts with {absent[role]}, which leaves the {role} out; remove one of them"
             )
     return absent
 
 
 def _refuse_several(override: Override) -> None:
-    """Raises ConfigError if there are several values where a run has one."""
+    """Raise ConfigError if a key of a single run has several values."""
     key = override.key_or_group
     word = str(override.input_line)
     if override.is_sweep_override():
-        listed = "" if key in SINGLE_CHOICE_GROUPS else f"; a list is written '{key}=[…]'"
-        raise ConfigError(
-            f"{word}: several values are a sweep; add -m to run one after the other{listed}"
-        )
+        listed = "" if key in SINGLE_CHOICE_GROUPS else f", or write a list as '{key}=[…]'"
+        raise ConfigError(f"{word}: several values need a sweep; add -m{listed}")
     if key in SINGLE_CHOICE_GROUPS and isinstance(override.value(), list):
         swept = f"{key}={word.partition('=')[2].strip('[]')}"
-        raise ConfigError(f"{word}: a run has one {key}; -m {swept} runs one after the other")
+        raise ConfigError(f"{word}: a run has one {key}; to sweep over several use -m {swept}")
 
 
 def apply_overrides(overrides: Iterable[Override], cfg: DictConfig) -> None:
-    """Set keys in place, a part before the keys below it and deletions last.
+    """Set keys in place, nested components before their keys and deletions last.
 
     Elements of a list are deleted from its end.
 
     Args:
         overrides: overrides of keys, not of groups.
-        cfg: the config of the groups that were chosen.
+        cfg: the config of the chosen groups.
 
     Raises:
-        ConfigError: the config has no such key, or it takes no such value.
+        ConfigError: a key is unknown or its value invalid.
     """
     for override in sorted(overrides, key=_rank):
         key = override.key_or_group
@@ -125,33 +121,33 @@ def _rank(override: Override) -> tuple[bool, int]:
 
 
 def _has(node: Any, key: str) -> bool:
-    """True if a mapping has a key, or a list an item; a scalar has neither."""
+    """True if a mapping has a key or a list an item; False for a scalar."""
     if isinstance(node, ListConfig):
         return key.isdigit() and int(key) < len(node)
     return isinstance(node, DictConfig) and key in list(node)
 
 
 def _open_holder(path: list[str], last: str, cfg: DictConfig, adds: bool) -> tuple[Any, str]:
-    """The mapping or list that holds the last word of a key, and that word; where keys are added,
-    the last that exists, and the words below it.
+    """Mapping or list that holds the last word of a key, and that word; where keys are added, the
+    innermost that exists, and the words below it.
 
-    The names of components on the way are opened.  Keys below these are checked where their class
-    is known, with the nearest existing key in the message.
+    Names of components on the path are replaced by mappings.  Keys below these are validated later
+    against their class.
 
     Raises:
-        ConfigError: the config has no such key.
+        ConfigError: the key is unknown.
     """
     node: Any = cfg
     for depth, word in enumerate(path):
         if not _has(node, word):
             break
-        at = int(word) if isinstance(node, ListConfig) else word
+        index = int(word) if isinstance(node, ListConfig) else word
         if depth and path[0] in CHOSEN:
-            if isinstance(node[at], str):
-                node[at] = {"name": node[at]}
-            if OmegaConf.is_config(node[at]):
-                OmegaConf.set_struct(node[at], False)
-        node = node[at]
+            if isinstance(node[index], str):
+                node[index] = {"name": node[index]}
+            if OmegaConf.is_config(node[index]):
+                OmegaConf.set_struct(node[index], False)
+        node = node[index]
     else:
         depth = len(path)
     if OmegaConf.is_config(node) and (adds or depth == len(path)):
@@ -159,17 +155,17 @@ def _open_holder(path: list[str], last: str, cfg: DictConfig, adds: bool) -> tup
     role = path[0]
     if role in CHOSEN and cfg.get(role) is None:
         raise ConfigError(
-            f"{'.'.join([*path, last])}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
+            f"{'.'.join([*path, last])}: the run has no {role}; add {role}=NAME (runner list {role} shows the names)"
         )
     raise ConfigError(_unknown_key([*path, last][: depth + 1], node, cfg))
 
 
 def _delete(override: Override, holder: Any, last: str) -> None:
-    """Remove an item of a list or a key; a component's key is set to null: ``~inference.gradient``
-    is ``inference.gradient=null``.
+    """Remove an item of a list or a key; the key of a component is set to null:
+    ``~inference.gradient`` means ``inference.gradient=null``.
 
     Raises:
-        ConfigError: the list has no such item, or there is no such key or value.
+        ConfigError: the item, key or value does not exist.
     """
     key = override.key_or_group
     is_there = _has(holder, last)
@@ -186,29 +182,29 @@ def _delete(override: Override, holder: Any, last: str) -> None:
             del holder[last]
     else:
         near = nearest(key, CHOSEN).replace("mean ", "mean ~")
-        raise ConfigError(f"~{key}: there is nothing of that name to leave out{near}")
+        raise ConfigError(f"~{key}: does not exist{near}")
 
 
 def _add(override: Override, holder: Any, rest: str) -> None:
-    """Add one key, and mappings on the way to it.
+    """Add a key and the mappings on its path.
 
     Raises:
-        ConfigError: it is there already.
-        OmegaConfBaseException: it takes no such value.
+        ConfigError: the key exists already.
+        OmegaConfBaseException: the value is invalid.
     """
     key = override.key_or_group
     value: Any = override.value()
     if override.is_add() and _has(holder, rest) and not isinstance(value, dict | list):
-        raise ConfigError(f"+{key}: is there already; write {key}=…")
+        raise ConfigError(f"+{key}: exists already; write {key}=…")
     OmegaConf.update(holder, rest, value, force_add=True)
 
 
 def _set(value: Any, holder: Any, path: list[str], cfg: DictConfig) -> None:
-    """Set one key.
+    """Set a key.
 
     Raises:
-        ConfigError: it does not exist, or an entry of it.
-        OmegaConfBaseException: it takes no such value.
+        ConfigError: the key, or an entry of its value, is unknown.
+        OmegaConfBaseException: the value is invalid.
     """
     key = path[-1]
     if OmegaConf.is_struct(holder):
@@ -222,15 +218,15 @@ def _set(value: Any, holder: Any, path: list[str], cfg: DictConfig) -> None:
 
 
 def _unknown_key(path: list[str], node: Any, cfg: DictConfig) -> str:
-    """The complaint about the last word of a dotted key that its mapping lacks."""
+    """Error message for a dotted key with an unknown last word."""
     *above, word = path
     prefix = "".join(f"{part}." for part in above)
     if prefix in ("hydra.launcher.", "hydra.sweeper.") and ".Basic" in str(node.get("_target_")):
         kind = above[1]
-        return f"{prefix}{word}: the basic {kind} has no such key; choose one with hydra/{kind}=…"
+        return f"{prefix}{word}: unknown key of the basic {kind}; choose another {kind} with hydra/{kind}=…"
     keys = [str(key) for key in node] if isinstance(node, DictConfig) else []
     if not above:
-        # the config holds only the groups that were chosen
+        # the config contains only the chosen groups
         keys += [*CHOSEN, "experiment"]
         if inside := _similar_part_keys(word, cfg, bool(similar(word, keys))):
             return f"{word}: unknown key, did you mean {' or '.join(inside)}?"
@@ -239,8 +235,8 @@ def _unknown_key(path: list[str], node: Any, cfg: DictConfig) -> str:
 
 
 def _similar_part_keys(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str]:
-    """Keys of the chosen components that are spelt as a word is or, where no key of the run is
-    near, that are near it."""
+    """Keys of the chosen components that match a word exactly or, if no key of the run is similar,
+    approximately."""
     keys = {
         f"{role}.{key}": str(key)
         for role in CHOSEN

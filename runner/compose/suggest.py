@@ -1,6 +1,6 @@
-"""Suggestions for components that do not fit: settings, names and experiments.
+"""Suggestions for incompatible components: settings, names and experiments.
 
-Settings and names are tried on the whole composition, which takes them.
+Settings and names are suggested only if the whole composition is valid with them.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from runner.disk.read_yaml import reading
 from runner.errors import ConfigError, UnfitError
 
 LEADS = {
-    "inference": "inference that fits",
-    "model": "models that fit",
-    "attacker": "attackers that fit",
-    "dataset": "datasets that fit",
+    "inference": "compatible inference methods",
+    "model": "compatible models",
+    "attacker": "compatible attackers",
+    "dataset": "compatible datasets",
 }
-MOST = 4  # experiments that are named
+MOST = 4  # largest number of suggested experiments
 
 
 def add_suggested_fixes(error: UnfitError, whole: Composition) -> UnfitError:
-    """Incompatibility error with its fixes; each setting and name works in the composition.
+    """Add tested fixes to an incompatibility error.
 
-    If no name that the error is about works, the message suggests another component, or an
+    If no component works for the keys of the error, the message suggests another component or an
     experiment.
     """
     words = re.split(SETTINGS, error.fix) if error.fix else []
-    # those that name no value are not tried
+    # settings without a value are not tried
     changes = {
         key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in words)
     }
@@ -53,35 +53,35 @@ def add_suggested_fixes(error: UnfitError, whole: Composition) -> UnfitError:
 
 
 def _try_names(whole: Composition, key: str) -> str:
-    """Names of components that work in the place of a key's; empty if there are none."""
+    """Suggest names of components that work for a key; empty if there are none."""
     role = key.partition(".")[0]
     if role != key:
         held = all_parts(role, whole.values[role])
         role = next(inner for path, inner, _ in held if path == key)
     names = [name for name in registry.names(role) if name != _component_name_at(whole, key)]
-    if role != "dataset":  # most do not fit the data, which their classes decide
+    if role != "dataset":  # skips the many components that do not support the data
         data = whole.build("dataset", whole.values).data_facts()
         names = [name for name in names if not misfit(data, declaration(role, name).requires)]
     names = [name for name in names if is_valid_with(whole, {key: name})]
-    return f"; {LEADS.get(key, f'{key} that would fit')}: {', '.join(names)}" if names else ""
+    return f"; {LEADS.get(key, f'compatible values of {key}')}: {', '.join(names)}" if names else ""
 
 
 def _suggest_alternatives(error: UnfitError, whole: Composition) -> str:
-    """Working alternatives if no name that an error is about works."""
+    """Suggest alternatives if no component works for the keys of an error."""
     attacker = _component_name_at(whole, "attacker")
     if attacker and is_valid_with(whole, {"attacker": None}):
-        return f"; leave attacker={attacker} out (~attacker)"
+        return f"; remove the attacker ({attacker}) with ~attacker"
     for role in ("inference", "model", "attacker"):
         if role not in error.keys and (text := _try_names(whole, role)):
             return text
     dataset = whole.values["dataset"]["name"]
     if experiments := _find_experiments(dataset):
-        return f"; what dataset={dataset} is run with: {', '.join(experiments)}"
+        return f"; experiments with dataset={dataset}: {', '.join(experiments)}"
     return _try_names(whole, "dataset")
 
 
 def _find_experiments(dataset: str) -> list[str]:
-    """The first experiments that hold a dataset, as they are typed."""
+    """First experiments with a dataset, as overrides."""
     words = []
     for name in conf_folders.names("experiment"):
         file = conf_folders.find("experiment", name)
@@ -94,26 +94,24 @@ def _find_experiments(dataset: str) -> list[str]:
 
 
 def _value_at(values: Any, path: list[str]) -> Any:
-    """The value that a key of nested mappings and lists holds."""
+    """Value at a dotted key of nested mappings and lists."""
     for word in path:
         values = values[int(word) if isinstance(values, list) else word]
     return values
 
 
 def _component_name_at(whole: Composition, where: str) -> str | None:
-    """The name of the component that a key holds; None: it holds none."""
+    """Name of the component in a key, or None."""
     value = _value_at(whole.values, where.split("."))
     name: str | None = value["name"] if isinstance(value, dict) else value
     return name
 
 
 def is_valid_with(whole: Composition, changes: Mapping[str, Any]) -> bool:
-    """True if the composition fits with some components or key values replaced.
+    """True if the composition is valid with some components or key values replaced.
 
-    A component key may take another name or none; any other key takes a new value.
-
-    A component put in place of a role has its own defaults and those of the keys given that it
-    knows.
+    The key of a component may take another name or None; any other key takes a new value.
+    A replacement has its own defaults, and the given keys that it supports.
     """
     resolved = whole.resolved
     values = copy.deepcopy(whole.values)
@@ -137,8 +135,8 @@ def is_valid_with(whole: Composition, changes: Mapping[str, Any]) -> bool:
 
 
 def _replacement_values(whole: Composition, role: str, name: str) -> Values:
-    """Mapping of a component in the place of a role's own: its defaults, and what the user or
-    the experiment has set that are not the defaults of another."""
+    """Mapping of a replacement: its defaults, and the keys that the user or the experiment changed
+    from the defaults of the replaced component."""
     keys = known_keys(role, {"name": name}, role).keys
     given = whole.resolved.given.get(role, {})
     others = component_defaults(role, given["name"]) if "name" in given else {}
@@ -150,10 +148,10 @@ def _refuse_open_keys(role: str, values: Values) -> None:
     """Refuse a component that needs user input: a value, a file, or an existing folder.
 
     Raises:
-        ConfigError: naming the key.
+        ConfigError: a key must be given.
     """
     for where, _, part in all_parts(role, values):
         for key, value in part.items():
             is_file_open = key == "path" and value is None
             if is_file_open or value == "???" or (key == "folder" and not Path(value).is_dir()):
-                raise ConfigError(f"{where}.{key}: has to be given")
+                raise ConfigError(f"{where}.{key}: must be given")

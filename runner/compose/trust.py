@@ -1,9 +1,9 @@
-"""Restrictions on every config, in any process: it runs no foreign code and reads no secrets; a
-file that it names is the one that it was.
+"""Restrictions on every config: it runs no foreign code, reads no secrets, and names files by their
+checksums.
 
-Hydra builds its launcher, its sweeper, its callbacks and Python's logging from the
-names in a config, and would call any function; a config may come from somewhere else.
-Foreign code runs only through ``plugins``, which the user names.
+Hydra builds its launcher, its sweeper, its callbacks and Python's logging from the names in a
+config, and would call any function; a config may come from an untrusted source.  Foreign code runs
+only through ``plugins``, which the user sets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runner.catalogue.parts import all_parts, known_keys
 from runner.catalogue.settings import Values
 from runner.errors import ConfigError
 
-# what a launcher or a sweeper may be built from: Hydra's own, and the plug-ins of our extras
+# allowed targets of launchers and sweepers: Hydra's own, and the plug-ins of our extras
 LAUNCHERS_AND_SWEEPERS = (
     "hydra._internal.core_plugins.",
     "hydra_plugins.hydra_joblib_launcher.",
@@ -29,7 +29,7 @@ LAUNCHERS_AND_SWEEPERS = (
     "hydra_plugins.hydra_ray_launcher.",
     "hydra_plugins.runner.",
 )
-VARIABLES = "hydra.job.env_"  # set or copied
+VARIABLES = "hydra.job.env_"  # environment variables to set or copy
 SEARCH_PATH = "hydra.searchpath"
 HYDRA_PLACES = {  # as conf/config.yaml has them
     "hydra.sweep.dir": "${output_dir}/multirun/${now:%Y-%m-%d_%H-%M-%S}",
@@ -37,29 +37,30 @@ HYDRA_PLACES = {  # as conf/config.yaml has them
     "hydra.output_subdir": None,
 }
 PREFIX = "RUNNER_"  # prefix of the environment variables that a config may read
-# OmegaConf 2.3 has another function under the name that 2.4 asks for.
+# OmegaConf 2.3 has a different function under the name used by 2.4.
 REGISTER_RESOLVER: Callable[..., None] = (
     OmegaConf.register_new_resolver
     if omegaconf_version.startswith("2.3.")
     else OmegaConf.register_resolver
 )
-GAMES_MODULE = "runner.python.games"  # the one module of ours that a dataset may name
+GAMES_MODULE = "runner.python.games"  # the only built-in module that a dataset may name
 NO_TARGETS = (
-    "nothing is built from a _target_; choose a component by name, register yours with plugins=[…]"
+    "_target_ is not supported; choose a component by name, register your own with plugins=[…]"
 )
 _ABSENT = object()
 
 
 def environment(key: str, default: Any = _ABSENT) -> str | None:
-    """``${oc.env:RUNNER_X,default}``: records keep what a config resolves to, and a config of
-    somebody else must not copy a password into one.
+    """Resolve ``${oc.env:RUNNER_X,default}``.
+
+    Records keep resolved values, and an untrusted config must not copy a password into one.
 
     Raises:
-        ValueError: of another name, or not set and no default given.
+        ValueError: the name lacks the prefix, or the variable has neither value nor default.
     """
     if not key.startswith(PREFIX):
         raise ValueError(
-            f"oc.env:{key}: a config may read variables named {PREFIX}… alone; set {PREFIX}{key} and read that"
+            f"oc.env:{key}: a config may read only variables named {PREFIX}…; set {PREFIX}{key} and use that"
         )
     if key in os.environ:
         return os.environ[key]
@@ -69,15 +70,15 @@ def environment(key: str, default: Any = _ABSENT) -> str | None:
 
 
 def refuse_foreign(cfg: DictConfig, given: set[str]) -> None:
-    """Refuse a config that names code to be called, but for known launchers and sweepers, or moves
-    Hydra's own files, or sets environment variables.
+    """Refuse a config that calls code other than known launchers and sweepers, moves Hydra's
+    own files, or sets environment variables.
 
     Args:
         cfg: a composed config.
         given: keys of the command line, which may do the last two.
 
     Raises:
-        ConfigError: naming the key.
+        ConfigError: a key is refused.
     """
     for path, value in leaves(OmegaConf.to_container(cfg, resolve=False)):
         if message := _refusal(path, value, given):
@@ -85,12 +86,12 @@ def refuse_foreign(cfg: DictConfig, given: set[str]) -> None:
         if path.startswith("hydra.callbacks."):
             name = ".".join(path.split(".")[:3])
             raise ConfigError(
-                f"{name}: the runner calls nothing that a config names; register a component of yours with plugins=[…]"
+                f"{name}: a config cannot name code to call; register your component with plugins=[…]"
             )
 
 
 def _refusal(path: str, value: Any, given: set[str]) -> str:
-    """What is wrong with a value of a config; empty if nothing is."""
+    """Reason to refuse a value of a config, or empty."""
     key = path.rpartition(".")[2]
     section = ".".join(path.split(".")[:2])
     is_target = key == "_target_"
@@ -98,23 +99,23 @@ def _refusal(path: str, value: Any, given: set[str]) -> str:
         return NO_TARGETS if is_target else ""
     if section in ("hydra.launcher", "hydra.sweeper"):
         if is_target and not str(value).startswith(LAUNCHERS_AND_SWEEPERS):
-            return f"no known launcher or sweeper; choose one with {section.replace('.', '/')}=…"
+            return f"unknown launcher or sweeper; choose one with {section.replace('.', '/')}=…"
     elif section in ("hydra.job_logging", "hydra.hydra_logging"):
         if _calls(key, str(value)):
-            return "logging is built from Python's own classes alone; leave it out"
+            return "only classes of Python's logging are allowed; remove it"
     elif section == SEARCH_PATH:
         return "folders of YAML files are not read from a config; give --config-dir"
     elif path == "hydra.run.dir" and value != ".":
         return "runs are recorded under output_dir; set output_dir=…"
     elif path.startswith(VARIABLES) and not given & {path, f"{VARIABLES}set"}:
-        return "a config sets no variable of the environment; set it where you start runner"
+        return "a config cannot set environment variables; set it in the shell"
     elif path not in given and value != HYDRA_PLACES.get(path, value):
-        return "a config says nothing of Hydra's own files; set output_dir=…"
+        return "a config cannot move Hydra's files; set output_dir=…"
     return ""
 
 
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is no mapping and no list, with its dotted path."""
+    """Scalar values with their dotted paths."""
     if isinstance(node, dict | list):
         for key, value in node.items() if isinstance(node, dict) else enumerate(node):
             yield from leaves(value, f"{path}.{key}" if path else str(key))
@@ -130,12 +131,12 @@ def _calls(key: str, value: str) -> bool:
 
 
 def note_checksums(role: str, values: Values) -> None:
-    """Gives a component's full mapping, and those inside it, the SHA-256 of each file that a key
-    names, in the key that is for it.  A config that has one already, as a record's has, asks for
-    that very file.
+    """Store the SHA-256 of each file named in a component's full mapping, nested ones included.
+
+    A config with a checksum, such as the config of a record, requires the file to match it.
 
     Raises:
-        ConfigError: there is no such file, or it is another.
+        ConfigError: a file does not exist or does not match.
     """
     for where, inner, part in all_parts(role, values):
         for key, checksum in known_keys(inner, part, where).reads.items():
@@ -144,7 +145,7 @@ def note_checksums(role: str, values: Values) -> None:
             if name is None:
                 if expected is not None:
                     raise ConfigError(
-                        f"{where}.{checksum}: there is no file that it could be of; name one, {where}.{key}=…"
+                        f"{where}.{checksum}: the checksum has no file; set {where}.{key}=FILE"
                     )
                 continue
             digest = _sha256(name, f"{where}.{key}")
@@ -152,9 +153,9 @@ def note_checksums(role: str, values: Values) -> None:
                 len(str(expected)) >= 8 and digest.startswith(str(expected))
             ):
                 raise ConfigError(
-                    f"{where}.{key}={name}: has the SHA-256 {digest[:12]}…, {where}.{checksum} "
-                    f"asks for {str(expected)[:12]}…; put "
-                    f"that file back, or set {where}.{checksum}=null to use this one"
+                    f"{where}.{key}={name}: has the SHA-256 {digest[:12]}…, but {where}.{checksum} "
+                    f"requires {str(expected)[:12]}…; restore "
+                    f"that file, or set {where}.{checksum}=null to use this one"
                 )
             part[checksum] = digest
 
@@ -166,21 +167,21 @@ def _sha256(name: object, where: str) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         why = (
-            "no such file"
+            "file not found"
             if isinstance(error, FileNotFoundError)
             else f"cannot be read ({error.strerror})"
         )
         raise ConfigError(
-            f"{where}={name}: {why}; name one, whole or as seen from {Path.cwd()}"
+            f"{where}={name}: {why}; give an absolute path or one relative to {Path.cwd()}"
         ) from None
 
 
 def refuse_untrusted(role: str, values: Values, plugins: list[str]) -> None:
-    """Code that a key of a component, or of one inside it, names is of a module that the user named
-    in ``plugins``, or makes our own games.
+    """Refuse code named in a component's keys unless its module is in ``plugins`` or is the runner's
+    own module of games; nested components are included.
 
     Raises:
-        ConfigError: it is of another."""
+        ConfigError: the code belongs to another module."""
     for where, inner, part in all_parts(role, values):
         for key in sorted(known_keys(inner, part, where).imports):
             if part.get(key) is None:
@@ -190,14 +191,14 @@ def refuse_untrusted(role: str, values: Values, plugins: list[str]) -> None:
                 named = f"{Path(module).stem}:{name}" if colon else Path(module).stem
                 raise ConfigError(
                     f"{where}.{key}={part.get(key)}: {module} is a file; write the module's name, {where}.{key}={named}, and "
-                    "start the runner from the file's folder or with it in PYTHONPATH"
+                    "add the file's folder to PYTHONPATH"
                 )
-            before, _, last = module.rpartition(".")
-            if not colon and before in plugins and module not in plugins:
+            parent, _, last = module.rpartition(".")
+            if not colon and parent in plugins and module not in plugins:
                 raise ConfigError(
-                    f"{where}.{key}={module}: a module and a name in it; write it as {before}:{last}"
+                    f"{where}.{key}={module}: the name in the module is missing; write {parent}:{last}"
                 )
             if module not in (*plugins, GAMES_MODULE):
                 raise ConfigError(
-                    f"{where}.{key}={part.get(key)}: code that is not the runner's; add 'plugins=[{module}]' if you know it"
+                    f"{where}.{key}={part.get(key)}: code outside the runner; add 'plugins=[{module}]' if you trust it"
                 )

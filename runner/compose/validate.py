@@ -1,7 +1,7 @@
-"""Stage 3, validate: run-level keys against their types, ranges and each other.
+"""Stage 3, validate: check run-level keys against their types, ranges and each other.
 
-A message gives the key, its value and the allowed values.  Torch is not imported, so that a run
-that is done can be reported immediately.
+A message gives the key, its value and the allowed values.  Torch is not imported, so that a
+finished run can be reported immediately.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError, nearest, similar
 
-LARGEST = 2**63 - 1  # of an integer that torch and the record keep
+LARGEST = 2**63 - 1  # largest integer of torch and of records
 LONGEST = 10**20  # largest integer reported with all its digits
 B = TypeVar("B", bound=BaseModel)
-# by kind of pydantic's error, with the limits of its context
+# messages by pydantic's type of error, with fields of its context
 MESSAGES = {
     "greater_than": "out of range, must be > {gt:g}",
     "greater_than_equal": "out of range, must be ≥ {ge:g}",
@@ -50,16 +50,16 @@ MESSAGES = {
 class ResolvedConfig(ExpandedConfig):
     """A valid config, before its components are built.
 
-    With named data it has an identity, and a folder for its record.
+    It has an identity and a folder once its data are named.
     """
 
     settings: Settings
-    data: str = ""  # the data's own name ("sarcos-sim" is never "sarcos"); empty: not named yet
+    data: str = ""  # name of the data ("sarcos-sim" is never "sarcos"); empty: not named yet
     signature: str = ""
 
     @property
     def budget(self) -> dict[str, float]:
-        """Limits of the costs of a replicate, by kind."""
+        """Cost limits of a replicate, by kind."""
         limits = self.settings.budget or {}
         return {kind: limit for kind, limit in limits.items() if limit is not None}
 
@@ -69,11 +69,11 @@ class ResolvedConfig(ExpandedConfig):
 
 
 def validate(expanded: ExpandedConfig) -> ResolvedConfig:
-    """A config in full with valid run-level keys.
+    """Validate the run-level keys of an expanded config.
 
     Raises:
-        ConfigError: a key is unknown, missing or out of range, a limit of the budget is not valid,
-            or there is no such published table.
+        ConfigError: a key is unknown, missing or out of range, a limit of the budget is invalid,
+            or a published table does not exist.
     """
     for path, value in leaves(expanded.config):
         if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
@@ -86,42 +86,41 @@ def validate(expanded: ExpandedConfig) -> ResolvedConfig:
     validate_model(BudgetKeys, budget, "budget")
     if settings.eval_every == GEOMETRIC and not any(budget.values()):
         raise ConfigError(
-            f"eval_every={GEOMETRIC}: evaluations are spaced in the cost of a budget; set one, such as "
+            f"eval_every={GEOMETRIC}: requires a budget, because evaluations are spaced in its cost; set one, such as "
             "budget.gradients=100000, or give a number of steps"
         )
     for table in settings.paper_tables:
         if conf_folders.find("published", table) is None:
             raise ConfigError(
-                f"paper_tables: no table {table}{nearest(table, conf_folders.names('published'))}"
+                f"paper_tables: unknown table {table}{nearest(table, conf_folders.names('published'))}"
             )
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     return ResolvedConfig(**vars(expanded), settings=settings)
 
 
 def resolve(composed: Composed) -> ResolvedConfig:
-    """A composed config in full, and valid.
+    """Expand and validate a composed config.
 
     Raises:
-        ConfigError: any error detectable without building a component, in one to three
-            lines.
+        ConfigError: an error detectable without building a component, in one to three lines.
     """
     return validate(expand(composed))
 
 
 def resolve_words(words: list[str], once: str) -> ResolvedConfig:
-    """The config in full of ``words``: overrides, and ``--config-dir``.
+    """Compose, expand and validate the config of ``words``: overrides and ``--config-dir``.
 
     Args:
         words: as on the command line of one run.
-        once: advice for an override with several values, as "call run once for each".
+        once: advice for an override with several values, such as "call run once for each".
 
     Raises:
-        ConfigError: any mistake that shows without building a component.
+        ConfigError: an error detectable without building a component.
     """
     argv, folder = conf_folders.split_config_dir(words)
     conf_folders.use(folder)
     if swept := [o.input_line for o in parse_overrides(argv) if o.is_sweep_override()]:
-        raise ConfigError(f"{swept[0]}: several values are a sweep; {once}")
+        raise ConfigError(f"{swept[0]}: several values need a sweep; {once}")
     with restore_hydra_on_exit():
         cfg = compose_in_full(argv)
         HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
@@ -129,9 +128,7 @@ def resolve_words(words: list[str], once: str) -> ResolvedConfig:
 
 
 def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
-    """Messages for the user if an inference with these keys would keep few draws.
-
-    Empty if the inference is not a sampler.
+    """Notes for the user if a sampler with these keys would keep few draws; empty otherwise.
 
     Raises:
         ConfigError: no draws would be kept.
@@ -140,23 +137,23 @@ def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
     if key is None or settings.steps is None or settings.debug == "profile":
         return []
     steps = settings.steps
-    before = keys[key]
+    burn_in = keys[key]
     thinning = keys.get(THINNING, 1)
-    n_kept = (steps - before) // thinning
-    if before >= steps:
+    n_kept = (steps - burn_in) // thinning
+    if burn_in >= steps:
         raise ConfigError(
-            f"inference.{key}={before}: no draw would be kept in steps={steps}; raise steps, or lower inference.{key}"
+            f"inference.{key}={burn_in}: no draw would be kept in steps={steps}; raise steps, or lower inference.{key}"
         )
     if n_kept == 0:
         raise ConfigError(
-            f"inference.thinning={thinning}: no draw would be kept of the {steps - before} steps after "
-            f"inference.{key}={before}; raise steps, or lower inference.thinning"
+            f"inference.thinning={thinning}: no draw would be kept from the {steps - burn_in} steps after "
+            f"inference.{key}={burn_in}; raise steps, or lower inference.thinning"
         )
     if n_kept < FEWEST:
         draws = "1 draw" if n_kept == 1 else f"{n_kept} draws"
         return [
-            f"steps={steps}: {draws} of each chain would be kept (inference.{key}={before}, thinning={thinning}); "
-            f"ESS and R̂ need {FEWEST}"
+            f"steps={steps}: each chain would keep {draws} (inference.{key}={burn_in}, thinning={thinning}); "
+            f"ESS and R̂ require {FEWEST}"
         ]
     return []
 
@@ -164,19 +161,21 @@ def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
 def validate_model(
     build: type[B], values: dict[str, Any], where: str, keys: Iterable[str] | None = None
 ) -> B:
-    """The model that ``values`` of the config's key ``where`` make; ``keys`` are all that may be
-    given there.
+    """Build a pydantic model from the ``values`` of the config key ``where``.
+
+    Args:
+        keys: allowed keys, for suggestions.
 
     Raises:
-        ConfigError: of up to three keys, a line each.
+        ConfigError: up to three keys are invalid, in one line each.
     """
     try:
         return build(**values)
     except ValidationError as errors:
         names = [name for name in (build.model_fields if keys is None else keys) if name != "name"]
         complaints: dict[str, str] = {}
-        # A union complains once per member: the first line for each key is kept, for a number the
-        # line about numbers.
+        # A union reports an error for each member: keep the first error of each key, for a number
+        # the one about numbers.
         for error in sorted(errors.errors(), key=_is_literal_error):
             key = str(error["loc"][0]) if error["loc"] else ""
             complaints.setdefault(
@@ -186,8 +185,8 @@ def validate_model(
 
 
 def format_yaml_value(value: Any) -> str:
-    """A value as YAML has it, long ones cut."""
-    if isinstance(value, BaseModel):  # a part, which is built before its owner
+    """Format a value as YAML, truncated if long."""
+    if isinstance(value, BaseModel):  # a nested component, already built
         text = str(dict(value).get("name"))
     elif isinstance(value, list):
         text = f"[{', '.join(format_yaml_value(item) for item in value)}]"
@@ -199,7 +198,7 @@ def format_yaml_value(value: Any) -> str:
 
 
 def _plugin_location(build: type[BaseModel], kind: str) -> str:
-    """Location of a user's class if it, or its YAML, lacks a key; "" for one of ours."""
+    """Location of a user's class if it or its YAML lacks a key; "" for built-in classes."""
     fixes = {
         "missing": "add it to its YAML",
         "extra_forbidden": "its YAML and its class must have the same keys",
@@ -212,13 +211,13 @@ def _plugin_location(build: type[BaseModel], kind: str) -> str:
 
 
 def _is_literal_error(error: Mapping[str, Any]) -> bool:
-    """True if the error says that a number is not one of some words."""
+    """True if the error is about allowed words and the value is a number."""
     return error["type"] == "literal_error" and isinstance(error.get("input"), int | float)
 
 
 def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
-    """One pydantic error as one line."""
-    # Members of a union are not keys: function-after[…], constrained-float, a class.
+    """Format a pydantic error in one line."""
+    # members of a union are not keys: function-after[…], constrained-float, a class
     path = ".".join(
         str(p) for p in (where, *error["loc"]) if re.fullmatch(r"[^\W\d][\w.]*|\d+", str(p))
     )
@@ -236,7 +235,7 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
         ]
         near = similar(input_value, expected) if isinstance(input_value, str) else ""
         return f"{path}={value}: not one of {' | '.join(expected)}{near}"
-    if kind == "value_error":  # "key: what is wrong; how to fix it", from a check of one key
+    if kind == "value_error":  # "key: problem; fix", from a validator of one key
         message = str(context["error"])
         if not where:
             return message if message.startswith(path) else f"{path}: {message}"

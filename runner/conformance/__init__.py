@@ -1,1 +1,1 @@
-"""Conformance of components: checks on a few steps with the smallest partners."""
+"""Conformance checks of components, on a few steps with small partners."""

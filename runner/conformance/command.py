@@ -13,17 +13,17 @@ from runner.terminal.tables import print_json, print_table
 
 
 def main(argv: list[str]) -> int:
-    """Check the components of a module; exit code 1 if a check fails."""
+    """Check the components of a module; returns exit code 1 if a check fails."""
     parser = Parser(
         prog="runner test",
-        description="Checks the components that a module of yours registers: docstring, keys and their types, "
-        "refusals, and, on a few steps with the smallest partners, finite values, random numbers from rng only, "
-        "the same result for the same seed, a checkpoint that loses nothing, replicates that differ, inputs "
-        "that stay unchanged, the law of a sampler's draws, and the size of an attack.",
-        epilog="A line for each check: component, check, passed or failed, reason with file and line. "
-        "Exit code 0, 1 if a check fails, 2 for a module that cannot be imported.",
+        description="Check the components that your module registers: docstring, keys with their types, and error "
+        "messages; then, on a few steps with small partners: finite values, random numbers only from rng, "
+        "reproducibility, complete checkpoints, distinct replicates, unchanged inputs, the distribution of a "
+        "sampler's draws, and the size of an attack.",
+        epilog="Each check prints a line: component, check, passed or failed, reason with file and line. "
+        "Exit code 0, 1 if a check fails, 2 if the module cannot be imported.",
     )
-    parser.add_argument("module", help="the module, as plugins=[MODULE] names it")
+    parser.add_argument("module", help="name of the module, as in plugins=[MODULE]")
     parser.add_argument(
         "overrides",
         nargs="*",
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
     conf_folders.use(arguments.config_dir)
     module = plugins.module_name(arguments.module, "runner test")
     plugins.import_plugins([module], "runner test")
-    # torch, which neither --help nor a wrong module needs
+    # imports torch, which --help and errors in the module name do not need
     from runner.conformance.component_checks import check_component, list_components
 
     components = list_components(module)
@@ -55,6 +55,8 @@ def main(argv: list[str]) -> int:
                 if arguments.json:
                     print_json([asdict(result)])
     if not arguments.json:
-        rows = [(one.component, one.check, one.state, one.reason) for one in results]
+        rows = [
+            (outcome.component, outcome.check, outcome.state, outcome.reason) for outcome in results
+        ]
         print_table("", ("component", "check", "state", "reason"), rows)
-    return int(any(one.state == "failed" for one in results))
+    return int(any(outcome.state == "failed" for outcome in results))

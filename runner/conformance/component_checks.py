@@ -1,4 +1,4 @@
-"""All checks of a component, in order: of its source, and of a few steps with its partners."""
+"""All checks of a component, in order: source checks, then a few steps with its partners."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from runner.conformance.step_checks import STEP_CHECKS, STEPS, StepTrial
 from runner.errors import ConfigError, nearest
 
 PARTNERS = "partners"
-# checks that decide nothing where others have failed, and what all checks on steps need
+# checks that must have passed before a check, and before all checks on steps
 NEEDS = {
     "refusals": ("keys",),
     PARTNERS: ("declarations", "keys"),
@@ -38,14 +38,18 @@ RUNNABLE = ("declarations", "keys", PARTNERS, "steps")
 
 
 def list_components(module: str) -> list[CheckedComponent]:
-    """Components that an imported module, or a module inside it, registers."""
-    found = [
+    """Components registered by an imported module or its submodules."""
+    components = [
         CheckedComponent(role, name, registry.get(role, name))
         for role in registry.ROLES
         for name in registry.names(role)
         if registry.is_imported(role, name)
     ]
-    return [one for one in found if f"{one.cls.__module__}.".startswith(f"{module}.")]
+    return [
+        component
+        for component in components
+        if f"{component.cls.__module__}.".startswith(f"{module}.")
+    ]
 
 
 def check_component(
@@ -53,7 +57,7 @@ def check_component(
 ) -> Iterator[CheckResult]:
     """Results of all checks of a component, in order.
 
-    ``overrides`` (``role=name`` or keys) fix partners and settings of the runs.
+    ``overrides`` (``role=name`` or keys) set partners and keys of the runs.
     """
     find_runs = cache(partial(_find_runs, component, overrides))
 
@@ -92,7 +96,7 @@ def check_component(
 
 
 def _try_check(component: CheckedComponent, check: str, function: Callable[[], str]) -> CheckResult:
-    """Result of one check; any error of the component's is a failure with its place."""
+    """Result of one check; an error of the component is a failure with its location."""
     try:
         return CheckResult(str(component), check, "passed", function())
     except NotCheckedError as error:
@@ -105,10 +109,10 @@ def _try_check(component: CheckedComponent, check: str, function: Callable[[], s
 
 
 def _find_runs(component: CheckedComponent, overrides: list[str]) -> tuple[SmallRun, ...]:
-    """The smallest runs with a component.
+    """Smallest runs with a component.
 
     Raises:
-        LookupError: nothing fits it.
+        LookupError: no partner is compatible.
     """
     fixed = dict(word.split("=", 1) for word in overrides if word.split("=")[0] in registry.CHOSEN)
     for partner, chosen in fixed.items():
@@ -130,8 +134,8 @@ def _find_runs(component: CheckedComponent, overrides: list[str]) -> tuple[Small
         return find_runs_with_part(role, name, **fixed)
     except LookupError as error:
         raise LookupError(
-            f"{error}; name partners, such as runner test … dataset=NAME model=NAME, or check "
-            "what the class requires and offers"
+            f"{error}; give partners, as in runner test … dataset=NAME model=NAME, or check "
+            "the requirements of the class"
         ) from None
 
 
@@ -141,7 +145,7 @@ def _try_runs(
     function: Callable[[StepTrial], str],
     trials: Callable[[], dict[SmallRun, StepTrial]],
 ) -> CheckResult:
-    """Result of a check on every run, the first that fails or the last."""
+    """Result of a check on several runs: the first failure, or else the last result."""
     for run, trial in trials().items():
         result = _try_check(component, check, partial(function, trial))
         if result.state == "failed":
@@ -150,6 +154,6 @@ def _try_runs(
 
 
 def _job_factory(overrides: list[str]) -> Callable[[], Job]:
-    """Function that prepares a job from overrides, with new components at each call."""
+    """Function that prepares a job with new components at each call."""
     composed = cache(partial(compose, overrides))
     return lambda: prepare(copy.deepcopy(composed()))

@@ -1,4 +1,4 @@
-"""Disturbances that must not change the result of a run: other global streams, another time."""
+"""Disturbances that must not change the result of a run: global random streams and clocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def other_global_streams() -> Iterator[None]:
 
 @contextmanager
 def shifted_clocks() -> Iterator[None]:
-    """The clocks of ``time`` go on from another moment."""
+    """Context in which the clocks of ``time`` are shifted."""
     clocks = {name: getattr(time, name) for name in CLOCKS}
     clocks_ns = {f"{name}_ns": getattr(time, f"{name}_ns") for name in CLOCKS}
     for name, clock in clocks.items():

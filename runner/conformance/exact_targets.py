@@ -1,4 +1,4 @@
-"""Densities with exact draws, on which the check ``stationarity`` starts a sampler."""
+"""Densities with exact draws, the targets of the check ``stationarity``."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from components.problems.density import Density
 
 SLOPE = 0.6
 SPREAD = 0.8
-SCALE = 0.5  # of θ₁, so that a metric differs from its inverse
+SCALE = 0.5  # scale of θ₁, so that a metric differs from its inverse
 SKEW = {"a correlated Gaussian": 0.0, "a skewed density": 0.7}  # title -> a
 
 
 class ExactTarget(TargetDensityModule):
-    """A density on the plane that starts chains at exact draws, as a model with two blocks.
+    """A density on the plane with exact draws, as a model with two blocks.
 
         η₁ = sinh(arsinh z₁ + a),   η₂ = 0.6 η₁ + 0.8 z₂,   θ = (η₁/2, η₂),   z ~ N(0, I)
 
-    Each block is one z, drawn given the other.
+    Each block is one z, sampled given the other.
 
     Source: Jones and Pewsey (2009), eq. (2), for η₁.
     """
@@ -49,7 +49,7 @@ class ExactTarget(TargetDensityModule):
         return torch.stack([SCALE * first, SLOPE * first + SPREAD * z[..., 1]], -1)
 
     def log_density(self, theta: Tensor) -> Tensor:
-        """log π of θ [K, 2], not normalised [K]."""
+        """Unnormalised log π [K] of θ [K, 2]."""
         z = self.whiten(theta)
         jacobian = z[:, 0].square().log1p() - (theta[:, 0] / SCALE).square().log1p()
         return 0.5 * (jacobian - z.square().sum(1))
@@ -62,7 +62,7 @@ class ExactTarget(TargetDensityModule):
     def draw_block(
         self, block: int, theta: Tensor, batch: object, generator: torch.Generator
     ) -> Tensor:
-        """θ [K, 2] with another z of the block."""
+        """Resample the z of a block of θ [K, 2]."""
         z = self.whiten(theta)
         z[:, block] = standard_normal((len(z),), generator, theta)
         return self.colour(z)

@@ -31,8 +31,8 @@ class CheckResult:
 
 
 class NonConformanceError(Exception):
-    """A check that a component fails, in one line with the place to change."""
+    """Failure of a check, in one line with the location to change."""
 
 
 class NotCheckedError(Exception):
-    """A check that does not apply to a component, with the reason."""
+    """Reason why a check does not apply to a component."""

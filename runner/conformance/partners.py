@@ -1,4 +1,4 @@
-"""Search for the smallest partners with which a component makes a whole run."""
+"""Search for the smallest partners that complete a component to a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SMALL_RUNS = yaml.safe_load(Path(__file__).with_name("small.yaml").read_text("ut
 SMALL: dict[str, dict[str, list[str]]] = SMALL_RUNS["small"]
 KINDS_TO_TRY = ("supervised", "unlabelled", "sequence", "density", "game")
 Part = tuple[str, str]  # role, name
-Keys = tuple[str, ...]  # "key=value" of one component
+Keys = tuple[str, ...]  # "key=value" for one component
 SmallPart = tuple[str, str, Keys]
 
 
@@ -37,7 +37,7 @@ class SmallRun:
     """Components of a run and the keys that make it small."""
 
     choice: tuple[Part, ...]
-    keys: Keys  # as typed: role.key=value
+    keys: Keys  # overrides role.key=value
 
     @property
     def overrides(self) -> list[str]:
@@ -53,9 +53,9 @@ class PartnerSearch:
     """Partners of components, cheap ones first.
 
     Args:
-        small: by role and name, keys that make a component small.
-        asked: by role, keys without which a nested component would have no place, such as
-            ``gradient=mine`` of an inference method.
+        small: keys that make a component small, by role and name.
+        asked: keys that insert a nested component, by role, such as ``gradient=mine`` of an
+            inference method.
     """
 
     small: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: SMALL)
@@ -64,7 +64,7 @@ class PartnerSearch:
     def small_keys(self, role: str, name: str) -> list[str]:
         """Keys that make a component small.
 
-        A sampler and an attack of ours have some by their class; a user's keep their defaults.
+        Built-in samplers and attacks have such keys by class; plug-ins keep their defaults.
         """
         keys = list(self.small.get(role, {}).get(name, []))
         cls = registry.get(role, name)
@@ -80,13 +80,13 @@ class PartnerSearch:
         return keys
 
     def required_keys(self, role: str, choice: Iterable[Part]) -> Keys:
-        """Keys of a role without which the others of a choice would not fit it."""
+        """Keys of a role that the other components of a choice require."""
         asking = SMALL_RUNS["with"]
         partners = (asking.get(part, {}).get(name, {}).get(role, []) for part, name in choice)
         return (*itertools.chain(*partners), *self.asked.get(role, ()))
 
     def small_run(self, choice: Iterable[Part]) -> SmallRun:
-        """The run of a choice, with the keys that make it small."""
+        """Run of chosen components, with the keys that make it small."""
         choice = tuple(choice)
         keys = [
             f"{role}.{key}"
@@ -96,13 +96,13 @@ class PartnerSearch:
         return SmallRun(choice, tuple(keys))
 
     def list_names(self, role: str) -> list[str]:
-        """Names of a role, the cheap ones first."""
+        """Names of a role, cheap ones first."""
         names = registry.names(role)
         first = [name for name in SMALL_RUNS["first"][role] if name in names]
         return first + [name for name in names if name not in first]
 
     def fits(self, dataset: str, model: str, inference: str, attacker: str | None) -> bool:
-        """True if the components make a run."""
+        """True if the components form a valid run."""
         choice = list(zip(REQUIRED, (dataset, model, inference), strict=True))
         data, *parts = ((role, name, self.required_keys(role, choice)) for role, name in choice)
         parts += [] if attacker is None else [("attacker", attacker, ())]
@@ -123,12 +123,12 @@ class PartnerSearch:
 
     @cached_property
     def build(self) -> Callable[[str, str, Keys], Any]:
-        """Function that builds a small component of a role and a name, once."""
+        """Cached function that builds a small component from a role and a name."""
         return cache(lambda *part: build_component(part[0], self._expand(*part), part[0]))
 
     @cached_property
     def fits_data(self) -> Callable[[SmallPart, SmallPart], bool]:
-        """Function that tells if a dataset can be used by a component."""
+        """Cached predicate: a component supports a dataset."""
 
         def fits(dataset: SmallPart, part: SmallPart) -> bool:
             with contextlib.suppress(ConfigError):
@@ -140,7 +140,7 @@ class PartnerSearch:
         return cache(fits)
 
     def find_run(self, kind: str, **fixed: str) -> SmallRun:
-        """The first run on a problem of a kind with the components named.
+        """First run on a problem of a kind with the given components.
 
         Raises:
             LookupError: there is no such run.
@@ -164,7 +164,7 @@ class PartnerSearch:
         raise LookupError(f"no {kind} run with {fixed}")
 
     def _with_place(self, role: str, names: list[str]) -> list[str]:
-        """Names of a role with a place for the nested component that is asked for."""
+        """Names of a role with a key for the requested nested component."""
         keys = {key.partition("=")[0] for key in self.asked.get(role, ())}
         if not keys:
             return names
@@ -172,10 +172,10 @@ class PartnerSearch:
         return [name for name, cls in classes.items() if keys <= nested_roles(cls).keys()]
 
     def find_runs(self, role: str, name: str, **fixed: str) -> tuple[SmallRun, ...]:
-        """Runs with a component, one for each kind of problem that something fits it on.
+        """Runs with a component, one for each kind of problem with compatible partners.
 
         Raises:
-            LookupError: nothing fits it.
+            LookupError: no partner is compatible.
         """
         runs = []
         for kind in list_kinds(role, name):
@@ -183,18 +183,18 @@ class PartnerSearch:
             with contextlib.suppress(LookupError):
                 runs.append(self.find_run(kind, **{role: name, **given, **fixed}))
         if not runs:
-            raise LookupError(f"{role}={name}: nothing fits it")
+            raise LookupError(f"{role}={name}: no compatible partners")
         return tuple(runs)
 
 
 def _takes(role: str, name: str, kind: str) -> bool:
-    """True if a component takes part in problems of a kind."""
+    """True if a component supports problems of a kind."""
     cls = registry.get(role, name)
     return kind == cls.kind if role == "dataset" else kind in cls.requires.kinds
 
 
 def list_kinds(role: str, name: str) -> list[str]:
-    """Kinds of problem to try a component on: all of an inference method, one of another."""
+    """Kinds of problem to try: all kinds of an inference method, one for other roles."""
     cls = registry.get(role, name)
     if role == "dataset":
         return [cls.kind]
@@ -203,10 +203,10 @@ def list_kinds(role: str, name: str) -> list[str]:
 
 
 def find_runs_with_part(role: str, name: str, **fixed: str) -> tuple[SmallRun, ...]:
-    """The first run with a component that lives inside others: a gradient or a block.
+    """First run with a nested component: a gradient or a block.
 
     Raises:
-        LookupError: nothing has a place for it.
+        LookupError: no component has a key for it.
     """
     key, _, value = registry.ROLES[role].given.format(name).partition("=")
     outer, _, inner = key.partition(".")
@@ -214,4 +214,4 @@ def find_runs_with_part(role: str, name: str, **fixed: str) -> tuple[SmallRun, .
     for kind in KINDS_TO_TRY:
         with contextlib.suppress(LookupError):
             return (search.find_run(kind, **fixed),)
-    raise LookupError(f"{role}={name}: nothing has a place for it")
+    raise LookupError(f"{role}={name}: no component has a key for it")

@@ -19,34 +19,34 @@ from runner.execution import checkpoint
 from runner.execution.assembly import build_model, hide_truth, load_problem
 from runner.execution.rng import Streams
 
-Content = tuple[str, dict[str, Tensor]]  # of a checkpoint: its skeleton as JSON, its tensors
+Content = tuple[str, dict[str, Tensor]]  # content of a checkpoint: skeleton as JSON, tensors
 
 
 @dataclass
 class Rehearsal:
-    """A replicate of a job: what was loaded and built, and its state."""
+    """A replicate of a job: its problem, components and state."""
 
     job: Job
     rng: Streams
     problem: Any
     model: Any
     state: Any
-    infos: list[dict[str, Any]] = field(default_factory=list)  # of the steps taken here
+    infos: list[dict[str, Any]] = field(default_factory=list)  # diagnostics of the steps
     step: int = 0
 
     @property
     def content(self) -> Content:
-        """Skeleton and tensors of a checkpoint of the present state and streams."""
+        """Skeleton and tensors of a checkpoint of the current state and random streams."""
         copy = checkpoint.snapshot(self.state, self.rng.state(), {})
         return json.dumps(copy.skeleton), copy.tensors | copy.traces
 
     @property
     def state_content(self) -> Content:
-        """The same of the state without the streams."""
+        """Skeleton and tensors of the state without random streams."""
         return content_of(self.state)
 
     def advance(self, stop: int) -> None:
-        """Take steps up to the step ``stop``, which is included."""
+        """Take steps up to and including step ``stop``."""
         inference = self.job.inference
         kind = inference.requires.batch_kind
         for _, batch in self.problem.batches(kind, self.rng, self.step, stop):
@@ -61,7 +61,7 @@ class Rehearsal:
         checkpoint.save_checkpoint(folder, copy)
 
     def restore(self, folder: Path) -> None:
-        """Go on from the newest checkpoint."""
+        """Restore the newest checkpoint."""
         facts, tensors, complaints = checkpoint.load_newest(folder, "rehearsal")
         assert complaints == [], "; ".join(complaints)
         assert facts, "no checkpoint was written"
@@ -70,7 +70,7 @@ class Rehearsal:
         self.step = facts["step"]
 
     def posterior(self) -> object:
-        """Posterior of the present state."""
+        """Posterior of the current state."""
         return self.job.inference.posterior(self.state)
 
     def missing_from(self, posterior: object) -> list[str]:
@@ -78,11 +78,11 @@ class Rehearsal:
         return missing(posterior, self.job.inference.provided(self.problem.kind))
 
     def assess(self) -> dict[str, Any]:
-        """Scores of the posterior, under attack too if the job has an attacker."""
+        """Scores of the posterior, and under attack if the job has an attacker."""
         return self.assessment().scores
 
     def assessment(self) -> Assessment:
-        """Scores and checks of the posterior, under attack too if the job has an attacker."""
+        """Scores and checks of the posterior, and under attack if the job has an attacker."""
         made_by = PosteriorProvenance(self.model, self.job.inference)
         job = self.job
         posterior = self.posterior()
@@ -105,13 +105,13 @@ def content_of(thing: object) -> Content:
 
 
 def find_difference(one: Content, other: Content) -> str | None:
-    """Name of the first value of two checkpoints that is not bit-identical; None: all are."""
+    """Name of the first value that differs between two checkpoints, or None."""
     if one[1].keys() != other[1].keys():
         return ", ".join(sorted(one[1].keys() ^ other[1].keys()))
     for name, tensor in one[1].items():
         if not _is_identical(tensor, other[1][name]):
             return name
-    return None if one[0] == other[0] else "a number or text of the state"
+    return None if one[0] == other[0] else "a number or string of the state"
 
 
 def _is_identical(one: Tensor, other: Tensor) -> bool:

@@ -1,5 +1,5 @@
-"""Checks of a component that depend on its role: the law of a sampler, the size of an attack, and
-inputs that stay as they are."""
+"""Checks that depend on the role: distribution of a sampler's draws, size of an attack, unchanged
+inputs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from runner.conformance.rehearsal import Content, begin, content_of, find_differ
 from runner.conformance.stationarity import check_stationarity
 from runner.conformance.step_checks import StepTrial
 
-# checks of a security evaluation that depend on the victim and on reference attacks, or on the
-# chance of a few test rows
+# checks of a security evaluation that depend on the victim, on reference attacks or on a few random
+# test rows
 VICTIM_CHECKS = frozenset(
     {
         "an iterative attack is no weaker than one step",
@@ -33,7 +33,7 @@ VICTIM_CHECKS = frozenset(
 
 
 def require_same(before: Content, thing: object, subject: str, trial: StepTrial) -> None:
-    """Raises NonConformanceError if a thing has changed since its content was copied."""
+    """Raise NonConformanceError if an object differs from the copy of its content."""
     if name := find_difference(before, content_of(thing)):
         raise NonConformanceError(
             f"{subject} ({name.removeprefix('state.')}) in place; work on a copy, x.clone() ({trial.where})"
@@ -41,7 +41,7 @@ def require_same(before: Content, thing: object, subject: str, trial: StepTrial)
 
 
 def check_inference_inputs(trial: StepTrial) -> str:
-    """Steps leave batches as they are, and a posterior leaves the state."""
+    """Check that steps do not change batches and that a posterior does not change the state."""
     rehearsal = begin(trial.make_job())
     method = rehearsal.job.inference
     rng = rehearsal.rng
@@ -49,12 +49,12 @@ def check_inference_inputs(trial: StepTrial) -> str:
     state = rehearsal.state
     kind = method.requires.batch_kind
     if problem.kind not in ("supervised", "unlabelled", "density"):
-        raise NotCheckedError(f"not of {problem.kind} problems")
+        raise NotCheckedError(f"does not apply to {problem.kind} problems")
     for _, batch in problem.batches(kind, rng, 0, trial.count_steps(rehearsal)):
         try:
             given = content_of(batch)
         except TypeError:
-            raise NotCheckedError("its batches are no tensors") from None
+            raise NotCheckedError("batches are not tensors") from None
         state, _ = method.step(state, batch, rng)
         require_same(given, batch, "a step changes its batch", trial)
     given = content_of(state)
@@ -64,13 +64,13 @@ def check_inference_inputs(trial: StepTrial) -> str:
 
 
 def check_attack(trial: StepTrial) -> str:
-    """The checks of a security evaluation, but for those of the victim, and unchanged inputs."""
+    """Checks of a security evaluation that do not depend on the victim, and unchanged inputs."""
     rehearsal = trial.run()
     checks = rehearsal.assessment().checks
-    own = [check for check in checks if check.name not in VICTIM_CHECKS]
-    if not own:
+    own_checks = [check for check in checks if check.name not in VICTIM_CHECKS]
+    if not own_checks:
         raise NotCheckedError("the attacker has no sizes ε")
-    for check in own:
+    for check in own_checks:
         if check.passed is False:
             raise NonConformanceError(f"{check.name}: {check.detail} ({trial.where})")
     job = rehearsal.job
@@ -79,13 +79,13 @@ def check_attack(trial: StepTrial) -> str:
         attacker = job.attacker.with_problem(rehearsal.problem, rehearsal.rng)
         victim = build_victim(rehearsal.problem, rehearsal.posterior(), attacker)  # type: ignore[arg-type]
         inputs = {"x": test.x.clone(), "y": torch.where(test.mask, test.y, -1)}
-        before = [content_of(inputs), content_of(rehearsal.state)]
+        contents = [content_of(inputs), content_of(rehearsal.state)]
         with torch.no_grad():
             size = max(job.threat.sizes)
             attacker.perturb(victim, inputs["x"], inputs["y"], rehearsal.rng, size)
-        require_same(before[0], inputs, "the attack changes its inputs", trial)
-        require_same(before[1], rehearsal.state, "the attack changes the victim", trial)
-    return f"{len(own)} checks of the security evaluation"
+        require_same(contents[0], inputs, "the attack changes its inputs", trial)
+        require_same(contents[1], rehearsal.state, "the attack changes the victim", trial)
+    return f"{len(own_checks)} checks of the security evaluation"
 
 
 ROLE_CHECKS: dict[str, dict[str, Callable[[StepTrial], str]]] = {

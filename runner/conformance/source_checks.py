@@ -1,6 +1,6 @@
-"""Checks of a component that run none of it: docstring, YAML, types of keys, refusals.
+"""Checks of a component without running it: docstring, YAML, types of keys, error messages.
 
-Each function returns what it found, in words, or raises ``NonConformanceError``.
+Each function returns its result in words or raises ``NonConformanceError``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from runner.disk.yaml_comments import YamlKey
 from runner.errors import ConfigError, display_path
 
 SHORTEST_SENTENCE = 10  # characters
-NOT_GIVEN = "???"  # a key that the user has to set
+NOT_GIVEN = "???"  # value of a key that the user must set
 UNKNOWN_KEY = "no_such_key"
-# Values of every kind: each key refuses at least one of them.
+# Values of every type: each key must refuse at least one of them.
 ANY_VALUES: tuple[object, ...] = (
     "no such value",
     [["no such value"]],
@@ -38,13 +38,13 @@ EVERY_KEY = "*"
 
 
 def check_declarations(component: CheckedComponent) -> str:
-    """Base class, methods and class variables of the role."""
+    """Check the base class, methods and class variables of the role."""
     check_declared(component.role, component.name, component.cls)
     return f"{component.cls.__name__} has the methods and class variables of its role"
 
 
 def check_docstring(component: CheckedComponent) -> str:
-    """A docstring of its own with a sentence and a source."""
+    """Check that the docstring has a sentence and a source."""
     place = format_code_location(component.cls)
     sentence, source = registry.parse_docstring(component.cls.__doc__)
     if not vars(component.cls).get("__doc__"):
@@ -53,24 +53,22 @@ def check_docstring(component: CheckedComponent) -> str:
         )
     if len(sentence) <= SHORTEST_SENTENCE:
         raise NonConformanceError(
-            f"the docstring begins with {sentence!r}; say in one sentence what it is ({place})"
+            f"the docstring begins with {sentence!r}; begin with one complete sentence ({place})"
         )
     if not source:
-        raise NonConformanceError(
-            f"the docstring names no source; end it with 'Source: …' ({place})"
-        )
+        raise NonConformanceError(f"the docstring has no source; end it with 'Source: …' ({place})")
     return sentence
 
 
 def check_keys(component: CheckedComponent) -> str:
-    """YAML and class have the same keys, each with a comment and a type; defaults build."""
+    """Check that YAML and class have the same keys, with comments and types, and valid defaults."""
     role = component.role
     name = component.name
     cls = component.cls
     path = find_file(role, name)
     if not path.is_file():
         raise NonConformanceError(
-            f"no conf/{role}/{name}.yaml; write it, and name its folder with --config-dir conf"
+            f"conf/{role}/{name}.yaml not found; create it, and add --config-dir conf"
         )
     _check_fields(cls)
     file = display_path(path)
@@ -82,11 +80,9 @@ def check_keys(component: CheckedComponent) -> str:
     if lacking := sorted(expected - values.keys()):
         raise NonConformanceError(f"{file}: lacks {', '.join(lacking)}, which the class has")
     if unknown := sorted(values.keys() - expected):
-        raise NonConformanceError(f"{file}: {', '.join(unknown)}: no such key of the class")
+        raise NonConformanceError(f"{file}: {', '.join(unknown)}: unknown keys of the class")
     if uncommented := _find_uncommented(role, name, yaml_keys):
-        raise NonConformanceError(
-            f"{file}: {uncommented} has no comment; say what it is and its unit"
-        )
+        raise NonConformanceError(f"{file}: {uncommented} has no comment; add its meaning and unit")
     if NOT_GIVEN not in values.values():
         try:
             build_component(
@@ -98,7 +94,7 @@ def check_keys(component: CheckedComponent) -> str:
 
 
 def _find_uncommented(role: str, name: str, keys: list[YamlKey]) -> str | None:
-    """The first key with a comment neither in the YAML nor in a class that components share."""
+    """First key with no comment in the YAML or in a shared class."""
     bare = [key for key in keys if not key.comment and key.path != "name"]
     if not bare:
         return None
@@ -111,22 +107,22 @@ def _count_keys(number: int) -> str:
 
 
 def _check_fields(cls: type) -> None:
-    """Every key has a type, and no default in the class."""
+    """Check that each key has a type and no default in the class."""
     assert issubclass(cls, BaseModel)
     for key, field in cls.model_fields.items():
         place = format_code_location(cls)
         if field.annotation in (Any, object):
             raise NonConformanceError(
-                f"{key} has the type Any; write the type of its values, such as PositiveFloat ({place})"
+                f"{key} has the type Any; declare a type, such as PositiveFloat ({place})"
             )
         if not field.is_required():
             raise NonConformanceError(
-                f"{key} has a default in the class; defaults are in the YAML only ({place})"
+                f"{key} has a default in the class; move it to the YAML ({place})"
             )
 
 
 def check_keys_are_used(component: CheckedComponent) -> str:
-    """Every key is read somewhere in the source of its class, of its bases or of their modules."""
+    """Check that each key is read in the source of its class, base classes or their modules."""
     cls = component.cls
     assert issubclass(cls, BaseModel)
     reads = set[str]()
@@ -134,20 +130,20 @@ def check_keys_are_used(component: CheckedComponent) -> str:
         reads |= set(_reads_of_module(module))
     keys = [key for key in cls.model_fields if key != "name"]
     if EVERY_KEY in reads:
-        return "keys are read as a whole"
+        return "keys are read together"
     for key in keys:
         if key not in reads:
             raise NonConformanceError(
-                f"{key} is never read, so that its value changes nothing; use it or remove it "
+                f"{key} is never read, so its value has no effect; use it or remove it "
                 f"({format_code_location(cls)})"
             )
     return f"read: {', '.join(keys)}" if keys else "no keys"
 
 
 def _reads_of_module(name: str) -> Iterator[str]:
-    """Attributes and texts that a module of the user's or of ``components`` reads.
+    """Attributes and strings read in a module of the user or of ``components``.
 
-    ``EVERY_KEY`` among them: it reads all keys together.
+    Includes ``EVERY_KEY`` if the module reads all keys together.
     """
     file = vars(sys.modules[name]).get("__file__") or ""
     is_user = bool(file) and is_user_file(file)
@@ -171,12 +167,12 @@ def _reads_every_key(call: ast.Call) -> bool:
 
 
 def check_refusals(component: CheckedComponent) -> str:
-    """Refusals of an unknown key and of wrong values name the key."""
+    """Check that errors for unknown keys and invalid values name the key."""
     role = component.role
     cls = component.cls
     defaults = component_defaults(role, component.name)
     if open_keys := [key for key, value in defaults.items() if value == NOT_GIVEN]:
-        return f"not tried: {', '.join(open_keys)} has no default"
+        return f"skipped: no default for {', '.join(open_keys)}"
     keys = [key for key in cls.yaml_keys() if key != "name"]  # type: ignore[attr-defined]
     refused = {UNKNOWN_KEY: [_refusal(role, defaults | {UNKNOWN_KEY: 1})]}
     for key in sorted(keys):
@@ -185,20 +181,22 @@ def check_refusals(component: CheckedComponent) -> str:
         named = [message for message in messages if message]
         if not named:
             raise NonConformanceError(
-                f"{key} takes any value, a text and a mapping too; narrow its type "
+                f"{key} accepts any value, even strings and mappings; narrow its type "
                 f"({format_code_location(cls)})"
             )
         for message in named:
             if key not in message:
                 raise NonConformanceError(
-                    f"a wrong value of {key} is refused by '{message}'; name the key in the message "
+                    f"an invalid value of {key} gives the error '{message}'; name the key in it "
                     f"({format_code_location(cls)})"
                 )
-    return f"an unknown key and wrong values of {_count_keys(len(keys))} are refused by name"
+    return (
+        f"errors for an unknown key and for invalid values of {_count_keys(len(keys))} name the key"
+    )
 
 
 def _refusal(role: str, values: dict[str, Any]) -> str:
-    """Message that refuses the values; empty if they are accepted."""
+    """Error message for the values; empty if they are accepted."""
     try:
         build_component(role, expand_component(role, dict(values), role), role)
     except ConfigError as error:

@@ -1,9 +1,9 @@
-"""Check that a sampler keeps the law of exact draws.
+"""Check that a sampler leaves the target distribution invariant.
 
-Many chains start at independent draws of a density; a correct sampler leaves their law as it is,
-at every step.  The chains advance until they have forgotten their starts, so that a wrong
-sampler has the time to go elsewhere.  Then moments and a distribution function of the whitened
-draws z are compared with those of N(0, I).
+Many chains start at independent draws from a density; a correct sampler leaves their distribution
+unchanged at every step.  The chains advance until they are nearly independent of their starts, so
+that an incorrect sampler has time to deviate.  Then moments and a distribution function of the
+whitened draws z are compared with the values for N(0, I).
 
 Source: Geweke (2004), section 3; Gandy and Scott (2021), section 2.
 """
@@ -25,19 +25,19 @@ from runner.conformance.exact_targets import SKEW, ExactTarget
 from runner.conformance.outcomes import NonConformanceError, NotCheckedError
 from runner.execution.rng import Streams
 
-CHAINS = 2000  # independent draws of a test
+CHAINS = 2000  # number of independent chains
 FIRST_STEPS = 200
 MOST_STEPS = 3200
-PARTICLE_STEPS = 400  # of particles, which do not forget their starts
+PARTICLE_STEPS = 400  # steps of particle methods, which stay correlated with their starts
 FORGOTTEN = 0.3  # largest correlation of first and last draws
-# standard errors; by Bonferroni and the t distribution of 100 replicates one of 17 samplers with
-# 9 functions of two targets has a false alarm with probability 1e-4 at most
+# in standard errors; by Bonferroni and the t distribution of 100 replicates, the probability of a
+# false alarm among 17 samplers with 9 functions of two targets is at most 1e-4
 LARGEST_Z = 5.5
-FASTER = 16.0  # factor of the step size where chains do not forget their starts
-SLOWER = 0.25  # and where a bias or a divergence may be due to it
+FASTER = 16.0  # factor of the step size if chains stay correlated with their starts
+SLOWER = 0.25  # factor if a bias or a divergence may be due to the step size
 TRIALS = 5
-SAME = 0.6  # ratio of deviations above which a smaller step has not made a bias smaller
-# values of keys that a method has; many proposals are rejected, so that a wrong acceptance matters
+SAME = 0.6  # ratio of deviations above which a smaller step has not reduced a bias
+# values of a method's keys; with many rejected proposals a wrong acceptance rule is detected
 KEYS = {
     "warmup": 100,
     "burn_in": 100,
@@ -45,7 +45,7 @@ KEYS = {
     "superchains": None,
     "target_acceptance": 0.5,
 }
-# functions of z ~ N(0, I) that are compared, with their expectations and variances
+# compared functions of z ~ N(0, I), with their expectations and variances
 NAMES = ("z1", "z2", "z1²", "z2²", "z1 z2", "Φ(z1)", "Φ(z2)", "Φ(z1)²", "Φ(z2)²")
 MEANS = (0, 0, 1, 1, 0, 1 / 2, 1 / 2, 1 / 3, 1 / 3)
 VARIANCES = (1, 1, 2, 2, 1, 1 / 12, 1 / 12, 4 / 45, 4 / 45)
@@ -55,35 +55,35 @@ def check_stationarity(method: Inference[Any, Any, Any, Any], where: str) -> str
     """Test a sampler on a correlated Gaussian and on a skewed density.
 
     Raises:
-        NonConformanceError: its draws have another law.
-        NotCheckedError: the method is no sampler of densities, or too slow.
+        NonConformanceError: the draws have a different distribution.
+        NotCheckedError: the method does not sample densities, or is too slow.
     """
     if "density" not in method.requires.kinds or not (method.mixes or method.draw_bias):
-        raise NotCheckedError("it samples no densities")
+        raise NotCheckedError("does not sample densities")
     if "chains" not in vars(method):
-        raise NotCheckedError("it has no key chains, the number of parallel chains")
+        raise NotCheckedError("lacks the key chains, the number of parallel chains")
     return "; ".join(_check_target(method, title, where) for title in SKEW)
 
 
 def _check_target(method: Inference[Any, Any, Any, Any], title: str, where: str) -> str:
-    """Test on one density, at another step size where the configured one decides nothing.
+    """Test on one density, with other step sizes if the configured one is inconclusive.
 
-    Chains that do not forget their starts take larger steps.  A declared bias has to vanish with
-    smaller ones, and so has a divergence.  Between a step that is too small and one that is too
-    large their geometric mean is next.
+    Chains that stay correlated with their starts take larger steps.  A declared bias, or a
+    divergence, must vanish with smaller ones.  Between a step size that is too small and one that
+    is too large, the geometric mean is next.
     """
     lower = 0.0
     factor = 1.0
     upper = math.inf
     failure = ""
-    last = math.inf  # the deviation at the last step size
+    last = math.inf  # deviation at the previous step size
     for _ in range(TRIALS):
         trial = KernelTrial(method, title, factor)
         try:
             forgotten = trial.advance()
             detail, excess, deviation = trial.find_deviation()
         except NumericalError as error:
-            failure = f"it diverges from exact draws of {title}{trial.size}: {error}"
+            failure = f"diverges when started at exact draws from {title}{trial.size}: {error}"
             upper = factor
         else:
             if excess <= 0:
@@ -91,8 +91,8 @@ def _check_target(method: Inference[Any, Any, Any, Any], title: str, where: str)
                     return f"{title}: {detail}"
                 lower = factor
             else:
-                failure = f"exact draws of {title} have another law: {detail}"
-                # a bias of the step size falls with it
+                failure = f"does not keep the distribution of exact draws from {title}: {detail}"
+                # a discretisation bias falls with the step size
                 if method.draw_bias is None or trial.most or deviation > SAME * last:
                     lower = 0.0
                     break
@@ -105,12 +105,14 @@ def _check_target(method: Inference[Any, Any, Any, Any], title: str, where: str)
         else:
             factor *= FASTER if lower else SLOWER
     if lower:
-        raise NotCheckedError(f"{title}: chains depend on their starts; raise the step size")
+        raise NotCheckedError(
+            f"{title}: chains stay correlated with their starts; raise the step size"
+        )
     raise NonConformanceError(f"{failure} ({where})")
 
 
 class KernelTrial:
-    """A method on one density, in many chains that start at exact draws."""
+    """A method on one density, with many chains that start at exact draws."""
 
     def __init__(self, method: Inference[Any, Any, Any, Any], title: str, factor: float) -> None:
         values = vars(method)
@@ -126,16 +128,17 @@ class KernelTrial:
             self.size = f" at step_size={update['step_size']:g}"
         update = {key: value for key, value in update.items() if key in values}
         self.method = method.model_copy(update=update)
-        self.most = bias.most if bias else 0.0  # error of particles, in standard deviations
+        self.most = bias.most if bias else 0.0  # allowed error of particles, in standard deviations
         self.steps = 0
         self.target = ExactTarget(title, replicates)
         if lacks := missing(self.target, method.required_capabilities("density")):
-            raise NotCheckedError(f"it requires {', '.join(lacks)} of a model")
+            raise NotCheckedError(f"requires a model with {', '.join(lacks)}")
         self.rng = Streams(0)
         self.state = self.method.init(self.target, self.target.problem, self.rng)
 
     def advance(self) -> bool:
-        """Take steps until the chains have forgotten their starts; False if they do not."""
+        """Take steps until chains are nearly independent of their starts; False if they stay
+        correlated."""
         stop = PARTICLE_STEPS if self.most else FIRST_STEPS
         while self.steps < MOST_STEPS:
             for _ in range(self.steps, stop):
@@ -149,7 +152,7 @@ class KernelTrial:
     def _draws(self) -> HoldsDraws:
         posterior = self.method.posterior(self.state)
         if not isinstance(posterior, HoldsDraws) or posterior.values.shape[2:] != (2,):
-            raise NotCheckedError("its posterior holds no draws of the parameters")
+            raise NotCheckedError("the posterior has no draws of the parameters")
         return posterior
 
     def _is_forgotten(self) -> bool:
@@ -161,16 +164,16 @@ class KernelTrial:
         return float(ends.prod(1).mean(0).abs().max()) < FORGOTTEN
 
     def find_deviation(self) -> tuple[str, float, float]:
-        """The function whose mean deviates most, its excess, and the largest deviation in
+        """Function with the largest deviation of the mean, its excess, and the deviation in
         standard deviations.
 
-        The mean of a replicate, or of a chain of a single replicate, over the last half of its
-        draws is one observation.  Particles have no standard errors: their excess is in
-        standard deviations.
+        An observation is the mean over the last half of the draws of a replicate, or of a chain of
+        a single replicate.  Particles have no standard errors: their excess is in standard
+        deviations.
         """
         draws = self._draws()
         if not draws.n_draws:
-            raise NotCheckedError(f"it keeps no draw within {self.steps} steps")
+            raise NotCheckedError(f"keeps no draw within {self.steps} steps")
         f = _features(self.target.whiten(draws.values))  # [C, N, K]
         if draws.log_weights is None:
             f = f[:, draws.n_draws // 2 :].mean(1)
@@ -193,6 +196,6 @@ class KernelTrial:
 
 
 def _features(z: Tensor) -> Tensor:
-    """Functions of whitened draws z [..., 2] that are compared with their expectations [..., K]."""
+    """Compared functions [..., K] of whitened draws z [..., 2]."""
     u = torch.special.ndtr(z)
     return torch.cat([z, z.square(), z[..., :1] * z[..., 1:], u, u.square()], -1)

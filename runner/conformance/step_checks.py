@@ -1,7 +1,7 @@
 """Checks of a component on a few steps: steps, finite values, random numbers, seeds, checkpoints,
 replicates.
 
-Each function returns what it found, in words, or raises ``NonConformanceError``.
+Each function returns its result in words or raises ``NonConformanceError``.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from runner.execution.scores import plain
 
 STEPS = 4
 SHORT_SERIES = 60  # steps: some attackers of filters need the last one
-# diagnostics that are undefined for a few draws, or for chains that have not moved
+# diagnostics that are undefined for few draws or constant chains
 UNDEFINED_FOR_FEW_DRAWS = frozenset(
     {"ess", "ess_tail", "rhat", "rhat_predictions", "e_bfmi", "weight_ess", "pareto_k", "z_max"}
 )
 MEASURED_TIMES = frozenset(
     {"milliseconds", "total_seconds", "variance_seconds"}
-)  # scores that no seed fixes
+)  # scores that depend on more than the seed
 
 
 @dataclass
 class StepTrial:
     """Runs of one job for the checks."""
 
-    make_job: Callable[[], Job]  # builds every component anew
-    cls: type  # of the component under test
+    make_job: Callable[[], Job]  # builds new components at each call
+    cls: type  # class of the component under test
 
     @property
     def where(self) -> str:
@@ -52,9 +52,9 @@ class StepTrial:
         return format_code_location(self.cls)
 
     def run(self, replicate: int = 0) -> Rehearsal:
-        """A run from its beginning.
+        """Start a run.
 
-        It has four steps, or as many as the method has any use for; all of a short series.
+        It has four steps, or fewer if the method needs fewer, or all steps of a short series.
         """
         rehearsal = begin(self.make_job(), replicate)
         rehearsal.advance(self.count_steps(rehearsal))
@@ -71,38 +71,37 @@ class StepTrial:
 
     @cached_property
     def undisturbed(self) -> Rehearsal:
-        """The run that others are compared with, as it is after its last step."""
+        """Reference run after its last step."""
         return self.run()
 
     @cached_property
     def content(self) -> Content:
-        """Content of a checkpoint after the last step of the undisturbed run."""
+        """Content of a checkpoint after the last step of the reference run."""
         return self.undisturbed.content
 
     @cached_property
     def scores(self) -> dict[str, Any]:
-        """Scores of the undisturbed run."""
-        self.content  # noqa: B018 (scores draw from the streams, which it holds)
+        """Scores of the reference run."""
+        self.content  # noqa: B018 (evaluated first, because scores advance the random streams)
         return plain(self.undisturbed.assess())
 
 
 def find_broken_promise(rehearsal: Rehearsal) -> str:
-    """A declaration of the method that does not hold on its problem, beyond those that are checked
-    at each call; empty: all hold."""
+    """Error message for a declaration of the method that does not hold on its problem, or empty.
+
+    Declarations that are verified at each call are not repeated here."""
     inference = rehearsal.job.inference
     kind = rehearsal.problem.kind
     if inference.requires.batch_kind not in BATCH_KINDS_BY_PROBLEM[kind]:
-        return (
-            f"inference={inference.name} asks a {kind} problem for {inference.requires.batch_kind}"
-        )
+        return f"inference={inference.name} requires {inference.requires.batch_kind} from a {kind} problem"
     if lacks := rehearsal.missing_from(rehearsal.posterior()):
-        return f"inference={inference.name}: its posterior lacks {', '.join(lacks)}"
+        return f"inference={inference.name}: the posterior lacks {', '.join(lacks)}"
     return ""
 
 
 def check_steps(trial: StepTrial) -> str:
-    """Data load, the model is built, steps are taken, and the posterior is scored."""
-    scores = trial.scores  # before a posterior that changes the state
+    """Check that data load, the model is built, steps are taken, and the posterior is scored."""
+    scores = trial.scores  # evaluated before a posterior can change the state
     rehearsal = trial.undisturbed
     if message := find_broken_promise(rehearsal):
         raise NonConformanceError(f"{message} ({trial.where})")
@@ -110,7 +109,7 @@ def check_steps(trial: StepTrial) -> str:
 
 
 def check_finite(trial: StepTrial) -> str:
-    """Values of steps and scores are finite."""
+    """Check that values of steps and scores are finite."""
     rehearsal = trial.undisturbed
     for number, info in enumerate(rehearsal.infos, 1):
         if name := find_not_finite(plain(info)):
@@ -136,24 +135,24 @@ def find_not_finite(values: Mapping[str, Any]) -> str | None:
 
 
 def check_random_numbers(trial: StepTrial) -> str:
-    """The streams of the process are as they were."""
-    before = stand()
+    """Check that the global random streams of the process are unchanged."""
+    state_before = stand()
     trial.run().assess()
-    if stream := drawn_from(before):
+    if stream := drawn_from(state_before):
         raise NonConformanceError(
-            f"something draws from {stream} global stream, or seeds it; "
+            f"{stream} global random stream is used or seeded; "
             f"{GLOBAL_STREAM_FIXES[stream]} ({trial.where})"
         )
-    return "the global streams of Python, NumPy and PyTorch are untouched"
+    return "the global random streams of Python, NumPy and PyTorch are unchanged"
 
 
 def check_same_seed(trial: StepTrial) -> str:
-    """The same seed gives the same result, under other global streams and another time too."""
+    """Check that the result depends only on the seed, not on global random streams or clocks."""
     disturbances: dict[str, Callable[[], AbstractContextManager[None]]] = {
-        "two runs of one seed differ: a clock, a variable of the module or the order of a set "
-        "decides": nullcontext,
-        "the global random state decides": other_global_streams,
-        "the clock decides": shifted_clocks,
+        "two runs with the same seed differ, because of a clock, a variable of the module or the "
+        "order of a set": nullcontext,
+        "the result depends on the global random state": other_global_streams,
+        "the result depends on the clock": shifted_clocks,
     }
     for cause, disturbed in disturbances.items():
         with disturbed():
@@ -165,7 +164,7 @@ def check_same_seed(trial: StepTrial) -> str:
             raise NonConformanceError(
                 f"{cause} ({name}); take all random numbers from rng ({trial.where})"
             )
-    return "repeated, with other global streams, with another time: bit-identical"
+    return "bit-identical when repeated, with other global random streams, with shifted clocks"
 
 
 def _find_other_score(one: dict[str, Any], other: dict[str, Any]) -> str | None:
@@ -175,7 +174,7 @@ def _find_other_score(one: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 
 def check_checkpoint(trial: StepTrial) -> str:
-    """A run that is interrupted and resumed equals an uninterrupted one, bit by bit."""
+    """Check that a resumed run is bit-identical to an uninterrupted one."""
     total = trial.undisturbed.step
     stop = max(1, total // 2)
     with tempfile.TemporaryDirectory() as place:
@@ -199,16 +198,16 @@ def check_checkpoint(trial: StepTrial) -> str:
 
 
 def check_replicates(trial: StepTrial) -> str:
-    """Replicates with draws from rng differ."""
+    """Check that replicates with draws from rng differ."""
     first = trial.run()
     other = trial.run(replicate=1)
     unused = Streams(first.job.settings.seed).state()
     draws = any(not torch.equal(state, unused[name]) for name, state in first.rng.state().items())
     if not draws:
-        return "draws nothing from the streams of rng"
+        return "does not use the random streams of rng"
     if find_difference(first.state_content, other.state_content) is None:
         raise NonConformanceError(
-            f"replicates 1 and 2 are identical; seed nothing, take random numbers from rng ({trial.where})"
+            f"replicates 1 and 2 are identical; take random numbers from rng and set no seeds ({trial.where})"
         )
     return "replicates 1 and 2 differ"
 

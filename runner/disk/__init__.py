@@ -1,1 +1,1 @@
-"""Files on a disk: plain files only, YAML with its comments, and read limits."""
+"""Files on disk: plain files only, YAML with comments, limits for reading."""

@@ -1,5 +1,5 @@
-"""Small files that are written whole or not at all, and survive a power cut; free of torch, so that
-reading a record starts fast."""
+"""Atomic writes of small files, flushed to disk; without torch, so that reading a record starts
+fast."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_UNSYNCABLE_ERRNOS = (errno.EINVAL, errno.ENOTSUP)  # of file systems that cannot flush a folder
+_UNSYNCABLE_ERRNOS = (
+    errno.EINVAL,
+    errno.ENOTSUP,
+)  # errors of file systems that cannot flush a folder
 
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """Temporary path next to a file; what is written there replaces the file, flushed to disk.
+    """Context with a temporary path; on exit its content is flushed to disk and replaces the file.
 
-    Nothing is replaced if the context raises.
+    The file is kept if the context raises.
     """
-    path = path.absolute()  # an empty path has no name
+    path = path.absolute()  # because an empty path has no name
     for orphan in orphans(path.parent, inside=False, name=path.name):
         orphan.unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")  # the pattern of orphans()
@@ -33,7 +36,7 @@ def replace_file(path: Path) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """Flushes a file, or the names in a folder, to disk."""
+    """Flush a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -45,7 +48,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder with its parents, flushed to disk."""
+    """Make a folder and its parents, flushed to disk."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
@@ -53,33 +56,33 @@ def make_folder(folder: Path) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes under a temporary name, flushes to disk and renames."""
+    """Write to a temporary file, flush it to disk and rename it."""
     with replace_file(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
-    """``write_bytes`` of text."""
+    """``write_bytes`` for text."""
     write_bytes(path, text.encode())
 
 
 def orphans(folder: Path, inside: bool = True, name: str = "") -> Iterator[Path]:
-    """Temporary files that ``replace_file`` of a killed process left in a folder.
+    """Temporary files of ``replace_file`` that killed processes left in a folder.
 
-    With ``inside``, the folders in it are searched too; with ``name``, only those of that file.
+    With ``inside`` subfolders are searched too; with ``name`` only files for that target.
     """
     for path in _hidden(folder, inside):
         match = re.fullmatch(r"\.(.+)\.(\d+)(-journal)?", path.name)
         if match is None or name not in ("", match[1]):
             continue
         process = int(match[2])
-        # a file with our own number is left over too: this process has written nothing yet
+        # a file with this process's id is an orphan too: this process has written nothing yet
         if process == os.getpid() or not alive(process):
             yield path
 
 
 def _hidden(folder: Path, inside: bool) -> Iterator[Path]:
-    """Files and folders with a name that begins with a dot, as far as this user may look."""
+    """Hidden files and folders in readable folders."""
     folders = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -92,13 +95,13 @@ def _hidden(folder: Path, inside: bool) -> Iterator[Path]:
 
 
 def remove_orphans(folder: Path) -> None:
-    """Removes ``orphans``."""
+    """Remove ``orphans``."""
     for path in orphans(folder):
         path.unlink(missing_ok=True)
 
 
 def alive(process: int) -> bool:
-    """True if a process with that number exists."""
+    """True if a process with this id exists."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

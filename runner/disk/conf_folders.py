@@ -1,8 +1,7 @@
-"""The folders of YAML files that a command reads: the runner's own and, after it, the one that
-``--config-dir`` adds.
+"""Folders of YAML files: the runner's own, then the one added with ``--config-dir``.
 
-The added one is kept in the environment, so that the processes of a sweep or a study find the same
-files."""
+The added folder is stored in the environment, so that the processes of a sweep or a study read the
+same files."""
 
 from __future__ import annotations
 
@@ -21,19 +20,19 @@ FLAGS = ("--config-dir", "-cd")
 
 
 def user_folder() -> Path | None:
-    """The user's own folder; None if there is no such folder."""
+    """Folder of the user, or None."""
     location = os.environ.get(ENV_VARIABLE)
     return Path(location) if location else None
 
 
 def folders() -> list[Path]:
-    """Folders searched for a file, in this order."""
+    """Folders in the order of the search."""
     folder = user_folder()
     return [CONF] if folder is None else [CONF, folder]
 
 
 def find(group: str, name: str) -> Path | None:
-    """The file ``<group>/<name>.yaml``; None if it does not exist."""
+    """File ``<group>/<name>.yaml``, or None."""
     return next(
         (path for folder in folders() if (path := folder / group / f"{name}.yaml").is_file()), None
     )
@@ -45,11 +44,10 @@ def names(group: str) -> list[str]:
 
 
 def use(folder: str | None) -> None:
-    """Adds a folder for the rest of the command; files that the runner's own of the same name hide
-    are named.
+    """Add a folder for the rest of the command; warns of files hidden by the runner's own.
 
     Raises:
-        ConfigError: there is no such folder.
+        ConfigError: the folder does not exist.
     """
     if folder is None:
         return
@@ -62,35 +60,35 @@ def use(folder: str | None) -> None:
     ]
     for file in hidden:
         print(
-            f"{file}: not read, the runner has one of that name; call yours otherwise",
+            f"{file}: ignored, the runner has a file of that name; rename yours",
             file=sys.stderr,
         )
 
 
 @contextmanager
 def restore_folders_on_exit() -> Iterator[None]:
-    """Context that forgets, on exit, the folders added with ``use`` inside it."""
-    before = os.environ.get(ENV_VARIABLE)
+    """Context that removes the folders added with ``use`` on exit."""
+    previous = os.environ.get(ENV_VARIABLE)
     try:
         yield
     finally:
         os.environ.pop(ENV_VARIABLE, None)
-        if before is not None:
-            os.environ[ENV_VARIABLE] = before
+        if previous is not None:
+            os.environ[ENV_VARIABLE] = previous
 
 
 def add_option(parser: ArgumentParser) -> None:
-    """``--config-dir`` of a sub-command."""
+    """Add the option ``--config-dir`` to a sub-command."""
     parser.add_argument(
         "--config-dir", metavar="DIR", help="a folder of YAML files of your own, laid out as conf/"
     )
 
 
 def split_config_dir(argv: list[str]) -> tuple[list[str], str | None]:
-    """A command line of overrides without ``--config-dir``, and the folder that it names.
+    """Split ``--config-dir`` and its folder from a command line of overrides.
 
     Raises:
-        ConfigError: the flag names none.
+        ConfigError: the flag has no folder.
     """
     rest = []
     folder = None
@@ -102,5 +100,5 @@ def split_config_dir(argv: list[str]) -> tuple[list[str], str | None]:
             continue
         folder = value if equals else next(words, "")
         if not folder:
-            raise ConfigError(f"{flag}: give it a folder of YAML files, {flag} conf")
+            raise ConfigError(f"{flag}: a folder of YAML files is missing; write {flag} conf")
     return rest, folder

@@ -1,6 +1,6 @@
 """Names that become paths.
 
-Any name in a config, a study or a record stays inside its folder.
+A name in a config, a study or a record cannot lead out of its folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LONGEST_NAME = 200  # bytes; a file system takes 255, with endings
 
 
 def inside(folder: Path, name: str, key: str) -> Path:
-    """``folder/name``; ``key`` is what the user knows the name as.
+    """Path ``folder/name``; ``key`` is the name of the setting in messages.
 
     Raises:
         ConfigError: the name leads out of the folder, is the folder itself, or is too long.
@@ -33,16 +33,15 @@ def inside(folder: Path, name: str, key: str) -> Path:
 
 
 def is_inside(folder: Path, path: Path) -> bool:
-    """True if a path, links followed, lies in a folder."""
+    """True if a path, after following links, lies in a folder."""
     return path.resolve().is_relative_to(folder.resolve())
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuses a folder that is about to be written to and holds a link to elsewhere: what is
-    written there would go there.
+    """Refuse an output folder that contains a link to a path outside it.
 
     Raises:
-        ConfigError: naming the link.
+        ConfigError: a link leads out of the folder.
     """
     for path in folder.rglob("*"):
         if path.is_symlink():
@@ -50,13 +49,12 @@ def refuse_links(folder: Path) -> None:
 
 
 def real_file(folder: Path, name: str, key: str) -> Path:
-    """``inside``, of a file that is read or sent on: a link that leads out of the folder is refused
-    too.
+    """``inside`` for a file to be read or uploaded; links out of the folder are refused too.
 
     Raises:
-        ConfigError: the name, or what it is a link to, lies elsewhere.
+        ConfigError: the name, or the target of its link, lies outside the folder.
     """
     path = inside(folder, name, key)
     if not is_inside(folder, path):
-        raise ConfigError(f"{key}={name!r}: is a link that leads out of {folder}; remove it")
+        raise ConfigError(f"{key}={name!r}: links to a path outside {folder}; remove the link")
     return path

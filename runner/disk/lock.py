@@ -1,8 +1,7 @@
-"""Locks that a process of this machine holds until it ends, however it ends.
+"""File locks between processes of one machine, released when a process ends in any way.
 
-They serve a study's processes and the pusher's requests.
-
-The lock of a run, which other machines must see too, is a lease: ``lease.py``.
+They are used by the processes of studies and by the MLflow pusher.  Runs are locked by leases
+(``lease.py``), which other machines observe too.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import IO
 from runner.disk.plain_file import open_plain
 
 TRIES = 6
-RETRY_SECONDS = 0.05  # and the seconds between them
+RETRY_SECONDS = 0.05  # seconds between attempts
 
 
 def is_locked(path: Path) -> bool:
-    """True if some process holds a lock."""
+    """True if a process holds the lock."""
     try:
         with open_plain(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -31,7 +30,7 @@ def is_locked(path: Path) -> bool:
 
 
 def try_lock(path: Path) -> IO[str] | None:
-    """The lock, open and held as long as the file is open; None: another process holds it."""
+    """Acquire the lock, held until the returned file is closed; None if another process holds it."""
     file = path.open("a+", errors="replace")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,8 +41,7 @@ def try_lock(path: Path) -> IO[str] | None:
 
 
 def lock_with_retries(path: Path) -> IO[str] | None:
-    """``try_lock``, tried again for a moment: whoever holds the lock may only be looking whether it
-    is held."""
+    """``try_lock`` with retries, because ``is_locked`` of another process holds the lock briefly."""
     for tries_left in reversed(range(TRIES)):
         if (file := try_lock(path)) is not None:
             return file

@@ -1,6 +1,6 @@
-"""Files of records, which another program may have made.
+"""Files of records, possibly written by other programs.
 
-Pipes and devices, which can be read without end, are refused.
+Pipes and devices, which may never end, are refused.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class NotPlainFileError(OSError):
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """A file, open for reading.
+    """Open a plain file for reading.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
         NotPlainFileError: it is not a plain file.
     """
     if not stat.S_ISREG(path.stat().st_mode):
-        raise NotPlainFileError(errno.EINVAL, "no plain file", str(path))
+        raise NotPlainFileError(errno.EINVAL, "not a plain file", str(path))
     return path.open("rb")
 
 
@@ -33,24 +33,24 @@ def read_plain(path: Path) -> bytes:
     """Content of a file.
 
     Raises:
-        OSError: as ``open_plain``.
+        OSError: see ``open_plain``.
     """
     with open_plain(path) as file:
         return file.read()
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Value of a JSON text.
+    """Parse JSON.
 
     Raises:
-        ValueError: it is not JSON, its lists are nested too deeply to be read, or it has half of a
-            surrogate pair, which no file can hold.
+        ValueError: the text is not JSON, is nested too deeply, or contains an unpaired surrogate,
+            which cannot be written to a file.
     """
     try:
         value = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     escape = "\\ud" if isinstance(text, str) else b"\\ud"
-    if escape in text.lower():  # type: ignore[operator]  # both are text, or both are bytes
+    if escape in text.lower():  # type: ignore[operator]  # both str or both bytes
         json.dumps(value, ensure_ascii=False).encode()
     return value

@@ -1,4 +1,4 @@
-"""YAML files that cannot be read, in one line for the user."""
+"""Reading of YAML files, with errors in one line."""
 
 from __future__ import annotations
 
@@ -23,54 +23,54 @@ def _parse(text: str) -> Any:
 def load_untrusted(
     path: Path,
     most: int = MAX_VALUES,
-    mend: str = "",
+    fix: str = "",
     parse: Callable[[str], Any] = _parse,
 ) -> Any:
-    """Content of a YAML file that somebody else may have written, within the limits.
+    """Content of an untrusted YAML file, within the limits.
 
     Args:
         path: the file.
-        most: number of values that are read.
-        mend: fix for a file that cannot be read, the end of the message.
-        parse: content of the text.
+        most: largest number of values.
+        fix: end of the error message, how to fix the file.
+        parse: parser of the text.
 
     Raises:
-        ConfigError: it cannot be read, or is too large, in one line.
+        ConfigError: the file cannot be read or is too large.
     """
-    with reading(path, mend):
+    with reading(path, fix):
         text = check_file(path, most)
         try:
             return parse(text)
-        except ValueError as error:  # an impossible date
+        except ValueError as error:  # an invalid date
             raise YamlLimitError(str(error)) from None
 
 
 @contextmanager
-def reading(path: str | Path, mend: str = "") -> Iterator[None]:
+def reading(path: str | Path, fix: str = "") -> Iterator[None]:
     """Context for reading a YAML file.
 
     Raises:
-        ConfigError: it cannot be read, in one line; ``mend`` ends it.
+        ConfigError: the file cannot be read; ``fix`` ends the message.
     """
     try:
         yield
     except YAML_READ_ERRORS as error:
-        raise ConfigError(describe_read_error(path, error) + mend) from None
+        raise ConfigError(describe_read_error(path, error) + fix) from None
 
 
 def describe_read_error(
     path: str | Path, error: yaml.YAMLError | UnicodeDecodeError | OSError
 ) -> str:
-    """One line for a YAML file that cannot be read, with the line where it breaks."""
+    """Describe an error of reading a YAML file in one line, with the number of its line."""
     where = display_path(path)
     if isinstance(error, YamlLimitError):
         return f"{where}{f', line {error.line}' if error.line else ''}: {error.problem}"
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
-        return f"{where}{line}: this is no YAML ({error.problem or error.context})"
+        return f"{where}{line}: invalid YAML ({error.problem or error.context})"
     if isinstance(error, yaml.YAMLError):
-        return f"{where}: this is no YAML ({str(error).splitlines()[0]})"
+        return f"{where}: invalid YAML ({str(error).splitlines()[0]})"
     if isinstance(error, UnicodeDecodeError):
-        return f"{where}: this is no text in UTF-8 (byte {error.start})"
+        return f"{where}: not UTF-8 text (byte {error.start})"
     return f"{where}: cannot be read ({error.strerror or str(error).splitlines()[0]})"

@@ -10,6 +10,6 @@ from tempfile import TemporaryDirectory
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A temporary folder; one of a process that was killed is left to the system."""
+    """Temporary folder; if the process is killed, the system removes it."""
     with TemporaryDirectory(prefix="runner-") as name:
         yield Path(name)

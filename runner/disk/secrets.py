@@ -1,4 +1,4 @@
-"""Mask passwords, tokens and keys in addresses before they are shown or recorded."""
+"""Mask passwords, tokens and keys in addresses before they are printed or recorded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 MASK = "***"
 WORDS = "pass|pwd|token|secret|key|auth|cred|signature|sig"
 ADDRESS = re.compile(r"://(?P<rest>[^\n\"'<>]*?)(?=[\n\"'<>]|\w+://|$)")
-# a whole connection string is the value of odbc_connect, with the password inside
+# the value of odbc_connect is a complete connection string, including the password
 QUERY = re.compile(rf"(?i)([?&;][\w.%-]*(?:{WORDS})[\w.%-]*=)[^\s&;#\"']*")
 ODBC = re.compile(r"(?i)(odbc_connect=)[^&\n\"']*")
 ASSIGNMENT = re.compile(r"(?i)\b(pwd|password)(\s*=\s*)(?:\{[^}]*\}|[^\s;&\"']+)")
@@ -33,8 +33,8 @@ def mask_secrets(text: str) -> str:
 def _mask_user(rest: str) -> str:
     """Mask the user information of an address, given the text that follows ``://``.
 
-    It ends at the last ``@`` before the path.  If there is none, but a colon without a port
-    follows the first name, the password itself contains ``/``, ``?``, ``#`` or a blank.
+    It ends at the last ``@`` before the path.  Without such an ``@``, a colon that is not followed
+    by a port means that the password contains ``/``, ``?``, ``#`` or a blank.
     """
     authority = re.split(r"[/?#\s]", rest, maxsplit=1)[0]
     end = authority.rfind("@")

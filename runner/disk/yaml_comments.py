@@ -1,4 +1,4 @@
-"""Keys of a YAML file with the comments that explain them, which YAML's own parsers drop."""
+"""Keys of a YAML file with their comments, which YAML parsers drop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Reader:
         self.keys: list[YamlKey] = []
 
     def _inline(self, line: int, column: int) -> tuple[str, int]:
-        """The comment that starts after a column of a line, and its own column (−1: none)."""
+        """Comment after a column of a line, and its column (−1: none)."""
         rest = self.lines[line][column:] if line < len(self.lines) else ""
         start = rest.find("#")
         # Only white space is allowed between a value and its comment.
@@ -43,7 +43,7 @@ class _Reader:
         return _comment(rest[start:]), column + start
 
     def _comments(self, lines: Iterable[int], column: int) -> list[str]:
-        """Comments that fill these lines, as far as they begin in a column."""
+        """Comments on these lines that begin in a given column."""
         comments: list[str] = []
         for line in lines:
             text = self.lines[line]
@@ -87,7 +87,7 @@ class _Reader:
 
 
 def read_keys(text: str) -> list[YamlKey]:
-    """Every key of a YAML text, nested ones by their dotted path, in the order of the file."""
+    """Keys of a YAML text in file order, nested ones by dotted path."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     reader = _Reader(text)
     if isinstance(node, yaml.MappingNode):

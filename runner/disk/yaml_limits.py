@@ -1,8 +1,8 @@
-"""Limits for foreign YAML, checked before any of it is built.
+"""Limits for untrusted YAML, checked before it is parsed into objects.
 
-They bound its values, depth and digits, with aliases expanded.
+They bound the numbers of values, levels and digits after expansion of aliases.
 
-A file of some hundred bytes can stand for more values than a machine holds:
+A file of a few hundred bytes can expand to more values than fit in memory:
 ``a: &a [x, x]``, ``b: &b [*a, *a]``, …  PyYAML's events neither follow aliases nor
 recurse, so they are counted here, and reading ends at the first value over a limit.
 """
@@ -21,15 +21,15 @@ from runner.disk.plain_file import read_plain
 from runner.disk.yaml_comments import Loader
 
 MAX_VALUES = 50_000  # keys and values of one file
-MAX_SNAPSHOT_VALUES = 1_000_000  # of a study's snapshot, which holds the config of every run
-MAX_KEYS = 10_000  # of one mapping
-DEEPEST = 32  # mappings and lists inside each other
-BYTES_PER_VALUE = 100  # for each value that a file may hold
-DIGITS = re.compile(r"[-+]?[0-9_:]{4000,}")  # Python reads no longer numbers
+MAX_SNAPSHOT_VALUES = 1_000_000  # for a study's snapshot, which has the config of every run
+MAX_KEYS = 10_000  # keys of one mapping
+DEEPEST = 32  # levels of nested mappings and lists
+BYTES_PER_VALUE = 100  # file size allowed per value
+DIGITS = re.compile(r"[-+]?[0-9_:]{4000,}")  # Python refuses longer numbers
 
 
 class YamlLimitError(yaml.YAMLError):
-    """YAML that is too large, too deep or holds itself; ``line`` counts from 1, 0: none."""
+    """YAML that is too large, too deep or recursive; ``line`` counts from 1, 0: unknown."""
 
     def __init__(self, problem: str, line: int = 0):
         super().__init__(problem)
@@ -39,29 +39,29 @@ class YamlLimitError(yaml.YAMLError):
 
 @dataclass
 class _Node:
-    """A mapping or list that is being read: its anchor, and what it has come to."""
+    """An open mapping or list: its anchor, number of values and height."""
 
     anchor: str | None
     is_mapping: bool
     values: int = 1
-    height: int = 1  # levels below and with it
+    height: int = 1  # number of levels, including this one
     entries: int = 0
 
 
 def _too_many(most: int) -> str:
-    return f"more than {most:,} values, aliases written out: that many are read at most; write less, or without aliases"
+    return f"more than {most:,} values after expanding aliases; shorten the file, or write it without aliases"
 
 
 def _too_deep() -> str:
-    return f"deeper than {DEEPEST} mappings and lists inside each other, aliases written out; write it flatter"
+    return f"more than {DEEPEST} levels of mappings and lists after expanding aliases; reduce the nesting"
 
 
 def check_text(text: str, most: int = MAX_VALUES) -> None:
-    """Refuses YAML beyond the limits; time grows with what is written, and with ``most`` at worst.
+    """Refuse YAML beyond the limits, in time linear in the text and at worst in ``most``.
 
     Raises:
-        YamlLimitError: naming the line.
-        yaml.YAMLError: it is no YAML.
+        YamlLimitError: a limit is exceeded.
+        yaml.YAMLError: the text is not YAML.
     """
     counter = _ValueCounter()
     for event in yaml.parse(text, Loader=Loader):
@@ -75,14 +75,16 @@ def check_text(text: str, most: int = MAX_VALUES) -> None:
         if len(nodes) + height > DEEPEST:
             raise YamlLimitError(_too_deep(), line)
         if nodes and nodes[-1].is_mapping and nodes[-1].entries > 2 * MAX_KEYS:
-            raise YamlLimitError(f"more than {MAX_KEYS:,} keys of one mapping; write less", line)
+            raise YamlLimitError(
+                f"more than {MAX_KEYS:,} keys in one mapping; reduce their number", line
+            )
 
 
 class _ValueCounter:
-    """Count of the values that have been read, and of the open ones."""
+    """Counter of values and of open mappings and lists."""
 
     def __init__(self) -> None:
-        self.extents: dict[str, tuple[int, int]] = {}  # by anchor: values and height
+        self.extents: dict[str, tuple[int, int]] = {}  # values and height by anchor
         self.nodes: list[_Node] = []
         self.total = 0
 
@@ -90,10 +92,10 @@ class _ValueCounter:
         """Count an event.
 
         Returns:
-            Height of the collection that begins with it; None if nothing does.
+            Height of the collection that the event begins, or None.
 
         Raises:
-            YamlLimitError: a number is too long, or an anchor holds itself.
+            YamlLimitError: a number is too long, or an anchor contains itself.
         """
         if isinstance(event, yaml.CollectionEndEvent):
             node = self.nodes.pop()
@@ -106,7 +108,7 @@ class _ValueCounter:
         if isinstance(event, yaml.ScalarEvent):
             if event.implicit[0] and DIGITS.fullmatch(event.value):
                 raise YamlLimitError(
-                    f"a number of {len(event.value):,} digits; put it in quotes, or write less",
+                    f"a number of {len(event.value):,} digits; quote it, or shorten it",
                     line,
                 )
             self._close(event.anchor, 1, 0)
@@ -115,7 +117,7 @@ class _ValueCounter:
         if isinstance(event, yaml.AliasEvent):
             if any(node.anchor == event.anchor for node in self.nodes):
                 raise YamlLimitError(
-                    f"*{event.anchor} holds itself; write it without the alias", line
+                    f"*{event.anchor} contains itself; write it without the alias", line
                 )
             values, height = self.extents.get(str(event.anchor), (1, 0))
             self._close(None, values, height)
@@ -124,7 +126,7 @@ class _ValueCounter:
         return None
 
     def _close(self, anchor: str | None, values: int, height: int) -> None:
-        """Counts a node that is complete in the one that holds it."""
+        """Add a completed node to its parent."""
         if anchor:
             self.extents[anchor] = values, height
         if self.nodes:
@@ -134,26 +136,27 @@ class _ValueCounter:
 
 
 def check_file(path: Path, most: int = MAX_VALUES) -> str:
-    """The text of a YAML file within the limits.
+    """Read the text of a YAML file within the limits.
 
     Raises:
-        YamlLimitError, yaml.YAMLError, UnicodeDecodeError, OSError: it is not, or cannot be read.
+        YamlLimitError, yaml.YAMLError, UnicodeDecodeError, OSError: the file exceeds the limits or
+            cannot be read.
     """
     if (size := path.stat().st_size) > BYTES_PER_VALUE * most:
         raise YamlLimitError(
-            f"{size:,} bytes: {BYTES_PER_VALUE * most:,} are read at most; write less"
+            f"{size:,} bytes exceed the limit of {BYTES_PER_VALUE * most:,}; shorten the file"
         )
     text = read_plain(path).decode("utf-8")
-    if CONF not in path.parents:  # the runner's own files need no counting
+    if CONF not in path.parents:  # the runner's own files are trusted
         check_text(text, most)
     return text
 
 
 def check_values(values: object) -> None:
-    """Refuses dicts and lists beyond the limits.
+    """Refuse dicts and lists beyond the limits.
 
     Raises:
-        YamlLimitError: they are too many, or too deep.
+        YamlLimitError: there are too many values or levels.
     """
     pending: list[tuple[object, int]] = [(values, 0)]
     count = 0
@@ -163,20 +166,20 @@ def check_values(values: object) -> None:
         inner: list[object] = []
         if isinstance(value, Mapping):
             inner = list(value.values())
-        elif isinstance(value, list | tuple):  # one of numbers or words has none
-            inner = [one for one in value if isinstance(one, Mapping | list | tuple)]
+        elif isinstance(value, list | tuple):  # numbers and strings have no inner values
+            inner = [item for item in value if isinstance(item, Mapping | list | tuple)]
         if count + len(pending) > MAX_VALUES:
             raise YamlLimitError(_too_many(MAX_VALUES))
         if inner and depth > DEEPEST:
             raise YamlLimitError(_too_deep())
-        pending.extend((one, depth + 1) for one in inner)
+        pending.extend((item, depth + 1) for item in inner)
 
 
 def check_words(words: Iterable[str]) -> None:
     """Refuse command-line words with brackets nested too deep for Hydra's grammar.
 
     Raises:
-        YamlLimitError: naming the key.
+        YamlLimitError: the nesting is too deep.
     """
     for word in words:
         depth = 0

@@ -1,4 +1,4 @@
-"""Zip files that may come from a stranger, opened for reading."""
+"""Untrusted zip files, opened for reading."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ READ_ERRORS = (
 
 @contextmanager
 def open_zip(path: Path, damaged: str, hint: str = "") -> Iterator[zipfile.ZipFile]:
-    """A plain file, open as a zip; what its reader finds damaged is one error.
+    """Open a plain file as a zip; errors of reading it become ConfigError.
 
     Args:
         path: the file.
-        damaged: message for a file that is no zip, or a damaged one; the cause follows in brackets.
+        damaged: message for an invalid zip; the cause follows in brackets.
         hint: how to fix it, after the cause.
 
     Raises:
         OSError: the file cannot be read.
-        ConfigError: it is no zip, or damaged.
+        ConfigError: the file is not a zip, or is damaged.
     """
     try:
         with open_plain(path) as stream, zipfile.ZipFile(stream) as archive:

@@ -1,1 +1,1 @@
-"""One run: the loop, its random streams, checkpoints, artefacts."""
+"""Execution of a run: training loop, random streams, checkpoints, artefacts."""

@@ -1,4 +1,4 @@
-"""The problem of a run, put together from its dataset, its attacker and its mode."""
+"""Assembly of a run's problem from its dataset, attacker and debug mode."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from runner.compose.job import Job
 from runner.errors import ConfigError, RunFailure
 from runner.execution.rng import Streams
 
-PROFILED_STEPS = 20  # steps under debug=profile
+PROFILED_STEPS = 20  # number of steps under debug=profile
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
@@ -39,8 +39,8 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
 
     Raises:
         RunFailure: the loaded dataset differs from the announced one.
-        ConfigError, ConfigMismatchError: the attacker's sizes or the mode do not fit the problem, or its
-            replicates do not fit each other.
+        ConfigError, ConfigMismatchError: the problem does not support the attacker's sizes or the
+            mode, or its replicates cannot be stacked.
     """
     if not job.side_by_side:
         return _load(job, rng, at_once)
@@ -49,10 +49,9 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
 
 
 def hide_truth(problem: Problem, inference: Inference) -> Problem:
-    """The problem as a method is shown it: without what its result is scored by.
+    """The problem without its ground truth, as passed to a method.
 
-    A problem without a truth is shown whole, as is any to a method that says that it measures
-    itself (``reads_truth``)."""
+    The truth is kept for methods that declare ``reads_truth`` because they measure themselves."""
     if inference.reads_truth or not isinstance(problem, KnowsTruth):
         return problem
     shown: Problem = problem.without_truth()
@@ -63,8 +62,8 @@ def build_model(job: Job, problem: Problem, rng: Streams) -> Any:
     """Model of a problem, or one for each replicate if replicates are side by side.
 
     Raises:
-        ConfigMismatchError: the number of its states or observations differs from the data's; a
-            plug-in's prediction for a row depends on other rows, or it gives probabilities
+        ConfigMismatchError: the number of states or observations differs from the data's; a
+            plug-in's prediction for a row depends on other rows, or it returns probabilities
             instead of logits.
     """
     if isinstance(problem, SupervisedReplicates):
@@ -93,14 +92,14 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
     if settings.validation is not None:
         if not isinstance(problem, RowProblem):
             raise ConfigMismatchError(
-                f"validation={settings.validation}: dataset={job.dataset.name} cannot hold out training rows"
+                f"validation={settings.validation}: dataset={job.dataset.name} does not support holding out training rows"
             )
         problem = problem.held_out(settings.validation, rng)
     if job.decision is not None and isinstance(problem, Supervised):
         problem = add_decision(problem, job.decision)
     if problem.name != job.data:
         raise RunFailure(
-            f"the data changed under the run: {job.data} was announced, {problem.name} was loaded; run again"
+            f"the data changed during the run: expected {job.data}, loaded {problem.name}; repeat the command"
         )
     if job.attacker is not None:
         if isinstance(job.attacker, Contamination):
@@ -113,7 +112,7 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
             job.threat.check(problem)
         if not isinstance(problem, Attackable):
             raise ConfigMismatchError(
-                f"attacker={job.attacker.name}: dataset={job.dataset.name} has no place for one"
+                f"attacker={job.attacker.name}: dataset={job.dataset.name} does not support attackers"
             )
         if isinstance(job.attacker, Evasion):
             job.attacker.check_target(problem, "attacker")
@@ -124,31 +123,31 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
 
 
 def limit_to_one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
-    """The problem with its first batch as the only data for training and testing."""
-    assert isinstance(problem, Supervised | Unlabelled)  # as ``compose.config`` has checked
+    """Restrict a problem to its first batch, for both training and testing."""
+    assert isinstance(problem, Supervised | Unlabelled)  # checked by ``compose.job``
     batches: Iterator[tuple[int, Batch | Rows]] = problem.batches("minibatch", rng, 0, 1)
     first_batch = next(batches)[1].part(slice(None), 1.0)
     changes: dict[str, Any] = {"train": first_batch, "test": first_batch, "batch_size": None}
     if isinstance(problem, Unlabelled):
-        changes["test_classes"] = None  # the batch does not say which rows it took
+        changes["test_classes"] = None  # unknown for the rows of a batch
     return dataclasses.replace(problem, **changes)
 
 
 def total_steps(job: Job, problem: Problem) -> int:
-    """How many steps a replicate has: those asked for, or as many as the problem is long, or as the
-    method has any use for.
+    """Number of steps of a replicate: as requested, or the problem's length, or the most that the
+    method can use.
 
     Raises:
-        ConfigError: neither is known, more are asked for than there are, or fewer than an attacker
-            of whole series needs.
+        ConfigError: no number is known, more steps are requested than the problem has, or fewer
+            than an attacker of whole series requires.
     """
     steps = job.settings.steps
     length = problem.length(job.inference.requires.batch_kind)
     enough = job.inference.max_useful_steps
     if steps is None and length is None and enough is None:
-        suffix = " when seen whole" if job.inference.requires.batch_kind == "series" else ""
+        suffix = " as a whole series" if job.inference.requires.batch_kind == "series" else ""
         raise ConfigError(
-            f"steps: missing; dataset={job.dataset.name} has no length of its own{suffix}, give steps=…"
+            f"steps: missing, because dataset={job.dataset.name} has no length{suffix}; set steps=…"
         )
     if steps is not None and length is not None and steps > length:
         raise ConfigError(f"steps={steps}: dataset={job.dataset.name} has only {length}")
@@ -156,8 +155,8 @@ def total_steps(job: Job, problem: Problem) -> int:
     if isinstance(job.attacker, Injection):
         if total < (length or 0):
             raise ConfigError(
-                f"steps={steps}: attacker={job.attacker.name} shifts a whole series, here of {length} steps; "
-                f"give steps=null or steps={length}"
+                f"steps={steps}: attacker={job.attacker.name} attacks the whole series of {length} steps; "
+                f"set steps=null or steps={length}"
             )
         return total
     return min(total, PROFILED_STEPS) if job.settings.debug == "profile" else total

@@ -1,9 +1,8 @@
-"""Checkpoints: one safetensors file and one JSON sidecar with its checksum; never pickle.
+"""Checkpoints: a safetensors file and a JSON sidecar with its checksum; never pickle.
 
-A file is written under a temporary name, flushed and renamed; a checkpoint exists once
-its sidecar, written last, exists.  The last two are kept, so that a damaged one falls
-back to the one before.  A sidecar holds the checksum of the tensors and one of its own
-other content.
+A file is written under a temporary name, flushed and renamed; a checkpoint exists once its sidecar,
+written last, exists.  The last two are kept, so that a run can fall back to the previous one if the
+newest is damaged.  A sidecar has the checksum of the tensors and one of its own other content.
 Data that only grow (draws) are in ``blocks`` next to them, to which both may refer.
 """
 
@@ -31,14 +30,14 @@ KEPT = 2
 
 
 class CorruptCheckpointError(Exception):
-    """The bytes of a checkpoint differ from the bytes that were written."""
+    """A checkpoint does not match its checksum."""
 
 
 @dataclasses.dataclass(frozen=True)
 class StateCopy:
     """Copy of the state after a step.
 
-    Later steps do not change it, so that it can be written while they run.
+    Later steps do not change it, so it can be written while they run.
     """
 
     facts: Facts  # {step, replicate, signature, …}
@@ -48,10 +47,10 @@ class StateCopy:
 
 
 def snapshot(state: Any, streams: dict[str, Tensor], facts: Facts) -> StateCopy:
-    """Content of a checkpoint of a state and of random streams.
+    """Content of a checkpoint, from a state and random streams.
 
     Raises:
-        TypeError: the state holds values that cannot be stored.
+        TypeError: the state contains values that cannot be stored.
     """
     leaves: dict[str, Tensor | Trace] = {}
     skeleton = {"state": pack(state, leaves), "streams": pack(streams, leaves, "streams")}
@@ -65,13 +64,13 @@ def snapshot(state: Any, streams: dict[str, Tensor], facts: Facts) -> StateCopy:
 
 
 def save_checkpoint(folder: Path, taken: StateCopy, blocks: RowBlocks | None = None) -> Path:
-    """Writes a checkpoint; keeps the newest ``KEPT``.
+    """Write a checkpoint and remove all but the newest ``KEPT``.
 
-    ``blocks`` are those that hold rows of the state's traces, and take more; None: there are none
+    ``blocks`` contain earlier rows of the state's traces and receive new ones; None: no blocks
     yet."""
     make_folder(folder)
     blocks = RowBlocks() if blocks is None else blocks
-    # Metadata is left to the sidecar: it is JSON, readable without safetensors.
+    # metadata are in the sidecar only: JSON can be read without safetensors
     facts = taken.facts
     stem = _stem(taken.facts)
     rest = blocks.rest(taken.traces, folder, f"{PREFIX}{stem}.safetensors")
@@ -95,9 +94,10 @@ def _remove(sidecars: list[Path]) -> None:
 
 
 def remove_later_checkpoints(folder: Path, facts: Facts) -> None:
-    """Leaves what was there when the checkpoint that a run goes on from was the newest (no facts:
-    none is): later ones, which are damaged, would be taken for the newest again, and whoever was
-    killed may have left a part of one."""
+    """Remove files newer than the checkpoint from which a run resumes (no facts: all files).
+
+    Later checkpoints are damaged and would be read first again, and a killed process may have left
+    an incomplete one."""
     stem = _stem(facts) if facts else ""
     _remove([path for path in sorted(folder.glob("r*.json")) if path.stem > stem])
     _remove(sorted(folder.glob("r*.json"))[:-KEPT])
@@ -116,20 +116,20 @@ def _stem(facts: Facts) -> str:
 
 
 def _read(sidecar: Path) -> tuple[Facts, dict[str, Tensor]]:
-    """The facts, the blocks that they refer to among them, and all tensors."""
+    """Facts with the blocks that they refer to, and all tensors."""
     file = sidecar
     try:
         facts: Facts = parse_json(sidecar.read_bytes())
         if facts.pop("sidecar_sha256", None) != _checksum(facts):
-            raise ValueError("its checksum is not the one written with it")
+            raise ValueError("checksum mismatch")
         if sidecar.stem != _stem(facts):
-            raise ValueError("it says another step than its name")
+            raise ValueError("its step differs from its file name")
         file = sidecar.with_suffix(".safetensors")
         if hashlib.sha256(file.read_bytes()).hexdigest() != facts["sha256"]:
-            raise ValueError("its checksum is not the one written with it")
+            raise ValueError("checksum mismatch")
         with safe_open(file, "pt") as opened:
-            # Cloned: tensors read in place have any address, and BLAS rounds differently for
-            # unaligned memory.
+            # cloned because tensors read in place may be unaligned, and BLAS rounds differently
+            # for unaligned memory
             tensors = {key: opened.get_tensor(key).clone() for key in opened.keys()}  # noqa: SIM118 (not a dict)
         newest = facts["block"]
         facts["blocks"], earlier = RowBlocks.read(
@@ -152,8 +152,8 @@ def _read(sidecar: Path) -> tuple[Facts, dict[str, Tensor]]:
 
 
 def load_newest(folder: Path, signature: str) -> tuple[Facts, dict[str, Tensor], list[str]]:
-    """The newest checkpoint that is whole: (facts, tensors, complaints about newer ones that are
-    not); no facts if there is none."""
+    """Newest undamaged checkpoint: (facts, tensors, messages about newer, damaged ones); no facts
+    without a checkpoint."""
     complaints: list[str] = []
     for sidecar in sorted(folder.glob("r*.json"), reverse=True):
         try:
@@ -169,7 +169,7 @@ def load_newest(folder: Path, signature: str) -> tuple[Facts, dict[str, Tensor],
 def restore(
     facts: Facts, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
 ) -> tuple[Any, dict[str, Tensor]]:
-    """(state, streams) of a checkpoint, filled into a fresh state on any device."""
+    """Restore (state, streams) from a checkpoint into a new state on any device."""
     skeleton = facts["skeleton"]
     return unpack(skeleton["state"], tensors, template, device), unpack(
         skeleton["streams"], tensors, None

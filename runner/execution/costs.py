@@ -1,7 +1,7 @@
-"""Costs of a replicate's training, which its record keeps as metrics, and the budget that ends it.
+"""Costs of a replicate's training, recorded as metrics, and the budget that ends training.
 
-Counts, and CPU seconds, go on where a checkpoint stopped.  With R replicates computed together
-each has the R-th part.
+Counts and CPU seconds continue from the values in a checkpoint.  Each of R replicates computed
+together is assigned a share of 1/R.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class CostMeter:
     """Costs so far, and the limits of a budget by kind."""
 
     limits: Mapping[str, float] = field(default_factory=dict)
-    replicates: int = 1  # computed together
+    replicates: int = 1  # number of replicates computed together
     costs: Costs = field(default_factory=Costs)
-    made: Costs = field(default_factory=Costs)  # of the posterior that was made last
-    cpu_seconds: float = 0.0  # until ``_began``
-    ended: dict[str, Any] | None = None  # the limit that was reached, and the step
+    made: Costs = field(default_factory=Costs)  # costs of the last posterior
+    cpu_seconds: float = 0.0  # before ``_began``
+    ended: dict[str, Any] | None = None  # the exhausted limit and the step
     spent: float = 0.0  # share of the budget, after the last step
-    start_limits: Mapping[str, float] = field(default_factory=dict)  # none: those of the run
-    _began: float | None = None  # CPU seconds of this process when the clock was started
+    start_limits: Mapping[str, float] = field(default_factory=dict)  # empty: limits of the run
+    _began: float | None = None  # CPU time of this process at the start of the clock
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Counts what is evaluated inside, within the limits, and runs the clock."""
+        """Context that counts evaluations and CPU time within the limits."""
         limits = self.start_limits or self.limits
         most = {kind: limit * self.replicates for kind, limit in limits.items()}
         with self.clock(True), counting(self.costs, most):
@@ -44,21 +44,21 @@ class CostMeter:
 
     @contextmanager
     def making(self) -> Iterator[None]:
-        """Counts what a posterior needs that is made inside, draws through a kernel, say: a cost of
-        ending here, which the steps that follow do not have."""
+        """Context that counts the costs of making a posterior, such as final draws; later steps do
+        not include them."""
         self.made = Costs()
         with counting(self.made):
             yield
 
     @contextmanager
     def clock(self, on: bool) -> Iterator[None]:
-        """Runs the clock of CPU seconds inside, or stops it there."""
-        before = self._began is not None
+        """Context in which the clock of CPU seconds runs or is stopped."""
+        was_running = self._began is not None
         self._switch(on)
         try:
             yield
         finally:
-            self._switch(before)
+            self._switch(was_running)
 
     def _switch(self, on: bool) -> None:
         self.cpu_seconds = self._cpu_now()
@@ -69,11 +69,11 @@ class CostMeter:
         return self.cpu_seconds + running
 
     def state(self) -> dict[str, float]:
-        """Counts by kind, and CPU seconds, of all replicates that are computed together."""
+        """Counts by kind and CPU seconds, summed over replicates computed together."""
         return {**self.costs.counts(), CPU_SECONDS: self._cpu_now()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Resumes from the counts of a checkpoint."""
+        """Resume from the counts of a checkpoint."""
         counts = dict(state)
         self.cpu_seconds = counts.pop(CPU_SECONDS)
         if self._began is not None:
@@ -81,21 +81,21 @@ class CostMeter:
         vars(self.costs).update(vars(Costs(**counts)))
 
     def metrics(self) -> Scores:
-        """Costs of a replicate as metrics, those of its posterior among them: numbers, or a list of
-        them for several together."""
+        """Costs of a replicate, including its posterior, as metrics: numbers, or lists for several
+        replicates together."""
         R = self.replicates
         total = Counter(self.state())
         total.update(self.made.counts())
         if R == 1:
             return {f"{COST_PREFIX}{kind}": n for kind, n in total.items()}
-        # the R-th part of each count: an integer where it is one
+        # 1/R of each count, an integer if divisible
         return {
             f"{COST_PREFIX}{kind}": [n // R if isinstance(n, int) and n % R == 0 else n / R] * R
             for kind, n in total.items()
         }
 
     def is_spent(self, step: int) -> bool:
-        """True if a limit is reached after this step, which ``ended`` then keeps."""
+        """True if a limit is reached after this step, which is stored in ``ended``."""
         if not self.limits:
             return False
         state = self.state()

@@ -1,4 +1,4 @@
-"""Parts that the replicates of a run share, and a replicate in progress."""
+"""Shared parts of a run's replicates, and a replicate in progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from runner.tracking.handover import create_handover
 
 
 class RunContext:
-    """A run's record, its way to MLflow and its display."""
+    """A run's record, upload to MLflow and display."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class RunContext:
         on_evaluation: Callable[[int, Scores], None] | None = None,
         command: Sequence[str] | None = None,
     ):
-        """``command`` as in ``Record.open``."""
+        """See ``Record.open`` for ``command``."""
         self.job = job
         self.settings = job.settings
         self.watch = Watch(job, on_evaluation)
@@ -49,31 +49,31 @@ class RunContext:
         number = os.environ.get(ALONE)
         self.alone = int(number) if number else None  # the only replicate to compute
         self.handover = create_handover(self.settings, self.record.folder)
-        # A record stores how its run began: a run with replicates in sequence goes on in sequence.
+        # a run recorded with sequential replicates continues sequentially
         self.vectorised = job.is_vectorised
         self.loops = 1 if self.vectorised else self.settings.replicates
         self.announcements = Announcements()
         self.live: Live | None = None  # display of the whole run
         self.was_done = self.record.state == "done"
-        # A refused run leaves no record, unless it belongs to a study, which lists the refusal.
+        # a refused run leaves no record, except in a study, which lists the error
         self.is_removable = self.record.is_new and self.record.facts["study"] is None
         self.is_handover_due = False
-        # the same data, found elsewhere: the next run shows it
+        # the same data from changed files: stored for the next run
         if self.record.facts.get("data_state") != job.data_state:
             self.record.save(data_state=job.data_state)
 
     def begin_handover(self) -> None:
-        """Tell MLflow of the run, once."""
+        """Announce the run to MLflow, once."""
         if self.handover and self.is_handover_due:
             self.is_handover_due = False
             self.handover.begin()
             if (trouble := self.handover.trouble) is not None:
                 printer.out.print(
-                    f"MLflow   {trouble}: the run is recorded all the same", style="yellow"
+                    f"MLflow   {trouble}; the local record is not affected", style="yellow"
                 )
 
     def close_display(self) -> None:
-        """Stop the display, if there is one."""
+        """Stop the display, if any."""
         if self.live is not None:
             self.live.stop()
 
@@ -99,12 +99,12 @@ class Course:
         self.n_together = self.job.settings.replicates if run.vectorised else 1
         self.meter = CostMeter(self.job.budget, self.n_together)
         self.blocks = RowBlocks()  # draws on disk
-        self.before = 0.0  # seconds that it took before it was last stopped
+        self.before = 0.0  # seconds before the last interruption
         self.began = time.monotonic()
 
     @property
     def stopping(self) -> bool:
-        """True after a signal, or if the run was given up."""
+        """True after a signal or if the run was pruned."""
         return bool(self.received) or self.watch.given_up is not None
 
     @property
@@ -119,9 +119,9 @@ class Course:
         watched: Scores | None = None,
         costs: Scores | None = None,
     ) -> None:
-        """Record scores, with the costs so far and those of an attack, and show them.
+        """Record and show scores, with the costs so far and the costs of an attack.
 
-        A follower of the run, which may give it up, receives them (or ``watched``).
+        The scores, or ``watched``, are also passed to the pruning callback.
         """
         number = self.rng.replicate
         metrics = scores | self.meter.metrics() | (costs or {})

@@ -1,4 +1,4 @@
-"""Digest of the numbers in a problem; it shows if two runs used the same data."""
+"""Digest of the numbers in a problem, to compare the data of runs."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ FUNCTIONS = ("density", "game")
 
 
 def data_digest(problem: Problem, dataset: dict[str, Any]) -> str:
-    """SHA-256 over every tensor of a problem, with its place, shape and type (16 hexadecimal
-    digits).
+    """SHA-256 of all tensors of a problem with their paths, shapes and types (16 hex digits).
 
-    Data of the first replicate, after standardisation, a split and contamination: what was learnt
-    from and tested on.  A density and a game are functions, which have none: the settings of their
-    dataset say what they are."""
+    Covers the training and test data of the first replicate, after standardisation, splitting and
+    contamination.  Densities and games are functions without data: the settings of their dataset
+    identify them."""
     if isinstance(problem, SupervisedReplicates):
         problem = problem.splits[0]
     digest = hashlib.sha256(problem.name.encode())
     for place, tensor in tensors(problem, ""):
         digest.update(f"{place} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        # a copy: an expanded tensor of one element counts as contiguous and cannot be viewed
+        # copied, because an expanded tensor of one element counts as contiguous but has no view
         values = tensor.detach().cpu().clone(memory_format=torch.contiguous_format).flatten()
-        raw: Any = values.view(torch.uint8).numpy()  # a buffer, which stubs deny
+        raw: Any = values.view(
+            torch.uint8
+        ).numpy()  # Any because type stubs lack the buffer protocol
         digest.update(raw)
     if problem.kind in FUNCTIONS:
         digest.update(json.dumps(dataset, sort_keys=True).encode())
@@ -39,7 +40,7 @@ def data_digest(problem: Problem, dataset: dict[str, Any]) -> str:
 
 
 def tensors(holder: object, place: str) -> Iterator[tuple[str, Tensor]]:
-    """The tensors in a value, in its fields, and in what it holds, with where they are."""
+    """Tensors in a value, its fields and items, with their paths."""
     if isinstance(holder, Tensor):
         if holder.numel():
             yield place, holder

@@ -1,7 +1,4 @@
-"""Divergence: a run with an objective that is no longer finite has diverged.
-
-It is stopped while its last checkpoint is still good.
-"""
+"""Divergence: an objective that is no longer finite stops the run before its next checkpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from runner.execution.scores import Scores
 from runner.record.checks import combine_checks
 from runner.record.facts import Facts
 
-# information that must stay finite
+# diagnostics that must stay finite
 MONITORED_METRICS = ("elbo", "objective", "loss", "log_likelihood", "log_joint")
 
 SCALES = "check the scales of the data and of the model's prior"
@@ -26,10 +23,7 @@ SCALES = "check the scales of the data and of the model's prior"
 def add_error_location(
     error: NumericalError, step: int, replicate: int, inference: Inference | None = None
 ) -> NumericalError:
-    """The same error with its step and replicate.
-
-    Keys that ``inference`` lacks are not suggested.
-    """
+    """Add step and replicate to an error; keys that ``inference`` lacks are not suggested."""
     keys = re.findall(r"\binference\.(\w+)", error.mend)
     lacks = inference is not None and keys and not any(key in dict(inference) for key in keys)
     mend = _lower_rates(inference) if inference is not None and lacks else error.mend
@@ -37,16 +31,15 @@ def add_error_location(
 
 
 def explain_divergence(error: NumericalError, folder: Path | None) -> str:
-    """Message to the user about a diverged run in this folder."""
+    """Message about a diverged run in this folder."""
     saved = folder is not None and any((folder / "checkpoints").glob("*"))
     return f"diverged: {error}{'; the last good checkpoint is kept' if saved else ''}"
 
 
 def check_finite(info: Scores, inference: Inference, step: int, replicate: int) -> None:
-    """Raises NumericalError, with its step and what would help, when a watched value is not finite.
+    """Raise NumericalError, with step and fix, if a monitored value is not finite.
 
-    What is not finite at the first step is so where the method starts, which no rate has a part
-    in."""
+    At the first step the initial state is the cause, so learning rates are not suggested."""
     for name in variant_info_names(MONITORED_METRICS, inference):
         value = info.get(name)
         if value is None:
@@ -59,8 +52,7 @@ def check_finite(info: Scores, inference: Inference, step: int, replicate: int) 
 
 
 def check_scores(facts: Facts, inference: Inference) -> None:
-    """Raises NumericalError when scores of the replicates that are finished are not finite, by
-    their checks."""
+    """Raise NumericalError if a check of a finished replicate reports scores that are not finite."""
     for check in combine_checks(facts, "run"):
         if check["check"] == FINITE and check["passed"] is False:
             mend = " or ".join(dict.fromkeys([_lower_rates(inference), SCALES]))

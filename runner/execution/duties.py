@@ -1,6 +1,6 @@
-"""Duties after the steps of a run.
+"""Duties after each step of a run.
 
-In this order: record, evaluate, keep, stop if asked to, push, profile.
+In this order: record, evaluate, save checkpoints, stop if requested, push, profile.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from runner.record.record import Record
 from runner.terminal import printer
 from runner.tracking.handover import Handover
 
-# seconds between checks that new records await MLflow, and that a process pushes them
+# seconds between checks that a process is uploading new records to MLflow
 PUSH_INTERVAL_SECONDS = 30.0
-FIRST_EVALUATION = 0.01  # share of the budget
+FIRST_EVALUATION = 0.01  # share of the budget before the first evaluation
 
 
 def record_information(course: Course) -> StepCallback:
-    """A line every ``record_every`` steps, at the first, and at each that is to leave a checkpoint.
-    Not where a signal came: a run that was stopped has the lines of one that was not.
+    """Record diagnostics at the first step, every ``record_every`` steps and at regular checkpoints.
+
+    Checkpoints after a signal add no line, so that an interrupted run has the same lines as an
+    uninterrupted one.
 
     Raises:
-        NumericalError: what it says is not finite.
+        NumericalError: a diagnostic is not finite.
     """
     every = course.job.settings.record_every
     inference = course.job.inference
@@ -53,8 +55,8 @@ def record_information(course: Course) -> StepCallback:
 
 
 def evaluation_rule(course: Course, every: int | str) -> Callable[[Step], bool]:
-    """Rule for the steps that are evaluated: every so many, or those with which the cost passes one
-    of 24 points spaced geometrically from a hundredth of the budget to its end."""
+    """Rule for the steps that are evaluated: every ``every`` steps, or when the cost passes one of 24
+    points spaced geometrically from 1 % of the budget to its end."""
     if isinstance(every, int):
         return lambda step: not step.number % every
     points = [FIRST_EVALUATION ** (1 - i / (EVALUATIONS - 1)) for i in range(EVALUATIONS)]
@@ -62,22 +64,22 @@ def evaluation_rule(course: Course, every: int | str) -> Callable[[Step], bool]:
 
     def passes(step: Step) -> bool:
         nonlocal passed
-        before = passed
+        previous = passed
         passed = bisect_right(points, course.meter.spent)
-        return passed > before
+        return passed > previous
 
     return passes
 
 
 def evaluate(course: Course, every: int | str) -> StepCallback:
-    """Scores after some steps but the last, after which the run is scored in full."""
+    """Intermediate scores; the last step is skipped because the full evaluation follows."""
     inference = course.job.method
     is_due = evaluation_rule(course, every)
 
     def evaluate_now(step: Step) -> None:
         if not is_due(step) or step.last:
             return
-        # few draws are not reported before the end
+        # warnings of too few draws appear only at the end
         with (
             course.usage.phase("evaluations"),
             course.announcements.show_new_warnings(shortfalls=False),
@@ -95,39 +97,35 @@ def evaluate(course: Course, every: int | str) -> StepCallback:
 
 
 def regular_checkpoint_rule(course: Course) -> Callable[[Step], bool]:
-    """Rule for the steps that leave a checkpoint in any run.
-
-    True every ``checkpoint_every`` steps and at the last step.
-    """
+    """Rule for regular checkpoints: every ``checkpoint_every`` steps and at the last step."""
     every = course.job.settings.checkpoint_every
     return lambda step: step.last or not step.number % every
 
 
 @contextmanager
 def save_checkpoints(course: Course, kept: Callable[[Step], bool]) -> Iterator[StepCallback]:
-    """Keep the state that the next step needs.
+    """Save the state that the next step requires.
 
-    It is copied immediately, and written while the following steps run: a disk takes as
-    long to confirm a file as a sampler takes for ten draws.  At the last step, and after a
-    signal, the run waits for the disk.
+    It is copied immediately and written while the following steps run, because flushing a file
+    takes as long as ten draws of a sampler.  At the last step and after a signal the run waits
+    for the disk.
 
     Raises:
-        NumericalError: a signal came, this step had not been checked, and it is not
-            finite.
-        OSError: this checkpoint, or the one before, could not be written.
+        NumericalError: after a signal, diagnostics of an unchecked step are not finite.
+        OSError: this checkpoint or the previous one could not be written.
     """
     job = course.job
     record = course.record
     replicate = course.rng.replicate
-    going: Future[None] | None = None
+    pending: Future[None] | None = None
 
     def write(taken: checkpoint.StateCopy) -> None:
-        # first: a resumed run does not write the earlier lines again
+        # first, because a resumed run does not repeat earlier lines
         record.sync()
         checkpoint.save_checkpoint(record.folder / "checkpoints", taken, course.blocks)
 
     def save(step: Step) -> None:
-        nonlocal going
+        nonlocal pending
         if not kept(step):
             return
         if not step.looked_at:
@@ -140,25 +138,25 @@ def save_checkpoints(course: Course, kept: Callable[[Step], bool]) -> Iterator[S
             "code": record.code,
             "costs": course.meter.state(),
         }
-        if going is not None:
-            going.result()
+        if pending is not None:
+            pending.result()
         record.flush()
         with course.usage.phase("saving"):
             taken = checkpoint.snapshot(step.state, course.rng.state(), facts)
-            going = executor.submit(write, taken)
+            pending = executor.submit(write, taken)
             if step.last or course.stopping:
-                going.result()
+                pending.result()
 
     with ThreadPoolExecutor(1) as executor:
         yield save
 
 
 def stop_when_asked(course: Course) -> StepCallback:
-    """Ends the run after a signal, or where it was given up; the step has been kept.
+    """End the run after a signal or pruning; the step has been saved.
 
     Raises:
-        RunInterruptedError: a signal came.
-        RunPrunedError: a sweep gave it up.
+        RunInterruptedError: after a signal.
+        RunPrunedError: a sweep pruned the run.
     """
 
     received = course.received
@@ -174,7 +172,7 @@ def stop_when_asked(course: Course) -> StepCallback:
 
 
 def push(record: Record, handover: Handover) -> StepCallback:
-    """Write new lines to disk every half a minute; the pusher finds them there."""
+    """Flush new lines to disk every 30 seconds for the MLflow pusher."""
     clock = time.monotonic
     pushed = clock()
 
@@ -190,8 +188,7 @@ def push(record: Record, handover: Handover) -> StepCallback:
 
 @contextmanager
 def profile(on: bool, record: Record) -> Iterator[list[StepCallback]]:
-    """Under ``debug=profile``: the steps taken inside are timed, shown by operation and left in
-    profile.json."""
+    """Profile steps under ``debug=profile``: print times by operation and write profile.json."""
     if not on:
         yield []
         return
@@ -206,14 +203,14 @@ def profile(on: bool, record: Record) -> Iterator[list[StepCallback]]:
 
 @contextmanager
 def duties(course: Course) -> Iterator[list[StepCallback]]:
-    """The list, in its order."""
+    """Duties in the order of execution."""
     keeps = regular_checkpoint_rule(course)
     received = course.received
     watch = course.watch
     settings = course.job.settings
 
     def is_kept(step: Step) -> bool:
-        """True also after a signal, or if the run was given up; evaluated after every step."""
+        """True for regular checkpoints, after a signal, and if the run was pruned."""
         return keeps(step) or bool(received) or watch.given_up is not None
 
     with (

@@ -1,4 +1,4 @@
-"""One job from its record to its end: every replicate computed, kept and written to files."""
+"""Execution of a job: compute every replicate, save it and write its files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from runner.record.lease import LeaseLostError
 from runner.record.machine import disk_failure, now
 from runner.terminal import printer
 
-# State of a run that an error ends; any other error: failed.
+# state of a run by the error that ended it; "failed" for other errors
 STATES: dict[type[BaseException], str] = {
     NumericalError: "diverged",
     RunPrunedError: "pruned",
@@ -42,10 +42,10 @@ EXPLAINED = (*STATES, ConfigError, DataUnavailableError, RunFailure)
 
 
 def _describe_ending(error: BaseException) -> Facts:
-    """Facts of a run that an error ends."""
+    """Facts of a run that ended with an error."""
     state = next((word for kind, word in STATES.items() if isinstance(error, kind)), "failed")
     if isinstance(error, KeyboardInterrupt):
-        reason = "interrupted inside a step; the last checkpoint is kept"
+        reason = "interrupted inside a step; the last checkpoint is saved"
     elif isinstance(error, EXPLAINED):
         reason = str(error)
     elif isinstance(error, Exception):
@@ -56,27 +56,30 @@ def _describe_ending(error: BaseException) -> Facts:
 
 
 class Run(RunContext):
-    """One job on its way, from its record to its end."""
+    """Execution of one job."""
 
     def go(self, signals: bool = True) -> dict[str, list[float]]:
-        """All replicates; the record's state says how it ended.  ``signals=False`` leaves them to
-        the caller.
+        """Run all replicates and store the final state in the record.
+
+        Args:
+            signals: handle signals here; False leaves them to the caller.
 
         Raises:
-            Interrupted, Pruned, RunFailure, NumericalError: after the record and the last good checkpoint are safe.
+            RunInterruptedError, RunPrunedError, RunFailure, NumericalError: after the record and
+                the last good checkpoint are saved.
         """
         with capture_signals() if signals else nullcontext(ReceivedSignals()) as received:
             result = self._run_all_replicates(received)
-            if received:  # the signal came during the last writes: the caller of this run must stop
+            if received:  # a signal during the last writes must stop the caller
                 raise RunInterruptedError(received[0], None)
         return result
 
     def _run_all_replicates(self, received: ReceivedSignals) -> dict[str, list[float]]:
-        """``go``, while signals are noted."""
+        """``go`` with captured signals."""
         record = self.record
         torch.set_num_threads(self.settings.threads)
         began = time.monotonic()
-        before = record.facts["seconds"]
+        earlier_seconds = record.facts["seconds"]
         record.save(state="running", error=None, vectorised=self.vectorised)
         self.is_handover_due = self.handover is not None
         ending: Facts = {"state": "failed"}
@@ -87,7 +90,7 @@ class Run(RunContext):
                 if not is_done and self.alone in (None, number):
                     replicate = Replicate(self, number, received)
                     replicate.compute()
-                    self._keep(replicate, before + time.monotonic() - began)
+                    self._keep(replicate, earlier_seconds + time.monotonic() - began)
                 self._stop_if_asked(received, number)
             if self.alone is not None:
                 raise ReplicateDoneError(self.alone, self.loops)
@@ -101,21 +104,21 @@ class Run(RunContext):
             raise cause from None
         finally:
             self.close_display()
-            self._end(ending, before + time.monotonic() - began)
+            self._end(ending, earlier_seconds + time.monotonic() - began)
         result: dict[str, list[float]] = record.facts["result"]
         return result
 
     def _keep(self, replicate: Replicate, seconds: float) -> None:
-        """Save scores and checks to disk before any figure is drawn.
+        """Save scores and checks to disk before drawing figures.
 
-        ``unwritten`` names the replicate with missing files: a run that continues makes them
-        again from the last checkpoint.
+        ``unwritten`` is the replicate with missing files, which a resumed run creates from the
+        last checkpoint.
         """
         facts = self.record.facts
         number = replicate.rng.replicate
         facts["finished"][str(number)] = replicate.scores
         facts.setdefault("checks", {})[str(number)] = replicate.checks
-        self.record.sync()  # a replicate is finished only if its lines survive a power cut
+        self.record.sync()  # a replicate is finished only when its lines are on disk
         self.record.save(seconds=seconds, unwritten=number)
         with self.usage.phase("files"):
             replicate.write()
@@ -127,11 +130,10 @@ class Run(RunContext):
         self.record.save()
 
     def _stop_if_asked(self, received: ReceivedSignals, replicate: int) -> None:
-        """Stop before the next replicate after a signal that came while one was written, or if the
-        run was given up.
+        """Stop before the next replicate after a signal during writing, or if the run was pruned.
 
         Raises:
-            RunInterruptedError, RunPrunedError: it stops.
+            RunInterruptedError, RunPrunedError: the run stops.
         """
         if replicate == self.loops - 1:
             return
@@ -141,10 +143,10 @@ class Run(RunContext):
             raise self.watch.given_up
 
     def _finish(self) -> Facts:
-        """The last facts of a run with all replicates.
+        """Write the final facts after all replicates.
 
         Raises:
-            NumericalError: its scores are not finite.
+            NumericalError: scores are not finite.
         """
         record = self.record
         record.facts["result"] = gather_scores(record.facts["finished"], self.vectorised)
@@ -154,7 +156,7 @@ class Run(RunContext):
         return {"state": "done", "files": files}
 
     def _find_cause(self, error: BaseException) -> BaseException:
-        """The error that is reported in the place of one that ended the run."""
+        """Replace the error that ended the run by its cause, if known."""
         if isinstance(error, OSError):
             return disk_failure(error, self.record.folder)
         if isinstance(error, ConfigMismatchError):
@@ -175,9 +177,9 @@ class Run(RunContext):
             self.record.save(**ending, ended=now(), seconds=seconds, usage=self.usage.facts())
             if self.handover:
                 self.handover.end()
-        except OSError as error:  # a full disk must not hide what happened before
+        except OSError as error:  # a full disk must not hide the original error
             printer.complain(str(disk_failure(error, self.record.folder)))
-        except LeaseLostError as error:  # another process owns the files there
+        except LeaseLostError as error:  # another process owns the record
             if ending.get("error") != str(error):
                 raise
         finally:
@@ -187,7 +189,7 @@ class Run(RunContext):
 def run(
     job: Job, on_evaluation: Callable[[int, Scores], None] | None = None
 ) -> tuple[Run, dict[str, list[float]]]:
-    """Runs a job, or, when its record says it is done, reads its result."""
+    """Run a job, or read its result if its record is finished."""
     active_run = Run(job, on_evaluation)
     if active_run.was_done:
         active_run.record.close()
@@ -197,9 +199,9 @@ def run(
 
 
 def rehearse(job: Job, start_limits: Mapping[str, float] | None = None) -> Path:
-    """Folder of a record with the lines of a job's first replicate; no artefact is written.
+    """Train the first replicate of a job without writing artefacts; returns the record's folder.
 
-    ``start_limits``: of the costs before the first step."""
+    ``start_limits`` are the limits of the costs before the first step."""
     active_run = Run(job)
     try:
         replicate = Replicate(active_run, 0, ReceivedSignals())

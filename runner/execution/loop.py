@@ -1,13 +1,12 @@
-"""The one training loop.
+"""The training loop of all inference methods.
 
-A minibatch, an observation, a series, a Gibbs sweep and an episode are all "a batch".
+A minibatch, an observation, a series, a Gibbs sweep or an episode is a "batch".
 
     for step in steps(inference, problem, state, rng, start, stop, meter):
         for duty in duties:
             duty(step)
 
-The actions every k steps, other than the training itself, are a list:
-``runner.execution.duties``.
+Other actions, every k steps, are a list of duties: ``runner.execution.duties``.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ S = TypeVar("S", default=Any)  # the state of an inference method
 
 @dataclass(slots=True)
 class Step(Generic[S]):
-    """One step of training, done."""
+    """A completed training step."""
 
     number: int  # the first is 1
-    state: S  # input of the next step
+    state: S  # the input of the next step
     info: Info
     last: bool
-    looked_at: bool = False  # its information has been checked to be finite
+    looked_at: bool = False  # True once its diagnostics were checked to be finite
 
 
 StepCallback = Callable[[Step], None]
@@ -51,17 +50,16 @@ def steps(
     stop: int,
     meter: CostMeter,
 ) -> Iterator[Step[S]]:
-    """Trains: step start+1, when the first is asked for, to step stop, or to the one after which
-    the budget of ``meter`` is spent.
+    """Generator of training steps, from start+1 to stop or until the budget of ``meter`` is spent.
 
     Raises:
-        NumericalError: naming the step.
+        NumericalError: a step diverges.
     """
     if start and meter.is_spent(start):
         return
     for number, batch in problem.batches(inference.requires.batch_kind, rng, start, stop):
         resume(meter.costs)
-        try:  # no context manager: each step would pay for it
+        try:  # no context manager, which would slow every step
             state, info = inference.step(state, batch, rng)
         except NumericalError as error:
             raise add_error_location(error, number, rng.replicate, inference) from error
@@ -73,7 +71,7 @@ def steps(
 
 
 def train(going: Iterable[Step[S]], duties: Iterable[StepCallback], state: S) -> S:
-    """The state after the last step; each is followed by all duties, in their order."""
+    """Perform all duties, in order, after each step; returns the final state."""
     for step in going:
         for duty in duties:
             duty(step)

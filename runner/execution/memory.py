@@ -1,5 +1,7 @@
-"""Freed memory is kept by the process and lies on huge pages: faulting 4 KiB pages in, again and
-again, costs a training step of a deep GP more than half of its time."""
+"""Memory settings and limits of the process.
+
+The process keeps freed memory, on huge pages: repeated page faults of 4 KiB take more than half of
+the time of a deep GP's training step."""
 
 from __future__ import annotations
 
@@ -17,24 +19,24 @@ from pathlib import Path
 
 from runner.errors import RunFailure
 
-# glibc's mallopt: the parameters' numbers are part of its ABI (malloc.h).
+# parameters of glibc's mallopt; their numbers are part of its ABI (malloc.h)
 M_TRIM_THRESHOLD = -1
 M_MMAP_MAX = -4
 MALLOPT_DISABLED = -1
 HUGE_PAGE_BYTES = 2**21
-STACK_BYTES = 2**23  # of a thread
-# Address space that importing torch takes, and BLAS for each thread with its buffers.
+STACK_BYTES = 2**23  # stack of a thread
+# address space for importing torch, and for BLAS per thread including buffers
 TORCH_BYTES = 600 * 2**20
 BLAS_BYTES = 200 * 2**20
-# Threads of a run besides those of OpenBLAS, once each of numpy and scipy, and OpenMP.
+# threads of a run in addition to OpenBLAS threads, once each in numpy and scipy, and OpenMP
 RUN_THREADS = 4
 BLAS_LIBRARIES = 3
-SMALL_STACK_BYTES = 2**20  # holds the variables of threads of all libraries as well
+SMALL_STACK_BYTES = 2**20  # including thread-local variables of all libraries
 THREAD_FIX = (
     "lower OMP_NUM_THREADS, raise the limit of processes (ulimit -u), or end other programs"
 )
 
-# Parts of the out-of-memory messages of torch's allocators, numpy and the loader of libraries.
+# parts of out-of-memory messages of torch's allocators, numpy and the dynamic loader
 OUT_OF_MEMORY_MESSAGES = (
     "failed to map segment",
     "annot allocate memory",
@@ -47,26 +49,26 @@ OUT_OF_MEMORY_MESSAGES = (
 
 
 def out_of_memory_message(error: BaseException) -> str | None:
-    """Message for an error that reports exhausted memory; None for any other error."""
+    """Message for an out-of-memory error; None for other errors."""
     message = str(error)
     if not isinstance(error, MemoryError) and not any(w in message for w in OUT_OF_MEMORY_MESSAGES):
         cause = error.__cause__ or error.__context__
         if cause is not None:
             return out_of_memory_message(cause)
-        if address_space_left() >= STACK_BYTES:  # with less, Python itself raises wrong errors
+        if address_space_left() >= STACK_BYTES:  # with less, Python raises misleading errors
             return None
     match = re.search(
         r"[Tt]ried to allocate ([\d.]+ ?\w+)|Unable to allocate ([\d.]+ \w+)", message
     )
-    size = f" ({match.group(1) or match.group(2)} more were asked for)" if match else ""
+    size = f" ({match.group(1) or match.group(2)} more were requested)" if match else ""
     return (
-        f"out of memory{size}: ask for less at once (batch_size, chains, particles, draws that are kept, replicates), or take "
-        "a larger machine; what was saved is kept"
+        f"out of memory{size}; reduce batch_size, chains, particles, kept draws or replicates, or use a larger machine; "
+        "saved results are kept"
     )
 
 
 def address_space_left() -> float:
-    """Bytes that a limit of address space (``ulimit -v``) leaves; infinity without a limit."""
+    """Bytes left below the limit of address space (``ulimit -v``); infinity without a limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     with suppress(OSError):
         if limit != resource.RLIM_INFINITY:
@@ -76,58 +78,60 @@ def address_space_left() -> float:
 
 
 def check_limits(*, with_torch: bool) -> bool:
-    """Checks that the limits of threads and of address space leave enough to load BLAS, and torch,
-    which abort or retry for ever if they do not.
+    """Check that the limits of threads and address space suffice for BLAS and torch.
 
-    If the address space is limited, BLAS gets one thread unless OMP_NUM_THREADS is set.
+    Otherwise these abort or retry endlessly.  If the address space is limited, BLAS gets one thread
+    unless OMP_NUM_THREADS is set.
 
     Returns:
         True if the address space is limited.
 
     Raises:
-        RunFailure: too little is left.
+        RunFailure: a limit is too low.
     """
-    left = address_space_left()
-    if left != math.inf:
+    available = address_space_left()
+    if available != math.inf:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-    given = re.match(r"[1-9]\d*", os.environ.get("OMP_NUM_THREADS", ""))  # of the outer level
+    given = re.match(
+        r"[1-9]\d*", os.environ.get("OMP_NUM_THREADS", "")
+    )  # number for the outer level
     threads = int(given[0]) if given else os.cpu_count() or 1
-    if "torch" not in sys.modules:  # its threads run already
+    if "torch" not in sys.modules:  # otherwise its threads run already
         _try_threads(RUN_THREADS + BLAS_LIBRARIES * threads if with_torch else threads)
-    if left == math.inf:
+    if available == math.inf:
         return False
     needed = BLAS_BYTES * threads + (TORCH_BYTES if with_torch else 0)
-    if left < needed:
+    if available < needed:
         raise RunFailure(
-            f"out of memory: the limit of address space (ulimit -v) leaves {left / 2**20:.0f} MB, threads={threads} needs "
-            f"{needed / 2**20:.0f} MB; raise the limit, or set fewer threads"
+            f"out of memory: the limit of address space (ulimit -v) leaves {available / 2**20:.0f} MB, but threads={threads} "
+            f"requires {needed / 2**20:.0f} MB; raise the limit, or lower threads"
         )
     return True
 
 
 def _try_threads(count: int) -> None:
-    """Starts threads that end at once.
+    """Start threads that end immediately.
 
     Raises:
         RunFailure: the limit of threads is reached.
     """
     end = threading.Event()
-    before = threading.stack_size(SMALL_STACK_BYTES)
+    previous_size = threading.stack_size(SMALL_STACK_BYTES)
     try:
         for _ in range(count):
             threading.Thread(target=end.wait, daemon=True).start()
     except RuntimeError:
-        raise RunFailure(f"no further thread can be started; {THREAD_FIX}") from None
+        raise RunFailure(f"the system refuses to start another thread; {THREAD_FIX}") from None
     finally:
         end.set()
-        threading.stack_size(before)
+        threading.stack_size(previous_size)
 
 
 def load_blas() -> None:
-    """Loads BLAS with its buffers, if there is a limit of address space.
+    """Load BLAS with its buffers if the address space is limited.
 
     Raises:
-        RunFailure: too little is left now.
+        RunFailure: too little address space is left.
     """
     if not check_limits(with_torch="torch" not in sys.modules):
         return
@@ -140,12 +144,14 @@ def load_blas() -> None:
 
 @cache
 def keep_freed_memory() -> None:
-    """Asks glibc neither to trim the heap nor to serve large blocks by mmap, and the kernel to back
-    the heap by huge pages where it lets processes choose (transparent_hugepage=madvise); does
-    nothing where there is no glibc. The second call does nothing.
+    """Keep freed memory in the process, on huge pages.
+
+    Sets glibc to neither trim the heap nor allocate large blocks by mmap, and the kernel to use huge
+    pages for the heap if it is configured with transparent_hugepage=madvise.  Has no effect without
+    glibc or when called again.
 
     Raises:
-        RunFailure: as ``load_blas``, which comes first."""
+        RunFailure: see ``load_blas``, which is called first."""
     load_blas()
     if not sys.platform.startswith("linux"):
         return
@@ -177,10 +183,10 @@ def keep_freed_memory() -> None:
 
 
 def missing_float64_message(error: BaseException, device: str) -> str | None:
-    """Message for an error of a device that has no float64; None for any other error.
+    """Message for the error of a device without float64; None for other errors.
 
-    Some methods compute in float64 at any ``dtype``: cumulative weights of particles, say.
+    Some methods compute in float64 at any ``dtype``, for example cumulative weights of particles.
     """
     if device == "cpu" or not isinstance(error, TypeError) or "float64" not in str(error):
         return None
-    return f"device={device}: has no float64, in which these components compute at any dtype; use device=cpu"
+    return f"device={device}: lacks float64, which these components require at any dtype; use device=cpu"

@@ -1,4 +1,4 @@
-"""One replicate of a run: set up, resumed, trained, scored and written to files."""
+"""A replicate of a run: set up, resume, train, score and write files."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 
 class Replicate(Course):
-    """One replicate in progress, or all of them if they are computed together.
+    """A replicate in progress, or all replicates if they are computed together.
 
-    After ``compute`` it has ``scores`` and ``checks``; ``write`` makes its files.
+    ``compute`` sets ``scores`` and ``checks``; ``write`` writes the files.
     """
 
     posterior: object
@@ -54,17 +54,17 @@ class Replicate(Course):
 
     @property
     def checks(self) -> list[Kept]:
-        """Checks of the run and of the attack, as the record keeps them."""
+        """Checks of the run and of the attack, as recorded."""
         return [*to_rows("run", self.run_checks), *to_rows("attack", self.assessment.checks)]
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        """Counts what happens inside as a phase of the run, and shows its warnings."""
+        """Context of a phase of the run: counts its usage and shows its warnings."""
         with self.usage.phase(name), self.announcements.show_new_warnings():
             yield
 
     def compute(self) -> None:
-        """Train, score and check the replicate, from its newest checkpoint if it has one."""
+        """Train, score and check the replicate, from its newest checkpoint if there is one."""
         state = self._set_up()
         self.run.is_removable = False
         self.run.begin_handover()
@@ -86,11 +86,11 @@ class Replicate(Course):
         self._score(state, self._note_budget())
 
     def _set_up(self) -> Any:
-        """Load the data, build the model and return the first state.
+        """Load the data, build the model and return the initial state.
 
         Raises:
-            ConfigError: the method cannot start there.
-            RunFailure: the budget is spent there.
+            ConfigError: the method has no valid initial state.
+            RunFailure: the budget is spent before the first step.
         """
         inference = self.job.method
         with self._phase("set_up"):
@@ -101,7 +101,7 @@ class Replicate(Course):
         try:
             with self._phase("set_up"), self.meter.running():
                 return inference.init(self.model, hide_truth(self.problem, inference), self.rng)
-        except NumericalError as error:  # nothing has diverged: the requested start is invalid
+        except NumericalError as error:  # an invalid start is not a divergence
             number = self.rng.replicate + 1
             raise ConfigError(f"replicate {number} cannot start: {error}") from error
         except BudgetSpentError:
@@ -110,9 +110,9 @@ class Replicate(Course):
             raise RunFailure("the budget is spent before the first step; raise it") from None
 
     def _resume(self, state: Any) -> tuple[Any, int]:
-        """State and step of the newest undamaged checkpoint; those given, and 0, without one.
+        """State and step of the newest undamaged checkpoint, or the given state and step 0.
 
-        Costs, seconds and blocks of draws continue from there.
+        Costs, seconds and blocks of draws continue from the checkpoint.
 
         Raises:
             RunFailure: the checkpoint's state layout is incompatible with this version.
@@ -123,44 +123,42 @@ class Replicate(Course):
         step = facts["step"] if facts and facts["replicate"] == number else 0
         if complaints:
             used = (
-                f"The one before, of step {step}, is used."
+                f"The previous one, of step {step}, is used."
                 if step
-                else "There is none before it: it starts again."
+                else "There is no earlier one: the run restarts."
             )
             printer.announce("Corrupt checkpoint", "\n".join([*complaints, used]))
         checkpoint.remove_later_checkpoints(folder, facts)
         changed = self.record.register_code_version(number, step)
         if changed:
-            printer.out.print(
-                f"note     the code is not the one that this run began with: {changed}"
-            )
-        moved = False
+            printer.out.print(f"note     the code has changed since this run began: {changed}")
+        was_moved = False
         if step:
             try:
                 state, streams = checkpoint.restore(facts, tensors, state, self.rng.device)
-                moved = self.rng.restore(streams, step)
+                was_moved = self.rng.restore(streams, step)
             except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
                 raise RunFailure(
-                    f"checkpoint of step {step} does not fit the state that the code of today has ({error!r:.200}); "
-                    f"{changed or 'it may be damaged'}; go on with the code it is of, or start again with fresh=true"
+                    f"the checkpoint of step {step} is incompatible with this version of the code ({error!r:.200}); "
+                    f"{changed or 'it may be damaged'}; resume with the version that wrote it, or restart with fresh=true"
                 ) from error
         if message := self.record.rewind(number, step or -1):
             printer.announce("Damaged record", message)
         if step:
-            self._continue_from(facts, moved)
+            self._continue_from(facts, was_moved)
         self.began = time.monotonic()
         return state, step
 
     def _continue_from(self, facts: Facts, moved: bool) -> None:
-        """Take over costs, seconds and blocks of a checkpoint; ``moved``: from another device."""
+        """Restore costs, seconds and blocks of a checkpoint; ``moved``: from another device."""
         step = facts["step"]
         number = self.rng.replicate
         settings = self.job.settings
         if moved:
-            here = {"replicate": number, "step": step, "device": settings.device}
-            self.record.save(moved=[*self.record.facts.get("moved", []), here])
+            location = {"replicate": number, "step": step, "device": settings.device}
+            self.record.save(moved=[*self.record.facts.get("moved", []), location])
             printer.out.print(
-                f"note     the checkpoint is of another device: random numbers from step {step} on are of {self.rng.device}"
+                f"note     the checkpoint is from another device: random numbers after step {step} come from {self.rng.device}"
             )
         self.meter.load(facts["costs"])
         self.before = facts["seconds"]
@@ -168,7 +166,7 @@ class Replicate(Course):
         printer.out.print(f"resumed at step {step} of replicate {number + 1}/{settings.replicates}")
 
     def _show_facts(self) -> None:
-        """Show what the first replicate computes with; the record keeps a digest of its data."""
+        """Show the facts of the first replicate and record a digest of its data."""
         if self.rng.replicate:
             return
         frozen = self.model.facts if isinstance(self.model, FlatNetwork) else {}
@@ -178,7 +176,7 @@ class Replicate(Course):
             self.record.save(data_digest=digest)
 
     def _read_trace(self) -> list[tuple[int, Scores]]:
-        """Recorded values that checks need, of each recorded step."""
+        """Recorded values for the checks, for each recorded step."""
         self.record.flush()
         names = {*variant_info_names(CHECKED_STEP_INFO, self.job.inference)}
         place = (self.rng.replicate, "train")
@@ -189,14 +187,14 @@ class Replicate(Course):
         ]
 
     def _note_budget(self) -> int:
-        """The last step; run.json keeps the limit of a budget that ended the training."""
+        """Last step; a budget that ended the training is recorded in run.json."""
         ended = self.meter.ended
         if ended is None:
             return self.total
         self.record.facts.setdefault("budget_ends", {})[str(self.rng.replicate)] = ended
         step: int = ended["step"]
         printer.out.print(
-            f"note     budget.{ended['kind']}={ended['limit']} is spent: training ended after step {step} of {self.total}"
+            f"note     budget.{ended['kind']}={ended['limit']} is exhausted: training ended after step {step} of {self.total}"
         )
         return step
 
@@ -210,7 +208,7 @@ class Replicate(Course):
             self.received.interrupt_immediately(last),
             listen(self.live.evaluating),
         ):
-            from components.evaluation.assess import assess  # only the evaluation needs it
+            from components.evaluation.assess import assess  # imported only for the evaluation
             from components.evaluation.replayed import PosteriorProvenance
             from components.evaluation.run_checks import run_checks
 

@@ -1,9 +1,7 @@
-"""Reuse of replicates finished by runs of the same configuration.
+"""Reuse of finished replicates from runs with the same configuration.
 
-More or fewer of them may be requested now.
-
-Replicate r depends only on the seed and on r: ``replicates=5`` after ``replicates=1``
-has four left to compute, and ``replicates=1`` after it none.
+Replicate r depends only on the seed and on r: ``replicates=5`` after ``replicates=1`` computes four
+more, and ``replicates=1`` after that none.
 """
 
 from __future__ import annotations
@@ -21,21 +19,19 @@ from runner.record.lines import read_lines, write_lines
 from runner.record.outcomes import outcomes_file, predictions_file
 from runner.record.record import Record
 
-# replicates of the runs looked for; filters, games and chains have more and hold all together
+# largest number of replicates of the runs searched; filters, games and chains have more, computed
+# together
 MOST = 100
-Lines = dict[str, list[Facts]]  # of metrics.jsonl, by replicate
+Lines = dict[str, list[Facts]]  # lines of metrics.jsonl by replicate
 
 
 def find_finished_replicates(job: Job) -> tuple[Path, Facts, Lines] | None:
-    """The run that holds most of this job's replicates, its facts and their recorded lines.
-
-    None if there is no such run.
-    """
+    """Run with most of this job's replicates, its facts and their recorded lines, or None."""
     best: tuple[Path, Facts, Lines] | None = None
     for count in range(1, MOST + 1):
         folder = job.folder.parent / sign(job.config | {"replicates": count}, job.data)
         facts = read(folder) if count != job.settings.replicates and folder.is_dir() else None
-        # lines are checked one by one; other files of the record would be copied
+        # lines are verified individually; other files are copied and must be undamaged
         if facts is None or {*find_damage(folder, facts)} - {METRICS_NAME}:
             continue
         recorded = _recorded_lines(folder, facts, job.settings.replicates)
@@ -46,7 +42,7 @@ def find_finished_replicates(job: Job) -> tuple[Path, Facts, Lines] | None:
 
 def _recorded_lines(folder: Path, facts: Facts, replicates: int) -> Lines:
     """Lines of each finished replicate below ``replicates`` with a complete record."""
-    unwritten = facts.get("unwritten")  # its figures and files are missing
+    unwritten = facts.get("unwritten")  # replicate with missing figures and files
     lines: Lines = {r: [] for r in facts["finished"] if int(r) < replicates and int(r) != unwritten}
     for line in read_lines(folder):
         lines.get(str(line["replicate"]), []).append(line)
@@ -58,14 +54,13 @@ def _recorded_lines(folder: Path, facts: Facts, replicates: int) -> Lines:
 
 
 def take_over(record: Record, job: Job) -> str | None:
-    """Fill a new record with the finished work of another run of the same configuration.
+    """Copy finished replicates of another run with the same configuration into a new record.
 
     This includes scores, recorded lines and figures.
 
     Returns:
-        Message to the user.  None if nothing was found, if the user asked for
-        ``fresh=true``, or if replicates are a dimension of the data (they share their
-        random stream, so they are not separate).
+        Message to the user.  None if no run was found, if ``fresh=true`` is set, or if replicates
+        are a dimension of the data and so share a random stream.
     """
     if record.state != "pending" or record.note or job.settings.fresh or job.is_vectorised:
         return None
@@ -84,16 +79,16 @@ def take_over(record: Record, job: Job) -> str | None:
     number = (
         f"{len(recorded)} of {n_replicates} replicates" if n_replicates > 1 else "its replicate"
     )
-    return f"{number} taken over from run {folder.name} (fresh=true computes everything again)"
+    return f"{number} copied from run {folder.name} (fresh=true recomputes everything)"
 
 
 def _fill(record: Record, folder: Path, facts: Facts, recorded: Lines) -> None:
-    """Adds replicates of another record to an empty one: scores, checks, lines, predictions,
-    outcomes, and the figures, tables and files of the first."""
+    """Copy replicates to an empty record: scores, checks, lines, predictions, outcomes, and figures,
+    tables and files of the first replicate."""
     lines = [line for of_replicate in recorded.values() for line in of_replicate]
     write_lines(record.folder, sorted(lines, key=lambda line: line["replicate"]))
     artefacts = facts.get("artefacts", []) if "0" in recorded else []
-    if "0" in recorded:  # figures and tables show the first replicate
+    if "0" in recorded:  # figures and tables belong to the first replicate
         for name in ("figures", "tables", "references.bib", *artefacts):
             _copy(real_file(folder, name, "artefacts"), real_file(record.folder, name, "artefacts"))
     for r in recorded:

@@ -1,4 +1,4 @@
-"""One seed, many named random streams: evaluating more often, or attacking, does not change
+"""Named random streams derived from one seed, so that evaluations and attacks do not change
 training."""
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from components.contracts.streams import STREAMS
 
 
 def derive_seed(*parts: object) -> int:
-    """A 63-bit seed that depends on every part: SHA-256 of their text, so neighbouring seeds give
-    unrelated streams."""
+    """63-bit seed from the SHA-256 of all parts, so that neighbouring seeds give unrelated streams."""
     digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
@@ -20,8 +19,8 @@ def derive_seed(*parts: object) -> int:
 class Streams:
     """Random streams of one replicate (``components.contracts.streams.Rng``).
 
-    ``data`` and ``init`` always live on the CPU, so that every machine draws the same rows
-    and the same initial values; the others live on the device of the tensors.
+    ``data`` and ``init`` are always on the CPU, so that all machines draw the same rows and initial
+    values; the other streams are on the device of the tensors.
     """
 
     data: torch.Generator
@@ -35,7 +34,7 @@ class Streams:
         self.seed = seed
         self.replicate = replicate
         self.device = torch.device(device)
-        # streams of other replicates that are computed together with this one
+        # streams of the other replicates computed together with this one
         self.beside: dict[int, Streams] = {}
         for name in STREAMS:
             setattr(self, name, self._generator(name))
@@ -46,13 +45,13 @@ class Streams:
         return generator
 
     def at(self, stream: str, index: int) -> torch.Generator:
-        """A fresh generator for (seed, replicate, stream, index)."""
+        """New generator for (seed, replicate, stream, index)."""
         if stream not in STREAMS:
-            raise KeyError(f"no stream {stream!r}; streams are {', '.join(STREAMS)}")
+            raise KeyError(f"unknown stream {stream!r}; streams are {', '.join(STREAMS)}")
         return self._generator(stream, index)
 
     def of(self, replicate: int) -> Streams:
-        """Streams that a replicate has if it is computed separately."""
+        """Streams of a replicate, as if it were computed separately."""
         if replicate == self.replicate:
             return self
         if replicate not in self.beside:
@@ -63,23 +62,23 @@ class Streams:
         """Generator states, for a checkpoint."""
         states = {name: getattr(self, name).get_state() for name in STREAMS}
         others = {
-            f"{r}/{name}": at
+            f"{r}/{name}": generator_state
             for r, streams in self.beside.items()
-            for name, at in streams.state().items()
+            for name, generator_state in streams.state().items()
         }
         return states | others
 
     def restore(self, state: dict[str, torch.Tensor], step: int = 0) -> bool:
-        """The inverse of ``state``.  A generator of another kind of device cannot be gone on with:
-        its stream begins anew, from the seed and the step.  Returns whether one did."""
-        moved = False
+        """Inverse of ``state``.  A stream saved on another type of device restarts from the seed and
+        the step; returns True if one did."""
+        was_moved = False
         for name in STREAMS:
             generator: torch.Generator = getattr(self, name)
             if state[name].shape == generator.get_state().shape:
                 generator.set_state(state[name])
             else:
                 generator.manual_seed(derive_seed(self.seed, self.replicate, name, "moved", step))
-                moved = True
+                was_moved = True
         for r in {int(key.partition("/")[0]) for key in state if "/" in key}:
-            moved |= self.of(r).restore({name: state[f"{r}/{name}"] for name in STREAMS}, step)
-        return moved
+            was_moved |= self.of(r).restore({name: state[f"{r}/{name}"] for name in STREAMS}, step)
+        return was_moved

@@ -1,4 +1,4 @@
-"""Output of a step or an evaluation, as plain numbers."""
+"""Results of steps and evaluations as plain numbers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Scores = dict[str, Any]  # name -> number, or a list where replicates are a dime
 
 
 def plain(values: Mapping[str, Any]) -> Scores:
-    """Tensors as numbers, or as lists where replicates are a dimension."""
+    """Convert tensors to numbers, or to lists where replicates are a dimension."""
     return {k: v.tolist() if isinstance(v, Tensor) else v for k, v in values.items()}
 
 
 def means(scores: Scores) -> dict[str, float]:
-    """One number for each name: the mean where replicates are a dimension."""
+    """One number for each name, the mean where replicates are a dimension."""
     return {k: sum(v) / len(v) if isinstance(v, list) else float(v) for k, v in scores.items()}

@@ -1,5 +1,4 @@
-"""How a run is stopped on its way: after Ctrl-C and SIGTERM a step is finished and checkpointed
-first."""
+"""Interruption of a run: after Ctrl-C or SIGTERM the current step is finished and checkpointed."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# environment variable with the only replicate of a run that a process is to compute
+# environment variable with the number of the only replicate that a process computes
 ALONE = "RUNNER_REPLICATE"
 
 
@@ -16,38 +15,40 @@ class RunInterruptedError(Exception):
     """SIGINT or SIGTERM: the run has checkpointed and can be resumed."""
 
     def __init__(self, signum: int, step: int | None):
-        """``step`` is the one that it goes on from; None: nothing is left to do."""
-        message = f"interrupted at step {step}; the same command goes on from there"
+        """``step`` is the step to resume from; None: the run is complete."""
+        message = f"interrupted at step {step}; the same command resumes the run"
         super().__init__(
-            message if step is not None else "interrupted as the run ended; its record is complete"
+            message
+            if step is not None
+            else "interrupted at the end of the run; its record is complete"
         )
         self.code = 128 + signum
 
 
 class ReplicateDoneError(RunInterruptedError):
-    """The one replicate that this process was asked for is done."""
+    """The only replicate of this process is done."""
 
     def __init__(self, replicate: int, replicates: int):
         Exception.__init__(
-            self, f"replicate {replicate + 1} of {replicates} is done, the only one asked for"
+            self, f"replicate {replicate + 1} of {replicates}, the only one requested, is done"
         )
         self.code = 0
 
 
 class RunPrunedError(Exception):
-    """A sweep gave this run up after an evaluation."""
+    """A sweep pruned this run after an evaluation."""
 
 
 class ReceivedSignals(list[int]):
-    """The signals noted so far; where nothing would be lost a signal need not wait."""
+    """Signals received so far; inside ``interrupt_immediately`` a signal stops the run."""
 
-    step: int | None = None  # of the checkpoint with everything that could be lost, if there is one
+    step: int | None = None  # step of a checkpoint without later progress, if there is one
 
     @contextmanager
     def interrupt_immediately(self, step: int) -> Iterator[None]:
         """Context in which a signal stops the run immediately.
 
-        It is used for a long evaluation of the state in the checkpoint of ``step``.
+        It is used during a long evaluation of the state in the checkpoint of ``step``.
         """
         if self:
             raise RunInterruptedError(self[0], step)
@@ -60,10 +61,11 @@ class ReceivedSignals(list[int]):
 
 @contextmanager
 def capture_signals() -> Iterator[ReceivedSignals]:
-    """The signals received, so that a step is finished and checkpointed before the run stops.
+    """Context that captures signals, so that a step is finished and checkpointed before the run
+    stops.
 
-    A handler of Slurm's warning (SIGUSR2, in a job of submitit) is called afterwards: it puts
-    the job back into the queue, where the run resumes from that checkpoint.
+    The handler of Slurm's warning (SIGUSR2, in a job of submitit) is called afterwards: it requeues
+    the job, which resumes from that checkpoint.
     """
     warning = signal.SIGUSR2 if callable(signal.getsignal(signal.SIGUSR2)) else None
     received = ReceivedSignals()
@@ -77,14 +79,14 @@ def capture_signals() -> Iterator[ReceivedSignals]:
 
     try:
         stopping = (signal.SIGINT, signal.SIGTERM, *((warning,) if warning else ()))
-        before = {s: signal.signal(s, note) for s in stopping}
+        previous_handlers = {s: signal.signal(s, note) for s in stopping}
     except ValueError:  # not the main thread: the caller handles signals
         yield received
         return
     try:
         yield received
     finally:
-        for s, handler in before.items():
+        for s, handler in previous_handlers.items():
             signal.signal(s, handler)
         if warning in received:
             signal.raise_signal(signal.SIGUSR2)

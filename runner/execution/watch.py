@@ -1,10 +1,8 @@
-"""Interface for a follower of a run's evaluations, such as a sweep.
+"""Pruning interface: reports the scores of evaluations to a callback, for example of a sweep.
 
-The follower receives scores and may give the run up.
-
-Replicates come one after another: after step t of replicate r the follower receives, as
-step r · T + t of the R · T of the whole run, the mean over replicates 0 to r so far;
-the replicates before r count with their final scores.
+Replicates are computed sequentially: after step t of replicate r the callback receives, as step
+r · T + t of R · T in total, the mean over replicates 0 to r, with the final scores of replicates
+before r.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from runner.execution.signals import RunPrunedError
 
 @dataclass
 class Watch:
-    """A follower of one run; ``given_up`` is set once the follower gives the run up."""
+    """Callback of one run; ``given_up`` is set once the callback prunes the run."""
 
     job: Job
     told: Callable[[int, Scores], None] | None = None
@@ -32,16 +30,16 @@ class Watch:
     def tell(
         self, step: int, of: int, replicate: int, scores: Scores, finished: dict[str, Scores]
     ) -> None:
-        """Report the scores at one step of ``of``, averaged with earlier replicates."""
+        """Report the scores after a step of ``of`` steps, averaged with earlier replicates."""
         if self.told is None:
             return
         each = [means(finished[str(r)]) for r in range(replicate) if str(r) in finished] + [
             means(scores)
         ]
         shared = {
-            name: sum(of[name] for of in each) / len(each)
+            name: sum(values[name] for values in each) / len(each)
             for name in each[-1]
-            if all(name in of for of in each)
+            if all(name in values for values in each)
         }
         try:
             self.told(replicate * of + step, shared)
@@ -51,10 +49,10 @@ class Watch:
     def scores_under_attack(
         self, problem: Problem, posterior: Any, rng: Streams, scores: Scores
     ) -> Scores:
-        """Intermediate scores including those under attack, if the objective is one of these.
+        """Intermediate scores, including those under attack if the objective is one of these.
 
-        They are for the follower only: the record has them only at the end.  The random streams
-        are restored.
+        They are passed only to the callback; the record has them only at the end.  The random
+        streams are restored.
         """
         objective = self.job.settings.objective
         attacker = self.job.attacker
@@ -69,11 +67,11 @@ class Watch:
         from components.evaluation.assess import assess
         from components.evaluation.replayed import PosteriorProvenance
 
-        before = {name: state.clone() for name, state in rng.state().items()}
+        saved_streams = {name: state.clone() for name, state in rng.state().items()}
         try:
             made_by = PosteriorProvenance(self.job.model, self.job.inference)
             return plain(
                 assess(problem, posterior, attacker, self.job.threat, rng, False, made_by).scores
             )
         finally:
-            rng.restore({name: before[name] for name in STREAMS})
+            rng.restore({name: saved_streams[name] for name in STREAMS})

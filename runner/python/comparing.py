@@ -1,4 +1,4 @@
-"""``compare``: what differs between runs, their scores side by side, and paired tests of them."""
+"""``compare``: differing settings of runs, scores side by side, and paired tests of the scores."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def compare(
 ) -> Comparison:
     """Compare two or more runs: settings, scores, and paired tests of the scores.
 
-    Replicates are paired if runs share seed and data, because they then saw the same rows
-    and the same random streams.  For each pair of runs: the mean difference b − a, its
-    standard error and, for five replicates or more, the two-sided p of Wilcoxon's
-    signed-rank test; for runs of one replicate under attack p of McNemar's exact test over
-    test labels.  ``p_holm`` is corrected (Holm) for the pairs of runs of the same metric.
+    Replicates are paired if runs share seed and data, because they then use the same rows and
+    random streams.  Each pair of runs has the mean difference b − a, its standard error and, for
+    five or more replicates, the two-sided p of Wilcoxon's signed-rank test; for runs of one
+    replicate under attack, p of McNemar's exact test over test labels.  ``p_holm`` is
+    Holm-corrected over the pairs of runs of the same metric.
 
     Args:
         *runs: results of ``run`` or ``load``, folders of records, or prefixes of ids; each
-            is named by the prefix of its id.  Archives of studies are searched
-            for ids, or stand for all their runs if nothing else is given.
+            is named by the prefix of its id.  Archives of studies are searched for ids, or
+            contribute all their runs if nothing else is given.
         output_dir: folder of the records, for prefixes.
-        **named: runs by a name of their own.
+        **named: runs with names of their own.
 
     Returns:
         The comparison.
 
     Raises:
-        ConfigError: fewer than two runs, a run that does not exist, or two of one name.
+        ConfigError: fewer than two runs, a run does not exist, or two runs have the same name.
 
     Source: Wilcoxon (1945); McNemar (1947); Holm (1979).
 
@@ -53,22 +53,22 @@ def compare(
     unnamed, folders = _find_runs(runs, output_dir, bool(named))
     entries = [*((None, run) for run in unnamed), *named.items()]
     if len(entries) < 2:
-        raise ConfigError(f"compare: give two runs or more, not {len(entries)}")
+        raise ConfigError(f"compare: needs two or more runs, got {len(entries)}")
     by_label: dict[str, ComparedRecord] = {}
     for name, run in entries:
-        one = run.compared if isinstance(run, Result) else load(find_in(str(run), folders))
-        label = one.label if name is None else name
+        record = run.compared if isinstance(run, Result) else load(find_in(str(run), folders))
+        label = record.label if name is None else name
         if label in by_label:
-            raise ConfigError(f"compare: {label} is given twice; name each, compare(a=…, b=…)")
-        by_label[label] = one
+            raise ConfigError(f"compare: {label} occurs twice; name the runs, compare(a=…, b=…)")
+        by_label[label] = record
     return Comparison.of(by_label)
 
 
 def _find_runs(
     runs: Sequence[Result | str | PathLike[str]], output_dir: str | PathLike[str], has_others: bool
 ) -> tuple[Sequence[Result | str | PathLike[str]], list[Path]]:
-    """Runs without the archives among them, or all runs of these if there are no others; and the
-    folders in which words are looked for."""
+    """Runs without archives, or all runs of the archives if there are no others; and the folders
+    searched for ids."""
     words = [str(run) for run in runs if not isinstance(run, Result)]
     in_archives, folders = find_records(words, output_dir)
     given = [run for run in runs if isinstance(run, Result) or not is_archive(str(run))]

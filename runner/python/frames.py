@@ -1,4 +1,4 @@
-"""Records as tidy frames: ``runs``, a row a run, and the lines of one run, a row a value."""
+"""Records as tidy frames: ``runs`` with a row per run, and the values of one run with a row per value."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LINES = ("replicate", "step", "phase", "metric", "value")
 
 
 def recorded_values(folder: Path) -> pd.DataFrame:
-    """Every value that a run recorded: replicate, step, phase, metric, value."""
+    """Recorded values of a run: replicate, step, phase, metric, value."""
     import pandas as pd
 
     rows = [
@@ -70,19 +70,19 @@ def runs(
     Args:
         output_dir: folder of the records.
         settings: keys of the config to add as columns.
-        parts: True: add the scores of parts (``rmse/task``) too.
-        **filters: a column or a key of the config, and the value, or list of values, that it
-            must have; dicts as in ``run``.
+        parts: add the scores of parts (``rmse/task``).
+        **filters: a column or a key of the config, with a required value or a list of allowed
+            values; dicts as in ``run``.
 
     Returns:
-        One row for each run, by time of start: id, experiment, dataset, model, inference,
-        attacker, seed, replicates, state, smoke, started, seconds, record (its folder), and
-        for every score the mean over replicates (``rmse``) and its standard error
-        (``rmse_se``); an unfinished run has the scores of its last evaluation.
+        One row per run, by time of start: id, experiment, dataset, model, inference, attacker,
+        seed, replicates, state, smoke, started, seconds, record (its folder), and for every
+        score the mean over replicates (``rmse``) and its standard error (``rmse_se``); an
+        unfinished run has the scores of its last evaluation.
 
     Raises:
-        ConfigError: a filter, or a setting, that no run has; a state or a component that does
-            not exist.
+        ConfigError: a filter or a setting is not in any run, or a state or a component does not
+            exist.
 
     Example:
         >>> from runner import run, runs
@@ -122,29 +122,29 @@ def runs(
     for name in ask_config if config_keys else ():
         if name not in config_keys:
             raise ConfigError(
-                f"runs: {name}: no run has such a setting{nearest(name, [*COLUMNS, *config_keys])}"
+                f"runs: {name}: unknown setting{nearest(name, [*COLUMNS, *config_keys])}"
             )
     frame = pd.DataFrame(rows, columns=None if rows else [*COLUMNS, *settings])
     return frame.sort_values("started", kind="stable", ignore_index=True)
 
 
 def _values_or_warn(folder: Path) -> dict[str, Any] | None:
-    """Settings of a record by dotted key; of a part its name too, by the key that holds it.
+    """Settings of a record by dotted key; a nested component's key has its name.
 
     None, after a warning, if they cannot be read.
     """
     try:
         return dict(flat(read_config(folder)))
     except ConfigError as error:
-        warn(f"left out: {error}", RunnerWarning, stacklevel=3)
+        warn(f"skipped: {error}", RunnerWarning, stacklevel=3)
     return None
 
 
 def _refuse_unknown_names(conditions: dict[str, Any], *, has_runs: bool) -> None:
-    """Check the states and components that filters name, if no run has them.
+    """Check states and components in filters that no run has.
 
     Raises:
-        ConfigError: one of them does not exist, with the nearest one.
+        ConfigError: a name does not exist; the message gives the nearest one.
     """
     for column in conditions.keys() & {"state", *CHOSEN_ROLES}:
         name = conditions[column]
@@ -154,7 +154,7 @@ def _refuse_unknown_names(conditions: dict[str, Any], *, has_runs: bool) -> None
 
 
 def _is_wanted(value: Any, wanted: Any) -> bool:
-    """True if a value equals the requested one, or one in the requested list."""
+    """True if a value equals the requested one or is in the requested list."""
     return value == wanted or (isinstance(wanted, list | tuple | set | range) and value in wanted)
 
 

@@ -35,15 +35,15 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
     """One game of a dataset (R = 1) for players ``decision_maker``, ``opponent_1``, ….
 
     All players observe the features of the state.  An episode is truncated at the horizon; if
-    an episode of the game begins where the last one ended (rounds of a matrix game), all
-    ``episodes`` of them are one here, truncated after the last.  Third parties have no seat:
-    there is no tax.  ``reset`` without a seed continues the random numbers; the first one
-    without a seed takes an arbitrary seed.
+    each episode of the game continues the previous one (rounds of a matrix game), all
+    ``episodes`` are merged into one, truncated after the last.  Third parties do not play, so
+    there is no tax.  ``reset`` without a seed continues the random numbers; the first call
+    without a seed uses an arbitrary seed.
 
     Example:
         >>> from runner.python.games import parallel_env
         >>> env = parallel_env("coin_game", size=3)
-        >>> env.agents, env.moves  # no episode has begun; moves of one
+        >>> env.agents, env.moves  # before the first episode; moves per episode
         ([], 12)
     """
 
@@ -55,7 +55,7 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
             *(f"opponent_{m}" for m in range(1, len(world.n_threats) + 1)),
         ]
         self.agents: list[str] = []
-        # in an episode here
+        # number of moves per episode
         self.moves = world.horizon * (game.episodes if world.continuing else 1)
         self._world = world
         self._generator = torch.Generator()
@@ -134,12 +134,11 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
             actions: action of each player, by name.
 
         Returns:
-            For each player: features of the next state [F], reward, whether the game ended,
-            whether it was truncated at the horizon, and an empty dict.
+            For each player: features of the next state [F], reward, termination, truncation at the
+            horizon, and an empty dict.
 
         Raises:
-            ValueError: before ``reset`` or after the end, or an action is missing or not in
-                its space.
+            ValueError: no episode is running, or an action is missing or not in its space.
 
         Example:
             >>> observations, _ = env.reset(seed=0)
@@ -148,11 +147,11 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
             (['decision_maker', 'opponent_1'], False)
         """
         if not self.agents:
-            raise ValueError("the episode is over, or none has begun: call reset()")
+            raise ValueError("no episode is running: call reset()")
         for agent in self.agents:
             if not self._acts[agent].contains(actions.get(agent)):
                 raise ValueError(
-                    f"{agent}: {actions.get(agent)!r} is no action of {self._acts[agent]}"
+                    f"{agent}: {actions.get(agent)!r} is not an action in {self._acts[agent]}"
                 )
         a, *b = (int(actions[agent]) for agent in self.agents)
         rules = self._world
@@ -182,13 +181,13 @@ def parallel_env(game: str, **keys: Any) -> GameAsParallelEnv:
 
     Args:
         game: name of a dataset with a game.
-        **keys: its keys; others have the defaults of its YAML.
+        **keys: keys of the dataset; others have the defaults of its YAML.
 
     Returns:
         The environment, before its first ``reset``.
 
     Raises:
-        ConfigError: there is no game of that name, or a key is wrong.
+        ConfigError: the game does not exist, or a key is invalid.
 
     Example:
         >>> from runner.python.games import parallel_env

@@ -1,4 +1,4 @@
-"""``load``: a run that has been recorded."""
+"""``load``: load a recorded run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def load_result(folder: Path, was_done: bool, data_dir: str | None = None) -> Re
     """Content of the record in a folder.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the record cannot be read.
     """
     return Result(folder, was_done, load_record(folder), data_dir)
 
@@ -28,15 +28,15 @@ def load(
     """Load a recorded run.
 
     Args:
-        record: its folder, or the beginning of its id.
-        output_dir: folder of the records, or an archive of a study, for an id.
-        data_dir: folder of its data files; None: as recorded.
+        record: folder of the run, or the beginning of its id.
+        output_dir: folder of the records, or an archive of a study, to search for an id.
+        data_dir: folder of the data files; None: as recorded.
 
     Returns:
         The recorded run.
 
     Raises:
-        ConfigError: there is no such run, several ids begin so, or the record is damaged.
+        ConfigError: the run does not exist, the id is ambiguous, or the record is damaged.
 
     Example:
         >>> from runner import load, run

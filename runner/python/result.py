@@ -1,4 +1,4 @@
-"""A run that has been recorded: its scores, its posterior and its problem."""
+"""A recorded run: its scores, posterior and problem."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """A recorded run; files are read, and the posterior is rebuilt, at first use and once.
+    """A recorded run; files are read, and the posterior is rebuilt, once and at first use.
 
-    ``result`` in the examples below is this one.
+    The examples below use this ``result``.
 
     Example:
         >>> from runner import load, run
@@ -41,9 +41,9 @@ class Result:
         True
     """
 
-    record: Path  # its folder
-    was_done: bool  # it was recorded before this call, and nothing was computed
-    # facts, settings and scores, as ``runner compare`` reads them
+    record: Path  # folder of the record
+    was_done: bool  # True if it was finished before this call
+    # facts, settings and scores, as read by ``runner compare``
     compared: ComparedRecord = field(repr=False)
     _data_dir: str | None = field(default=None, repr=False)
 
@@ -58,7 +58,7 @@ class Result:
 
     @property
     def id(self) -> str:
-        """Signature of the run; a prefix is enough to name it.
+        """Signature of the run; a unique prefix identifies it.
 
         Example:
             >>> load(result.id[:8]).id == result.id
@@ -69,7 +69,7 @@ class Result:
 
     @property
     def experiment(self) -> str:
-        """Name of the experiment; ``custom`` if composed by hand.
+        """Name of the experiment; ``custom`` for a run without one.
 
         Example:
             >>> result.experiment
@@ -93,7 +93,7 @@ class Result:
     def scores(self) -> Mapping[str, Score]:
         """Final scores by name, ``rmse/task`` for a part's score.
 
-        A run that is not done has the scores of its last evaluation.
+        An unfinished run has the scores of its last evaluation.
 
         Example:
             >>> print(result.scores["accuracy"])
@@ -106,7 +106,7 @@ class Result:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """Recorded values, one a row: replicate, step, phase, metric, value.
+        """Recorded values, one per row: replicate, step, phase, metric, value.
 
         Phases are train, evaluation and final.
 
@@ -134,7 +134,7 @@ class Result:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """The whole config, as it was resolved.
+        """Complete, resolved config.
 
         Example:
             >>> result.config["steps"], result.config["model"]["name"]
@@ -163,13 +163,12 @@ class Result:
     def posterior(self) -> Any:
         """Result of inference (``components.contracts.posteriors``), rebuilt from the newest checkpoint.
 
-        For several replicates that are computed one after the other it is the last one's;
-        ``replicate`` gives its number.
+        It belongs to the last of several sequentially computed replicates; ``replicate`` is its
+        number.
 
         Raises:
-            ConfigError: its data do not exist, or its config names modules that are not
-                imported.
-            RunFailure: there is no checkpoint that this version can read.
+            ConfigError: the data do not exist, or the config names modules that are not imported.
+            RunFailure: no checkpoint is readable by this version.
 
         Example:
             >>> result.posterior.values.shape  # chains, draws, parameters
@@ -179,11 +178,11 @@ class Result:
 
     @property
     def problem(self) -> Problem:
-        """Problem of the posterior's replicate, with the data loaded again.
+        """Problem of the posterior's replicate, with reloaded data.
 
         Raises:
-            ConfigError: as ``posterior``.
-            RunFailure: as ``posterior``.
+            ConfigError: see ``posterior``.
+            RunFailure: see ``posterior``.
 
         Example:
             >>> result.problem.train.x.shape
@@ -196,8 +195,8 @@ class Result:
         """Replicate of the posterior, counted from 0.
 
         Raises:
-            ConfigError: as ``posterior``.
-            RunFailure: as ``posterior``.
+            ConfigError: see ``posterior``.
+            RunFailure: see ``posterior``.
 
         Example:
             >>> result.replicate
@@ -212,18 +211,18 @@ class Result:
 
         Args:
             x: inputs [B, D] in the units of ``problem.test.x``: a tensor, an array, a frame.
-            replicate: one of the replicates that were trained side by side, from 0.
-            variant: one of the variants that were trained side by side
-                (``inference.alphas``), by its name.
+            replicate: one of several replicates trained side by side, from 0.
+            variant: name of one of several variants trained side by side
+                (``inference.alphas``).
 
         Returns:
             A mixture of normals (``mean``, ``variance`` [B, T], ``quantile``) in the units of
             ``problem.test.y``, or of class probabilities (``probs`` [B, T, C], ``guess``).
 
         Raises:
-            ConfigError: it does not predict labels, x has another number of inputs, or no
-                replicate or variant is selected; and as ``posterior``.
-            RunFailure: as ``posterior``.
+            ConfigError: the posterior does not predict labels, x has a different number of
+                inputs, or a replicate or variant must be selected; see also ``posterior``.
+            RunFailure: see ``posterior``.
 
         Example:
             >>> predictive = result.predict([[0.5, -1.0, 0.0], [-2.0, 0.0, 0.0]])
@@ -237,8 +236,8 @@ class Result:
     def export(self, path: str | PathLike[str]) -> Path:
         """Write the fitted model to one file that predicts without the data or the record.
 
-        The file is a zip: weights in safetensors, the config, the columns, a card.  Training
-        rows are in it only if the posterior needs them.  ``load_model`` reads it.
+        The file is a zip with weights in safetensors, config, columns and a model card.  Training
+        rows are included only if the posterior requires them.  ``load_model`` reads it.
 
         Args:
             path: file to write.
@@ -247,9 +246,9 @@ class Result:
             The path.
 
         Raises:
-            ConfigError: the posterior predicts nothing for new inputs, or needs files; and as
-                ``posterior``.
-            RunFailure: as ``posterior``.
+            ConfigError: the posterior makes no predictions for new inputs, or requires files; see
+                also ``posterior``.
+            RunFailure: see ``posterior``.
 
         Example:
             >>> from runner import load_model
@@ -265,18 +264,18 @@ class Result:
         return target
 
     def inference_data(self) -> DataTree:
-        """ArviZ's InferenceData of the run; ``pip install 'bayes-runner[arviz]'`` has its reader.
+        """ArviZ's InferenceData of the run; requires ``pip install 'bayes-runner[arviz]'``.
 
-        With log_likelihood ``az.loo`` and ``az.compare`` work on it.
+        With a group log_likelihood it supports ``az.loo`` and ``az.compare``.
 
         Returns:
             The available groups among posterior, sample_stats, log_likelihood, observed_data
             and posterior_predictive, for the training rows or the training series.
 
         Raises:
-            ConfigError: the posterior holds no draws of parameters, functions or states; and
-                as ``posterior``.
-            RunFailure: as ``posterior``.
+            ConfigError: the posterior has no draws of parameters, functions or states; see also
+                ``posterior``.
+            RunFailure: see ``posterior``.
 
         Example:
             >>> sorted(result.inference_data().children)

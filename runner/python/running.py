@@ -1,4 +1,4 @@
-"""``run``: one run from Python, the same run that the command line would make of the same words."""
+"""``run``: execute a run from Python, identical to a run from the command line."""
 
 from __future__ import annotations
 
@@ -23,27 +23,26 @@ from runner.tracking.handover import ensure_pushed
 def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Result:
     """Run an experiment and return its result.
 
-    A finished run is read from its record; a stopped run continues.  Composition, record and
-    MLflow entries are identical to ``runner +experiment=… key=value``, with the same
-    signature, so that a run done by either is done for both.
+    A finished run is read from its record; an interrupted run is resumed.  Composition, record,
+    signature and MLflow entries are identical to ``runner +experiment=… key=value``, so a run
+    finished by either is reused by the other.
 
-    Nothing is printed, and no signal is handled: an interrupt is Python's, after which the
-    same call continues from the last checkpoint.  Messages that the command line shows in a
-    panel (simulated data, keys that do not fit the component chosen) are a
-    ``RunnerWarning``.
+    Nothing is printed, and no signal is handled: an interrupt raises KeyboardInterrupt, and the
+    same call resumes from the last checkpoint.  Messages that the command line shows in a panel
+    (simulated data, ignored keys) are issued as ``RunnerWarning``.
 
     Args:
-        experiment: a name of ``runner list experiment``; None: composed by hand.
-        *overrides: words of a command line, "key=value" or "--config-dir=folder".
+        experiment: a name from ``runner list experiment``; None: no experiment.
+        *overrides: overrides as on the command line, "key=value" or "--config-dir=folder".
         **keys: keys of the config; for a component a name, or a dict of its keys (with
-            ``name``, to choose another).
+            ``name`` to choose another).
 
     Returns:
         The recorded run.
 
     Raises:
-        ConfigError: an error in the request; the message names the key and the fix.
-        RunFailure: the run diverged or cannot continue; its progress is kept.  Both are a
+        ConfigError: the request is invalid; the message names the key and the fix.
+        RunFailure: the run diverged or cannot continue; its progress is saved.  Both are
             ``RunnerError``.
 
     Example:
@@ -70,35 +69,35 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
 
 
 def _words(experiment: str | None, overrides: tuple[str, ...], keys: dict[str, Any]) -> list[str]:
-    """The command line that asks for the same run.
+    """Command line of the same run.
 
     Raises:
-        ConfigError: something that is no name, or no override.
+        ConfigError: an argument is not a name or an override.
     """
     if experiment is not None and (not isinstance(experiment, str) or "=" in experiment):
         raise ConfigError(
-            f"run: {experiment!r} is no experiment's name; give that first (None: composed by hand), then overrides"
+            f"run: {experiment!r} is not the name of an experiment; give a name or None first, then overrides"
         )
     prefix = [] if experiment is None else [f"+experiment={experiment}"]
     words = [*prefix, *overrides, *words_of(keys)]
     for word in words:
         if not isinstance(word, str):
             raise ConfigError(
-                f"run: {word!r} is no override; write 'key=value', or give it as a keyword"
+                f"run: {word!r} is not an override; write 'key=value', or use a keyword argument"
             )
         if word in ("-m", "--multirun") or word.startswith(
             ("hydra.", "hydra/", "+hydra", "++hydra")
         ):
-            raise ConfigError(f"{word}: serves sweeps of the command line; call run once for each")
+            raise ConfigError(f"{word}: supported only on the command line; call run once for each")
         if word.startswith("-") and word.partition("=")[0] not in conf_folders.FLAGS:
             raise ConfigError(
-                f"{word}: a flag of the command line; of these run knows --config-dir=… alone"
+                f"{word}: not supported by run; the only supported flag is --config-dir=…"
             )
     return words
 
 
 def _run_resolved(resolved: ResolvedConfig, words: list[str]) -> Result:
-    """Does what is left of it."""
+    """Execute the remaining work of a run."""
     from components.errors import DataUnavailableError, NumericalError
     from runner.compose.job import build
     from runner.execution.divergence import explain_divergence
@@ -128,14 +127,14 @@ def _run_resolved(resolved: ResolvedConfig, words: list[str]) -> Result:
 
 @contextmanager
 def _threads() -> Iterator[None]:
-    """A run sets how many threads torch has; whoever called it has as many as before."""
+    """Context that restores the number of torch's threads, which a run sets."""
     import torch
 
-    before = torch.get_num_threads()
+    n_threads = torch.get_num_threads()
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(n_threads)
 
 
 def _warn_notes(notes: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""``runner runs``: the table of recorded runs, printed or written to a file."""
+"""``runner runs``: print the table of recorded runs or write it to a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:
-    """Parquet; lists and values of several kinds in one column are written as JSON.
+    """Convert to Parquet; lists and mixed types in a column are written as JSON.
 
     Raises:
         ConfigError: pyarrow is not installed.
@@ -44,7 +44,7 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
         frame.to_parquet(buffer, index=False)
     except ImportError:
         raise ConfigError(
-            "--to: Parquet needs pyarrow; pip install pyarrow, or write .csv or .json"
+            "--to: Parquet requires pyarrow; pip install pyarrow, or use .csv or .json"
         ) from None
     return buffer.getvalue()
 
@@ -56,7 +56,7 @@ def _to_text(value: Any) -> str | None:
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
-    """CSV whose numbers are read back to the last digit."""
+    """Convert to CSV without loss of precision."""
     return escape_table(frame).to_csv(index=False).encode()
 
 
@@ -71,7 +71,7 @@ SHORT = ("id", *CHOICE, "state", "age", "seconds", "checks", "scores")
 WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".parquet": to_parquet,
     ".csv": to_csv,
-    # a list of objects; NaN is null
+    # a list of objects, with null for NaN
     ".json": lambda frame: (
         json.dumps(_to_rows(frame), indent=1, ensure_ascii=False) + "\n"
     ).encode(),
@@ -82,7 +82,7 @@ def _parse_filters(words: list[str]) -> dict[str, Any]:
     """Conditions by column or dotted key.
 
     Raises:
-        ConfigError: a word is no ``key=value``.
+        ConfigError: a word is not of the form ``key=value``.
     """
     filters = {}
     for word in words:
@@ -92,7 +92,7 @@ def _parse_filters(words: list[str]) -> dict[str, Any]:
         try:
             filters[key] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise ConfigError(f"runner runs: {word}: the value is no YAML") from None
+            raise ConfigError(f"runner runs: {word}: the value is invalid YAML") from None
     return filters
 
 
@@ -100,25 +100,27 @@ def main(argv: list[str]) -> int:
     """Print or write the table."""
     parser = Parser(
         prog="runner runs",
-        description="A row for each recorded run: names of its components, seed, state, times, and for every score the "
-        "mean over replicates and its standard error, as runner.runs() gives it in Python.",
-        epilog="Filters: a column or a key of the config, and the value it must have, or a list: state=done "
-        "inference='[sgld,nuts]' steps=1000. Not on a terminal, tab-separated lines with a header. "
-        "Exit code 0, or 2 for a key that no run has.",
+        description="Print one row for each recorded run: names of its components, seed, state, times, and for every score "
+        "the mean over replicates and its standard error, like runner.runs() in Python.",
+        epilog="Filters: a column or a key of the config with a required value, or a list of values: state=done "
+        "inference='[sgld,nuts]' steps=1000. In a pipe or file the columns are separated by tabs. "
+        "Exit code 0, or 2 for an unknown key.",
     )
-    parser.add_argument("filters", nargs="*", metavar="key=value", help="which runs; all without")
     parser.add_argument(
-        "--to", type=Path, metavar="FILE", help="write it: FILE.parquet, FILE.csv or FILE.json"
+        "filters", nargs="*", metavar="key=value", help="filters of runs (default: all)"
+    )
+    parser.add_argument(
+        "--to", type=Path, metavar="FILE", help="file to write: FILE.parquet, FILE.csv or FILE.json"
     )
     parser.add_argument(
         "--setting",
         action="append",
         default=[],
         metavar="KEY",
-        help="a key of the config as one more column, such as inference.lr",
+        help="a key of the config as an additional column, such as inference.lr",
     )
     parser.add_argument(
-        "--parts", action="store_true", help="scores of parts (rmse/task) as columns too"
+        "--parts", action="store_true", help="add scores of parts (rmse/task) as columns"
     )
     add_output_dir(parser, must_exist=True)
     add_json(parser)
@@ -128,9 +130,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"--to {target}: must end with {', '.join(WRITERS)}")
     filters = _parse_filters(arguments.filters)
     if clash := filters.keys() & {"output_dir", "settings", "parts"}:
-        raise ConfigError(
-            f"runner runs: {', '.join(clash)}: no column and no key of a run's config"
-        )
+        raise ConfigError(f"runner runs: {', '.join(clash)}: unknown column or key of the config")
     frame = runs(arguments.output_dir, settings=arguments.setting, parts=arguments.parts, **filters)
     if target is not None:
         write_bytes(target, WRITERS[target.suffix](frame))

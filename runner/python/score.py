@@ -15,8 +15,8 @@ class Score(NamedTuple):
     """
 
     mean: float
-    se: float  # standard error of the mean; NaN of a single replicate
-    values: tuple[float, ...]  # one a replicate
+    se: float  # standard error of the mean; NaN for a single replicate
+    values: tuple[float, ...]  # one per replicate
 
     def __str__(self) -> str:
         return f"{self.mean:.4g}" if len(self.values) < 2 else f"{self.mean:.4g} ± {self.se:.2g}"

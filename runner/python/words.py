@@ -1,5 +1,5 @@
-"""Keywords of Python as the words of a command line, so that a run has one identity whoever asked
-for it."""
+"""Conversion of Python keywords to command-line overrides, so that both give a run the same
+identity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runner.catalogue.parts import component_defaults, known_keys
 from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.errors import ConfigError
 
-# Text that Hydra's grammar reads as a string without quotes, and not as a number or another kind of
+# Text that Hydra's grammar reads as an unquoted string, not as a number or another type of
 # word.
 _PLAIN_WORD_PATTERN = re.compile(
     r"(?!(?:true|false|null|nan|[+-]?inf)$)[A-Za-z_][\w.-]*", re.IGNORECASE
@@ -23,24 +23,27 @@ _PLAIN_WORD_PATTERN = re.compile(
 
 
 def words_of(keys: Mapping[str, object]) -> list[str]:
-    """``steps=100``, ``model=bnn`` and ``model.widths=[50]`` of ``{"steps": 100, "model": {"name":
-    "bnn", "widths": [50]}}``.
+    """Convert ``{"steps": 100, "model": {"name": "bnn", "widths": [50]}}`` to ``steps=100``,
+    ``model=bnn`` and ``model.widths=[50]``.
 
     Raises:
-        ConfigError: a value that no YAML holds, or more of them than a file may hold.
+        ConfigError: a value has no YAML form, or the values exceed the limits for files.
     """
     refuse_too_large(keys)
     named = {role: keys.get(role) for role in CHOSEN}
-    names = {r: one.get("name") if isinstance(one, Mapping) else one for r, one in named.items()}
+    names = {
+        r: choice.get("name") if isinstance(choice, Mapping) else choice
+        for r, choice in named.items()
+    }
     chosen = {role: name for role, name in names.items() if isinstance(name, str)}
     return [f"{key}={to_override(value, key)}" for key, value in flat(keys, chosen)]
 
 
 def refuse_too_large(keys: Mapping[str, object]) -> None:
-    """Refuses dicts and lists beyond the limits of YAML that others wrote.
+    """Refuse dicts and lists beyond the limits for untrusted YAML.
 
     Raises:
-        ConfigError: naming the key.
+        ConfigError: a value is too large or too deep.
     """
     for key, value in keys.items():
         try:
@@ -50,9 +53,8 @@ def refuse_too_large(keys: Mapping[str, object]) -> None:
 
 
 def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
-    """True if a key of a component holds a mapping of the user's own: nothing, or an empty one,
-    lies there by default, and no component does.  Below any other mapping single keys can be
-    set."""
+    """True if a key of a component is a free-form mapping: its default is null or empty, and it
+    does not hold a component.  In other mappings single keys can be set."""
     role, *keys = path.split(".")
     if role not in CHOSEN or not keys:
         return False
@@ -60,7 +62,7 @@ def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
     defaults = []
     for name in names:
         if registry.file(role, name) is None:
-            continue  # of a plug-in, which is not imported yet
+            continue  # a plug-in that is not imported yet
         node: object = component_defaults(role, name)
         for key in keys[:-1]:
             node = node.get(key) if isinstance(node, Mapping) else None
@@ -75,20 +77,20 @@ def flat(
 ) -> Iterator[tuple[str, object]]:
     """Dotted keys and their values.
 
-    The name of a component is the value of the key that holds it, and comes first.
+    The name of a component is the value of its role's key, and comes first.
 
     Args:
         keys: the requested keys.
-        chosen: the component of each role that is named; None: ``keys`` are a whole config
-            and every key of it is a row.
-        above: the key that holds ``keys``, with a dot behind it.
+        chosen: the chosen component of each role; None: ``keys`` are a complete config, and each
+            of its keys is listed.
+        above: prefix of ``keys``, ending with a dot.
 
     Raises:
-        ConfigError: a key that is not a word.
+        ConfigError: a key is not a string.
     """
     for key, value in keys.items():
         if not isinstance(key, str):
-            raise ConfigError(f"{above}{key}: a key is a word, not {type(key).__name__}")
+            raise ConfigError(f"{above}{key}: keys must be strings, not {type(key).__name__}")
         path = f"{above}{key}"
         is_leaf = chosen is not None and isinstance(value, Mapping) and is_one_value(path, chosen)
         if isinstance(value, Mapping) and value and not is_leaf:
@@ -100,10 +102,10 @@ def flat(
 
 
 def to_override(value: object, key: str) -> str:
-    """A value in Hydra's override grammar.
+    """Format a value in Hydra's override grammar.
 
     Raises:
-        ConfigError: the value has no such form; the message names its ``key``.
+        ConfigError: the value has no such form; the message gives its ``key``.
     """
     if value is None:
         return "null"
@@ -113,7 +115,7 @@ def to_override(value: object, key: str) -> str:
         text = str(fspath(value))
         if _PLAIN_WORD_PATTERN.fullmatch(text):
             return text
-        # a backslash counts only before a quote
+        # a backslash is special only before a quote
         escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", text).replace("'", "\\'")
         return f"'{escaped}'"
     if isinstance(value, Integral):
@@ -125,5 +127,5 @@ def to_override(value: object, key: str) -> str:
     if isinstance(value, list | tuple | range):
         return "[" + ",".join(to_override(v, f"{key}.{i}") for i, v in enumerate(value)) + "]"
     raise ConfigError(
-        f"{key}: {type(value).__name__} is nothing that a config holds; give numbers, words, lists or dicts"
+        f"{key}: {type(value).__name__} is not a valid type in a config; use numbers, strings, lists or dicts"
     )

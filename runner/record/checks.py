@@ -1,5 +1,5 @@
-"""The checks of a run as its record holds them: ``run.json``, ``checks``, a list for each replicate
-that is finished."""
+"""Checks of a run in its record: the key ``checks`` of ``run.json``, a list for each finished
+replicate."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from runner.record.facts import Facts
 if TYPE_CHECKING:
     from components.contracts.checks import Check
 
-# about ("run" or "attack"), check, passed (null: not checked), detail; short: more steps would pass it
+# about ("run" or "attack"), check, passed (null: not checked), detail; short: passes with more steps
 Kept = dict[str, Any]
-Failures = dict[str, bool]  # name of a failed check -> True if more steps would pass it
+Failures = dict[str, bool]  # name of a failed check -> True if it passes with more steps
 
 
 def to_rows(about: str, checks: Iterable[Check]) -> list[Kept]:
-    """Checks as they are written."""
+    """Convert checks to their form in the record."""
     return [
         {"about": about, "check": c.name, "passed": c.passed, "detail": c.detail}
         | ({"short": True} if c.is_short and c.passed is False else {})
@@ -27,9 +27,9 @@ def to_rows(about: str, checks: Iterable[Check]) -> list[Kept]:
 
 
 def combine_checks(facts: Facts, about: str | None = None) -> list[Kept]:
-    """Each check once for all replicates: the first that failed, with the number of failures.
+    """Combine each check over replicates: the first failure, with the number of failures.
 
-    ``about`` restricts them to the checks of the run, or of the attack.
+    ``about`` selects the checks of the run or of the attack.
     """
     replicates = list(facts.get("checks", {}).values())
     groups: dict[tuple[str, str], list[Kept]] = {}
@@ -50,12 +50,12 @@ def combine_checks(facts: Facts, about: str | None = None) -> list[Kept]:
 
 
 def failed_checks(facts: Facts) -> Failures:
-    """The checks that failed in some replicate."""
+    """Checks that failed in at least one replicate."""
     return _failed_checks(combine_checks(facts))
 
 
 def join_failures(*several: Failures) -> Failures:
-    """Failed checks of several runs; one that is biased in some run is."""
+    """Failed checks of several runs; a check that is biased in one run counts as biased."""
     joined: Failures = {}
     for name, is_short in (item for each in several for item in each.items()):
         joined[name] = is_short and joined.get(name, True)
@@ -67,7 +67,7 @@ def _failed_checks(rows: Iterable[Mapping[str, Any]]) -> Failures:
 
 
 def tally(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many passed, failed or were not checked."""
+    """Text with the numbers of checks that passed, failed or were not checked."""
     if n_failed := len(_failed_checks(rows)):
         return f"{n_failed} of {len(rows)} failed"
     unknown = sum(check["passed"] is None for check in rows)
@@ -79,7 +79,7 @@ def tally(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def verdict(facts: Facts) -> str:
-    """In a few words; empty for a record that knows of no checks."""
+    """Summary of the checks in a few words; empty for a record without checks."""
     rows = combine_checks(facts)
     if not rows:
         return ""

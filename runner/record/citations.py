@@ -1,8 +1,7 @@
-"""Which entries of references.bib a ``Source:`` line cites: each citation is one key, or none where
-there is no entry.
+"""Entries of references.bib that are cited in ``Source:`` lines.
 
-A citation is the authors, as the entry has them in ``cited``, and the year: ``Gallego (2021)``,
-``Welling & Teh (2011)``, ``Ma et al. (2015)``."""
+A citation consists of the authors, as in the field ``cited`` of the entry, and the year:
+``Gallego (2021)``, ``Welling & Teh (2011)``, ``Ma et al. (2015)``."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
 
 @dataclass(frozen=True)
 class BibEntry:
-    """One entry: its key, its text, the authors as citations have them and the year."""
+    """An entry: key, text, authors as cited, and year."""
 
     key: str
     body: str
@@ -26,9 +25,9 @@ class BibEntry:
     year: str
 
     def pattern(self) -> re.Pattern[str]:
-        """Pattern of a text that cites the entry."""
-        # Not the last of other authors ("Titsias and Ruiz" is no work by Ruiz only); "4 and
-        # Titsias" begins a citation.
+        """Pattern of a citation of the entry."""
+        # must not match the last of several authors ("Titsias and Ruiz" does not cite Ruiz), but
+        # "4 and Titsias" begins a citation
         return re.compile(
             rf"(?<![^\W\d_] and )(?<![\w-]){re.escape(self.cited)},? \(?(?:\d{{4}}[a-z]?, )*{self.year}(?!\d)"
         )
@@ -36,7 +35,7 @@ class BibEntry:
 
 @cache
 def entries(path: Path = BIBLIOGRAPHY) -> tuple[BibEntry, ...]:
-    """Every entry of a BibTeX file."""
+    """Entries of a BibTeX file."""
     bib_entries = []
     for body in re.split(r"\n(?=@)", path.read_text(encoding="utf-8")):
         key = re.match(r"@\w+\{([^,]+),", body.strip())
@@ -49,6 +48,6 @@ def entries(path: Path = BIBLIOGRAPHY) -> tuple[BibEntry, ...]:
 
 
 def cited_entries(text: str, path: Path = BIBLIOGRAPHY) -> list[BibEntry]:
-    """The entries that a text cites, in the order of the file."""
+    """Entries cited in a text, in the order of the file."""
     text = text.replace(" & ", " and ")
     return [entry for entry in entries(path) if entry.cited and entry.pattern().search(text)]

@@ -1,8 +1,4 @@
-"""Version of the running code.
-
-It consists of its commit, a hash of the uncommitted changes, and the versions of the
-packages that it computes with.
-"""
+"""Version of the running code: commit, hash of uncommitted changes, and versions of packages."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from runner.record.facts import Facts
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = ("*.py", "*.yaml", "*.toml")
-# of untracked files; records kept in a folder of the checkout have YAML too
+# patterns of untracked source files; other YAML may belong to records in the checkout
 NEW_SOURCES = ("*.py", "conf/*.yaml", "components/*.yaml", "*.toml")
 PACKAGES = (
     "bayes-runner",
@@ -32,7 +28,7 @@ PACKAGES = (
     "scikit-learn",
 )
 
-# Distributions that provide a package under another name.
+# distributions with a name that differs from the package
 DISTRIBUTIONS = {"mlflow": "mlflow-skinny"}
 
 
@@ -51,7 +47,7 @@ def commit(keep_diff: bool = False) -> dict[str, str]:
     """Commit of the code; empty outside a checkout.
 
     ``sha`` of the commit, ``diff_sha256`` of uncommitted changes, if any, and with
-    ``keep_diff`` the ``diff`` itself, which may hold content that nobody was meant to see.
+    ``keep_diff`` the ``diff`` itself, which may contain private content.
     """
     try:
         top, sha = _git("rev-parse", "--show-toplevel", "HEAD").split("\n")[:2]
@@ -70,7 +66,7 @@ def commit(keep_diff: bool = False) -> dict[str, str]:
 
 @cache
 def source_digest() -> str:
-    """SHA-256 of the sources of this installation: what a wheel without commits computes with."""
+    """SHA-256 of the sources of this installation, for a wheel without commits."""
     digest = hashlib.sha256()
     for folder in ("components", "runner", "conf"):
         for path in sorted((ROOT / folder).rglob("*")):
@@ -85,12 +81,12 @@ def source_digest() -> str:
 def versions() -> dict[str, str]:
     """Versions of Python and of the relevant packages, if installed."""
     numbers = {package: installed_version(package) for package in PACKAGES}
-    found = {package: number for package, number in numbers.items() if number is not None}
-    return {"python": platform.python_version()} | found
+    installed = {package: number for package, number in numbers.items() if number is not None}
+    return {"python": platform.python_version()} | installed
 
 
 def installed_version(package: str) -> str | None:
-    """Version of a package; None: not installed."""
+    """Version of a package, or None if it is not installed."""
     try:
         return version(DISTRIBUTIONS.get(package, package))
     except PackageNotFoundError:
@@ -112,13 +108,13 @@ def _commit(code: Facts) -> str:
 
 
 def describe_commit(git: Facts) -> str:
-    """Commit of a run, and whether it had uncommitted changes."""
+    """Text with the commit of a run and a note about uncommitted changes."""
     sha: str = git.get("sha", "")
     return sha[:10] + (" with uncommitted changes" if has_changes(git) else "")
 
 
 def difference(before: Facts, now: Facts) -> str | None:
-    """How two codes differ, in a line; None: they do not, as far as both are known."""
+    """Describe the difference of two versions of the code in one line; None if equal or unknown."""
     parts = []
     if any(before.get(key) != now.get(key) for key in ("sha", "diff_sha256")):
         same = " (other changes)" if _commit(before) == _commit(now) else ""

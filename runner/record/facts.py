@@ -1,4 +1,4 @@
-"""run.json: what it holds, and whether what lies there can be what was written."""
+"""run.json: its content and validation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REQUIRED_KEY_TYPES: dict[str, type | tuple[type, ...]] = {
     "finished": dict,
     "result": dict,
 }
-OPTIONAL_KEY_TYPES: dict[str, type] = {  # facts that only some records have; others read as empty
+OPTIONAL_KEY_TYPES: dict[str, type] = {  # facts of only some records, empty for others
     "git": dict,
     "versions": dict,
     "hardware": dict,
@@ -46,12 +46,12 @@ OPTIONAL_KEY_TYPES: dict[str, type] = {  # facts that only some records have; ot
     "usage": dict,
     "checks": dict,
 }
-FLAT_KEYS = ("git", "versions", "hardware", "usage")  # facts without lists and dicts in them
+FLAT_KEYS = ("git", "versions", "hardware", "usage")  # facts without nested lists and dicts
 CHECK = {"about", "check", "passed", "detail"}
 
 
 def gather_scores(finished: dict[str, Facts], vectorised: bool) -> dict[str, list[float]]:
-    """Each metric's value per replicate, NaN for a replicate that does not have it."""
+    """Values of each metric by replicate, NaN where it is missing."""
     if vectorised:
         return {k: v if isinstance(v, list) else [v] for k, v in finished["0"].items()}
     order = sorted(finished, key=int)
@@ -60,10 +60,10 @@ def gather_scores(finished: dict[str, Facts], vectorised: bool) -> dict[str, lis
 
 
 def _is_valid(facts: Any) -> bool:
-    """True if the facts have the written format and any result matches the replicates.
+    """True if the facts have the expected format and the result matches the replicates.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError, OverflowError: they do not.
+        KeyError, TypeError, ValueError, AttributeError, OverflowError: the format is invalid.
     """
     if facts["state"] not in get_args(RunState):
         return False
@@ -85,57 +85,52 @@ def _is_valid(facts: Any) -> bool:
     if facts["state"] != "done" or "vectorised" not in facts:
         return True
     result = gather_scores(facts["finished"], facts["vectorised"])
-    # as text: NaN is NaN
+    # compared as text because NaN differs from NaN
     return json.dumps(result, sort_keys=True) == json.dumps(facts["result"], sort_keys=True)
 
 
 @contextmanager
 def skip_unreadable(path: Path) -> Iterator[None]:
-    """Context in which a PermissionError is a warning that a record, or a folder of records, is
-    left out: once for each."""
+    """Context that replaces a PermissionError of a record, or a folder of records, by a warning, once
+    for each."""
     try:
         yield
     except PermissionError as error:
-        text = f"left out: {display_path(path)}: cannot be read ({error.strerror}); {ACCESS_FIX}"
+        text = f"skipped: {display_path(path)}: cannot be read ({error.strerror}); {ACCESS_FIX}"
         warnings.warn(text, RunnerWarning, stacklevel=1)
 
 
 def list_folder(folder: Path) -> list[Path]:
-    """Content of a folder, sorted; empty if it does not exist.
-
-    If it may not be read, it is empty and a warning is given.
-    """
+    """Sorted content of a folder; empty if it does not exist, or, with a warning, if permission is
+    denied."""
     with suppress(FileNotFoundError, NotADirectoryError), skip_unreadable(folder):
         return sorted(folder.iterdir())
     return []
 
 
 def read(folder: Path) -> Facts | None:
-    """run.json of a folder; None if it is missing or damaged (its run then rebuilds it).
-
-    If it may not be read, None and a warning.
-    """
+    """run.json of a folder; None if it is missing or damaged (its run rebuilds it), or, with a
+    warning, if permission is denied."""
     with skip_unreadable(folder):
         return load_facts(folder)
     return None
 
 
 def read_facts_or_warn(folder: Path) -> Facts | None:
-    """``read`` of a record shown next to others: a damaged one, or one with
-    a damaged file, gives a warning too."""
+    """``read`` for lists of records, with a warning if the record or one of its files is damaged."""
     facts = None
     with skip_unreadable(folder):
         facts = load_facts(folder)
         if facts is not None:
             warn_damage(folder, facts)
         elif (folder / NAME).exists():
-            text = f"left out: {folder}: its run.json is damaged"
+            text = f"skipped: {folder}: run.json is damaged"
             warnings.warn(text, RunnerWarning, stacklevel=1)
     return facts
 
 
 def load_facts(folder: Path) -> Facts | None:
-    """``load_written`` with the facts that only some records have, empty where they are missing."""
+    """``load_written`` with optional facts, empty where they are missing."""
     facts = load_written(folder)
     empty = {key: kind() for key, kind in OPTIONAL_KEY_TYPES.items()}
     return None if facts is None else empty | facts
@@ -145,7 +140,7 @@ def load_written(folder: Path) -> Facts | None:
     """run.json of a folder; None if it is missing or damaged.
 
     Raises:
-        PermissionError: this user may not read it.
+        PermissionError: this user has no permission to read it.
     """
     try:
         facts: Facts = parse_json(read_plain(folder / NAME))
@@ -160,17 +155,17 @@ def read_config(folder: Path) -> Facts:
     """config.yaml of a folder.
 
     Raises:
-        ConfigError: it is damaged, not there, or not readable, in one line.
+        ConfigError: the file is damaged, missing or not readable.
     """
     file = folder / "config.yaml"
     config = load_untrusted(file)
     if not isinstance(config, dict):
-        raise ConfigError(f"{display_path(file)}: must hold keys and their values")
+        raise ConfigError(f"{display_path(file)}: must be a mapping of keys to values")
     return config
 
 
 def flatten(values: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys of a config and their values."""
+    """Values of a config by dotted key."""
     for key, value in values.items():
         if isinstance(value, dict) and value:
             yield from flatten(value, f"{prefix}{key}.")
@@ -179,15 +174,14 @@ def flatten(values: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_there(path: Path) -> bool:
-    """True if there is such a file or folder of a record; of one behind a folder that this user may
-    not enter there is a warning."""
+    """True if a file or folder of a record exists; a warning if permission is denied."""
     with skip_unreadable(path.parent):
         return path.exists()
     return False
 
 
 def is_readable(path: Path) -> bool:
-    """True if this user may read a file of a record; otherwise there is a warning."""
+    """True if a file of a record is readable; otherwise a warning."""
     with skip_unreadable(path):
         path.open("rb").close()
         return True
@@ -195,9 +189,9 @@ def is_readable(path: Path) -> bool:
 
 
 def complete(facts: Facts | None, signature: str) -> bool:
-    """True if a record's facts are complete and belong to a run of that signature.
+    """True if a record's facts are complete and belong to a run with this signature.
 
-    A record marked as done must have a finished replicate.
+    A record in the state done must have a finished replicate.
     """
     if (
         facts is None

@@ -1,4 +1,4 @@
-"""Files of a finished run: flushed to disk, then listed with size and checksum in its run.json."""
+"""Files of a finished run, flushed to disk and listed with size and checksum in run.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runner.disk.inside import is_inside
 from runner.disk.plain_file import open_plain
 from runner.errors import RunnerWarning, display_path
 
-# what a run writes for its readers; checkpoints have their own checksums
+# output folders of a run; checkpoints have their own checksums
 FOLDERS = ("figures", "tables", "predictions", "outcomes")
 FILES = ("config.yaml", "metrics.jsonl", "references.bib")
 
@@ -25,14 +25,14 @@ def _list_files(folder: Path, artefacts: list[str]) -> list[Path]:
 
 
 def sync_files(folder: Path, artefacts: list[str]) -> None:
-    """Flushes the files of a run, and the folders with their names, to disk."""
+    """Flush the files of a run and their folders to disk."""
     files = _list_files(folder, artefacts)
     for path in {*files, *(file.parent for file in files), folder}:
         sync(path)
 
 
 def digest_files(folder: Path, artefacts: list[str]) -> dict[str, list[Any]]:
-    """Size in bytes and SHA-256 of each file of a run, by its name in the folder."""
+    """Size in bytes and SHA-256 of each file of a run, by path in the folder."""
     files = _list_files(folder, artefacts)
     return {str(path.relative_to(folder)): _digest(path, True) for path in files}
 
@@ -44,9 +44,9 @@ def _digest(path: Path, hashes: bool) -> list[Any]:
 
 
 def find_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> Iterator[str]:
-    """Files of a finished run that differ from those written: in size, with ``hashes`` in content.
+    """Files of a finished run with a wrong size or, with ``hashes``, wrong content.
 
-    A posterior's file may be absent together with the checkpoints, as in an archive.
+    The file of a posterior may be absent together with the checkpoints, as in an archive.
     """
     for name, written in facts.get("files", {}).items() if facts["state"] == "done" else ():
         path = folder / name
@@ -59,14 +59,14 @@ def find_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> It
 
 
 def warn_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> None:
-    """Warns of a finished run with damaged files, with the command that makes them again."""
+    """Warn of damaged files of a finished run, with the command that restores them."""
     damaged = list(find_damage(folder, facts, hashes))
     if damaged:
         place = display_path(folder)
         more = f" and {len(damaged) - 1} more" if damaged[1:] else ""
         warnings.warn(
-            f"{place}: {damaged[0]}{more} is not as it was written; "
-            f"runner resume {place} --fresh, or its command with fresh=true, computes the run again",
+            f"{place}: {damaged[0]}{more} is damaged; repeat the run with "
+            f"runner resume {place} --fresh, or its command with fresh=true",
             RunnerWarning,
             stacklevel=1,
         )

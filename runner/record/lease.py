@@ -1,16 +1,16 @@
-"""Lease of a run, ``<run>/.lock``: the process that works in its folder, on any machine.
+"""Lease of a run, ``<run>/.lock``: exclusive access of a process, on any machine, to the run's folder.
 
-It names host, process and the process's start, and its heartbeat touches it every
+The lease contains host, process and start of the process, and a heartbeat touches it every
 ``HEARTBEAT_SECONDS`` seconds.  On the same machine the process itself is checked, so that a killed
-process is detected immediately; a lease from another machine is valid until it has not been touched
-for ``HEARTBEAT_TIMEOUT_SECONDS`` seconds.  Both times are read off the file system (the lease's,
-and the time of a file touched now): clocks of machines may differ.  Only operations that are atomic
-on NFS too are used: ``link`` to make it, ``rename`` to replace it, and the file is opened to learn
-its time, because on NFS its attributes without an open may be a minute old.
+process is detected immediately; a lease from another machine expires when it has not been touched
+for ``HEARTBEAT_TIMEOUT_SECONDS`` seconds.  Both times come from the file system (times of the lease
+and of a file touched now), because clocks of machines may differ.  Only operations that are
+atomic on NFS are used: ``link`` to create it, ``rename`` to replace it, and an ``open`` before
+reading its time, because on NFS cached attributes may be a minute old.
 
-filelock's SoftFileLease is similar, but takes nothing over on NFS and SMB, which cannot
-exchange two names, and cannot query without taking.  ``flock`` is not seen by other
-machines on every shared disk, and does not exist on Windows.
+filelock's SoftFileLease is similar, but does not support takeover on NFS and SMB, which cannot
+exchange two names, and cannot query without acquiring.  ``flock`` is not visible to other machines
+on every shared disk, and does not exist on Windows.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from runner.record.lease_holder import NAME as NAME
 from runner.record.lease_holder import LeaseHolder, clock, holder, place, process_start
 
 HEARTBEAT_SECONDS = 10.0
-# seconds: between touches, and without a touch until a lease of another machine expires
+# seconds between touches, and without a touch until a lease of another machine expires
 HEARTBEAT_TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 0.5  # seconds between checks of a lease of another machine that may expire soon
-RETRY_SECONDS = 0.01  # seconds before another try if another process was first
-_held_tokens: set[str] = set()  # tokens of the leases that this process holds
+RETRY_SECONDS = 0.01  # seconds before a retry if another process was first
+_held_tokens: set[str] = set()  # tokens of the leases held by this process
 
 
 class LeaseLostError(RunFailure):
-    """Another process has taken the run over: this one must not write any more."""
+    """Another process has taken over the run, so this one must stop writing."""
 
 
 def _is_lease_void(path: Path, of: LeaseHolder, touched: float) -> bool:
-    """True if the lease's holder is certainly gone, or its heartbeat has expired."""
+    """True if the holder of the lease no longer exists or its heartbeat has expired."""
     if of.place and of.place == place():
         if of.process == os.getpid():
             return of.token not in _held_tokens
@@ -53,7 +53,7 @@ def _is_lease_void(path: Path, of: LeaseHolder, touched: float) -> bool:
 
 
 def is_leased(path: Path) -> bool:
-    """True if some process works in a run's folder, as far as can be known now."""
+    """True if a process holds the lease of a run's folder, as far as known."""
     try:
         lease = holder(path)
     except PermissionError:
@@ -62,10 +62,11 @@ def is_leased(path: Path) -> bool:
 
 
 class Lease:
-    """A lease that this process holds and keeps alive until ``close``, or until it is dropped.
+    """A lease held by this process and kept alive until ``close`` or garbage collection.
 
-    Source: Gray & Cheriton (1989), leases; the touching process is the lease's own thread, which a
-    long step does not stop."""
+    The heartbeat runs in a separate thread, so that long steps do not delay it.
+
+    Source: Gray & Cheriton (1989), leases."""
 
     def __init__(self, path: Path, mine: LeaseHolder):
         self.path = path
@@ -79,30 +80,28 @@ class Lease:
 
     @property
     def is_unverified(self) -> bool:
-        """True if the last check is so old that the lease may be lost.
-
-        This includes the case that the machine slept meanwhile.
-        """
+        """True if the last check is so old that the lease may be lost, for example after the machine
+        was suspended."""
         return abs(time.time() - self._seen) > HEARTBEAT_SECONDS
 
     def check(self) -> None:
-        """Called before anything is written.
+        """Verify the lease before writing.
 
         Raises:
-            LeaseLostError: the lease is no longer ours.
+            LeaseLostError: another process holds the lease.
         """
         self._seen = time.time()
         lease = holder(self.path)
         if self._done.is_set() or (lease is not None and lease[0].token == self.mine.token):
             return
-        reason = f"{lease[0].words} has taken the run over" if lease else f"{self.path} is gone"
+        reason = f"{lease[0].words} has taken over the run" if lease else f"{self.path} was removed"
         raise LeaseLostError(
-            f"lease lost: {reason}, after this process had been silent for "
-            f"{HEARTBEAT_TIMEOUT_SECONDS:.0f} s; it writes nothing more"
+            f"lease lost: {reason}, after this process had no heartbeat for "
+            f"{HEARTBEAT_TIMEOUT_SECONDS:.0f} s; it stops writing"
         )
 
     def close(self) -> None:
-        """Gives it back."""
+        """Release the lease."""
         self._end()
 
 
@@ -111,12 +110,12 @@ def _send_heartbeats(path: Path, mine: LeaseHolder, done: threading.Event) -> No
         lease = holder(path)
         if lease is not None and lease[0].token != mine.token:
             return
-        with suppress(OSError):  # a server that is away for a moment
-            os.utime(path)  # no time given: the server's own
+        with suppress(OSError):  # a server that is temporarily unavailable
+            os.utime(path)  # without a time, so that the server's is used
 
 
 def _release_lease(path: Path, mine: LeaseHolder, done: threading.Event, owner: int) -> None:
-    if os.getpid() != owner:  # a fork has only inherited it
+    if os.getpid() != owner:  # a forked process does not own the lease
         return
     done.set()
     _held_tokens.discard(mine.token)
@@ -127,14 +126,14 @@ def _release_lease(path: Path, mine: LeaseHolder, done: threading.Event, owner: 
 
 
 def _create_lease(path: Path, mine: LeaseHolder) -> bool:
-    """Create a lease if there is no lease; False if another process was first."""
+    """Create a lease if none exists; returns False if another process was first."""
     temp_path = path.with_name(f"{path.name}.{mine.token}")
     try:
         temp_path.write_text(json.dumps(asdict(mine)), encoding="utf-8")
         try:
             os.link(temp_path, path)
         except FileExistsError:
-            return temp_path.stat().st_nlink == 2  # NFS: created, and the server's answer was lost
+            return temp_path.stat().st_nlink == 2  # NFS: created although the reply was lost
         except OSError:  # a file system without links: the first writer is the owner
             try:
                 with path.open("x", encoding="utf-8") as file:
@@ -147,15 +146,15 @@ def _create_lease(path: Path, mine: LeaseHolder) -> bool:
 
 
 def _replace_lease(path: Path, old: str, mine: LeaseHolder) -> bool:
-    """Takes the place of a void lease of token ``old``; False: another waiter was first.
+    """Replace a void lease with token ``old``; returns False if another process was first.
 
-    Whoever makes ``.lock.<old>.claim`` may replace it, if it is still there then."""
+    The process that creates ``.lock.<old>.claim`` may replace the lease if it still exists."""
     claim = path.with_name(f"{path.name}.{old}.claim")
     if not _create_lease(claim, mine):
         claim_lease = holder(claim)
         if claim_lease is None or _is_lease_void(
             claim, *claim_lease
-        ):  # its owner was killed between two operations
+        ):  # the owner was killed between two operations
             claim.unlink(missing_ok=True)
         return False
     try:
@@ -171,17 +170,17 @@ def _replace_lease(path: Path, old: str, mine: LeaseHolder) -> bool:
 
 
 def take_lease(folder: Path, signature: str) -> Lease:
-    """The lease of a run's folder, in the name of this process.
+    """Acquire the lease of a run's folder.
 
-    One of another machine that has not been touched lately is watched until it is touched, or void.
+    A lease of another machine that may have expired is observed until it is touched or void.
 
     Raises:
-        ConfigError: another process holds it.
+        ConfigError: another process holds the lease.
     """
     path = folder / NAME
     process = os.getpid()
     mine = LeaseHolder(platform.node(), place(), process, process_start(process), uuid.uuid4().hex)
-    # before the file is visible: another thread of ours would treat it as abandoned
+    # before the file is visible, so that other threads of this process do not treat it as abandoned
     _held_tokens.add(mine.token)
     try:
         _claim(path, mine, signature)
@@ -193,14 +192,14 @@ def take_lease(folder: Path, signature: str) -> Lease:
 
 
 def _claim(path: Path, mine: LeaseHolder, signature: str) -> None:
-    """Take a lease, or take over a void one.
+    """Acquire a lease, or take over a void one.
 
     Raises:
-        ConfigError: another process holds it.
+        ConfigError: another process holds the lease.
     """
     from runner.terminal import printer
 
-    first: dict[str, float] = {}  # token -> its last touch when we first saw it
+    first: dict[str, float] = {}  # token -> last touch at the first observation
     while True:
         lease = holder(path)
         if lease is None:
@@ -219,16 +218,16 @@ def _claim(path: Path, mine: LeaseHolder, signature: str) -> None:
         is_here = owner.place and owner.place == place()
         if is_here or first.get(owner.token, touched) != touched:
             raise ConfigError(
-                f"run {signature} is already going ({owner.words}); wait for it, or change seed="
+                f"run {signature} is already active ({owner.words}); wait for it, or change seed="
             )
         if owner.token not in first:
-            printer.out.print(f"note     {owner.words} may still run it: looking whether it does")
+            printer.out.print(f"note     {owner.words} may still be active: checking its heartbeat")
         first[owner.token] = touched
         time.sleep(POLL_SECONDS)
 
 
 def _remove_stale_files(folder: Path) -> None:
-    """Remove files of processes that were killed between two operations."""
+    """Remove files of processes killed between two operations."""
     for path in folder.glob(f"{NAME}.*"):
         with suppress(OSError):
             if clock(folder) - path.stat().st_mtime > HEARTBEAT_TIMEOUT_SECONDS:

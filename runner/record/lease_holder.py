@@ -1,4 +1,4 @@
-"""Holder of a lease: a process on a machine, as the lease's file names it."""
+"""Holder of a lease: a process on a machine, as recorded in the lease's file."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ NAME = ".lock"
 
 @dataclass(frozen=True)
 class LeaseHolder:
-    """Who holds a lease."""
+    """The process that holds a lease."""
 
     host: str
-    place: str  # the machine since its start, and the processes visible there
+    place: str  # boot of the machine and namespace of process ids
     process: int
-    start: str  # start time of the process: process numbers are reused
-    token: str  # of this lease only
+    start: str  # start time of the process, because ids are reused
+    token: str  # unique token of the lease
 
     @property
     def words(self) -> str:
-        """As users are told of it."""
-        here = self.host == platform.node()
-        return f"process {self.process}{'' if here else f' on {self.host}'}"
+        """Description for users."""
+        is_local = self.host == platform.node()
+        return f"process {self.process}{'' if is_local else f' on {self.host}'}"
 
 
 def _read(*parts: str) -> str:
@@ -39,7 +39,7 @@ def _read(*parts: str) -> str:
 
 
 def place() -> str:
-    """Identifier of the scope in which a process number is unique; empty if not certain."""
+    """Identifier of the scope in which a process id is unique; empty if unknown."""
     space = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
@@ -48,35 +48,34 @@ def place() -> str:
 
 
 def process_start(process: int) -> str:
-    """When a process began, in ticks since the machine did; empty: unknown, or it is no more."""
+    """Start of a process in ticks since boot; empty if unknown or not running."""
     after_name = _read("/proc", str(process), "stat").rpartition(")")[2].split()
     return after_name[19] if len(after_name) > 19 else ""
 
 
 def holder(path: Path) -> tuple[LeaseHolder, float] | None:
-    """Who holds a lease, and when it was touched by the file system's clock; None: nobody, or
-    nothing that reads as one.
+    """Holder of a lease and its last touch by the file system's clock; None without a valid lease.
 
     Raises:
-        PermissionError: this user may not read it."""
+        PermissionError: the lease is not readable for this user."""
     try:
         with open_plain(path) as file:
             owner = LeaseHolder(**parse_json(file.read()))
             return owner, os.fstat(file.fileno()).st_mtime
     except PermissionError:
         raise
-    except (OSError, ValueError, TypeError):  # ValueError: JSON, or a text that no encoding fits
+    except (OSError, ValueError, TypeError):  # ValueError: invalid JSON or encoding
         return None
 
 
 def clock(folder: Path) -> float:
-    """Time according to the file system of a folder; the local time if it cannot be written."""
+    """Time of the file system of a folder, or local time if the folder is not writable."""
     probe = folder / f"{NAME}.{uuid.uuid4().hex}.now"
     try:
         with probe.open("xb") as file:
             file.write(b"0")
             file.flush()
-            os.fsync(file.fileno())  # an NFS server sets the time when it gets the byte
+            os.fsync(file.fileno())  # an NFS server sets the time when it receives the byte
         return probe.stat().st_mtime
     except OSError:
         return time.time()

@@ -1,5 +1,4 @@
-"""metrics.jsonl: one line for each recorded step, evaluation and end of a replicate, in the order
-in which they came."""
+"""metrics.jsonl: one line for each recorded step, evaluation and end of a replicate, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from runner.record.facts import NAME as FACTS
 from runner.record.facts import skip_unreadable
 
 NAME = "metrics.jsonl"
-TAIL_BYTES = 65536  # in which the last line is looked for
+TAIL_BYTES = 65536  # size of the tail searched for the last line
 KeyTypes = Mapping[str, type | tuple[type, ...]]
 REQUIRED_KEY_TYPES: KeyTypes = {
     "step": int,
@@ -26,7 +25,7 @@ REQUIRED_KEY_TYPES: KeyTypes = {
     "time": (int, float),
     "phase": str,
     "metrics": dict,
-}  # every line
+}  # keys of all lines
 
 Line = dict[str, Any]
 
@@ -45,8 +44,7 @@ def _parse_line(text: bytes, key_types: KeyTypes = REQUIRED_KEY_TYPES) -> Line |
 def read_lines(
     folder: Path, name: str = NAME, key_types: KeyTypes = REQUIRED_KEY_TYPES
 ) -> list[Line]:
-    """The lines of metrics.jsonl (or of a file like it, with other keys), if there are any; one that
-    is broken, or was cut short by a crash, is left out."""
+    """Lines of metrics.jsonl (or a similar file with other keys), without damaged or truncated ones."""
     try:
         content = read_plain(folder / name)
     except (FileNotFoundError, NotPlainFileError):
@@ -56,7 +54,7 @@ def read_lines(
 
 
 def newest_line(folder: Path) -> Line | None:
-    """The last whole line of a run that may be going; None: there is none."""
+    """Last complete line of a run that may be active, or None."""
     with suppress(OSError), (folder / NAME).open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
         lines = map(_parse_line, reversed(file.read().split(b"\n")))
@@ -65,23 +63,20 @@ def newest_line(folder: Path) -> Line | None:
 
 
 def traces(folder: Path) -> bool:
-    """True if a run has been at work in a folder."""
+    """True if a folder has traces of a run."""
     files = [folder / name for name in (FACTS, NAME)]
     return any(map(Path.exists, [*files, *(folder / "checkpoints").glob("r*")]))
 
 
 def readable_lines(folder: Path) -> list[Line]:
-    """``read_lines`` of a record shown next to others.
-
-    Empty, with a warning, if this user may not read them.
-    """
+    """``read_lines`` for lists of records: empty, with a warning, if permission is denied."""
     with skip_unreadable(folder / NAME):
         return read_lines(folder)
     return []
 
 
 def by_replicate(line: Line, metric: str) -> list[tuple[int, Any]]:
-    """A line's values of a metric, each with its replicate: one, all, or no values."""
+    """Values of a metric in a line with their replicates: one, all, or none."""
     values = line["metrics"].get(metric)
     if isinstance(values, list):
         return list(enumerate(values))
@@ -89,7 +84,7 @@ def by_replicate(line: Line, metric: str) -> list[tuple[int, Any]]:
 
 
 def write_lines(folder: Path, lines: list[Line]) -> None:
-    """metrics.jsonl anew, whole or not at all."""
+    """Replace metrics.jsonl atomically."""
     write_bytes(folder / NAME, b"".join(_text(line) for line in lines))
 
 
@@ -97,12 +92,12 @@ def _text(line: Line) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
-# lines that wait to be encoded: encoding them one by one takes a fifth of the time between steps
+# number of lines encoded together; encoding them singly takes a fifth of the time between steps
 AT_ONCE = 64
 
 
 class Lines:
-    """metrics.jsonl of a run that is going.  One thread adds; any may flush."""
+    """metrics.jsonl of an active run.  One thread adds lines; any thread may flush."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -125,13 +120,13 @@ class Lines:
                 self._waiting.popleft()
 
     def flush(self) -> None:
-        """Lets others read what was added."""
+        """Make added lines visible to other processes."""
         self._write()
         if self._file is not None:
             self._file.flush()
 
     def sync(self) -> None:
-        """Puts what was added on the disk itself, where a power cut leaves it."""
+        """Flush added lines to disk."""
         self.flush()
         if self._file is not None:
             os.fsync(self._file.fileno())
@@ -140,7 +135,7 @@ class Lines:
                 self._name_is_synced = True
 
     def drop(self) -> None:
-        """Discard lines that are added but not yet written: another process now owns the file."""
+        """Discard lines that are not yet written, because another process owns the file."""
         self._waiting.clear()
         if self._file is not None:
             with open(os.devnull, "wb") as nowhere:
@@ -154,14 +149,15 @@ class Lines:
             self._file = None
 
     def rewind(self, replicate: int, step: int, finished: set[int]) -> str | None:
-        """Keeps what a replicate that goes on from a step does not write again: the lines of those
-        that are finished, and its own up to that step but for its last evaluation, which it has
-        still to make.  Returns what was found lost."""
-        self.close()  # the file is replaced: lines written on to the old one would be lost
+        """Drop the lines that a replicate resumed from ``step`` writes again.
+
+        Kept are the lines of finished replicates and its own up to that step, without the final
+        evaluation.  Returns a description of lost lines."""
+        self.close()  # because the file is replaced
         path = self.folder / NAME
         if not path.exists():
             return (
-                f"{NAME} was missing: what it said of the steps before is lost"
+                f"{NAME} was missing: the lines of earlier steps are lost"
                 if finished or step > 0
                 else None
             )
@@ -172,14 +168,14 @@ class Lines:
             )
             return is_current or line["replicate"] in finished
 
-        before = read_plain(path)
-        parsed = [_parse_line(text) for text in before.split(b"\n")]
+        content = read_plain(path)
+        parsed = [_parse_line(text) for text in content.split(b"\n")]
         lines = [line for line in parsed if line is not None and is_kept(line)]
-        if before != b"".join(map(_text, lines)):
+        if content != b"".join(map(_text, lines)):
             write_lines(self.folder, lines)
-        broken = parsed[:-1].count(None)  # the last was cut short by a crash
+        broken = parsed[:-1].count(None)  # the last one was truncated by a crash
         return (
-            f"{NAME}: {broken} broken {'line is' if broken == 1 else 'lines are'} left out"
+            f"{NAME}: skipped {broken} damaged {'line' if broken == 1 else 'lines'}"
             if broken
             else None
         )

@@ -1,4 +1,4 @@
-"""The first facts of a run, the machine that it is on, and errors of its disk."""
+"""Initial facts of a run, its machine, and disk errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.record.facts import Facts
 if TYPE_CHECKING:
     from runner.compose.job import Job
 
-# Errors of a folder that cannot be written; any other error has another cause.
+# errors of a folder that is not writable
 _REFUSAL_ERRNOS = (
     errno.EACCES,
     errno.EPERM,
@@ -51,8 +51,7 @@ def describe_hardware(device: str) -> Facts:
 
 
 def _device_name(device: str) -> str:
-    """What the maker calls an accelerator, "NVIDIA H100" say; its name in torch, if torch has no
-    other."""
+    """Product name of an accelerator, such as "NVIDIA H100", or else its name in torch."""
     import torch
 
     module = torch.get_device_module(device.partition(":")[0])
@@ -61,14 +60,14 @@ def _device_name(device: str) -> str:
 
 
 def find_user() -> str | None:
-    """Name of the user; None: an account without a name, as containers have them."""
+    """Name of the user; None for an account without a name, as in containers."""
     with suppress(KeyError, OSError):
         return getpass.getuser()
     return None
 
 
 def initial_facts(job: Job) -> Facts:
-    """Facts of a run that has done nothing yet."""
+    """Facts of a new run."""
     return {
         "state": "pending",
         "experiment": job.settings.experiment,
@@ -92,13 +91,13 @@ def initial_facts(job: Job) -> Facts:
 
 
 def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
-    """Meaning of a run's OSError for the user.
+    """Message for an OSError of a run.
 
-    Only an error about the run's record is reported as a failure to write there.
+    Only an error of the run's record is reported as a failure to write there.
     """
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunFailure(
-            f"disk full: {folder} cannot be written; free some space, then give the same command to go on"
+            f"disk full: {folder} cannot be written; free some space, then repeat the command to resume"
         )
     why = error.strerror or str(error)
     ours = folder.absolute()
@@ -106,9 +105,9 @@ def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
     is_ours = named.is_relative_to(ours) or ours.is_relative_to(named)
     if is_ours and error.errno in _REFUSAL_ERRNOS:
         return ConfigError(
-            f"output_dir: cannot write to {folder} ({why}); set output_dir=… to a folder you can write"
+            f"output_dir: cannot write to {folder} ({why}); set output_dir=… to a writable folder"
         )
     about = f"{error.filename} ({why})" if error.filename else why
     return RunFailure(
-        f"{type(error).__name__}: {about}; fix that, then give the same command to continue"
+        f"{type(error).__name__}: {about}; fix this, then repeat the command to resume"
     )

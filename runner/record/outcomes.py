@@ -1,5 +1,4 @@
-"""Which test labels a run predicted rightly, kept with its record, and McNemar's test of two runs
-on the same labels."""
+"""Recorded outcomes, i.e. correctly predicted test labels, and McNemar's test between two runs."""
 
 from __future__ import annotations
 
@@ -23,16 +22,15 @@ if TYPE_CHECKING:
 class McNemar:
     """Numbers of labels that only one of two classifiers predicts correctly, and a p-value.
 
-    The p is exact and two-sided, of the hypothesis that both are equally likely to be
-    that one.
+    The exact two-sided p belongs to the hypothesis that both numbers have the same expectation.
     """
 
-    first: int  # right only in the first
+    first: int  # correct only in the first
     second: int
     p: float
 
     def __str__(self) -> str:
-        return f"McNemar p {self.p:.2g} (right in one alone: {self.first} against {self.second})"
+        return f"McNemar p {self.p:.2g} (correct in only one: {self.first} against {self.second})"
 
 
 def outcomes_file(folder: Path, replicate: int) -> Path:
@@ -46,8 +44,8 @@ def predictions_file(folder: Path, replicate: int) -> Path:
 
 
 def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, NDArray[np.bool_]]) -> None:
-    """``outcomes/<replicate>.json``: by score a bit for each observed test label, as hexadecimal
-    digits."""
+    """Write ``outcomes/<replicate>.json``: for each score a bit for each observed test label, as
+    hexadecimal digits."""
     import numpy as np
 
     path = outcomes_file(folder, replicate)
@@ -78,23 +76,26 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
 
 
 def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> McNemar:
-    """The exact test on the labels on which two classifiers differ: n₁ of n₁ + n₂ is Binomial(n₁ +
-    n₂, ½); p = 1 for none.
+    """Exact test on the labels for which two classifiers differ: n₁ ~ Binomial(n₁ + n₂, ½); p = 1 if
+    n₁ + n₂ = 0.
 
     Source: McNemar (1947); Dietterich (1998), section 3.1."""
     from scipy.stats import binomtest
 
-    one = int((first & ~second).sum())
+    only_first = int((first & ~second).sum())
     other = int((second & ~first).sum())
-    return McNemar(one, other, float(binomtest(one, one + other).pvalue) if one + other else 1.0)
+    return McNemar(
+        only_first,
+        other,
+        float(binomtest(only_first, only_first + other).pvalue) if only_first + other else 1.0,
+    )
 
 
 def compare_outcomes(first: Path, second: Path, metric: str) -> McNemar | None:
-    """McNemar's test of one score between the only replicates of two records; None: one does not
-    keep it."""
-    one, other = (read_outcomes(folder, 0).get(metric) for folder in (first, second))
+    """McNemar's test of a score between two records with one replicate each; None if one lacks it."""
+    outcomes, other = (read_outcomes(folder, 0).get(metric) for folder in (first, second))
     return (
-        mcnemar(one, other)
-        if one is not None and other is not None and len(one) == len(other)
+        mcnemar(outcomes, other)
+        if outcomes is not None and other is not None and len(outcomes) == len(other)
         else None
     )

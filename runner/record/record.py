@@ -1,4 +1,4 @@
-"""The record of a run on disk: the truth, readable without a server.
+"""Record of a run on disk, the authoritative copy, readable without a server.
 
 outputs/<experiment>/<signature>/
     config.yaml      resolved config            metrics.jsonl   one line per recorded step
@@ -33,19 +33,19 @@ from runner.record.machine import describe_hardware, disk_failure, initial_facts
 if TYPE_CHECKING:
     from runner.compose.job import Job
 
-# What a run makes besides its config and run.json; a fresh one starts without that of an earlier one.
+# output folders of a run, which fresh=true removes
 MADE_FOLDERS = ("checkpoints", "figures", "tables", "predictions", "outcomes")
 MADE_FILES = ("metrics.jsonl", "mlflow.json", "posterior.nc")
 
 
 class Record:
-    """One run's folder, locked while the run is going.
+    """Folder of a run, leased while the run is active.
 
-    ``note`` describes what was found damaged and how it was repaired.
+    ``note`` describes damage and its repair.
     """
 
     note: str | None = None
-    is_new = False  # True: no earlier run has left anything in the folder
+    is_new = False  # True if the folder has no content of an earlier run
 
     def __init__(self, folder: Path, facts: Facts):
         self.folder = folder
@@ -55,11 +55,12 @@ class Record:
 
     @classmethod
     def open(cls, job: Job, command: Sequence[str] | None = None) -> Record:
-        """The folder of a job, new or found again, locked; ``command`` is what asks for it (None:
-        this process's words).
+        """Open and lease the new or existing folder of a job.
+
+        ``command`` is the recorded command line; None: the command line of this process.
 
         Raises:
-            ConfigError: the folder cannot be written, or another process runs the same job.
+            ConfigError: the folder is not writable, or another process runs the same job.
         """
         record = cls(job.folder, {})
         words = sys.argv[1:] if command is None else command
@@ -86,7 +87,7 @@ class Record:
         return record
 
     def _find(self, job: Job) -> None:
-        """Set the facts of an earlier run here; otherwise of a new run."""
+        """Set the facts of an earlier run in this folder, or of a new run."""
         old_facts = load_written(self.folder)
         is_complete = complete(old_facts, job.signature)
         is_fresh = job.settings.fresh
@@ -101,8 +102,8 @@ class Record:
             self._keep_damaged()
             checkpoints = (self.folder / "checkpoints").glob("r*")
             if all(path.name.startswith("r0000-") for path in checkpoints):
-                return  # no replicate is done: the first continues from its checkpoint
-        # an interruption in here must not leave half of the earlier record as if it were complete
+                return  # no replicate is done: the first resumes from its checkpoint
+        # an interruption must not leave a partly removed record that appears complete
         self.save(clearing=True)
         for name in MADE_FOLDERS:
             shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -111,13 +112,15 @@ class Record:
         del self.facts["clearing"]
 
     def _keep_damaged(self) -> None:
-        """Set a damaged run.json aside; ``note`` describes it."""
+        """Rename a damaged run.json and describe it in ``note``."""
         path = self.folder / facts.NAME
         what = "was missing"
         if path.exists():
             path.replace(path.with_name(f"{facts.NAME}.damaged"))
-            what = "was damaged and is kept as run.json.damaged"
-        self.note = f"run.json of {self.facts['signature']} {what}; replicates that were done are computed again"
+            what = "was damaged and has been renamed to run.json.damaged"
+        self.note = (
+            f"run.json of {self.facts['signature']} {what}; finished replicates are computed again"
+        )
 
     @property
     def code(self) -> Facts:
@@ -125,20 +128,20 @@ class Record:
         return code.identity(self.facts["git"], self.facts["versions"])
 
     def register_code_version(self, replicate: int, step: int) -> str | None:
-        """Lists the code that works from here on in the record; returns how it differs from the one
-        that worked before.
+        """Record the code that computes from this step on; returns its difference from the previous
+        code.
 
-        What was listed from a place that is not behind this one did nothing that is left."""
-        here = {"replicate": replicate, "step": step}
-        before = [
+        Entries for later steps are removed, because their results are discarded."""
+        location = {"replicate": replicate, "step": step}
+        earlier = [
             e for e in self.facts.get("code", []) if (e["replicate"], e["step"]) < (replicate, step)
         ]
-        last = {k: v for k, v in before[-1].items() if k not in here} if before else None
+        last = {k: v for k, v in earlier[-1].items() if k not in location} if earlier else None
         changed = code.difference(last, self.code) if last else None
-        if changed or not before:
-            before.append(here | self.code)
-        if before != self.facts.get("code"):
-            self.save(code=before)
+        if changed or not earlier:
+            earlier.append(location | self.code)
+        if earlier != self.facts.get("code"):
+            self.save(code=earlier)
         return changed
 
     @property
@@ -147,21 +150,20 @@ class Record:
         return state
 
     def save(self, **changes: Any) -> None:
-        """Updates run.json, whole or not at all.
+        """Update run.json atomically.
 
         Raises:
-            LeaseLostError: another process has taken the run over; so do ``flush`` and ``sync``.
+            LeaseLostError: another process has taken over the run; see also ``flush``, ``sync``.
         """
         self.check()
         self.facts |= changes
         write_text(self.folder / "run.json", json.dumps(self.facts, indent=1))
 
     def line(self, step: int, replicate: int, seconds: float, phase: str, metrics: Facts) -> None:
-        """Appends one line to metrics.jsonl.
+        """Append a line to metrics.jsonl.
 
         Raises:
-            LeaseLostError: this process had been stopped for a while, and the run is no longer
-                ours.
+            LeaseLostError: another process has taken over the run while this one was suspended.
         """
         if self._lease is not None and self._lease.is_unverified:
             self.check()
@@ -175,10 +177,10 @@ class Record:
         self._lines.add(entry)
 
     def check(self) -> None:
-        """Before anything is written.
+        """Verify the lease before writing.
 
         Raises:
-            LeaseLostError: the run is no longer ours.
+            LeaseLostError: another process has taken over the run.
         """
         if self._lease is None:
             return
@@ -189,28 +191,28 @@ class Record:
             raise
 
     def flush(self) -> None:
-        """Lets others read the lines."""
+        """Make the lines visible to other processes."""
         self.check()
         self._lines.flush()
 
     def sync(self) -> None:
-        """Puts the lines on the disk itself, where a power cut leaves them."""
+        """Flush the lines to disk."""
         self.check()
         self._lines.sync()
 
     def rewind(self, replicate: int, step: int) -> str | None:
-        """Drops the lines that a replicate which goes on from a checkpoint of ``step`` writes
-        again; says what was lost."""
+        """Drop the lines that a replicate resumed from a checkpoint of ``step`` writes again; reports
+        lost lines."""
         return self._lines.rewind(
             replicate, step, {int(r) for r in self.facts["finished"]} - {replicate}
         )
 
     def remove(self) -> None:
-        """Remove the record of a run that has done nothing, and its folder."""
+        """Remove the record and the folder of a run without progress."""
         for name in ("config.yaml", facts.NAME, *MADE_FILES):
             (self.folder / name).unlink(missing_ok=True)
         self.close()
-        with suppress(OSError):  # others use them
+        with suppress(OSError):  # not empty
             self.folder.rmdir()
             self.folder.parent.rmdir()
 

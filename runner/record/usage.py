@@ -1,10 +1,9 @@
-"""Resources that a run takes of the machine: CPU seconds by phase, peak memory, disk.
+"""Resources used by a run: CPU seconds by phase, peak memory, disk.
 
     cpu_seconds = start + set_up + training + evaluations + saving + final + files + rest
 
-CPU seconds are those of all threads of the process and of children that have ended.  The facts
-``usage`` of run.json keep them; a resumed run adds to what it had.  ``runner price`` predicts from
-them.
+CPU seconds include all threads of the process and children that have ended.  They are stored in
+``usage`` of run.json; a resumed run adds to them.  ``runner price`` uses them for predictions.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from typing import Any
 
 PHASES = ("start", "set_up", "training", "evaluations", "saving", "final", "files")
 MIB = 2**20
-MB = 10**6  # as disks are sold
+MB = 10**6  # decimal, as for disks
 
 _started_for_one_run = False
 
 
 def claim_process() -> None:
-    """Count what this process has done so far, its imports, as the start of its first run."""
+    """Assign the CPU time of this process so far, its imports, to the start of its first run."""
     global _started_for_one_run
     _started_for_one_run = True
 
@@ -38,7 +37,7 @@ def cpu_now() -> float:
 
 
 def _take_start() -> float:
-    """CPU seconds that belong to a run before it began: of the first of a process of its own."""
+    """CPU seconds before the start of a run, assigned to the first run of a process."""
     global _started_for_one_run
     is_first = _started_for_one_run
     _started_for_one_run = False
@@ -46,7 +45,7 @@ def _take_start() -> float:
 
 
 def peak_mib() -> float:
-    """Largest resident memory that this process has had, in MiB."""
+    """Peak resident memory of this process in MiB."""
     peak = _read_status("VmHWM")
     if peak is not None:
         return peak
@@ -55,7 +54,7 @@ def peak_mib() -> float:
 
 
 def _read_status(key: str) -> float | None:
-    """An entry of this process's status, in MiB; None: this system has none."""
+    """Entry of this process's status in MiB, or None if the system has none."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -64,17 +63,19 @@ def _read_status(key: str) -> float | None:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of all files in a folder."""
+    """Total size of the files in a folder in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 @dataclass
 class UsageMeter:
-    """CPU seconds of a run by phase; a phase inside another counts once, as itself."""
+    """CPU seconds of a run by phase; a nested phase counts only for itself."""
 
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    before: Mapping[str, Any] = field(default_factory=dict)  # of earlier processes of this run
-    passes: int = 0  # replicates done, or one for all of them together
+    before: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # usage of earlier processes of this run
+    passes: int = 0  # number of finished replicates, or one for all of them together
     _open: list[str] = field(default_factory=list)
     _since: float = 0.0
 
@@ -89,7 +90,7 @@ class UsageMeter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count what happens inside as the phase."""
+        """Context that counts CPU time for a phase."""
         self._switch()
         self._open.append(name)
         try:
@@ -99,7 +100,7 @@ class UsageMeter:
             self._open.pop()
 
     def facts(self) -> dict[str, float]:
-        """The run's resources so far, as its record keeps them."""
+        """Resources of the run so far, as recorded."""
         self._switch()
         spent = {name: round(self.seconds[name] + self.before.get(name, 0.0), 3) for name in PHASES}
         total = sum(self.seconds.values()) + self.before.get("cpu_seconds", 0.0)

@@ -1,1 +1,1 @@
-"""Comparison of our results with the published numbers."""
+"""Reports: comparison of results with published numbers."""

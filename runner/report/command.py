@@ -70,7 +70,7 @@ def _build_parser() -> Parser:
 
 
 def main(argv: list[str]) -> int:
-    """Writes the report of a study from its records, or from an archive; runs nothing."""
+    """Write the report of a study from its records or from an archive, without running anything."""
     parser = _build_parser()
     arguments = parser.parse_args(argv[1:])
     if arguments.study is None and len(arguments.earlier) > 1:  # --with FILE STUDY
@@ -97,7 +97,7 @@ def main(argv: list[str]) -> int:
 
 
 def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: Path) -> int:
-    """Write a report and say what is in it."""
+    """Write a report and print a summary."""
     if arguments.only:
         if snapshot is None:
             where = Path(arguments.output_dir).resolve()
@@ -124,7 +124,7 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
 
 
 def _print_summary(name: str, tables: list[TableLayout], partial: list[str]) -> None:
-    """Verdicts, what is missing, and scores of another protocol."""
+    """Print verdicts, missing parts, and scores of another protocol."""
     verdicts = (cell.verdict.word for cell in list_cells(tables))
     out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
     for line in partial:

@@ -1,4 +1,4 @@
-"""``runner compare``: what differs between recorded runs, and their results side by side, from the
+"""``runner compare``: differences between recorded runs, and their results side by side, from the
 records on disk."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIDE_BY_SIDE = 4  # runs; tables of more have a row for each
 
 
 def main(argv: list[str]) -> int:
-    """Compares the runs named; exit code 0, or 2 when one cannot be found or read."""
+    """Compare the given runs; returns exit code 0."""
     parser = Parser(
         prog="runner compare",
         description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
@@ -61,10 +61,10 @@ def main(argv: list[str]) -> int:
 
 
 def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
-    """Print what differs between runs, and their results.
+    """Print the differences between runs and their results.
 
     Raises:
-        ConfigError: fewer than two can be read.
+        ConfigError: fewer than two runs are readable.
     """
     runs = _readable(names, folders)
     records: dict[str, ComparedRecord] = {}
@@ -95,10 +95,10 @@ def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
 
 
 def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
-    """The runs that this user may read, those that are done first; the others named in a line.
+    """Readable runs, finished ones first; others are reported in a line.
 
     Raises:
-        ConfigError: fewer than two are left, or one is damaged or not there."""
+        ConfigError: fewer than two runs are readable, or one is damaged or missing."""
     runs = []
     for name in names:
         with skip_unreadable(Path(name)):
@@ -111,7 +111,7 @@ def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
 
 
 def _add_arrow(metric: str) -> str:
-    """A score's name with its direction, for display at a terminal."""
+    """Name of a score with its direction, for a terminal."""
     return metric + {"higher": " ↑", "lower": " ↓", None: ""}[better(metric)]
 
 
@@ -130,7 +130,8 @@ def _print(name: str, table: pd.DataFrame, empty: str = "") -> None:
 
 
 def results_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean ± SE in words: by metric, a column for each run; ``scores``: as in ``Comparison``."""
+    """Table of mean ± SE as text: a row per metric, a column per run; ``scores`` as in
+    ``Comparison``."""
     import pandas as pd
 
     runs = scores.columns.unique(0)
@@ -145,8 +146,8 @@ def _format_score(mean: float, se: float, n: float) -> str:
 
 
 def differences_table(comparison: Comparison) -> pd.DataFrame:
-    """Differences from the first run in words, with the p of their tests: by metric, a column for
-    each other run."""
+    """Table of differences from the first run as text, with p: a row per metric, a column per other
+    run."""
     first, *others = comparison.facts
     tests = comparison.tests[comparison.tests["a"] == first]
     texts = [_format_test(test, len(others)) for _, test in tests.iterrows()]
@@ -165,9 +166,8 @@ def _format_test(test: pd.Series[Any], n_tests: int) -> str:
 
 
 def evidence_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
-    """p(M | y) ∝ p(y | M) of the models of paired runs that have a log evidence, of equal
-    probability before the data: mean ± SE over replicates, each of data of its own; nothing where
-    fewer than two have one."""
+    """p(M | y) ∝ p(y | M) for the models of paired runs with a log evidence and equal prior
+    probabilities: mean ± SE over replicates with different data; empty for fewer than two runs."""
     import pandas as pd
     from scipy.special import softmax
 

@@ -1,4 +1,4 @@
-"""A record as it is compared: facts, flat config, and the scores of each replicate."""
+"""Content of a record for comparisons: facts, flat config, and the scores of each replicate."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from runner.record.lines import readable_lines
 
 @dataclass(frozen=True)
 class ComparedRecord:
-    """A record as it is compared: facts, flat config, and one value per replicate of every
-    metric."""
+    """Content of a record: facts, flat config, and one value per replicate for each metric."""
 
     folder: Path
     facts: Facts
@@ -30,7 +29,7 @@ class ComparedRecord:
 
 
 def flat(values: Facts) -> dict[str, str]:
-    """Dotted keys and values as YAML writes them."""
+    """Dotted keys with values in YAML syntax."""
     words = {None: "null", True: "true", False: "false"}
     return {
         key: words[value] if value is None or isinstance(value, bool) else str(value)
@@ -50,11 +49,11 @@ def last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
 
 
 def load(folder: Path) -> ComparedRecord:
-    """A run's record.
+    """Load a run's record.
 
     Raises:
-        ConfigError: its run.json or config.yaml is damaged.
-        PermissionError: this user may not read its run.json.
+        ConfigError: run.json or config.yaml is damaged.
+        PermissionError: run.json is not readable for this user.
     """
     hint = "; give the run's own command again"
     try:

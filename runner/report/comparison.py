@@ -1,5 +1,5 @@
-"""Comparison of runs as tables and rows: what differs, scores, differences, and reasons why they do
-not compare."""
+"""Comparison of runs as tables: settings, scores, differences, and reasons why they are not
+comparable."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class Comparison:
         ['mean', 'se', 'n']
     """
 
-    settings: pd.DataFrame  # by key, a column for each run: config keys that differ
-    # by fact likewise: state, data, time, and differences of code, versions and hardware
+    settings: pd.DataFrame  # config keys that differ: a row per key, a column per run
+    # facts in the same form: state, data, time, and differences of code, versions and hardware
     facts: pd.DataFrame
-    scores: pd.DataFrame  # by metric, columns (run, mean | se | n)
-    # of each metric and pair of runs with paired replicates: b − a, its SE, two-sided p
+    scores: pd.DataFrame  # a row per metric, columns (run, mean | se | n)
+    # for each metric and pair of runs with paired replicates: b − a, its SE, two-sided p
     tests: pd.DataFrame
-    notes: tuple[str, ...]  # reasons why the scores are not comparable as they are
+    notes: tuple[str, ...]  # reasons why the scores are not directly comparable
 
     @classmethod
     def of(
@@ -81,8 +81,8 @@ class Comparison:
 
         Args:
             records: the runs.
-            reference: label of the first run of all pairs that are tested; None: every pair.
-            everything: whether ``settings`` has all keys of the configs.
+            reference: label of the first run of all tested pairs; None: every pair.
+            everything: include all keys of the configs in ``settings``.
         """
         return cls(
             settings=settings_table(records, everything),
@@ -99,12 +99,12 @@ class Comparison:
 
 
 def _vary(table: pd.DataFrame, always: Sequence[str] = ()) -> pd.DataFrame:
-    """Lines of a table of texts whose runs differ, and those that are always shown."""
+    """Rows of a table with different texts, and rows that are always included."""
     return table[(table.nunique(axis=1) > 1) | table.index.isin(list(always))]
 
 
 def facts_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
-    """By fact, a column for each run: state, data and duration, and the other facts that differ."""
+    """Table of facts with a column per run: state, data, duration, and other facts that differ."""
     import pandas as pd
 
     facts = {
@@ -115,7 +115,7 @@ def facts_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
 
 
 def settings_table(records: Mapping[str, ComparedRecord], everything: bool = False) -> pd.DataFrame:
-    """By key of the config, a column for each run: keys with different values, or all keys, in the
+    """Table of config keys with a column per run: keys with different values, or all keys, in the
     order of the first config with them."""
     import pandas as pd
 
@@ -126,11 +126,11 @@ def settings_table(records: Mapping[str, ComparedRecord], everything: bool = Fal
 def make_pair_tests(
     records: Mapping[str, ComparedRecord], reference: str | None = None
 ) -> pd.DataFrame:
-    """Paired tests, a line for each metric and pair of runs that share replicates.
+    """Paired tests, one row per metric and pair of runs that share replicates.
 
-    Difference b − a, its SE, the number of pairs, p of the two-sided signed-rank test of five
-    pairs or more, and p after Holm's correction for the number of pairs of runs; of single
-    replicates p of McNemar's exact test, where the outcomes of test labels are kept.
+    Columns: difference b − a, its SE, number of pairs, p of the two-sided signed-rank test for five
+    or more pairs, and p after Holm's correction for the number of pairs of runs; for single
+    replicates p of McNemar's exact test, if the outcomes of test labels are kept.
 
     Args:
         records: runs by label.
@@ -156,7 +156,7 @@ def make_pair_tests(
 
 
 def are_paired(a: ComparedRecord, b: ComparedRecord) -> bool:
-    """True if replicate r of both runs saw the same data and the same random streams."""
+    """True if replicate r of both runs has the same data and random streams."""
     same = all(a.facts[key] == b.facts[key] for key in ("seed", "data"))
     return same and a.step is None and b.step is None
 
@@ -171,7 +171,7 @@ def _test_pair(a: ComparedRecord, b: ComparedRecord, metric: str) -> PairedDiffe
 
 
 def metrics_of(runs: Iterable[ComparedRecord]) -> list[str]:
-    """All metrics that a run has, headline metrics first."""
+    """All metrics of the runs, headline metrics first."""
     return sorted(
         dict.fromkeys(name for run in runs for name in without_costs(run.result)),
         key=lambda name: "/" in name,
@@ -179,7 +179,7 @@ def metrics_of(runs: Iterable[ComparedRecord]) -> list[str]:
 
 
 def scores_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
-    """By metric, columns (run, mean | se | n)."""
+    """Table with a row per metric and columns (run, mean | se | n)."""
     import pandas as pd
 
     metrics = metrics_of(records.values())

@@ -1,4 +1,4 @@
-"""Content of a report beside its tables: runs and provenance."""
+"""Content of a report in addition to its tables: runs and provenance."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from runner.report.scores.cells import TableLayout, list_cells
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
-EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
-INCLUDED = "of earlier reports (--with)"  # of a note: earlier scores are among those shown
+EARLIER_SCORES_PREFIX = "of earlier scores: "  # prefix of notes on earlier scores
+INCLUDED = "of earlier reports (--with)"  # text of a note that earlier scores are included
 
 
 def provenance(
@@ -52,13 +52,13 @@ def provenance(
 
 
 def has_earlier_scores(snapshot: Snapshot | None, tables: list[TableLayout]) -> bool:
-    """Whether a score in the tables is of an earlier report; without runs here all are."""
+    """True if a score in the tables comes from an earlier report, as all scores without runs do."""
     return snapshot is None or any(cell.earlier for cell in list_cells(tables))
 
 
 def _describe_states(runs: list[RunView]) -> str:
-    """How many runs are in each state, the time that all took, and their CPU hours if all of the
-    records have them."""
+    """Text with the number of runs in each state, their total time, and CPU hours if all records
+    have them."""
     states = Counter(run.state for run in runs)
     records = [run.facts for run in runs if run.facts.get("seconds")]
     hours = sum(facts["seconds"] for facts in records) / 3600

@@ -16,7 +16,7 @@ from runner.terminal.csv_cells import escape_cell
 
 
 def _write(path: Path, header: Sequence[str], lines: Sequence[Mapping[Any, Any]]) -> Path:
-    """The columns of a header as a file that replaces the one at a path."""
+    """Write the columns of a header to a file, replacing it."""
     with replace_file(path) as new, new.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
@@ -25,7 +25,7 @@ def _write(path: Path, header: Sequence[str], lines: Sequence[Mapping[Any, Any]]
 
 
 def write_numbers(tables: list[TableLayout], path: Path) -> Path:
-    """Every cell as one line of CSV, with full precision: the path."""
+    """Write each cell as a line of CSV with full precision; returns the path."""
     lines = [_describe_cell(laid, cell) for laid in tables for cell in laid.cells]
     return _write(path, list(lines[0]) if lines else (), lines)
 
@@ -66,9 +66,9 @@ def _describe_cell(laid: TableLayout, cell: Cell) -> dict[str, Any]:
 
 
 def write_replicates(tables: list[TableLayout], path: Path) -> Path:
-    """Every replicate's score as one line of CSV, which ``--with`` reads: the path.
+    """Write each replicate's score as a line of CSV, the input of ``--with``; returns the path.
 
-    It has a column of protocols if one is known.
+    There is a column of protocols if any is known.
     """
     scores = scores_frame(tables)
     protocol = [PROTOCOL] if (scores["protocol"] != UNKNOWN).any() else []

@@ -1,8 +1,8 @@
-"""Details that a cell of a report's page opens.
+"""Details of a cell in a report's page: its scores, and its runs with settings, checks, figures and
+provenance.
 
-These are its scores, and its runs with their settings, checks, figures and provenance.  A setting
-that all runs share is written once.  Figures of runs are in the page if they are small in total,
-otherwise shown from the records, at the records' location.
+Settings shared by all runs are written once.  Figures of runs are embedded in the page if they are
+small in total, and otherwise linked in the records.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from urllib.parse import quote
 from runner.record.facts import is_there
 from runner.report.run_views import RunView
 
-MAX_EMBEDDED_BYTES = 2_000_000  # bytes: figures of all runs that are written into the page
+MAX_EMBEDDED_BYTES = 2_000_000  # largest total size of embedded figures
 
 
 def details(runs: Sequence[RunView], folder: Path) -> dict[str, Any]:
-    """Values of the page's template: ``shared`` settings, ``places`` of runs by their record, and
-    addresses; ``folder``: the page's."""
+    """Values of the page's template: ``shared`` settings, ``places`` of runs by record, and links;
+    ``folder``: folder of the page."""
     shared = dict(runs[0].config) if runs else {}
     for run in runs:
         shared = {key: value for key, value in shared.items() if run.config.get(key) == value}
     size = sum(picture.stat().st_size for run in runs for picture in run.pictures)
 
     def link(place: Path | None) -> str:
-        """From the page to a file of a record: relative, so that both can be moved together."""
+        """Relative link from the page to a file of a record, so that both can be moved together."""
         if place is None or not is_there(place):
             return ""
         try:

@@ -1,6 +1,5 @@
-"""Differences between a row of a study and its reference row.
-
-They are the settings of its runs that differ from the runs in the same cell.
+"""Differences between a row of a study and its reference row: settings that differ between runs of
+the same cell.
 """
 
 from __future__ import annotations
@@ -11,19 +10,19 @@ from runner.report.compared_record import flat
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
-MOST = 8  # settings that a line names
+MOST = 8  # largest number of settings in a line
 
 
 def beside(study: StudyDefinition) -> str:
-    """The row that the others are told from: the reference, or the first."""
+    """Row for comparison with the others: the reference row, or the first."""
     return study.reference or study.rows[0].name
 
 
 def differs(snapshot: Snapshot | None) -> dict[str, str]:
-    """By row, its settings that differ from the reference row, changed components first.
+    """Settings of each row that differ from the reference row, changed components first.
 
-    A setting has a value for each cell if they differ from cell to cell.  Keys that only
-    one of the two has belong to another component: they are counted.
+    A setting has a value for each cell if they differ between cells.  Keys of only one of the two
+    rows belong to another component and are only counted.
     """
     if snapshot is None:
         return {}
@@ -49,8 +48,8 @@ def differs(snapshot: Snapshot | None) -> dict[str, str]:
 
 
 def _describe_changes(changes: dict[str, dict[str, None]], n_extra: int, base: str) -> list[str]:
-    """The first changed settings with their values, and how many more there are."""
-    # stable: else as they are written
+    """Text with the first changed settings and the number of others."""
+    # stable sort keeps the order of the config
     keys = sorted(changes, key=lambda key: not key.endswith(".name"))
     parts = [f"{key}={'|'.join(changes[key])}" for key in keys[:MOST]]
     if len(keys) > MOST:

@@ -1,4 +1,4 @@
-"""Notes of a report that must not be overlooked."""
+"""Important notes of a report."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from runner.report.wording import format_count, join_words
 from runner.study.protocol import UNKNOWN
 from runner.study.snapshot import Snapshot
 
-SHOWN = 12  # names that a note has
-FAILURES = {  # mark -> the note's words for runs that have it
+SHOWN = 12  # largest number of names in a note
+FAILURES = {  # mark -> text of the note
     FAILED_CHECK_MARK: "failed checks, so that their numbers are not to be trusted as they are. Not fulfilled",
     SHORT_MARK: "were too short: more steps would pass the checks. Not fulfilled",
 }
-# notes that hold for the runs of one folder, where earlier scores are included
+# notes that apply only to the runs of one folder if earlier scores are included
 OUTDATED_PATTERN = re.compile(
     r"[\d,]+ of [\d,]+ runs? are done\. Missing: .*\(not started\)|[\d,]+ rows? without a score: "
 )
@@ -37,7 +37,7 @@ OUTDATED_PATTERN = re.compile(
 def notes(
     snapshot: Snapshot | None, tables: list[TableLayout], runs: list[RunView], kept: Origin
 ) -> list[str]:
-    """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
+    """Notes of a report; ``kept`` is the origin of earlier scores."""
     if snapshot is None and kept.provenance:
         lines = kept.notes
         if any(INCLUDED in line for line in lines):
@@ -69,7 +69,7 @@ def notes(
 
 
 def _describe_unknown(tables: list[TableLayout]) -> str:
-    """Sentence about earlier scores without a protocol; empty: there are none."""
+    """Sentence about earlier scores without a protocol, or empty."""
     unknown = sum(cell.earlier for cell in list_cells(tables) if cell.protocol == UNKNOWN)
     if not unknown:
         return ""
@@ -77,7 +77,7 @@ def _describe_unknown(tables: list[TableLayout]) -> str:
 
 
 def note_protocols(tables: list[TableLayout]) -> list[str]:
-    """Lines about earlier scores of another protocol: those that are marked, those left out."""
+    """Notes about marked and excluded earlier scores of another protocol."""
     cells = list_cells(tables)
     marked = _group_cells(cells, lambda cell: cell.other_protocol)
     left_out = _group_cells(cells, lambda cell: cell.left_out)
@@ -91,7 +91,7 @@ def note_protocols(tables: list[TableLayout]) -> list[str]:
 
 
 def _group_cells(cells: list[Cell], reason: Callable[[Cell], str]) -> dict[str, str]:
-    """Names of the cells that have a reason, by reason."""
+    """Names of cells by reason."""
     groups = defaultdict[str, dict[str, None]](dict)
     for cell in cells:
         groups[reason(cell)][f"{cell.row.name} ({cell.column})"] = None
@@ -99,14 +99,14 @@ def _group_cells(cells: list[Cell], reason: Callable[[Cell], str]) -> dict[str, 
 
 
 def _join_some(names: Iterable[str], sign: str) -> str:
-    """The first few of many names, and how many more there are."""
+    """Join the first names, with the number of others."""
     listed = list(names)
     more = [f"{len(listed) - SHOWN} more"] if len(listed) > SHOWN else []
     return sign.join([*listed[:SHOWN], *more])
 
 
 def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
-    """A line that names the rows without a score of a run here or of an earlier report."""
+    """Note about rows without a score from runs or earlier reports."""
     cells = list_cells(tables)
     filled = {cell.row.name for cell in cells if cell.values or cell.reason}
     empty = [name for name in dict.fromkeys(cell.row.name for cell in cells) if name not in filled]
@@ -118,10 +118,9 @@ def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
 def describe_part(
     only: Sequence[str], runs: list[RunView], with_earlier: bool = False
 ) -> list[str]:
-    """Selection of a partial report, how many runs are done, and the others by state.
+    """Selection of a partial report, the number of finished runs, and the others by state.
 
-    ``with_earlier``: earlier scores are included, so that a run that is missing here may
-    have its scores there.
+    ``with_earlier``: earlier scores are included and may cover missing runs.
     """
     lines = []
     if only:
@@ -140,7 +139,7 @@ def describe_part(
 
 
 def _note_other_data(tables: list[TableLayout]) -> list[str]:
-    """A line for each pair of data that our scores and published ones were obtained on."""
+    """Note for each pair of different data of our and published scores."""
     apart = defaultdict[tuple[str, str], list[str]](list)
     for laid in tables:
         published = laid.published
@@ -156,7 +155,7 @@ def _note_other_data(tables: list[TableLayout]) -> list[str]:
 
 
 def _note_bad_runs(runs: list[RunView]) -> list[str]:
-    """Lines about the runs that failed their checks: those that are biased, those that are short."""
+    """Notes about runs with failed checks: biased runs and short runs."""
     messages = []
     failed = [failures for run in runs if (failures := failed_checks(run.facts))]
     for mark, words in FAILURES.items():

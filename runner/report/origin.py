@@ -2,9 +2,8 @@
 
 The file is ``<study>_origin.json``, next to ``<study>_replicates.csv``.
 
-Scores kept without their records (``docs/results``) keep in it their provenance, which
-of them are of runs that failed checks, why cells are empty, and the captions of figures
-that were drawn from whole runs.
+For scores kept without records (``docs/results``) it has the provenance, the failed checks of runs,
+reasons for empty cells, and the captions of figures drawn from complete runs.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ class CellFacts:
     table: str
     row: str
     column: str
-    doubted: bool = False  # a check failed whose name was not kept
+    doubted: bool = False  # a check failed, and its name was not kept
     why: str = ""
     failed: Failures = field(default_factory=dict)
 
     @property
     def failures(self) -> Failures:
-        """Checks that a run behind it failed."""
+        """Failed checks of its runs."""
         return self.failed or ({UNNAMED: False} if self.doubted else {})
 
 
@@ -56,14 +55,14 @@ class Origin:
     differs: dict[str, str] = field(default_factory=dict)
     cells: list[CellFacts] = field(default_factory=list)
     figures: dict[str, str] = field(default_factory=dict)  # file stem -> caption
-    rows: dict[str, list[str]] = field(default_factory=dict)  # table -> rows that it shows
+    rows: dict[str, list[str]] = field(default_factory=dict)  # table -> its rows
     study: str = ""  # study of the runs, if it differs from the name of the file
     # hash of each protocol among the scores -> its parts in words
     protocols: dict[str, str] = field(default_factory=dict)
 
 
 def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
-    """Facts that tables have about their cells."""
+    """Facts of the cells of tables."""
     cells = [
         CellFacts(laid.spec.name, cell.row.name, cell.column, why=cell.reason, failed=cell.failed)
         for laid in tables
@@ -73,7 +72,7 @@ def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
 
 
 def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]:
-    """Parts of each protocol among the scores of tables, by its hash."""
+    """Parts of each protocol in the scores of tables, by hash."""
     cells = [cell for cell in list_cells(tables) if cell.values]
     own = {cell.expected.digest: cell.expected.parts for cell in cells if cell.expected}
     known = kept.protocols | own
@@ -81,26 +80,26 @@ def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]
 
 
 def write_origin(origin: Origin, path: Path) -> Path:
-    """As JSON, a line for each value, because the file is kept under version control: the path."""
+    """Write JSON with a line for each value, for version control; returns the path."""
     values = {key: value for key, value in asdict(origin).items() if value}
     write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
     return path
 
 
 def origin_path(scores: Path) -> Path:
-    """Path of the origin of a file of scores, next to it."""
+    """Path of the origin next to a file of scores."""
     stem = scores.name.removesuffix(".csv").removesuffix("_replicates")
     return scores.with_name(f"{stem}_origin.json")
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Scores of earlier reports, and all that is known of them."""
+    """Scores of earlier reports with their origin."""
 
-    scores: pd.DataFrame = field(default_factory=lambda: NO_SCORES)  # as ``read_earlier`` gives it
+    scores: pd.DataFrame = field(default_factory=lambda: NO_SCORES)  # result of ``read_earlier``
     origin: Origin = field(default_factory=Origin)
-    beside: list[Path] = field(default_factory=list)  # the files of scores
-    # protocols of the study's own cells, where no records tell them
+    beside: list[Path] = field(default_factory=list)  # files of scores
+    # protocols of the study's own cells without records
     expected: ExpectedProtocols = field(default_factory=dict)
 
     @cached_property
@@ -113,7 +112,7 @@ class Kept:
 
     @cached_property
     def facts(self) -> dict[Place, CellFacts]:
-        """Facts of each cell that has some."""
+        """Facts by cell."""
         return {(cell.table, cell.row, cell.column): cell for cell in self.origin.cells}
 
     def pictures(self) -> dict[str, tuple[str, Path]]:
@@ -128,12 +127,12 @@ class Kept:
 
 
 def read_kept_scores(files: Mapping[str, Path], study: StudyDefinition) -> Kept:
-    """Files of scores, by name for the user, and the files next to them.
+    """Read files of scores, by displayed name, and the files next to them.
 
-    If two give the same replicate, the later file takes precedence.
+    If two files have the same replicate, the later file takes precedence.
 
     Raises:
-        ConfigError: a file is damaged, or is not of this study.
+        ConfigError: a file is damaged or belongs to another study.
     """
     paths = list(files.values())
     origins = [read_origin(path) for path in map(origin_path, paths) if path.is_file()]
@@ -141,7 +140,7 @@ def read_kept_scores(files: Mapping[str, Path], study: StudyDefinition) -> Kept:
 
 
 def _merge(origins: list[Origin]) -> Origin:
-    """Origin of several files: each entry of a list once, later entries of mappings first."""
+    """Merge origins: unique entries of lists, and later entries of mappings first."""
     merged = dict(vars(Origin()))
     for origin in origins:
         for name, value in vars(origin).items():
@@ -155,7 +154,7 @@ def _merge(origins: list[Origin]) -> Origin:
 
 
 def read_origin(path: Path) -> Origin:
-    """As it was written.
+    """Read an origin.
 
     Raises:
         ConfigError: the file is damaged."""

@@ -24,15 +24,15 @@ SCRIPT = TEMPLATES / "page.js"
 
 
 def as_json(value: Any) -> str:
-    """JSON that is safe inside a script element, with any words in it."""
+    """JSON that is safe inside a script element."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace(
         "<", "\\u003c"
     )
 
 
 def _plotly() -> str:
-    """plotly.js as packed text; a page unpacks it (4.8 MB are 1.9)."""
-    spec = find_spec("plotly")  # its Python would take a third of a second to import
+    """plotly.js as compressed text, which a page unpacks (1.9 instead of 4.8 MB)."""
+    spec = find_spec("plotly")  # not imported, which would take a third of a second
     if spec is None or spec.origin is None:
         return ""
     library = Path(spec.origin).parent / "package_data" / "plotly.min.js"
@@ -40,8 +40,7 @@ def _plotly() -> str:
 
 
 def embed_figures(figures: list[dict[str, Any]]) -> dict[str, Any]:
-    """For the template; where no figure has an interactive form the page goes without the
-    library."""
+    """Values for the template; a page without interactive figures does not include the library."""
     charts = [figure["chart"] for figure in figures]
     return {
         "plotly": _plotly() if any(charts) else "",
@@ -51,13 +50,13 @@ def embed_figures(figures: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def markdown(text: object) -> str:
-    """Text of a study or a record in Markdown, with special Markdown and HTML signs escaped."""
-    special = r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w))"  # an underscore inside a word means nothing
+    """Escape special characters of Markdown and HTML in a text of a study or a record."""
+    special = r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w))"  # an underscore inside a word has no meaning
     return re.sub(special, r"\\\1", " ".join(str(text).split()))
 
 
 def render(template: Path, context: dict[str, Any]) -> str:
-    """A page from a template, which may extend one of those next to this module."""
+    """Render a template, which may extend one of the templates next to this module."""
     templates = environment(template.parent, TEMPLATES)
     templates.filters |= {
         "md": markdown,
@@ -75,6 +74,6 @@ def render(template: Path, context: dict[str, Any]) -> str:
 
 
 def write_page(path: Path, context: dict[str, Any], template: Path | None = None) -> Path:
-    """Write a page from a template, by default from the one for files of its suffix."""
+    """Write a page from a template, by default the one for the suffix of the file."""
     write_text(path, render(template or TEMPLATES / f"template{path.suffix}.j2", context))
     return path

@@ -1,4 +1,4 @@
-"""The part of a study that ``runner report --only`` shows."""
+"""Restriction of a study for ``runner report --only``."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec, EvolutionSpec, RankSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 
-# keys of a study with parts that show some of its rows
+# keys of a study with parts that select rows
 PARTS = ("tables", "figures", "evolutions", "spreads", "ranks")
-Values = dict[str, set[object]]  # of the chosen runs, by grid key
+Values = dict[str, set[object]]  # values of the chosen runs by grid key
 
 
 def restrict(snapshot: Snapshot, only: list[str]) -> Snapshot:
-    """The snapshot with the runs that ``--only`` leaves, and a study that shows only these.
+    """Snapshot with the runs selected by ``--only``, and a study restricted to them.
 
-    Runs of rows that tables divide by, that distances are measured from or that figures
-    subtract stay as inputs; they are not shown.
+    Runs of rows used as divisors of tables, references of distances or subtrahends of figures are
+    kept as inputs but not displayed.
 
     Raises:
-        ConfigError: ``--only`` names a key or a value that no run has.
+        ConfigError: ``--only`` has an unknown key or value.
     """
     runs = choose(snapshot, only)
     study = _restrict_study(snapshot.study, runs)
@@ -33,7 +33,7 @@ def restrict(snapshot: Snapshot, only: list[str]) -> Snapshot:
 
 
 def _restrict_study(study: StudyDefinition, runs: list[FrozenRun]) -> StudyDefinition:
-    """The study's tables and figures with the rows and grid values of some runs."""
+    """Restrict the tables and figures of a study to the rows and grid values of some runs."""
     rows = {run.row for run in runs}
     values = {key: {run.cell[key] for run in runs if key in run.cell} for key in study.grid}
     parts = {
@@ -57,7 +57,7 @@ def _restrict_study(study: StudyDefinition, runs: list[FrozenRun]) -> StudyDefin
 
 
 def _restrict_grid(grid: dict[str, list[object]], values: Values) -> dict[str, list[object]]:
-    """A grid without the values that no run has."""
+    """Remove values without runs from a grid."""
     return {
         key: [value for value in listed if value in values.get(key, listed)]
         for key, listed in grid.items()
@@ -65,7 +65,7 @@ def _restrict_grid(grid: dict[str, list[object]], values: Values) -> dict[str, l
 
 
 def _lacks_column(part: object, values: Values) -> bool:
-    """True if a figure needs a column or a cell that no run has."""
+    """True if a figure requires a column or a cell without runs."""
     if isinstance(part, RankSpec) and part.column is not None:
         listed = {str(value) for group in values.values() for value in group}
         return bool(listed) and part.column not in listed
@@ -74,13 +74,13 @@ def _lacks_column(part: object, values: Values) -> bool:
 
 
 def _input_rows(study: StudyDefinition) -> set[str]:
-    """Rows that others are computed from."""
+    """Rows used as inputs of others."""
     rows = {study.gold, *(table.over for table in study.tables)}
     rows |= {figure.less for figure in study.evolutions}
     return {row for row in rows if row is not None}
 
 
 def folder_name(only: list[str]) -> str:
-    """A folder's name for a selection: ``only_model-igp_preset-tuned``."""
+    """Folder name of a selection: ``only_model-igp_preset-tuned``."""
     words = re.sub(r"[^\w.+-]+", "_", "_".join(only).replace("=", "-")).strip("_")
     return f"only_{words}"[:80]

@@ -1,1 +1,1 @@
-"""All runs of a table or figure."""
+"""Studies: all runs of a table or figure."""

@@ -1,4 +1,4 @@
-"""Runs of a study that ``--only`` selects: ``KEY=VALUE`` pairs that must all hold."""
+"""Selection of a study's runs with ``--only``: ``KEY=VALUE`` pairs that must all match."""
 
 from __future__ import annotations
 
@@ -11,21 +11,18 @@ from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot, choose_components
 
 ONLY_HELP = (
-    "only runs for which all pairs hold: model=igp|smdgp,preset=tuned; "
+    "only runs that match all pairs: model=igp|smdgp,preset=tuned; "
     "keys: model, preset, row, label, dataset, inference and keys of the grid"
 )
 GRAMMAR = "commas separate KEY=VALUE pairs, | separates values of a key"
-PAIR_PATTERN = re.compile(r"\s*([\w.]+)\s*=")  # how a pair begins; a value may contain "=" too
-SHOWN = 12  # values that an error names
+PAIR_PATTERN = re.compile(r"\s*([\w.]+)\s*=")  # start of a pair; a value may contain "=" too
+SHOWN = 12  # largest number of values in an error
 
 Facts = dict[str, str]
 
 
 def facts(snapshot: Snapshot, run: FrozenRun) -> Facts:
-    """Facts of a run that ``--only`` selects by.
-
-    A run that cannot be composed has no facts except its components.
-    """
+    """Facts of a run for ``--only``; a run that cannot be composed has only its components."""
     row = {row.name: row for row in snapshot.study.rows}[run.row]
     properties = {
         "model": row.model,
@@ -43,10 +40,10 @@ def facts(snapshot: Snapshot, run: FrozenRun) -> Facts:
 
 
 def refuse_unknown_pairs(study: StudyDefinition, extra: list[str], only: list[str]) -> None:
-    """Check ``--only`` before the runs are composed, 20 of which take a second.
+    """Check ``--only`` before the runs are composed, which takes a second per 20 runs.
 
     Raises:
-        ConfigError: as ``choose``.
+        ConfigError: see ``choose``.
     """
     runs = []
     for planned in plan(study, extra):
@@ -59,30 +56,27 @@ def refuse_unknown_pairs(study: StudyDefinition, extra: list[str], only: list[st
 
 
 def select_runs(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
-    """The runs that ``--only`` leaves, each signature once.
+    """Runs selected by ``--only``, each signature once.
 
     Raises:
-        ConfigError: a key or a value that no run has, or nothing is left.
+        ConfigError: a key or a value is unknown, or no run matches.
     """
     runs = [run for run in choose(snapshot, only) if not run.refused]
     return list({run.signature: run for run in runs}.values())
 
 
 def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
-    """Requested runs that cannot be composed.
-
-    A run is left out if it is not known to be requested.
-    """
+    """Requested runs that cannot be composed, as far as their facts are known."""
     return [run for run in choose(snapshot, only) if run.refused]
 
 
 def choose(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
-    """All runs that ``--only`` leaves, with those that cannot be composed.
+    """Runs selected by ``--only``, including those that cannot be composed.
 
-    Every key must have one of its values; a key given again adds values.
+    Every key must have one of its values; repeating a key adds values.
 
     Raises:
-        ConfigError: a key or a value that no run has, or nothing is left.
+        ConfigError: a key or a value is unknown, or no run matches.
     """
     if not only:
         return list(snapshot.runs)
@@ -93,39 +87,39 @@ def choose(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
             wanted.setdefault(key, set()).update(values)
     runs = [
         run
-        for run, own in zip(snapshot.runs, run_facts, strict=True)
-        if all(own.get(key) in values for key, values in wanted.items())
+        for run, facts_of_run in zip(snapshot.runs, run_facts, strict=True)
+        if all(facts_of_run.get(key) in values for key, values in wanted.items())
     ]
     if not runs:
-        raise ConfigError(
-            f"--only {' --only '.join(only)}: no run left, all pairs must hold; {GRAMMAR}"
-        )
+        raise ConfigError(f"--only {' --only '.join(only)}: no run matches all pairs; {GRAMMAR}")
     return runs
 
 
 def parse_choice(text: str, run_facts: list[Facts]) -> dict[str, set[str]]:
-    """The values of each key in ``model=igp|smdgp,preset=tuned``.
+    """Values of each key in ``model=igp|smdgp,preset=tuned``.
 
-    A comma separates values too, as in ``steps=0,2``, unless some value contains it.
+    A comma separates values too, as in ``steps=0,2``, unless a value contains it.
 
     Raises:
-        ConfigError: a key or a value that no run has.
+        ConfigError: a key or a value is unknown.
     """
-    keys = list(dict.fromkeys(key for own in run_facts for key in own))
+    keys = list(dict.fromkeys(key for facts_of_run in run_facts for key in facts_of_run))
     names = "|".join(map(re.escape, keys))
     chosen: dict[str, set[str]] = {}
     for pair in re.split(rf",(?=\s*(?:{names})\s*=)", text):
         key, equals, values = pair.partition("=")
         key = key.strip()
-        known = list(dict.fromkeys(own[key] for own in run_facts if key in own))
-        if not equals or not known:
+        choices = list(
+            dict.fromkeys(facts_of_run[key] for facts_of_run in run_facts if key in facts_of_run)
+        )
+        if not equals or not choices:
             raise _unknown_key(text, pair, keys)
         for words in values.split("|"):
-            for value in [words.strip()] if words.strip() in known else words.split(","):
-                if value.strip() not in known and PAIR_PATTERN.match(value):
+            for value in [words.strip()] if words.strip() in choices else words.split(","):
+                if value.strip() not in choices and PAIR_PATTERN.match(value):
                     raise _unknown_key(text, value, keys)
-                if value.strip() not in known:
-                    near = nearest(value.strip(), known)
+                if value.strip() not in choices:
+                    near = nearest(value.strip(), choices)
                     raise ConfigError(f"--only {text}: no run has {value.strip()}{near}; {GRAMMAR}")
                 chosen.setdefault(key, set()).add(value.strip())
     return chosen
@@ -139,4 +133,4 @@ def _unknown_key(text: str, piece: str, keys: list[str]) -> ConfigError:
             f"keys: {', '.join(keys)}; {GRAMMAR}"
         )
     near = nearest(key.strip(), keys)
-    return ConfigError(f"--only {text}: no such key{near}; keys: {', '.join(keys)}; {GRAMMAR}")
+    return ConfigError(f"--only {text}: unknown key{near}; keys: {', '.join(keys)}; {GRAMMAR}")

@@ -1,16 +1,15 @@
-"""A study: runs, tables and figures that reproduce something printed.
+"""A study: runs, tables and figures that reproduce published results.
 
 It is defined in ``conf/study/*.yaml``.
 
-rows     one per line of the table: a model under a preset (experiment and overrides)
-grid     keys and values, each combination run for each row (seed: pooled, others: columns)
+rows     lines of the table: a model under a preset (experiment and overrides)
+grid     keys and values; each combination is run for each row (seed: pooled, others: columns)
 problems names and overrides: values of the grid key ``problem``
-tables   layouts, each with the published table it is compared with; columns are
-         values of a grid key, or metrics by name
+tables   layouts, each with the published table for comparison; columns are values of a
+         grid key, or metrics by name
 figures  learning curves; with ``kind: cost`` scores against seconds, steps or gradients
-evolutions  metrics from evaluation to evaluation, a line for each replicate or a band
-            of them all
-spreads  scores of every replicate, a violin or a box for each row
+evolutions  metrics over evaluations, a line for each replicate or a band for all
+spreads  scores of all replicates, a violin or a box for each row
 ranks    critical-difference diagrams: rows that differ by their ranks over columns or
          replicates
 """
@@ -45,16 +44,16 @@ from runner.study.table_specs import DISTANCES, POOLED_KEY, PROBLEM_KEY, Row, Sp
 
 
 class StudyDefinition(StrictModel):
-    """The whole of ``conf/study/<name>.yaml``."""
+    """Content of ``conf/study/<name>.yaml``."""
 
     name: FileName
-    description: str  # what it is: sources, data, settings; heads the report
-    replicates: PositiveInt | None = None  # of every run; None: each experiment's own
-    overrides: list[str] = []  # of every run
+    description: str  # sources, data and settings; heads the report
+    replicates: PositiveInt | None = None  # for every run; None: each experiment's own
+    overrides: list[str] = []  # for every run
     grid: dict[str, list[Any]] = {}  # key -> values; every row runs with each combination
-    # name -> overrides that make it: values of the grid key ``problem``
+    # name -> overrides of the problem: values of the grid key ``problem``
     problems: dict[str, list[str]] = {}
-    # experiment that all runs are recorded under; null: the one that each composes, or the study
+    # experiment under which all runs are recorded; null: each run's experiment, or the study
     recorded_under: FileName | None = None
     rows: Annotated[list[Row], Field(min_length=1)]
     tables: list[TableSpec]
@@ -62,14 +61,14 @@ class StudyDefinition(StrictModel):
     evolutions: list[EvolutionSpec] = []
     spreads: list[SpreadSpec] = []
     ranks: list[RankSpec] = []
-    reference: str | None = None  # row with which the others are compared, replicate by replicate
+    reference: str | None = None  # row compared with all others, replicate by replicate
     # reference row for the metrics distance, distance_mean, distance_sd and distance_tv
     gold: str | None = None
-    # data that are split anew in each replicate; null: replicates share no rows
+    # data that each replicate splits differently; null: replicates share no rows
     splits: Splits | None = None
-    # what a replicate draws anew, in words: heads the page
+    # random quantities that differ between replicates, in words: heads the page
     draws_anew: str | None = None
-    # of studies that are run in one night (make results-all) more important ones come first
+    # more important studies are run first (make results-all)
     importance: Annotated[float, Field(allow_inf_nan=False)] = 1.0
 
     @model_validator(mode="before")
@@ -88,23 +87,23 @@ class StudyDefinition(StrictModel):
 
     @property
     def all_figures(self) -> list[Figure]:
-        """Figures of every kind."""
+        """Figures of all kinds."""
         return [*self.figures, *self.evolutions, *self.spreads, *self.ranks]
 
     def overlap(self, column: str, data: str) -> float:
-        """ρ/(1 − ρ) for the correlation ρ of overlapping splits; 0: replicates do not overlap."""
+        """ρ/(1 − ρ) for the correlation ρ of overlapping splits; 0 without overlap."""
         if self.splits is None or (self.splits.data and data not in self.splits.data):
             return 0.0
         return self.splits.overlap(column)
 
     def rows_of_figure(self, figure: Figure) -> list[Row]:
-        """The rows that a figure shows."""
+        """Rows of a figure."""
         if figure.rows is None:
             return self.rows
         return [row for row in self.rows if not {row.name, row.label}.isdisjoint(figure.rows)]
 
     def row_labels(self, figure: Figure) -> tuple[dict[str, str], str]:
-        """Label of each row that a figure shows, and the settings of all of them.
+        """Label of each row of a figure, and the settings shared by all rows.
 
         Labels include settings if these differ.
         """
@@ -120,19 +119,19 @@ class StudyDefinition(StrictModel):
             return list(table.columns)
         grids = [row.grid or self.grid for row in self.rows]
         values = list(dict.fromkeys(v for grid in grids for v in grid.get(table.columns, [])))
-        # A row with a grid of its own may come first: numbers are sorted, words keep the order of
-        # the YAML.
+        # numbers are sorted, because a row with its own grid may come first; words keep the order
+        # of the YAML
         if all(isinstance(value, int | float) for value in values):
             values.sort()
         return [str(value) for value in values]
 
 
-# the message about a name, ``{}``, that is not known; the names that a study mentions; the known ones
+# message about an unknown name ``{}``; names in the study; known names
 Reference = tuple[str, Iterable[str | None], Collection[str]]
 
 
 def _list_references(study: StudyDefinition) -> Iterator[Reference]:
-    """Names of rows and metrics that a study mentions."""
+    """References of a study to rows and metrics."""
     rows = [row.name for row in study.rows]
     labels = [row.label for row in study.rows]
     metrics = [metric for table in study.tables for metric in table.metrics]
@@ -150,7 +149,7 @@ def _list_references(study: StudyDefinition) -> Iterator[Reference]:
 
 
 def _list_table_references(study: StudyDefinition) -> Iterator[Reference]:
-    """Names of tables, and of columns and metrics of them, that figures mention."""
+    """References of figures to tables, and to their columns and metrics."""
     tables = {table.name: table for table in study.tables}
     for ranks in study.ranks:
         where = f"figure {ranks.name}: {{}} is not a"
@@ -162,19 +161,25 @@ def _list_table_references(study: StudyDefinition) -> Iterator[Reference]:
             continue
         where = f"figure {curve.name}:"
         if curve.floor is not None:
-            message = f"{where} with a floor, x and floor are tables; {{}} is none"
+            message = f"{where} {{}} is not a table, as required for x and floor"
             yield message, [curve.x, curve.floor], tables
         else:
             scores = [t.metric for t in study.tables if t.columns == curve.x and t.metric]
-            yield f"{where} against needs a table of {{}} by {curve.x}", [curve.against], scores
+            yield (
+                f"{where} against={{}} requires a table of it by {curve.x}",
+                [curve.against],
+                scores,
+            )
 
 
 def _find_problems(study: StudyDefinition) -> Iterator[str]:
-    """Messages about what is wrong in a study."""
-    for message, given, known in chain(_list_references(study), _list_table_references(study)):
+    """Error messages for a study."""
+    for message, given, known_names in chain(
+        _list_references(study), _list_table_references(study)
+    ):
         for name in given:
-            if name is not None and name not in known:
-                yield message.replace("{}", name) + nearest(name, known)
+            if name is not None and name not in known_names:
+                yield message.replace("{}", name) + nearest(name, known_names)
     yield from _find_in_rows(study)
     for table in study.tables:
         yield from _find_in_table(study, table)
@@ -199,7 +204,7 @@ def _find_in_rows(study: StudyDefinition) -> Iterator[str]:
 def _find_in_table(study: StudyDefinition, table: TableSpec) -> Iterator[str]:
     where = f"table {table.name}"
     if study.gold is None and DISTANCES & {*table.metrics}:
-        yield f"{where}: distances are from a row; say which one with gold"
+        yield f"{where}: distances require a reference row; set gold"
     for key in study.grid:
         if key not in (POOLED_KEY, table.columns):
             yield f"{where}: grid key {key} is neither its columns nor {POOLED_KEY}"
@@ -209,14 +214,14 @@ def _find_in_table(study: StudyDefinition, table: TableSpec) -> Iterator[str]:
         for column in study.columns(table) if ranks.column is None else [ranks.column]:
             if table.column_direction(column) is None:
                 metric = table.column_metric(column)
-                yield f"figure {ranks.name}: nobody knows whether more {metric} is better; rank another score"
+                yield f"figure {ranks.name}: {metric} has no direction (higher or lower is better); rank another score"
 
 
 def load_study(name: str) -> StudyDefinition:
-    """The study ``conf/study/<name>.yaml``, or the file itself if ``name`` ends in .yaml.
+    """Load the study ``conf/study/<name>.yaml``, or the file ``name`` if it ends in .yaml.
 
     Raises:
-        ConfigError: the file does not exist, or it is not a valid study.
+        ConfigError: the file does not exist or is not a valid study.
     """
     path = Path(name) if name.endswith(".yaml") else conf_folders.find("study", name)
     if path is None or not path.is_file():

@@ -1,4 +1,4 @@
-"""The states of a study's runs, and what the terminal shows of them."""
+"""States of a study's runs, and their display on the terminal."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FAILED = ("failed", "diverged", "crashed")
 
 
 def state(snapshot: Snapshot, run: FrozenRun) -> str:
-    """The record's state, but ``running`` for a run that a process holds, and ``crashed`` for one
-    that only says so."""
+    """State in the record, but ``running`` if a process holds the run, and ``crashed`` for a running
+    state without a process."""
     if run.refused:
         return snapshot.state(run)
     recorded = snapshot.state(run)
@@ -40,23 +40,22 @@ def state(snapshot: Snapshot, run: FrozenRun) -> str:
 
 
 def _end_state(recorded: str, code: int) -> str:
-    """State of a run that ended; one that ended badly without a line in the record crashed, or was
-    refused before it began."""
-    is_late = recorded == "done" and code > 128  # a signal came during its last writes
+    """State of a run that ended; a failure without an entry in the record is a crash or a refusal."""
+    is_late = recorded == "done" and code > 128  # a signal during the last writes
     ends = (*FAILED, "interrupted", "running")
     return recorded if code == 0 or is_late or recorded in ends else "failed"
 
 
 def _column(run: FrozenRun) -> str:
-    """Heading of the column with a run's state: its cell."""
+    """Column heading for a run's cell."""
     return " ".join(f"{k.split('.')[-1]}={format_typed(v)}" for k, v in run.cell.items())
 
 
 def describe_states(
     snapshot: Snapshot, runs: list[FrozenRun], words: Callable[[FrozenRun, str], str]
 ) -> list[dict[str, str]]:
-    """States of a study's runs, a line each: what machines read; ``words`` describes a run and its
-    state where a queue has the run."""
+    """States of a study's runs for machines, one a line; ``words`` describes the state of a run and
+    of its queued job."""
     return [
         {
             "row": run.row,
@@ -70,7 +69,7 @@ def describe_states(
 
 
 def status(snapshot: Snapshot, runs: list[FrozenRun], lines: list[dict[str, str]]) -> Table:
-    """States of a study's runs, from a line of each: one line per row, one column per cell."""
+    """Table of the states of a study's runs: one line per row, one column per cell."""
     in_order = sorted(
         runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()]
     )
@@ -89,7 +88,7 @@ def status(snapshot: Snapshot, runs: list[FrozenRun], lines: list[dict[str, str]
 
 
 def _progress(snapshot: Snapshot, going: RunningProcess) -> str:
-    """The last step that a run has written down, or what its last evaluation is at."""
+    """Last recorded step of a run, or the progress of its last evaluation."""
     line = newest_line(snapshot.folder(going.run))
     if line is None:
         return "starting"
@@ -102,22 +101,21 @@ def _progress(snapshot: Snapshot, going: RunningProcess) -> str:
 
 
 def _reason(code: int, log: Path) -> str:
-    """Why a process ended that left no reason in its record: who killed it, or what it said
-    last."""
+    """Reason why a process ended if its record has none: a signal, or its last output."""
     if code == -signal.SIGKILL:
-        return f"killed from outside (exit code {code}), perhaps because memory ran out; the study's command goes on with it"
+        return f"killed from outside (exit code {code}), possibly out of memory; repeat the study's command to resume it"
     return f"exit code {code}: {last_line(log)}"
 
 
 def last_line(log: Path) -> str:
-    """Last line that a process printed."""
-    text = log.read_text(errors="replace") if log.is_file() else ""  # a job makes it as it begins
+    """Last line printed by a process."""
+    text = log.read_text(errors="replace") if log.is_file() else ""  # created when a job starts
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip()[:200] if lines else "it said nothing"
+    return lines[-1].strip()[:200] if lines else "no output"
 
 
 class StudyDisplay:
-    """Progress of the whole study and a line per run under way; plain lines when not a terminal."""
+    """Progress of a study with a line per active run; plain lines without a terminal."""
 
     def __init__(self, snapshot: Snapshot, total: int, forecast: Forecast | None = None):
         self.snapshot = snapshot
@@ -136,10 +134,10 @@ class StudyDisplay:
             Live(self.progress, console=out, refresh_per_second=2) if out.is_terminal else None
         )
         self.drawn = 0.0
-        self.going: list[RunningProcess] = []  # as of the last check
+        self.going: list[RunningProcess] = []  # active runs at the last check
 
     def poll(self, going: list[RunningProcess]) -> None:
-        """Draws the runs under way, twice a second."""
+        """Draw the active runs, twice a second."""
         self.going = list(going)
         if self.live is None or time.monotonic() - self.drawn < 0.5:
             return
@@ -152,17 +150,17 @@ class StudyDisplay:
         self.live.update(Group(self.progress, *(Text(line, style="dim") for line in lines)))
 
     def _remaining(self) -> str:
-        """How long it still takes, where that is known."""
+        """Text of the remaining time, if known."""
         seconds = self.forecast.remaining_seconds(self.going) if self.forecast else None
         return "" if seconds is None else f"{words(seconds)} left"
 
     def report_end(
         self, run: FrozenRun, code: int, seconds: float, log: Path, stopped: bool
     ) -> None:
-        """One line per run that ended, with the reason and the log of one that failed; ``stopped``:
-        the study was."""
+        """Print a line for a run that ended, with reason and log if it failed; ``stopped``: the study
+        was stopped."""
         now = state(self.snapshot, run)
-        # maybe before it had a record, or could write one
+        # possibly before it had a record or could write one
         if stopped and code in STOPPED_EXIT_CODES and now != "done":
             self.counts["interrupted"] += 1
             out.print(f"interrupted  {run.name}  ({seconds:.0f} s)")

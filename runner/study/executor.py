@@ -1,5 +1,4 @@
-"""Runs of a study under way, wherever they are computed: watched until they end, or a signal stops
-them."""
+"""Execution of a study's runs: start, wait until they end, stop after a signal."""
 
 from __future__ import annotations
 
@@ -14,22 +13,22 @@ from typing import Any, ClassVar
 from runner.disk.inside import inside
 from runner.study.snapshot import FrozenRun, Snapshot
 
-GRACE_SECONDS = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
+GRACE_SECONDS = 120.0  # time limit for stopped runs to finish a step and write a checkpoint
 
 
 @dataclass
 class RunningProcess:
-    """A process, or a job of a cluster's engine, and what it runs."""
+    """A process, or a job of a cluster engine, with its run."""
 
     run: FrozenRun
     process: Any  # Popen | DetachedRun | QueuedJob | RayTask
     started: float
     log: Path
-    gpu: dict[str, str] = field(default_factory=dict)  # the variable that assigns it its GPU
+    gpu: dict[str, str] = field(default_factory=dict)  # environment variable that assigns the GPU
 
 
 def log_file(snapshot: Snapshot, run: FrozenRun) -> Path:
-    """File with the output of a run's process."""
+    """Log file of a run's process."""
     return inside(snapshot.file.parent / "logs", f"{run.signature}.log", "signature")
 
 
@@ -39,34 +38,34 @@ OnPoll = Callable[[list[RunningProcess]], None]
 
 @dataclass
 class Executor(ABC):
-    """Starts runs, and reports each that ends.
+    """Executor of runs, which reports each run that ends.
 
-    ``stopped_by`` is the signal that ended it, if one did.
+    ``stopped_by`` is the signal that ended the executor, if any.
     """
 
-    poll_seconds: ClassVar[float]  # between checks
+    poll_seconds: ClassVar[float]  # interval between checks
     snapshot: Snapshot
     on_end: OnEnd  # run, exit code, seconds, log, and True if a signal stopped them all
     on_poll: OnPoll = lambda going: None  # called between checks
     waiting: list[FrozenRun] = field(default_factory=list)
     going: list[RunningProcess] = field(default_factory=list)
     stopped_by: int | None = None
-    left: int = 0  # jobs that continue without this process
+    left: int = 0  # number of jobs that continue without this process
 
     @abstractmethod
     def start_waiting(self) -> None:
-        """Start runs that wait."""
+        """Start waiting runs."""
 
     @abstractmethod
     def reap(self) -> None:
-        """Take out and report those that have ended."""
+        """Remove and report runs that have ended."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop those that have not ended, as far as they are stopped with this process."""
+        """Stop active runs, except those that continue without this process."""
 
     def add(self, run: FrozenRun, process: Any, gpu: dict[str, str] | None = None) -> None:
-        """A run is under way."""
+        """Add an active run."""
         log = log_file(self.snapshot, run)
         self.going.append(RunningProcess(run, process, time.monotonic(), log, gpu or {}))
 
@@ -76,13 +75,13 @@ class Executor(ABC):
         self.on_end(job.run, code, seconds, job.log, self.stopped_by is not None)
 
     def note_signal(self, signum: int, _frame: Any) -> None:
-        """Handler of the signals that stop it."""
+        """Handle the signals that stop the executor."""
         self.stopped_by = self.stopped_by or signum
 
     def go(self, runs: list[FrozenRun]) -> None:
-        """Runs them all, in order, unless a signal stops it."""
+        """Execute all runs in order, until a signal stops the executor."""
         stopping = (signal.SIGINT, signal.SIGTERM)
-        before = {s: signal.signal(s, self.note_signal) for s in stopping}
+        previous_handlers = {s: signal.signal(s, self.note_signal) for s in stopping}
         self.waiting = list(runs)
         try:
             while (self.waiting or self.going) and self.stopped_by is None:
@@ -92,5 +91,5 @@ class Executor(ABC):
                 self.reap()
         finally:
             self.stop()
-            for s, handler in before.items():
+            for s, handler in previous_handlers.items():
                 signal.signal(s, handler)

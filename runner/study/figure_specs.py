@@ -19,9 +19,9 @@ from pydantic import (
 from runner.disk.inside import inside
 from runner.errors import ConfigError, nearest
 
-NOT_A_MAPPING_MESSAGE = "must hold keys and their values"
-WRONG = {  # by pydantic's type of a mistake
-    "too_short": "there is none; give at least one",
+NOT_A_MAPPING_MESSAGE = "must be a mapping of keys to values"
+WRONG = {  # messages by pydantic's type of error
+    "too_short": "empty; give at least one entry",
     "missing": "missing; give it a value",
     "model_type": NOT_A_MAPPING_MESSAGE,
     "dict_type": NOT_A_MAPPING_MESSAGE,
@@ -29,7 +29,7 @@ WRONG = {  # by pydantic's type of a mistake
 
 
 def _file_name(name: str) -> str:
-    """Name of a file of the report, validated."""
+    """Validate the name of a file of the report."""
     try:
         inside(Path(), name, "name")
     except ConfigError as error:
@@ -41,59 +41,59 @@ FileName = Annotated[str, AfterValidator(_file_name)]
 
 
 class StrictModel(BaseModel):
-    """A part of a study, which knows its keys and no others."""
+    """A part of a study without additional keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def describe_mistake(error: ValidationError, kind: type[BaseModel]) -> str:
-    """The first mistake of a study's YAML; a misspelt key before a missing one.
+    """Describe the first error in a study's YAML, an unknown key before a missing one.
 
-    The nearest key may belong to another part of the study.
+    The suggested key may belong to another part of the study.
     """
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     where = ".".join(str(p) for p in first["loc"])
     message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
     if first["type"] == "extra_forbidden":
         parts = (kind, *StrictModel.__subclasses__(), *FigureOfRows.__subclasses__())
-        known = dict.fromkeys(key for part in parts for key in part.model_fields)
-        message = f"unknown key{nearest(str(first['loc'][-1]), known)}"
+        known_keys = dict.fromkeys(key for part in parts for key in part.model_fields)
+        message = f"unknown key{nearest(str(first['loc'][-1]), known_keys)}"
     return f"{where}: {message}" if where else message
 
 
 class FigureOfRows(StrictModel):
-    """A figure of some rows of a study."""
+    """A figure of rows of a study."""
 
     name: FileName
-    rows: list[str] | None = None  # names of the rows shown (label, or label and preset); None: all
+    rows: list[str] | None = None  # names of rows (label, or label and preset); None: all
 
 
 class FigureSpec(FigureOfRows):
-    """A curve of some metrics over a grid key, or of one over the columns of a table.
+    """Curves of metrics over a grid key, or of a metric over the columns of a table.
 
-    The headings of the columns are then numbers.  A ``floor`` is a table with the same columns and
-    lower scores: each row's band between the two is shaded.  ``against`` draws a frontier: one
-    score over another, a point for each value of the grid key.
+    The column headings are then numbers.  A ``floor`` is a table with the same columns and lower
+    scores: the band between the two is shaded for each row.  ``against`` draws a frontier: a score
+    against another, with a point for each value of the grid key.
     """
 
     kind: Literal["curve"] = "curve"
-    x: str  # the grid key, or the table's name
-    # with a table: name of another one, of which the curves bound those of ``x`` from below
+    x: str  # grid key or name of a table
+    # for a table: another table, with curves that bound the curves of ``x`` from below
     floor: str | None = None
-    # with a grid key: score of the horizontal axis, in place of the key's values
+    # for a grid key: score on the horizontal axis, in place of the key's values
     against: str | None = None
-    label: str = "training points $N$"  # of the horizontal axis
+    label: str = "training points $N$"  # label of the horizontal axis
     metrics: list[str]
 
 
 class CostSpec(FigureOfRows):
-    """A metric against its cost: a curve for each row over its evaluations, and the Pareto front of
-    final scores; a pair of panels for each value of the grid."""
+    """A metric against its cost: a curve over the evaluations of each row, and the Pareto front of
+    final scores; two panels for each value of the grid."""
 
     kind: Literal["cost"]
     metric: str
-    # seconds of training, without the time of evaluations; costs that a record counts, all chains,
-    # particles and draws together
+    # seconds of training without evaluations, or recorded costs, summed over chains, particles and
+    # draws
     against: Literal[
         "seconds",
         "steps",
@@ -103,10 +103,10 @@ class CostSpec(FigureOfRows):
         "environment_steps",
         "cpu_seconds",
     ] = "seconds"
-    name: FileName = ""  # of its file; empty: cost, the metric and the kind of cost
+    name: FileName = ""  # file name; empty: cost, the metric and the kind of cost
     title: str | None = None  # None: the metric against the kind of cost
-    label: str | None = None  # of the vertical axis; None: the metric
-    cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
+    label: str | None = None  # label of the vertical axis; None: the metric
+    cell: dict[str, Any] = {}  # grid key -> value that selects the runs
 
     @model_validator(mode="before")
     @classmethod
@@ -122,12 +122,12 @@ class CostSpec(FigureOfRows):
 
     @property
     def metrics(self) -> list[str]:
-        """The metric, as other figures list theirs."""
+        """The metric as a list, for uniformity with other figures."""
         return [self.metric]
 
 
 def _kind_of_figure(figure: Any) -> str:
-    """Kind of an entry of ``figures``: curve unless it names another one."""
+    """Kind of an entry of ``figures``; default: curve."""
     if isinstance(figure, FigureSpec | CostSpec):
         return figure.kind
     return str((figure.get("kind") if isinstance(figure, dict) else None) or "curve")
@@ -141,67 +141,66 @@ DrawnFigure = Annotated[
 
 
 class EvolutionSpec(FigureOfRows):
-    """Metrics of the runs of one cell from evaluation to evaluation: a line for each replicate, or
-    their mean in a band."""
+    """Metrics of the runs of one cell over evaluations: a line for each replicate, or their mean with
+    a band."""
 
     title: str
     metrics: list[str]
-    # seconds of training, without the time of evaluations
+    # steps, or seconds of training without evaluations
     against: Literal["steps", "seconds"] = "steps"
-    exact: dict[str, float] = {}  # metric -> its true value, where that is known
-    cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
-    # a line each, or their mean and where the central 90 % lie
+    exact: dict[str, float] = {}  # metric -> true value, if known
+    cell: dict[str, Any] = {}  # grid key -> value that selects the runs
+    # a line per replicate, or the mean and a central 90 % band
     shows: Literal["replicates", "band"] = "replicates"
-    words: dict[str, str] = {}  # metric -> how its axis is called
-    label: str | None = None  # of the horizontal axis; None: iteration, or seconds of training
-    known: str = "exact"  # the legend's name for the values of ``exact``
-    # row that is subtracted from the others, replicate by replicate; without bands means are drawn
+    words: dict[str, str] = {}  # metric -> label of its axis
+    # label of the horizontal axis; None: iteration, or seconds of training
+    label: str | None = None
+    known: str = "exact"  # legend entry for the values of ``exact``
+    # row subtracted from the others, replicate by replicate; without bands means are drawn
     less: str | None = None
 
     @model_validator(mode="after")
     def _check_consistency(self) -> EvolutionSpec:
         if self.less is not None and self.against == "seconds":
-            raise ValueError(
-                f"figure {self.name}: less is taken step by step; leave out against: seconds"
-            )
+            raise ValueError(f"figure {self.name}: less compares steps; remove against: seconds")
         for key, named in (("exact", self.exact), ("words", self.words)):
             for name in named:
                 if name not in self.metrics:
                     raise ValueError(
-                        f"figure {self.name}: {key} has {name}{nearest(name, self.metrics)}, which is not drawn"
+                        f"figure {self.name}: {key} has {name}, which is not among the metrics{nearest(name, self.metrics)}"
                     )
         return self
 
 
 class SpreadSpec(FigureOfRows):
-    """Scores of every replicate that tables of the study lay out: a panel for each metric, in it a
-    violin or a box for each row, side by side for each value of the grid key that is the table's
-    columns."""
+    """Scores of all replicates in tables of the study: a panel for each metric, with a violin or a
+    box for each row, side by side for each value of the grid key of the table's columns."""
 
     title: str
     kind: Literal["violin", "box"] = "violin"
-    metrics: list[str]  # each is in a table
-    levels: dict[str, float] = {}  # metric -> a dashed line: 0.9 of the coverage of 90 % intervals
-    words: dict[str, str] = {}  # metric -> how its axis is called
-    label: str | None = None  # of the horizontal axis; None: the grid key's last word
+    metrics: list[str]  # each must be in a table
+    levels: dict[str, float] = {}  # metric -> dashed line, as 0.9 for coverage of 90 % intervals
+    words: dict[str, str] = {}  # metric -> label of its axis
+    label: str | None = None  # label of the horizontal axis; None: the grid key's last word
 
 
 class RankSpec(FigureOfRows):
-    """Mean ranks of the rows of a table over its columns, or over the replicates of one or all of
-    them, and which differ."""
+    """Mean ranks of the rows of a table over its columns, or over the replicates of one or all
+    columns, with significant differences."""
 
     title: str
     table: str
-    # blocks of the ranks: columns (other data, for example), replicates of one column, or of all
+    # blocks of the ranks: columns (such as data sets), replicates of one column, or of all
     blocks: Literal["columns", "replicates", "all"] = "columns"
-    column: str | None = None  # column with the ranked replicates
-    test: Literal["nemenyi", "wilcoxon"] = "wilcoxon"  # of pairs; the second is corrected by Holm
+    column: str | None = None  # column of the ranked replicates
+    # test of pairs; wilcoxon with Holm correction
+    test: Literal["nemenyi", "wilcoxon"] = "wilcoxon"
 
     @model_validator(mode="after")
     def _check_consistency(self) -> RankSpec:
         if (self.blocks == "replicates") == (self.column is None):
             raise ValueError(
-                f"figure {self.name}: column goes with blocks: replicates, and they with it"
+                f"figure {self.name}: column and blocks: replicates require each other"
             )
         return self
 

@@ -1,5 +1,5 @@
-"""The snapshot of a study that a command line names, taken now if there is none, and checked: its
-runs can give the scores that its tables and figures show."""
+"""Snapshot of a study for a command, taken if missing, with a check that the runs can provide the
+scores in its tables and figures."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from runner.study.study_arguments import list_named_plugins
 from runner.study.table_specs import DISTANCES, Row
 from runner.terminal.printer import announce, out
 
-SHOWN = 8  # refused runs that are printed
+SHOWN = 8  # largest number of printed refused runs
 
 
 def _has_changed(study: str, found: Snapshot) -> bool:
     """True if the study's YAML has changed since it was frozen."""
     try:
         return load_study(study) != found.study
-    except ConfigError:  # its file is gone, or it is asked for by the name of its snapshot
+    except ConfigError:  # the file was removed, or the name belongs to a snapshot
         return False
 
 
 def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool) -> Snapshot:
-    """Snapshot of the study, taken now if there is no earlier one; ``reads_only``: it is not saved.
+    """Snapshot of the study, taken if missing; ``reads_only``: without saving it.
 
     Raises:
-        ConfigError: an earlier one was frozen with other overrides, or lacks a plug-in.
+        ConfigError: the existing snapshot has different overrides, or lacks a plug-in.
     """
     name = given.name or Path(given.study).stem
     old_snapshot = None if given.fresh else snapshots.load(name, output_dir)
@@ -41,11 +41,11 @@ def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool)
         if given.overrides and given.overrides != old_snapshot.extra:
             raise ConfigError(
                 f"study {name} was frozen with {' '.join(old_snapshot.extra) or 'no overrides'}; "
-                f"give another name (--as …), or take a new snapshot (--fresh)"
+                f"choose another name (--as …), or take a new snapshot (--fresh)"
             )
         if _has_changed(given.study, old_snapshot):
             out.print(
-                f"note     {given.study} has changed since it was frozen ({old_snapshot.taken}); it goes on as it was, "
+                f"note     {given.study} has changed since it was frozen ({old_snapshot.taken}); using the frozen version, "
                 "--fresh takes the new one",
             )
         if not reads_only:
@@ -61,10 +61,10 @@ def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool)
         lines = [f"{run.name}: {run.refused}" for run in refused[:SHOWN]]
         more = [f"… and {len(refused) - SHOWN} more"] if len(refused) > SHOWN else []
         announce(
-            f"{len(refused)} of {len(snapshot.runs)} runs cannot be composed and are left out",
-            "\n".join([*lines, *more, "Once they can be: --fresh."]),
+            f"{len(refused)} of {len(snapshot.runs)} runs cannot be composed and are skipped",
+            "\n".join([*lines, *more, "After fixing them, add --fresh."]),
         )
-    select_runs(snapshot, given.only)  # a misspelt --only costs only the time to report it
+    select_runs(snapshot, given.only)  # reports a misspelt --only early
     if not reads_only:
         snapshots.save(snapshot)
         out.print(f"frozen   {snapshot.file}: {len(snapshot.runs)} runs")
@@ -74,16 +74,17 @@ def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool)
 TIMING_METRICS = frozenset(
     {"milliseconds_per_step"}
 )  # keys that reports read from the record of any run
-ESS_RATE = "ess_per_second"  # keys that they read of runs with an ess
+ESS_RATE = "ess_per_second"  # key that reports derive for runs with an ess
 
 
 def refuse_unknown_scores(snapshot: Snapshot) -> None:
-    """Refuse a study if a table or a figure names a score that no run can give.
+    """Refuse a study if a table or a figure names a score that no run provides.
 
-    Runs with plug-ins may give scores of their own.
+    Runs with plug-ins may provide additional scores.
 
     Raises:
-        ConfigError: naming the table or figure, and the nearest existing score.
+        ConfigError: a score is unknown; the message gives the table or figure and the nearest
+            score.
     """
     scores = {run.row: frozenset[str]() for run in snapshot.runs}
     for run in snapshot.runs:
@@ -99,12 +100,12 @@ def refuse_unknown_scores(snapshot: Snapshot) -> None:
             is_prefixed = prefix in PREFIXES and prefix != metric
             if base_name(metric) not in names and not is_prefixed:
                 raise ConfigError(
-                    f"study {snapshot.name}: {item}: no run gives {metric}{nearest(metric, names)}"
+                    f"study {snapshot.name}: {item}: no run has the score {metric}{nearest(metric, names)}"
                 )
 
 
 def _list_shown(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], list[Row]]]:
-    """Items that a report shows: name, metrics, and the rows that have them."""
+    """Items of a report: name, metrics, and rows that must have them."""
     for table in study.tables:
         rows = [row for row in study.rows if table.rows is None or row.name in table.rows]
         yield f"table {table.name}", table.metrics, rows
@@ -113,7 +114,7 @@ def _list_shown(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], li
 
 
 def _scores_of(run: FrozenRun) -> frozenset[str]:
-    """Names of the scores that a run can have, and of scores that reports derive from them."""
+    """Names of the scores of a run and of scores that reports derive from them."""
     from runner.compose.check import build_component
 
     dataset: Any = build_component("dataset", run.config["dataset"], "dataset")

@@ -1,5 +1,4 @@
-"""Runs of a study as processes of their own, a few at a time: one that crashes takes no other with
-it."""
+"""Pool of processes for the runs of a study, so that the crash of a run does not affect others."""
 
 from __future__ import annotations
 
@@ -22,19 +21,19 @@ VISIBLE_GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def visible() -> list[str]:
-    """The GPUs of this machine that we may use, as CUDA names them."""
+    """GPUs available to this process, by their CUDA names."""
     value = os.environ.get(VISIBLE_GPUS_VARIABLE)
     if value is not None:
         return [name.strip() for name in value.split(",") if name.strip()]
-    import torch  # seconds, and only where a run wants a GPU
+    import torch  # takes seconds, so only for runs on a GPU
 
     return [str(number) for number in range(torch.cuda.device_count())]
 
 
 @dataclass
 class GpuSlots:
-    """Places for runs; a run with device=cuda takes one, a run that names its GPU (cuda:1) or needs
-    none takes none."""
+    """Slots of GPUs; a run with device=cuda takes one, a run with a specific GPU (cuda:1) or without
+    a GPU takes none."""
 
     per_gpu: int = 1
     taken: Counter[str] = field(default_factory=Counter)
@@ -54,8 +53,8 @@ class GpuSlots:
         )
 
     def take(self, config: dict[str, Any]) -> dict[str, str]:
-        """The variable that shows a run its GPU, the one with the fewest runs; empty where it takes
-        none."""
+        """Assign the GPU with the fewest runs; returns the environment variable for the run, or an
+        empty dict if it takes no slot."""
         if not self._wants_gpu(config):
             return {}
         name = min(self.names, key=lambda name: self.taken[name])
@@ -63,12 +62,12 @@ class GpuSlots:
         return {VISIBLE_GPUS_VARIABLE: name}
 
     def give(self, taken: dict[str, str]) -> None:
-        """A run has ended."""
+        """Release the slot of a run that has ended."""
         for name in taken.values():
             self.taken[name] -= 1
 
 
-# Exit codes of a run that was asked to stop: by itself, by an early signal, by a second Ctrl-C.
+# exit codes of a stopped run: its own, after an early signal, after a second Ctrl-C
 STOPPED_EXIT_CODES = (
     128 + signal.SIGTERM,
     128 + signal.SIGINT,
@@ -81,27 +80,27 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 def command(snapshot: Snapshot, run: FrozenRun, module: str = "runner.study.one_run") -> list[str]:
-    """Command line of a module that runs one run of a study."""
-    # -P: no module of the current folder is imported in place of another.
+    """Command line of a module that executes one run of a study."""
+    # -P prevents that modules in the current folder shadow others
     return [sys.executable, "-P", "-m", module, str(snapshot.file), run.name]
 
 
 def run_variables(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
-    """Variables of the environment that the process of a run gets."""
+    """Environment variables of the process of a run."""
     threads = str(run.config.get("threads", 1))
     return {**dict.fromkeys(THREAD_VARIABLES, threads), "RUNNER_STUDY": snapshot.name}
 
 
 @dataclass
 class JobPool(Executor):
-    """Pool that starts runs as processes, and forwards SIGINT and SIGTERM to them as SIGTERM.
+    """Pool that starts runs as processes and forwards SIGINT and SIGTERM to them as SIGTERM.
 
-    The runs then checkpoint and stop.
+    The runs then write a checkpoint and stop.
 
-    Runs that are already going, of this study or started by hand, are not started again:
-    they count towards the parallel jobs, and are waited for; of them, only the runs of a
-    study that is no longer alive get a signal.  ``drop_late`` takes runs out of those that
-    wait.  A second Ctrl-C kills the processes immediately.
+    Runs that are already active, from this study or started by hand, are not started again: they
+    count towards the parallel jobs and are awaited; of these, only runs of a study with a dead
+    process receive a signal.  ``drop_late`` removes waiting runs.  A second Ctrl-C kills the
+    processes immediately.
     """
 
     poll_seconds = 0.2
@@ -112,7 +111,7 @@ class JobPool(Executor):
     is_hard: bool = False  # after a second Ctrl-C
 
     def note_signal(self, signum: int, _frame: Any) -> None:
-        """Handler of the signals that stop it."""
+        """Handle the signals that stop the pool."""
         self.is_hard = self.stopped_by is not None and signum == signal.SIGINT
         super().note_signal(signum, _frame)
 
@@ -126,7 +125,7 @@ class JobPool(Executor):
         log.parent.mkdir(parents=True, exist_ok=True)
         gpu = self.gpus.take(run.config)
         with lock, log.open("ab") as file:
-            # A session of its own: Ctrl-C reaches only this process, which then stops the others in
+            # a separate session: Ctrl-C reaches only this process, which then stops the others in
             # order.
             process = subprocess.Popen(
                 self.command(self.snapshot, run),
@@ -141,7 +140,7 @@ class JobPool(Executor):
         self.add(run, process, gpu)
 
     def start_waiting(self) -> None:
-        """Start the first that wait and for whom there is a place, on a GPU where they want one."""
+        """Start waiting runs as long as job and GPU slots are free."""
         self.drop_late(self.waiting)
         for run in list(self.waiting):
             if len(self.going) < self.jobs and self.gpus.free(run.config):
@@ -149,19 +148,19 @@ class JobPool(Executor):
                 self._start(run)
 
     def reap(self) -> None:
-        """Take out and report those that have ended."""
+        """Remove and report runs that have ended."""
         for job in [g for g in self.going if g.process.poll() is not None]:
             self.going.remove(job)
             self.gpus.give(job.gpu)
             is_detached = isinstance(job.process, DetachedRun)
             if self.stopped_by is None and is_detached and not job.process.has_ended():
-                # it was stopped in between: this study continues it
+                # a detached run was stopped: this study resumes it
                 self.waiting.append(job.run)
             else:
                 self.end(job, job.process.poll() or 0)
 
     def stop(self) -> None:
-        """Stop those that have not ended, and wait for them."""
+        """Stop active runs and wait for them."""
         self.going = [
             g
             for g in self.going

@@ -1,10 +1,9 @@
-"""Runs that a study has left going: the study was killed, its runs, which are processes of their
-own, were not.
+"""Detached runs: processes of a study's runs that survived the study's process.
 
-Each run of a study holds a lock as long as it lives,
-``<output_dir>/studies/<study>/going/<signature>``, from before its process has begun: the file is
-open in it, and the lock goes with the file.  It holds the numbers of the process and of the
-study's, for the runs of a study that lives are not another's to stop."""
+Each run of a study holds a lock for its lifetime,
+``<output_dir>/studies/<study>/going/<signature>``, acquired before its process starts and inherited
+as an open file.  The file contains the ids of the run's and the study's processes, because runs of
+a living study must not be stopped by another."""
 
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ from runner.study.snapshot import FrozenRun, Snapshot
 
 
 def lock_file(snapshot: Snapshot, run: FrozenRun) -> Path:
-    """The lock that a run of a study holds while it is going."""
+    """Lock file of an active run of a study."""
     return inside(snapshot.file.parent / "going", run.signature, "signature")
 
 
 def take_run_lock(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
-    """The lock, open and held, for a process that is about to start; None: the run is going."""
+    """Acquire the lock for a process about to start; None if the run is active already."""
     path = lock_file(snapshot, run)
     path.parent.mkdir(parents=True, exist_ok=True)
     file = try_lock(path)
@@ -40,7 +39,7 @@ def take_run_lock(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
 
 @dataclass(frozen=True)
 class DetachedRun:
-    """A run that goes on without us, to be waited for as one waits for a process of one's own."""
+    """A run of another process, with the interface of a child process."""
 
     snapshot: Snapshot
     run: FrozenRun
@@ -53,23 +52,23 @@ class DetachedRun:
         return is_locked(self.lock) or lease.is_leased(self.snapshot.folder(self.run) / lease.NAME)
 
     def has_ended(self) -> bool:
-        """True if the run came to an end, good or bad, and was not stopped on its way."""
+        """True if the run succeeded or failed and was not stopped."""
         return self.snapshot.state(self.run) in ("done", "failed", "diverged")
 
     def poll(self) -> int | None:
-        """None while it goes, then an exit code."""
+        """Exit code, or None while the run is active."""
         return None if self.going() else int(self.snapshot.state(self.run) != "done")
 
     def number(self) -> int | None:
-        """Number of the run's process.
+        """Id of the run's process.
 
-        None if another process or user has to stop it: a user who started it by hand, or a
-        study that is still alive.
+        None if this process must not stop it, because a user started it by hand or its study is
+        alive.
         """
         try:
             pid, study = self.lock.read_text().split() if is_locked(self.lock) else ("", "")
             return None if alive(int(study)) else int(pid)
-        except (OSError, ValueError):  # the study died before it recorded the state
+        except (OSError, ValueError):  # the study died before it recorded the ids
             return None
 
     def _signal(self, signum: int) -> None:
@@ -79,14 +78,14 @@ class DetachedRun:
                 os.kill(number, signum)
 
     def explain_end(self) -> str:
-        """Nothing: its record has the cause."""
+        """Empty, because the record has the cause."""
         return ""
 
     def stop(self) -> None:
-        """A cluster's: whoever submitted it stops it."""
+        """Do nothing: the process that submitted a cluster job stops it."""
 
     def terminate(self) -> None:
-        """Lets it finish its step and write a checkpoint."""
+        """Let the run finish its step and write a checkpoint."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -94,17 +93,16 @@ class DetachedRun:
 
 
 def left_going(snapshot: Snapshot) -> list[FrozenRun]:
-    """The runs of a study that are going now, each signature once."""
+    """Active runs of a study, each signature once."""
     runs = {run.signature: run for run in snapshot.runs if not run.refused}
     return [run for run in runs.values() if DetachedRun(snapshot, run).going()]
 
 
 def runs_to_await(snapshot: Snapshot, asked: Container[str]) -> list[FrozenRun]:
-    """Runs still going that the launcher of the ``asked`` runs waits for.
+    """Active runs that the launcher of the ``asked`` runs waits for.
 
-    These are the runs ``asked`` for, by their signatures, and runs that no process watches
-    any more.  Others belong to another process of this study or to a study that shares
-    them.
+    These are the requested runs, by signature, and detached runs.  Others belong to another process
+    of this study or to a study that shares them.
     """
     return [
         run

@@ -1,6 +1,7 @@
-"""``python -m runner.study.one_run <snapshot> <run> [--watched]``: one run of a study, from the
-config that was frozen.  Watched, it stops as after SIGTERM
-when whoever holds its standard input is gone."""
+"""``python -m runner.study.one_run <snapshot> <run> [--watched]``: execute a run of a study from its
+frozen config.
+
+With ``--watched`` it stops, as after SIGTERM, when its standard input is closed."""
 
 from __future__ import annotations
 
@@ -19,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def _watch() -> None:
-    """Waits for the end of whoever started this."""
+    """Wait until standard input is closed, then stop this process."""
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
-    """The run of a snapshot that a command line names, its config and its job.
+    """Load a run of a snapshot from the command line, with its config and its job.
 
     Raises:
-        RunnerError: it cannot be run as it was frozen.
+        RunnerError: the run cannot be executed as frozen.
     """
     from omegaconf import OmegaConf
 
@@ -41,19 +42,19 @@ def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
     study = snapshot.load(path.parent.name, path.parents[2])
     assert study is not None
     run = next(r for r in study.runs if r.name == argv[1])
-    # Paths may have changed since (another folder, another machine); the computation has not.
+    # paths may differ (another folder, another machine), but not the computation
     cfg = OmegaConf.create({**run.config, "output_dir": str(study.output_dir)})
     cfg.pop("experiment")
     load_blas()
     from runner.compose.compose import Composed
-    from runner.compose.job import prepare  # it imports torch
+    from runner.compose.job import prepare  # imports torch
 
     job = prepare(Composed(cfg, run.experiment))
     if job.signature != run.signature:
         reason = (
             f"the data are now {job.data}, not {run.data}"
             if job.data != run.data
-            else "the code reads its config otherwise"
+            else "the code interprets the config differently"
         )
         raise ConfigError(
             f"{run.name}: {reason}; take a new snapshot with runner study {study.name} --fresh"
@@ -62,7 +63,7 @@ def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
 
 
 def main(argv: list[str]) -> int:
-    """Run (or resume) the run of that name; the exit code is the one of ``runner`` itself."""
+    """Execute or resume a run; returns the exit code of ``runner``."""
     from runner.commands.app import attempt
     from runner.compose.compose import Composed
     from runner.errors import ConfigError, RunnerError

@@ -1,4 +1,4 @@
-"""Runs of a study before they are composed: every row with each combination of the grid."""
+"""Plan of a study's runs before they are composed: each row with each combination of the grid."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """Unique in a study."""
+        """Name, unique in a study."""
         return " ".join([self.row, *(f"{k.split('.')[-1]}={v}" for k, v in self.cell.items())])
 
 
 def plan(study: StudyDefinition, extra: list[str]) -> list[PlannedRun]:
-    """Every run of a study, column by column, so that a whole column is there before the next
-    begins; ``extra`` are overrides of this launch, which have the last word."""
+    """All runs of a study, column by column, so that a column is complete before the next begins.
+
+    ``extra`` are overrides of this launch, which take precedence."""
     runs = []
     replicates = [] if study.replicates is None else [f"replicates={study.replicates}"]
     for row in study.rows:

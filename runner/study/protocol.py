@@ -1,7 +1,7 @@
-"""Protocol of a score: what has to be equal for two scores to be replicates of one cell.
+"""Protocol of a score: the settings that must be equal for two scores to be replicates of a cell.
 
-It is the signed config of a run less what tells replicates, machines and displays apart, and
-the metric.  Kept scores carry its hash.
+It consists of the metric and the signed config of a run, without the keys that distinguish
+replicates, machines and displays.  Kept scores include its hash.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from runner.catalogue.parts import all_parts, known_keys
 from runner.catalogue.settings import Values, signed_config
 from runner.errors import ConfigError
 
-# Signed keys in which the replicates of a cell, or their machines, may differ.
+# signed keys that may differ between replicates of a cell or their machines
 FREE_KEYS = frozenset(
     {"seed", "replicates", "device", "threads", "side_by_side", "record_every", "plugins"}
 )
-HASH_LENGTH = 12  # hexadecimal digits
+HASH_LENGTH = 12  # number of hexadecimal digits
 PART_LENGTH = 8
-UNKNOWN = ""  # of scores that were kept without one
+UNKNOWN = ""  # hash of scores that were kept without a protocol
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """Hash of a protocol, and its parts in words: ``steps=30 dataset=uci:3f2a91bc``."""
+    """Hash of a protocol and its parts in words: ``steps=30 dataset=uci:3f2a91bc``."""
 
     digest: str
     parts: str
 
     def differences(self, other: str) -> str:
-        """Parts of another protocol that differ from this one's: ``steps=30 (here 5000)``.
+        """Parts of another protocol that differ from this one: ``steps=30 (here 5000)``.
 
-        Empty if the other's parts are not known.
+        Empty if the parts of the other are unknown.
         """
         ours = _to_parts(self.parts)
         theirs = _to_parts(other)
@@ -62,12 +62,12 @@ def _to_parts(text: str) -> dict[str, str]:
 
 
 def find_protocol(config: Values, metric: str) -> Protocol:
-    """Protocol of a metric of a run with a resolved config."""
+    """Protocol of a metric, from the resolved config of its run."""
     return protocol_of(protocol_parts(config), metric)
 
 
 def protocol_of(parts: dict[str, str], metric: str) -> Protocol:
-    """Protocol of a metric of a run with these parts."""
+    """Protocol of a metric, from the parts of its run."""
     text = " ".join(
         f"{key}={value}" for key, value in [*parts.items(), ("metric", _to_word(metric))]
     )
@@ -75,7 +75,7 @@ def protocol_of(parts: dict[str, str], metric: str) -> Protocol:
 
 
 def protocol_parts(config: Values) -> dict[str, str]:
-    """Parts that the protocols of all metrics of a run share."""
+    """Parts shared by the protocols of all metrics of a run."""
     signed = {k: v for k, v in signed_config(config).items() if k not in FREE_KEYS}
     parts = {}
     for key in sorted(signed):
@@ -89,20 +89,20 @@ def protocol_parts(config: Values) -> dict[str, str]:
 
 
 def _is_unset(value: Any) -> bool:
-    """True for a run-level key without a value, a budget without limits, a decision without a loss."""
+    """True for an empty value, a budget without limits or a decision without a loss."""
     if not isinstance(value, dict):
         return value is None
     return value.get("loss", ...) is None or all(limit is None for limit in value.values())
 
 
 def _to_word(value: Any) -> str:
-    """A value without blanks."""
+    """Format a value without blanks."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return "_".join(text.split())
 
 
 def _drop_file_names(role: str, values: Values) -> Values:
-    """A component's mapping without the names of files that have a checksum in it."""
+    """Mapping of a component without the names of files with recorded checksums."""
     values = copy.deepcopy(values)
     with contextlib.suppress(ConfigError):  # a component of a plug-in that is not imported
         for where, inner, part in all_parts(role, values):

@@ -2,8 +2,8 @@
 
 It is ``<output_dir>/studies/<study>/snapshot.yaml``.
 
-It holds the definition, and for each run its overrides, its resolved config and its
-signature: later changes of the YAML do not affect a study in progress.
+It contains the definition, and the overrides, resolved config and signature of each run: later
+changes of the YAML do not affect a study in progress.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from runner.terminal.printer import count_each
 
 @dataclass(frozen=True)
 class FrozenRun:
-    """One run of a study; ``refused`` says why it cannot be composed (it then has no config), and
-    ``unfit`` that the reason is components that do not fit each other, ``lacks_data`` data that cannot
-    be had."""
+    """A run of a study.
+
+    ``refused`` is the reason why it cannot be composed, in which case it has no config; ``unfit``:
+    because of incompatible components; ``lacks_data``: because data are not available."""
 
     name: str
     row: str
@@ -54,13 +55,13 @@ class FrozenRun:
 
     @cached_property
     def protocol_parts(self) -> dict[str, str]:
-        """Parts that the protocols of its metrics share."""
+        """Parts shared by the protocols of its metrics."""
         return protocol_parts(self.config)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A study as it was when it was launched, and where its runs are recorded."""
+    """A study as launched, with the folder of its records."""
 
     name: str
     study: StudyDefinition
@@ -72,7 +73,7 @@ class Snapshot:
 
     @property
     def plugins(self) -> list[str]:
-        """Modules that its runs import, sorted."""
+        """Modules imported by its runs, sorted."""
         return sorted({name for run in self.runs for name in run.config.get("plugins") or []})
 
     @property
@@ -91,8 +92,8 @@ class Snapshot:
         return None if run.refused else read_facts_or_warn(self.folder(run))
 
     def state(self, run: FrozenRun) -> str:
-        """refused | not started | pending | running | done | failed | diverged | interrupted |
-        pruned."""
+        """State of a run: refused | not started | pending | running | done | failed | diverged |
+        interrupted | pruned."""
         if run.refused:
             return "refused"
         facts = self.facts(run)
@@ -100,15 +101,15 @@ class Snapshot:
 
 
 def location(name: str, output_dir: Path) -> Path:
-    """The snapshot's file."""
+    """File of a snapshot."""
     return inside(output_dir / "studies", name, "study") / "snapshot.yaml"
 
 
 def refuse_unnamed_plugins(modules: set[str], name: str) -> None:
-    """Refuses plug-ins of a study that its user did not name.
+    """Refuse plug-ins of a study that are not on the command line.
 
     Raises:
-        ConfigError: with what to give to have them imported.
+        ConfigError: a plug-in is not named; the message gives the option.
     """
     refuse_unknown_modules(
         sorted(modules),
@@ -123,8 +124,9 @@ def _freeze_run(
     output_dir: Path,
     plugins: list[str],
 ) -> FrozenRun:
-    """Composes and validates one run, as ``runner`` would, with the plug-ins that its user named,
-    and none but these; one without an experiment is recorded under the study's."""
+    """Compose and validate a run, as ``runner`` does, with only the given plug-ins.
+
+    A run without an experiment is recorded under the study's name."""
     from components.errors import DamagedFileError, DataUnavailableError
     from runner.compose.compose import compose
     from runner.compose.expand import to_container
@@ -139,7 +141,7 @@ def _freeze_run(
             composed.cfg.plugins = [*named, *(m for m in plugins if m not in named)]
         name = study.recorded_under or composed.experiment or study.name
         resolved = resolve(composed._replace(experiment=name))
-        from runner.compose.job import build  # torch, which no wrong key of a run needs
+        from runner.compose.job import build  # imports torch, which errors in keys do not need
 
         job = build(resolved)
     except (ConfigError, DataUnavailableError) as error:
@@ -156,10 +158,10 @@ def take(
     output_dir: Path,
     plugins: list[str],
 ) -> Snapshot:
-    """Composes every run; ``plugins`` are the modules that the user named.
+    """Take a snapshot by composing every run; ``plugins`` are the modules named by the user.
 
     Raises:
-        ConfigError: no run at all can be composed.
+        ConfigError: no run can be composed.
     """
     from runner.record.code import commit
 
@@ -173,7 +175,7 @@ def take(
 
 
 def choose_components(overrides: list[str]) -> dict[str, str]:
-    """Names that overrides, or the experiment among them, choose by role."""
+    """Components chosen by overrides, or by the experiment among them, by role."""
     chosen = dict(word.lstrip("+").split("=", 1) for word in overrides if "=" in word)
     file = conf_folders.find("experiment", chosen.get("experiment", ""))
     names = {} if file is None else _read_choice(file, file.stat().st_mtime_ns)
@@ -182,14 +184,14 @@ def choose_components(overrides: list[str]) -> dict[str, str]:
 
 @cache
 def _read_choice(file: Path, _changed: int) -> dict[str, str]:
-    """Names that an experiment chooses by role; none from a damaged file, which composing reports."""
+    """Components chosen by an experiment, by role; empty for a damaged file, reported later."""
     with suppress(ConfigError):
         return selected_components(load_untrusted(file))
     return {}
 
 
 def save(snapshot: Snapshot) -> None:
-    """Writes snapshot.yaml."""
+    """Write snapshot.yaml."""
     content = TypeAdapter(Snapshot).dump_python(snapshot, exclude={"output_dir"})
     snapshot.file.parent.mkdir(parents=True, exist_ok=True)
     write_text(
@@ -198,7 +200,7 @@ def save(snapshot: Snapshot) -> None:
 
 
 def load(name: str, output_dir: Path) -> Snapshot | None:
-    """The snapshot of a study that was launched; None: it never was.
+    """Load the snapshot of a study; None if the study was never launched.
 
     Raises:
         ConfigError: the file is damaged.

@@ -1,5 +1,5 @@
-"""``runner study <name>`` and ``runner rerun --failed <study>``: every run of a table or figure, in
-parallel, until done."""
+"""``runner study <name>`` and ``runner rerun --failed <study>``: execute all runs of a table or
+figure in parallel."""
 
 from __future__ import annotations
 
@@ -33,19 +33,25 @@ from runner.terminal.arguments import Parser
 from runner.terminal.printer import out
 from runner.terminal.tables import print_json, print_table
 
-HERE = Launcher()  # processes of this machine
-UNFINISHED = ("not started", "interrupted", "pruned", "failed", "crashed")  # states of runs to do
+LOCAL = Launcher()  # processes on this machine
+UNFINISHED = (
+    "not started",
+    "interrupted",
+    "pruned",
+    "failed",
+    "crashed",
+)  # states of unfinished runs
 
 
 def launch(
     snapshot: Snapshot,
     runs: list[FrozenRun],
     jobs: int,
-    launcher: Launcher = HERE,
+    launcher: Launcher = LOCAL,
     per_gpu: int = 1,
     budget: TimeBudget | None = None,
 ) -> int:
-    """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command."""
+    """Execute runs on this machine or as jobs of a cluster engine; returns the exit code."""
     budget = budget or TimeBudget()
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
@@ -66,11 +72,11 @@ def launch(
     with display.live or nullcontext():
         executor.go(runs)
     counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
-    out.print(f"study {snapshot.name}: {counts or 'nothing was run'}")
+    out.print(f"study {snapshot.name}: {counts or 'no run was started'}")
     budget.report_late()
     if executor.left:
         engine = launcher.engine
-        out.print(f"{executor.left} continue in the queue of {engine}; --status shows them")
+        out.print(f"{executor.left} jobs continue in the queue of {engine}; --status shows them")
         return 128 + int(executor.stopped_by or 0)
     if executor.stopped_by is not None:
         return 128 + executor.stopped_by
@@ -78,21 +84,21 @@ def launch(
 
 
 def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
-    """Words of ``runner study`` and ``runner rerun``, and the launcher that they name.
+    """Parse the arguments of ``runner study`` and ``runner rerun``, including the launcher.
 
     Raises:
-        ConfigError: one of them is wrong.
+        ConfigError: an argument is invalid.
     """
     parser = Parser(
         prog=f"runner {argv[0]}",
-        description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
+        description="Execute all runs of a study; finished runs are skipped, interrupted ones resumed.",
     )
     add_runs(parser)
     parser.add_argument(
         "--jobs-per-gpu",
         type=int,
         default=1,
-        help="runs with device=cuda at once on each GPU (default: 1)",
+        help="number of parallel runs with device=cuda on each GPU (default: 1)",
     )
     parser.add_argument(
         "--failed", action="store_true", help="only runs that failed, diverged or crashed"
@@ -101,25 +107,25 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
     parser.add_argument(
         "--status",
         action="store_true",
-        help="show the state of every run and stop; piped, a line each",
+        help="show the state of every run and exit; in a pipe, one run a line",
     )
     arguments, launcher = parse_words(parser, argv)
     if argv[0] == "rerun" and not arguments.failed:
-        raise ConfigError("rerun: say which runs with --failed")
+        raise ConfigError("rerun: --failed is required; add it")
     if arguments.jobs_per_gpu < 1:
         raise ConfigError(f"--jobs-per-gpu {arguments.jobs_per_gpu}: must be ≥ 1")
     if arguments.budget is not None:
         arguments.budget = parse_budget(arguments.budget)
         if launcher.engine is not None:
             raise ConfigError(
-                f"--budget: is time on this machine, and hydra/launcher={launcher.engine} has others; "
-                "leave one of them out"
+                f"--budget: supports only this machine, not hydra/launcher={launcher.engine}; "
+                "remove one of them"
             )
     return arguments, launcher
 
 
 def _show_status(snapshot: Snapshot, runs: list[FrozenRun], as_json: bool) -> None:
-    """Show the state of runs, and of those that cannot be composed."""
+    """Show the states of runs, including those that cannot be composed."""
     visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
 
     lines = describe_states(snapshot, visible_runs, SubmittedJobs(snapshot).words)
@@ -132,7 +138,7 @@ def _show_status(snapshot: Snapshot, runs: list[FrozenRun], as_json: bool) -> No
 
 
 def main(argv: list[str]) -> int:
-    """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
+    """Execute a study (``study``), or the failed runs of a study (``rerun --failed``)."""
     arguments, launcher = _parse(argv)
     output_dir = Path(arguments.output_dir).resolve()
     name = arguments.name or Path(arguments.study).stem
@@ -165,54 +171,53 @@ def main(argv: list[str]) -> int:
     refused = len(refused_among(snapshot, arguments.only))
     if refused and code == 0:
         out.print(
-            f"refused  {refused} of its runs, which cannot be composed: --status says why",
+            f"refused  {refused} runs that cannot be composed; --status shows the reasons",
             style="red",
         )
     return code or int(refused > 0)
 
 
 def _report_others(going: int, diverged: int, again: str) -> None:
-    """Numbers of runs that go on from before, and of those that ``again`` tries again."""
+    """Print the numbers of active runs of earlier commands and of diverged runs; ``again``: the
+    command that retries the latter."""
     if going:
-        out.print(
-            f"         {going} still going from before: they count among these, and are waited for"
-        )
+        out.print(f"         {going} of these are still running from an earlier command")
     if diverged:
-        out.print(f"         {diverged} diverged before: {again} tries them again")
+        out.print(f"         {diverged} diverged earlier; retry them with {again}")
 
 
 def run_remaining(
     snapshot: Snapshot,
     runs: list[FrozenRun],
     jobs: int,
-    launcher: Launcher = HERE,
+    launcher: Launcher = LOCAL,
     per_gpu: int = 1,
     failed: bool = False,
     again: str = "",
     budget: TimeBudget | None = None,
 ) -> int:
-    """Runs what is left to do, after saying what that is; the exit code of the command.
+    """Print a summary and execute the remaining runs; returns the exit code.
 
-    ``failed``: only what failed; ``again``: the command that does so; ``budget``: only the rows
-    that it pays for.
+    ``failed``: only failed runs; ``again``: the command that does so; ``budget``: only rows within
+    the budget.
     """
     states = {run.signature: state(snapshot, run) for run in runs}
     states_to_run = FAILED if failed else UNFINISHED
-    before = runs_to_await(snapshot, states)
-    running_ids = {run.signature for run in before}
+    active_runs = runs_to_await(snapshot, states)
+    running_ids = {run.signature for run in active_runs}
     remaining = [
         run
         for run in runs
         if states[run.signature] in states_to_run and run.signature not in running_ids
     ]
     counts = Counter(states.values())
-    where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} at a time"
-    told = ", ".join(f"{n} {name}" for name, n in counts.items())
-    out.print(f"study    {snapshot.name}: {told}; running {len(remaining)}, {where}")
+    where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} in parallel"
+    summary = ", ".join(f"{n} {name}" for name, n in counts.items())
+    out.print(f"study    {snapshot.name}: {summary}; running {len(remaining)}, {where}")
     diverged = 0 if failed else counts["diverged"]
-    _report_others(len(before), diverged, again or f"runner rerun --failed {snapshot.name}")
+    _report_others(len(active_runs), diverged, again or f"runner rerun --failed {snapshot.name}")
     budget = budget or TimeBudget()
     remaining = budget.choose(snapshot, remaining, jobs)
-    if not before and not remaining:
+    if not active_runs and not remaining:
         return 0
-    return launch(snapshot, [*before, *remaining], jobs, launcher, per_gpu, budget)
+    return launch(snapshot, [*active_runs, *remaining], jobs, launcher, per_gpu, budget)

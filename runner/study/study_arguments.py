@@ -1,4 +1,4 @@
-"""Words of the command lines of ``runner study``, ``runner rerun`` and ``runner price``."""
+"""Arguments of ``runner study``, ``runner rerun`` and ``runner price``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from runner.study.cluster.launcher import Launcher
 from runner.study.cluster.launcher import split_launcher as chosen_launcher
 from runner.terminal.arguments import add_json, add_output_dir
 
-PROBE_SECONDS = 5.0  # of a probe's training and evaluation, about
+PROBE_SECONDS = 5.0  # approximate time of a probe's training and evaluation
 
 
 def repeat_flags(given: argparse.Namespace, *plugin_modules: str) -> str:
-    """Flags that a further command about the study's records has to repeat."""
+    """Flags that later commands about the study's records must repeat."""
     words = [f"--plugin={module}" for module in plugin_modules]
     if given.output_dir != "outputs":
         words += ["--output-dir", given.output_dir]
@@ -30,8 +30,7 @@ def repeat_flags(given: argparse.Namespace, *plugin_modules: str) -> str:
 
 
 def list_named_plugins(given: argparse.Namespace) -> list[str]:
-    """The plug-ins that the command line names itself: by --plugin, or as an override of every
-    run."""
+    """Plug-ins named on the command line, by --plugin or as an override of every run."""
     typed = [
         text.partition("=")[2].strip("[]").split(",")
         for text in given.overrides
@@ -44,14 +43,14 @@ def list_named_plugins(given: argparse.Namespace) -> list[str]:
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
-    """Add the words that say which runs, and where they are recorded."""
-    parser.add_argument("study", help="name of a file in conf/study, or a path to one")
+    """Add the arguments that select runs and the folder of their records."""
+    parser.add_argument("study", help="name of a file in conf/study, or a path")
     parser.add_argument(
         "overrides",
         nargs="*",
-        help="overrides of every run, and hydra/launcher=slurm, ray or joblib",
+        help="overrides for every run, and hydra/launcher=slurm, ray or joblib",
     )
-    parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
+    parser.add_argument("--jobs", type=int, help="number of parallel runs (default: one per core)")
     parser.add_argument(
         "--only",
         action="append",
@@ -63,7 +62,9 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
         "--as", dest="name", help="name of the snapshot and the report (default: the study's)"
     )
     parser.add_argument(
-        "--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)"
+        "--fresh",
+        action="store_true",
+        help="take a new snapshot of the YAML (finished runs are kept)",
     )
     parser.add_argument(
         "--no-probe",
@@ -71,44 +72,42 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=None,
         default=PROBE_SECONDS,
-        help="prices from records alone",
+        help="prices from records only",
     )
     parser.add_argument(
         "--probe-seconds",
         type=float,
         default=PROBE_SECONDS,
         metavar="S",
-        help=f"CPU seconds that a probe trains and evaluates, about (default: {PROBE_SECONDS:g})",
+        help=f"approximate CPU seconds of a probe (default: {PROBE_SECONDS:g})",
     )
     add_json(parser)
     add_output_dir(parser)
     conf_folders.add_option(parser)
-    plugins.add_option(parser, "a module of yours that every run imports")
+    plugins.add_option(parser, "a module that every run imports")
 
 
 def parse_words(
     parser: argparse.ArgumentParser, argv: list[str]
 ) -> tuple[argparse.Namespace, Launcher]:
-    """The words of a command line, checked, and the launcher that they name.
+    """Parse and validate the arguments, including the launcher.
 
     Raises:
-        ConfigError: one of them is wrong.
+        ConfigError: an argument is invalid.
     """
     arguments = parser.parse_intermixed_args(argv[1:])
     conf_folders.use(arguments.config_dir)
     launcher, arguments.overrides = chosen_launcher(arguments.overrides)
     for word in arguments.overrides:
         key, _, value = word.lstrip("+").partition("=")
-        if key == "output_dir":  # a run has it as a key; here every run gets it
-            raise ConfigError(
-                f"{word}: where a study records its runs is said by --output-dir {value}"
-            )
+        if key == "output_dir":  # a key of runs, but an option of studies
+            raise ConfigError(f"{word}: not supported by studies; use --output-dir {value}")
     if arguments.name is not None:
         if arguments.name:
             inside(Path(), arguments.name, "--as")
         if not arguments.name or "/" in arguments.name:
             raise ConfigError(
-                f"--as {arguments.name!r}: no name of a folder; give a plain one, such as {Path(arguments.study).stem}_2"
+                f"--as {arguments.name!r}: not a valid folder name; give a plain name, such as {Path(arguments.study).stem}_2"
             )
     if arguments.jobs is None:
         arguments.jobs = launcher.jobs or os.cpu_count() or 1

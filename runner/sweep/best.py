@@ -1,7 +1,5 @@
-"""Output of a sweep by Optuna.
-
-It is a line per trial, a table of the best, ``best.yaml``, ``trials.csv`` and the
-figures of ``report.html``.
+"""Output of a sweep by Optuna: a line per trial, a table of the best ones, ``best.yaml``,
+``trials.csv`` and the figures of ``report.html``.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 ENDINGS = {"PRUNED": "pruned", "FAIL": "failed"}
-SHOWN = 10  # trials in the table
+SHOWN = 10  # largest number of trials in the table
 
 
 def _params(params: dict[str, Any]) -> str:
@@ -39,7 +37,7 @@ def _params(params: dict[str, Any]) -> str:
 
 
 def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
-    """One line as soon as a trial has ended."""
+    """Print a line when a trial has ended."""
     frozen = study.get_trials(deepcopy=False)[trial]
     if frozen.state.name == "COMPLETE":
         outcome = "  ".join(number(value) for value in frozen.values)
@@ -55,8 +53,8 @@ def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
 
 
 def show_best(study: Study, folder: Path) -> float | None:
-    """Prints the best trials and writes what is left of the sweep; the best value of one objective,
-    if any trial has one."""
+    """Print the best trials and write the files of the sweep; returns the best value of a single
+    objective, if any."""
     folder.mkdir(parents=True, exist_ok=True)
     trials = study.get_trials(deepcopy=False)
     done = completed_trials(study)
@@ -93,9 +91,7 @@ def show_best(study: Study, folder: Path) -> float | None:
         ],
     }
     if several(study):
-        out.print(
-            f"front    {len(front)} of {len(done)} trials, which no other beats in every objective: ★"
-        )
+        out.print(f"front    {len(front)} of {len(done)} trials are Pareto optimal: ★")
     else:
         out.print(
             f"best     {number(best.values[0])} with {' '.join(params_to_overrides(best.params))}"
@@ -107,7 +103,7 @@ def show_best(study: Study, folder: Path) -> float | None:
 
 
 def _write_trials(study: Study, front: Sequence[int], file: Path) -> None:
-    """Every trial, with what it came to; the best are marked."""
+    """Write all trials with their results; the best are marked."""
     names = metrics(study)
     value = "values" if several(study) else "value"
     columns = ("number", value, "params", "state", "user_attrs", "datetime_start", "duration")

@@ -1,7 +1,4 @@
-"""Objective of a search and the rows that it uses.
-
-They are shown in the search's first line, before any trial.
-"""
+"""Objective of a search and the rows for its scores, shown before the first trial."""
 
 from __future__ import annotations
 
@@ -19,25 +16,25 @@ if TYPE_CHECKING:
 
     from components.contracts.problems import Kind, Target, Values
 
-# kinds of problems where ``validation`` can hold rows out
+# kinds of problems for which ``validation`` can hold out rows
 KINDS_WITH_TEST_ROWS = ("supervised", "unlabelled")
-MEND = "validation=0.2 searches on training rows held out instead"
+VALIDATION_FIX = "set validation=0.2 to use held-out training rows instead"
 
 
 @dataclass(frozen=True)
 class SearchProperties:
-    """Properties that the trials of a search share, from the composition of one of them."""
+    """Properties shared by the trials of a search, from the composition of one of them."""
 
     kind: Kind
-    labels: Target | None  # of a supervised problem
-    values: Values | None  # of an unlabelled one
+    labels: Target | None  # labels of a supervised problem
+    values: Values | None  # values of an unlabelled problem
     provides: Set[str]  # words of the protocols of the method's posteriors
     validation: float | None
-    scores: Set[str]  # names of all that such runs may have; empty: plug-ins may have others
+    scores: Set[str]  # names of all possible scores; empty if plug-ins may add some
 
     @property
     def default_objective(self) -> str:
-        """The score that is followed where the user names none."""
+        """Score that is optimised by default."""
         if self.kind == "supervised":
             return "nlpp" if self.labels == "real" else "accuracy"
         if self.kind == "unlabelled":
@@ -50,36 +47,36 @@ class SearchProperties:
         return "reward" if self.kind == "game" else "ksd"
 
     def check(self, objectives: Sequence[Objective]) -> None:
-        """Refuses an objective that no run of the search can have.
+        """Refuse an objective that the runs of the search do not have.
 
         Raises:
-            ConfigError: with the nearest that exists.
+            ConfigError: an objective is unknown; the message gives the nearest score.
         """
-        for one in objectives:
-            name = base_name(one.metric)
+        for objective in objectives:
+            name = base_name(objective.metric)
             if self.scores and name not in self.scores:
                 near = nearest(name, self.scores)
                 raise ConfigError(
-                    f"objective={one.metric}: no score of a {self.kind} problem{near}"
+                    f"objective={objective.metric}: not a score of {self.kind} problems{near}"
                 )
 
     @property
     def rows(self) -> str:
-        """The rows that scores are of, where a search should be told from a test."""
+        """Rows used for the scores, for problems with test rows."""
         if self.kind == "sequence" and "forecasts" in self.provides:
-            return "scored on the times put aside for testing, which no search should look at"
+            return "scored on the held-out test times, which a search should not use"
         if self.kind not in KINDS_WITH_TEST_ROWS:
             return ""
         if self.validation is None:
-            return f"scored on the TEST rows, which no search should look at: {MEND}"
+            return f"scored on the TEST rows, which a search should not use; {VALIDATION_FIX}"
         return f"scored on {self.validation:g} of the training rows, held out"
 
 
 def search_facts(cfg: DictConfig) -> SearchProperties | None:
-    """The facts of a trial composed as ``cfg``; None: it is no run of the runner's.
+    """Properties of a trial composed as ``cfg``; None if it is not a run of the runner.
 
     Raises:
-        ConfigError: the trial is a mistake.
+        ConfigError: the config of the trial is invalid.
     """
     from components import registry
     from components.contracts.plugins.protocols import to_word
@@ -107,8 +104,8 @@ def search_facts(cfg: DictConfig) -> SearchProperties | None:
 
 
 class Goal(NamedTuple):
-    """What a search optimises: ``default`` names the score that is followed without ``objective=``,
-    ``lines`` say it all."""
+    """Goal of a search: ``default`` is the score optimised without ``objective=``, and ``lines``
+    describe the goal."""
 
     objectives: Sequence[Objective]
     default: str | None
@@ -120,18 +117,17 @@ def settle_goal(
     objectives: Sequence[Objective],
     direction: str | None,
 ) -> Goal:
-    """What is optimised, given the config of a trial.
+    """Determine the goal of a search from the config of a trial.
 
     Raises:
-        ConfigError: nobody knows where the objective should go, or the trial, which would
-            say so, is a mistake.
+        ConfigError: the direction of the objective is unknown, or the config is invalid.
     """
     metric: str | None = composed.get("objective")
     default: str | None = None
     mistake: ConfigError | None = None
     try:
         facts = search_facts(composed)
-    except ConfigError as error:  # of this trial; others may have none
+    except ConfigError as error:  # other trials may be valid
         facts = None
         mistake = error
     if not objectives:
@@ -139,7 +135,7 @@ def settle_goal(
             metric = default = facts.default_objective
         if metric is None and direction is None:
             raise mistake or ConfigError(
-                f"objective: not given; name the score that is searched by, or {DIRECTION_KEY}=…"
+                f"objective: missing; set it to the score to optimise, or set {DIRECTION_KEY}=…"
             )
         objectives = [single(metric or "objective", direction)]
     if facts is not None:
@@ -150,13 +146,16 @@ def settle_goal(
 def describe_objectives(
     objectives: Sequence[Objective], is_default: bool, facts: SearchProperties | None
 ) -> list[str]:
-    """Objective, direction and rows of the search; then each contradictory direction.
-
-    A direction is contradictory if it differs from its score's own.
+    """Lines with objective, direction and rows of the search, then a note for each direction that
+    contradicts its score's own.
     """
-    goals = " and ".join(f"{one.metric}: {one.direction}" for one in objectives)
+    goals = " and ".join(f"{objective.metric}: {objective.direction}" for objective in objectives)
     kind = "such" if facts is None else facts.kind
-    default = f" (no objective= is given: the default of {kind} problems)" if is_default else ""
+    default = f" (default for {kind} problems; set objective= to change it)" if is_default else ""
     rows = f"; {facts.rows}" if facts is not None and facts.rows else ""
-    against = [f"note     {line}" for one in objectives if (line := one.contradiction) is not None]
+    against = [
+        f"note     {line}"
+        for objective in objectives
+        if (line := objective.contradiction) is not None
+    ]
     return [f"search   {goals}{default}{rows}", *against]

@@ -1,10 +1,10 @@
 """Objectives of a sweep: one metric, or several simultaneously.
 
-Several are given by ``hydra.sweeper.objectives=[{metric: …, direction: …}, …]``.
+Several are set by ``hydra.sweeper.objectives=[{metric: …, direction: …}, …]``.
 
-The direction of a score follows from its name (``components.metrics.names``), unless
-the user gives it.  For several objectives no setting need be the best: the sweep ends
-in the settings that no other beats in all of them, the Pareto front.
+The direction of a score follows from its name (``components.metrics.names``), unless the user sets
+it.  The result of a sweep with several objectives is the Pareto front: the settings that no other
+setting dominates in all objectives.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOWARDS: dict[ScoreDirection, str] = {"lower": "minimize", "higher": "maximize"}
 
 @dataclass(frozen=True)
 class Objective:
-    """One metric and where it should go."""
+    """A metric and its direction."""
 
     metric: str
     direction: str
@@ -43,20 +43,20 @@ class Objective:
 
     @property
     def contradiction(self) -> str | None:
-        """A line about a direction that is not the score's own; None: it is, or the score has
-        none."""
+        """Note about a direction that contradicts the score's own, or None."""
         better_side = better(self.metric)
         if better_side is None or TOWARDS[better_side] == self.direction:
             return None
-        return f"{self.metric} is better the {better_side} it is, and the search is told to {self.direction} it"
+        return (
+            f"a {better_side} {self.metric} is better, but the search is set to {self.direction} it"
+        )
 
 
 def resolve_direction(metric: str, direction: str | None, where: str, how: str) -> Objective:
-    """A metric with the direction that the user gives, or else with its own.
+    """Objective with the given direction, or else with the score's own.
 
     Raises:
-        ConfigError: none is given, and the table of scores has none; ``where`` names the key,
-            ``how`` gives a direction.
+        ConfigError: no direction is known; ``where`` is the key and ``how`` the fix.
     """
     better_side = better(metric)
     if direction is not None:
@@ -65,20 +65,16 @@ def resolve_direction(metric: str, direction: str | None, where: str, how: str) 
         return Objective(metric, TOWARDS[better_side])
     name = base_name(metric)
     if name in PROBLEMS:
-        raise ConfigError(
-            f"{where}: neither a higher nor a lower {name} is better in itself; say where it should go, {how}"
-        )
+        raise ConfigError(f"{where}: {name} has no direction of its own; set {how}")
     near = similar(name, PROBLEMS) or ";"
-    raise ConfigError(
-        f"{where}: no score of the runner's{near} of one of your own say where it should go, {how}"
-    )
+    raise ConfigError(f"{where}: unknown score{near} for a score of your own set {how}")
 
 
 def single(objective: str, direction: str | None) -> Objective:
-    """The one objective of a search.
+    """Single objective of a search.
 
     Raises:
-        ConfigError: nobody knows whether more of it is better.
+        ConfigError: the direction is unknown.
     """
     return resolve_direction(
         objective, direction, f"objective={objective}", f"{DIRECTION_KEY}={' or '.join(DIRECTIONS)}"
@@ -92,10 +88,10 @@ def _is_objective(entry: object) -> bool:
 def several(given: Any, objective: str | None) -> list[Objective]:
     """Objectives in ``hydra.sweeper.objectives``.
 
-    Empty: one objective, by ``objective`` and ``hydra.sweeper.direction``.
+    Empty for a single objective, set by ``objective`` and ``hydra.sweeper.direction``.
 
     Raises:
-        ConfigError: it has another form, or the direction of one of them is unknown.
+        ConfigError: the form is invalid, or a direction is unknown.
     """
     if given is None:
         return []
@@ -104,43 +100,43 @@ def several(given: Any, objective: str | None) -> list[Objective]:
         raise ConfigError(
             f"{KEY}={entries}: write [{{metric: accuracy, direction: maximize}}, {{metric: …, direction: …}}]"
         )
-    for one in entries:
-        if one.get("direction") not in (None, *DIRECTIONS):
+    for entry in entries:
+        if entry.get("direction") not in (None, *DIRECTIONS):
             raise ConfigError(
-                f"{KEY}: direction: {one['direction']}: not one of {' | '.join(DIRECTIONS)}"
+                f"{KEY}: direction: {entry['direction']}: not one of {' | '.join(DIRECTIONS)}"
             )
-    names = [str(one["metric"]) for one in entries]
+    names = [str(entry["metric"]) for entry in entries]
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise ConfigError(
-            f"{KEY}: at least two different metrics; of one, write objective={(names or ['…'])[0]}"
+            f"{KEY}: requires two or more different metrics; for one metric write objective={(names or ['…'])[0]}"
         )
     if objective is not None:
-        raise ConfigError(
-            f"objective={objective}: {KEY} already says what is optimised; give one of the two"
-        )
+        raise ConfigError(f"objective={objective}: conflicts with {KEY}; remove one of them")
     hint = f"direction: {' or '.join(DIRECTIONS)}"
     return [
-        resolve_direction(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", hint)
-        for one in entries
+        resolve_direction(
+            str(entry["metric"]), entry.get("direction"), f"{KEY}: {entry['metric']}", hint
+        )
+        for entry in entries
     ]
 
 
 def values(result: Mapping[str, Sequence[float]], objective: str | None) -> float | list[float]:
     """Objective values that a job returns to its sweep.
 
-    They are the mean over replicates of ``objective`` (default: the first metric), or of
-    each of several.
+    The value is the mean over replicates of ``objective`` (default: the first metric), or of each
+    of several objectives.
 
     Raises:
-        ConfigError: the run has no such metric.
+        ConfigError: the run lacks a metric.
     """
     requested = requested_objectives()
-    if not (result or requested or objective):  # a run without scores
+    if not (result or requested or objective):  # the run has no scores
         return math.nan
     names = requested or [objective or next(iter(result))]
     for name in names:
         if name not in result:
             key = f"{KEY}: {name}" if requested else f"objective={name}"
-            raise ConfigError(f"{key}: no such metric{nearest(name, result)}")
+            raise ConfigError(f"{key}: unknown metric{nearest(name, result)}")
     means = [sum(result[name]) / len(result[name]) for name in names]
     return means if requested else means[0]

@@ -1,11 +1,10 @@
-"""The figures of a sweep by Optuna, in one HTML file that needs no network.
+"""Figures of a sweep by Optuna, in one HTML file that works offline.
 
-They show how the best was found, which keys matter, which values go together, and for
-several objectives the Pareto front.
+They show the history of the search, the importance of keys, interactions of values, and for several
+objectives the Pareto front.
 
-The importance of keys is defined by Hutter et al. (2014), as Optuna computes it: the
-share of the variance between trials that a forest of trees ascribes to each of them
-separately.
+The importance of a key is defined by Hutter et al. (2014) and computed by Optuna: the share of the
+variance between trials that a random forest attributes to the key by itself.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 FEWEST = 4  # completed trials needed to report importance
-KEYS = 4  # in the contour: those that matter most
+KEYS = 4  # number of keys in the contour plot, most important first
 HEIGHT = 440  # pixels
 
 
 def importances(study: Study) -> dict[str, dict[str, float]]:
-    """Share of each key by objective, the one that matters most first; none of too few trials, or
-    where all are alike."""
+    """Importance of each key by objective, in descending order; empty for too few trials or equal
+    values."""
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
     trials = completed_trials(study)
@@ -43,12 +42,12 @@ def importances(study: Study) -> dict[str, dict[str, float]]:
 
 
 def _value(k: int) -> Callable[[FrozenTrial], float]:
-    """The value of objective k of a trial."""
+    """Function that returns objective k of a trial."""
     return lambda trial: trial.values[k]
 
 
 def _varied_keys(study: Study) -> list[str]:
-    """The searched keys that have more than one value in completed trials."""
+    """Searched keys with more than one value in completed trials."""
     trials = completed_trials(study)
     return (
         [key for key in trials[0].params if len({str(t.params[key]) for t in trials}) > 1]
@@ -58,7 +57,7 @@ def _varied_keys(study: Study) -> list[str]:
 
 
 def figures(study: Study) -> Iterator[tuple[str, go.Figure]]:
-    """Figures with their titles, in the order of a reader's questions."""
+    """Figures with titles, in reading order."""
     import optuna.visualization as show
     from optuna.importance import FanovaImportanceEvaluator
 
@@ -68,7 +67,7 @@ def figures(study: Study) -> Iterator[tuple[str, go.Figure]]:
     if len(names) in (2, 3):
         yield "Pareto front", show.plot_pareto_front(study, target_names=names)
     for k, name in enumerate(names):
-        # Optuna's own reading of one objective follows its direction; a custom target is only for
+        # for one objective Optuna considers the direction; a custom target is only needed for
         # several.
         target = _value(k) if several(study) else None
         suffix = f": {name}" if several(study) else ""
@@ -87,13 +86,13 @@ def figures(study: Study) -> Iterator[tuple[str, go.Figure]]:
     if any(t.intermediate_values for t in study.get_trials(deepcopy=False)):
         on_the_way = show.plot_intermediate_values(study)
         yield (
-            "Evaluations on the way",
+            "Intermediate evaluations",
             on_the_way.update_layout(yaxis_title=names[0], xaxis_title="step of all replicates"),
         )
 
 
 def _to_html(study: Study) -> list[tuple[str, str]]:
-    """Title and HTML of each figure; the first brings the library with it."""
+    """Title and HTML of each figure; the first includes the library."""
     fragments: list[tuple[str, str]] = []
     for title, figure in figures(study):
         figure.update_layout(
@@ -109,7 +108,7 @@ def _to_html(study: Study) -> list[tuple[str, str]]:
 
 
 def write_report(study: Study, folder: Path) -> None:
-    """``report.html``."""
+    """Write ``report.html``."""
     from runner.terminal.printer import number
 
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("PRUNED", "FAIL")]

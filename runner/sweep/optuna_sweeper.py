@@ -1,25 +1,24 @@
-"""A Hydra sweeper on Optuna: ``hydra/sweeper=optuna 'inference.lr=tag(log, interval(1e-4,
-1e-1))'``; the plug-in ``hydra_plugins.runner`` makes it known to Hydra.
+"""Hydra sweeper based on Optuna: ``hydra/sweeper=optuna 'inference.lr=tag(log, interval(1e-4,
+1e-1))'``, registered by the plug-in ``hydra_plugins.runner``.
 
-Search spaces are written in Hydra's own grammar (on the command line, or in
-``hydra.sweeper.params``): ``interval(a, b)`` a real, ``int(interval(a, b))`` an integer, ``tag(log,
-…)`` a logarithmic scale, ``range(a, b, step)`` and ``choice(a, b)`` (or ``a,b``) the values listed.
-Everything else is fixed for all trials.
+Search spaces are written in Hydra's grammar (on the command line, or in ``hydra.sweeper.params``):
+``interval(a, b)`` for a real number, ``int(interval(a, b))`` for an integer, ``tag(log, …)`` for a
+logarithmic scale, ``range(a, b, step)`` and ``choice(a, b)`` (or ``a,b``) for the listed values.
+Other keys are the same for all trials.
 
-A search follows ``objective``, or the score of its kind of problem, where that score is better: its
-first line says so, and on which rows.
+A search optimises ``objective``, or the default score of its kind of problem, in the direction of
+that score; its first line shows the objective and the rows for the scores.
 
-Trials live in ``<output_dir>/optuna.db`` under ``study_name``.  The same command goes on with a
-study up to ``n_trials`` in total: trials that were under way when a sweep was stopped are launched
-again with the same values, so their runs resume from their checkpoints, and the values proposed
-next are those that an undisturbed sweep would have proposed (the sampler of trial k is seeded by
-(seed, k)).
+Trials are stored in ``<output_dir>/optuna.db`` under ``study_name``.  The same command continues a
+study up to ``n_trials`` in total: trials that were interrupted are launched again with the same
+values, so their runs resume from their checkpoints, and the next proposed values equal the proposals
+of an uninterrupted sweep (the sampler of trial k is seeded by (seed, k)).
 
-Pruning crosses processes, and machines that share the disk, through that database.  Each job is
-launched with the environment variable RUNNER_TRIAL = ``storage|study|trial number``
-(``hydra.job.env_set``, which every launcher honours).  In the job, ``report_to_trial`` stores the
-objective after every evaluation, of one replicate after the other, as an intermediate value and
-asks the study's pruner; if it says stop, the run is checkpointed and ends as ``pruned``.
+Pruning works across processes, and across machines that share the disk, through that database.
+Each job has the environment variable RUNNER_TRIAL = ``storage|study|trial number``
+(``hydra.job.env_set``, which all launchers support).  In the job, ``report_to_trial`` stores the
+objective after every evaluation, averaged over sequential replicates, as an intermediate value and
+queries the study's pruner; if the trial is pruned, the run is checkpointed and ends as ``pruned``.
 
 Source: Akiba et al. (2019); Bergstra et al. (2011) for TPE.
 """
@@ -63,13 +62,13 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
 
-Trial = tuple[int, dict[str, Any]]  # its number and its values
-MAX_USER_ERROR_TRIALS = 3  # trials that all fail with the user's mistake before the sweep stops
+Trial = tuple[int, dict[str, Any]]  # number and values
+MAX_USER_ERROR_TRIALS = 3  # failed trials with the same user error after which the sweep stops
 
 
 @dataclass(eq=False)
 class OptunaSearch(Sweeper):
-    """Search over overrides, in batches of ``n_jobs`` given to any launcher."""
+    """Search over overrides, in batches of ``n_jobs`` for any launcher."""
 
     study_name: str | None
     storage: str
@@ -123,15 +122,15 @@ class OptunaSearch(Sweeper):
             "facts": facts,
             "held by": f"{socket.gethostname()}:{os.getpid()}",
             "fixed": fixed,
-            "objectives": [one.metric for one in self.objectives],
+            "objectives": [objective.metric for objective in self.objectives],
             "pruner": list(rule),
         }.items():
             study.set_user_attr(key, value)
         return study
 
     def sweep(self, arguments: list[str]) -> float | None:
-        """Runs trials until there are ``n_trials``, or all of a grid; returns the best value, of
-        one objective."""
+        """Run trials up to ``n_trials`` or to the end of a grid; returns the best value of a single
+        objective."""
         import optuna
 
         from runner.sweep.best import show_best
@@ -143,7 +142,7 @@ class OptunaSearch(Sweeper):
         space, fixed = parse_space(parser.parse_overrides([*words, *arguments]))
         guess = optuna.create_study(sampler=sampler("random", self.seed, 0, 1)).ask(space)
         trial = [*fixed, *params_to_overrides(guess.params)]
-        self.validate_batch_is_legal([trial])  # a wrong key stops here, before any trial
+        self.validate_batch_is_legal([trial])  # reports invalid keys before any trial
         composed = self.hydra_context.config_loader.load_sweep_config(self.config, trial)
         goal = settle_goal(composed, self.objectives, self.direction)
         self.objectives = goal.objectives
@@ -163,7 +162,7 @@ class OptunaSearch(Sweeper):
         return show_best(study, Path(self.folder) / self.name)
 
     def _next_batch(self, study: Study, space: dict[str, BaseDistribution]) -> list[Trial]:
-        """Trials that were under way when a sweep was stopped, then new ones."""
+        """Interrupted trials, then new ones."""
         from optuna.trial import TrialState
 
         trials = study.get_trials(deepcopy=False)
@@ -178,12 +177,12 @@ class OptunaSearch(Sweeper):
         return batch
 
     def _job_overrides(self, number: int) -> list[str]:
-        """Overrides by which a job knows its trial and its objectives."""
+        """Overrides that pass the trial and the objectives to a job."""
         overrides = [_set_variable(ENV_VARIABLE, f"{self.storage}|{self.name}|{number}")]
         if self.default_objective is not None:
             overrides.append(f"objective={self.default_objective}")
         if len(self.objectives) > 1:
-            names = "|".join(one.metric for one in self.objectives)
+            names = "|".join(objective.metric for objective in self.objectives)
             overrides.append(_set_variable(OBJECTIVES_VARIABLE, names))
         return overrides
 
@@ -200,17 +199,17 @@ class OptunaSearch(Sweeper):
         try:
             returns = self.launcher.launch(jobs, initial_job_idx=batch[0][0])
         except Exception as error:
-            # A worker that dies takes its launcher with it: the others are launched again, one by
-            # one, and resume.
+            # the death of a worker ends its launcher: the other trials are launched again, one by
+            # one, and resume
             if len(batch) > 1:
-                for one in batch:
-                    self._launch(study, [one], fixed)
+                for trial in batch:
+                    self._launch(study, [trial], fixed)
                 return
             returns = [JobReturn(status=JobStatus.FAILED, _return_value=error)]
         stopped: BaseException | None = None
         study.sampler = sampler(
             "random", self.seed, 0, 1
-        )  # a grid's would stop a loop of Optuna's own, which does not exist here
+        )  # that of a grid stops a loop of Optuna, which does not exist here
         for (number, params), job in zip(batch, returns, strict=True):
             value = job._return_value
             if job.status == JobStatus.COMPLETED and (scores := _finite(value)):
@@ -218,7 +217,7 @@ class OptunaSearch(Sweeper):
             elif "pruned at" in study.get_trials(deepcopy=False)[number].user_attrs:
                 study.tell(number, state=TrialState.PRUNED)
             elif isinstance(value, RunInterruptedError):
-                stopped = value  # its trial stays open: the next sweep goes on with it
+                stopped = value  # the trial stays open: the next sweep continues it
                 continue
             else:
                 note_failure(
@@ -232,7 +231,7 @@ class OptunaSearch(Sweeper):
 
 
 def _set_variable(name: str, value: str) -> str:
-    """Override that gives a job an environment variable."""
+    """Override that sets an environment variable of a job."""
     return f"+hydra.job.env_set.{name}={QuotedString(value, Quote.single).with_quotes()}"
 
 
@@ -240,7 +239,7 @@ def _refuse_common_failure(study: Study) -> None:
     """Stop a sweep in which all trials fail for the same reason.
 
     Raises:
-        ConfigError: with the reason.
+        ConfigError: the first trials all failed; the message gives the reason.
     """
     from optuna.trial import TrialState
 
@@ -248,11 +247,11 @@ def _refuse_common_failure(study: Study) -> None:
     outcomes = {(t.state, t.user_attrs.get("failure")) for t in trials}
     state, reason = next(iter(outcomes))
     if len(trials) >= MAX_USER_ERROR_TRIALS and len(outcomes) == 1 and state == TrialState.FAIL:
-        raise ConfigError(f"the first {len(trials)} trials all failed alike: {reason}")
+        raise ConfigError(f"the first {len(trials)} trials failed for the same reason: {reason}")
 
 
 def _finite(value: Any) -> list[float]:
-    """Scores of a job; empty if they are not all finite numbers."""
+    """Scores of a job; empty if one is not finite."""
     scores = value if isinstance(value, list) else [value]
-    numbers = all(isinstance(one, int | float) and math.isfinite(one) for one in scores)
-    return [float(one) for one in scores] if numbers else []
+    numbers = all(isinstance(score, int | float) and math.isfinite(score) for score in scores)
+    return [float(score) for score in scores] if numbers else []

@@ -1,6 +1,6 @@
-"""Outcomes of the jobs of a sweep, in any process and on any machine.
+"""Outcomes of the jobs of a sweep.
 
-Each job writes a small file in the sweep's folder.
+Each job, in any process and on any machine, writes a small file in the sweep's folder.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
 from runner.record.facts import list_folder, skip_unreadable
 
-SWEEP_VARIABLE = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
-SWEPT_KEYS_VARIABLE = "RUNNER_SWEPT"  # and the keys in which they differ
-JOBS_FOLDER = "jobs"  # the folder of these files inside it
+SWEEP_VARIABLE = "RUNNER_SWEEP"  # the sweep's folder, passed to jobs by all launchers
+SWEPT_KEYS_VARIABLE = "RUNNER_SWEPT"  # keys in which the jobs differ
+JOBS_FOLDER = "jobs"  # subfolder for the files
 
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """One job: what was overridden for it, what its process would exit with, what went wrong, where
-    its record is."""
+    """Outcome of a job: overrides, exit code, error, and folder of the record."""
 
     number: int
     overrides: list[str]
@@ -42,7 +41,7 @@ class JobOutcome:
         return "pruned" if self.message.startswith("pruned") else "done"
 
     def values(self) -> dict[str, str]:
-        """Overrides by key; the last one has the word, and ``~attacker`` is ``attacker=null``."""
+        """Overrides by key; the last one counts, and ``~attacker`` becomes ``attacker=null``."""
         words = [
             f"{word[1:].partition('=')[0]}=null" if word.startswith("~") else word
             for word in self.overrides
@@ -51,7 +50,7 @@ class JobOutcome:
 
 
 def note(outcome: JobOutcome) -> None:
-    """Writes down how a job ended, if a sweep asked for it."""
+    """Write the outcome of a job that belongs to a sweep."""
     if not os.environ.get(SWEEP_VARIABLE):
         return
     sweep = Path(os.environ[SWEEP_VARIABLE])
@@ -62,7 +61,7 @@ def note(outcome: JobOutcome) -> None:
 
 
 def read_outcomes(sweep: Path) -> list[JobOutcome]:
-    """Outcomes that the jobs of a sweep have written so far, in their order.
+    """Outcomes written so far by the jobs of a sweep, in the order of the jobs.
 
     Raises:
         ConfigError: a file is damaged.
@@ -83,28 +82,27 @@ def _read_outcome(path: Path, sweep: Path) -> JobOutcome:
         return JobOutcome(**facts | {"folder": folder})
     except (ValueError, TypeError, KeyError):
         raise ConfigError(
-            f"{path}: not what a job of a sweep writes; remove it, or give the sweep again"
+            f"{path}: invalid outcome of a sweep's job; remove the file, or repeat the sweep"
         ) from None
 
 
 @contextmanager
 def announce_sweep(folder: Path, keys: list[str]) -> Iterator[None]:
-    """Context in which jobs read the folder of their sweep, and the swept keys, in the
-    environment."""
+    """Context that passes the sweep's folder and the swept keys to jobs in the environment."""
     environment = {SWEEP_VARIABLE: str(folder), SWEPT_KEYS_VARIABLE: ",".join(keys)}
-    before = {name: os.environ.get(name) for name in environment}
+    previous = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in previous.items():
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
 
 
 def title(number: int, overrides: list[str]) -> str:
-    """Title of a sweep's job: its number and its distinguishing overrides, in full."""
+    """Title of a sweep's job: its number and its distinguishing overrides."""
     keys = set(filter(None, os.environ.get(SWEPT_KEYS_VARIABLE, "").split(",")))
     apart = [word for word in overrides if word.partition("=")[0].lstrip("+~") in keys]
     return f"job {number}: {', '.join(apart or overrides)}"

@@ -1,4 +1,5 @@
-"""Frame of a sweep: a row for all jobs that differ only in the seed, with scores over seeds and replicates."""
+"""Frame of a sweep: a row for jobs that differ only in the seed, with scores over seeds and
+replicates."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir
 
 
 def describe_states(jobs: Iterable[JobOutcome], counted: bool = False) -> str:
-    """States of jobs and their numbers; the state alone if all have the same, unless ``counted``."""
+    """States of jobs with their counts; only the state if all are equal, unless ``counted``."""
     counts = Counter(job.state for job in jobs)
     if len(counts) == 1 and not counted:
         return next(iter(counts))
@@ -28,15 +29,15 @@ def describe_states(jobs: Iterable[JobOutcome], counted: bool = False) -> str:
 def sweep_frame(
     outcomes: Iterable[JobOutcome], best: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """One row for each setting, in the order of the first job that had it.
+    """One row for each setting, in the order of the first jobs.
 
     Args:
         outcomes: the jobs.
-        best: content of ``best.yaml`` of a search, which marks the rows of its best trials.
+        best: content of ``best.yaml`` of a search, used to mark the rows of the best trials.
 
     Returns:
         Columns: keys that differ between rows, seeds, mean and SE of each score, n, state, smoke,
-        best (of a search), records, failed because.
+        best (for a search), records, failed because.
     """
     import pandas as pd
 
@@ -60,8 +61,7 @@ def sweep_frame(
 def _describe_row(
     jobs: list[JobOutcome], best: Mapping[str, Any] | None
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Scores of the jobs of a setting over all seeds and replicates that are done, and the other
-    columns."""
+    """Columns of a setting's row: scores over all finished seeds and replicates, and the others."""
     folders = dict.fromkeys(job.folder for job in jobs if job.folder is not None)
     records = {folder: read_facts_or_warn(folder) or {} for folder in folders}
     done = {job.folder for job in jobs if job.state == "done"}
@@ -84,7 +84,7 @@ def _describe_row(
 
 
 def _pool_scores(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """Scores over all replicates, those of single tasks or classes left out."""
+    """Scores over all replicates, without scores of single tasks or classes."""
     values = defaultdict[str, list[float]](list)
     for facts in records:
         for name, of_run in facts.get("result", {}).items():

@@ -1,4 +1,4 @@
-"""``optuna.json`` in a sweep's folder: it names the folder of the search that the sweep was."""
+"""``optuna.json`` in a sweep's folder, which links to the folder of its search."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BEST = "best.yaml"
 
 
 def link_search(folder: Path) -> None:
-    """Writes the link to the folder of a search into the folder of the present sweep."""
+    """Write a link to the folder of a search into the folder of the current sweep."""
     if os.environ.get(SWEEP_VARIABLE) and (sweep := Path(os.environ[SWEEP_VARIABLE])).is_dir():
         write_text(sweep / LINK, json.dumps({"folder": os.path.relpath(folder, sweep)}))
 
 
 def read_best(sweep: Path) -> tuple[Path, dict[str, Any]] | None:
-    """Folder of a sweep's search, and its ``best.yaml``; None: it was no search, or is not there.
+    """Folder of a sweep's search and its ``best.yaml``; None without a search.
 
     Raises:
         ConfigError: a file is damaged.
@@ -36,7 +36,7 @@ def read_best(sweep: Path) -> tuple[Path, dict[str, Any]] | None:
         folder = Path(os.path.normpath(sweep / parse_json(link.read_text())["folder"]))
     except (OSError, ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{link}: not what a sweep writes; remove it, or give the sweep again"
+            f"{link}: invalid link to a search; remove the file, or repeat the sweep"
         ) from None
     if not (folder / BEST).is_file():
         return None

@@ -1,4 +1,4 @@
-"""Checks of the keys of ``hydra.sweeper``, before any trial."""
+"""Validation of the keys of ``hydra.sweeper`` before any trial."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ OPTIONAL = ("direction", "n_jobs")  # keys that may be null
 
 
 def check_settings(keys: Mapping[str, Any]) -> None:
-    """Refuses a value out of its range, and keys that do not go together.
+    """Refuse values out of range and incompatible keys.
 
     Raises:
-        ConfigError: with the key.
+        ConfigError: a key is invalid.
     """
     for key in (*CHOICES, *LEAST):
         value = keys[key]
@@ -37,26 +37,26 @@ def check_settings(keys: Mapping[str, Any]) -> None:
         return
     if keys["direction"] is not None:
         raise ConfigError(
-            f"{DIRECTION_KEY}={keys['direction']}: hydra.sweeper.objectives holds a direction of each"
+            f"{DIRECTION_KEY}={keys['direction']}: conflicts with the directions in hydra.sweeper.objectives; remove it"
         )
     if len(keys["objectives"]) > 1 and sampler in SINGLE_OBJECTIVE_SAMPLERS:
         raise ConfigError(
-            f"hydra.sweeper.sampler={sampler}: takes one objective; several take tpe, gp, qmc or nsgaii"
+            f"hydra.sweeper.sampler={sampler}: supports one objective; for several use tpe, gp, qmc or nsgaii"
         )
     if keys["pruner"] != "none":
         raise ConfigError(
-            f"hydra.sweeper.pruner={keys['pruner']}: of several objectives none tells when to give a trial up; pruner=none"
+            f"hydra.sweeper.pruner={keys['pruner']}: pruning requires a single objective; set hydra.sweeper.pruner=none"
         )
 
 
 def check_study_name(name: str) -> str:
-    """The name of a study, which is one of a folder too.
+    """Validate the name of a study, which is also the name of a folder.
 
     Raises:
-        ConfigError: it has other signs.
+        ConfigError: the name has invalid characters.
     """
     if not re.fullmatch(r"[\w.\-]+", name):
         raise ConfigError(
-            f"hydra.sweeper.study_name={name}: letters, digits, dots, dashes and underscores only"
+            f"hydra.sweeper.study_name={name}: must consist of letters, digits, dots, dashes and underscores"
         )
     return name

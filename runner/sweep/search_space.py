@@ -1,6 +1,5 @@
-"""Search space and method of a sweep.
-
-Hydra's grammar as Optuna's distributions, samplers, pruners, the trials' database.
+"""Search space and method of a sweep: Optuna's distributions from Hydra's grammar, samplers, pruners
+and the database of trials.
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 JOURNAL_SCHEME = "journal:///"
-FILES = (SQLITE_SCHEME, JOURNAL_SCHEME)  # storages that are a file
+FILES = (SQLITE_SCHEME, JOURNAL_SCHEME)  # schemes of storages in a file
 SAMPLERS = ("tpe", "random", "grid", "gp", "cmaes", "qmc", "nsgaii")
 SINGLE_OBJECTIVE_SAMPLERS = ("cmaes",)
 PRUNERS = ("none", "median", "halving", "hyperband")
 
 
 def parse_space(overrides: Iterable[Override]) -> tuple[dict[str, BaseDistribution], list[str]]:
-    """Search spaces by key, and the overrides that are fixed; of one key the last counts.
+    """Search spaces by key, and fixed overrides; for a repeated key the last override counts.
 
     Raises:
-        ConfigError: there is nothing to search, or it is the objective.
+        ConfigError: no key is searched, or the objective is.
     """
     by_key: dict[str, Override] = {}
     for override in overrides:
-        by_key.pop(override.get_key_element(), None)  # the place of the last counts too
+        by_key.pop(override.get_key_element(), None)  # the last override also determines the order
         by_key[override.get_key_element()] = override
-    space = {key: distribution(one) for key, one in by_key.items() if one.is_sweep_override()}
+    space = {key: distribution(swept) for key, swept in by_key.items() if swept.is_sweep_override()}
     if not space:
         raise ConfigError(
-            "hydra/sweeper=optuna: nothing to search; write e.g. 'inference.lr=tag(log, interval(1e-4, 1e-1))'"
+            "hydra/sweeper=optuna: no search space; write e.g. 'inference.lr=tag(log, interval(1e-4, 1e-1))'"
         )
     if "objective" in space:
         raise ConfigError(
-            "objective: a search has one; give it a single value, or several in hydra.sweeper.objectives"
+            "objective: cannot be searched; give one value, or set several in hydra.sweeper.objectives"
         )
     fixed = [
         key if override.is_delete() else f"{key}={override.get_value_element_as_str()}"
@@ -55,10 +54,10 @@ def parse_space(overrides: Iterable[Override]) -> tuple[dict[str, BaseDistributi
 
 
 def distribution(override: Override) -> BaseDistribution:
-    """The search space of one override.
+    """Search space of an override.
 
     Raises:
-        ConfigError: a tag or a sweep that has no meaning here.
+        ConfigError: a tag or a type of sweep is not supported.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -66,11 +65,11 @@ def distribution(override: Override) -> BaseDistribution:
     key = override.get_key_element()
     tags: set[str] = sweep.tags if isinstance(sweep, Sweep) else set()
     if tags - {"log"}:
-        raise ConfigError(f"{key}: unknown tag {', '.join(sorted(tags - {'log'}))}; the tag is log")
+        raise ConfigError(f"{key}: unknown tag {', '.join(sorted(tags - {'log'}))}; use log")
     if isinstance(sweep, IntervalSweep):
         return _interval(key, sweep, "log" in tags)
     if "log" in tags:
-        raise ConfigError(f"{key}: the tag log is for interval(…)")
+        raise ConfigError(f"{key}: the tag log requires interval(…)")
     if isinstance(sweep, RangeSweep) and not sweep.shuffle and sweep.step > 0:
         values = list(sweep.range())
         if len(values) > 1:
@@ -78,20 +77,20 @@ def distribution(override: Override) -> BaseDistribution:
             return kind(values[0], values[-1], step=sweep.step)  # type: ignore[arg-type]
     if isinstance(sweep, RangeSweep | ChoiceSweep) or override.is_discrete_sweep():
         return CategoricalDistribution(list(override.sweep_string_iterator()))
-    raise ConfigError(f"{key}: no search space of that kind")
+    raise ConfigError(f"{key}: unsupported search space; use interval, range or choice")
 
 
 def _interval(key: str, sweep: IntervalSweep, log: bool) -> BaseDistribution:
-    """The search space between two ends.
+    """Search space of an interval.
 
     Raises:
-        ConfigError: there is nothing between them, or no logarithmic scale.
+        ConfigError: the interval is empty, infinite, or not positive on a logarithmic scale.
     """
     from optuna.distributions import FloatDistribution, IntDistribution
 
     low = sweep.start
     high = sweep.end
-    assert low is not None  # the grammar gives both
+    assert low is not None  # guaranteed by the grammar
     assert high is not None
     if not low < high:
         raise ConfigError(f"{key}: interval({low:g}, {high:g}) is empty")
@@ -100,23 +99,23 @@ def _interval(key: str, sweep: IntervalSweep, log: bool) -> BaseDistribution:
             f"{key}: interval({low:g}, {high:g}) must have two finite ends, less than 1.8e308 apart"
         )
     if log and low <= 0:
-        raise ConfigError(f"{key}: a logarithmic interval begins above 0, not at {low:g}")
+        raise ConfigError(f"{key}: a logarithmic interval must begin above 0, not at {low:g}")
     if isinstance(low, int) and isinstance(high, int):
         return IntDistribution(low, high, log=log)
     return FloatDistribution(float(low), float(high), log=log)
 
 
 def to_override(value: Any) -> str:
-    """A value as an override has it."""
-    # words are already quoted as Hydra needs them
+    """Format a value for an override."""
+    # strings are already quoted for Hydra
     return value if isinstance(value, str) else repr(value)
 
 
 def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
-    """Every value of every key.
+    """All values of each key.
 
     Raises:
-        ConfigError: one has no end of them.
+        ConfigError: a key has infinitely many values.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -133,13 +132,13 @@ def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
             ]
         else:
             raise ConfigError(
-                f"{key}: hydra.sweeper.sampler=grid needs values to list: choice(…) or range(…)"
+                f"{key}: hydra.sweeper.sampler=grid requires a finite set of values; use choice(…) or range(…)"
             )
     return values
 
 
 def params_to_overrides(params: Mapping[str, Any]) -> list[str]:
-    """The values of a trial as overrides."""
+    """Overrides for the values of a trial."""
     return [f"{key}={to_override(value)}" for key, value in params.items()]
 
 
@@ -150,7 +149,7 @@ def sampler(
     startup_trials: int,
     space: Mapping[str, BaseDistribution] | None = None,
 ) -> Any:
-    """The sampler of one trial, by its name in ``SAMPLERS``.
+    """Sampler of a trial, by its name in ``SAMPLERS``.
 
     Its seed depends only on (seed, trial); the order of a grid and the points of a quasi-random
     sequence depend on the seed.
@@ -188,7 +187,7 @@ def sampler(
 def pruner(
     name: str, startup_trials: int, warmup_steps: int, reduction: int = 3, *, of: int | None = None
 ) -> Any:
-    """The rule that gives trials up, by its name; ``of``: steps of a whole trial."""
+    """Pruner by name; ``of`` is the number of steps of a complete trial."""
     from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 
     first = max(1, warmup_steps)
@@ -204,10 +203,9 @@ def pruner(
 
 
 def absolute(url: str) -> str:
-    """The address of a storage as it reads from any folder: jobs of a sweep may be started in
-    another.
+    """URL of a storage with an absolute path, because jobs may be started in another folder.
 
-    The path of a file is taken as it is written, percent signs and question marks too."""
+    The path of a file is used literally, including percent signs and question marks."""
     for kind in FILES:
         head, separator, path = url.partition(kind)
         if separator and not head:
@@ -218,12 +216,12 @@ def absolute(url: str) -> str:
 
 
 def storage(url: str) -> Any:
-    """Storage of trials: sqlite on one machine, a journal file or PostgreSQL if shared.
+    """Open the storage of trials: sqlite on one machine, a journal file or PostgreSQL if shared.
 
     Parallel jobs wait for each other's writes.
 
     Raises:
-        ConfigError: it cannot be opened or created.
+        ConfigError: the storage cannot be opened or created.
     """
     from optuna.storages import JournalStorage, RDBStorage
     from optuna.storages.journal import JournalFileBackend
@@ -233,21 +231,19 @@ def storage(url: str) -> Any:
         if url.startswith(FILES):
             file = database_file(url) or Path(url.removeprefix(JOURNAL_SCHEME))
             file.parent.mkdir(parents=True, exist_ok=True)
-        if url.startswith(
-            JOURNAL_SCHEME
-        ):  # its lock is a symbolic link, which NFS makes in one step
+        if url.startswith(JOURNAL_SCHEME):  # its lock is a symbolic link, which is atomic on NFS
             return JournalStorage(JournalFileBackend(url.removeprefix(JOURNAL_SCHEME)))
         return RDBStorage(
             url, engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
         )
     except ImportError as error:
-        mend = (
+        fix = (
             "pip install 'bayes-runner[postgresql]'"
             if url.startswith("postgresql")
             else "install its driver"
         )
         raise ConfigError(
-            f"hydra.sweeper.storage={mask_secrets(url)}: {error.name or 'the driver'} is not installed; {mend}"
+            f"hydra.sweeper.storage={mask_secrets(url)}: {error.name or 'the driver'} is not installed; {fix}"
         ) from None
     except (OSError, SQLAlchemyError, ValueError) as error:
         reason = mask_secrets(str(error).strip().splitlines()[0])

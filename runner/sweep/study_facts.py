@@ -1,4 +1,4 @@
-"""Identity of a search: the same command continues it, another command begins a new one."""
+"""Identity of a search: the same command continues it, a different command begins a new one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Facts = dict[str, Any]
 def build_study_facts(
     fixed: list[str], space: Mapping[str, BaseDistribution], objectives: Sequence[Objective]
 ) -> Facts:
-    """Overrides of all trials, what is searched, and where to."""
+    """Identity of a search: fixed overrides, search space and directions."""
     return {
         "fixed": sorted(signed_overrides(fixed)),
         "space": {key: str(value) for key, value in sorted(space.items())},
-        "direction": [str(one) for one in objectives],
+        "direction": [str(objective) for objective in objectives],
     }
 
 
@@ -41,13 +41,14 @@ def open_study(
     rule: tuple[str, int, int, int],
     facts: Facts,
 ) -> Study:
-    """The study of that name, made if there is none, or if it holds only failures of another search.
+    """Open the study of that name, or create it if it does not exist or has only failures of another
+    search.
 
     Args:
         rule: pruner, startup trials, warm-up steps and reduction.
 
     Raises:
-        ConfigError: it is one of another search, or another process is at work on it.
+        ConfigError: the study belongs to another search, or another process is using it.
     """
     import optuna
     from optuna.study import StudyDirection
@@ -57,36 +58,36 @@ def open_study(
         study_name=name,
         storage=store,
         load_if_exists=True,
-        directions=[StudyDirection[one.direction.upper()] for one in objectives],
+        directions=[StudyDirection[objective.direction.upper()] for objective in objectives],
         pruner=pruner(*rule),
     )
-    before = study.user_attrs.get("facts", facts)
-    if before != facts:
+    recorded = study.user_attrs.get("facts", facts)
+    if recorded != facts:
         if any(t.state != TrialState.FAIL for t in study.get_trials(deepcopy=False)):
-            changed = next(key for key in facts if before[key] != facts[key])
+            changed = next(key for key in facts if recorded[key] != facts[key])
             raise ConfigError(
-                f"hydra.sweeper.study_name={name}: begun with another {changed} "
-                f"(it had {before[changed]}); give this sweep another name"
+                f"hydra.sweeper.study_name={name}: exists with a different {changed} "
+                f"({recorded[changed]}); choose another name for this sweep"
             )
         optuna.delete_study(study_name=name, storage=store)
         return open_study(name, store, objectives, rule, facts)
     holder = study.user_attrs.get("held by")
     if holder and _is_process_alive(holder):
         raise ConfigError(
-            f"study {name} is already being swept (process {holder}); wait for it, or give another name"
+            f"study {name} is in use by another sweep (process {holder}); wait for it, or choose another name"
         )
     return study
 
 
 def _is_process_alive(holder: str) -> bool:
-    """True if ``host:process`` is another living process of this machine.
+    """True if ``host:process`` is another living process.
 
-    A process of another machine is assumed to be alive.
+    A process on another machine is assumed to be alive.
     """
     host, _, pid = holder.rpartition(":")
     return host != socket.gethostname() or (int(pid) != os.getpid() and alive(int(pid)))
 
 
 def name_of(facts: Facts) -> str:
-    """Name of a search composed by hand, without an experiment; unique to its command."""
+    """Name of a search without an experiment, unique to its command."""
     return f"custom_{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]}"

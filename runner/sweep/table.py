@@ -1,11 +1,9 @@
-"""The table that every sweep ends in.
+"""Table of a sweep: overrides, scores over seeds and replicates, state and record of each row.
 
-It shows the overrides, scores over seeds and replicates, state and record of each row.
+    runner sweep outputs/multirun/2026-11-24_13-40-00      # prints it again
 
-    runner sweep outputs/multirun/2026-11-24_13-40-00      # shows it again
-
-Runs that differ only in the seed are one row.  ``sweep.csv`` and ``sweep.html`` are in
-the sweep's folder.
+Runs that differ only in the seed share a row.  ``sweep.csv`` and ``sweep.html`` are in the sweep's
+folder.
 """
 
 from __future__ import annotations
@@ -30,15 +28,16 @@ from runner.terminal.templates import environment
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 5  # scores on the terminal
-ROWS = 40  # rows on the terminal
-SMOKE_NOTE = "smoke runs have few steps on small data: their scores do not rank the settings"
-MAX_REASON_CHARACTERS = 300  # characters of why a job failed
+SHOWN = 5  # largest number of scores on the terminal
+ROWS = 40  # largest number of rows on the terminal
+SMOKE_NOTE = "smoke runs use few steps and little data: do not compare settings by their scores"
+MAX_REASON_CHARACTERS = 300  # length of the reason of a failure
 
 
 def show(sweep: Path, best_is_shown: bool = False) -> int:
-    """Writes and prints the table; how many jobs failed.  ``best_is_shown``: the sweeper has
-    printed a table of its own."""
+    """Write and print the table; returns the number of failed jobs.
+
+    ``best_is_shown``: the sweeper has printed its own table."""
     from rich.text import Text
 
     outcomes = read_outcomes(sweep)
@@ -73,8 +72,8 @@ def _list_scores(table: pd.DataFrame) -> list[str]:
 
 
 def _to_texts(table: pd.DataFrame, scores: list[str]) -> dict[str, list[str]]:
-    """Columns of a frame as they are read: settings, seeds, mean ± SE of scores, state and the first
-    records of each row."""
+    """Columns of a frame as text: settings, seeds, mean ± SE of scores, state and the first records
+    of each row."""
     keys = itertools.takewhile(lambda name: name != "seeds", map(str, table))
     texts = {key: table[key].tolist() for key in keys} or {"settings": ["all alike"] * len(table)}
     texts["seeds"] = [seeds or "–" for seeds in table["seeds"]]
@@ -91,7 +90,7 @@ def _to_texts(table: pd.DataFrame, scores: list[str]) -> dict[str, list[str]]:
 
 
 def _show_rows(table: pd.DataFrame) -> None:
-    """Show the first rows, and as many scores as fit, and say how many more there are."""
+    """Print the first rows and the scores that fit, with the numbers of hidden ones."""
     names = _list_scores(table)
     shown = min(SHOWN, len(names))
     texts = _to_texts(table[:ROWS], names[:shown])
@@ -115,7 +114,7 @@ def _to_rows(texts: dict[str, list[str]]) -> list[list[str]]:
 
 
 def _write(sweep: Path, table: pd.DataFrame, report: Path | None) -> None:
-    """``sweep.csv`` with all scores, and ``sweep.html`` to be read; ``report``: of a search."""
+    """Write ``sweep.csv`` with all scores and ``sweep.html``; ``report`` belongs to a search."""
     write_text(sweep / "sweep.csv", escape_table(table).to_csv(index=False))
     texts = _to_texts(table, _list_scores(table)) | {"record": table["records"].tolist()}
     html = (
@@ -136,20 +135,20 @@ def _write(sweep: Path, table: pd.DataFrame, report: Path | None) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """``runner sweep <folder>``."""
-    parser = Parser(prog="runner sweep", description="The table of a sweep, again.")
+    """Execute ``runner sweep <folder>``."""
+    parser = Parser(prog="runner sweep", description="Print the table of a sweep.")
     parser.add_argument(
         "folder",
         type=existing_folder,
-        help="where the sweep wrote it, as outputs/multirun/2026-11-24_13-40-00",
+        help="folder of the sweep, such as outputs/multirun/2026-11-24_13-40-00",
     )
     add_json(parser)
     arguments = parser.parse_args(argv[1:])
     sweep = arguments.folder
     if not (sweep / JOBS_FOLDER).is_dir():
         sweeps = sorted(path.parent.name for path in sweep.glob(f"*/{JOBS_FOLDER}"))
-        near = f"; of this folder are: {', '.join(sweeps[-5:])}" if sweeps else ""
-        raise ConfigError(f"{sweep}: no folder of a sweep, it has no {JOBS_FOLDER}/{near}")
+        near = f"; sweeps are: {', '.join(sweeps[-5:])}" if sweeps else ""
+        raise ConfigError(f"{sweep}: not a sweep, because it has no folder {JOBS_FOLDER}/{near}")
     if arguments.json:
         lines = sweep_frame(read_outcomes(sweep.resolve())).to_dict("records")
         print_json({str(name): value for name, value in line.items()} for line in lines)

@@ -1,5 +1,5 @@
-"""A sweep's trial, seen from the process that runs it: intermediate values into the trials'
-database, and pruning."""
+"""Pruning of a sweep's trial in the process of its run: intermediate values are reported to the
+database of trials."""
 
 from __future__ import annotations
 
@@ -18,36 +18,34 @@ ENV_VARIABLE = "RUNNER_TRIAL"  # storage|study|trial number
 
 
 def identity(store: BaseStorage, study: str, number: int) -> int:
-    """The database's own number of a study's trial."""
+    """Id of a study's trial in the database."""
     return store.get_trial_id_from_study_id_trial_number(
         store.get_study_id_from_name(study), number
     )
 
 
 def failure(value: Any, overrides: list[str]) -> str:
-    """Cause of a job's failure: its exception, or the application's note on its overrides."""
+    """Cause of a job's failure: its exception, or its recorded error."""
     if isinstance(value, BaseException):
         return str(value) if isinstance(value, ConfigError) else f"{type(value).__name__}: {value}"
     for outcome in reversed(read_outcomes(Path(os.environ.get(SWEEP_VARIABLE) or os.devnull))):
         if outcome.message and set(overrides) <= set(outcome.overrides):
             return outcome.message
-    return "no finite objective"
+    return "objective is not finite"
 
 
 def note_failure(store: BaseStorage, study: str, number: int, message: str) -> None:
-    """Keeps the reason with the trial."""
+    """Store the reason of a failure in the trial."""
     store.set_trial_user_attr(identity(store, study, number), "failure", message)
 
 
 def report_to_trial(
     objective: str | None, of: int | None, run: str
 ) -> Callable[[int, Mapping[str, float]], None] | None:
-    """Callback after every evaluation of a sweep's job.
+    """Callback for the evaluations of a sweep's job; None outside a sweep or without pruning.
 
-    None outside a sweep, or if the sweep does not prune.
-
-    ``of``: steps of all replicates, if known.  A run's last evaluation is reported but
-    never pruned on.
+    ``of``: steps of all replicates, if known.  The last evaluation of a run is reported but not
+    used for pruning.
     """
     if not os.environ.get(ENV_VARIABLE):
         return None
@@ -74,11 +72,11 @@ def report_to_trial(
         value = metrics.get(key)
         if (
             value is None
-        ):  # a burn-in gives no scores yet; the end of the run reports a name that never appears
+        ):  # no scores during burn-in; an unknown name is reported at the end of the run
             return
         store.set_trial_intermediate_value(trial_id, step, float(value))
         if (of is None or step < of) and study.pruner.prune(study, store.get_trial(trial_id)):
-            # tells the sweeper, independent of the job's return value
+            # read by the sweeper, independent of the job's return value
             store.set_trial_user_attr(trial_id, "pruned at", step)
             raise RunPrunedError(f"trial {number} of {name} at step {step}, {key} {value:.4g}")
 

@@ -20,7 +20,7 @@ def several(study: Study) -> bool:
 
 
 def completed_trials(study: Study) -> list[FrozenTrial]:
-    """Trials that were scored: the best first, of several objectives those on the Pareto front."""
+    """Completed trials, the best first; for several objectives, those on the Pareto front first."""
     from optuna.trial import TrialState
 
     trials = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
@@ -36,7 +36,7 @@ def completed_trials(study: Study) -> list[FrozenTrial]:
 
 
 def pareto_front(study: Study) -> list[int]:
-    """Numbers of the trials that no other beats: of one objective the best, and its equals."""
+    """Numbers of the nondominated trials; for one objective, the best and its ties."""
     return (
         [t.number for t in study.best_trials]
         if any(t.state.name == "COMPLETE" for t in study.trials)
@@ -45,7 +45,7 @@ def pareto_front(study: Study) -> list[int]:
 
 
 def steps_taken(ended: Iterable[FrozenTrial]) -> int:
-    """Steps of all replicates that trials took until they ended."""
+    """Steps of ended trials, over all replicates."""
     return sum(
         int(t.user_attrs["pruned at" if t.state.name == "PRUNED" else "steps"]) for t in ended
     )
@@ -54,7 +54,7 @@ def steps_taken(ended: Iterable[FrozenTrial]) -> int:
 def describe_savings(study: Study) -> str:
     """Savings by pruning, in words.
 
-    Empty if no trial was pruned, or the steps are not known.
+    Empty if no trial was pruned or the steps are unknown.
     """
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("COMPLETE", "PRUNED")]
     if not any(t.state.name == "PRUNED" for t in ended) or not all(

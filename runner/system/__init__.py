@@ -1,1 +1,1 @@
-"""The machine, the data files and the servers."""
+"""Commands for the machine, data files and servers."""

@@ -1,10 +1,8 @@
-"""``runner clean``: removes files that are not results.
+"""``runner clean``: remove smoke runs, leftovers of killed processes and checkpoints of finished
+runs.
 
-It removes smoke runs, leftovers of killed processes and checkpoints of runs that are
-done.
-
-It lists the files and how many MB, and asks first.  A run that is going is not touched,
-nor one with a file named ``keep`` in its folder, nor the target of a link.
+It lists the files with their sizes and asks for confirmation.  Active runs, runs with a file named
+``keep`` in their folder, and targets of links are not removed.
 """
 
 from __future__ import annotations
@@ -30,41 +28,41 @@ from runner.terminal.tables import print_table
 
 KINDS = {
     "smoke": "records of smoke runs",
-    "orphans": "files and folders that killed processes left",
-    "checkpoints": "checkpoints of runs that are done",
+    "orphans": "files and folders of killed processes",
+    "checkpoints": "checkpoints of finished runs",
 }
-MLFLOW_ARTEFACT_FOLDER = "artefacts"  # MLflow's, which none of our commands writes piece by piece
-KEEP_MARKER_NAME = "keep"  # a user's own mark: the run is skipped
-SHOWN = 12  # of each kind, on a terminal
+MLFLOW_ARTEFACT_FOLDER = "artefacts"  # written only by MLflow
+KEEP_MARKER_NAME = "keep"  # file created by users to keep a run
+SHOWN = 12  # largest number of printed files of each kind
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something to remove: its kind, its path, and the run to lock for it."""
+    """A file or folder to remove: its kind, its path, and the run to lock."""
 
     kind: str
     path: Path
-    run: Path | None  # None: of no run
+    run: Path | None  # None: outside runs
 
     @property
     def size(self) -> int:
-        """Bytes; links are not followed."""
+        """Size in bytes, without following links."""
         inside = [self.path, *self.path.rglob("*")] if self.path.is_dir() else [self.path]
         return sum(path.lstat().st_size for path in inside if path.is_symlink() or path.is_file())
 
 
 def find_leftovers(output_dir: Path) -> Iterator[Leftover]:
-    """Files under an output folder that are not results, of runs neither kept nor going."""
+    """Removable files under an output folder, without kept and active runs."""
     for run in runs(output_dir):
         with skip_unreadable(run):
             yield from _find_leftovers_in_run(run)
 
 
 def _find_leftovers_in_run(run: Path) -> Iterator[Leftover]:
-    """Litter in the folder of one run; its record is read before it is said to be removable.
+    """Removable files in the folder of a run, according to its record.
 
     Raises:
-        PermissionError: this user may not read it.
+        PermissionError: the record is not readable for this user.
     """
     if (run / KEEP_MARKER_NAME).exists() or is_leased(run / NAME):
         return
@@ -73,7 +71,7 @@ def _find_leftovers_in_run(run: Path) -> Iterator[Leftover]:
         yield Leftover("smoke", run, run)
         return
     if facts is None and not traces(run):
-        list(run.iterdir())  # nothing of a run, as far as this user may read
+        list(run.iterdir())  # not a run, as far as readable
         yield Leftover("orphans", run, run)
         return
     yield from (Leftover("orphans", path, run) for path in orphans(run))
@@ -83,12 +81,12 @@ def _find_leftovers_in_run(run: Path) -> Iterator[Leftover]:
 
 
 def is_run_folder(path: Path) -> bool:
-    """True for a folder that has the name of a run's."""
+    """True if a folder is named like a run."""
     return bool(re.fullmatch(r"[0-9a-f]{12}", path.name)) and path.is_dir()
 
 
 def runs(output_dir: Path) -> list[Path]:
-    """Folders of runs under an output folder; what a link leads to is somebody else's."""
+    """Folders of runs under an output folder, without following links."""
     experiments = [
         folder for folder in list_folder(output_dir) if folder.is_dir() and not folder.is_symlink()
     ]
@@ -116,7 +114,8 @@ def unfinished_files(output_dir: Path) -> Iterator[Leftover]:
 
 
 def remove(litter: Leftover) -> bool:
-    """Removes it, unless its run has begun to go in the meantime, or this user may not."""
+    """Remove a leftover, unless its run has become active or permission is denied; returns the
+    freed bytes."""
     with skip_unreadable(litter.run or litter.path), ExitStack() as stack:
         if not litter.path.exists():
             return False
@@ -134,7 +133,7 @@ def remove(litter: Leftover) -> bool:
 
 
 def format_megabytes(size: int) -> str:
-    """Bytes as MB."""
+    """Format bytes as MB."""
     return f"{size / 1e6:,.1f} MB"
 
 
@@ -158,36 +157,36 @@ def _list(litters: Iterable[Leftover], output_dir: Path) -> None:
 
 
 def _confirm() -> bool:
-    """Answer of the user.
+    """Ask the user for confirmation.
 
     Raises:
-        ConfigError: there is nobody to answer.
+        ConfigError: standard input is not a terminal.
     """
     if not sys.stdin.isatty():
         raise ConfigError(
-            "clean: nobody is here to be asked; give --yes to remove these, --dry-run to list them only"
+            "clean: cannot ask without a terminal; add --yes to remove these files, --dry-run to only list them"
         )
-    print("remove these? [y/N] ", end="", flush=True)
+    print("remove these files? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def main(argv: list[str]) -> int:
-    """Lists, asks and removes."""
+    """List the files, ask for confirmation and remove them."""
     parser = Parser(
         prog="runner clean",
         description="Removes "
         + "; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items())
         + ". It lists them with "
-        "their size and asks first. Runs that are going, and runs whose folder holds a file named keep, are left alone.",
-        epilog="A done run without its checkpoints shows its record as before. Exit code 0, or 2 for a mistake.",
+        "their sizes and asks for confirmation. Active runs, and runs with a file named keep in their folder, are kept.",
+        epilog="Finished runs remain readable without checkpoints. Exit code 0, or 2 for invalid arguments.",
     )
     parser.add_argument("kind", nargs="*", help=f"{', '.join(KINDS)} (default: all)")
-    parser.add_argument("--yes", action="store_true", help="remove without asking")
+    parser.add_argument("--yes", action="store_true", help="remove without confirmation")
     parser.add_argument("--dry-run", action="store_true", help="list only")
     add_output_dir(parser, must_exist=True)
     arguments = parser.parse_args(argv[1:])
     if wrong := [kind for kind in arguments.kind if kind not in KINDS]:
-        raise ConfigError(f"clean: {wrong[0]} is none of {', '.join(KINDS)}")
+        raise ConfigError(f"clean: {wrong[0]} must be one of {', '.join(KINDS)}")
     output_dir = Path(arguments.output_dir)
     kinds = arguments.kind or list(KINDS)
     everything = chain(find_leftovers(output_dir), unfinished_files(output_dir))

@@ -1,5 +1,4 @@
-"""``runner data list|fetch|verify``: which data files there are, where they lie, and whether they
-are genuine."""
+"""``runner data list|fetch|verify``: list, download and verify data files."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from runner.terminal.tables import print_fact, print_table
 
 
 class _FileProgressBar:
-    """One file's progress, in the form that ``files.fetch`` reports it."""
+    """Progress bar of a download, with the interface expected by ``files.fetch``."""
 
     def __init__(self, progress: Progress, name: str):
         self._progress = progress
@@ -31,7 +30,7 @@ class _FileProgressBar:
 
     @total.setter
     def total(self, size: int) -> None:
-        self._progress.reset(self._task, total=size or None)  # another mirror starts from nothing
+        self._progress.reset(self._task, total=size or None)  # another mirror restarts the download
 
     def update(self, size: int) -> None:
         self._progress.advance(self._task, size)
@@ -44,17 +43,17 @@ class _FileProgressBar:
 
 
 def default_data_dir() -> Path:
-    """The ``data_dir`` of a run that does not set it."""
+    """Default ``data_dir`` of a run."""
     return Path(os.environ.get("RUNNER_DATA_DIR", "data"))
 
 
 def _list(chosen: list[DataFile], data_dir: Path, verifies: bool) -> int:
-    """Shows where files are, and whether they are genuine or where they are from."""
+    """Print the locations of files with their verification or their sources."""
     lines = []
     damaged = []
     for file in chosen:
         path = files.find(data_dir, file.path)
-        state = f"not here: runner data fetch {file.dataset}"
+        state = f"missing: runner data fetch {file.dataset}"
         if path is not None:  # in the data folder, or the cache
             state = f"in {path.parents[file.path.count('/')]}"
         if path is not None and verifies:
@@ -65,7 +64,7 @@ def _list(chosen: list[DataFile], data_dir: Path, verifies: bool) -> int:
                 state = f"DAMAGED, {state}"
                 damaged.append(str(error))
         lines.append((file.path, decimal(file.bytes), state))
-    print_table(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
+    print_table(f"Data files (data_dir={data_dir})", ("file", "size", "location"), lines)
     sources = dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen)
     for dataset, source, licence in () if verifies else sources:
         print_fact(f"{dataset}: ", f"{source}; licence: {licence}")
@@ -96,7 +95,7 @@ def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
             try:
                 where = files.fetch(data_dir, file, _FileProgressBar(progress, file.path))
                 out.print(
-                    f"{file.path}: downloaded to {where.parent}, checksum fits", soft_wrap=True
+                    f"{file.path}: downloaded to {where.parent}, checksum verified", soft_wrap=True
                 )
             except DataUnavailableError as error:
                 complain(str(error))
@@ -105,11 +104,11 @@ def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Exit code 0: all well; 1: a file is damaged or cannot be had."""
-    parser = Parser(prog="runner data", description="Data files: what is there, download, check.")
+    """Execute ``runner data``; returns 1 if a file is damaged or not available, otherwise 0."""
+    parser = Parser(prog="runner data", description="List, download or verify data files.")
     parser.add_argument("action", choices=("list", "fetch", "verify"))
     parser.add_argument(
-        "dataset", nargs="*", help="data sets, or all (list and verify: all unless named)"
+        "dataset", nargs="*", help="data sets, or all (default of list and verify: all)"
     )
     parser.add_argument(
         "--data-dir",
@@ -120,13 +119,13 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv[1:])
     if arguments.action == "fetch" and not arguments.dataset:
         names = ", ".join(dict.fromkeys(f.dataset for f in files.catalogue()))
-        raise ConfigError(f"runner data fetch: name what to download: {names}, or all")
+        raise ConfigError(f"runner data fetch: a data set is missing; choose {names}, or all")
     if arguments.action != "fetch" and arguments.data_dir != default_data_dir():
         existing_folder(arguments.data_dir)
-    known = {f.dataset for f in files.catalogue()} | {"all"}
+    known_names = {f.dataset for f in files.catalogue()} | {"all"}
     for name in arguments.dataset:
-        if name not in known:
-            raise ConfigError(f"{name}: no data set with files{nearest(name, known)}")
+        if name not in known_names:
+            raise ConfigError(f"{name}: unknown data set{nearest(name, known_names)}")
     wanted = arguments.dataset or ["all"]
     chosen = [f for f in files.catalogue() if "all" in wanted or f.dataset in wanted]
     if arguments.action == "fetch":

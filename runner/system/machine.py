@@ -1,7 +1,4 @@
-"""Environment of a run on this machine, for ``runner doctor``.
-
-It covers Python, packages, torch, GPU, threads, memory.
-"""
+"""Checks of this machine for ``runner doctor``: Python, packages, torch, GPU, threads, memory."""
 
 from __future__ import annotations
 
@@ -19,63 +16,62 @@ from components.memory import GIB, free_memory
 
 PROJECT = "bayes-runner"
 OLDEST_PYTHON = (3, 11)
-# absent: nothing is wrong, and a run that needs it downloads it or uses something else
+# absent: not an error, runs download it or use something else
 Level = Literal["ok", "absent", "warning", "problem"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report; ``mend`` is the action to take, unless all is well."""
+    """A line of the report; ``fix`` is the action to take, if any."""
 
     level: Level
     what: str
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 Findings = Iterator[Finding]
 
 
-# ---- the program
 # ------------------------------------------------------------------------------------------------------
 def python() -> Findings:
     detail = f"{platform.python_version()} ({sys.executable})"
     is_old = sys.version_info[:2] < OLDEST_PYTHON
-    mend = "use Python {}.{} or newer".format(*OLDEST_PYTHON) if is_old else ""
-    yield Finding("problem" if is_old else "ok", "python", detail, mend)
+    fix = "use Python {}.{} or newer".format(*OLDEST_PYTHON) if is_old else ""
+    yield Finding("problem" if is_old else "ok", "python", detail, fix)
 
 
 def packages() -> Findings:
-    """Every package that the project requires, in the version that it requires."""
+    """Check that the required packages are installed in supported versions."""
     from packaging.requirements import Requirement
 
     try:
         requirements = importlib.metadata.requires(PROJECT) or []
     except importlib.metadata.PackageNotFoundError:
-        mend = "pip install -e . in its folder"
-        yield Finding("problem", "packages", f"{PROJECT} is not installed", mend)
+        fix = "run pip install -e . in its folder"
+        yield Finding("problem", "packages", f"{PROJECT} is not installed", fix)
         return
     fine = []
     for requirement in map(Requirement, requirements):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
         name = requirement.name
-        mend = f"pip install '{requirement}'"
+        fix = f"pip install '{requirement}'"
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            yield Finding("problem", name, "not installed", mend)
+            yield Finding("problem", name, "not installed", fix)
             continue
         if requirement.specifier.contains(version, prereleases=True):
             fine.append(f"{name} {version}")
         else:
-            found = f"{version}, tested with {requirement.specifier}"
-            yield Finding("warning", name, found, mend)
+            detail = f"{version}, tested with {requirement.specifier}"
+            yield Finding("warning", name, detail, fix)
     yield Finding("ok", "packages", ", ".join(fine) or "none")
 
 
 def torch_and_gpu() -> Findings:
-    """That torch can be imported, and whether it sees a GPU."""
+    """Check that torch can be imported, and list GPUs."""
     try:
         torch = importlib.import_module("torch")
     except (ImportError, OSError) as error:
@@ -94,25 +90,24 @@ def torch_and_gpu() -> Findings:
         return
     driver = shutil.which("nvidia-smi") is not None
     if driver and not built:
-        mend = "install a CUDA build of torch for device=cuda (see pytorch.org)"
-        yield Finding("warning", "gpu", "a driver is here, but this torch is built for CPU", mend)
+        fix = "install a CUDA build of torch for device=cuda (see pytorch.org)"
+        yield Finding("warning", "gpu", "a driver is installed, but torch is built for CPU", fix)
     elif driver or built:
-        mend = "look at what nvidia-smi says; until then use device=cpu"
-        yield Finding("warning" if driver else "ok", "gpu", "none found", mend if driver else "")
+        fix = "check the output of nvidia-smi; until then use device=cpu"
+        yield Finding("warning" if driver else "ok", "gpu", "none found", fix if driver else "")
     else:
         yield Finding("ok", "gpu", "none found; runs use device=cpu")
 
 
-# ---- the machine
 # ------------------------------------------------------------------------------------------------------
 def threads() -> Findings:
-    """Cores that may be used, what keeps them busy, and the threads that a job will take."""
+    """Report available cores, their load, and the threads of a job."""
     is_told = sys.platform == "linux"
     cpus = len(os.sched_getaffinity(0)) if is_told else os.cpu_count() or 1
     value = os.environ.get("OMP_NUM_THREADS")
     if value is None:
         yield Finding(
-            "ok", "threads", f"{cpus} cores; OMP_NUM_THREADS is not set, a job takes threads=1"
+            "ok", "threads", f"{cpus} cores; OMP_NUM_THREADS is not set, jobs use threads=1"
         )
     elif not value.isdigit() or int(value) < 1:
         yield Finding("problem", "threads", f"OMP_NUM_THREADS={value}", "unset it, or set it to 1")
@@ -122,7 +117,7 @@ def threads() -> Findings:
             "warning",
             "threads",
             detail,
-            "set it to 1 and run jobs in parallel: steps get several times slower",
+            "set it to 1 and run jobs in parallel; otherwise steps are several times slower",
         )
     else:
         yield Finding(
@@ -134,7 +129,7 @@ def threads() -> Findings:
             "warning",
             "load",
             f"{load:.1f} on {cpus} cores",
-            "other work slows runs down; times will not compare",
+            "other processes slow runs down; times are not comparable",
         )
 
 
@@ -144,5 +139,5 @@ def memory() -> Findings:
         yield Finding("ok", "memory", "unknown on this system")
         return
     detail = f"{available / GIB:.1f} GiB available"
-    mend = "close other programs, or run fewer jobs at once" if available < 2 * GIB else ""
-    yield Finding("warning" if mend else "ok", "memory", detail, mend)
+    fix = "close other programs, or run fewer parallel jobs" if available < 2 * GIB else ""
+    yield Finding("warning" if fix else "ok", "memory", detail, fix)

@@ -1,4 +1,4 @@
-"""``runner ui``: MLflow's pages over the runner's store, on this machine only."""
+"""``runner ui``: serve MLflow's pages for the runner's store, on this machine only."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ from runner.tracking.store import database_file, fault, remove_stray_folders, tr
 
 HOST = "127.0.0.1"
 PORT = 5000
-MOST_EXPERIMENTS = 10  # that are listed with their addresses
-READY_TRIES = 120  # seconds that MLflow may take to start
+MOST_EXPERIMENTS = 10  # largest number of listed experiments
+READY_TRIES = 120  # timeout for the start of MLflow in seconds
 
 
 def command(port: int, output_dir: Path) -> list[str]:
-    """The MLflow server: one worker, this machine only.  It reads the address of the store from its
-    environment, because every user of the machine can list the arguments of a process."""
-    # where runs keep them, not ./mlartifacts of the current folder
+    """Command of the MLflow server: one worker, this machine only.
+
+    The URI of the store is passed in the environment, because all users of the machine can list the
+    arguments of a process."""
+    # the folder used by runs, not ./mlartifacts of the current folder
     artefacts = (output_dir / "mlartifacts").resolve()
     return [
         *(sys.executable, "-m", "mlflow", "ui"),
@@ -49,43 +51,43 @@ def command(port: int, output_dir: Path) -> list[str]:
 
 
 def check(uri: str, port: int) -> None:
-    """Refuses what MLflow would answer with a traceback, or with an empty store of its own making.
+    """Check for errors that MLflow reports with a traceback or hides by creating an empty store.
 
     Raises:
-        ConfigError: there is no store, or the port is taken.
+        ConfigError: there is no store, or the port is in use.
     """
     file = database_file(uri)
     if file is not None:
         if not file.is_file():
             raise ConfigError(
-                f"{file}: no MLflow store here; run something first, or name the folder with --output-dir"
+                f"{file}: MLflow store not found; execute a run first, or set the folder with --output-dir"
             )
         if (wrong := fault(uri)) is not None:
             raise ConfigError(
-                f"{wrong}; move it away, and runner sync fills a new one from the records"
+                f"{wrong}; move it away, then runner sync creates a new one from the records"
             )
         _, problem, fix = check_schema(file)
         if problem:
             raise ConfigError(f"{file}: {problem}; {fix}")
     with socket.socket() as probe:
-        # As servers do: a port that was just released is free.
+        # like servers, treat a just released port as free
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
             raise ConfigError(
-                f"--port {port}: cannot be had ({error.strerror}), perhaps as another runner ui is open; "
-                f"give another, for instance --port {port + 1}"
+                f"--port {port}: not available ({error.strerror}), possibly in use by another runner ui; "
+                f"choose another port, such as --port {port + 1}"
             ) from None
 
 
 def serve(words: Sequence[str], uri: str) -> int:
-    """Run the server of the store ``uri`` until it ends or is stopped, with its own processes."""
+    """Run the server of the store ``uri``, with its child processes, until it ends or is stopped."""
     environment = os.environ | {
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_BACKEND_STORE_URI": uri,
     }
-    # MLflow starts child processes, which would outlive it: they get a session that is ended as a
+    # MLflow's child processes would outlive it, so they get a session that is ended as a
     # whole.
     server = subprocess.Popen(words, env=environment, start_new_session=True)
     stopped = False
@@ -96,11 +98,13 @@ def serve(words: Sequence[str], uri: str) -> int:
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGTERM)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous_handlers = {
+        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         code = server.wait()
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
     return 0 if stopped else min(abs(code), 1)
 
@@ -109,7 +113,7 @@ def choose_page(run: str | None, output_dir: Path, server: str) -> str:
     """Page of a run ("experiment/signature"), of an experiment, or of the latest experiment.
 
     Raises:
-        ConfigError: there is no such run or experiment in MLflow.
+        ConfigError: the run or experiment is not in MLflow.
     """
     experiments = find_experiments(output_dir)
     if run is None:
@@ -120,24 +124,26 @@ def choose_page(run: str | None, output_dir: Path, server: str) -> str:
             if experiment.name == name:
                 return runs_page(server, experiment.number)
         near = nearest(name, [experiment.name for experiment in experiments])
-        raise ConfigError(f"{name}: no experiment with runs in MLflow{near}")
+        raise ConfigError(f"{name}: experiment not in MLflow{near}")
     folders = [path for path in (output_dir / name).glob("*") if path.name.startswith(signature)]
     pages = [page_of_record(folder, output_dir, server) for folder in folders]
     if len(pages) != 1:
-        raise ConfigError(f"{run}: {len(pages)} records in {output_dir / name}; one is needed")
+        raise ConfigError(
+            f"{run}: matches {len(pages)} records in {output_dir / name}; it must match one"
+        )
     if pages[0] is None:
-        raise ConfigError(f"{run}: MLflow has not got this run yet; runner sync pushes it")
+        raise ConfigError(f"{run}: not in MLflow yet; upload it with runner sync")
     return pages[0]
 
 
 def has_browser() -> bool:
-    """True if the user sits at this machine's screen: browsers of a terminal are not opened."""
+    """True if a graphical browser can be opened; text browsers are not used."""
     screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     return sys.stdout.isatty() and (sys.platform == "darwin" or bool(screen))
 
 
 def open_when_ready(server: str, page: str) -> None:
-    """Opens a page in the browser once the server answers."""
+    """Open a page in the browser once the server responds."""
     for _ in range(READY_TRIES):
         with suppress(OSError), urllib.request.urlopen(f"{server}/health", timeout=1):
             webbrowser.open(page)
@@ -152,18 +158,18 @@ def _port(text: str) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Serves until Ctrl-C; exit code 0, 1 if MLflow failed, 2 for a mistake."""
+    """Serve until Ctrl-C; returns 0, or 1 if MLflow failed."""
     parser = Parser(
         prog="runner ui",
-        description="Shows recorded runs in MLflow's pages, served to this machine only (127.0.0.1). The store is "
-        "mlflow.db in the output folder; MLFLOW_TRACKING_URI, when set, wins.",
-        epilog="On a machine far away: ssh -L 5000:127.0.0.1:5000 <machine>, then open the address here. "
-        "Exit code 0 when stopped, 1 if MLflow failed, 2 for a mistake.",
+        description="Show recorded runs in MLflow's pages, served on this machine only (127.0.0.1). The store is "
+        "mlflow.db in the output folder, or MLFLOW_TRACKING_URI if set.",
+        epilog="On a remote machine: ssh -L 5000:127.0.0.1:5000 <machine>, then open the address locally. "
+        "Exit code 0 when stopped, 1 if MLflow failed, 2 for invalid arguments.",
     )
     parser.add_argument(
         "run",
         nargs="?",
-        help="experiment, or experiment/signature of a run, to open (default: the latest experiment)",
+        help="experiment, or experiment/signature of a run (default: the latest experiment)",
     )
     parser.add_argument(
         "--port", type=_port, default=PORT, help=f"port to serve on (default: {PORT})"
@@ -176,7 +182,7 @@ def main(argv: list[str]) -> int:
     served = find_server(output_dir)
     if served is not None:
         page = choose_page(arguments.run, output_dir, served)
-        print(f"MLFLOW_TRACKING_URI is a server already, open it: {page}")
+        print(f"MLFLOW_TRACKING_URI is a server, open {page}")
         if not arguments.no_browser and has_browser():
             webbrowser.open(page)
         return 0
@@ -184,7 +190,7 @@ def main(argv: list[str]) -> int:
     check(uri, arguments.port)
     server = f"http://{HOST}:{arguments.port}"
     page = choose_page(arguments.run, output_dir, server)
-    print(f"MLflow  {page}\n        ready in some seconds, Ctrl-C stops it", flush=True)
+    print(f"MLflow  {page}\n        ready in a few seconds, Ctrl-C stops it", flush=True)
     for experiment in find_experiments(output_dir)[:MOST_EXPERIMENTS]:
         other = runs_page(server, experiment.number)
         if other != page:

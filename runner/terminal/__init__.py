@@ -1,2 +1,1 @@
-"""Standard output and error as the runner finds them: any encoding, a closed pipe, a full disk,
-words of strangers."""
+"""Robust output to the terminal: any encoding, closed pipes, full disks, untrusted text."""

@@ -1,4 +1,4 @@
-"""Arguments of the sub-commands: a mistake in them is one line, as any other."""
+"""Arguments of sub-commands, with errors in one line."""
 
 from __future__ import annotations
 
@@ -12,30 +12,27 @@ from runner.errors import ConfigError, nearest
 
 
 class Parser(argparse.ArgumentParser):
-    """``argparse``'s, which says what is wrong as every mistake is said, without the usage of the
-    whole command."""
+    """Parser of ``argparse`` with one-line errors, without the usage of the command."""
 
     def error(self, message: str) -> NoReturn:
-        """Called by the parser on an error.
+        """Report an error of the arguments.
 
         Raises:
             ConfigError: always.
         """
-        raise ConfigError(f"{self.prog}: {message}; {self.prog} --help tells more")
+        raise ConfigError(f"{self.prog}: {message}; see {self.prog} --help")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json`` to a sub-command with machine-readable output lines."""
-    parser.add_argument(
-        "--json", action="store_true", help="a JSON object a line, for other programs"
-    )
+    """Add the option ``--json`` for machine-readable output."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
 
 
 def existing_folder(text: str | Path) -> Path:
-    """Type of an argument that names a folder to read.
+    """Type of an argument for an existing folder.
 
     Raises:
-        ConfigError: the folder does not exist, with the nearest one.
+        ConfigError: the folder does not exist; the message gives the nearest name.
     """
     path = Path(text)
     if path.is_dir():
@@ -45,20 +42,20 @@ def existing_folder(text: str | Path) -> Path:
 
 
 def add_output_dir(parser: argparse.ArgumentParser, *, must_exist: bool = False) -> None:
-    """Add ``--output-dir`` to a sub-command that writes records, or reads what exists."""
+    """Add the option ``--output-dir`` to a sub-command that reads or writes records."""
     parser.add_argument(
         "--output-dir",
         type=existing_folder if must_exist else str,
         default=Path("outputs") if must_exist else "outputs",
-        help="where runs are recorded (default: outputs)",
+        help="folder of records (default: outputs)",
     )
 
 
 def parse_flags(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
-    """Flags and overrides of a command line, by Hydra's parser.
+    """Parse flags and overrides with Hydra's parser.
 
     Raises:
-        ConfigError: Hydra knows no such flag.
+        ConfigError: a flag is unknown to Hydra.
     """
     stderr = io.StringIO()
     try:
@@ -67,7 +64,5 @@ def parse_flags(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Na
     except SystemExit as end:
         if end.code:
             line = stderr.getvalue().strip().splitlines()[-1]
-            raise ConfigError(
-                f"{line.partition('error: ')[2]}; runner --hydra-help tells the flags"
-            ) from None
+            raise ConfigError(f"{line.partition('error: ')[2]}; see runner --hydra-help") from None
         raise

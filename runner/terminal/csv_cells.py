@@ -1,5 +1,4 @@
-"""Words in a CSV file: a spreadsheet takes one that begins with = + - @ for a formula, and would
-run it."""
+"""Escaping of text in CSV files, because spreadsheets execute cells that begin with = + - @."""
 
 from __future__ import annotations
 
@@ -11,13 +10,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-SPREADSHEET_TEXT_PREFIX = "'"  # spreadsheets put this before text that looks like a formula
+SPREADSHEET_TEXT_PREFIX = "'"  # prefix of spreadsheets for text that looks like a formula
 T = TypeVar("T")
 
 
 def escape_cell(cell: T) -> T | str:
-    """A cell as it is written: a number as it is, a word without control characters, and with a
-    mark before it where a spreadsheet would run it."""
+    """Escape a cell: numbers are unchanged, text loses control characters and gets a prefix if a
+    spreadsheet would execute it."""
     if not isinstance(cell, str):
         return cell
     if not cell.startswith(FORMULA_PREFIXES):
@@ -30,7 +29,7 @@ def escape_cell(cell: T) -> T | str:
 
 
 def unescape_cell(cell: str) -> str:
-    """A cell as it was before ``escape_cell``."""
+    """Inverse of ``escape_cell``."""
     return (
         cell[1:]
         if cell.startswith(SPREADSHEET_TEXT_PREFIX) and cell[1:].startswith(FORMULA_PREFIXES)

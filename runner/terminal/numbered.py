@@ -1,4 +1,4 @@
-"""Lines of several jobs next to each other, each with the number of its job."""
+"""Output of parallel jobs, with the number of its job on each line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TextIO
 
 
 class NumberedStream(TextIOBase):
-    """A stream on which every line begins with the number of a job, and is written whole."""
+    """A stream that prefixes each line with the number of a job and writes complete lines."""
 
     def __init__(self, stream: TextIO, number: int):
         self.stream = stream
@@ -27,10 +27,10 @@ class NumberedStream(TextIOBase):
         self.stream.flush()
 
     def isatty(self) -> bool:
-        return False  # bars of several jobs would overwrite each other
+        return False  # progress bars of several jobs would overwrite each other
 
     def end(self) -> None:
-        """Writes a line that was not ended."""
+        """Write an unfinished line."""
         if self.begun:
             self.write("\n")
         self.flush()
@@ -38,7 +38,7 @@ class NumberedStream(TextIOBase):
 
 @contextmanager
 def number_lines(number: int) -> Iterator[None]:
-    """Both streams of this process carry a job's number in here."""
+    """Context in which both streams of this process are prefixed with a job's number."""
     streams = NumberedStream(sys.stdout, number), NumberedStream(sys.stderr, number)
     with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         try:

@@ -1,9 +1,9 @@
-"""Words of strangers (a path, a column, a foreign record's description) as a terminal or a page may
-have them.
+"""Untrusted text (a path, a column, the description of a foreign record), made safe for terminals
+and pages.
 
-A control character could move the cursor, change the title or the clipboard (ANSI, OSC), or turn
-what follows from right to left: each is replaced by its picture (␛ for escape).  Line breaks and
-tabs stay."""
+A control character could move the cursor, change the title or the clipboard (ANSI, OSC), or reverse
+the direction of the following text: each is replaced by its picture (␛ for escape).  Line breaks and
+tabs are kept."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ UNKNOWN = "\ufffd"
 
 
 def plain(text: str) -> str:
-    """The text with a picture in place of every control character but line breaks and tabs."""
+    """Replace control characters other than line breaks and tabs by their pictures."""
     return CONTROL_CHARACTERS.sub(_picture, text) if CONTROL_CHARACTERS.search(text) else text
 
 
 def plain_cell(text: str) -> str:
-    """Apply ``plain`` to a cell of a table, with pictures of its line breaks and tabs too."""
+    """Apply ``plain`` to a cell of a table, including line breaks and tabs."""
     return plain(text).replace("\n", "\u240a").replace("\t", "\u2409")
 
 
 def plain_value(value: T) -> T | str:
-    """Apply ``plain`` to a value in a page's template, except the page's own mark-up."""
+    """Apply ``plain`` to a value in the template of a page, except for trusted mark-up."""
     return plain(value) if isinstance(value, str) and type(value) is str else value
 
 

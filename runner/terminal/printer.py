@@ -1,4 +1,4 @@
-"""The console, numbers as text, and panels for messages."""
+"""Console, formatting of numbers, and panels for messages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from runner.errors import RunnerWarning
 from runner.terminal.plain import plain
 from runner.terminal.streams import PlainStream, is_terminal
 
-# columns of piped output: it has no width of its own, and its lines are never folded
+# width of piped output, so that lines are not wrapped
 WIDEST = 10_000
 
 
 class PlainConsole(Console):
-    """Rich's console, for which words are words: no markup, no :emoji:, no escape sequence but its
-    own."""
+    """Rich's console with literal text: no markup, no :emoji:, no escape sequences other than
+    rich's."""
 
     def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None):
         super().__init__(
@@ -39,9 +39,9 @@ class PlainConsole(Console):
 
     @property
     def file(self) -> IO[str]:
-        """The stream that takes escape sequences.
+        """Stream that accepts escape sequences.
 
-        During a live display ``sys.stdout`` is rich's proxy of this process's plain stream.
+        During a live display ``sys.stdout`` is rich's proxy of the plain stream of this process.
         """
         file: IO[str] = Console.file.fget(self)  # type: ignore[attr-defined]
         return file.rich_proxied_file if isinstance(file, PlainStream) else file
@@ -51,7 +51,7 @@ class PlainConsole(Console):
         self._file = new_file
 
     def render_str(self, text: str, **how: Any) -> Text:
-        return super().render_str(plain(text), **how)  # before it is measured
+        return super().render_str(plain(text), **how)  # before its width is measured
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -67,11 +67,11 @@ err = PlainConsole(stderr=True, soft_wrap=True)
 
 
 T = TypeVar("T")
-WIDE = 8  # columns that are readable side by side
+WIDE = 8  # largest number of readable columns
 
 
 def number(value: float) -> str:
-    """Four significant digits, without exponents for ordinary sizes."""
+    """Format a number with four significant digits, without exponents for ordinary magnitudes."""
     if not math.isfinite(value):
         return str(value)
     if 1e4 <= abs(value) < 1e7:
@@ -80,42 +80,42 @@ def number(value: float) -> str:
 
 
 def format_estimate(mean: float, se: float) -> str:
-    """Mean ± standard error, which a single value does not have."""
+    """Format mean ± standard error; only the mean for a single value."""
     return number(mean) if math.isnan(se) else f"{number(mean)} ± {number(se)}"
 
 
 def complain(message: str) -> None:
-    """A user's mistake or a run's failure: plain lines on stderr."""
+    """Print an error as plain lines on stderr."""
     for line in message.splitlines():
         err.print(line, style="bold red" if err.is_terminal else None)
 
 
 @contextmanager
 def suppress_output() -> Iterator[None]:
-    """Nothing is shown in here; what must not be overlooked is a warning of Python's."""
-    before = out.quiet
+    """Context without output, in which announcements become Python warnings."""
+    was_quiet = out.quiet
     out.quiet = True
     try:
         yield
     finally:
-        out.quiet = before
+        out.quiet = was_quiet
 
 
 def show_count(label: str, done: int, total: int) -> None:
-    """On a terminal: a line with a count, over the line of the last one."""
+    """On a terminal, print a line with a count that replaces the previous one."""
     if out.is_terminal:
         out.print(f"{label} {done}/{total}", end="\n" if done == total else "\r")
 
 
 def count_each(label: str, parts: Sequence[T]) -> Iterator[T]:
-    """Parts, with ``show_count`` of each."""
+    """Iterate over parts and call ``show_count`` for each."""
     for i, part in enumerate(parts, 1):
         show_count(label, i, len(parts))
         yield part
 
 
 def headline(title: str) -> None:
-    """A rule across the page, with words; whole where it is not read on a terminal."""
+    """Print a horizontal rule with a title, which is not truncated without a terminal."""
     if not out.is_terminal:
         out.print(f"{title} ───")
         return
@@ -123,7 +123,7 @@ def headline(title: str) -> None:
 
 
 def announce(title: str, message: str | Text) -> None:
-    """Something that must not be overlooked, in a panel."""
+    """Print an important message in a panel."""
     if out.quiet:
         warnings.warn(plain(f"{title}: {message}"), RunnerWarning, stacklevel=2)
         return
@@ -131,7 +131,7 @@ def announce(title: str, message: str | Text) -> None:
 
 
 def note(message: str) -> None:
-    """One line that must not be overlooked."""
+    """Print an important message in one line."""
     if out.quiet:
         warnings.warn(message, RunnerWarning, stacklevel=2)
         return

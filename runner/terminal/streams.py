@@ -1,9 +1,8 @@
-"""The two output streams of a command.
+"""Output streams of a command: any character is printable, control characters are replaced, and
+errors of the reader are tolerated.
 
-They can print every letter, pass on no control character, and outlive any reader.
-
-If a run's reader goes away (``| head``, a terminal that dies), or its output has no
-room left, the run continues without a display to its end: its record is what counts.
+If the reader of a run's output disappears (``| head``, a closed terminal), or the disk of its output
+is full, the run continues without a display, because its record is the result.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ NAMES = {1: "standard output", 2: "standard error"}
 
 
 class FaultTolerantFile(io.FileIO):
-    """A file descriptor; once it cannot be written to, what is written goes nowhere."""
+    """A file descriptor that discards output after a write error."""
 
-    names_pipes = False  # True: a closed reader is worth a line too, as a run continues without it
+    names_pipes = False  # True: report a closed pipe, because a run continues without a reader
 
     def __init__(self, fd: int):
         super().__init__(fd, "w", closefd=False)
@@ -41,7 +40,7 @@ class FaultTolerantFile(io.FileIO):
             return memoryview(data).nbytes
 
     def _redirect_to_null(self, error: OSError) -> None:
-        """Turns the descriptor to the null device, once; on standard error a line says so."""
+        """Redirect the descriptor to the null device, once, and report it on standard error."""
         if self.lost is not None:
             return
         self.lost = error
@@ -51,14 +50,15 @@ class FaultTolerantFile(io.FileIO):
         if self.fileno() == 1 and (self.names_pipes or not isinstance(error, BrokenPipeError)):
             with suppress(OSError, ValueError, AttributeError):
                 sys.stderr.write(
-                    f"{NAMES[1]}: {error.strerror}; the command goes on without a display\n"
+                    f"{NAMES[1]}: {error.strerror}; the command continues without a display\n"
                 )
                 sys.stderr.flush()
 
 
 class PlainStream(io.TextIOBase):
-    """Text on a descriptor, without control characters.  ``rich_proxied_file`` is where rich looks
-    for a stream to write to, which takes its colours and cleans what it is given itself
+    """Text stream on a descriptor, without control characters.
+
+    Rich writes to ``rich_proxied_file``, which accepts colours, and cleans its text itself
     (``runner.execution.screen.show_run``)."""
 
     def __init__(self, styled: io.TextIOWrapper):
@@ -90,16 +90,16 @@ class PlainStream(io.TextIOBase):
         return True
 
 
-_files: dict[int, FaultTolerantFile] = {}  # by descriptor, of this process
+_files: dict[int, FaultTolerantFile] = {}  # files of this process by descriptor
 
 
 def install() -> None:
-    """Replace this process's standard streams with these.
+    """Replace the standard streams of this process.
 
-    It is called by a process started as a command, before any import that reads the
-    streams. Streams replaced by a test or a notebook are left unchanged.
+    It is called in processes started as commands, before any import that reads the streams.
+    Streams replaced by a test or a notebook are left unchanged.
     """
-    # each closed one takes its own number, before some other file takes it
+    # each closed descriptor is reopened before another file gets its number
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)
@@ -126,13 +126,12 @@ def _open_fault_tolerant(fd: int, before: TextIO | None) -> Any:
 
 
 def has_lost_output() -> bool:
-    """True if something that was written to standard output went nowhere, though there was somebody
-    to read it."""
+    """True if output to an open standard output was lost."""
     sys.stdout.flush()
     error = _files[1].lost if 1 in _files else None
     return error is not None and not isinstance(error, BrokenPipeError)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """True if the stream is read on a terminal; a closed stream is not."""
+    """True if the stream is a terminal; False if it is closed."""
     return stream is not None and stream.isatty()

@@ -1,5 +1,5 @@
-"""Tables of words: drawn by rich on a terminal, tab-separated lines everywhere else (rich is
-imported only to draw)."""
+"""Tables of text: drawn by rich on a terminal, tab-separated lines elsewhere (rich is imported only
+to draw)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def print_table(
     *,
     has_header_in_pipe: bool = False,
 ) -> None:
-    """A table with the first column in bold and unbroken; piped, one line per row without title,
-    and without header unless asked for.
+    """Print a table with the first column in bold and unbroken; in a pipe, one line per row without
+    title, and without header unless requested.
 
     On a terminal that would break words, each row is a block: the first cell, then a line for each
     other column.
@@ -61,7 +61,7 @@ def print_table(
 
 
 def fit_columns(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Widths of columns with whole words, and whole cells in the first; None: they do not fit."""
+    """Widths of columns with complete words, and complete cells in the first; None if too wide."""
     columns = list(zip_longest(*rows, fillvalue=""))
     ranges = [_width_range(cells) for cells in columns]
     if ranges:
@@ -71,7 +71,7 @@ def fit_columns(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
 
 
 def _width_range(cells: Iterable[str]) -> tuple[int, int]:
-    """Width of the longest word of a column, and of its longest cell."""
+    """Widths of a column's longest word and longest cell."""
     from rich.cells import cell_len
 
     cells = list(cells)
@@ -80,8 +80,7 @@ def _width_range(cells: Iterable[str]) -> tuple[int, int]:
 
 
 def _share(ranges: Sequence[tuple[int, int]], spare: int) -> list[int]:
-    """Widths between the least and the most of each column: the columns that need most share what
-    the others leave."""
+    """Widths between minimum and maximum of each column; wide columns share the remaining space."""
     widths = [least for least, _ in ranges]
     by_need = sorted(range(len(ranges)), key=lambda i: ranges[i][1] - ranges[i][0])
     for n_before, i in enumerate(by_need):
@@ -109,12 +108,12 @@ def _print_blocks(title: str, header: Sequence[str], rows: Iterable[Sequence[str
 
 
 def print_fact(head: str, text: str) -> None:
-    """Print words after a head, as ``indent_below`` has them."""
+    """Print text after a head, formatted by ``indent_below``."""
     print(indent_below(head, text))
 
 
 def print_marked(mark: str, colour: str, head: str, text: str) -> None:
-    """A coloured word, then words after a head."""
+    """Print a coloured word, a head and text."""
     from rich.text import Text
 
     from runner.terminal.printer import out
@@ -125,12 +124,12 @@ def print_marked(mark: str, colour: str, head: str, text: str) -> None:
 
 
 def columns_of_terminal() -> int | None:
-    """Width of the terminal; None: the output is read elsewhere, and its lines are not folded."""
+    """Width of the terminal; None without a terminal, so that lines are not wrapped."""
     return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
 
 
 def indent_below(head: str, text: str) -> str:
-    """Words after a head; on a terminal, the lines that follow the first are indented as far."""
+    """Text after a head, with wrapped lines indented by the width of the head on a terminal."""
     width = columns_of_terminal()
     if width is None:
         return head + text
@@ -144,7 +143,7 @@ def indent_below(head: str, text: str) -> str:
 
 
 def measure_words(table: Table) -> int:
-    """Columns of a terminal below which a word of a table in a box would be cut."""
+    """Smallest width of a terminal that does not cut words of a table in a box."""
     return 1 + sum(least + 3 for least, _ in _column_ranges(table))
 
 
@@ -153,7 +152,7 @@ def _column_ranges(table: Table) -> list[tuple[int, int]]:
 
 
 def print_uncut(table: Table) -> None:
-    """A table in a box with whole words; lines too wide for the terminal are broken by it."""
+    """Print a table in a box without cutting words; the terminal wraps lines that are too wide."""
     from runner.terminal.printer import out
 
     needed = measure_words(table)
@@ -168,14 +167,14 @@ def print_uncut(table: Table) -> None:
 def print_json(rows: Iterable[Mapping[str, object]]) -> None:
     """Print the rows for ``--json``: one object per line.
 
-    Values with no JSON form (a path, a time) are text, NaN is null.
+    Values without a JSON form (a path, a time) become strings, and NaN becomes null.
     """
     for row in rows:
         print(json.dumps(to_json(row), ensure_ascii=False, default=str))
 
 
 def to_json(value: Any) -> Any:
-    """A value with the keys of its mappings as text, and null for numbers that are not finite."""
+    """Convert a value for JSON: keys to strings, numbers that are not finite to null."""
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Templates of pages and tables: HTML, Markdown and LaTeX from one environment."""
+"""Jinja environment for pages and tables in HTML, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def environment(*folders: Path, **options: Any) -> Environment:
-    """Templates in some folders; HTML is escaped, and control characters are shown as pictures.
+    """Environment of templates that escapes HTML and replaces control characters by pictures.
 
     Args:
-        folders: where templates are looked for, in this order.
-        options: of Jinja, such as other delimiters.
+        folders: folders of templates in the order of the search.
+        options: options of Jinja, such as other delimiters.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

@@ -1,14 +1,14 @@
-"""Values as a command line has them: ``null``, ``true``, ``[a,b]``."""
+"""Values in the syntax of the command line: ``null``, ``true``, ``[a,b]``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-QUOTED_CHARACTERS = frozenset(" ,[]{}'\"=:")  # text with one of them is quoted
+QUOTED_CHARACTERS = frozenset(" ,[]{}'\"=:")  # text with one of these is quoted
 
 
 def format_typed(value: object) -> str:
-    """A value as a user types it after ``key=``.
+    """Format a value as typed after ``key=``.
 
     >>> format_typed([None, True, 0.5, {"a": "two words"}])
     "[null,true,0.5,{a:'two words'}]"
@@ -25,7 +25,7 @@ def format_typed(value: object) -> str:
 
 
 def _inside(value: object) -> str:
-    """An item of a list or of a dictionary: text with a separator in it is quoted."""
+    """Format an item of a list or a dictionary; text with a separator is quoted."""
     if isinstance(value, str) and (not value or QUOTED_CHARACTERS.intersection(value)):
         escaped = value.replace("'", "\\'")
         return f"'{escaped}'"

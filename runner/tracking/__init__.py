@@ -1,1 +1,1 @@
-"""MLflow as a mirror of the records on disk, held by a process next to the runs."""
+"""Mirror of the records in MLflow, updated by a separate process."""

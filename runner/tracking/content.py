@@ -1,13 +1,11 @@
-"""Content that MLflow receives about a run.
+"""Content of a run for MLflow: its record becomes name, tags, parameters and points of curves.
 
-A record's facts, config and lines become name, tags, parameters and points of curves.
+All content, including times, is derived only from the record, so that repeated uploads are
+identical and stored once.
 
-Everything follows only from the record, the times too, so that content pushed again is
-identical and stored only once.
-
-Times are on the run's own clock: it starts when the run was started and is paused while
-the run is stopped.  A run's end less its start is therefore the time that it took, and
-each line lies between them.
+Times refer to the run's own clock, which starts with the run and pauses while the run is stopped.
+The difference of a run's end and start is therefore its computing time, and all lines lie between
+them.
 """
 
 from __future__ import annotations
@@ -30,18 +28,18 @@ from runner.record.lines import read_lines
 from runner.statistics.standard_error import mean_se
 from runner.tracking.names import cut, key, keys
 
-MAX_NAME_CHARACTERS = 120  # characters of the overrides
+MAX_NAME_CHARACTERS = 120  # length of the overrides in a name
 MAX_VALUE_CHARACTERS = 500
-MAX_TAG_CHARACTERS = 5000  # characters that every server takes
-Line = dict[str, Any]  # of metrics.jsonl
+MAX_TAG_CHARACTERS = 5000  # length supported by all servers
+Line = dict[str, Any]  # line of metrics.jsonl
 
 
 class InvalidRecordError(Exception):
-    """A record that cannot be read, or that leads out of its folder."""
+    """The record cannot be read or leads out of its folder."""
 
 
 class Point(NamedTuple):
-    """One value of a curve."""
+    """A value of a curve."""
 
     key: str
     value: float
@@ -51,7 +49,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordContent:
-    """A record as it is read, once."""
+    """Content of a record, read once."""
 
     facts: Facts
     config: dict[str, Any]
@@ -59,10 +57,10 @@ class RecordContent:
 
     @classmethod
     def of(cls, folder: Path) -> RecordContent:
-        """Reads a record.
+        """Read a record.
 
         Raises:
-            InvalidRecordError: a file of it is damaged.
+            InvalidRecordError: a file is damaged.
         """
         try:
             facts = load_facts(folder)
@@ -85,17 +83,14 @@ class RecordContent:
 
     @property
     def is_looped(self) -> bool:
-        """True if replicates came one after the other.
-
-        Each is then a run of its own, below this one.
-        """
+        """True if replicates are computed sequentially; each is then a nested run in MLflow."""
         return not self.facts["vectorised"] and self.facts["replicates"] > 1
 
     @property
     def run_name(self) -> str:
-        """What was overridden, the experiment, and the beginning of the signature.
+        """Overrides, experiment and the beginning of the signature.
 
-        Columns of MLflow show the beginning, where runs of one experiment must differ.
+        MLflow's columns show the beginning, which must differ between runs of an experiment.
         """
         overrides = self._overrides_text
         if len(overrides) > MAX_NAME_CHARACTERS:
@@ -109,14 +104,14 @@ class RecordContent:
             return " ".join(self.facts["overrides"])
         command: Sequence[str] = self.facts.get("command") or []
         if self.facts.get("study") and len(command) == 2 and command[0].endswith("snapshot.yaml"):
-            return command[1]  # a run of a study is called by its row and its cell
+            return command[1]  # a run of a study is named by its row and cell
         overrides = [
             word for word in command if "=" in word and not word.startswith(("-", "+experiment"))
         ]
         return " ".join(signed_overrides(overrides))
 
     def creation_tags(self) -> dict[str, str]:
-        """Tags set when a run is created, and never again: users may change them."""
+        """Tags set only when a run is created, because users may change them."""
         command = shlex.join(["runner", *(self.facts.get("command") or [])])
         tags = {
             "mlflow.user": self.facts.get("user") or "unknown",
@@ -153,7 +148,7 @@ class RecordContent:
 
     @cached_property
     def parameters(self) -> dict[str, str]:
-        """The config, key by dotted key."""
+        """The config by dotted key."""
         items = flatten(self.config)
         values = {key: str(value) for key, value in items if not key.endswith("smoke_overrides")}
         return {
@@ -167,7 +162,7 @@ class RecordContent:
 
     @cached_property
     def _before(self) -> dict[int, float]:
-        """Seconds on the run's clock at which each replicate began: the others' before it."""
+        """Start of each replicate on the run's clock in seconds: the total of earlier replicates."""
         lasts: dict[int, float] = {}
         for line in self.lines:
             lasts[line["replicate"]] = max(line["time"], lasts.get(line["replicate"], 0.0))
@@ -183,7 +178,7 @@ class RecordContent:
 
     @property
     def ends(self) -> int:
-        """When the clock stopped; of a run that was killed, at its last line."""
+        """End on the run's clock; for a killed run, the time of its last line."""
         last = max(
             (self._stamp(line["replicate"], line["time"]) for line in self.lines),
             default=self.starts,
@@ -192,11 +187,11 @@ class RecordContent:
         return max(last, self.starts + round(1000 * seconds))
 
     def describe_end(self, state: str) -> str:
-        """Tells one end of a run from another, which it has when it was resumed."""
+        """Identifier of an end of the run, which has several if it was resumed."""
         return f"{state} {len(self.lines) if state == 'crashed' else self.facts.get('ended')}"
 
     def span(self, replicate: int) -> tuple[int, int]:
-        """Start and end of one replicate."""
+        """Start and end of a replicate."""
         times = [line["time"] for line in self.lines if line["replicate"] == replicate]
         return self._stamp(replicate, 0.0), self._stamp(replicate, max(times, default=0.0))
 
@@ -209,8 +204,8 @@ class RecordContent:
 
     @cached_property
     def _keys(self) -> dict[str, str]:
-        """The name in MLflow of every score, settled in the order in which they appear in the
-        record; of those that appear together the ones that stay as they are come first."""
+        """MLflow names of all scores, assigned in the order of the record; among scores that appear
+        together, those with unchanged names come first."""
         groups = [*(line["metrics"] for line in self.lines), self.facts["result"]]
         names = [
             name for group in groups for name in sorted(group, key=lambda name: key(name) != name)
@@ -218,7 +213,7 @@ class RecordContent:
         return keys([*names, *(f"{name} SE" for name in self.facts["result"])])
 
     def points(self, lines: list[Line]) -> Iterator[Point]:
-        """Values of some lines; for replicates computed simultaneously their mean."""
+        """Values of the given lines, averaged over replicates computed simultaneously."""
         for line in lines:
             stamp = self._stamp(line["replicate"], line["time"])
             for name, value in line["metrics"].items():
@@ -229,7 +224,7 @@ class RecordContent:
 
     @property
     def result(self) -> list[Point]:
-        """Means over replicates, and their standard errors."""
+        """Means over replicates and standard errors."""
         points = []
         for name, values in self.facts["result"].items():
             mean, se = mean_se(values)

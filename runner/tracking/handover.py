@@ -1,11 +1,11 @@
-"""A run's part in the upload to MLflow: it requests a push and goes on.
+"""Upload requests of a run to MLflow, which do not block the run.
 
-One process for each output folder pushes for all of them.
+One process for each output folder, the pusher, uploads all of its runs.
 
-Importing MLflow, opening its database and pushing cost 2 to 6 s of CPU, in every
-process that does it; a smoke run takes 4.  The pusher therefore imports while the runs
-train, once for all runs of a study, and no call to a server that hangs ever blocks a
-run.  A run waits for it only at its end, and no longer than ``PATIENCE``.
+Importing MLflow, opening its database and uploading take 2 to 6 s of CPU per process, while a smoke
+run takes 4 s.  The pusher imports MLflow during training, once for all runs of a study, and a server
+that does not respond never blocks a run.  A run waits for the pusher only at its end, for at most
+``TIMEOUT_SECONDS``.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ from runner.tracking.pages import find_server, page_of_record
 from runner.tracking.request import queue, request_push
 from runner.tracking.store import fault, is_remote, store_name, tracking_uri
 
-PATIENCE = 0.7  # seconds that the end of a run waits for the last push: with the rest, less than 1
-POLL_SECONDS = 0.02  # seconds between checks of its progress
+TIMEOUT_SECONDS = 0.7  # waiting time for the last push, so that a run ends within a second
+POLL_SECONDS = 0.02  # interval between checks of the push
 LOCK = ".pusher"
-PUSHER_LOG_NAME = ".log"  # of the pusher, among the requests
+PUSHER_LOG_NAME = ".log"  # log file of the pusher in the folder of requests
 
 
 class Handover:
-    """One run's dealings with the pusher; ``trouble`` says what keeps it from MLflow."""
+    """Interface of a run to the pusher; ``trouble`` is the reason why the run is not in MLflow."""
 
     def __init__(self, folder: Path, output_dir: Path):
         self.folder = folder
         self.output_dir = output_dir
-        self._mine: str | None = None  # trouble of this process
-        self._before: int | None = None  # when mlflow.json was written last before this run began
+        self._mine: str | None = None  # problem of this process
+        self._before: int | None = None  # time of mlflow.json before this run began
 
     def begin(self) -> None:
-        """Request a push, from now on; start a pusher if there is no pusher yet.
+        """Request uploads from now on and start a pusher if necessary.
 
-        Called again, it makes sure of both.
+        A repeated call restores both.
         """
         if self._before is None:
             self._before = self._changed_at()
         try:
             self._mine = fault(tracking_uri(self.output_dir), busy_seconds=0.0)
-            # another process writes, as the pusher does
+            # another process, such as the pusher, is writing
             if self._mine is not None and "locked" in self._mine:
                 self._mine = None
             request_push(self.folder, self.output_dir)
             start_pusher(self.output_dir)
-        except OSError as error:  # the record will report the disk's error
+        except OSError as error:  # the record reports disk errors
             self._mine = f"{self.output_dir}: {error.strerror or error}"
 
     def end(self) -> None:
-        """Waits a little for the run's end to be in, and goes; the pusher finishes what is left.
+        """Wait briefly for the upload of the run's end; the pusher completes the rest.
 
-        The request is made again: an earlier one may have been answered as of a run that is over.
+        The request is repeated, because an earlier one may have been removed as completed.
         """
         self.begin()
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT_SECONDS
         while not self.complete and self.trouble is None and time.monotonic() < until:
             time.sleep(POLL_SECONDS)
 
@@ -73,9 +73,9 @@ class Handover:
 
     @property
     def trouble(self) -> str | None:
-        """Problem during this run; None if there was no problem.
+        """Problem during this run, or None.
 
-        A problem of an earlier push may have been fixed, so it does not count.
+        A problem of an earlier push is ignored, because it may have been fixed.
         """
         return self._mine or (self._marks.trouble if self._changed_at() != self._before else None)
 
@@ -86,30 +86,30 @@ class Handover:
 
     @property
     def run_id(self) -> str | None:
-        """MLflow's name of the run, once it has one."""
+        """Id of the run in MLflow, if known."""
         return self._marks.run_id
 
     @property
     def page(self) -> str | None:
-        """Address of the run's page on a server; None: there is none, or it has not got the run."""
+        """URL of the run's page; None without a server or before the upload."""
         server = find_server(self.output_dir)
         return None if server is None else page_of_record(self.folder, self.output_dir, server)
 
     @property
     def ui_command(self) -> str:
-        """The command that opens the run's page."""
+        """Command that opens the run's page."""
         folder = "" if self.output_dir == Path("outputs") else f" --output-dir {self.output_dir}"
         return f"runner ui {self.folder.parent.name}/{self.folder.name}{folder}"
 
     @property
     def complete(self) -> bool:
-        """True if MLflow has this end of the run."""
+        """True if this end of the run is in MLflow."""
         facts = read(self.folder) or {}
         return self._marks.ended == f"{facts.get('state')} {facts.get('ended')}"
 
 
 def create_handover(settings: Settings, folder: Path) -> Handover | None:
-    """A run's dealings with MLflow, where it has any: offline not with a server."""
+    """Create the interface to MLflow, or None if tracking is off or offline excludes a server."""
     output_dir = Path(settings.output_dir)
     if not settings.tracking or (settings.offline and is_remote(tracking_uri(output_dir))):
         return None
@@ -117,8 +117,7 @@ def create_handover(settings: Settings, folder: Path) -> Handover | None:
 
 
 def ensure_pushed(settings: Settings, folder: Path) -> Handover | None:
-    """``create_handover`` of a run that is done, which asks once more where MLflow has not got all
-    of it."""
+    """``create_handover`` for a finished run, with another request if MLflow lacks a part of it."""
     handover = create_handover(settings, folder)
     if handover and not handover.complete:
         handover.end()
@@ -126,28 +125,27 @@ def ensure_pushed(settings: Settings, folder: Path) -> Handover | None:
 
 
 class DetachedProcess(subprocess.Popen[bytes]):
-    """A process meant to continue after this one ends; Popen itself would then warn."""
+    """A process that may outlive this one, without the warning of Popen."""
 
     def __del__(self, *_: object) -> None:
-        """Says nothing."""
+        """Do not warn."""
 
 
 def start_pusher(output_dir: Path) -> None:
-    """A process of its own, which outlives the run by some seconds at most; none where one is at
-    work.
+    """Start a pusher, unless one is active; it outlives the run by a few seconds at most.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the process cannot be started.
     """
     mine = _pusher_by_folder.get(output_dir)
-    if mine is not None and mine.poll() is None:  # it is working, or about to
+    if mine is not None and mine.poll() is None:  # active or starting
         return
     if is_locked(queue(output_dir) / LOCK):
         return
     command = [sys.executable, "-P", "-m", "runner.tracking.pusher", str(output_dir.resolve())]
     with (queue(output_dir) / PUSHER_LOG_NAME).open("ab") as log:
-        # A session of its own: Ctrl-C is meant for the run.  -P: files in the current folder are
-        # not our code.
+        # a separate session, because Ctrl-C is meant for the run; -P prevents imports from the
+        # current folder
         _pusher_by_folder[output_dir] = DetachedProcess(
             command,
             stdin=subprocess.DEVNULL,
@@ -159,8 +157,8 @@ def start_pusher(output_dir: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """This process's own, and where its code lies, which a checkout that is not installed has from
-    the present folder."""
+    """Environment of this process with the location of its code, needed for a checkout that is not
+    installed."""
     root = Path(__file__).parent.parent.parent
     if root.is_relative_to(sys.prefix):
         return dict(os.environ)
@@ -170,6 +168,4 @@ def _environment() -> dict[str, str]:
     }
 
 
-_pusher_by_folder: dict[
-    Path, DetachedProcess
-] = {}  # by output folder; polled again, so that no zombie remains
+_pusher_by_folder: dict[Path, DetachedProcess] = {}  # by output folder; polled to avoid zombies

@@ -1,7 +1,7 @@
-"""``mlflow.json`` of a run: what MLflow has got of it, each thing marked when it is in.
+"""``mlflow.json`` of a run: marks of its uploaded parts.
 
-One entry for each store, so that a record that is pushed here, then there, then here again is
-nowhere in twice."""
+There is one entry per store, so that a record uploaded to alternating stores is duplicated in
+none."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from runner.disk.plain_file import parse_json, read_plain
 class RunMarks:
     """Parts of one MLflow run that are already uploaded."""
 
-    key: str = field(
-        default_factory=lambda: uuid4().hex
-    )  # a tag of the run, by which it is found when an answer was lost
-    asked: bool = False  # MLflow was asked to create it
+    # tag that identifies the run if a reply was lost
+    key: str = field(default_factory=lambda: uuid4().hex)
+    asked: bool = False  # True after the request to create the run
     run_id: str | None = None
-    experiment: str | None = None  # its number in MLflow
+    experiment: str | None = None  # id of the experiment in MLflow
     lines: dict[str, int] = field(default_factory=dict)  # phase -> last step
-    ended: str | None = None  # the end that has been pushed: the state, and when
+    ended: str | None = None  # uploaded end: state and time
 
 
 @dataclass
@@ -37,16 +36,16 @@ class Marks(RunMarks):
     tags: str | None = None  # digest
     inputs: bool = False
     files: dict[str, str] = field(default_factory=dict)  # name -> size and time
-    replicates: dict[str, RunMarks] = field(default_factory=dict)  # runs below this one
-    trouble: str | None = None  # the error that stopped the last push to MLflow
+    replicates: dict[str, RunMarks] = field(default_factory=dict)  # nested runs
+    trouble: str | None = None  # error of the last push
 
 
 class RecordReplacedError(Exception):
-    """The record was started anew while it was being pushed."""
+    """The record was replaced during the upload."""
 
 
 class MarksFile:
-    """``mlflow.json``; ``here`` is what it says of one store."""
+    """``mlflow.json``; ``here`` are the marks of one store."""
 
     def __init__(self, folder: Path, store: str):
         self.path = folder / "mlflow.json"
@@ -56,13 +55,13 @@ class MarksFile:
         self.here = self.stores.get(store, Marks())
 
     def save(self) -> None:
-        """Writes it, whole or not at all.
+        """Write the file atomically.
 
         Raises:
-            Replaced: it was there and is gone, as ``fresh=true`` takes it away.
+            RecordReplacedError: the file was removed, as by ``fresh=true``.
         """
         if self.exists and not self.path.exists():
-            raise RecordReplacedError("the run was started anew")
+            raise RecordReplacedError("the run was restarted")
         self.stores[self.store] = self.here
         write_text(
             self.path,
@@ -72,7 +71,7 @@ class MarksFile:
 
 
 def read_marks(folder: Path, store: str) -> Marks:
-    """Parts of a record that a store already has."""
+    """Read the marks of a record for a store."""
     return _read(folder / "mlflow.json").get(store, Marks())
 
 

@@ -1,6 +1,5 @@
-"""Mirror of a run's folder in MLflow.
-
-Any new content is pushed, while a run goes, after it, or days later (``runner sync``).
+"""Mirror of a run's folder in MLflow, updated during the run, after it, or later by
+``runner sync``.
 """
 
 from __future__ import annotations
@@ -36,10 +35,9 @@ FOLDER = "mlartifacts"
 
 
 def follow(output_dir: Path) -> None:
-    """Makes experiments and runs of the folder's own store keep their files in that folder,
-    wherever it lies now."""
+    """Update the artifact URIs in the store of an output folder after the folder was moved."""
     file = output_dir / "mlflow.db"
-    here = (output_dir / FOLDER).resolve().as_uri()
+    folder_uri = (output_dir / FOLDER).resolve().as_uri()
     if not file.exists():
         return
     with closing(sqlite3.connect(file, timeout=30)) as store, store:
@@ -52,24 +50,24 @@ def follow(output_dir: Path) -> None:
             "SELECT DISTINCT artifact_location FROM experiments WHERE artifact_location LIKE ?",
             (f"file://%/{FOLDER}",),
         ).fetchall()
-        for (before,) in places:
-            if before == here:
+        for (previous_uri,) in places:
+            if previous_uri == folder_uri:
                 continue
             store.execute(
                 "UPDATE experiments SET artifact_location = ? WHERE artifact_location = ?",
-                (here, before),
+                (folder_uri, previous_uri),
             )
             store.execute(
                 "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?) WHERE substr(artifact_uri, 1, ?) = ?",
-                (here, len(before) + 1, len(before) + 1, f"{before}/"),
+                (folder_uri, len(previous_uri) + 1, len(previous_uri) + 1, f"{previous_uri}/"),
             )
 
 
 def open_client(output_dir: Path) -> MlflowClient:
     """Client of the store.
 
-    MLflow is imported here, which costs seconds, and a missing database is created. All records
-    are requested again if the output folder's own database had to be set aside.
+    MLflow is imported here, which takes seconds, and a missing database is created.  All records
+    are requested again if the output folder's own database had to be replaced.
     """
     uri = tracking_uri(output_dir)
     check_store(uri)
@@ -84,10 +82,10 @@ def open_client(output_dir: Path) -> MlflowClient:
 
 
 class Mirror:
-    """Pushes one run folder; ``trouble`` says what kept it from doing so, ``unreachable`` whether
-    it was the store.
+    """Upload of a run's folder; ``trouble`` is the reason of a failure, and ``unreachable`` is True
+    if the store was the cause.
 
-    It waits ``seconds`` for others that push, for ever where that is negative."""
+    It waits ``seconds`` for other uploads, without limit if negative."""
 
     def __init__(
         self,
@@ -107,11 +105,12 @@ class Mirror:
 
     @property
     def run_id(self) -> str | None:
-        """MLflow's name of the run, once it has one."""
+        """Id of the run in MLflow, if known."""
         return MarksFile(self.folder, self.store).here.run_id
 
     def push(self) -> bool:
-        """Pushes what is new; True when MLflow has everything.  Never raises: see ``trouble``."""
+        """Upload new content; returns True if MLflow is complete, and sets ``trouble`` instead of
+        raising."""
         self.trouble = None
         self.unreachable = False
         try:
@@ -126,8 +125,7 @@ class Mirror:
                     Push(client, file, self.folder, self._files_at).push(content)
                 _note(file, None)
         except Exception as error:
-            # MLflow's clients raise requests', SQLAlchemy's and their own errors: none of them may
-            # stop a run.
+            # MLflow's clients raise errors of requests, SQLAlchemy and MLflow; none may stop a run
             lines = str(error).strip().splitlines()
             self.trouble = mask_secrets(lines[0] if lines else type(error).__name__)
             if isinstance(error, BusyError | StoreError):
@@ -152,7 +150,7 @@ class Mirror:
         )
 
     def _answers(self, error: Exception) -> bool:
-        """True if the store is reachable, and refused the data sent to it."""
+        """True if the store is reachable and rejected the data."""
         from requests import ConnectionError, Timeout
 
         link: BaseException | None = error
@@ -168,7 +166,7 @@ class Mirror:
         return True
 
     def _record_trouble(self) -> None:
-        """Says in the folder what is wrong: who started the run looks there."""
+        """Record the problem in the run's folder, where the run reads it."""
         if not self.folder.is_dir():
             return
         with suppress(OSError, RecordReplacedError), lock_file(self.folder / ".mlflow.lock"):
@@ -176,6 +174,6 @@ class Mirror:
 
 
 def _note(file: MarksFile, trouble: str | None) -> None:
-    if trouble is not None or file.here.trouble is not None:  # every error is reported
+    if trouble is not None or file.here.trouble is not None:  # errors are also cleared
         file.here.trouble = trouble
         file.save()

@@ -1,4 +1,4 @@
-"""Names and texts as MLflow takes them: names that stay apart, texts that are cut."""
+"""Names and texts within MLflow's limits: unique names and truncated texts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-MAX_KEY_CHARACTERS = 230  # characters of 250; the rest is for the prefix
-ARENA = "arena."  # the experiments of the arena's suites begin so
-TRUNCATION_SUFFIX = " … (cut: the record's {} has it whole)"
+MAX_KEY_CHARACTERS = 230  # of 250; the rest is reserved for the prefix
+ARENA = "arena."  # prefix of experiments of the arena's suites
+TRUNCATION_SUFFIX = " … (truncated, complete in the record's {})"
 
 
 def key(name: str) -> str:
-    """A name that MLflow takes, which other names may become too: see ``keys``."""
+    """Valid MLflow name, not necessarily unique (see ``keys``)."""
     text = re.sub(r"[^\w\-./ :]", "_", name)
     if posixpath.normpath(text) != text or text.startswith("/") or text in (".", ".."):
         text = "/".join(
@@ -30,8 +30,7 @@ def key(name: str) -> str:
 
 
 def keys(names: Iterable[str]) -> dict[str, str]:
-    """A name of MLflow's for each, no two alike: the first of those that would be keeps it, and the
-    others end in a digest."""
+    """Unique MLflow names: of equal names the first is kept, and the others get a digest."""
     by_name: dict[str, str] = {}
     used: set[str] = set()
     for name in dict.fromkeys(names):
@@ -48,17 +47,16 @@ def _digest(name: str) -> str:
 
 
 def cut(text: str, longest: int, file: str) -> str:
-    """A text that MLflow would not take whole, with a mark where it ends and the file that has the
-    rest."""
+    """Truncate a text to MLflow's limit, with a note that names the file with the complete text."""
     mark = TRUNCATION_SUFFIX.format(file)
     return text if len(text) <= longest else text[: longest - len(mark)] + mark
 
 
 def digest(values: Any) -> str:
-    """A short word for what is JSON."""
+    """Short digest of JSON values."""
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def experiment_name(experiment: str) -> str:
-    """Name in MLflow of an experiment of records: those of the arena's suites are ``arena/…``."""
+    """MLflow name of an experiment; experiments of the arena's suites become ``arena/…``."""
     return experiment.replace(ARENA, "arena/", 1) if experiment.startswith(ARENA) else experiment

@@ -1,7 +1,7 @@
-"""Addresses of MLflow's pages: the runs of an experiment, and one run.
+"""URLs of MLflow's pages for experiments and runs.
 
-Without the names of both, MLflow opens an experiment on traces of language models, which runs have
-none of.
+The URLs select the view of runs, because MLflow otherwise opens the traces of language models, which
+are empty here.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from runner.disk.secrets import mask_secrets
 from runner.tracking.marks import read_marks
 from runner.tracking.store import store_name, tracking_uri
 
-VIEW = "?workflowType=machine_learning"  # training of models, not traces
+VIEW = "?workflowType=machine_learning"  # view of model training, not of traces
 
 
 class Experiment(NamedTuple):
-    """An experiment as MLflow numbers it."""
+    """An experiment in MLflow."""
 
     number: str
     name: str
@@ -39,7 +39,7 @@ def run_page(server: str, run_id: str, experiment: str) -> str:
 
 
 def page_of_record(folder: Path, output_dir: Path, server: str) -> str | None:
-    """Page of a record's run; None: MLflow has not got it."""
+    """Page of a record's run, or None if it is not in MLflow."""
     marks = read_marks(folder, store_name(tracking_uri(output_dir), output_dir))
     if marks.run_id is None or marks.experiment is None:
         return None
@@ -47,7 +47,7 @@ def page_of_record(folder: Path, output_dir: Path, server: str) -> str | None:
 
 
 def find_experiments(output_dir: Path) -> list[Experiment]:
-    """Experiments of the records that the store has got, the one pushed last first."""
+    """Experiments of uploaded records, most recently uploaded first."""
     uri = tracking_uri(output_dir)
     pushed = sorted(
         output_dir.glob("*/*/mlflow.json"), key=lambda path: path.stat().st_mtime, reverse=True
@@ -64,6 +64,6 @@ def find_experiments(output_dir: Path) -> list[Experiment]:
 
 
 def find_server(output_dir: Path) -> str | None:
-    """Address of the server that ``MLFLOW_TRACKING_URI`` names."""
+    """URL of the server in ``MLFLOW_TRACKING_URI``."""
     uri = tracking_uri(output_dir)
     return mask_secrets(uri) if uri.startswith(("http://", "https://")) else None

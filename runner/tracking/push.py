@@ -1,9 +1,9 @@
-"""Content and order of a push of a record, and the marks of uploaded parts.
+"""Content and order of a push of a record, and marks of uploaded parts.
 
-Each call that changes MLflow may be repeated: a run is found by its key if the reply to
-its creation was lost, points carry the times of the record, and MLflow keeps equal
-points, parameters, tags and inputs once.  Uploaded parts are marked after each call, so
-that a server that dies at any of them leaves nothing out for ever and nothing in twice.
+Each call that changes MLflow is idempotent: a run is found by its key if the reply to its creation
+was lost, points have the times of the record, and MLflow stores equal points, parameters, tags and
+inputs once.  Uploaded parts are marked after each call, so that a failure of the server neither
+loses nor duplicates content.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from runner.tracking.record_files import files_to_upload
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-BATCH = 1000  # metrics in one call (MLflow's limit)
-PARAMETER_BATCH_SIZE = 100  # and parameters
+BATCH = 1000  # metrics per call (MLflow's limit)
+PARAMETER_BATCH_SIZE = 100  # parameters per call
 ENDED = {
     "done": "FINISHED",
     "failed": "FAILED",
@@ -33,28 +33,29 @@ ENDED = {
     "pruned": "KILLED",
 }
 KEY = "runner.key"
-# pages open on runs and curves, not on traces of chats
+# pages open with runs and curves, not with traces of chats
 EXPERIMENT_KIND_TAG = {"mlflow.experimentKind": "custom_model_development"}
 
 
 class RunDeletedError(Exception):
-    """A user has deleted the run in MLflow; it is not pushed again."""
+    """The run was deleted in MLflow by a user; it is not uploaded again."""
 
 
 @dataclass
 class Push:
-    """One push of a run folder, with exclusive use of its ``mlflow.json``."""
+    """A push of a run folder, with exclusive access to its ``mlflow.json``."""
 
     client: MlflowClient
     file: MarksFile
     folder: Path
-    files_at: str | None  # where a new experiment keeps its files; None: a server knows
+    files_at: str | None  # artifact location of a new experiment; None: set by the server
 
     def push(self, content: RecordContent) -> None:
-        """Push everything that is new.
+        """Upload new content.
 
         Raises:
-            Deleted, Replaced, InvalidRecordError, or any exception of MLflow's client.
+            RunDeletedError, RecordReplacedError, InvalidRecordError: see there.
+            Exception: any error of MLflow's client.
         """
         state = self._state(content)
         params = self._uploaded_params(self.file.here)
@@ -71,11 +72,10 @@ class Push:
         self._end(content, state)
 
     def _uploaded_params(self, marks: Marks) -> dict[str, str]:
-        """Parameters that MLflow has; a run that it has not (another store, or one that was moved
-        away) begins anew.
+        """Parameters already in MLflow; the marks are reset if the run is unknown to the store.
 
         Raises:
-            Deleted: it had one.
+            RunDeletedError: the run was deleted.
         """
         if marks.run_id is None:
             return {}
@@ -101,7 +101,7 @@ class Push:
                 tags = dict(EXPERIMENT_KIND_TAG)
                 created: str = self.client.create_experiment(name, self.files_at, tags)
                 return created
-            except MlflowException:  # another process has just created it
+            except MlflowException:  # created by another process in the meantime
                 experiment = self.client.get_experiment_by_name(name)
                 if experiment is None:
                     raise
@@ -111,7 +111,7 @@ class Push:
     def _make(
         self, marks: RunMarks, content: RecordContent, name: str, start: int, tags: dict[str, str]
     ) -> None:
-        """Makes a run, or finds the one that was made when no answer came."""
+        """Create a run, or find it if the reply to its creation was lost."""
         experiment = self._experiment(experiment_name(content.facts["experiment"]))
         if marks.asked:
             matches = self.client.search_runs([experiment], f"tags.`{KEY}` = '{marks.key}'")
@@ -137,7 +137,7 @@ class Push:
         self.file.save()
 
     def _tags(self, content: RecordContent, state: str) -> None:
-        """Tags follow the record: what a run has become is said again."""
+        """Update the tags from the record."""
         from mlflow.entities import RunTag
 
         marks = self.file.here
@@ -149,8 +149,7 @@ class Push:
         self.file.save()
 
     def _inputs(self, content: RecordContent) -> None:
-        """Which data the run used, as MLflow's dataset input, as soon as they are known by their
-        digest."""
+        """Log the run's data as an MLflow dataset input, once their digest is known."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         marks = self.file.here
@@ -165,8 +164,7 @@ class Push:
         self.file.save()
 
     def _lines(self, marks: RunMarks, content: RecordContent, lines: list[Line]) -> None:
-        """Lines beyond those that are in; one that a resumed run has written again is in
-        already."""
+        """Upload new lines; lines repeated by a resumed run are skipped."""
         waiting: list[Point] = []
         reached = dict(marks.lines)
 
@@ -193,13 +191,13 @@ class Push:
         self._log(marks, BATCH, metrics=[Metric(*point) for point in points])
 
     def _log(self, marks: RunMarks, size: int, **entities: list[Any]) -> None:
-        """Parameters, tags or metrics of a run, so many in one call."""
+        """Log parameters, tags or metrics of a run in batches of ``size``."""
         for kind, values in entities.items():
             for i in range(0, len(values), size):
                 self.client.log_batch(_id(marks), **{kind: values[i : i + size]})
 
     def _replicates(self, content: RecordContent, state: str) -> None:
-        """One run below this one for each replicate that came after the other."""
+        """Create a nested run for each sequential replicate."""
         finished = content.facts["finished"]
         for replicate in sorted({line["replicate"] for line in content.lines}):
             marks = self.file.here.replicates.setdefault(str(replicate), RunMarks())
@@ -215,15 +213,14 @@ class Push:
             self._set(marks, now, now, end)
 
     def _state(self, content: RecordContent) -> str:
-        """The record's state; one that says it is running, and that no process holds, was
-        killed."""
+        """State of the record; a running state without a process means that the run was killed."""
         state: str = content.facts["state"]
         if state not in ("running", "pending") or not (self.folder / lease.NAME).exists():
             return state
         return "running" if lease.is_leased(self.folder / lease.NAME) else "crashed"
 
     def _set(self, marks: RunMarks, state: str, end: str, stamp: int) -> None:
-        """Running, or ended at a time."""
+        """Set the state of a run: running, or ended at a given time."""
         if state in ENDED and marks.ended != end:
             self.client.set_terminated(_id(marks), ENDED[state], stamp)
             marks.ended = end

@@ -1,12 +1,9 @@
-"""``python -m runner.tracking.pusher <output_dir>``: pushes every run that requests it.
+"""``python -m runner.tracking.pusher <output_dir>``: upload all runs with a request, then exit.
 
-It ends when no run requests it any more.
-
-Started by the first run that finds no pusher at work.  It reads the folders of the
-runs, not the runs: new content is pushed every ``EVERY`` seconds, and immediately if
-the state of a run changed.  If a store cannot be reached, it is tried again every five
-minutes while runs go on, once more when the last has ended, and then left to
-``runner sync``.
+It is started by the first run that finds no active pusher.  It reads only the folders of runs: new
+content is uploaded every ``EVERY`` seconds, and immediately if the state of a run changes.  If a
+store is not reachable, it retries every five minutes while runs are active and once after the last
+one has ended; the rest is left to ``runner sync``.
 """
 
 from __future__ import annotations
@@ -33,25 +30,23 @@ from runner.tracking.store import one_at_a_time, tracking_uri
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-EVERY = 30.0  # seconds between pushes of a running run
+EVERY = 30.0  # seconds between pushes of an active run
 POLL_SECONDS = 0.1  # seconds between checks of the folders
-IDLE_TIMEOUT_SECONDS = (
-    5.0  # seconds that it waits for a next run, which then need not import MLflow again
-)
-RETRY_SECONDS = 300.0  # seconds between tries of a store that does not answer
-PUSHER_NICENESS = 10  # runs come first
+IDLE_TIMEOUT_SECONDS = 5.0  # waiting time for the next run, which saves another import of MLflow
+RETRY_SECONDS = 300.0  # seconds between retries of a store that does not respond
+PUSHER_NICENESS = 10  # gives priority to runs
 
 
 @dataclass
 class WatchedRun:
-    """Last seen state of a run that requests to be pushed."""
+    """Last observed state of a run with a request."""
 
-    facts: int = 0  # time of run.json, ns
+    facts: int = 0  # time of run.json in ns
     lines: int = 0  # size of metrics.jsonl
     pushed: float = -EVERY  # when
 
     def due(self, folder: Path, now: float) -> bool:
-        """True if there is new content, and its time has come."""
+        """True if new content is due for upload."""
         facts, lines = _folder_state(folder)
         return facts != self.facts or (lines != self.lines and now - self.pushed >= EVERY)
 
@@ -67,45 +62,46 @@ def _folder_state(folder: Path) -> tuple[int, int]:
 
 @dataclass
 class Pusher:
-    """The runs of one output folder on their way to MLflow."""
+    """Uploader of the runs of an output folder."""
 
     output_dir: Path
     clock: Callable[[], float] = time.monotonic
     client: MlflowClient | None = None
     watched: dict[Path, WatchedRun] = field(default_factory=dict)
-    silent_until: float = -math.inf  # of a store that did not answer: when it is tried again
+    silent_until: float = -math.inf  # time of the next attempt if the store did not respond
 
     def open_store(self) -> None:
-        """Imports MLflow and opens its database while the runs begin; what is wrong with it shows
-        when something is pushed."""
+        """Import MLflow and open its database early; errors are reported by the first push."""
         with suppress(Exception), one_at_a_time(tracking_uri(self.output_dir)):
             self.client = open_client(self.output_dir)
 
     def look(self) -> int:
-        """Pushes what is due; how many runs still ask for it."""
-        asking = {one: folder_of(one, self.output_dir) for one in requests(self.output_dir)}
+        """Push due content; returns the number of remaining requests."""
+        asking = {entry: folder_of(entry, self.output_dir) for entry in requests(self.output_dir)}
         gone = {
             request
             for request, folder in asking.items()
             if folder is None or not is_leased(folder / LEASE)
         }
-        # no run goes on: try each remaining one once, then stop
+        # no active run: try each remaining one once, then stop
         last = len(gone) == len(asking)
         for request, folder in asking.items():
             answered = folder is None or self._push_if_due(folder, request in gone, last)
             if request in gone and (answered or last):
                 request.unlink(missing_ok=True)
-            if not answered and last:  # the others would wait as long, with the same result
+            if not answered and last:  # the others would fail after the same timeout
                 for pending in asking:
                     pending.unlink(missing_ok=True)
                 break
-        self.watched = {folder: seen for folder, seen in self.watched.items() if folder.exists()}
+        self.watched = {
+            folder: watched_run for folder, watched_run in self.watched.items() if folder.exists()
+        }
         return len(requests(self.output_dir))
 
     def _push_if_due(self, folder: Path, is_gone: bool, last: bool) -> bool:
-        """Pushes a run; False if the store did not answer, or is not asked now.
+        """Push a run; returns False if the store did not respond or is not queried now.
 
-        ``is_gone``: the run does not go on; ``last``: it is the last try.
+        ``is_gone``: the run is not active; ``last``: this is the last attempt.
         """
         entry = self.watched.setdefault(folder, WatchedRun())
         if not (is_gone or entry.due(folder, self.clock())):
@@ -114,28 +110,28 @@ class Pusher:
         return False if is_silent else self._push(folder, entry)
 
     def _push(self, folder: Path, seen: WatchedRun) -> bool:
-        """True if the store answered."""
+        """Push a run; returns True if the store responded."""
         seen.facts, seen.lines = _folder_state(folder)
         mirror = Mirror(folder, self.output_dir, self.client)
         mirror.push()
         seen.pushed = self.clock()
         self.client = mirror.client
         if mirror.unreachable:
-            seen.facts = 0  # forget it: the next try pushes it
+            seen.facts = 0  # reset, so that the next attempt pushes it
             self.silent_until = self.clock() + RETRY_SECONDS
             self.client = None
         return not mirror.unreachable
 
 
 def main(argv: list[str]) -> int:
-    """Pushes until nobody asks for it."""
+    """Push until no requests remain."""
     output_dir = Path(argv[0])
     with suppress(OSError):
         os.nice(PUSHER_NICENESS)
     pusher = Pusher(output_dir)
-    # check again without the lock: a run that came last saw it held, and started none
+    # check again after releasing the lock: a late run observed it held and started no pusher
     while requests(output_dir):
-        # a run that checks for a pusher holds it for a moment
+        # a run that checks for a pusher holds the lock briefly
         lock = lock_with_retries(queue(output_dir) / LOCK)
         if lock is None:
             return 0

@@ -1,4 +1,4 @@
-"""Files of a record that MLflow keeps too."""
+"""Files of a record for upload to MLflow."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ FOLDERS = ("figures", "tables")
 
 
 def files_to_upload(folder: Path, content: RecordContent) -> Iterator[Path]:
-    """The files of a record that MLflow keeps too; checkpoints where that was asked for.
+    """Files of a record to upload, with checkpoints if requested.
 
     Raises:
-        InvalidRecordError: one lies elsewhere.
+        InvalidRecordError: a file lies outside the record.
     """
     checkpoints = ["checkpoints"] if content.config.get("tracking_checkpoints") else []
     names = [*FILES, *content.facts["artefacts"]]
     folders = [folder / name for name in (*FOLDERS, *checkpoints)]
-    below = [path for one in folders for path in sorted(one.rglob("*"))]
+    below = [path for parent in folders for path in sorted(parent.rglob("*"))]
     for path in [*(folder / name for name in names), *below]:
         if path.is_file():
             try:
                 yield real_file(folder, str(path.relative_to(folder)), "artefacts")
             except (ConfigError, ValueError):
                 raise InvalidRecordError(
-                    f"{path.name} lies outside the record: not pushed"
+                    f"{path.name} lies outside the record and is not uploaded"
                 ) from None

@@ -1,6 +1,6 @@
-"""Who asks to be pushed: an empty file for each run in ``<output_dir>/.tracking``.
+"""Requests of runs for uploads: an empty file for each run in ``<output_dir>/.tracking``.
 
-Whether the run goes on is known from the lease of its record, however its process ends."""
+The lease of a run's record shows if the run is active, even if its process was killed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from runner.record.folders import runs
 
 
 def queue(output_dir: Path) -> Path:
-    """The folder of all requests."""
+    """Folder of all requests."""
     return output_dir / ".tracking"
 
 
 def request_push(folder: Path, output_dir: Path) -> None:
-    """Asks for a run to be pushed.
+    """Request the upload of a run.
 
     Raises:
         OSError: the output folder cannot be written.
@@ -26,20 +26,20 @@ def request_push(folder: Path, output_dir: Path) -> None:
 
 
 def request_all(output_dir: Path) -> None:
-    """Requests a push of every record."""
+    """Request the upload of every record."""
     for folder in runs(output_dir):
         request_push(folder, output_dir)
 
 
 def requests(output_dir: Path) -> list[Path]:
-    """Requests that are waiting."""
+    """Pending requests."""
     with suppress(OSError):
         return sorted(path for path in queue(output_dir).iterdir() if not path.name.startswith("."))
     return []
 
 
 def folder_of(request: Path, output_dir: Path) -> Path | None:
-    """The run folder that a request names; None: it is no folder of a run."""
+    """Run folder of a request, or None if it is not a folder of a run."""
     experiment, _, signature = request.name.rpartition(".")
     folder = output_dir / experiment / signature
     is_inside = folder.resolve().parent.parent == output_dir.resolve()

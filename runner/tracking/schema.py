@@ -1,7 +1,7 @@
-"""The schema of an MLflow database file.
+"""Schema of an MLflow database file.
 
-It is made under another name, then renamed: MLflow makes it in many steps, and refuses for ever a
-file that a killed process left between two.
+The file is created under a temporary name and then renamed, because MLflow creates it in many steps
+and permanently refuses a file left incomplete by a killed process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from runner.tracking.store import remove_stray_folders, sqlite_uri
 
 
 def latest_version() -> str:
-    """Version that the installed MLflow needs."""
+    """Version required by the installed MLflow."""
     from mlflow.store.db import utils
 
     return str(utils._get_latest_schema_revision())
@@ -40,23 +40,25 @@ def check_schema(file: Path) -> tuple[int, str, str]:
     """Number of runs of a database, the problem with its schema (empty: none) and its fix.
 
     Raises:
-        sqlite3.Error: as ``read_schema``.
+        sqlite3.Error: see ``read_schema``.
     """
     version, n_runs = read_schema(file)
     if version == latest_version():
         return n_runs, "", ""
-    upgrade = f"mlflow db upgrade sqlite:///{file}, or install the MLflow that made it"
-    problem = f"schema {version or 'unfinished'}, MLflow needs {latest_version()}"
-    return n_runs, problem, upgrade if n_runs else "runner sync makes a new one"
+    upgrade = (
+        f"run mlflow db upgrade sqlite:///{file}, or install the MLflow version that created it"
+    )
+    problem = f"schema {version or 'unfinished'}, MLflow requires {latest_version()}"
+    return n_runs, problem, upgrade if n_runs else "runner sync creates a new one"
 
 
 def prepare_database(file: Path) -> bool:
-    """Makes a database, instead of an unfinished or outdated one without runs, which is set aside.
+    """Create a database, replacing an unfinished or outdated one without runs, which is renamed.
 
     The caller holds the lock of the store.
 
     Returns:
-        True if a database was set aside: the records have to be pushed again.
+        True if a database was replaced, so that the records must be uploaded again.
     """
     from mlflow.store.db import utils
 

@@ -1,10 +1,7 @@
-"""MLflow's store.
+"""MLflow's store: its URI, which is printed and recorded without passwords, its client, and the lock
+of the writing process.
 
-It has an address, which is shown and kept without passwords, a client, and the lock of
-the writing process.
-
-It does not import MLflow, which costs more than a small run, until a client is
-requested.
+MLflow is imported only when a client is requested, because the import takes longer than a small run.
 """
 
 from __future__ import annotations
@@ -23,24 +20,24 @@ from runner.disk.secrets import mask_secrets
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-# name of the store of a record's own output folder, at any location
+# name of the store in a record's own output folder, independent of its location
 OWN = "sqlite:///mlflow.db"
 SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_LOGGING_LEVEL": "ERROR",  # its messages on migrations would break into the display
+    "MLFLOW_LOGGING_LEVEL": "ERROR",  # messages about migrations would disturb the display
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    # it would try a server for minutes; the record on disk makes that pointless
+    # MLflow would retry for minutes, which is unnecessary because the record is on disk
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "PGCONNECT_TIMEOUT": "10",
 }
 SQLITE_SCHEME = "sqlite:///"
-MAX_OPEN_ATTEMPTS = 3  # at opening a database: MLflow's own 15 take an hour
-BUSY_SECONDS = 5.0  # that a database may be held by another program
+MAX_OPEN_ATTEMPTS = 3  # attempts to open a database; MLflow's 15 take an hour
+BUSY_SECONDS = 5.0  # timeout for a database held by another program
 
 
 class BusyError(Exception):
-    """Another process holds a lock for longer than anybody should wait."""
+    """Timeout of a lock held by another process."""
 
 
 class StoreError(Exception):
@@ -50,7 +47,7 @@ class StoreError(Exception):
 def tracking_uri(output_dir: Path) -> str:
     """``MLFLOW_TRACKING_URI`` if set, otherwise the sqlite file in the output folder.
 
-    It may hold a password: ``mask_secrets``."""
+    It may contain a password: use ``mask_secrets``."""
     return os.environ.get("MLFLOW_TRACKING_URI") or _own(output_dir)
 
 
@@ -59,13 +56,12 @@ def _own(output_dir: Path) -> str:
 
 
 def sqlite_uri(file: Path) -> str:
-    """The address of a database file; SQLAlchemy reads %41 in it as A, and ends it at a question
-    mark."""
+    """URI of a database file, escaped because SQLAlchemy decodes %41 and splits at a question mark."""
     return SQLITE_SCHEME + str(file.resolve()).replace("%", "%25").replace("?", "%3F")
 
 
 def database_file(uri: str) -> Path | None:
-    """The file that an address of sqlite names; None: the address is of something else."""
+    """File of an sqlite URI, or None for other URIs."""
     return (
         Path(unquote(uri.removeprefix(SQLITE_SCHEME).partition("?")[0]))
         if uri.startswith(SQLITE_SCHEME)
@@ -74,9 +70,9 @@ def database_file(uri: str) -> Path | None:
 
 
 def fault(uri: str, busy_seconds: float = BUSY_SECONDS) -> str | None:
-    """Problem with the database file of a store, found without MLflow.
+    """Problem with the database file of a store, detected without MLflow.
 
-    None if there is no problem, or the store is not a file.
+    None without a problem or if the store is not a file.
     """
     file = database_file(uri)
     if file is None:
@@ -99,32 +95,30 @@ def fault(uri: str, busy_seconds: float = BUSY_SECONDS) -> str | None:
 
 
 def store_name(uri: str, output_dir: Path) -> str:
-    """Under which a record remembers what a store has got."""
+    """Name of a store in the marks of a record."""
     return OWN if uri == _own(output_dir) else mask_secrets(uri)
 
 
 def is_remote(uri: str) -> bool:
-    """True if the store is reached over a network."""
+    """True if the store is on a network."""
     return "://" in uri and not uri.startswith(("sqlite:", "file:"))
 
 
 @contextmanager
 def lock_file(path: Path, seconds: float = -1) -> Iterator[None]:
-    """Hold a lock file; a second process waits, for ever if ``seconds`` is negative.
+    """Context that holds a lock file; others wait ``seconds``, or without limit if negative.
 
     Raises:
-        BusyError: the time is over.
+        BusyError: after the timeout.
     """
-    from filelock import FileLock, Timeout  # import takes 0.1 s; only the pusher needs it
+    from filelock import FileLock, Timeout  # takes 0.1 s and is only needed by the pusher
 
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
         lock.acquire(timeout=seconds)
     except Timeout:
-        raise BusyError(
-            f"{path} is held by another process, which pushes; no end of it in {seconds:.0f} s"
-        ) from None
+        raise BusyError(f"{path} is still held by another upload after {seconds:.0f} s") from None
     try:
         yield
     finally:
@@ -133,10 +127,9 @@ def lock_file(path: Path, seconds: float = -1) -> Iterator[None]:
 
 @contextmanager
 def one_at_a_time(uri: str, seconds: float = -1) -> Iterator[None]:
-    """Context that allows one writer at a time.
+    """Context that allows one writer at a time, by a lock next to the file.
 
-    sqlite takes one writer at a time, and breaks when two processes create it: a lock next
-    to the file orders them.
+    sqlite supports one writer at a time, and fails if two processes create the file.
     """
     file = database_file(uri)
     if file is None:
@@ -148,8 +141,7 @@ def one_at_a_time(uri: str, seconds: float = -1) -> Iterator[None]:
 
 @contextmanager
 def remove_stray_folders(uri: str) -> Iterator[None]:
-    """MLflow makes the folder of a database as its address spells it, %25 and all: what it made so
-    is taken away."""
+    """Remove folders that MLflow creates from the undecoded path of a database, including %25."""
     spelt = (
         Path(uri.removeprefix(SQLITE_SCHEME)).parent
         if uri.startswith(SQLITE_SCHEME) and "%" in uri
@@ -164,15 +156,15 @@ def remove_stray_folders(uri: str) -> Iterator[None]:
         yield
     finally:
         for folder in strays:
-            with suppress(OSError):  # it is not empty, so it is no store
+            with suppress(OSError):  # not empty, so not created by MLflow
                 folder.rmdir()
 
 
 def check_store(uri: str) -> None:
-    """Sets MLflow's environment, and checks that its database file can be opened.
+    """Set MLflow's environment and check that its database file can be opened.
 
     Raises:
-        StoreError: it cannot.
+        StoreError: the file cannot be opened.
     """
     if (wrong := fault(uri)) is not None:
         raise StoreError(wrong)
@@ -183,7 +175,7 @@ def check_store(uri: str) -> None:
 
 
 def connect(uri: str) -> MlflowClient:
-    """A client of a store that ``check_store`` accepts; MLflow is imported here."""
+    """Client of a store accepted by ``check_store``; MLflow is imported here."""
     from mlflow import MlflowClient
     from mlflow.store.db import utils
 

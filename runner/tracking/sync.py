@@ -1,4 +1,4 @@
-"""``runner sync``: pushes to MLflow what an unreachable server, or tracking=false, kept from it."""
+"""``runner sync``: upload records to MLflow after an unreachable server or tracking=false."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from runner.terminal.printer import complain, out
 from runner.tracking.mirror import Mirror
 from runner.tracking.store import tracking_uri
 
-SECONDS = 300  # for one run
+SECONDS = 300  # timeout per run
 
 
 class PushTimeoutError(BaseException):
-    """A push takes longer than it may; no error that what pushes could take for one of its own."""
+    """Timeout of a push; not a subclass of Exception, so that MLflow's code does not catch it."""
 
 
 @contextmanager
 def push_time_limit(seconds: int) -> Iterator[None]:
-    """Context that raises PushTimeoutError when the time is over, in any blocking call."""
+    """Context that raises PushTimeoutError after a time limit, even in a blocking call."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise PushTimeoutError
 
-    before = signal.signal(signal.SIGALRM, end)
+    previous_handler = signal.signal(signal.SIGALRM, end)
     signal.alarm(seconds)
     try:
         yield
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous_handler)
 
 
 def _seconds(text: str) -> int:
@@ -48,27 +48,27 @@ def _seconds(text: str) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Pushes every recorded run, or those named; exit code 1 if the server cannot be reached or a
-    record is bad.
+    """Upload all recorded runs or the given ones; returns 1 if the server is not reachable or a
+    record is invalid.
 
     Raises:
-        ConfigError: a name is no run.
+        ConfigError: a run does not exist.
     """
     parser = Parser(
         prog="runner sync",
-        description="Pushes recorded runs to MLflow. A bad record is named, and the others are pushed.",
-        epilog="Exit code 0, 1 if the server cannot be reached or a record is bad, 2 for a mistake.",
+        description="Upload recorded runs to MLflow. Invalid records are reported, and the others uploaded.",
+        epilog="Exit code 0, 1 if the server is not reachable or a record is invalid, 2 for invalid arguments.",
     )
     parser.add_argument(
         "run",
         nargs="*",
-        help="folders or signatures of runs (default: every run of the output folder)",
+        help="folders or signatures of runs (default: all runs in the output folder)",
     )
     parser.add_argument(
         "--timeout",
         type=_seconds,
         default=SECONDS,
-        help=f"seconds that one run may take (default: {SECONDS})",
+        help=f"time limit per run in seconds (default: {SECONDS})",
     )
     add_output_dir(parser, must_exist=True)
     arguments = parser.parse_args(argv[1:])
@@ -89,7 +89,7 @@ def main(argv: list[str]) -> int:
                 is_pushed = mirror.push()
         except PushTimeoutError:
             complain(
-                f"MLFLOW_TRACKING_URI={masked_uri}: {folder} was not in after {arguments.timeout} s (--timeout); {remainder}"
+                f"MLFLOW_TRACKING_URI={masked_uri}: {folder} not uploaded after {arguments.timeout} s (--timeout); {remainder}"
             )
             return 1
         if is_pushed:
@@ -102,7 +102,7 @@ def main(argv: list[str]) -> int:
         client = mirror.client
     out.print(f"{_runs(pushed)} in {masked_uri}")
     if bad:
-        complain("\n".join([*bad, f"{_runs(len(bad))} left out"]))
+        complain("\n".join([*bad, f"{_runs(len(bad))} skipped"]))
     return 1 if bad else 0
 
 

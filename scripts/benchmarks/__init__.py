@@ -1,4 +1,4 @@
-"""Benchmarks: one module each, ``python -m scripts.benchmarks NAME``, all on one thread."""
+"""Benchmarks, run by ``python -m scripts.benchmarks NAME``, all on one thread."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""``python -m scripts.benchmarks NAME``: one benchmark, with its options."""
+"""``python -m scripts.benchmarks NAME``: run a benchmark with its options."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Adversarial α-divergences with K = 10 draws, against a loop over the draws and own draws of rows.
+"""Adversarial α-divergences with K = 10 draws, against a loop over draws and separate draws per row.
 
     python -m scripts.benchmarks aadm      # networks of 2 × 50 units, batches of 10 and 50
 
-The loop evaluates the K networks one after the other and takes the same two steps of Adam at the
-same noise.  ``rows: own`` equals the shared draws where a batch has one row."""
+The loop evaluates the K networks sequentially and takes the same two steps of Adam with the same
+noise.  For a batch of one row, ``rows: own`` equals the shared draws."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scripts.benchmarks.harness import Report, repeated
 from scripts.benchmarks.workloads import component, regression
 
 PEERS = ("loop over draws", "rows: own")
-# of Boston
+# inputs of Boston housing
 INPUTS = 13
 ROWS = 455
 NETWORK = {"widths": [50, 50], "activation": "leaky_relu", "noise_init": 1.0, "noise_spread": None}
@@ -32,8 +32,8 @@ METHOD = {"alpha": 0.5, "lr": 1e-3, "discriminator_lr": 2e-3, "n_samples": 10}
 def step_by_loop(
     method: Adversarial, state: AdversarialState, batch: Batch, rng: Streams
 ) -> Tensor:
-    """The objective by a loop over draws, each a network of its own; gradients and both steps are
-    taken as ever."""
+    """Compute the objective by a loop over draws, each with its own network; gradients and both
+    steps are unchanged."""
     q = state.q
     T = state.discriminator
     network = state.q.network
@@ -72,7 +72,7 @@ def step_by_loop(
 
 
 class Steps:
-    """Steps on one batch of B rows, with draws shared by the rows or own ones of each row."""
+    """Steps on one batch of B rows, with draws shared by the rows or separate for each row."""
 
     def __init__(self, B: int, rows: str, by_loop: bool = False):
         g = torch.Generator().manual_seed(0)
@@ -87,7 +87,7 @@ class Steps:
         self.by_loop = by_loop
 
     def __call__(self) -> Tensor:
-        """The objective of one step."""
+        """Take a step; returns the objective."""
         if self.by_loop:
             return step_by_loop(self.method, self.state, self.batch, self.rng)
         self.state, info = self.method.step(self.state, self.batch, self.rng)
@@ -95,7 +95,7 @@ class Steps:
 
 
 def assert_equal() -> None:
-    """Five steps by the loop; own draws of rows against shared ones of one row."""
+    """Compare five steps with the loop, and separate with shared draws for one row."""
     ours = Steps(50, "shared")
     loop = Steps(50, "shared", by_loop=True)
     values = [[step() for _ in range(5)][-1] for step in (ours, loop)]

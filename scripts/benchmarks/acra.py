@@ -1,4 +1,4 @@
-"""ACRA on messages of the spam set."""
+"""Benchmark of ACRA on messages of the spam data."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component, load
 
 Words = tuple[int, ...]
-# least and most words of a message: the loops' origins grow as their square
+# smallest and largest number of words of a message; the loops grow quadratically
 WORDS = (4, 12)
-LARGEST = 60.0  # seconds that the whole test set may take
+LARGEST = 60.0  # time limit for the complete test set in seconds
 
 
 class MessageLoops:
-    """Algorithm 3.1 for one message at a time, with Python's own numbers and random draws."""
+    """Algorithm 3.1 for single messages, with Python's numbers and random draws."""
 
     def __init__(self, method: ACRA, posterior: AdversaryAwareClassifier, seed: int):
         f = posterior.undefended.fitted
@@ -38,7 +38,7 @@ class MessageLoops:
         absent = f["log_absent"].tolist()
         self.log_word = [
             list(zip(absent[c], present[c], strict=True)) for c in (0, 1)
-        ]  # log p(x_i|c) by class, word, x_i
+        ]  # log p(x_i|c), indexed by class, word and x_i
         self.log_class, self.method, self.draw = (
             f["log_class"].tolist(),
             method,
@@ -46,20 +46,20 @@ class MessageLoops:
         )
 
     def log_p(self, x: Words, c: int) -> float:
-        """log p(x|y_c), word by word."""
+        """Sum log p(x|y_c) over words."""
         return sum(log_word[xi] for log_word, xi in zip(self.log_word[c], x, strict=True))
 
     def log_odds(self, x: Words) -> float:
         return self.log_p(x, 1) + self.log_class[1] - self.log_p(x, 0) - self.log_class[0]
 
     def belief(self, log_odds: float) -> float:
-        """Log odds of a draw of P^A ~ Beta of that mean and of ``variance`` times the largest
-        variance without a pole."""
+        """Log odds of a draw P^A ~ Beta with this mean and ``variance`` times the largest variance
+        without a pole."""
         share = self.method.variance
         if share == 0:
             return log_odds
         small = 1 / (1 + math.exp(abs(log_odds)))
-        first = (1 + small) / share - small  # of the less likely side
+        first = (1 + small) / share - small  # parameter of the less likely side
         low, high = (
             math.log(self.draw.gammavariate(d, 1.0))
             for d in (first, first * math.exp(abs(log_odds)))
@@ -67,7 +67,7 @@ class MessageLoops:
         return low - high if log_odds <= 0 else high - low
 
     def frequency(self, seen: Words, x: Words) -> float:
-        """p̂(x'|x, y_1): the share of K draws in which x' is the least of the candidates of x."""
+        """p̂(x'|x, y_1): share of K draws in which x' is the minimum over the candidates of x."""
         sent = sorted((self.log_odds(z), z) for z in generate_changes(x, 0, self.method.changes))[
             : self.method.candidates
         ]
@@ -81,15 +81,15 @@ class MessageLoops:
         return count / self.method.draws
 
     def spam(self, seen: Words) -> tuple[float, float]:
-        """p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1) over p(y_2) p(x'|y_2), and the variance of that
-        from its draws."""
+        """Ratio of p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1) to p(y_2) p(x'|y_2), and its Monte-Carlo
+        variance."""
         ratio = variance = 0.0
         for x in generate_changes(seen, 1, self.method.changes):
             p = self.frequency(seen, x)
             weight = math.exp(
                 self.log_p(x, 1) + self.log_class[1] - self.log_p(seen, 0) - self.log_class[0]
             )
-            rough = (p * self.method.draws + 1) / (self.method.draws + 2)  # never quite 0 or 1
+            rough = (p * self.method.draws + 1) / (self.method.draws + 2)  # avoids 0 and 1
             possible = p > 0 or self.method.variance > 0
             ratio += p * weight
             variance += weight**2 * rough * (1 - rough) / self.method.draws * possible
@@ -97,7 +97,7 @@ class MessageLoops:
 
 
 def generate_changes(x: Words, value: int, most: int) -> Iterator[Words]:
-    """x with at most so many of the words that have ``value`` turned into the other."""
+    """All x with at most ``most`` of the words equal to ``value`` flipped."""
     spots = [i for i, xi in enumerate(x) if xi == value]
     for size in range(most + 1):
         for subset in itertools.combinations(spots, size):
@@ -105,7 +105,7 @@ def generate_changes(x: Words, value: int, most: int) -> Iterator[Words]:
 
 
 def learn(problem: Supervised, **keys: Any) -> tuple[Any, Any]:
-    """ACRA and its posterior."""
+    """Fit ACRA; returns the method and its posterior."""
     method = component("inference", "acra", **keys)
     rng = Streams(0)
     state = method.init(component("model", "naive_bayes").build(problem, rng), problem, rng)
@@ -114,7 +114,8 @@ def learn(problem: Supervised, **keys: Any) -> tuple[Any, Any]:
 
 
 def attack_spam(problem: Supervised) -> Tensor:
-    """Short spam of the test set with the two words that make it look most innocent."""
+    """Attack short spam messages of the test set by flipping the two words that reduce the odds of
+    spam most."""
     _, posterior = learn(problem)
     attack = component("attacker", "word_insertion", against="undefended")
     x, y = (part[problem.test.y[:, 0] == 1] for part in (problem.test.x, problem.test.y))
@@ -124,7 +125,7 @@ def attack_spam(problem: Supervised) -> Tensor:
 
 
 def compute_odds(posterior: Any, x: Tensor, seed: int) -> Tensor:
-    """Odds of spam of all messages x [B, D] together, [B]."""
+    """Odds of spam [B] of all messages x [B, D] together."""
     with torch.no_grad():
         logits = posterior.predict(x, torch.Generator().manual_seed(seed)).logits[0, :, 0]
     return (logits[:, 1] - logits[:, 0]).exp()
@@ -133,7 +134,7 @@ def compute_odds(posterior: Any, x: Tensor, seed: int) -> Tensor:
 def assert_equal(problem: Supervised, x: Tensor, rows: list[Any], report: Report) -> None:
     method, posterior = learn(problem, variance=0.0, draws=1)
     odds = compute_odds(posterior, x, 0)
-    assert float(odds.min()) > 1e-30, "impossible messages agree under any sum"
+    assert float(odds.min()) > 1e-30, "comparison is void for impossible messages"
     loops = MessageLoops(method, posterior, 0)
     for value, row in zip(odds, rows, strict=True):
         report.assert_close("odds, known attacker", value, loops.spam(row)[0], 1e-8)
@@ -145,15 +146,16 @@ def assert_equal(problem: Supervised, x: Tensor, rows: list[Any], report: Report
 
 
 def measure(options: Namespace, report: Report) -> None:
-    """ACRA on the spam set, n = 54 words and k <= 2 changed: vectorised sums over X' against loops.
+    """ACRA on the spam data, n = 54 words and k <= 2 changed: vectorised sums over X' against loops.
 
-        python -m scripts.benchmarks acra      # four attacked messages in loops, then the whole test set
+        python -m scripts.benchmarks acra      # four attacked messages in loops, then the complete test set
 
-    The loops go over every origin x in X' of a message, over every z that the attacker could have made
-    of x, over its words, and over the K draws of (3.12), as Algorithm 3.1 is printed.  Both must agree:
-    within rounding for a known attacker (variance 0), otherwise within five standard errors."""
+    As in the published Algorithm 3.1, the loops run over every origin x in X' of a message, over
+    every z that the attacker could have made from x, over its words, and over the K draws of (3.12).
+    Both must agree: within rounding for a known attacker (variance 0), otherwise within five standard
+    errors."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SimulatedDataWarning)  # the printed name says so
+        warnings.simplefilter("ignore", SimulatedDataWarning)  # stated in the printed name
         problem = load("spambase")
     x = attack_spam(problem)[: options.messages]
     rows = [tuple(int(v) for v in row) for row in x.tolist()]

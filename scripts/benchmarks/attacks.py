@@ -1,4 +1,4 @@
-"""Evasion attacks on networks."""
+"""Benchmark of evasion attacks on networks."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def robust_accuracy(network: Any, x: Tensor, y: Tensor) -> float:
 
 
 def find_eps(network: Any, x: Tensor, y: Tensor) -> float:
-    """The smallest ε of a grid at which at most half of the images withstand the attack."""
+    """Smallest ε of a grid for which the attack succeeds on at least half of the images."""
     for eps in np.arange(0.01, 0.5, 0.01).tolist():
         if robust_accuracy(network, build_attack(network, eps, stop=True)(x, y), y) <= 0.5:
             return eps
-    raise AssertionError("no size breaks half of the images")
+    raise AssertionError("no ε of the grid misclassifies half of the images")
 
 
 def assert_equal(network: Any, y: Tensor, images: dict[str, Tensor]) -> None:
-    """Robust accuracies within half a point; few pixels differ (where a gradient's sign is
-    rounding)."""
+    """Check that robust accuracies agree within half a point and few pixels differ (where the sign of
+    a gradient is due to rounding)."""
     accuracy = {name: robust_accuracy(network, z, y) for name, z in images.items()}
     whole = accuracy["ours, all steps"]
     print("robust accuracies:", accuracy)
-    few = max(0.02, 1.5 / len(y))  # one image of a smoke run
+    few = max(0.02, 1.5 / len(y))  # tolerance of one image in a smoke run
     assert whole - few <= accuracy["ours"] <= whole, "stopping early changes the attack"
     for peer in set(images) & set(PEERS):
         assert abs(accuracy[peer] - whole) <= 0.005, peer
@@ -67,10 +67,10 @@ def assert_equal(network: Any, y: Tensor, images: dict[str, Tensor]) -> None:
 
 
 def assert_rounding_harmless(network: Any, attacks: list[Attack], x: Tensor, y: Tensor) -> None:
-    """Robust accuracies by gradients in full and in half precision within half a point, where there
-    are images enough to tell."""
+    """Check that robust accuracies with gradients in full and half precision agree within half a
+    point, given enough images."""
     full, rounded = (robust_accuracy(network, attack(x, y), y) for attack in attacks)
-    few = max(0.005, 2.5 / len(y))  # two images of a smoke run
+    few = max(0.005, 2.5 / len(y))  # tolerance of two images in a smoke run
     assert abs(rounded - full) <= few, "rounded gradients weaken the attack"
 
 
@@ -79,15 +79,15 @@ def measure(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks attacks --images 100 --repeats 5
 
-    All attack the same trained networks (784-400-400-10 and convolutional) from the images themselves,
-    at an ε that breaks about half of them.  Ours runs as attacks do by default, where broken images
-    take no more time; through all steps, as the others do; and, where the CPU multiplies bfloat16, with
-    gradients in that format, against full precision and judged in it.
+    All attacks start from the images of the same trained networks (784-400-400-10 and convolutional),
+    with an ε for which about half of the images are misclassified.  Ours is timed with the defaults,
+    which skip misclassified images; with all steps for all images, like the others; and, if the CPU
+    supports bfloat16, with gradients in that format, against full precision and scored in it.
 
-    Our products in float32 are oneDNN's, the peers' MKL's, which does without AVX-512 on an AMD EPYC:
-    there the MLP's ratio through all steps is 2.1, and its goal is for processors on which both take the
-    same time.  Against oneDNN's float32 bfloat16 is 1.6 (MLP) and 1.5 (CNN) times faster; against MKL's it
-    was 3.0 and 1.7."""
+    Our float32 products use oneDNN, those of the peers MKL, which does not use AVX-512 on an AMD EPYC:
+    there the ratio of the MLP with all steps is 2.1, and its goal is for processors on which both take
+    the same time.  Compared with float32 of oneDNN, bfloat16 is 1.6 (MLP) and 1.5 (CNN) times faster;
+    compared with MKL it was 3.0 and 1.7."""
     generator = torch.Generator().manual_seed(0)
     for name, network in train_networks(generator).items():
         x, y = draw_images(options.images, generator)

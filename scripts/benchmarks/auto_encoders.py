@@ -1,4 +1,4 @@
-"""Steps of variational auto-encoders."""
+"""Benchmarks of steps of variational auto-encoders."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def measure_gaussian(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks vae       # 784-200-200-10, 100 rows, one draw of each
 
-    Ours are whole steps of ``inference=vi`` with the reparameterised gradient and KL in closed form.
+    Ours are complete steps of ``inference=vi`` with the reparameterised gradient and KL in closed form.
     Pyro: ``SVI`` with ``TraceMeanField_ELBO``, the same bound with the same closed form, and
-    ``Trace_ELBO``, which draws log q too; Pyro's own Adam, validation on as Pyro has it.  All share the
-    networks of one module.  Means of −ELBO and of gradients along a fixed direction must be equal
-    within four standard errors."""
+    ``Trace_ELBO``, which also estimates log q by draws; with Pyro's Adam and default validation.  All
+    share the networks of one module.  Means of −ELBO and of gradients along a fixed direction must
+    agree within four standard errors."""
     rng = Streams(0)
     torch.manual_seed(0)
     problem = draw_problem(ROWS, 0.13, rng)
@@ -52,12 +52,12 @@ def measure_binary(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks dvae      # 784-200-200, 32 rows, 4 draws of each
 
-    Two layers of 200 binary variables, affine maps, a prior fixed at ½.  Ours are VarGrad, and
-    Reinforce with the other draws as baseline, the same estimator; whole steps of ``inference=vi``.
-    Pyro: ``SVI`` with ``Trace_ELBO`` (particles in one pass, or one by one as by default) and
+    Two layers of 200 binary variables, affine maps, a prior fixed at ½.  Ours are VarGrad and the
+    equivalent Reinforce with the other draws as baseline; complete steps of ``inference=vi``.
+    Pyro: ``SVI`` with ``Trace_ELBO`` (particles in one pass, or sequentially by default) and
     ``TraceGraph_ELBO`` with running-average baselines; without a goal, its estimator with torch's fused
-    Adam.  Storchastic: the score function with the other draws' mean as baseline.  Means of −ELBO and
-    of gradients along fixed directions must be equal within four standard errors."""
+    Adam.  Storchastic: the score function with the mean of the other draws as baseline.  Means of −ELBO
+    and of gradients along fixed directions must agree within four standard errors."""
     rng = Streams(0)
     torch.manual_seed(0)
     problem = draw_problem(BINARY_ROWS, 0.1, rng)

@@ -1,4 +1,4 @@
-"""Training steps of a multi-task deep Gaussian process, mMDGP."""
+"""Benchmark of training steps of a multi-task deep Gaussian process, mMDGP."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from scripts.benchmarks.workloads import component
 from scripts.peers.gpflux_exchange import build_inputs, differences, open_peer
 from scripts.peers.installed import own_interpreter
 
-STEPS = 3  # in a round
+STEPS = 3  # steps per round
 # rows, tasks
 B = 500
 T = 7
-# The jitter is relative to σ² in our layers and to 1 in GPflux: equal values, different gradients.
+# jitter, relative to σ² in our layers and to 1 in GPflux: equal values, different gradients
 JITTERS = {"float64": 1e-8, "float32": 1e-6}
-# relative differences of bounds and of gradients
+# allowed relative differences of bounds and of gradients
 WITHIN = {"float64": (1e-9, 1e-6), "float32": (1e-5, 1e-3)}
 MODEL = {
     "inner_lengthscale": 10.0,
@@ -39,7 +39,7 @@ MODEL = {
 
 
 def build_mdgp(dtype: str) -> tuple[MultiTaskDGP, Batch]:
-    """mMDGP and a batch of B rows of 21 inputs, with one random label each."""
+    """mMDGP and a batch of B rows with 21 inputs and a random label each."""
     rng = Streams(0)
     kind = getattr(torch, dtype)
     x = torch.randn(B, 21, generator=rng.data, dtype=kind)
@@ -58,7 +58,8 @@ def compare(S: int, dtype: str, rounds: int, interpreter: Path, report: Report) 
     optimizer = torch.optim.Adam(ours.parameters(), lr=1e-4, fused=True)
 
     def step() -> None:
-        """Steps on new noise; the layout of the batch is found at every step, as in training."""
+        """Take steps with new noise; the layout of the batch is determined in every step, as in
+        training."""
         optimizer.zero_grad(set_to_none=True)
         (-ours.elbo(batch, ours.draw_noise(batch, S, generator))["elbo"]).backward()
         optimizer.step()
@@ -85,16 +86,16 @@ def measure(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks mdgp --samples 1 --dtypes float64 --rounds 30
 
-    B = 500, M = 100, 10 + 7 inner processes, D = 21, T = 7.  GPflux has an environment of its own (make
-    bench-peers) and a process of its own, on one thread (scripts/peers/gpflux_mdgp.py).  It gets the
-    rows, the parameters, the inducing inputs and the noise of one evaluation; its bound and gradients
-    must equal ours.  Then both take steps on new noise: the bound, its gradient and a fused Adam.
-    Seconds are of each process's own CPU.
+    B = 500, M = 100, 10 + 7 inner processes, D = 21, T = 7.  GPflux has a separate environment (make
+    bench-peers) and process, on one thread (scripts/peers/gpflux_mdgp.py).  It receives the rows, the
+    parameters, the inducing inputs and the noise of one evaluation; its bound and gradients must equal
+    ours.  Then both take steps with new noise: the bound, its gradient and a fused Adam.  Times are CPU
+    seconds of each process.
 
-    Why no ratio of 2 in float64: on one core of an AMD EPYC (45 to 50 GFlop/s) products of matrices,
-    Cholesky factors and inverses take 19 of 29 ms of our step at S = 1 and 28 of 43 ms at S = 10, blocks
-    of zeros left out.  Half of GPflux's 49 and 71 ms would leave 5 and 7 ms for kernels, sums, noise,
-    Adam and the graph, which take 10 and 15 ms."""
+    A ratio of 2 is not feasible in float64: on one core of an AMD EPYC (45 to 50 GFlop/s) matrix
+    products, Cholesky factors and inverses take 19 of 29 ms of our step at S = 1 and 28 of 43 ms at
+    S = 10, without blocks of zeros.  Half of GPflux's 49 and 71 ms would leave 5 and 7 ms for kernels,
+    sums, noise, Adam and the graph, which take 10 and 15 ms."""
     interpreter = own_interpreter("GPflux")
     for dtype, S in product(options.dtypes, options.samples):
         compare(S, dtype, options.rounds, interpreter, report)

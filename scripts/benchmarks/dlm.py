@@ -4,8 +4,9 @@
 
 120 months of co2 (simulated without the file); level, slope, season of 12.  Ours is
 ``log_likelihood`` of model=dlm with its backward pass, as in every step of inference=vis, hmc and
-nuts.  statsmodels takes gradients of a user's model by forward differences: P + 1 passes, one
-parameter set after the other.  ``50 ms by ours`` is the goal for one set over our milliseconds."""
+nuts.  statsmodels computes gradients of user-defined models by forward differences: P + 1 passes,
+sequentially over parameter sets.  ``50 ms by ours`` is the ratio of the goal for one set to our
+time."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component, load
 from scripts.peers.installed import peer_imports
 
-STEP = 1e-7  # of forward differences
+STEP = 1e-7  # step of forward differences
 ValueAndGradient = tuple[np.ndarray, np.ndarray]
 MOST = 0.05  # seconds
 
@@ -33,7 +34,7 @@ MOST = 0.05  # seconds
 def build_statsmodels(
     model: DynamicLinear, problem: Sequence, theta: Tensor
 ) -> Callable[[], ValueAndGradient]:
-    """The same matrices in its representation, whose first state is that of the first
+    """The same matrices in the form of statsmodels, where the first state belongs to the first
     observation."""
     with peer_imports():
         from statsmodels.tsa.statespace.kalman_filter import KalmanFilter
@@ -59,10 +60,10 @@ def build_statsmodels(
         values = []
         gradients = []
         for point in theta.numpy():
-            here = value(point)
-            values.append(here)
+            base_value = value(point)
+            values.append(base_value)
             gradients.append(
-                [(value(point + STEP * unit) - here) / STEP for unit in np.eye(len(point))]
+                [(value(point + STEP * unit) - base_value) / STEP for unit in np.eye(len(point))]
             )
         return np.array(values), np.array(gradients)
 

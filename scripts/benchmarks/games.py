@@ -1,4 +1,4 @@
-"""Games of learners and level-k thinkers."""
+"""Benchmarks of games of learners and level-k thinkers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def build_game(name: str, seeds: int, episodes: int) -> Any:
 
 
 def build_dilemma(seeds: int, rounds: int) -> Any:
-    """The iterated prisoner's dilemma against a Q-learner."""
+    """Iterated prisoner's dilemma against a Q-learner."""
     problem = load("iterated_matrix", seeds, episodes=rounds)
     problem.attacker = component("attacker", "learner", agent=component("inference", "q_learning"))
     return problem
@@ -47,7 +47,7 @@ def learn(
     engine: str = "compiled",
     **keys: Any,
 ) -> tuple[Tensor, float]:
-    """Rewards of an agent, and seconds a round, by compiled loops or by tensors."""
+    """Rewards of an agent and seconds per round, with compiled loops or tensors."""
     rng = Streams(seed)
     inference = component("inference", method, **keys)
     init = Player.init if engine == "tensors" else type(inference).init
@@ -58,20 +58,20 @@ def learn(
         start = time.process_time()
         state, _ = inference.step(state, episode, rng)
         seconds += time.process_time() - start
-        is_compiled = isinstance(state, CompiledPlayerState)  # counts rounds of the grid
+        is_compiled = isinstance(state, CompiledPlayerState)  # the state counts rounds of the grid
         rounds += int(state.plays.moves.sum()) if is_compiled else problem.replicates
     return inference.posterior(state).rewards, seconds / rounds
 
 
 def measure_seconds(name: str, seeds: int, episodes: int, engine: str, level: int = 2) -> Measured:
-    """Seconds a round of all seeds played together."""
+    """Seconds per round of all seeds played together."""
     return Measured(
         learn(build_game(name, seeds, episodes), "q_table", episodes, engine=engine, level=level)[1]
     )
 
 
 def check_law(name: str, report: Report) -> None:
-    """Mean rewards of both engines agree."""
+    """Check that mean rewards of both engines agree."""
     rewards = {
         engine: learn(build_game(name, 500, 100), "q_table", 100, seed=1, engine=engine)[0].mean(1)
         for engine in ENGINES
@@ -84,14 +84,15 @@ def measure_thinkers(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks games --aramarl FOLDER     # the peer is a checkout of ARAMARL
 
-    The peer without a checkout is our own: for each round it does what ARAMARL's Level2QAgent does
-    (numpy tables, ε-greedy actions, Dirichlet counts, one draw of the forecast for the action and one
-    for the target), against an exponential smoother.  Mean rewards of both engines must agree.  Seconds
-    are of a round, a move of one seed that still plays.
+    Without a checkout the peer is our own: in each round it performs the operations of ARAMARL's
+    Level2QAgent (numpy tables, ε-greedy actions, Dirichlet counts, one draw of the forecast for the
+    action and one for the target), against an exponential smoother.  Mean rewards of both engines must
+    agree.  Times are per round, i.e. per move of a seed that is still playing.
 
-    300 is reached on a quiet machine, 260 is held on a busy one.  Of 65 ns a round the loop takes 30, and
-    what an episode costs whatever the seeds, 28 µs, the rest: 8 µs to hand 40 arrays to the loop, 20 µs
-    to keep rewards, welfare and first actions, which the peer does not keep."""
+    A ratio of 300 is reached on an idle machine and 260 on a busy one.  Of 65 ns per round the loop
+    takes 30; the rest is the fixed cost per episode of 28 µs for any number of seeds: 8 µs to pass 40
+    arrays to the loop, and 20 µs to store rewards, welfare and first actions, which the peer does not
+    store."""
 
     def share(episodes: int) -> int:
         return max(10, episodes * options.percent // 100)
@@ -115,7 +116,7 @@ def measure_thinkers(options: Namespace, report: Report) -> None:
 
 
 def play_dilemma(rounds: int) -> tuple[Tensor, float]:
-    """Rewards [R, T] of the first of our learners, and seconds a round."""
+    """Rewards [R, T] of the first of our learners, and seconds per round."""
     problem = build_dilemma(1000, rounds)
     return learn(problem, "q_table", rounds, method="q_learning")
 
@@ -125,9 +126,9 @@ def measure_q_learners(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks q_learners
 
-    Both learners have our defaults of α, γ and ε.  Ours play 1,000 games at once in the compiled loop,
-    OpenSpiel's one after the other.  Mean rewards of the five parts of a game must agree within four
-    standard errors.  Seconds are of a round."""
+    Both learners have our defaults of α, γ and ε.  Ours play 1,000 games together in the compiled loop,
+    OpenSpiel's play sequentially.  Mean rewards of the five parts of a game must agree within four
+    standard errors.  Times are per round."""
     rounds = options.rounds
     method = component("inference", "q_learning")
     peer = OpenSpielLearners(build_dilemma(1, rounds), method, rounds)
@@ -140,7 +141,7 @@ def measure_q_learners(options: Namespace, report: Report) -> None:
 
 
 def play_coins(episodes: int, engine: str) -> tuple[float, Tensor]:
-    """CPU seconds of 10,000 episodes, and rewards."""
+    """CPU seconds per 10,000 episodes, and rewards."""
     rng = Streams(0)
     problem = load("coin_game", 5, episodes=episodes, start="random")
     opponent = component("inference", "q_learning", **COIN_KEYS)
@@ -157,12 +158,12 @@ def play_coins(episodes: int, engine: str) -> tuple[float, Tensor]:
 
 
 def measure_coin_game(options: Namespace, report: Report) -> None:
-    """Seconds of 10,000 episodes of the coin game by compiled loops and by tensors, 5 seeds.
+    """Seconds per 10,000 episodes of the coin game with compiled loops and with tensors, 5 seeds.
 
         python -m scripts.benchmarks coin_game
 
-    A level-2 thinker against a Q-learner, from fewer episodes.  Mean rewards of both engines must
-    agree."""
+    A level-2 thinker plays against a Q-learner; the time is extrapolated from fewer episodes.  Mean
+    rewards of both engines must agree."""
     for engine in ("compiled", "tensors"):
         play_coins(20, engine)  # warm-up
     seconds, rewards = play_coins(options.episodes, "compiled")

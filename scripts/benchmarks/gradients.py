@@ -1,10 +1,10 @@
-"""Gradients of the deep GP row by row against one backward pass for each row.
+"""Per-row gradients of the deep GP against one backward pass for each row.
 
     python -m scripts.benchmarks gradients
 
-The peer is what Boustati (2021), section 4.3.2, prices the partial-gradients objective at: the
-bound of all rows recorded once, then a reverse pass for each of the B rows.  Both compute the
-gradients of all rows, of KL and the value of the bound, at the same noise."""
+The peer is the reference of Boustati (2021), section 4.3.2, for the cost of the partial-gradients
+objective: the bound of all rows is recorded once, followed by a reverse pass for each of the B rows.
+Both compute the gradients of all rows and of KL, and the value of the bound, with the same noise."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Report
 from scripts.benchmarks.workloads import component, noise_regression
 
-# airfoil; Boustati B.2.2
+# rows of airfoil; Boustati B.2.2
 ROWS = 1503
 INPUTS = 5
 Gradients = tuple[Tensor, Tensor]  # ĝ_b [B, P] and the gradient of the bound [P]
 
 
 def build_problem(B: int) -> tuple[TwoLayers, Batch, Tensor]:
-    """The model as its YAML has it, B rows and their noise."""
+    """Model with the defaults of its YAML, B rows and their noise."""
     rng = Streams(0)
     problem, _ = noise_regression(ROWS, INPUTS, B, rng)
     module = component("model", "dgp").build(problem, rng)
     with torch.no_grad():
-        for p in module.parameters():  # away from the initial q
+        for p in module.parameters():  # moves away from the initial q
             p += 0.1 * torch.randn(p.shape, generator=rng.init, dtype=p.dtype)
     batch = next(iter(problem.batches("minibatch", rng, 0, 1)))[1]
     return module, batch, module.draw_noise(batch, 1, rng.noise)

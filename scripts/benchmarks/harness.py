@@ -1,17 +1,17 @@
 """Harness of the benchmarks: options, interleaved timing, ratios, printing and the JSON line.
 
 ``table.yaml`` has the function, the peer, the goals and the options of every benchmark.  The
-function has our way and the peers' ways to compute one workload, and asserts equal results before it
-times them::
+function defines our way and the peers' ways to compute a workload, and asserts equal results before
+timing them::
 
     def measure(options, report):
         ways = {"ours": ..., "broadcast": ...}
         report.assert_close("directions", ways["ours"](), ways["broadcast"](), 1e-4)
         report.race("K = 100", ways, options.repeats)
 
-Ways are timed in turn, in seconds of CPU time of this process, so that other load on the machine
-affects all of them alike.  A ratio is the peer's time over ours, paired run by run: above 1 ours is
-faster.  The report has its median and quartiles.
+Ways are timed alternately, in CPU seconds of this process, so that other load on the machine affects
+all of them equally.  A ratio is the peer's time over ours, paired run by run: above 1 ours is faster.
+The report has its median and quartiles.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ Seconds = dict[str, np.ndarray[Any, np.dtype[Any]]]
 
 
 class Measured(float):
-    """Seconds that a way has measured itself; they replace those of the harness's clock."""
+    """Seconds measured by a way itself, which replace those of the harness's clock."""
 
 
 class Option(BaseModel):
-    """Command-line option: its value, and the one under ``--smoke``; a list takes several."""
+    """Command-line option with its default and its value under ``--smoke``; a list accepts several
+    values."""
 
     model_config = ConfigDict(extra="forbid")
     default: Any
@@ -86,15 +87,15 @@ class Report:
         self.facts: dict[str, Any] = {}
 
     def assert_close(self, what: str, ours: Any, theirs: Any, within: float) -> float:
-        """Relative difference in norm; AssertionError if it is not below ``within``."""
+        """Assert that the relative difference in norm is below ``within``."""
         difference = largest_difference(ours, theirs)
         assert difference < within, f"{what} differ by {difference:.1e}"
         print(f"{what}: equal within {difference:.0e}")
         return difference
 
     def assert_equal_means(self, samples: Mapping[str, Any], most: float = 4.0) -> None:
-        """AssertionError if means of independent samples [n, k] differ from the first's by more
-        than ``most`` standard errors."""
+        """Assert that means of independent samples [n, k] differ from those of the first by at most
+        ``most`` standard errors."""
         moments = {}
         for name, values in samples.items():
             rows = np.asarray(values, float).reshape(len(values), -1)
@@ -104,7 +105,7 @@ class Report:
         mean, error = next(iter(moments.values()))
         for name, (other, other_error) in moments.items():
             z = np.abs(other - mean) / np.maximum(np.hypot(error, other_error), 1e-12)
-            assert z.max() < most, f"{name}: not the same mean, |z| {z.tolist()}"
+            assert z.max() < most, f"{name}: means differ, |z| {z.tolist()}"
 
     def time(
         self,
@@ -117,10 +118,10 @@ class Report:
         at_most: Mapping[str, int] | None = None,
         shuffle: bool = False,
     ) -> Seconds:
-        """Seconds of each way, run in turn.
+        """Seconds of each way, run alternately.
 
-        ``inspect`` gets every timed result, outside the clock.  Ways of ``at_most`` run so often
-        only, and without a warm-up.  ``shuffle`` changes the order from round to round.
+        ``inspect`` receives every timed result, untimed.  ``at_most`` limits the number of runs of
+        some ways, which also have no warm-up.  ``shuffle`` permutes the order in each round.
         """
         limits = at_most or {}
         seconds: dict[str, list[float]] = {name: [] for name in ways}
@@ -148,9 +149,9 @@ class Report:
         self.record(case, np.asarray(theirs)[:n] / np.asarray(ours)[:n])
 
     def race(self, case: str, ways: Mapping[str, Way], repeats: int, **keys: Any) -> Seconds:
-        """Time ways, and compare the first, ours, with each of the others.
+        """Time ways and compare the first, ours, with each of the others.
 
-        ``{}`` in a case is the name of the other; ``keys`` are those of ``time``.
+        ``{}`` in a case is replaced by the name of the other; ``keys`` are those of ``time``.
         """
         seconds = self.time(ways, repeats, **keys)
         ours, *others = ways
@@ -168,19 +169,19 @@ class Report:
 
 
 class Benchmark(BaseModel):
-    """Function, peer, goals and options of a benchmark; ``goals`` maps a case to its least ratio."""
+    """Function, peer, goals and options of a benchmark; ``goals`` maps cases to required ratios."""
 
     model_config = ConfigDict(extra="forbid")
     measure: str  # module.function
     peer: str
     goals: dict[str, float] = {}
     options: dict[str, Option] = {}
-    keep_memory: bool = True  # the process keeps freed memory, as every run does
+    keep_memory: bool = True  # the process keeps freed memory, like every run
 
     def parse(self, name: str, arguments: Sequence[str]) -> argparse.Namespace:
-        """Values of the options; explicit ones go before those of ``--smoke``."""
+        """Values of the options; explicit values override those of ``--smoke``."""
         parser = argparse.ArgumentParser(f"python -m scripts.benchmarks {name}")
-        parser.add_argument("--smoke", action="store_true", help="tiny sizes: does it run?")
+        parser.add_argument("--smoke", action="store_true", help="a quick test with tiny sizes")
         for key, option in self.options.items():
             option.add_to(parser, key)
         values = parser.parse_args(arguments)
@@ -198,7 +199,7 @@ def read_table() -> dict[str, Benchmark]:
 
 
 def run(name: str, arguments: Sequence[str]) -> None:
-    """Measure and print the JSON line; exit with ABSENT if no case could be measured."""
+    """Run a benchmark and print the JSON line; exit with ABSENT if no case could be measured."""
     benchmark = read_table()[name]
     options = benchmark.parse(name, arguments)
     module, _, function = benchmark.measure.partition(".")
@@ -216,7 +217,7 @@ def run(name: str, arguments: Sequence[str]) -> None:
 
 
 def repeated(way: Way, times: int) -> Way:
-    """The same way, ``times`` times in one timed run."""
+    """A way that is repeated ``times`` times in one timed run."""
 
     def run() -> None:
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""Hamiltonian samplers of a logistic regression."""
+"""Benchmark of Hamiltonian samplers on logistic regression."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from scripts.benchmarks.workloads import component
 from scripts.peers.installed import AbsentPeer
 
 WARMUP = 1000
-# and an intercept: d = 25
+# inputs without the intercept: d = 25
 N = 1000
 INPUTS = 24
 PRIOR = {"prior_scale": 1.0, "intercept_scale": 1.0}
@@ -35,7 +35,7 @@ PAIRS = (("HMC", "HMC"), ("HMC", "NUTS"), ("ChEES", "HMC"), ("NUTS", "NUTS"))
 
 
 def draw_problem(dtype: torch.dtype) -> Supervised:
-    """Correlated inputs (0.5^|i − j|) and labels drawn from a logistic regression."""
+    """Simulated logistic regression with inputs of correlation 0.5^|i − j|."""
     g = torch.Generator().manual_seed(0)
     distance = (torch.arange(INPUTS)[:, None] - torch.arange(INPUTS)).abs()
     factor = torch.linalg.cholesky(0.5 ** distance.double())
@@ -47,7 +47,7 @@ def draw_problem(dtype: torch.dtype) -> Supervised:
 
 
 def build_ours(name: str, problem: Supervised, chains: int, **keys: Any) -> Callable[[int], Tensor]:
-    """Sampler of ours after its warm-up: number of draws -> draws [C, n, P]."""
+    """Our sampler after warm-up: number of draws -> draws [C, n, P]."""
     rng = Streams(1)
     keys |= {"chains": chains, "warmup": WARMUP, "thinning": 1, "mass": "dense"}
     inference = component("inference", name, **keys)
@@ -67,7 +67,7 @@ def build_ours(name: str, problem: Supervised, chains: int, **keys: Any) -> Call
 
 
 def evaluate_log_joint(problem: Supervised, n: int) -> tuple[Tensor, Tensor]:
-    """Points θ [n, P] from a narrow prior, and our log joint at them [n]."""
+    """Points θ [n, P] from a narrow prior, and our log joint [n]."""
     rng = Streams(3)
     model = component("model", "logistic_regression", **PRIOR).build(problem, rng)
     theta = 0.3 * model.sample_prior(n, rng.init)
@@ -75,18 +75,18 @@ def evaluate_log_joint(problem: Supervised, n: int) -> tuple[Tensor, Tensor]:
 
 
 def join_moments(draws: Tensor) -> Tensor:
-    """Coordinates and their squares [C, n, 2P] of draws [C, n, P]."""
+    """Coordinates and squares [C, n, 2P] of draws [C, n, P]."""
     return torch.cat([draws, draws.square()], -1).double()
 
 
 def effective_size(draws: Tensor) -> float:
-    """Least ESS over the means and the second moments of the coordinates; draws [C, n, P]."""
+    """Minimum ESS over means and second moments of the coordinates of draws [C, n, P]."""
     both = join_moments(draws).numpy()
     return float(array_stats.ess(both, chain_axis=0, draw_axis=1, method="mean").min())
 
 
 def build_peers(problem: Any, chains: int, dtype: str) -> dict[str, Any]:
-    """BlackJAX's samplers of the same density; its HMC with several numbers of leapfrog steps."""
+    """BlackJAX's samplers of the same density, with several numbers of leapfrog steps for HMC."""
     from scripts.peers.blackjax_samplers import build_sampler, evaluate_log_density, set_precision
 
     set_precision(dtype)
@@ -134,18 +134,18 @@ def measure_precision(dtype: str, options: Namespace, report: Report) -> None:
 def measure(options: Namespace, report: Report) -> None:
     """Effective draws per second of HMC and NUTS on logistic regression, against BlackJAX's.
 
-    The score is min-ESS/s: the least effective sample size over means and second moments of all
+    The score is min-ESS/s: the minimum effective sample size over means and second moments of all
     coordinates, divided by seconds; warm-up and compilation are not timed.  All have a dense mass
-    matrix and default target acceptance.  BlackJAX's HMC has no rule for the number of leapfrog steps:
-    of several the best is the peer.  Moments must agree within their errors.
+    matrix and default target acceptance.  BlackJAX's HMC has no rule for the number of leapfrog steps,
+    so the best of several is the peer.  Moments must agree within their errors.
 
-    NUTS against NUTS depends on the step size that BlackJAX learns from one chain.  With 0.54 in the
-    place of our 0.73 a draw of its 100 chains is worth a tenth more in float32; with 0.48 in float64
-    some chains need 15 steps in the place of 7, all wait for them, and the ratio is about 4.  Of a draw
-    of ours the density, two matrix products and a pass over logistic functions, takes 60 % in float32
-    and 75 % in float64, and trees the rest.  In float32 the ratio is about 1.35 with products by
-    oneDNN, which uses AVX-512 as XLA does, and 1.02 to 1.25 with those of MKL, which does not on an AMD
-    EPYC; 1.5 would leave the trees half of their time."""
+    The ratio for NUTS depends on the step size that BlackJAX adapts on one chain.  With 0.54 instead
+    of our 0.73, ESS per draw of its 100 chains is 10 % higher in float32; with 0.48 in float64 some
+    chains need 15 steps instead of 7, all wait for them, and the ratio is about 4.  In our draws the
+    density, two matrix products and a pass over logistic functions, takes 60 % in float32 and 75 % in
+    float64, and trees take the rest.  In float32 the ratio is about 1.35 with oneDNN products, which
+    use AVX-512 as XLA does, and 1.02 to 1.25 with MKL, which does not on an AMD EPYC; a ratio of 1.5
+    would require trees in half the time."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for dtype in options.dtype:

@@ -1,4 +1,4 @@
-"""Kalman filters."""
+"""Benchmark of Kalman filters."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def build_filterpy(
 
 
 def build_dynamax(model: LinearGaussianModule, problem: Sequence) -> Callable[[], Any]:
-    """Its posterior of all series; its first state is that of the first observation."""
+    """dynamax's posterior of all series; the first state belongs to the first observation."""
     with peer_imports():
         import jax
         from dynamax.linear_gaussian_ssm import lgssm_filter
@@ -62,7 +62,7 @@ def build_dynamax(model: LinearGaussianModule, problem: Sequence) -> Callable[[]
 
 
 def build_steps(model: LinearGaussianModule, problem: Sequence) -> Way:
-    """Run of inference=kalman without its record."""
+    """Steps of inference=kalman without a record."""
     kalman = component("inference", "kalman")
     rng = Streams(0)
 
@@ -74,7 +74,7 @@ def build_steps(model: LinearGaussianModule, problem: Sequence) -> Way:
 
 
 def assert_equal(ways: dict[str, Way]) -> None:
-    """Largest differences between means, variances and log evidences; dynamax adds 1e-9."""
+    """Assert that means, variances and log evidences agree; dynamax adds a jitter of 1e-9."""
     results = {name: way() for name, way in ways.items()}
     steps = results["steps"]
     pairs = []
@@ -99,15 +99,15 @@ def measure(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks kalman --series 20 --times 200    # Wiener velocity, T = 1,000
 
-    Ours (``steps``) is a run with inference=kalman, one observation after the other with all that it
-    records.  filterpy filters one series after the other; dynamax's filter has all observations before
-    it begins, is mapped over the series and compiled, which is not timed.  Means, variances and log
+    Ours (``steps``) is a run with inference=kalman, which processes single observations and records
+    summaries.  filterpy filters the series sequentially; dynamax's filter receives all observations in
+    advance, is mapped over the series and compiled, which is not timed.  Means, variances and log
     evidence must agree.
 
-    A step is slower than one of dynamax's scan by design: it sees one observation at a time, so that a
-    run can be evaluated, stopped and resumed at any time, and it appends five summaries of all series
-    to the record.  The five appends take 10 µs, some 15 calls of torch on small matrices take the
-    rest of 50 to 60 µs; dynamax's step takes 6 µs, with nothing between two of them."""
+    Our step is slower than one of dynamax's scan by design: it processes one observation at a time, so
+    that a run can be evaluated, stopped and resumed at any time, and it appends five summaries of all
+    series to the record.  The appends take 10 µs, and about 15 calls of torch on small matrices the
+    rest of 50 to 60 µs; dynamax's step takes 6 µs."""
     problem = load("wiener_velocity", options.series, n_steps=options.times)
     model = LinearGaussianModule(problem.system)
     ways: dict[str, Way] = {"steps": build_steps(model, problem)}

@@ -1,4 +1,4 @@
-"""Bootstrap filters."""
+"""Benchmarks of bootstrap filters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CASE = "terrain, 50 replicates at once"
 
 
 def import_particles() -> tuple[Any, Any, Any]:
-    """The package particles, its state-space models and its distributions."""
+    """Import the package particles, its state-space models and its distributions."""
     with peer_imports():
         return tuple(
             importlib.import_module(f"particles{part}")
@@ -41,7 +41,8 @@ def import_particles() -> tuple[Any, Any, Any]:
 
 
 def build_peer_filter(law: Any, y: list[Any], particles: int) -> Callable[[], Tensor]:
-    """Run of the peer's bootstrap filter of one of its state-space models; its log evidence [1]."""
+    """Function that runs the peer's bootstrap filter of a state-space model; returns the log
+    evidence [1]."""
     package, models, _ = import_particles()
     feynman_kac = models.Bootstrap(ssm=law, data=y)
 
@@ -59,17 +60,17 @@ def build_peer(y: np.ndarray, particles: int) -> Callable[[], Tensor]:
 
 
 def build_peer_terrain(module: TerrainModule, y: list[Any], particles: int) -> Callable[[], Tensor]:
-    """Flight of one aircraft over the released map."""
+    """The peer's filter for the flight of one aircraft over the published map."""
     _, models, laws = import_particles()
     east, north = module.takeoff
     start, sd, motion = (v.double().numpy() for v in (module.m0, module.prior_sd, module.motion_sd))
 
     class Flight(models.StateSpaceModel):  # type: ignore[misc, name-defined]
-        """The same laws in the peer's words, on arrays [N, 6]."""
+        """The same distributions in the peer's API, for arrays [N, 6]."""
 
         def PX0(self) -> Any:
             first = start.copy()
-            # it weighs its first particles, ours move before they are weighed
+            # the peer weights its first particles, while ours move before they are weighted
             first[:3] += module.delta * first[3:]
             spread = np.sqrt(sd**2 + motion**2)
             spread[:3] = np.sqrt(spread[:3] ** 2 + (module.delta * sd[3:]) ** 2)
@@ -100,7 +101,7 @@ def build_peer_terrain(module: TerrainModule, y: list[Any], particles: int) -> C
 
 
 def draw_returns(times: int) -> np.ndarray:
-    """Series of returns [T] drawn from the model of stochastic volatility."""
+    """Simulated returns [T] of the stochastic-volatility model."""
     generator = np.random.default_rng(0)
     x = MU + SIGMA / np.sqrt(1 - PHI**2) * generator.standard_normal()
     observations = []
@@ -111,7 +112,7 @@ def draw_returns(times: int) -> np.ndarray:
 
 
 def build_filter(model: Any, problem: Sequence, particles: int) -> Way:
-    """Run of all replicates, which returns their log evidences [R]."""
+    """Function that runs all replicates and returns their log evidences [R]."""
     inference = component("inference", "bootstrap_filter", particles=particles)
     seeds = count()
 
@@ -124,7 +125,7 @@ def build_filter(model: Any, problem: Sequence, particles: int) -> Way:
 
 
 def build_volatility(y: np.ndarray, particles: int, replicates: int, dtype: str) -> Way:
-    """Run of stochastic volatility in which all replicates have the returns y [T]."""
+    """Filter of stochastic volatility in which all replicates have the returns y [T]."""
     series = torch.from_numpy(y).to(getattr(torch, dtype)).view(1, -1, 1)
     observations = series.expand(replicates, -1, -1).contiguous()
     problem = Sequence("volatility", None, observations, None, ["x"])
@@ -132,7 +133,7 @@ def build_volatility(y: np.ndarray, particles: int, replicates: int, dtype: str)
 
 
 def time_equal(ways: dict[str, Way], repeats: int, report: Report) -> Seconds:
-    """Seconds of all ways, which must have the same mean log evidence."""
+    """Time all ways and assert that their mean log evidences agree."""
     evidences: dict[str, list[Any]] = {name: [] for name in ways}
 
     def inspect(name: str, evidence: Tensor) -> None:
@@ -150,13 +151,13 @@ def measure_volatility(options: Namespace, report: Report) -> None:
         python -m scripts.benchmarks filters --particles 100000 --repeats 3
 
     All filters resample systematically at every step; ours also records means, variances and quantiles.
-    100 replicates run together against one by one.  Log evidences must agree within Monte-Carlo error.
-    The peer asks for an older numpy than ours, with which it runs all the same."""
+    100 replicates are run together and sequentially.  Log evidences must agree within Monte-Carlo
+    error.  The peer requires an older numpy than ours, but also works with ours."""
     y = draw_returns(options.times)
-    one = build_volatility(y, 1000, 1, "float32")
+    single = build_volatility(y, 1000, 1, "float32")
     ways = {
         "at once": build_volatility(y, 1000, 100, "float32"),
-        "one by one": lambda: torch.cat([one() for _ in range(100)]),
+        "one by one": lambda: torch.cat([single() for _ in range(100)]),
     }
     seconds = time_equal(ways, options.repeats, report)
     report.compare(AT_ONCE, seconds["at once"], seconds["one by one"])
@@ -175,8 +176,8 @@ def measure_terrain(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks terrain --times 100 --repeats 3
 
-    Aircraft over the released map with 3,000 particles each; the peer has one replicate, and seconds
-    are of one.  All fly the same flight, so that log evidences compare."""
+    Aircraft over the published map with 3,000 particles each; the peer has one replicate, and times are
+    per replicate.  All have the same flight, so that log evidences are comparable."""
     problem = load("tan", FLIGHTS, dtype=torch.float32, n_steps=options.times)
     problem.observations[:] = problem.observations[0].clone()
     module = TerrainModule(problem.system, compiled=True)

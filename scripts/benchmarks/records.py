@@ -1,4 +1,4 @@
-"""What records and checkpoints cost a run."""
+"""Benchmarks of the overhead of records and checkpoints."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def assert_recorded(folder: Path) -> None:
 
 
 class TimedSaving:
-    """An ordinary run of HMC on a mixture, and what its checkpoints cost."""
+    """A run of HMC on a mixture that times its checkpoints."""
 
     def __init__(self, draws: int, every: int):
-        self.saving: list[float] = []  # seconds of each step that the training thread saves
-        self.ends: list[float] = [time.monotonic()]  # of the steps
-        self.cpu: list[float] = []  # seconds of the process, at the end of each step
+        self.saving: list[float] = []  # seconds of each saving step of the training thread
+        self.ends: list[float] = [time.monotonic()]  # times at the end of steps
+        self.cpu: list[float] = []  # CPU seconds of the process at the end of each step
         self.n_bytes = 0
         self.state: Any = None
         keys = {"inference.warmup": WARMUP, "steps": WARMUP + draws, "checkpoint_every": every}
@@ -86,16 +86,16 @@ class TimedSaving:
 
 
 def measure_saving(options: Namespace, report: Report) -> None:
-    """Costs of checkpoints for a run that keeps everything: 100,000 draws of HMC on a mixture.
+    """Overhead of checkpoints for a run that keeps 100,000 draws of HMC on a mixture.
 
         python -m scripts.benchmarks saving --draws 5000
 
-    A checkpoint every 500 steps, against the same run with one at its end; both must keep the same
-    draws.  Ratios: the share of the training thread's wall-clock time that saving leaves to the
-    sampler, in the whole run and its extremes over the tenths; CPU seconds of the process, writing in
-    the background included; and the share of draws in all bytes written."""
+    A checkpoint every 500 steps is compared with the same run with one at its end; both must keep the
+    same draws.  Ratios: the share of the training thread's wall-clock time left to the sampler, over
+    the run and its extremes over tenths of the run; CPU seconds of the process, including background
+    writes; and the share of draws in all bytes written."""
     plain, saved = (TimedSaving(options.draws, every) for every in (options.draws * 10, EVERY))
-    assert torch.equal(plain.state.kept.rows, saved.state.kept.rows), "the draws are not the same"
+    assert torch.equal(plain.state.kept.rows, saved.state.kept.rows), "the draws differ"
     seconds = np.diff(saved.ends[1:])
     parts = zip(
         np.array_split(saved.saving[1:], PARTS), np.array_split(seconds, PARTS), strict=True
@@ -109,16 +109,14 @@ def measure_saving(options: Namespace, report: Report) -> None:
 
 
 def measure_loop(options: Namespace, report: Report) -> None:
-    """Costs of a run beside its steps: loop, record, checkpoints and MLflow, for steps of a
-    millisecond.
+    """Overhead of a run per step: loop, record, checkpoints and MLflow, for steps of 1 ms.
 
         python -m scripts.benchmarks loop                 # 10,000 steps
 
-    An ordinary run of ``+experiment=mog`` with tracking, as configured but for evaluations.  The cost
-    is the CPU time of the training thread from the end of a step to the beginning of the next; the
-    ratio is the share of its time that it would leave to steps of a millisecond, over the tenths of the
-    run."""
-    # CPU seconds of the training thread at the beginning and at the end of each step
+    A run of ``+experiment=mog`` with tracking and without evaluations.  The overhead is the CPU time of
+    the training thread from the end of a step to the beginning of the next; the ratio is the share of
+    time left to steps of 1 ms, over tenths of the run."""
+    # CPU seconds of the training thread at the beginning and end of each step
     stamps: list[float] = []
     sgld: Any = registry.get("inference", "sgld")
     original_step = sgld.step
@@ -140,5 +138,5 @@ def measure_loop(options: Namespace, report: Report) -> None:
     assert len(stamps) == 2 * options.steps
     gaps = np.subtract(stamps[2::2], stamps[1:-1:2])
     costs = [float(part.mean()) for part in np.array_split(gaps, PARTS)]
-    print(f"{1e6 * statistics.median(costs):.1f} µs beside each step")
+    print(f"{1e6 * statistics.median(costs):.1f} µs overhead per step")
     report.record(LOOP_CASE, [STEP / (STEP + cost) for cost in costs])

@@ -1,6 +1,7 @@
 """Interaction of particles: Stein's direction against its broadcast form.
-The broadcast form writes the sums over pairs of particles as they are printed, with [K, K, P]
-tensors; ours has products of [K, K] with [K, P]."""
+
+The broadcast form computes the sums over pairs of particles literally, with [K, K, P] tensors; ours
+uses products of [K, K] with [K, P]."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def compute_direction(theta: Tensor, gradient: Tensor, h: float) -> Tensor:
 
 
 def compute_by_broadcast(theta: Tensor, gradient: Tensor, h: float) -> Tensor:
-    """The same, pair by pair."""
+    """Stein's direction by broadcasting over pairs."""
     difference = theta.unsqueeze(1) - theta  # z_i − z_l [K, K, P]
     k = torch.exp(-difference.square().sum(-1) / h).unsqueeze(-1)  # [K, K, 1]
     return (k * gradient + (2 / h) * k * difference).mean(1)

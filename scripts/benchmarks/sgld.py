@@ -1,4 +1,4 @@
-"""Chains of SGLD on networks."""
+"""Benchmark of SGLD chains on networks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOOP = "loop over modules"
 
 
 def build_modules(network: FeedForward, theta: Tensor) -> list[nn.Module]:
-    """One ordinary module for each particle."""
+    """A torch module for each particle."""
     networks = []
     for particle in theta:
         module = nn.Sequential(nn.Linear(INPUTS, UNITS), nn.ReLU(), nn.Linear(UNITS, 1)).to(theta)
@@ -57,8 +57,8 @@ def flatten(parameters: dict[str, Tensor]) -> Tensor:
 def build_log_posterior(
     module: nn.Module,
 ) -> Callable[[dict[str, Tensor], Batch], tuple[Tensor, Tensor]]:
-    """log p(θ) + N/B Σ log p(y|x, θ) of one module's parameters, up to a constant, as
-    ``posteriors`` wants it."""
+    """log p(θ) + N/B Σ log p(y|x, θ) of one module's parameters, up to a constant, in the form
+    required by ``posteriors``."""
 
     def log_posterior(parameters: dict[str, Tensor], batch: Batch) -> tuple[Tensor, Tensor]:
         f = functional_call(module, parameters, (batch.x,))
@@ -72,7 +72,7 @@ def build_log_posterior(
 def build_posteriors_steps(
     network: FeedForward, theta: Tensor, batch: Batch
 ) -> dict[str, tuple[Callable[[], Any], Tensor]]:
-    """The two ways to run chains in parallel with ``posteriors``: each a step, and its drift
+    """Two ways to run parallel chains with ``posteriors``, each as a step and its drift
     (temperature 0)."""
     with peer_imports(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -80,10 +80,10 @@ def build_posteriors_steps(
 
     stacked = build_modules(network, theta)
     start = {k: v.detach() for k, v in stack_module_state(stacked)[0].items()}
-    one = build_log_posterior(stacked[0])
+    log_posterior = build_log_posterior(stacked[0])
 
     def of_all(parameters: dict[str, Tensor], batch: Batch) -> tuple[Tensor, Tensor]:
-        values, aux = torch.vmap(lambda p: one(p, batch))(parameters)
+        values, aux = torch.vmap(lambda p: log_posterior(p, batch))(parameters)
         return values.sum(), aux
 
     def gradient_of_all(temperature: float) -> Callable[[Any], Any]:
@@ -91,7 +91,7 @@ def build_posteriors_steps(
         return lambda parameters: method.update(method.init(parameters), batch)[0].params
 
     def update_of_each(temperature: float) -> Callable[[Any], Any]:
-        method = sgld.build(one, STEP_SIZE, temperature=temperature)
+        method = sgld.build(log_posterior, STEP_SIZE, temperature=temperature)
         return torch.vmap(
             lambda p: method.update(method.init(p), batch)[0].params, randomness="different"
         )
@@ -109,7 +109,7 @@ def build_posteriors_steps(
 def build_loop(
     network: FeedForward, theta: Tensor, batch: Batch
 ) -> tuple[Callable[[], None], Tensor]:
-    """A Python loop over K modules, each with its own backward pass and in-place update."""
+    """Python loop over K modules, each with its own backward pass and in-place update."""
     all_modules = build_modules(network, theta)
     scale = batch.scale
 
@@ -129,12 +129,12 @@ def build_loop(
 
 
 def build_ours(network: Any, problem: Any, theta: Tensor, batch: Any) -> tuple[Way, Tensor]:
-    """Our step, and its drift: the change of θ without the noise."""
+    """Our step and its drift, the change of θ without noise."""
     keys = {"chains": len(theta), "step_size": STEP_SIZE, "burn_in": 10**9}
     sgld = component("inference", "sgld", **keys)
     rng = Streams(0)
     state = replace(sgld.init(network, problem, rng), theta=theta)
-    before = rng.noise.get_state()
+    noise_state = rng.noise.get_state()
 
     def step() -> None:
         nonlocal state
@@ -142,7 +142,7 @@ def build_ours(network: Any, problem: Any, theta: Tensor, batch: Any) -> tuple[W
 
     step()
     change = state.theta - theta
-    rng.noise.set_state(before)
+    rng.noise.set_state(noise_state)
     noise = torch.randn(theta.shape, generator=rng.noise, dtype=theta.dtype)
     return step, change - (2 * STEP_SIZE) ** 0.5 * noise
 
@@ -152,10 +152,10 @@ def measure(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks sgld --dtype float64
 
-    ``posteriors`` (Normal Computing) maps its log posterior or its whole update over the chains with
-    ``torch.vmap``; the faster of the two is the peer.  All see the same particles, batch and model and
-    must take the same drift.  Each peer is timed on its own against ours: the loop scatters thousands
-    of small tensors over the heap, which slows down what comes next."""
+    ``posteriors`` (Normal Computing) maps its log posterior or its complete update over the chains with
+    ``torch.vmap``; the faster of the two is the peer.  All use the same particles, batch and model and
+    must have the same drift.  Each peer is timed separately against ours, because the loop scatters
+    thousands of small tensors over the heap, which slows later computations."""
     dtype = getattr(torch, options.dtype)
     rng = Streams(0)
     problem, batch = noise_regression(ROWS, INPUTS, BATCH, rng, dtype)

@@ -1,4 +1,4 @@
-"""Start of a run."""
+"""Benchmark of the start of a run."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ finally:
 
 
 def cpu_seconds(code: str, *arguments: str) -> Measured:
-    """CPU seconds that the code prints last, of a process that keeps bytecode, as installed
-    packages have it."""
+    """CPU seconds printed last by the code, in a process that caches bytecode like installed
+    packages."""
     command = [sys.executable, "-c", code, *arguments]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -51,18 +51,18 @@ def cpu_seconds(code: str, *arguments: str) -> Measured:
 
 
 def measure(options: Namespace, report: Report) -> None:
-    """Start of a smoke run up to its first step, against ``import torch``; and a run already done.
+    """Start of a smoke run up to its first step, against ``import torch``; and a finished run.
 
         python -m scripts.benchmarks start
 
-    CPU seconds (user and system) from the start of the process to the first step of inference. Every
-    run imports torch, so the ratio is below 1; 1/1.3 is asked for. Of the other 0.25 to 0.35 s the
-    composition takes 0.08, imports (ours, Hydra's, pydantic's) up to 0.2. Within an hour the ratio
-    moves by a tenth on an idle machine: while torch takes 0.8 s to import, all but the particle filter
-    reach 1/1.3; while it takes 0.7, they reach 0.65 to 0.75, and goals are below these. A particle
-    filter draws its first particles with a compiled loop: to import numba takes 0.24 s and to load its
-    first loop 0.34 s. A run that is already done imports no torch. A run before the measured ones
-    leaves bytecode and compiled loops, as a user has them from the second run on."""
+    CPU seconds (user and system) from the start of the process to the first step of inference.  Every
+    run imports torch, so the ratio is below 1; the goal is 1/1.3.  Of the other 0.25 to 0.35 s
+    composition takes 0.08 s, and imports (ours, Hydra, pydantic) up to 0.2 s.  The ratio varies by 10 %
+    within an hour on an idle machine: when importing torch takes 0.8 s, all but the particle filter
+    reach 1/1.3; when it takes 0.7 s, they reach 0.65 to 0.75, and the goals are below these values.  A
+    particle filter draws its first particles with a compiled loop: importing numba takes 0.24 s and
+    loading its first loop 0.34 s.  A finished run does not import torch.  An untimed first run creates
+    bytecode and compiled loops, which users have from their second run on."""
     folders = count()
     with tempfile.TemporaryDirectory() as folder:
         overrides = ["smoke=true", "offline=true", "tracking=false"]

@@ -1,4 +1,4 @@
-"""Gibbs sweeps of structural series."""
+"""Benchmark of Gibbs sweeps of structural series."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from scripts.peers.installed import AbsentPeer, peer_imports
 
 Array = np.ndarray[Any, np.dtype[Any]]
 TIMES = 104
-# of the level's σ: the Rust sampler's prior
+# prior of the Rust sampler for σ of the level
 DF = 32.0
 GUESS = 0.1
 CHANNELS = 5
 REGRESSORS = 7
-BLOCK = 100  # sweeps of a compiled call, whose numbers a core's cache holds
+BLOCK = 100  # sweeps per compiled call, whose numbers fit into a core's cache
 ONE = "draws of one chain against bsts-causalimpact"
 MANY = "draws of 32 chains against bsts-causalimpact"
 EFFECTIVE = "ESS of level σ against NUTS"
@@ -59,8 +59,8 @@ def build_rust(y: Array, X: Array, chains: int, size: float = 3.0) -> Callable[[
 
 
 def build_nuts(y: Array) -> Callable[[int], Array]:
-    """NumPyro's NUTS, warmed up once and compiled: the random walk by its innovations in units of
-    σ."""
+    """NumPyro's NUTS after warm-up and compilation, with the random walk parameterised by innovations
+    in units of σ."""
     with peer_imports():
         import jax
         import jax.numpy as jnp
@@ -82,7 +82,7 @@ def build_nuts(y: Array) -> Callable[[int], Array]:
     mcmc = MCMC(NUTS(model), num_warmup=1000, num_samples=1000, progress_bar=False)
     mcmc.run(jax.random.PRNGKey(0))
     mcmc.post_warmup_state = mcmc.last_state
-    mcmc.run(jax.random.PRNGKey(1))  # compiled without a warm-up now
+    mcmc.run(jax.random.PRNGKey(1))  # compiles the sampler without warm-up
 
     def run(n: int) -> Array:
         mcmc.post_warmup_state = mcmc.last_state
@@ -96,7 +96,7 @@ def build_nuts(y: Array) -> Callable[[int], Array]:
 
 
 def draw_series(columns: int) -> tuple[Array, Array]:
-    """y [T + 1] of unit variance and X [T + 1, columns], standardised over the first T."""
+    """Simulated y [T + 1] with unit variance and X [T + 1, columns], standardised over the first T."""
     g = np.random.default_rng(0)
     X = g.standard_normal((TIMES + 1, columns))
     y = np.cumsum(0.1 * g.standard_normal(TIMES + 1)) + 0.4 * g.standard_normal(TIMES + 1)
@@ -116,8 +116,9 @@ def build_problem(y: Array, X: Array, u: Array | None = None) -> Sequence:
 
 
 def build_ours(y: Array, X: Array, chains: int, size: float | None = 3.0) -> Callable[[int], Array]:
-    """n sweeps by the compiled loop, from where those before ended: (σ, level σ, β) [n, C, …]; so
-    many columns are expected in, None: all are."""
+    """Function that continues the chains by n sweeps of the compiled loop: (σ, level σ, β) [n, C, …].
+
+    ``size`` is the expected number of included columns; None: all."""
     series = build_problem(y, X)
     rng = Streams(0)
     blocks = [component("block", "local_level", df=DF, guess=GUESS, upper=None)]
@@ -143,7 +144,7 @@ def build_ours(y: Array, X: Array, chains: int, size: float | None = 3.0) -> Cal
 
 
 def fit() -> None:
-    """4,000 draws of a level, channels in the state and regressors, by the steps of a run."""
+    """Run 4,000 draws of a model with level, channels in the state, and regressors."""
     y, X = draw_series(REGRESSORS)
     u = np.random.default_rng(1).random((TIMES + 1, CHANNELS))
     series = build_problem(y, X, u)
@@ -159,21 +160,21 @@ def fit() -> None:
 
 
 def bulk_ess(draws: Array) -> float:
-    """Bulk ESS of draws [n] of one chain, or [n, C]."""
+    """Bulk ESS of draws [n] of one chain, or [n, C] of several."""
     return float(array_stats.ess(np.atleast_2d(draws.T), chain_axis=0, draw_axis=1, method="bulk"))
 
 
 def assert_equal(name: str, ours: Array, theirs: Array) -> None:
-    """Means, column by column, within 4 Monte-Carlo errors."""
+    """Assert that the means of all columns agree within 4 Monte-Carlo errors."""
     for j, (a, b) in enumerate(zip(ours.T, theirs.T, strict=True)):
         error = np.hypot(a.std() / bulk_ess(a) ** 0.5, b.std() / bulk_ess(b) ** 0.5)
         z = (a.mean() - b.mean()) / error
         print(f"{name}, {j}: {a.mean():.5f} and {b.mean():.5f}, z = {z:.2f}")
-        assert abs(z) < 4, f"{name}: another posterior"
+        assert abs(z) < 4, f"{name}: posteriors differ"
 
 
 def draw_level(n: int) -> Array:
-    """Draws of both σ of the level without columns, after 1,000 sweeps."""
+    """Draws of both σ of the model with a level and no columns, after 1,000 sweeps."""
     level = build_ours(*draw_series(0), 1)
     level(1000)
     return level(n)[:, 0]
@@ -218,12 +219,12 @@ def compare_with_nuts(n: int, repeats: int, report: Report) -> None:
 def measure(options: Namespace, report: Report) -> None:
     """Gibbs sweeps of a structural series against bsts-causalimpact (Rust) and NumPyro's NUTS.
 
-    Draws a second with spike and slab of one chain and of 32 together against the Rust sampler's;
-    effective draws a second of the level's σ, and draws a second, of a level without columns, against
-    NUTS.  Means of both σ of the level, and of β with three columns always in, must agree within 4
-    Monte-Carlo errors.  With candidates the Rust sampler's speed is compared, not its posterior: its
-    Bayes factor has 1/(1 + g) in place of g/(1 + g).  Last, a fit of 4,000 draws of a level, five
-    channels and seven regressors."""
+    Compared are draws per second with spike and slab, for one chain and for 32 together, against the
+    Rust sampler; and, for a level without columns, effective draws of the level's σ and draws per
+    second against NUTS.  Means of both σ of the level, and of β with three columns always included,
+    must agree within 4 Monte-Carlo errors.  With candidate columns only the speed of the Rust sampler
+    is compared, not its posterior, because its Bayes factor has 1/(1 + g) instead of g/(1 + g).  The
+    last case is a fit of 4,000 draws with a level, five channels and seven regressors."""
     for compare in (compare_with_rust, compare_with_nuts):
         with suppress(AbsentPeer):
             compare(options.draws, options.repeats, report)

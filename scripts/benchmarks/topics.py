@@ -1,4 +1,4 @@
-"""Topic models."""
+"""Benchmark of topic models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PASSES = 50
 SWEEPS = 200
 PRIOR = 0.1
 K = 10  # topics
-ALIKE = 0.05  # difference of perplexities of equal results
+ALIKE = 0.05  # largest difference of perplexities of equal results
 PAIRS = (
     ("scikit-learn", "lda_cavi, four starts"),
     ("scikit-learn", "lda_cavi, one start"),
@@ -56,7 +56,7 @@ def normalise_topics(fitted: LatentDirichletAllocation) -> Tensor:
 
 
 def build_tomotopy(problem: Corpus) -> Callable[[int], tuple[float, Tensor]]:
-    """CPU seconds of training and topics [K, V] of a seed."""
+    """CPU seconds of training, and topics [K, V], of tomotopy with a seed."""
     with peer_imports():
         import tomotopy
 
@@ -84,13 +84,13 @@ def build_tomotopy(problem: Corpus) -> Callable[[int], tuple[float, Tensor]]:
 
 
 def evaluate(problem: Corpus, topics: Tensor) -> float:
-    """Perplexity of topics [K, V] by the problem's own evaluation."""
+    """Perplexity of topics [K, V] by the problem's evaluation."""
     posterior = Topics(topics[None], torch.full((len(topics),), PRIOR, dtype=torch.float64))
     return perplexity(completion(posterior, problem.seen, problem.held), problem.held)
 
 
 def fit_ours(problem: Corpus, name: str, steps: int, seed: int, **keys: Any) -> Tensor:
-    """Topics [K, V] after some steps, the last set of them."""
+    """Last draw of topics [K, V] after some steps."""
     rng = Streams(seed)
     inference = component("inference", name, **keys)
     model = component("model", "lda", n_topics=K, alpha=PRIOR, eta=PRIOR).build(problem, rng)
@@ -98,11 +98,11 @@ def fit_ours(problem: Corpus, name: str, steps: int, seed: int, **keys: Any) -> 
 
 
 def find_seed(way: Any, problem: Corpus, best: float) -> int:
-    """The first of 20 seeds with which a method is within ``ALIKE`` of a perplexity."""
+    """First of 20 seeds with a perplexity within ``ALIKE`` of the best."""
     for seed in range(20):
         if abs(evaluate(problem, way(seed)) - best) < ALIKE:
             return seed
-    raise AssertionError(f"no seed comes near {best:.3f}")
+    raise AssertionError(f"no seed reaches {best:.3f}")
 
 
 def assert_equal_proportions(problem: Corpus, fitted: Any) -> None:
@@ -119,11 +119,11 @@ def measure(options: Namespace, report: Report) -> None:
 
         python -m scripts.benchmarks topics      # 1,000 documents of 100 words, ten topics
 
-    Mean field: ``lda_cavi``, four starts of 50 passes and one, against one start of scikit-learn.
-    Collapsed Gibbs: 200 sweeps of a cold chain of ``lda_collapsed_gibbs`` against tomotopy on one
-    thread, its priors fixed.  Held-out perplexities must be equal: of methods with one start the first
-    seed that does not stick is taken.  Both mean fields must give held-out documents the same
-    proportions at the same topics."""
+    Mean field: ``lda_cavi`` with four starts and with one start of 50 passes, against one start of
+    scikit-learn.  Collapsed Gibbs: 200 sweeps of one chain of ``lda_collapsed_gibbs`` against tomotopy
+    on one thread with fixed priors.  Held-out perplexities must be equal: for methods with one start
+    the first seed that avoids a local optimum is used.  Both mean fields must give held-out documents
+    the same proportions for the same topics."""
     problem = load("bars")
     table = count_words(problem.train, problem.n_words)
     gibbs = {"starts": 1, "heat": 1.0, "burn_in": SWEEPS}

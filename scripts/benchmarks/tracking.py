@@ -1,4 +1,4 @@
-"""Runs with and without MLflow."""
+"""Benchmark of runs with and without MLflow."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from scripts.benchmarks.harness import Report, Way
 
 SMOKE = ["+experiment=friend_or_foe", "smoke=true", "offline=true"]
 ALLOWED = 1.0  # seconds
-HANGING = "a server that never answers"
+HANGING = "a server that never responds"
 
 
 def run_smoke(parent: str, seed: int) -> Way:
-    """Smoke run in a process of its own, in the next folder; seed 0 is without tracking."""
+    """Smoke run in a separate process; seed 0 means without tracking."""
     folders = count()
 
     def run() -> None:
@@ -57,7 +57,7 @@ def time_calls(name: str, spent: list[float]) -> Iterator[None]:
 
 
 def measure_hanging_server(steps: int) -> float:
-    """Share of a run's time that is left to it."""
+    """Share of a run's time left when the server hangs."""
     durations: list[float] = []
     interval = duties.PUSH_INTERVAL_SECONDS / 30
     with ExitStack() as stack:
@@ -95,13 +95,14 @@ def measure_smoke_runs(rounds: int, report: Report) -> None:
 
 
 def measure(options: Namespace, report: Report) -> None:
-    """Costs of MLflow for a run: smoke runs pushed or not, and a server that never answers.
+    """Overhead of MLflow for a run: smoke runs with and without upload, and a hanging server.
 
         python -m scripts.benchmarks tracking
 
-    Wall clock.  The first run of an output folder finds no database and no pushing process; the next
-    one finds both.  Each may take a second longer than without.  Of a run with a server that accepts
-    connections and never answers, the share of its time left to it is measured: the calls that hand it
-    over, thirty times as often as usual, and the wait at its end are timed inside the run."""
+    Times are wall-clock times.  The first run of an output folder creates the database and starts the
+    pusher; the next run uses both.  Each may take a second longer than without MLflow.  With a server
+    that accepts connections and never responds, the share of time left to the run is measured: the
+    calls of the handover, thirty times as often as usual, and the wait at the end are timed inside the
+    run."""
     measure_smoke_runs(options.rounds, report)
     report.record(HANGING, [measure_hanging_server(options.steps)])

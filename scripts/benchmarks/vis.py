@@ -1,8 +1,9 @@
 """One step of ``inference=vis`` with T = 5 refinements against T = 0, variational inference.
+
 The auto-encoder of Gallego (2021), 2.B.2, on binary noise: a refinement follows the gradient of the
-decoder's log joint in z.  ``fast`` holds the refinements constant, ``full`` differentiates them.
-``full`` and ``fast`` must have one value, and T = 5 with η → 0 the mean objective of T = 0.  A
-ratio is the time of T = 0 over that of the way: 0.4 is 2.5 times as long."""
+decoder's log joint in z.  ``fast`` treats the refinements as constant, ``full`` differentiates them.
+``full`` and ``fast`` must have equal values, and T = 5 with η → 0 the mean objective of T = 0.  A
+ratio is the time of T = 0 over that of the way: 0.4 means 2.5 times as long."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def draw_images() -> tuple[Any, Any, Rows]:
 
 
 def draw_table() -> tuple[Any, Any, Any]:
-    """Network, noise of the size of Boston housing, and a batch of it."""
+    """Network, noise with the size of Boston housing, and a batch of it."""
     problem, _ = noise_regression(ROWS, 13, BATCH, Streams(0), torch.float32)
     return component("model", "bnn"), problem, problem.train.part(slice(0, BATCH), ROWS / BATCH)
 

@@ -1,4 +1,4 @@
-"""Components, problems and steps that benchmarks share."""
+"""Components, problems and steps shared by benchmarks."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def component(role: str, name: str, **keys: Any) -> Any:
 
 
 def load(name: str, seeds: int = 1, seed: int = 0, dtype: Any = torch.float64, **keys: Any) -> Any:
-    """Problem of a dataset component, from the user's data folder, without network."""
+    """Problem of a dataset component, from the user's data folder and without network access."""
     folder = Path(os.environ.get("RUNNER_DATA_DIR", "data"))
     setting = Setting(folder, torch.device("cpu"), dtype, seeds, offline=True)
     return component("dataset", name, **keys).load(Streams(seed), setting)
 
 
 def train(method: Any, model: Any, problem: Any, rng: Any, steps: int) -> Any:
-    """State of an inference method after some steps on the batches that it takes."""
+    """State of an inference method after some steps on its batches."""
     state = method.init(model, problem, rng)
     for _, batch in problem.batches(method.requires.batch_kind, rng, 0, steps):
         state, _ = method.step(state, batch, rng)
@@ -44,7 +44,7 @@ def train(method: Any, model: Any, problem: Any, rng: Any, steps: int) -> Any:
 
 
 def steps_of(inference: Any, problem: Any, batch: Any, model: Any, rng: Any) -> Way:
-    """Steps of an inference method from its initial state, one a call; each returns its info."""
+    """Function that takes one step of an inference method per call and returns its info."""
     state = inference.init(model, problem, rng)
 
     def step() -> Any:
@@ -56,7 +56,7 @@ def steps_of(inference: Any, problem: Any, batch: Any, model: Any, rng: Any) -> 
 
 
 def regression(x: Any, y: Any, batch_size: int | None = None) -> Supervised:
-    """Problem of real labels y [N, 1], whose test rows are its training rows."""
+    """Problem with real labels y [N, 1] whose test rows are the training rows."""
     rows = Batch(x, y, torch.ones(len(x), 1, dtype=torch.bool), 1.0)
     return Supervised("bench", "real", rows, rows, batch_size, task_names=["y"])
 

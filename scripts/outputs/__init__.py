@@ -1,1 +1,1 @@
-"""Outputs of commands that pages show (``python -m scripts.outputs``)."""
+"""Outputs of commands in pages (``python -m scripts.outputs``)."""

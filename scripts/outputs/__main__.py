@@ -1,23 +1,23 @@
-"""``make outputs``, ``make tutorials``: commands of pages, run again, and the outputs that they print.
+"""``make outputs``, ``make tutorials``: run the commands in pages and update their outputs.
 
     python -m scripts.outputs                       README and docs/methods
     python -m scripts.outputs --tutorials           docs/tutorials
     python -m scripts.outputs README.md --check     one page; writes nothing, fails if an output differs
 
-A comment before a fenced block, which this script fills, says what the block shows:
+A comment before a fenced block, which this script fills, describes the content of the block:
 
     <!-- output
-    run: +experiment=digits_fgsm          # of this command; default: of the last command of the page
+    run: +experiment=digits_fgsm          # output of this command; default: last command of the page
     keep: [^step 3000, ^│ accuracy]       # lines to print; others become "…"; default: all
-    file: outputs/x.csv                   # show this file instead of what was printed
+    file: outputs/x.csv                   # show this file instead of the output
     terminal: true                        # the command writes to a terminal; default: to a file
     figures: {outputs/*/*/figures/fit.png: docs/pictures/fit.png}    # with run: {fit.png: …}
-    timed: true                           # some numbers are times of a machine: --check compares words
+    timed: true                           # some numbers are times: --check compares only words
     -->
 
-Of a page with ``run:`` only these commands are run, each in its own empty folder.  Every tutorial
-runs in one empty folder: its indented lines are commands; a fenced block with a file's name in its
-first line (``# walk.py``, or ``houses.csv`` before the block) is a file that the reader writes.
+In a page with ``run:`` only these commands are run, each in its own empty folder.  A tutorial is run
+in one empty folder: its indented lines are commands, and a fenced block with a file name in its first
+line (``# walk.py``, or ``houses.csv`` before the block) is a file created by the reader.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from scripts.outputs.pictures import save_picture
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "methods").glob("*.md"))]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-COLUMNS = 100  # of the terminal
-RUN_COLUMNS = 104  # of that of ``run:``
-HOME = "/home/you/work"  # what a page shows in place of the folder of the run
+COLUMNS = 100  # width of the terminal
+RUN_COLUMNS = 104  # width of the terminal for ``run:``
+HOME = "/home/you/work"  # replaces the folder of the run in pages
 
 
 def run_command(command: Command, folder: Path, environment: Mapping[str, str]) -> str:
-    """Runs a command in a folder; what it prints, with HOME in place of the folder.
+    """Run a command in a folder; returns its output with HOME in place of the folder.
 
-    Errors count as printed, but for those of ``run:``.
+    The output includes stderr, except for ``run:``.
 
     Raises:
-        RuntimeError: it fails.
+        RuntimeError: the command fails.
     """
     words = ["bash", "-c", command.line]
     variables = dict(environment)
@@ -77,10 +77,10 @@ def run_command(command: Command, folder: Path, environment: Mapping[str, str]) 
 
 
 def show(output: Output, printed: str, folder: Path) -> str:
-    """The lines that a page shows of a command that has run.
+    """Lines of a page for a command that was run.
 
     Raises:
-        FileNotFoundError: the command has not written a file or figure that the page shows.
+        FileNotFoundError: the command has not written a file or figure required by the page.
     """
     for pattern in output.pictures:
         find_newest(folder, pattern)
@@ -90,14 +90,14 @@ def show(output: Output, printed: str, folder: Path) -> str:
 
 
 def find_newest(folder: Path, pattern: str) -> Path:
-    """The newest file that matches a pattern.
+    """Newest file that matches a pattern.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: no file matches.
     """
     paths = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
     if not paths:
-        raise FileNotFoundError(f"no {pattern} in {folder}")
+        raise FileNotFoundError(f"no file {pattern} in {folder}")
     return paths[-1]
 
 
@@ -107,17 +107,17 @@ def run_page(
     environment: Mapping[str, str],
     on_output: Callable[[Output, str, Path], None] = lambda *_: None,
 ) -> None:
-    """Writes the files of a page and runs its commands, in its order.
+    """Write the files of a page and run its commands in order.
 
     Args:
-        text: the page, Markdown.
-        folder: where the commands run.
-        environment: their variables.
-        on_output: called with each output of the page, the lines that it shows now and its folder.
+        text: Markdown of the page.
+        folder: working folder of the commands.
+        environment: environment variables of the commands.
+        on_output: called with each output of the page, its new lines and its folder.
 
     Raises:
         RuntimeError: a command fails.
-        FileNotFoundError: a file or figure that the page shows has not been written.
+        FileNotFoundError: a file or figure required by the page has not been written.
     """
     for number, step in enumerate(parse(text)):
         if isinstance(step, File):
@@ -133,8 +133,7 @@ def run_page(
 
 
 def make_page(text: str, environment: Mapping[str, str], check: bool) -> str:
-    """A page with the outputs of its commands, which are run; figures are written without
-    ``check``."""
+    """Run the commands of a page and insert their outputs; figures are written unless ``check``."""
     shown: list[str] = []
 
     def keep_output(output: Output, lines: str, folder: Path) -> None:
@@ -144,21 +143,21 @@ def make_page(text: str, environment: Mapping[str, str], check: bool) -> str:
             copy = shutil.copy2 if output.run else save_picture
             copy(find_newest(folder, pattern), ROOT / target)
 
-    # MLflow is told in the background, and may write into the folder while it is removed
+    # the upload to MLflow may write into the folder while it is removed
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         run_page(text, Path(place), environment, keep_output)
     return fill(text, shown)
 
 
 def build_environment() -> dict[str, str]:
-    """Variables of the commands: this tree's runner, on one thread."""
+    """Environment variables of the commands: the runner of this tree, on one thread."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     keys = {"PATH": path, "COLUMNS": str(COLUMNS), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     return os.environ | keys
 
 
 def main(argv: list[str]) -> int:
-    """Fills pages; with --check the exit code is 1 if one differs."""
+    """Update pages; with --check returns 1 if a page differs."""
     parser = argparse.ArgumentParser(prog="python -m scripts.outputs")
     parser.add_argument("page", nargs="*", type=Path, help="default: README and docs/methods")
     parser.add_argument("--tutorials", action="store_true", help="default: docs/tutorials")
@@ -171,7 +170,7 @@ def main(argv: list[str]) -> int:
         new = make_page(old, build_environment(), arguments.check)
         is_same = is_same_output(new, old, any(output.timed for output in find_outputs(old)))
         differing += not is_same
-        words = "as it runs" if is_same else "differs"
+        words = "up to date" if is_same else "differs"
         print(f"{page.name}: {words}, {time.monotonic() - start:.0f} s", flush=True)
         if not arguments.check:
             write_text(page, new)

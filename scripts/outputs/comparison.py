@@ -1,19 +1,19 @@
-"""Lines of an output that a page shows, and comparison of two outputs."""
+"""Selection of the lines of an output for a page, and comparison of two outputs."""
 
 from __future__ import annotations
 
 import re
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
-# times, widths of columns, and signatures of runs
+# ignored text: times, widths of columns, signatures of runs
 IGNORED = re.compile(r"\([\d.]+ s\)|\b[0-9a-f]{12}\b|[━─┏┳┓┡╇┩└┴┘]+|[+-](?=\d)")
-TOLERANCE = 0.1  # relative, of a number computed on another machine
+TOLERANCE = 0.1  # relative tolerance for numbers computed on another machine
 
 
 def select_lines(text: str, keep: list[str]) -> str:
-    """Lines that match one of some regular expressions; others become one line "…".
+    """Lines that match one of the regular expressions; other sequences of lines become "…".
 
-    Blank lines are left out where some lines are.
+    Blank lines are dropped if lines are selected.
     """
     lines: list[str] = []
     for line in text.splitlines():
@@ -27,7 +27,7 @@ def select_lines(text: str, keep: list[str]) -> str:
 
 
 def is_same_output(first: str, second: str, timed: bool = False) -> bool:
-    """True if two outputs have the same words, and numbers that differ little.
+    """True if two outputs have the same words and similar numbers.
 
     ``timed``: only the words are compared.
     """

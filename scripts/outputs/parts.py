@@ -1,4 +1,4 @@
-"""Parts of a page: files that the reader writes, commands, and what it shows of them."""
+"""Parts of a page: files created by the reader, commands, and their outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTS = re.compile(
 
 @dataclass(frozen=True)
 class File:
-    """A file that the reader writes."""
+    """A file created by the reader."""
 
     name: str
     content: str
@@ -29,7 +29,7 @@ class File:
 
 @dataclass(frozen=True)
 class Output:
-    """What a page shows of a command."""
+    """Output of a command in a page."""
 
     shown: str
     run: str | None = None
@@ -41,26 +41,26 @@ class Output:
 
     @property
     def words(self) -> list[str]:
-        """Words of ``run`` after ``runner``."""
+        """Arguments in ``run`` after ``runner``."""
         return shlex.split(self.run or "")
 
     @property
     def pictures(self) -> dict[str, str]:
-        """Patterns of figures in the folder of the command, and their files here."""
+        """Patterns of figures in the folder of the command, and their target files."""
         folder = "outputs/*/*/figures/" if self.run else ""
         return {f"{folder}{name}": target for name, target in self.figures.items()}
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command line of a shell, and what the page shows of it."""
+    """A shell command and its outputs in the page."""
 
     line: str
     outputs: tuple[Output, ...] = ()
 
 
 def parse(text: str) -> list[File | Command]:
-    """Files and commands of a page, in its order; of one with ``run:`` only those."""
+    """Files and commands of a page in order; in a page with ``run:`` only those commands."""
     steps: list[File | Command] = []
     for match in PARTS.finditer(text):
         if match["command"]:
@@ -80,18 +80,18 @@ def parse(text: str) -> list[File | Command]:
 
 
 def has_run(command: Command) -> bool:
-    """True if a command is named by ``run:``."""
+    """True if a command comes from ``run:``."""
     return any(output.run for output in command.outputs)
 
 
 def find_outputs(text: str) -> list[Output]:
-    """The outputs that a page shows."""
+    """Outputs of a page."""
     commands = [step for step in parse(text) if isinstance(step, Command)]
     return [output for command in commands for output in command.outputs]
 
 
 def fill(text: str, shown: Iterable[str]) -> str:
-    """A page with new lines in its outputs, in their order."""
+    """Insert new lines into the outputs of a page, in order."""
     lines = iter(shown)
 
     def replace_lines(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Pictures that are small enough for a repository."""
+"""Pictures of tutorials, reduced in size for the repository."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PICTURE_BYTES = 100_000
 
 
 def save_picture(source: Path, target: Path) -> None:
-    """Copies a picture, with fewer colours, and smaller until it has at most PICTURE_BYTES."""
+    """Copy a picture with fewer colours, and scale it down to at most PICTURE_BYTES."""
     picture = Image.open(source).convert("RGB")
     if picture.width > 900:
         picture = picture.resize((900, round(picture.height * 900 / picture.width)))

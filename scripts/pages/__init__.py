@@ -1,4 +1,4 @@
-"""Generated pages: their templates (``*.md.j2``), and tables of Markdown."""
+"""Generated pages: templates (``*.md.j2``) and Markdown tables."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ TEMPLATES = Environment(
 
 
 def render(template: str, **values: Any) -> str:
-    """The page of ``template.md.j2``."""
+    """Render the page of ``template.md.j2``."""
     return TEMPLATES.get_template(f"{template}.md.j2").render(values)
 
 
 def format_table(header: Iterable[str], rows: Iterable[Iterable[str]], align: str = "---") -> str:
-    """A table of Markdown; ``align`` is the rule under each column but the first."""
+    """Markdown table; ``align`` is the rule under each column except the first."""
     names = list(header)
     rule = f"|---|{f'{align}|' * (len(names) - 1)}"
     return "\n".join([join_cells(names), rule, *map(join_cells, rows)])
 
 
 def join_cells(cells: Iterable[str]) -> str:
-    """A line of a table."""
+    """Line of a table."""
     return f"| {' | '.join(cells)} |"

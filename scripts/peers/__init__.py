@@ -1,2 +1,1 @@
-"""What benchmarks compare with: whether it is installed, and peers that need an environment of
-their own."""
+"""Peers of benchmarks: checks for their installation, and peers with a separate environment."""

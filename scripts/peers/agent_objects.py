@@ -1,5 +1,4 @@
-"""Games of agent objects with numpy tables, one for each seed: our own, or ARAMARL's released
-code."""
+"""Games of agent objects with numpy tables, one per seed: our own, or ARAMARL's published code."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from scripts.benchmarks.harness import Measured
 
 
 class Level2:
-    """Our own agent object."""
+    """Our agent object."""
 
     def __init__(self, actions: int, states: int):
         self.q, self.his = np.zeros((states, actions, 2)), np.zeros((states, 2, actions))
@@ -53,7 +52,7 @@ def build_agent(checkout: str | None, actions: int, states: int) -> Any:
 
 
 def play(problem: Any, episodes: int, checkout: str | None) -> Measured:
-    """Seconds a round of one agent object against an exponential smoother."""
+    """Seconds per round of an agent object against an exponential smoother."""
     rules: Any = problem.environment
     r_a = rules.reward_a.numpy()
     r_b = rules.reward_b[..., 0].numpy()

@@ -1,4 +1,4 @@
-"""Trained networks that attack libraries share, and the libraries' PGD."""
+"""Trained networks shared by attack libraries, and the libraries' PGD."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS = 40
 ALPHA = 2.5 / 40
 
 
-# of the convolutional network
+# channels of the convolutional network
 CHANNELS = (16, 32)
 KERNEL = 5
 
@@ -31,7 +31,7 @@ Attack = Callable[[Tensor, Tensor], Tensor]
 
 
 class Normalised(nn.Module):
-    """(x − m)/s, as our model ``cnn`` has it inside."""
+    """Standardisation (x − m)/s, as inside our model ``cnn``."""
 
     def __init__(self, x: Tensor):
         super().__init__()
@@ -49,7 +49,7 @@ def draw_images(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def train_networks(generator: torch.Generator) -> dict[str, nn.Sequential]:
-    """Both networks, trained for a few steps, with logits that no attack tempers."""
+    """Train both networks for a few steps, with logits that no attack rescales."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         mlp = nn.Sequential(
@@ -80,8 +80,9 @@ def train_networks(generator: torch.Generator) -> dict[str, nn.Sequential]:
 
 @torch.no_grad()
 def _bring_logits_together(network: nn.Sequential, x: Tensor) -> None:
-    """Scale the last layer until logits lie within half of ``SPREAD``, which decides nothing
-    otherwise: those further apart are tempered by our attacks, and not by others."""
+    """Scale the last layer so that logits lie within half of ``SPREAD``, without changing decisions.
+
+    Our attacks rescale logits that are further apart, while other libraries do not."""
     logits = network(x)
     factor = 0.5 * SPREAD / float((logits.amax(1) - logits.amin(1)).amax())
     for weights in network[-1].parameters():
@@ -89,7 +90,7 @@ def _bring_logits_together(network: nn.Sequential, x: Tensor) -> None:
 
 
 def build_ours(module: nn.Sequential) -> PointEstimate:
-    """Our model of the same weights, frozen, as attackers see it: of rows x [B, 784]."""
+    """Our frozen model with the same weights, for attacks on rows x [B, 784]."""
     images = isinstance(module[0], Normalised)
     x = module[0].seen if images else torch.zeros(1, 784)
     y = torch.zeros(len(x), 1, dtype=torch.long)
@@ -112,7 +113,7 @@ def build_ours(module: nn.Sequential) -> PointEstimate:
 
 
 def build_peers(network: nn.Module, eps: float, batch: int) -> dict[str, Attack]:
-    """The same attack by each library; labels are classes [B]."""
+    """The same attack in each library; labels are classes [B]."""
     with peer_imports():
         import foolbox
         import torchattacks

@@ -1,4 +1,4 @@
-"""Auto-encoders with networks of ours, stepped by Pyro and Storchastic, and ours beside them."""
+"""Auto-encoders with our networks, trained by Pyro, by Storchastic and by our methods."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from scripts.peers.installed import peer_imports
 
 BINARY_ROWS = 32
 ROWS = 100
-S = 4  # draws of the binary layers
-LR = 1e-6  # small: all ways share the parameters
+S = 4  # number of draws of the binary layers
+LR = 1e-6  # small, because all ways share the parameters
 PYRO = "Pyro TraceMeanField_ELBO"
 
 
 @dataclass
 class Way:
-    """A way to a step: the whole of it, and −ELBO of a row with the gradients that it leaves in
-    ``grad``, nothing moved."""
+    """An implementation of a step: the complete step, and −ELBO per row with gradients in ``grad``
+    but without an update."""
 
     step: Callable[[], Any]
     estimate: Callable[[], float]
-    scale: float = 1.0  # of the gradient, to that of one row
+    scale: float = 1.0  # factor of the gradient to that of one row
 
 
 def build_ours(module: Any, problem: Unlabelled, gradient: Any, n_samples: int = 1) -> Way:
-    """Steps of ``inference=vi`` with an estimator of the gradient."""
+    """Steps of ``inference=vi`` with a gradient estimator."""
     batch = Rows(problem.train.x, 1.0)
     rng = Streams(1)
     vi = component("inference", "vi", gradient=gradient, n_samples=n_samples, lr=LR)
@@ -59,7 +59,7 @@ def draw_problem(rows: int, ink: float, rng: Streams) -> Unlabelled:
 def draw_estimates(
     ways: dict[str, Way], module: Any, parts: list[list[Any]], first: int, draws: int
 ) -> dict[str, list[list[float]]]:
-    """Estimates of −ELBO of a row, and of its gradient along the first way's mean gradient, in
+    """Estimates of −ELBO per row, and of its gradient along the mean gradient of the first way, for
     each part of the parameters."""
     parameters = list(module.parameters())
 
@@ -88,7 +88,7 @@ def build_adam(module: Any) -> torch.optim.Adam:
 
 
 def descend_after(estimate: Callable[[], float], optimizer: torch.optim.Adam) -> Callable[[], None]:
-    """A step by the gradients that an estimate leaves."""
+    """Step of an optimizer with the gradients of an estimate."""
 
     def step() -> None:
         estimate()
@@ -108,7 +108,7 @@ def import_pyro() -> Any:
 def build_svi(
     model: Any, guide: Any, bound: Any, module: Any, x: Tensor, fused: bool = False
 ) -> Way:
-    """Steps of Pyro's ``SVI`` with its own Adam, or with torch's fused one."""
+    """Steps of Pyro's ``SVI`` with its Adam, or with torch's fused Adam."""
     pyro = import_pyro()
     svi = pyro.infer.SVI(model, guide, pyro.optim.Adam({"lr": LR}), bound)
 
@@ -116,12 +116,12 @@ def build_svi(
         module.zero_grad()
         return float(bound.loss_and_grads(model, guide, x)) / len(x)
 
-    own = descend_after(estimate, build_adam(module)) if fused else lambda: svi.step(x)
-    return Way(own, estimate, 1 / len(x))
+    adam_step = descend_after(estimate, build_adam(module)) if fused else lambda: svi.step(x)
+    return Way(adam_step, estimate, 1 / len(x))
 
 
 def build_binary_pyro(module: BinaryAutoEncoder, x: Tensor) -> dict[str, Way]:
-    """Pyro's estimators of the model's gradient."""
+    """Pyro's gradient estimators."""
     pyro = import_pyro()
 
     def sample(name: str, logits: Tensor, **keys: Any) -> Tensor:
@@ -163,8 +163,8 @@ def build_storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
         from storch.sampling import MonteCarlo
     from torch.distributions import Bernoulli
 
-    class Beside(MonteCarlo):  # type: ignore[misc]
-        """One value of a second variable for each draw of the first."""
+    class OneDraw(MonteCarlo):  # type: ignore[misc]
+        """Sampling of one value of a second variable for each draw of the first."""
 
         def on_plate_already_present(self, plate: Any) -> None: ...
 
@@ -184,7 +184,7 @@ def build_storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
         rows = storch.denote_independent(x, 0, "rows")
         first, second = (
             ScoreFunction("z", sampling_method=kind("z", S), baseline_factory="batch_average")
-            for kind in (MonteCarlo, Beside)
+            for kind in (MonteCarlo, OneDraw)
         )
         q1 = Bernoulli(logits=module.down[0](rows))
         z1 = first(q1)
@@ -200,7 +200,7 @@ def build_storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
 
 
 def build_pyro(module: Any, x: Tensor) -> dict[str, Way]:
-    """Pyro's bounds of the same model and guide."""
+    """Pyro's bounds for the same model and guide."""
     pyro = import_pyro()
     laws = pyro.distributions
 

@@ -1,4 +1,4 @@
-"""Samplers of BlackJAX on logistic regression, mapped over the chains and compiled."""
+"""BlackJAX's samplers on logistic regression, mapped over chains and compiled."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ with peer_imports():
 WARMUP = 1000
 
 
-Sampler = Callable[[int], Tensor]  # number of draws -> draws [C, n, P], going on from the last
+Sampler = Callable[[int], Tensor]  # number of draws -> draws [C, n, P], continuing from the last
 
 
 def build_log_density(problem: Supervised) -> Callable[[Any], Any]:
-    """The same log joint, up to a constant, as one writes it for JAX."""
+    """The same log joint, up to a constant, in JAX."""
     x = np.concatenate([np.ones((len(problem.train.x), 1)), problem.train.x.numpy()], 1)
     signed = jnp.asarray(
         (x * (2 * problem.train.y.numpy() - 1)).astype(problem.train.x.numpy().dtype)
@@ -37,8 +37,7 @@ def build_log_density(problem: Supervised) -> Callable[[Any], Any]:
 
 
 def build_sampler(name: str, problem: Supervised, chains: int, **keys: Any) -> Sampler:
-    """Sampler after its window adaptation (one chain, as it is made) and a burn-in of
-    all chains."""
+    """Sampler after window adaptation (on one chain, by design) and a burn-in of all chains."""
     target = build_log_density(problem)
     key = jax.random.key(1)
     algorithm = getattr(blackjax, name)

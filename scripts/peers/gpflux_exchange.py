@@ -1,4 +1,4 @@
-"""GPflux's process: what it is given of our mMDGP, its requests, and its gradients compared."""
+"""Exchange with the process of GPflux: parameters of our mMDGP, requests, comparison of gradients."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ SCRIPT = Path(__file__).with_name("gpflux_mdgp.py")
 
 @contextmanager
 def open_peer(interpreter: Path, inputs: Path) -> Iterator[Callable[[str], str]]:
-    """The process, which ends with the block: a function from a request to its answer, one line
-    each."""
+    """Context with the process: a function from a request to its reply, one line each."""
     command = [interpreter, "-W", "ignore", SCRIPT, inputs]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as process:
@@ -38,7 +37,7 @@ def open_peer(interpreter: Path, inputs: Path) -> Iterator[Callable[[str], str]]
 
 
 def layer_parameters(layer: GPLayer) -> dict[str, Tensor]:
-    """Parameters of a layer by their names in GPflux."""
+    """Parameters of a layer by GPflux's names."""
     return {
         "Z": layer.inducing,
         "lengthscale": layer.log_lengthscale.exp(),
@@ -53,7 +52,7 @@ def name_layers(ours: MultiTaskDGP) -> dict[str, GPLayer]:
 
 
 def build_inputs(ours: MultiTaskDGP, batch: Batch, noise: DGPNoise) -> dict[str, np.ndarray]:
-    """Data, parameters and noise for the process of GPflux."""
+    """Data, parameters and noise for GPflux."""
     layout, (shared, specific) = noise.layout, noise.levels[0]
     assert layout.weight is not None
     assert shared is not None
@@ -82,7 +81,7 @@ def build_inputs(ours: MultiTaskDGP, batch: Batch, noise: DGPNoise) -> dict[str,
 
 
 def natural_gradients(layer: GPLayer) -> dict[str, Tensor]:
-    """Gradients in GPflux's parameters: its lengthscales and variances are no logarithms."""
+    """Gradients in GPflux's parameters, where lengthscales and variances are not logarithms."""
     return {
         "Z": layer.inducing.grad,
         "lengthscale": layer.log_lengthscale.grad / layer.log_lengthscale.exp(),
@@ -99,8 +98,8 @@ def relative_difference(a: Tensor, b: Tensor) -> float:
 def differences(
     ours: MultiTaskDGP, batch: Batch, noise: DGPNoise, theirs: dict[str, Tensor]
 ) -> tuple[float, float]:
-    """Relative difference of the bounds, and the largest of the gradients, parameter by
-    parameter."""
+    """Relative difference of the bounds, and the largest relative difference of gradients over
+    parameters."""
     terms = ours.elbo(batch, noise)
     terms["elbo"].backward()
     raw = ours.likelihood.raw_noise

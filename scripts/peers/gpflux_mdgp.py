@@ -1,17 +1,16 @@
-"""mMDGP from GPflux's layers, in a process of its own: the peer of
-scripts/benchmarks/deep_gp.py.
+"""mMDGP with GPflux's layers in a separate process, the peer of scripts/benchmarks/deep_gp.py.
 
-    .venv-peers/bin/python scripts/peers/gpflux_mdgp.py model.npz        # answers each line of a request by a line
+    .venv-peers/bin/python scripts/peers/gpflux_mdgp.py model.npz        # replies to each request with a line
 
-``differentiate OUT`` writes the bound on the noise given, its terms and its gradients to the file
-OUT; ``step N`` takes N steps, each on new noise, and answers their seconds of CPU.  A step is one
+``differentiate OUT`` writes the bound for the given noise, its terms and its gradients to the file
+OUT; ``step N`` takes N steps with new noise and replies with their CPU seconds.  A step is one
 ``tf.function``: bound, gradients, and the fused Adam of Keras, the faster of its two.
 
-GPflux has no batch of layers: each process, shared, of a task or at the top, is a ``GPLayer``.  One
-layer of the shared processes, each with its kernel and inducing inputs (``SeparateIndependent``),
-loops over them in the graph and is slower. Tasks have their own rows, without padding, and the S
-samples of the top layer's inputs are folded into its rows.  Noise is drawn here, not by the layers'
-distributions, so that it can be given too."""
+GPflux does not batch layers: each process, shared, of a task or at the top, is a ``GPLayer``.  A
+single layer with all shared processes, each with its kernel and inducing inputs
+(``SeparateIndependent``), loops over them in the graph and is slower.  Tasks have their own rows,
+without padding, and the S samples of the top layer's inputs are folded into its rows.  Noise is drawn
+here and not by the layers' distributions, so that it can also be given."""
 
 from __future__ import annotations
 
@@ -31,13 +30,12 @@ from gpflux.layers import GPLayer
 
 tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.threading.set_inter_op_parallelism_threads(1)
-Noise = tuple[tf.Tensor, list[tf.Tensor]]  # shared [S, B, P], and of each task [S, n_t, 1]
-NOISE_FLOOR = 1e-6  # of σ², as ours
+Noise = tuple[tf.Tensor, list[tf.Tensor]]  # shared [S, B, P], and for each task [S, n_t, 1]
+NOISE_FLOOR = 1e-6  # lower bound of σ², as in our model
 
 
 class Layers(tf.Module):
-    """The layers "shared", "specific t" and "top t", the noise variances, and the bound on one
-    batch."""
+    """Layers "shared", "specific t" and "top t", noise variances, and the bound for one batch."""
 
     def __init__(self, given: dict[str, np.ndarray]):
         super().__init__()
@@ -56,7 +54,7 @@ class Layers(tf.Module):
         ]
 
     def layer(self, given: dict[str, np.ndarray], name: str, g: int) -> GPLayer:
-        """Process g of those of one name."""
+        """Layer of process g with a given name."""
         length = given[f"{name}.lengthscale"][g]
         kernel = Matern52(given[f"{name}.variance"][g], length[0] if length.size == 1 else length)
         layer = GPLayer(
@@ -74,13 +72,13 @@ class Layers(tf.Module):
         return [*self.shared, *self.specific, *self.top]
 
     def noise(self) -> Noise:
-        """Standard normals of one step."""
+        """Standard normal noise of one step."""
         kind = self.x.dtype
         shared = tf.random.normal([self.S, self.x.shape[0], len(self.shared)], dtype=kind)
         return shared, [tf.random.normal([self.S, r.shape[0], 1], dtype=kind) for r in self.rows]
 
     def terms(self, noise: Noise) -> tuple[tf.Tensor, tf.Tensor]:
-        """scale · Σ E[log p(y|f)], averaged over the S samples, and Σ KL."""
+        """Terms of the bound: scale · Σ E[log p(y|f)], averaged over the S samples, and Σ KL."""
         moments = [layer.predict(self.x) for layer in self.shared]
         mean, variance = (tf.concat(each, -1) for each in zip(*moments, strict=True))  # [B, P]
         g = mean + tf.sqrt(variance) * noise[0]  # [S, B, P]
@@ -100,8 +98,7 @@ class Layers(tf.Module):
         )
 
     def gradients(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The bound, its terms, and its gradients in the names and in the shapes of what was
-        given."""
+        """Bound, terms, and gradients with the given names and shapes."""
         noise = (
             tf.constant(given["noise.shared"]),
             [tf.constant(given[f"noise.{t}"]) for t in range(self.T)],
@@ -113,7 +110,7 @@ class Layers(tf.Module):
         def found(parameter: gpflow.Parameter) -> np.ndarray:
             raw = parameter.unconstrained_variable
             slope = gradient[raw.ref()]
-            if parameter.shape != raw.shape:  # a triangle held as a vector
+            if parameter.shape != raw.shape:  # a triangle stored as a vector
                 return parameter.transform.forward(slope).numpy()
             with tf.GradientTape() as inner:
                 inner.watch(raw)

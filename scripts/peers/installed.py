@@ -1,4 +1,4 @@
-"""Absent peers of a benchmark: one line names the target that installs them; exit code ABSENT."""
+"""Missing peers of a benchmark: a line with the make target that installs them; exit code ABSENT."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ABSENT = 77  # exit code: there is nothing to compare with (of automake's tests: skipped)
+ABSENT = 77  # exit code without a peer, as automake's code for skipped tests
 TARGET = "make bench-peers"
-# environment of the peers that pin packages of which we have newer versions
+# environment of peers that pin older versions of our packages
 OWN = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 
 
 class AbsentPeer(SystemExit):
-    """Raised after a line about a peer that is not installed; a benchmark may go on without it."""
+    """A peer is not installed; prints a line, and a benchmark may continue without the peer."""
 
     def __init__(self, peer: str):
         print(
-            f"{peer} is not installed, which this benchmark compares with: {TARGET}",
+            f"{peer}, a peer of this benchmark, is not installed: {TARGET}",
             file=sys.stderr,
         )
         super().__init__(ABSENT)
@@ -28,7 +28,7 @@ class AbsentPeer(SystemExit):
 def peer_imports() -> Iterator[None]:
     """Context for imports of peers.
 
-    Only a missing module counts as absent: a peer that is installed and broken is an error.
+    Only a missing module counts as not installed; a broken installation is an error.
     """
     try:
         yield
@@ -37,7 +37,7 @@ def peer_imports() -> Iterator[None]:
 
 
 def own_interpreter(peer: str) -> Path:
-    """Interpreter of the peers' own environment."""
+    """Python interpreter of the peers' environment."""
     if not OWN.exists():
         raise AbsentPeer(peer)
     return OWN

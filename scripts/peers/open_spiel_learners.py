@@ -1,7 +1,8 @@
-"""Independent Q-learners of OpenSpiel in a repeated game of two actions and a memory of one round.
+"""Independent Q-learners of OpenSpiel in a repeated game with two actions and a memory of one round.
 
-OpenSpiel's learner draws its next action before it learns from the round just played; ours learns
-first.  Source: Lanctot et al. (2019), OpenSpiel."""
+OpenSpiel's learner draws its next action before it learns from the last round; ours learns first.
+
+Source: Lanctot et al. (2019), OpenSpiel."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from scripts.peers.installed import peer_imports
 
 
 class OpenSpielLearners:
-    """Two learners with the keys of our ``q_learning``, in a game with the rewards of ours."""
+    """Two learners with the keys of our ``q_learning``, in a game with our rewards."""
 
     def __init__(self, problem: Game, method: Any, rounds: int) -> None:
         with peer_imports():
@@ -37,7 +38,7 @@ class OpenSpielLearners:
         self.schedule = rl_tools.ConstantSchedule
 
     def play(self, seed: int = 0) -> np.ndarray[Any, np.dtype[Any]]:
-        """Rewards of the first learner [T] in one game from action values of 0."""
+        """Rewards [T] of the first learner in one game that starts with action values of 0."""
         np.random.seed(seed)  # the learners draw from NumPy's global generator
         method = self.method
         learners = [
@@ -58,7 +59,7 @@ class OpenSpielLearners:
         return np.array(rewards)
 
     def measure_seconds(self) -> Measured:
-        """Seconds a round."""
+        """Seconds per round."""
         start = time.process_time()
         self.play()
         return Measured((time.process_time() - start) / self.rounds)

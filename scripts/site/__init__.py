@@ -1,1 +1,1 @@
-"""The documents as a site: links, generated pages and navigation for MkDocs."""
+"""Site of the documents: links, generated pages and navigation for MkDocs."""

@@ -1,4 +1,4 @@
-"""Pages of components: one for each, and a list for each role."""
+"""Pages of components, with a list for each role."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ TEMPLATES.filters |= {
 }
 
 ROLE_SENTENCES = {
-    "dataset": "What is loaded: data, how a posterior is scored on them, and figures of them.",
-    "model": "What is built on a problem: a likelihood, a prior, a network, a table of values.",
-    "inference": "What is learnt, step by step: samplers, bounds, filters, defences, players.",
+    "dataset": "Data sets, densities and games, with the scores and figures of posteriors.",
+    "model": "Models of a problem: a likelihood and a prior, a network, a table of values.",
+    "inference": "Inference methods: samplers, variational bounds, filters, defences, players.",
     "attacker": "Attackers of inputs and observations, and opponents in games.",
-    "gradient": "How an inference method estimates the gradient of its bound: `inference.gradient=…`.",
-    "block": "Parts that add up inside a structural time series: `model.blocks=[…]`.",
+    "gradient": "Gradient estimators of variational bounds: `inference.gradient=…`.",
+    "block": "Additive components of structural time series: `model.blocks=[…]`.",
 }
 ROLE_TITLES = {
     "dataset": "Datasets",
@@ -43,7 +43,7 @@ FACT_TITLES = {"kinds": "kinds of problem", "offers": "provides", "gives": "prov
 
 
 def _facts(declaration: ClassDeclaration) -> dict[str, str]:
-    """Words that decide which components fit, by fact."""
+    """Words that decide compatibility, by fact."""
     return {
         FACT_TITLES.get(fact, fact): ", ".join(sorted(words))
         for fact, words in declaration.pairing_words.items()
@@ -52,7 +52,7 @@ def _facts(declaration: ClassDeclaration) -> dict[str, str]:
 
 
 def _keys(role: str, name: str, declaration: ClassDeclaration) -> list[tuple[Any, str]] | None:
-    """Keys of a component with their types; None: it has no YAML."""
+    """Keys of a component with their types; None if it has no YAML."""
     path = CONF / role / f"{name}.yaml"
     if not path.exists():
         return None
@@ -62,7 +62,8 @@ def _keys(role: str, name: str, declaration: ClassDeclaration) -> list[tuple[Any
 
 
 def component_page(role: str, entry: ClassDeclaration) -> str:
-    """Sentence, example command, source, requirements, docstring, keys, and a figure if any."""
+    """Page of a component: summary, example command, source, requirements, docstring, keys, and a
+    figure if any."""
     return render(
         "component",
         entry=entry,
@@ -79,7 +80,7 @@ def component_page(role: str, entry: ClassDeclaration) -> str:
 
 
 def component_pages() -> dict[str, str]:
-    """Path and text of every page of components."""
+    """Path and text of all pages of components."""
     roles = {role: families(role) for role in registry.ROLES}
     index = render("components", roles=roles, titles=ROLE_TITLES, sentences=ROLE_SENTENCES)
     pages = {"components/index.md": index}

@@ -1,4 +1,4 @@
-"""Crawl of the built site from disk: dead links and pictures, and Markdown left as text.
+"""Crawl of the built site on disk for dead links and pictures, and for unrendered Markdown.
 
 python -m scripts.site.crawl build/site
 """
@@ -21,21 +21,21 @@ EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z+.-]*:|//")
 
 @dataclass
 class Page(HTMLParser):
-    """Links, anchors, files fetched from elsewhere and Markdown left as text, of one page."""
+    """Links, anchors, external files and unrendered Markdown of a page."""
 
     path: Path
     links: list[str] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
     fetched: list[str] = field(default_factory=list)
     unrendered: list[str] = field(default_factory=list)
-    depth: int = 0  # open tags of verbatim text
+    depth: int = 0  # number of open tags of verbatim text
 
     def __post_init__(self) -> None:
         super().__init__()
         self.feed(self.path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Collects what a tag refers to and its anchors."""
+        """Collect the references and anchors of a tag."""
         self.depth += tag in VERBATIM
         values = {key: value for key, value in attrs if value is not None}
         self.anchors |= {values[key] for key in ("id", "name") if key in values}
@@ -48,11 +48,11 @@ class Page(HTMLParser):
             self.fetched.append(target)
 
     def handle_endtag(self, tag: str) -> None:
-        """Leaves verbatim text."""
+        """Close verbatim text."""
         self.depth -= tag in VERBATIM
 
     def handle_data(self, data: str) -> None:
-        """Notes tables and links that are still Markdown."""
+        """Collect tables and links that are not rendered."""
         match = None if self.depth else MARKDOWN.search(data)
         if match:
             self.unrendered.append(match[0])
@@ -60,13 +60,13 @@ class Page(HTMLParser):
 
 @cache
 def read_page(path: Path) -> Page:
-    """A parsed page."""
+    """Parse a page."""
     return Page(path)
 
 
 def find_faults(page: Page) -> list[str]:
-    """Dead links, files from elsewhere and Markdown left as text, of one page."""
-    faults = [f"fetched from elsewhere: {target}" for target in page.fetched]
+    """Dead links, external files and unrendered Markdown of a page."""
+    faults = [f"external file: {target}" for target in page.fetched]
     faults += [f"Markdown not rendered: {text}" for text in page.unrendered]
     for target in dict.fromkeys(page.links):
         path, _, anchor = target.partition("#")
@@ -81,7 +81,7 @@ def find_faults(page: Page) -> list[str]:
 
 
 def crawl(site: Path) -> dict[str, list[str]]:
-    """Faults by page, of every page of the site."""
+    """Faults of the site by page."""
     faults = {}
     for path in sorted(site.resolve().rglob("*.html")):
         of_page = find_faults(read_page(path))
@@ -91,7 +91,7 @@ def crawl(site: Path) -> dict[str, list[str]]:
 
 
 def main(argv: list[str]) -> int:
-    """Prints the faults; 1 if there are any."""
+    """Print the faults; returns 1 if there are any."""
     faults = crawl(Path(argv[0]))
     for page, of_page in faults.items():
         for fault in of_page:

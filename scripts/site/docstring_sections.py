@@ -1,4 +1,4 @@
-"""Extension of griffe: reads sections ``Example:`` of docstrings as code that doctest can run."""
+"""Extension of griffe that treats sections ``Example:`` of docstrings as doctest code."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import griffe
 
 
 class DocstringSections(griffe.Extension):
-    """Names such sections as griffe does, ``Examples:``."""
+    """Renamer of these sections to ``Examples:``, griffe's name."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Renames the sections of one object's docstring."""
+        """Rename the sections in the docstring of an object."""
         if obj.docstring:
             text = obj.docstring.value
             obj.docstring.value = re.sub(r"^Example:$", "Examples:", text, flags=re.MULTILINE)

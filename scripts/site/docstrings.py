@@ -1,4 +1,4 @@
-"""Docstrings as HTML inside Markdown, with their formulas set."""
+"""Docstrings as HTML inside Markdown, with typeset formulas."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ WRAP_WIDTH = 84
 
 
 def inline(text: str) -> str:
-    """A line of a docstring as HTML inside Markdown: ``code`` is code, the rest as written."""
+    """Line of a docstring as HTML inside Markdown: ``code`` becomes code, the rest is literal."""
     escaped = html.escape(text, quote=False)
     return re.sub(r"[*_|\[\]\\]", lambda m: f"&#{ord(m[0])};", CODE.sub(_code, escaped))
 
 
 def _wraps(line: str, following: str) -> bool:
-    """True if a line ends because it is full, not because something ends there."""
+    """True if a line was wrapped and does not end a sentence or an item."""
     return len(line) + 1 + len(following.split(" ")[0]) > WRAP_WIDTH
 
 
 def _paragraph(lines: list[str]) -> str:
-    """Lines as one paragraph; breaks that the author chose stay, formulas are set."""
+    """Join lines to a paragraph, with intended line breaks and typeset formulas."""
     parts = [lines[0]]
     for line, following in pairwise(lines):
         if _wraps(line, following) or not re.search(r"[=~∝←]", line):
@@ -43,7 +43,7 @@ def _code(match: re.Match[str]) -> str:
 
 
 def _display(lines: list[str]) -> str:
-    """Indented lines: formulas if all of them are, else text with its breaks."""
+    """Format indented lines as formulas if all of them are, otherwise as text with line breaks."""
     rows = [[set_formulas(piece) for piece in re.split(r"\s{2,}", line.strip())] for line in lines]
     if all(piece.startswith(FORMULA) for row in rows for piece in row):
         text = "<br>".join(" &emsp; ".join(row) for row in rows)
@@ -52,7 +52,8 @@ def _display(lines: list[str]) -> str:
 
 
 def docstring(text: str) -> str:
-    """Paragraphs with formulas set, and lists of sections; other indented lines keep their breaks."""
+    """Paragraphs with typeset formulas, and lists of sections; other indented lines keep their
+    breaks."""
     out: list[str] = []
     for block in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         section = False
@@ -73,13 +74,13 @@ def docstring(text: str) -> str:
 
 
 def _runs(lines: list[str]) -> Iterable[tuple[bool, list[str]]]:
-    """Consecutive lines that are all indented or all not."""
+    """Groups of consecutive lines, indented or not."""
     for indented, group in groupby(lines, key=lambda line: line.startswith(" ")):
         yield indented, list(group)
 
 
 def description(declaration: ClassDeclaration) -> str:
-    """Docstring without its first sentence and its source, which the page has at its top."""
+    """Docstring without its first sentence and its source, which are at the top of the page."""
     text = inspect.cleandoc(declaration.docstring)
     blocks = re.split(r"\n\s*\n", text)
     kept = [block for block in blocks[1:] if not block.startswith("Source:")]

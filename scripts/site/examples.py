@@ -1,5 +1,5 @@
-"""A command that runs a component: its experiment, or another one in which it takes the place of a
-component of its role."""
+"""Example command of a component: its own experiment, or one in which it replaces a component of its
+role."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="u
 
 @cache
 def parts_of(experiment: str) -> dict[str, str]:
-    """Component of each role that an experiment chooses."""
+    """Components of an experiment by role."""
     return selected_components(read_yaml_of("experiment", experiment))
 
 
 def _holds(experiment: str, role: str, name: str) -> bool:
-    """True if an experiment has a gradient or a block."""
+    """True if an experiment contains a given gradient or block."""
     holder, field = {"gradient": ("inference", "gradient"), "block": ("model", "blocks")}[role]
     content: dict[str, Any] = read_yaml_of("experiment", experiment) or {}
     value = (content.get(holder) or {}).get(field)
@@ -35,19 +35,19 @@ def _holds(experiment: str, role: str, name: str) -> bool:
 
 @cache
 def fitting(role: str, name: str) -> dict[str, tuple[str, ...]]:
-    """Components of other roles that a component fits, by role."""
+    """Compatible components of other roles, by role."""
     pairs = partners(role, describe(role, name))
     return {other: tuple(names.split(", ")) for other, names in pairs}
 
 
 def option_of(role: str, name: str) -> str:
-    """The override that chooses a component."""
+    """Override that chooses a component."""
     given = registry.ROLES[role].given
     return given.format(name) if given else f"{role}={name}"
 
 
 def _hosts(role: str, name: str) -> list[str]:
-    """Experiments that a component fits, those with one of its own family first."""
+    """Compatible experiments, those with a component of the same family first."""
     entry = describe(role, name)
     needed = fitting(role, name)
     family = {e.name for e in catalogue(role) if e.file.parent == entry.file.parent}
@@ -71,7 +71,7 @@ def _hosts(role: str, name: str) -> list[str]:
 
 
 def example_command(role: str, name: str) -> str | None:
-    """A command that runs a component; None: it needs files of the user's."""
+    """Command that runs a component; None if it requires files of the user."""
     command = TABLE["commands"].get(role, {}).get(name)
     if command:
         return f"runner +experiment={command}"
@@ -80,7 +80,7 @@ def example_command(role: str, name: str) -> str | None:
     else:
         experiments = [e for e in options("experiment") if _holds(e, role, name)]
     if experiments:
-        # The experiment named after the component, or else the shortest name.
+        # the experiment named after the component, or else the shortest name
         best = min(experiments, key=lambda e: (name not in e, len(e), e))
         return f"runner +experiment={best}"
     if name in TABLE["needs_files"].get(role, ()):

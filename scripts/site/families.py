@@ -1,4 +1,4 @@
-"""Families of components: the folders that their files are in."""
+"""Families of components, i.e. the folders of their files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runner.catalogue.families import describe_folder
 
 
 def family_of(entry: ClassDeclaration) -> Path:
-    """Folder of a component's file, the family that it belongs to."""
+    """Family of a component, the folder of its file."""
     return entry.file.resolve().parent
 
 

@@ -1,7 +1,7 @@
-"""Formulas that docstrings write in Unicode, as TeX for MathJax.
+"""Conversion of Unicode formulas in docstrings to TeX for MathJax.
 
-A formula is a run of mathematical words that has a relation (=, ~, ∝, ≤, …).  A run is left as it
-is if its brackets do not match or if TeX would read it otherwise.
+A formula is a sequence of mathematical words with a relation (=, ~, ∝, ≤, …).  A sequence is not
+converted if its brackets do not match or if TeX would interpret it differently.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _with_accents(text: str) -> str:
 
 
 def _with_roots(text: str) -> str:
-    """``√(…)`` and ``√x`` as roots."""
+    """Convert ``√(…)`` and ``√x`` to roots."""
     while "√(" in text:
         start = text.index("√(")
         end = next(i for i in range(start + 2, len(text) + 1) if _is_balanced(text[start + 1 : i]))
@@ -91,7 +91,7 @@ def _with_roots(text: str) -> str:
 
 
 def _with_set_braces(text: str) -> str:
-    """Braces that are not those of an index become visible."""
+    """Make braces visible, except those of an index."""
     out = []
     stack: list[bool] = []
     for i, char in enumerate(text):
@@ -106,7 +106,7 @@ def _with_set_braces(text: str) -> str:
 
 
 def to_tex(formula: str) -> str | None:
-    """TeX of a formula in Unicode; None: it cannot be read safely."""
+    """TeX of a Unicode formula; None if it cannot be converted safely."""
     if not _is_balanced(formula) or UNSAFE.search(formula):
         return None
     text = _with_set_braces(formula)
@@ -120,14 +120,14 @@ def to_tex(formula: str) -> str | None:
     names = "|".join(FUNCTIONS)
     text = re.sub(rf"(?<![\\A-Za-z{{])({names})(?![A-Za-z])", r"\\\1 ", text)
     text = re.sub(r"(?<![\\A-Za-z{])([A-Za-z]{3,})(?![A-Za-z}])", r"\\mathrm{\1}", text)
-    # Two upper or two lower scripts of one letter have no meaning in TeX.
+    # two superscripts or two subscripts of one letter are invalid in TeX
     script = r"\{(?:[^{}]|\{[^{}]*\})*\}"
     doubled = re.search(rf"\^{script}(?:_{script})?\^|_{script}(?:\^{script})?_", text)
     return None if doubled or re.search(r"[_^](?!\{)|[_^]$", text) else text
 
 
 def _trim(words: list[str]) -> tuple[int, int]:
-    """Bounds of a run without signs at its ends and without words that belong to the prose."""
+    """Bounds of a sequence without signs at its ends and without words of the prose."""
     start = 0
     end = len(words)
     while start < end and (
@@ -142,13 +142,13 @@ def _trim(words: list[str]) -> tuple[int, int]:
 
 
 def _continues(words: list[str], following: str) -> bool:
-    """True if a formula goes on after its run: a sign at its end, or a symbol after it."""
+    """True if a formula continues after its sequence: a sign at the end, or a symbol after it."""
     ends = words[-1][-1] in ",.;:"
     return words[-1] in SIGNS or (not ends and bool(following) and not following[0].islower())
 
 
 def _set_run(words: list[str], following: str) -> str:
-    """A run of mathematical words, typeset if it is a formula."""
+    """Typeset a sequence of mathematical words if it is a formula."""
     start, end = _trim(words)
     formula = " ".join(words[start:end])
     bare = formula.rstrip(",.;:")
@@ -158,14 +158,14 @@ def _set_run(words: list[str], following: str) -> str:
     if tex is None:
         return html.escape(" ".join(words), quote=False)
     span = f"{FORMULA}\\({html.escape(tex, quote=False)}\\)</span>"
-    before, after = (
+    preceding, after = (
         html.escape(" ".join(part), quote=False) for part in (words[:start], words[end:])
     )
-    return " ".join(part for part in (before, span + formula[len(bare) :], after) if part)
+    return " ".join(part for part in (preceding, span + formula[len(bare) :], after) if part)
 
 
 def set_formulas(text: str) -> str:
-    """A paragraph as HTML with its formulas as TeX."""
+    """Convert a paragraph to HTML with formulas in TeX."""
     out: list[str] = []
     run: list[str] = []
     for word in text.split():

@@ -1,4 +1,4 @@
-"""The gallery: a figure of each experiment, its caption and the command that draws it."""
+"""Gallery: a figure of each experiment with its caption and the command that draws it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMAGE = re.compile(r"!\[([^\]]*)\]\((?:\.\./)?([\w.-]+\.png)\)")
 
 
 def read_captions() -> dict[str, str]:
-    """File name of each figure of the results, and its caption on the study's page."""
+    """Captions of figures of the results by file name, from the pages of studies."""
     captions: dict[str, str] = {}
     for page in sorted((DOCS / "results").rglob("*.md")):
         for caption, file in IMAGE.findall(page.read_text(encoding="utf-8")):
@@ -24,7 +24,7 @@ def read_captions() -> dict[str, str]:
 
 
 def _family(experiment: str) -> str:
-    """Family of the inference method that an experiment runs."""
+    """Family of the inference method of an experiment."""
     chosen = next((name for role, name in about(experiment)[1] if role == "inference"), "")
     for folder, entries in families("inference").items():
         if any(entry.name == chosen for entry in entries):
@@ -33,7 +33,7 @@ def _family(experiment: str) -> str:
 
 
 def gallery_page() -> str:
-    """Figures by family of inference method; experiments without a kept figure by name."""
+    """Page with figures by family of inference methods, and names of experiments without a figure."""
     sentences = {name: inline(line) for name, line, _ in rows("experiment")}
     captions = read_captions()
     studies = options("study")

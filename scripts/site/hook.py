@@ -1,8 +1,8 @@
-"""MkDocs hook: links between files of the repository become links between pages of the site.
+"""MkDocs hook that rewrites links between files of the repository as links between pages of the site.
 
-Pages such as README.md lie elsewhere on the site than in the repository, and files outside
-``docs/`` are copied into it.  The links are rewritten in the parsed page, so that text in code
-blocks is never touched; MkDocs checks them afterwards.
+Pages such as README.md have a different location on the site, and files outside ``docs/`` are copied
+into it.  Links are rewritten in the parsed page, so that code blocks are not affected; MkDocs checks
+them afterwards.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ BY_SITE_PATH = {page: ROOT / name for name, page in PAGES.items()}
 
 
 def source_of(site_path: str) -> Path | None:
-    """File of the repository that a page is made from; None for generated pages."""
+    """Source file of a page in the repository; None for generated pages."""
     path = BY_SITE_PATH.get(site_path, DOCS / site_path)
     return path if path.exists() else None
 
 
 def relink(target: str, source: Path, site_path: str) -> str | None:
-    """A link as the site needs it; None if its file does not exist."""
+    """Link on the site; None if its file does not exist."""
     path, mark, anchor = target.partition("#")
     if EXTERNAL.match(target) or not path:
         return target
-    moved = to_site_path((source.parent / unquote(path)).resolve())
-    if moved is None:
+    linked = to_site_path((source.parent / unquote(path)).resolve())
+    if linked is None:
         return None
-    return os.path.relpath(moved, PurePosixPath(site_path).parent) + mark + anchor
+    return os.path.relpath(linked, PurePosixPath(site_path).parent) + mark + anchor
 
 
 class LinkProcessor(Treeprocessor):
-    """Rewrites links of the page that is being rendered."""
+    """Processor that rewrites the links of the rendered page."""
 
     def __init__(self, md: Markdown) -> None:
         super().__init__(md)
@@ -54,7 +54,7 @@ class LinkProcessor(Treeprocessor):
         self.files: Any = None
 
     def run(self, root: Element) -> None:
-        """Rewrites links of elements, then those of raw HTML."""
+        """Rewrite links of elements, then those of raw HTML."""
         site_path = self.page.file.src_uri
         source = source_of(site_path)
         if source is None:
@@ -90,7 +90,7 @@ class LinkExtension(Extension):
     files: Any = None
 
     def extendMarkdown(self, md: Markdown) -> None:
-        """Registers the processor: after inline text (priority 20), before MkDocs (0)."""
+        """Register the processor after inline text (priority 20) and before MkDocs (0)."""
         processor = LinkProcessor(md)
         processor.page = self.page
         processor.files = self.files
@@ -101,24 +101,24 @@ EXTENSION = LinkExtension()
 
 
 def on_config(config: Any) -> None:
-    """Adds the extension."""
+    """Add the extension."""
     config.markdown_extensions.append(EXTENSION)
 
 
 @event_priority(-200)
 def on_files(files: Any, config: Any) -> None:
-    """Leaves the menu out of the pages, after literate-nav has read it."""
+    """Remove the menu from the pages after literate-nav has read it."""
     menu = files.get_file_from_path("SUMMARY.md")
     menu.inclusion = InclusionLevel.EXCLUDED
 
 
 def on_post_build(config: Any) -> None:
-    """Removes the page for servers, the only one with addresses from the root."""
+    """Remove the page 404.html, the only one with absolute URLs."""
     (Path(config.site_dir) / "404.html").unlink(missing_ok=True)
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Tells the extension the page, hides sidebars of wide pages, opens details to Markdown."""
+    """Pass the page to the extension, hide sidebars of wide pages, enable Markdown in details."""
     EXTENSION.page = page
     EXTENSION.files = files
     if page.file.src_uri in WITHOUT_SIDEBARS:

@@ -1,8 +1,8 @@
-"""Links of the Markdown files, and the place of each linked file on the site.
+"""Links of the Markdown files, and the location of each linked file on the site.
 
-Files of ``docs/`` keep their place.  ``PAGES`` are pages outside it.  A link to a source in
-``GENERATED`` leads to the page that is made from it.  Any other linked file is copied as text, and
-a linked folder becomes a list of its files.
+Files in ``docs/`` keep their location.  ``PAGES`` are additional pages outside it.  Links to a source
+in ``GENERATED`` lead to the page generated from it.  Other linked files are copied as text, and
+linked folders become lists of their files.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ GENERATED = {  # sources of pages of the site that are not in the repository
     "runner/study/definition.py": "study_keys.md",
 }
 HTML_LINK = re.compile(r'\b(src|href)="([^"]+)"')
-ROW_WITHOUT_LINKS = re.compile(r"^\|(?!.*(?:\]\(|href=|src=)).*$", re.MULTILINE)  # most of the text
+# matches most of the text
+ROW_WITHOUT_LINKS = re.compile(r"^\|(?!.*(?:\]\(|href=|src=)).*$", re.MULTILINE)
 EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z+.-]*:|//")
 
 
 @dataclass(frozen=True)
 class Link:
-    """A relative link of a page: file (empty for the page itself) and anchor."""
+    """Relative link of a page: file (empty for the page itself) and anchor."""
 
     path: str
     anchor: str
@@ -63,7 +64,7 @@ def _targets(tokens: list[Token]) -> Iterator[str]:
 
 
 def read_links(page: Path) -> list[Link]:
-    """Relative links and pictures of a page; text in code blocks is no link."""
+    """Relative links and pictures of a page, without those in code blocks."""
     links = []
     for target in _targets(_tokens(page)):
         if not EXTERNAL.match(target):
@@ -100,7 +101,7 @@ def to_site_path(path: Path) -> str | None:
 
 
 def linked_paths() -> set[Path]:
-    """Files and folders that pages link to, also those that ``to_site_path`` has to place."""
+    """Files and folders linked from pages, including those placed by ``to_site_path``."""
     paths = {
         (page.parent / link.path).resolve()
         for page in sources()

@@ -1,4 +1,4 @@
-"""The menu of the site (``SUMMARY.md``, read by literate-nav): from the files that exist."""
+"""Menu of the site (``SUMMARY.md``, read by literate-nav), from the existing files."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ TEMPLATES.filters["escape_markdown"] = lambda text: re.sub(r"([\\`*_{}\[\]])", r
 
 
 def _titles(paths: Iterable[Path]) -> list[tuple[str, str]]:
-    """Title and path of the pages that exist."""
+    """Titles and paths of existing pages."""
     existing = (path for path in paths if path.exists())
     return [(read_title(path), path.relative_to(DOCS).as_posix()) for path in existing]
 
 
 def _ordered(folder: Path, first: tuple[str, ...] = ()) -> list[Path]:
-    """Pages of a folder: those named first, then the others by name."""
+    """Pages of a folder: those in ``first``, then the others by name."""
     named = [folder / f"{name}.md" for name in first]
     return [*named, *(path for path in sorted(folder.glob("*.md")) if path not in named)]
 
 
 def chapter_studies(chapter: Path) -> list[Path]:
-    """Pages of studies that a chapter lists at its end."""
+    """Pages of studies listed at the end of a chapter."""
     paths = [(chapter.parent / link.path).resolve() for link in read_links(chapter) if link.path]
     pages = [path for path in paths if path.suffix == ".md" and path.parent == DOCS / "results"]
     return list(dict.fromkeys(page for page in pages if page.name != "README.md"))
 
 
 def _chapters() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
-    """Source and subject of each chapter, its path and its studies."""
+    """Source, subject, path and studies of each chapter."""
     for chapter in _ordered(DOCS / "results" / "chapters", CHAPTERS):
         title = read_title(chapter)
         source, _, subject = title.partition(": ")
@@ -72,11 +72,11 @@ def _chapters() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
 
 def write_menu(api: Iterable[tuple[str, str]]) -> str:
     """Text of ``SUMMARY.md``; ``api``: title and path of the pages of the Python reference."""
-    known = [DOCS / f"{name}.md" for name in (*PROJECT, "python")]
+    listed = [DOCS / f"{name}.md" for name in (*PROJECT, "python")]
     return render(
         "SUMMARY",
         tutorials=_titles(_ordered(DOCS / "tutorials", TUTORIALS)),
-        guides=_titles(path for path in _ordered(DOCS) if path not in known),
+        guides=_titles(path for path in _ordered(DOCS) if path not in listed),
         methods=_titles(_ordered(DOCS / "methods")),
         roles=[(role, ROLE_TITLES[role], families(role)) for role in registry.ROLES],
         chapters=_chapters(),

@@ -1,4 +1,4 @@
-"""Script of the plug-in gen-files: the pages and files of the site that are not in ``docs/``."""
+"""Script of the plug-in gen-files for pages and files of the site outside ``docs/``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PUBLIC_MODULES = ("components.registry", "components.errors")
 
 
 def runner_page() -> str:
-    """Page of the public names of ``runner``, each from the module that defines it."""
+    """Page of the public names of ``runner``, each from its defining module."""
     names = {name: f"runner.{module}" for name, module in runner._MODULE_BY_NAME.items()}
     names |= dict.fromkeys(sorted(runner._ERROR_NAMES), "runner.errors")
     lines = ["# runner", "", "`from runner import run, load, runs, compare`; by example: "]
@@ -35,7 +35,7 @@ def runner_page() -> str:
 
 
 def python_pages() -> dict[str, tuple[str, str]]:
-    """Title and text, by path, of the pages of the Python reference."""
+    """Titles and texts of the pages of the Python reference, by path."""
     pages = {"reference/runner.md": ("runner", runner_page())}
     for name in PUBLIC_MODULES:
         pages[f"reference/{name}.md"] = (name, f"# {name}\n\n::: {name}\n")
@@ -48,13 +48,13 @@ def python_pages() -> dict[str, tuple[str, str]]:
 
 
 def write_text(path: str, text: str) -> None:
-    """Adds a page or a text file to the site."""
+    """Add a page or a text file to the site."""
     with mkdocs_gen_files.open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def copy_linked_files() -> None:
-    """Adds files outside ``docs/`` that pages link to, and a list for each linked folder."""
+    """Add linked files outside ``docs/``, and a list for each linked folder."""
     for path in sorted(linked_paths()):
         target = to_site_path(path)
         if target is None or not target.startswith("files/"):
@@ -69,7 +69,7 @@ def copy_linked_files() -> None:
 
 
 def write_arena() -> None:
-    """Adds the pages of the arena's suites, from kept scores, and their index as a page of the site."""
+    """Add the pages of the arena's suites, from kept scores, and their index."""
     suites = [load_suite(name) for name in conf_folders.names(GROUP)]
     with TemporaryDirectory() as folder:
         index = publish(suites, Path(folder), Path(folder))
@@ -80,7 +80,7 @@ def write_arena() -> None:
 
 
 def copy_mathjax() -> None:
-    """Adds MathJax, as one file that needs no others."""
+    """Add MathJax as a single self-contained file."""
     spec = find_spec("mathjax")
     assert spec is not None
     assert spec.origin is not None
@@ -89,7 +89,7 @@ def copy_mathjax() -> None:
 
 
 def main() -> None:
-    """Adds everything."""
+    """Add all pages and files."""
     for name, target in PAGES.items():
         write_text(target, (ROOT / name).read_text(encoding="utf-8"))
     reference = python_pages()

@@ -126,6 +126,6 @@ def test_a_plug_in_without_a_base_is_one_line(registered):
     import_plugins(["mine_to_be_wrong"])
     with pytest.raises(
         ConfigError,
-        match=r"inference=wrong_one: mine_to_be_wrong.Mine derives from none of Inference",
+        match=r"inference=wrong_one: mine_to_be_wrong.Mine must derive from Inference",
     ):
         build_component("inference", {"name": "wrong_one"}, "inference")

@@ -16,10 +16,11 @@ pytestmark = pytest.mark.usefixtures("own_network")
 def test_data_lists_fetches_and_verifies(tmp_path, capsys, good):
     folder = ["--data-dir", str(tmp_path)]
     assert data.main(["data", "list", *folder]) == 0
-    assert "toy/file.bin\t128.0 kB\tnot here: runner data fetch toy" in capsys.readouterr().out
+    assert "toy/file.bin\t128.0 kB\tmissing: runner data fetch toy" in capsys.readouterr().out
     assert data.main(["data", "fetch", "toy", *folder]) == 0
     assert (
-        f"toy/file.bin: downloaded to {tmp_path / 'toy'}, checksum fits" in capsys.readouterr().out
+        f"toy/file.bin: downloaded to {tmp_path / 'toy'}, checksum verified"
+        in capsys.readouterr().out
     )
     assert data.main(["data", "fetch", "all", *folder]) == 0
     assert "already in" in capsys.readouterr().out
@@ -47,7 +48,7 @@ def test_data_says_what_could_not_be_fetched(tmp_path, closed, capsys, listed):
 
 
 def test_data_names_the_nearest():
-    with pytest.raises(ConfigError, match=r"sarcas: no data set with files, did you mean sarcos\?"):
+    with pytest.raises(ConfigError, match=r"sarcas: unknown data set, did you mean sarcos\?"):
         data.main(["data", "list", "sarcas"])
     with pytest.raises(ConfigError, match="name what to download: sarcos, mnist"):
         data.main(["data", "fetch"])

@@ -1,4 +1,4 @@
-"""The site as it is built: crawled from disk, and opened in Chromium from disk."""
+"""The built site, crawled from disk and opened in Chromium."""
 
 import html
 import os

@@ -1,4 +1,4 @@
-"""Pages of calibration are what their kept ranks give."""
+"""Pages of calibration match their kept ranks."""
 
 import pytest
 

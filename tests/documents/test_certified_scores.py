@@ -1,4 +1,4 @@
-"""No certified accuracy of a kept card is above the accuracy under attack, replicate by replicate."""
+"""Certified accuracies of kept cards are at most the accuracies under attack, for each replicate."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ CARDS = sorted(FOLDER.glob("*_card_replicates.csv"))
 
 
 def find_broken(path: Path) -> list[str]:
-    """Cells whose certified accuracy exceeds the attacked one, or whose gap is not their
-    difference."""
+    """Cells with a certified accuracy above the accuracy under attack, or with a wrong gap."""
     scores: dict[str, dict[tuple[str, ...], float]] = {}
     with path.open(newline="", encoding="utf-8") as file:
         for line in csv.DictReader(file):

@@ -1,4 +1,4 @@
-"""The list of what the documents name counts its rows, and all names in it exist."""
+"""The list of components in the documents has correct counts and existing names."""
 
 from __future__ import annotations
 

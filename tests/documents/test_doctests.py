@@ -27,7 +27,7 @@ MODULES = sorted({module for module, _ in [*ROLE_CLASSES, *INTERFACE, *GAMES]})
 
 
 def find_public_members(cls: type) -> Iterator[tuple[str, object]]:
-    """Methods and properties that a class defines."""
+    """Methods and properties defined in a class."""
     for name, member in vars(cls).items():
         if not name.startswith("_") and (
             inspect.isfunction(member) or isinstance(member, property | cached_property)
@@ -36,7 +36,7 @@ def find_public_members(cls: type) -> Iterator[tuple[str, object]]:
 
 
 def run_examples(name: str, owner: object, names: dict[str, object]) -> bool:
-    """Runs the examples of a docstring; False if there are none.
+    """Run the examples of a docstring; returns False without examples.
 
     Args:
         name: for messages.
@@ -54,7 +54,7 @@ def run_examples(name: str, owner: object, names: dict[str, object]) -> bool:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Records of all examples: those that ask for the same run share it."""
+    """Folder of records shared by all examples."""
     return tmp_path_factory.mktemp("examples")
 
 

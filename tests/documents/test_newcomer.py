@@ -29,7 +29,7 @@ by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
 def read_minutes(text):
-    """The minutes that a page states."""
+    """Minutes stated in a page."""
     return int(re.search(r"^\*\*Time:\*\* (\d+) minutes?\b", text, re.MULTILINE)[1])
 
 
@@ -63,7 +63,7 @@ def test_a_page_runs_in_its_folder(tmp_path):
     assert shown == ["…\nx 1\n"]
     with pytest.raises(RuntimeError, match="exit code 3"):
         run_page("    exit 3\n", tmp_path, os.environ)
-    with pytest.raises(FileNotFoundError, match=r"no x\.png"):
+    with pytest.raises(FileNotFoundError, match=r"no file x\.png"):
         run_page(page.replace("keep: [^x]", "figures: {x.png: y.png}"), tmp_path, os.environ)
 
 
@@ -107,10 +107,10 @@ def programs(tmp_path_factory) -> Path:
     "page", sorted(PAGES, key=lambda p: p.stem not in SIX_GOALS), ids=lambda page: page.stem
 )
 def test_a_newcomer_gets_through(page, programs, tmp_path):
-    """Every command succeeds, prints what the page shows, and leaves the files that it shows.
+    """Every command succeeds, prints the output in the page, and writes the files in the page.
 
-    Time is that of the processors, all cores together: an upper bound of the time on an idle
-    machine, which does not depend on what else this one does.
+    The time is the CPU time of all cores, an upper bound of the time on an idle machine that does
+    not depend on other load.
     """
     (home := tmp_path / "home").mkdir()
     (work := tmp_path / "work").mkdir()
@@ -126,9 +126,9 @@ def test_a_newcomer_gets_through(page, programs, tmp_path):
         missing = set(to_words(output.shown)) - set(to_words(lines))
         assert not missing, f"the page shows {missing}; printed:\n{lines}"
 
-    before = os.times()
+    started = os.times()
     run_page(TEXT[page], work, environment, compare)
     after = os.times()
-    seconds = after.children_user - before.children_user
-    seconds += after.children_system - before.children_system
+    seconds = after.children_user - started.children_user
+    seconds += after.children_system - started.children_system
     assert seconds <= 60 * read_minutes(TEXT[page])

@@ -1,4 +1,4 @@
-"""Outputs, tables and figures that README and docs/methods print are those of the program."""
+"""Outputs, tables and figures in README and docs/methods match the program."""
 
 import re
 

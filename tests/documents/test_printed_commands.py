@@ -1,5 +1,5 @@
-"""Every command that README or docs print can be given: all of them composed, with the checks of
-their components, and, slowly, all of them run in smoke form."""
+"""Commands in README and docs are valid: all are composed and checked, and slow tests run them in
+smoke mode."""
 
 from __future__ import annotations
 
@@ -40,20 +40,19 @@ OWN |= {"houses.csv", "sales.csv", "net.safetensors"}
 
 
 def one_run(words: tuple[str, ...]) -> list[str]:
-    """The overrides of the first run of a command line, without flags and without what is a sweep's
-    alone."""
+    """Overrides of the first run of a command line, without flags and options of sweeps."""
     given = [
         word for word in words if "=" in word and not word.startswith(("--", "hydra/", "hydra."))
     ]
-    found = []
+    commands = []
     for word, override in zip(given, OverridesParser.create().parse_overrides(given), strict=True):
         value = override.value()
         if isinstance(value, ChoiceSweep):
             word = f"{override.input_line.split('=')[0]}={value.list[0]}"
         elif isinstance(value, IntervalSweep):
             word = f"{override.input_line.split('=')[0]}={value.start}"
-        found.append(word)
-    return found
+        commands.append(word)
+    return commands
 
 
 def of_own_files(command: Printed) -> bool:
@@ -70,17 +69,17 @@ def test_there_are_as_many_as_one_sees():
 
 
 def write_files(page: Path, folder: Path) -> None:
-    """Writes the files that a page prints."""
+    """Write the files printed in a page."""
     for name, content in files(page).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content, encoding="utf-8")
 
 
 def check_composition(overrides: list[str]) -> None:
-    """Composes a run and checks its components as a run does before it loads data.
+    """Compose a run and check its components as before loading data.
 
     Raises:
-        ConfigError: they do not fit each other.
+        ConfigError: components are incompatible.
     """
     has_gpu = torch.cuda.is_available()
     words = [word for word in overrides if has_gpu or word != "device=cuda"]
@@ -112,8 +111,8 @@ def test_a_flow_needs_another_gradient_than_that_of_factors():
     with pytest.raises(ConfigError) as refused:
         check_composition(["+experiment=bbvi_logistic", "inference.family=flow"])
     message = str(refused.value)
-    assert message.startswith("inference.gradient=rao_blackwell needs factored_guide")
-    assert "inference.gradient that would fit: " in message
+    assert message.startswith("inference.gradient=rao_blackwell requires factored_guide")
+    assert "compatible values of inference.gradient: " in message
     assert "reparam" in message
     check_composition(
         ["+experiment=bbvi_logistic", "inference.family=flow", "inference.gradient=reparam"]
@@ -140,8 +139,8 @@ def test_every_sub_command_knows_what_it_is_asked():
     launched = {
         after
         for c in ALL
-        for before, after in zip(c.words, c.words[1:], strict=False)
-        if before == "--as"
+        for word, after in zip(c.words, c.words[1:], strict=False)
+        if word == "--as"
     }
     for command in ALL:
         name, *words = command.words
@@ -167,8 +166,7 @@ def test_every_sub_command_knows_what_it_is_asked():
 
 
 def smoke_form(command: Printed) -> list[str]:
-    """The same run in seconds: an experiment has its smoke overrides, what is composed by hand gets
-    a few steps."""
+    """Short form of a run: smoke overrides of its experiment, or a few steps without one."""
     words = [
         w
         for w in one_run(command.words)
@@ -183,12 +181,12 @@ def smoke_form(command: Printed) -> list[str]:
 
 
 def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the command line in a folder."""
+    """Run the command line in a folder."""
     return run_python(["-m", "runner.commands.cli", *words], folder)
 
 
 def run_python(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs Python in a folder, with this package on its path."""
+    """Run Python in a folder, with this package on the path."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([".", str(ROOT)]),
         "OMP_NUM_THREADS": "1",
@@ -198,7 +196,7 @@ def run_python(words: list[str], folder: Path) -> subprocess.CompletedProcess[st
 
 
 def check_recorded(done: subprocess.CompletedProcess[str]) -> None:
-    """Asserts that a run has written its record, if its data are available."""
+    """Assert that a run has written its record, if its data are available."""
     if done.returncode == 2 and "cannot be had" in done.stderr:
         pytest.skip(done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
@@ -237,7 +235,7 @@ def test_the_first_run_of_every_study_runs_in_smoke_form(study, tmp_path):
 
 
 def is_look(command: Printed) -> bool:
-    """True for a whole command that needs no runs of the reader."""
+    """True for a complete command that does not require runs of the reader."""
     name, *words = command.words
     if name == "report":
         return "--with" in words and words[0] in options("study")

@@ -26,7 +26,7 @@ REASON = """  - tables: [gallego_figure_4_8]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder of results in which the two numbers of one figure are the printed ones."""
+    """Folder of results with the two published numbers of one figure."""
     tables = [load_published("gallego_figure_4_8")]
     monkeypatch.setattr(printed, "list_tables", lambda: tables)
     write_reasons(tmp_path)

@@ -1,4 +1,4 @@
-"""Notes on printed numbers are shown on pages of results: they quote print, and no results of ours."""
+"""Notes on published numbers appear on pages of results: they quote publications, not our results."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Results that guides and tutorials quote: each has to be in an output that the same page prints.
+"""Results quoted in guides and tutorials must occur in an output on the same page.
 
-Slow tests run what the outputs come from again (``scripts.outputs``).
+Slow tests repeat the commands of the outputs (``scripts.outputs``).
 A fraction, a percentage, a number with ± and a multiple in words (*nine times*) count as results.
-``0.95<!-- setting -->`` and ``0.90<!-- print -->`` are none of ours.
+``0.95<!-- setting -->`` and ``0.90<!-- print -->`` are not our results.
 """
 
 import re
@@ -39,21 +39,21 @@ def read_values(text):
 
 
 def find_unprinted(page):
-    """Line and text of every result in a page's prose that none of its outputs prints."""
+    """Line and text of each result in a page's prose that is missing from its outputs."""
     printed = [value for block in PRINTED.findall(page) for value in read_values(block)]
     text = page
     for pattern in (FILLED, MARKED, OTHER):
         text = pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     text = blank_allowed(text)
-    found = [(match.start(), match[0]) for match in WORDS.finditer(text)]
+    quotations = [(match.start(), match[0]) for match in WORDS.finditer(text)]
     for match in RESULT.finditer(text):
         number, percent = match.groups()
         value = float(number.replace(",", ""))
         decimals = len(number.partition(".")[2])
         scales = (1.0, 100.0) if percent else (1.0,)
         if not any(round(scale * each, decimals) == value for each in printed for scale in scales):
-            found.append((match.start(), match[0]))
-    return [(text.count("\n", 0, start) + 1, words) for start, words in sorted(found)]
+            quotations.append((match.start(), match[0]))
+    return [(text.count("\n", 0, start) + 1, words) for start, words in sorted(quotations)]
 
 
 OUTPUT = "```text\n│ accuracy │ 0.9778 ± 0.0012 │\n│ share 0.031, −3.2 %\n```\n\n"

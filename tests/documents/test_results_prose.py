@@ -22,7 +22,7 @@ FIELD = 'RMSE {{{{ score("{}") }}}}'
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Kept scores of one study: Kalman of five replicates, a failed check behind WoLF."""
+    """Kept scores of one study: five replicates of Kalman, and a failed check of WoLF."""
     scores = {"Kalman, all": [1.0, 2.0, 3.0, 4.0, 5.0], "WoLF, all": [2.0, 2.0, 4.0, 4.0, 8.0]}
     with (tmp_path / "spoofed_replicates.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

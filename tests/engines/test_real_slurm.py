@@ -84,7 +84,7 @@ def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, 
         assert command.wait() == 1
         assert "Traceback" not in command.output
         assert "Bypassing" not in command.output
-        assert "Slurm does not answer" not in command.output
+        assert "Slurm does not respond" not in command.output
         assert f"slurm {running} CANCELLED: cancelled" in command.output
         assert f"slurm {command.jobs[3]} FORGOTTEN" in command.output
         assert len(results(tmp_path)) == 2

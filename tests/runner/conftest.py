@@ -15,7 +15,7 @@ from runner.execution.signals import RunPrunedError
 
 @pytest.fixture(autouse=True, scope="module")
 def sketches(request):
-    """Records hold sketches; tests/experiments and those of reports draw."""
+    """Replace figures in records by sketches; tests/experiments and tests of reports draw figures."""
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name != "report":
             patch.setattr(Figure, "savefig", save_sketch)
@@ -24,7 +24,7 @@ def sketches(request):
 
 @pytest.fixture
 def command_line(monkeypatch, capfd):
-    """Function that gives a command line in this process: exit code, output and errors."""
+    """Function that runs a command line in this process: exit code, output and errors."""
 
     def give(*argv: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["runner", *argv])
@@ -38,7 +38,7 @@ def command_line(monkeypatch, capfd):
 
 @pytest.fixture
 def prune():
-    """Function that runs a job to its first evaluation from a step on, where a sweep gives it up."""
+    """Function that runs a job until a sweep prunes it at the first evaluation after a step."""
 
     def run_to(job, at: int = 0):
         def give_up(step, _):

@@ -1,5 +1,4 @@
-"""Every command of docs/bring_your_own.md runs as it is printed, made short, in a folder that holds
-its examples."""
+"""Commands of docs/bring_your_own.md run in shortened form in a folder with its examples."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ PACKAGES = {"dataset=stan": "stanli", "dataset=numpyro": "numpyro", "dataset=pym
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The examples, and the files of weights that the page has trained, after two steps each."""
+    """Folder with the examples and the weights of the page after two steps each."""
     place = tmp_path_factory.mktemp("own") / "examples"
     shutil.copytree(EXAMPLES, place, ignore=shutil.ignore_patterns("__pycache__"))
     trained = f"""
@@ -104,7 +103,7 @@ def test_every_command_runs(command, folder):
 
 @pytest.mark.slow  # 17 s
 def test_the_first_command_shows_the_accuracy_of_the_plain_network(folder):
-    """One process: trained in plain PyTorch, then evaluated and attacked through the runner."""
+    """Training in plain PyTorch, then evaluation and attack by the runner in one process."""
     plain = call(
         [
             sys.executable,

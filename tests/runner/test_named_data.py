@@ -1,12 +1,12 @@
-"""Published tables of one set of data, or of several."""
+"""Published tables with one or several data sets."""
 
 from runner.statistics.published import Published, load_published
 
 
 def test_data_of_a_published_table():
-    one = load_published("gallego_table_2_4")
+    table = load_published("gallego_table_2_4")
     several = load_published("rodriguez_santana_table_1")
-    assert (one.is_comparable_on("uci"), one.is_comparable_on("uci-sim"), one.data_label) == (
+    assert (table.is_comparable_on("uci"), table.is_comparable_on("uci-sim"), table.data_label) == (
         True,
         False,
         "uci",

@@ -1,5 +1,4 @@
-"""Networks and tables of users through whole runs: the scores, and the fall under attack, that the
-right reading gives."""
+"""Users' networks and tables in complete runs, with the expected scores and drops under attack."""
 
 from __future__ import annotations
 
@@ -105,10 +104,10 @@ def test_a_table_of_pixels_is_read_as_images(make_job, tmp_path):
     (tmp_path / "p.csv").write_text(",".join([*(f"p{i}" for i in range(16)), "y"]) + "\n" + rows)
     words = ["dataset=csv", f"dataset.path={tmp_path / 'p.csv'}", "dataset.labels=binary", "dataset.standardise=false",
              "dataset.bounds=[0,255]", "model=cnn", "model.channels=[2]", "inference=map", "steps=2"]  # fmt: skip
-    _, found = run(
+    _, result = run(
         make_job(*words, "dataset.image_shape=[4,4]", "attacker=fgsm", "attacker.eps=[0,8]")
     )
-    assert math.isfinite(found["robust_accuracy"][0])
+    assert math.isfinite(result["robust_accuracy"][0])
     with pytest.raises(
         ConfigError,
         match=r"dataset\.bounds: must be one minimum .* for all columns, .* scale each to \[0, 1\]",

@@ -1,4 +1,4 @@
-"""Examples of the documents, run exactly as they are printed there."""
+"""Examples of the documents, run exactly as printed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RUN_COMMAND = re.compile(r"^    PYTHONPATH=\. (runner (?!test |arena ).*)$", re.
 
 
 def blocks(text: str) -> dict[str, str]:
-    """File name -> content of every fenced block whose first line is a comment with a file name."""
-    found = {}
+    """File name -> content of every fenced block that begins with a comment with a file name."""
+    files = {}
     for block in re.findall(r"```\w+\n(.*?)```", text, re.S):
         named = re.match(r"# ([\w./-]+\.(?:py|yaml))\n", block)
         if named:
-            found[named.group(1)] = block
-    return found
+            files[named.group(1)] = block
+    return files
 
 
 def sections(text: str = EXAMPLES) -> dict[str, str]:
@@ -42,14 +42,14 @@ def sections(text: str = EXAMPLES) -> dict[str, str]:
 
 
 def written(text: str, folder: Path) -> dict[str, str]:
-    for name, content in (found := blocks(text)).items():
+    for name, content in (files := blocks(text)).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content, encoding="utf-8")
-    return found
+    return files
 
 
 def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command in a user's own folder, with the package that is tested."""
+    """Run a command in a user's folder with the tested package."""
     path = os.pathsep.join([".", str(ROOT)])
     environment = {
         "PYTHONPATH": path,
@@ -73,11 +73,11 @@ def run_as_printed(text: str, folder: Path) -> str:
 
 def test_a_complete_component(tmp_path):
     text = read("add_a_component.md")
-    found = written(text, tmp_path)
-    (module,) = (name for name in found if name.endswith(".py") and not name.startswith("test_"))
-    assert len(found[module].splitlines()) < 40
+    files = written(text, tmp_path)
+    (module,) = (name for name in files if name.endswith(".py") and not name.startswith("test_"))
+    assert len(files[module].splitlines()) < 40
     run_as_printed(text, tmp_path)
-    (test,) = (name for name in found if name.startswith("test_"))
+    (test,) = (name for name in files if name.startswith("test_"))
     done = call(["-m", "pytest", "-q", test], tmp_path)
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
@@ -99,9 +99,9 @@ def test_a_game_of_ones_own(tmp_path):
 def test_example_of_a_role(role, tmp_path):
     text = sections()[role]
     written(text, tmp_path)
-    told = run_as_printed(text, tmp_path)
+    output = run_as_printed(text, tmp_path)
     name = re.search(r'@register\("\w+", "(\w+)"\)', text).group(1)  # type: ignore[union-attr]
-    assert name in told
+    assert name in output
 
 
 @pytest.mark.slow  # 15 s
@@ -114,8 +114,8 @@ def test_example_of_a_sequence(tmp_path):
     commands = RUN_COMMAND.findall(text)
     assert len(commands) == 2
     for command in commands:
-        told = run_as_printed(f"    PYTHONPATH=. {command}", tmp_path)
-        assert "missing" in told
+        output = run_as_printed(f"    PYTHONPATH=. {command}", tmp_path)
+        assert "missing" in output
 
 
 @pytest.mark.slow  # 8 s

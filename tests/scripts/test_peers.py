@@ -22,7 +22,7 @@ def test_an_import_that_is_missing_is_told_in_one_line(capsys):
     told = capsys.readouterr().err
     assert (
         told
-        == "a_peer_that_nobody_has is not installed, which this benchmark compares with: make bench-peers\n"
+        == "a_peer_that_nobody_has, a peer of this benchmark, is not installed: make bench-peers\n"
     )
 
 

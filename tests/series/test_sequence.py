@@ -66,12 +66,12 @@ def test_steps_beyond_the_series_are_sweeps_and_beyond_the_observations_a_mistak
         "attacker=spoofing",
     ]
     job = make_job(*attacked, "steps=3")
-    with pytest.raises(ConfigError, match=r"^steps=3: attacker=spoofing .* give steps=null or"):
+    with pytest.raises(ConfigError, match=r"^steps=3: attacker=spoofing .* set steps=null or"):
         total_steps(job, load_problem(job, Streams(0)))
     job = make_job(*attacked, "debug=profile", "dataset.n_steps=30")
     assert total_steps(job, load_problem(job, Streams(0))) == 30
     job = make_job(*sweeps[:-1])
-    with pytest.raises(ConfigError, match="when seen whole, give steps"):
+    with pytest.raises(ConfigError, match="as a whole series; set steps"):
         total_steps(job, load_problem(job, Streams(0)))
 
 

@@ -1,4 +1,4 @@
-"""One data set of a calibration: simulate it, fit the posterior, rank the truth; several processes."""
+"""Fits of a calibration: simulate a data set, fit the posterior, rank the true values."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any
 
 from runner.compose.validate import ResolvedConfig, resolve_words
 
-Row = dict[str, Any]  # of ranks.jsonl: data_set, ranks by quantity or error, seconds
-TIES = 3  # the stream of random numbers that breaks ties
-ONCE = "give the command once for each"
+Row = dict[str, Any]  # line of ranks.jsonl: data_set, ranks by quantity or error, seconds
+TIES = 3  # number of the random stream that breaks ties
+ONCE = "run the command once for each"
 
 
 @dataclass(frozen=True)
 class RankSettings:
-    """Settings that the ranks depend on."""
+    """Settings that determine the ranks."""
 
-    draws: int  # L, ranks are 0 … L
+    draws: int  # L; ranks are 0 … L
     inputs: int  # held-out rows at which predictions are ranked
 
 
 class Fitter:
-    """Simulates and fits the data sets of one config.
+    """Simulator and fitter of the data sets of one config.
 
     Args:
         resolved: the config; its seed and a data set's number determine all random numbers.
@@ -66,10 +66,10 @@ class Fitter:
         return problem, model
 
     def fit(self, data_set: int) -> Row:
-        """Ranks of one data set, 0, 1, …; a fit that diverges has an error instead.
+        """Ranks of the data set with this number, from 0; an error if the fit diverges.
 
         Raises:
-            ConfigMismatchError: the components do not fit, or too few draws are kept.
+            ConfigMismatchError: the components are incompatible, or too few draws are kept.
         """
         from components.errors import NumericalError
 
@@ -96,16 +96,16 @@ class Fitter:
         method = self.job.inference
         state = method.init(fitted, simulated.problem, rng)
         total = total_steps(self.job, simulated.problem)
-        going = steps(method, simulated.problem, state, rng, 0, total, CostMeter())
-        state = train(going, (), state)
+        training = steps(method, simulated.problem, state, rng, 0, total, CostMeter())
+        state = train(training, (), state)
         posterior = method.posterior(state)
         generator = rng.evaluation
         quantities = compute_quantities(simulated, posterior, self.settings.draws, generator)
         ties = rng.at("data", TIES)
-        return {name: rank(one, ties) for name, one in quantities.items()}
+        return {name: rank(values, ties) for name, values in quantities.items()}
 
 
-_FITTER: list[Fitter] = []  # of a worker process
+_FITTER: list[Fitter] = []  # the fitter of a worker process
 
 
 def _begin_worker(words: list[str], settings: RankSettings) -> None:
@@ -117,7 +117,7 @@ def _fit_in_worker(data_set: int) -> Row:
 
 
 def fit_all(fitter: Fitter, words: list[str], data_sets: Iterable[int], jobs: int) -> Iterator[Row]:
-    """Rows of these data sets as they are done, by so many processes."""
+    """Rows of these data sets in order of completion, computed by ``jobs`` processes."""
     if jobs == 1:
         yield from map(fitter.fit, data_sets)
         return

@@ -1,5 +1,5 @@
-"""Record of a calibration: the config, and the ranks of each data set as soon as it is done; their
-table, verdict, scores and figures."""
+"""Record of a calibration: the config and the ranks of each fitted data set; their table, verdict,
+scores and figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FACTS = "sbc.json"
 
 
 def name_folder(config: dict[str, Any], data: str, settings: RankSettings) -> str:
-    """``<inference>-<model>-<dataset>-<hash>``: the hash is of all that ranks depend on."""
+    """``<inference>-<model>-<dataset>-<hash>``, with a hash of everything that determines the ranks."""
     text = json.dumps([sign(config, data), asdict(settings)])
     chosen = [config[role]["name"] for role in ("inference", "model", "dataset")]
     return "-".join([*chosen, hashlib.sha256(text.encode()).hexdigest()[:12]])
@@ -38,46 +38,48 @@ def name_folder(config: dict[str, Any], data: str, settings: RankSettings) -> st
 
 @contextmanager
 def open_ranks(folder: Path, facts: dict[str, Any], fresh: bool) -> Iterator[dict[int, Row]]:
-    """Rows that are there by data set, in a folder to which only this process adds in the context.
+    """Existing rows by data set; within the context this process has exclusive access to the folder.
 
     Raises:
-        ConfigError: another process adds to it.
+        ConfigError: another process has access.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = try_lock(folder / ".lock")
     if lock is None:
-        raise ConfigError(f"{folder}: another process is at this calibration")
+        raise ConfigError(
+            f"{folder}: another process is running this calibration; wait for it to end"
+        )
     with lock:
         if fresh:
             (folder / RANKS).unlink(missing_ok=True)
         write_text(folder / FACTS, json.dumps(facts, indent=1) + "\n")
         rows = read_rows(folder)
-        # a line that a crash cut short must not be continued
+        # drops a last line truncated by a crash
         write_text(folder / RANKS, "".join(json.dumps(row) + "\n" for row in rows.values()))
         yield rows
 
 
 def read_rows(folder: Path) -> dict[int, Row]:
-    """Rows by data set; a broken line is left out."""
+    """Rows by data set; truncated lines are skipped."""
     return {row["data_set"]: row for row in read_lines(folder, RANKS, {"data_set": int})}
 
 
 def add_row(folder: Path, row: Row) -> None:
-    """Append a row, on the disk when this returns."""
+    """Append a row and flush it to disk."""
     with (folder / RANKS).open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
         file.flush()
         os.fsync(file.fileno())
 
 
-LEVEL = 0.01  # of the test of all quantities together
+LEVEL = 0.01  # significance level of the joint test of all quantities
 HEADER = ("quantity", "p (χ²)", "p (KS)", "spread", "coverage of 90 %", "")
 SEED = 1
 
 
 @dataclass(frozen=True)
 class RankResults:
-    """Ranks of each quantity [R], and data sets without."""
+    """Ranks [R] of each quantity, and the failed data sets."""
 
     ranks: dict[str, np.ndarray]
     draws: int
@@ -86,11 +88,11 @@ class RankResults:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row], draws: int, bins: int) -> RankResults:
-        """Results of the rows of a record, in the order of data sets."""
+        """Build results from the rows of a record, in the order of data sets."""
         ordered = sorted(rows, key=lambda row: int(row["data_set"]))
         done = [row["ranks"] for row in ordered if "ranks" in row]
-        names = [name for name in (done[0] if done else {}) if all(name in one for one in done)]
-        ranks = {name: np.array([one[name] for one in done], dtype=int) for name in names}
+        names = [name for name in (done[0] if done else {}) if all(name in fit for fit in done)]
+        ranks = {name: np.array([fit[name] for fit in done], dtype=int) for name in names}
         errors = {int(row["data_set"]): str(row["error"]) for row in ordered if "error" in row}
         return cls(ranks, draws, bins, errors)
 
@@ -104,7 +106,7 @@ class RankResults:
 
     @property
     def p(self) -> float:
-        """Smallest p of all quantities and both tests, times their number."""
+        """Bonferroni-corrected smallest p of all quantities and both tests."""
         return worst_p(list(self.summaries.values()))
 
     @property
@@ -120,7 +122,7 @@ class RankResults:
         ]
 
     def conclude(self) -> str:
-        """The verdict in one line, and failed fits in another."""
+        """Verdict in one line, and failed fits in another."""
         lines = []
         if self.ranks:
             tests = 2 * len(self.ranks)
@@ -136,11 +138,11 @@ class RankResults:
 
 
 def write_results(folder: Path, results: RankResults) -> list[Path]:
-    """``scores.csv`` and the two figures: the paths written."""
+    """Write ``scores.csv`` and the two figures; returns their paths."""
     from components.figures.labels import readable
     from components.figures.samples.calibration import calibration_figures
 
-    rows = {name: [*one, one.verdict] for name, one in results.summaries.items()}
+    rows = {name: [*summary, summary.verdict] for name, summary in results.summaries.items()}
     columns = [*RankSummary._fields, "verdict"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     paths = [folder / "scores.csv"]

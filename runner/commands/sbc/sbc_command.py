@@ -10,7 +10,7 @@ from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
 
-FEWEST = 20  # data sets below which no test says anything
+FEWEST = 20  # smallest number of data sets for which the tests have power
 INTERRUPTED = 130
 
 
@@ -18,35 +18,41 @@ def _parser() -> Parser:
     parser = Parser(
         prog="runner sbc",
         description="Simulation-based calibration (Talts et al. 2018; Modrák et al. 2023). θ* is drawn from the prior of the "
-        "model and labels given θ* at the inputs of the dataset; the inference is fitted to them, and the rank of what is "
-        "true among independent posterior draws is noted. If the posterior is right ranks are uniform. The ranked quantities "
-        "are named parameters, f(x) and a new label y(x) at held-out inputs, and the log joint (or log likelihood), which "
-        "alone sees a posterior that ignores its data. Each data set is kept as it is done: the same command goes on, and "
-        "more --data-sets add to those that are there.",
-        epilog="Exit code 0; with --check 1 if calibration is refused (Bonferroni at 1 %% over all tests, or a fit "
-        "failed); 2 if the config cannot be calibrated; 130 after an interrupt.",
+        "model, and labels are simulated given θ* at the inputs of the dataset. The inference is fitted to them, and the rank "
+        "of each true value among independent posterior draws is recorded. For correct posteriors the ranks are uniform. "
+        "Ranked quantities: named parameters, f(x) and a new label y(x) at held-out inputs, and the log joint (or log "
+        "likelihood), the only one that detects a posterior that ignores its data. Each data set is saved when it is done: "
+        "the same command continues, and a larger --data-sets adds to the existing ones.",
+        epilog="Exit code 0; 1 with --check if calibration is rejected (Bonferroni at 1 %% over all tests) or a fit "
+        "failed; 2 if the config cannot be calibrated; 130 after an interrupt.",
     )
     parser.add_argument(
-        "words", nargs="+", metavar="key=value", help="the config, as of a run: +experiment=… too"
+        "words",
+        nargs="+",
+        metavar="key=value",
+        help="overrides of the config, including +experiment=…",
     )
     parser.add_argument(
-        "--data-sets", type=int, default=100, help="simulated and fitted (default: 100)"
+        "--data-sets", type=int, default=100, help="number of simulated data sets (default: 100)"
     )
     parser.add_argument(
-        "--draws", type=int, default=99, help="L, posterior draws that θ* is ranked among (99)"
+        "--draws", type=int, default=99, help="L, number of posterior draws for each rank (99)"
     )
-    parser.add_argument("--bins", type=int, default=10, help="of χ² and histograms (10)")
+    parser.add_argument("--bins", type=int, default=10, help="bins of χ² test and histograms (10)")
     parser.add_argument(
-        "--inputs", type=int, default=3, help="held-out rows, or future times, to predict (3)"
+        "--inputs",
+        type=int,
+        default=3,
+        help="number of held-out rows, or future times, to predict (3)",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
-    parser.add_argument("--check", action="store_true", help="exit code 1 if refused, for CI")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if rejected, for CI")
     conf_folders.add_option(parser)
     return parser
 
 
 def main(argv: list[str]) -> int:
-    """Calibrates one config; the exit code."""
+    """Calibrate one config; returns the exit code."""
     arguments = _parser().parse_intermixed_args(argv[1:])
     _check_arguments(arguments)
     from components.errors import ConfigMismatchError, DataUnavailableError
@@ -58,10 +64,10 @@ def main(argv: list[str]) -> int:
 
 
 def _check_arguments(arguments: Namespace) -> None:
-    """Refuse numbers that cannot be.
+    """Validate the numeric options.
 
     Raises:
-        ConfigError: naming the option.
+        ConfigError: an option is out of range.
     """
     least = {"data_sets": FEWEST, "draws": 9, "bins": 2, "inputs": 1, "jobs": 1}
     for name, limit in least.items():
@@ -69,12 +75,12 @@ def _check_arguments(arguments: Namespace) -> None:
             raise ConfigError(f"sbc: --{name.replace('_', '-')} {value}: must be at least {limit}")
     if (arguments.draws + 1) % arguments.bins:
         raise ConfigError(
-            f"sbc: --bins {arguments.bins}: does not divide the {arguments.draws + 1} ranks of --draws {arguments.draws}; "
-            "take a divisor"
+            f"sbc: --bins {arguments.bins}: must divide {arguments.draws + 1}, the number of ranks with --draws "
+            f"{arguments.draws}"
         )
     for word in arguments.words:
         if "=" not in word:
-            raise ConfigError(f"sbc: {word!r} is no override; write key=value")
+            raise ConfigError(f"sbc: {word!r} is not an override; write key=value")
 
 
 def _calibrate(arguments: Namespace) -> int:
@@ -104,7 +110,9 @@ def _calibrate(arguments: Namespace) -> int:
     facts |= {"config": job.config, "code": identity(commit(), versions())}
     total = arguments.data_sets
     if job.settings.fresh or not read_rows(folder).keys() >= set(range(total)):
-        _ = fitter.template  # a config that cannot be calibrated ends here and leaves no folder
+        _ = (
+            fitter.template
+        )  # fails here, before a folder is made, if the config cannot be calibrated
     try:
         with open_ranks(folder, facts, job.settings.fresh) as rows:
             missing = [number for number in range(total) if number not in rows]
@@ -116,14 +124,14 @@ def _calibrate(arguments: Namespace) -> int:
                 show_count("data sets", n_done, total)
     except KeyboardInterrupt:
         kept = len(read_rows(folder))
-        print(f"interrupted; {kept} data sets are kept, the same command goes on")
+        print(f"interrupted; {kept} data sets are saved, the same command continues")
         return INTERRUPTED
     done = [row for number, row in read_rows(folder).items() if number < total]
     return _conclude(folder, done, arguments)
 
 
 def _conclude(folder: Path, done: list[dict[str, Any]], arguments: Namespace) -> int:
-    """Show and write the results; the exit code."""
+    """Print and write the results; returns the exit code."""
     from runner.commands.sbc.rank_record import HEADER, RankResults, write_results
     from runner.terminal.tables import print_table
 

@@ -1,1 +1,1 @@
-"""Terminal output of a run: its choice, its steps, its results."""
+"""Terminal output of a run: composition, steps, results."""

@@ -1,4 +1,4 @@
-"""Warnings of components, shown in a panel of their own, each once in a run."""
+"""Warnings of components, each shown once in a run, in a panel."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from runner.terminal import printer
 TITLES: dict[type[Warning], str] = {
     SimulatedDataWarning: "Simulated data",
     IncompleteResultWarning: "Not complete",
-    QuestionableConfigWarning: "To be doubted",
+    QuestionableConfigWarning: "Questionable setting",
 }
 
 
 class Announcements:
-    """Warnings that a run's components have raised; other warnings pass through."""
+    """Warnings of a run's components; other warnings pass through."""
 
     def __init__(self) -> None:
         self.shown: set[str] = set()
-        self.left_out: list[str] = []  # figures, tables and files that could not be made, and why
+        self.left_out: list[str] = []  # figures, tables and files that failed, with reasons
 
     @contextmanager
     def show_new_warnings(self, shortfalls: bool = True) -> Iterator[None]:
-        """Show component warnings raised inside, except shortfall warnings that are not news."""
+        """Context that shows new component warnings; ``shortfalls``: include too few draws."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield

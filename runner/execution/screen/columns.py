@@ -1,4 +1,4 @@
-"""Columns of the live line of a run: rich's own, and the metrics in what is left of the line."""
+"""Columns of the progress line of a run: rich's own, and metrics in the remaining width."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BAR_WIDTH = 10
 
 
 class RateColumn(ProgressColumn):
-    """Steps a second, or seconds a step where that is more than one."""
+    """Steps per second, or seconds per step if a step takes more than a second."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
@@ -27,19 +27,19 @@ class RateColumn(ProgressColumn):
 
 
 class MetricsColumn(ProgressColumn):
-    """The metrics of the last recorded step, cut at the end of the line."""
+    """Metrics of the last recorded step, truncated at the end of the line."""
 
     def get_table_column(self) -> Column:
-        return Column(no_wrap=False)  # the only column that the table may narrow
+        return Column(no_wrap=False)  # the only column that may shrink
 
     def render(self, task: Task) -> Text:
-        # without blanks the table may narrow it to any width
+        # without blanks the column may shrink to any width
         text = task.fields["metrics"].replace(" ", "\N{NO-BREAK SPACE}")
         return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
 
 
 def columns(width: int) -> list[ProgressColumn]:
-    """Columns of the live line on a terminal of so many columns."""
+    """Columns of the progress line for the width of a terminal."""
     name = Column(no_wrap=True, overflow="ellipsis", max_width=width // 4)
     return [
         TextColumn("{task.description}", markup=False, table_column=name),

@@ -1,5 +1,5 @@
-"""The steps of a run as they go: a bar with live metrics on a terminal (rich), otherwise a line for
-each evaluation."""
+"""Progress of a run: a bar with live metrics on a terminal (rich), otherwise a line per
+evaluation."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 PROGRESS_LINE_SECONDS = 30.0  # seconds between the lines of a long evaluation
-REFRESH_SECONDS = 0.25  # seconds between two drawings of the bar
-RATE_SECONDS = 3600.0  # seconds over which rich takes the mean rate
+REFRESH_SECONDS = 0.25  # seconds between updates of the bar
+RATE_SECONDS = 3600.0  # seconds over which rich averages the rate
 
 
 class Live:
-    """Progress of one run's steps over all its looped replicates."""
+    """Progress of a run's steps over its sequential replicates."""
 
     def __init__(self, total: int, replicates: int):
         self.total = total
         self.replicates = replicates
         self.started = time.monotonic()
         self.printed = self.started  # time of the last line of progress
-        self.parts = 0  # of the present phase of the last evaluation; 0: it has not begun
+        self.parts = 0  # number of parts of the current phase of the last evaluation; 0: not begun
         self.drawn = 0.0
         self.progress: Progress | None = None
         if printer.out.is_terminal and not printer.out.quiet:
@@ -48,7 +48,7 @@ class Live:
         return f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else ""
 
     def update(self, step: int, replicate: int, info: Scores) -> None:
-        """Show a step's values next to the progress bar, if there is a bar."""
+        """Show a step's values next to the progress bar, if any."""
         if self.progress is None:
             return
         name = self._name(replicate) or "training"
@@ -56,14 +56,14 @@ class Live:
         self.progress.update(self.task, description=name, metrics=metrics, completed=step)
 
     def advance(self, step: int) -> None:
-        """Move the bar to a step without recorded values, if the bar is due to be drawn."""
+        """Advance the bar to a step without recorded values, at most every ``REFRESH_SECONDS``."""
         now = time.monotonic()
         if self.progress is not None and now - self.drawn > REFRESH_SECONDS:
             self.drawn = now
             self.progress.update(self.task, completed=step)
 
     def restart(self, replicate: int) -> None:
-        """Begin the steps of another replicate."""
+        """Begin the steps of the next replicate."""
         self.parts = 0
         if self.progress is not None:
             self.progress.reset(
@@ -74,8 +74,7 @@ class Live:
             )
 
     def show_evaluation(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
-        """One line per evaluation, also when not on a terminal: of several posteriors the first
-        score of each."""
+        """Print a line for an evaluation; with several posteriors, the first score of each."""
         name = self._name(replicate)
         first = next(iter(scores), "").partition("/")[0]
         headline = {k: v for k, v in scores.items() if "/" not in k} or {
@@ -91,7 +90,7 @@ class Live:
     def evaluating(self, what: str, done: int, of: int) -> None:
         """Show the progress of the last evaluation and of the figures after it.
 
-        The bar counts the parts; without a terminal, a line is printed every half a minute.
+        The bar counts the parts; without a terminal a line is printed every 30 seconds.
         """
         now = time.monotonic()
         if self.progress is not None:

@@ -1,4 +1,4 @@
-"""Terminal output of a run: its choice as a tree, a result table, locations of its files.
+"""Terminal output of a run: a tree of its components, a table of results, locations of its files.
 
 ``progress`` shows its steps.
 """
@@ -24,12 +24,12 @@ from runner.terminal.typed_values import format_typed
 if TYPE_CHECKING:
     from runner.compose.validate import ResolvedConfig
     from runner.tracking.handover import Handover
-PARTS = 20  # tasks or parameters in the table of results
+PARTS = 20  # largest number of tasks or parameters in the table of results
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
 
 
 def show_composition(job: ResolvedConfig) -> None:
-    """The composed choice as a tree: each component with the keys it was given."""
+    """Show the composition as a tree: each component with its keys."""
     settings = job.settings
     tree = Tree(Text.assemble((settings.experiment, "bold"), f"  {settings.description or ''}"))
     for role, name in job.choice.items():
@@ -48,15 +48,14 @@ def show_composition(job: ResolvedConfig) -> None:
 
 
 def _line(key: str, name: str, keys: str) -> Text:
-    """A branch of the tree."""
+    """Text of a branch of the tree."""
     return Text.assemble((key, "cyan"), " ", (name, "bold"), "  ", (keys, "dim"))
 
 
 def _branch(
     tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str, Any] | None = None
 ) -> None:
-    """A component with its keys, and below it those that it holds, without what they share with
-    it."""
+    """Add a component with its keys and nested components, without the keys that they inherit."""
     parts = []
     key_texts = []
     for k, v in values.items():
@@ -71,7 +70,7 @@ def _branch(
 
 
 def show_facts(values: Mapping[str, str]) -> None:
-    """Facts about the data, on one line."""
+    """Show facts about the data in one line."""
     facts = [Text.assemble((key, "cyan"), f" {value}") for key, value in values.items()]
     out.print(Text("  ").join(facts))
 
@@ -82,7 +81,7 @@ def show_result(
     printed: Mapping[str, str] | None = None,
     reason: str = "",
 ) -> None:
-    """Mean and standard error of every headline metric; metrics by task in one row per task."""
+    """Show mean and standard error of headline metrics; metrics by task have a row per task."""
     result = without_costs(result)
     n = max(map(len, result.values()), default=0)
     repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
@@ -119,7 +118,7 @@ def _format_scores(values: list[float]) -> str:
 def _score_rows(
     title: str, cells: Mapping[str, str], names: list[str], parts: list[str], suffix: str = ""
 ) -> list[list[str]]:
-    """A row of the whole, then one for each part: a title, and a cell for each metric."""
+    """Rows for the total and for each part: a title, and a cell for each metric."""
     keys = {part: f"/{part}" if part else "" for part in ["", *parts]}
     return [
         [part + suffix if part else title, *(cells.get(name + key, "") for name in names)]
@@ -128,7 +127,7 @@ def _score_rows(
 
 
 def _to_table(cells: list[list[str]], section: int = 0) -> Table:
-    """Rows of words below a header; a rule after the first ``section``."""
+    """Table of rows below a header, with a rule after the first ``section`` rows."""
     table = Table()
     for name in cells[0]:
         table.add_column(name, justify="right" if name else "left")
@@ -157,7 +156,7 @@ def show_whereabouts(
     artefacts: Sequence[str] = (),
     left_out: Sequence[str] = (),
 ) -> None:
-    """Show where everything was written, what could not be, and how to view it."""
+    """Show the locations of files, failed artefacts, and how to view the run in MLflow."""
     figures = sorted((folder / "figures").glob("*.png"))
     out.print(f"record   {folder}")
     if figures:
@@ -171,17 +170,17 @@ def show_whereabouts(
     if announce_trouble(handover):
         return
     if not handover.complete:
-        out.print("MLflow   gets the run in the background; runner sync waits for it")
+        out.print("MLflow   uploading in the background; runner sync waits for it")
     out.print(f"MLflow   {handover.page or handover.ui_command}", soft_wrap=True)
 
 
 def announce_trouble(handover: Handover | None) -> bool:
-    """Says what kept a run from MLflow, if anything did."""
+    """Show the reason why a run is not in MLflow, if any."""
     if handover is None or not (trouble := handover.trouble):
         return False
     announce(
-        "MLflow was not reached",
-        f"{trouble}\nNothing is lost: the record above is complete; runner sync pushes it later, to what MLFLOW_TRACKING_URI "
-        "then names.",
+        "MLflow is not reachable",
+        f"{trouble}\nThe local record above is complete. To upload it later, run runner sync; it uses the server in "
+        "MLFLOW_TRACKING_URI.",
     )
     return True

@@ -32,10 +32,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def skip_artefact_on_error(what: str) -> Iterator[None]:
-    """Leave out an artefact that fails inside this context, with a ``MissingOutputWarning``
-    warning.
+    """Context that skips an artefact that fails, with a ``MissingOutputWarning``.
 
-    A disk that refuses to write is not such a case.
+    Disk errors are raised.
 
     Raises:
         OSError: the disk is full, or the folder cannot be written.
@@ -49,7 +48,7 @@ def skip_artefact_on_error(what: str) -> Iterator[None]:
 
 
 def draw_training_curve(folder: Path) -> dict[str, Figure]:
-    """The learning curve of the first replicate, from the recorded lines."""
+    """Draw the learning curve of the first replicate from the recorded lines."""
     from components.figures.training_curve import training_curve
 
     lines = read_lines(folder)
@@ -63,15 +62,17 @@ def draw_training_curve(folder: Path) -> dict[str, Figure]:
 def write_artefacts(
     folder: Path, figures: dict[str, Any], tables: dict[str, Any], job: Job
 ) -> None:
-    """``figures/<name>.png``, ``tables/<name>.csv`` and the references of the components used."""
+    """Write ``figures/<name>.png``, ``tables/<name>.csv`` and the references of the components."""
     if figures:
-        from components.figures.labels import readable  # no figure, no matplotlib
+        from components.figures.labels import (
+            readable,
+        )  # imports matplotlib, only if there are figures
     for name in report_each(figures, "saving {}".format):
         figure = figures[name]
         (folder / "figures").mkdir(exist_ok=True)
         with skip_artefact_on_error(f"figure {name}"):
             path = inside(folder / "figures", f"{name}.png", "figure")
-            # from an earlier run: it must not stay if this one fails
+            # a file of an earlier run must not remain if this one fails
             path.unlink(missing_ok=True)
             with replace_file(path) as temporary:
                 readable(figure).savefig(temporary, format="png", dpi=150)
@@ -84,7 +85,7 @@ def write_artefacts(
 
 
 def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
-    """Names of the files that a posterior leaves in a run's folder, such as ``posterior.nc``."""
+    """Write the files of a posterior, such as ``posterior.nc``; returns their names."""
     with skip_artefact_on_error("the file of the posterior"):
         names = [os.path.relpath(path, folder) for path in posterior.artefacts(folder)]
         return [name for name in names if real_file(folder, name, "artefacts")]
@@ -94,12 +95,12 @@ def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
 def write_predictions(
     folder: Path, replicate: int, problem: Problem, posterior: object, rng: Rng
 ) -> None:
-    """``predictions/<replicate>.csv``, which reports of studies measure distances between; of
-    replicates side by side all."""
+    """Write ``predictions/<replicate>.csv``, for distances between runs in study reports; for
+    replicates side by side, all files."""
     from components.evaluation.predictions import predicted_table
 
     if isinstance(problem, SupervisedReplicates):
-        assert isinstance(posterior, tuple), "problems of replicates have a posterior of each"
+        assert isinstance(posterior, tuple), "one posterior per replicate expected"
         for r, (split, member) in enumerate(zip(problem.splits, posterior, strict=True)):
             write_predictions(folder, r, split, member, rng.of(r))
         return
@@ -113,7 +114,7 @@ def write_predictions(
 
 
 def references(job: Job) -> str:
-    """BibTeX of the works named in the components' ``Source:`` lines."""
+    """BibTeX entries of the works in the components' ``Source:`` lines."""
     choices = {
         (inner, part["name"])
         for role in job.choice

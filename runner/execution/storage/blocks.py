@@ -1,12 +1,11 @@
-"""RowBlocks: rows of a state's traces that are permanently on disk, next to checkpoints.
+"""Row blocks: rows of a state's traces stored permanently on disk, next to checkpoints.
 
-A checkpoint holds the rows of its traces that are in no block yet.  Once these are
-``BLOCK_BYTES`` bytes they are written as a block, before the checkpoint that refers to it, and
-no later checkpoint holds them again.  A checkpoint refers only to the newest block,
-which names the previous one, each with the checksum of the file: trusting one requires
-having checked all.  Over T rows that writes O(T) bytes (each row once, and at most
-``BLOCK_BYTES`` a checkpoint, which costs no more than flushing it does) in files of at least
-``BLOCK_BYTES`` bytes, so that there is no need to merge them.
+A checkpoint contains the rows of its traces that are not in a block yet.  Once these reach
+``BLOCK_BYTES`` bytes they are written as a block, before the checkpoint that refers to it, and later
+checkpoints do not contain them.  A checkpoint refers only to the newest block, which refers to the
+previous one, each with the checksum of the file, so that verification covers all blocks.  Over T
+rows this writes O(T) bytes (each row once, and at most ``BLOCK_BYTES`` a checkpoint, which costs no
+more than flushing it) in files of at least ``BLOCK_BYTES`` bytes, which need not be merged.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ PREFIX = "block-"
 
 
 class BlockFile(NamedTuple):
-    """A block's file and the checksum of all its bytes."""
+    """File of a block and its checksum."""
 
     file: str
     sha256: str
 
 
 class RowBlocks:
-    """Blocks of one replicate, in the order of their rows."""
+    """Blocks of one replicate, in row order."""
 
     def __init__(self) -> None:
         self.written: list[BlockFile] = []
-        # in all of them, for each trace by its place in the state
+        # total number of rows of each trace, by its path in the state
         self.rows: Counter[str] = Counter()
 
     @property
@@ -49,10 +48,9 @@ class RowBlocks:
         return self.written[-1] if self.written else None
 
     def rest(self, traces: Mapping[str, Tensor], folder: Path, name: str) -> dict[str, Tensor]:
-        """Rows that a checkpoint has to hold itself.
+        """Rows for the checkpoint: the rows of each trace [N, …] that are not in a block.
 
-        These are the rows of each trace, from all its rows [N, …], that are in no block.  If
-        they are ``BLOCK_BYTES`` bytes, they become the block of this name and nothing is left.
+        If they reach ``BLOCK_BYTES`` bytes, they are written as a block of this name instead.
         """
         rest = {
             trace: rows[self.rows[trace] :].cpu()
@@ -61,7 +59,7 @@ class RowBlocks:
         }
         if sum(rows.nbytes for rows in rest.values()) < BLOCK_BYTES:
             return rest
-        # One entry: the order of several would vary, and with it the checksum.
+        # a single entry, because the order of several, and so the checksum, would vary
         content = save(rest, {"before": json.dumps(self.newest)})
         write_bytes(folder / name, content)
         self._add(BlockFile(name, hashlib.sha256(content).hexdigest()), rest)
@@ -74,9 +72,8 @@ class RowBlocks:
     def sweep(self, folder: Path, of: str) -> None:
         """Delete obsolete blocks.
 
-        These are blocks of replicate ``of`` that are not listed here, left by a run that was
-        killed before their checkpoint was written, and blocks of replicates that no longer
-        have a checkpoint.
+        These are unlisted blocks of replicate ``of``, left by a process killed before it wrote
+        their checkpoint, and blocks of replicates without a checkpoint.
         """
         files = {reference.file for reference in self.written}
         replicates = {sidecar.name.split("-")[0] for sidecar in folder.glob("r*.json")}
@@ -87,10 +84,10 @@ class RowBlocks:
 
     @classmethod
     def read(cls, folder: Path, newest: BlockFile | None) -> tuple[RowBlocks, dict[str, Tensor]]:
-        """The newest block with all before it, and the rows [N, …] of each trace that they hold.
+        """Newest block with all earlier ones, and their rows [N, …] of each trace.
 
         Raises:
-            ValueError, SafetensorError: one is damaged or not there.
+            ValueError, SafetensorError: a block is damaged or missing.
         """
         chain: list[tuple[BlockFile, dict[str, Tensor]]] = []
         while newest is not None:
@@ -100,15 +97,15 @@ class RowBlocks:
             except OSError as error:
                 raise ValueError(f"{file.name}: {error.strerror}") from None
             if hashlib.sha256(content).hexdigest() != newest.sha256:
-                raise ValueError(f"{file.name}: its checksum is not the one written with it")
+                raise ValueError(f"{file.name}: checksum mismatch")
             with safe_open(file, "pt") as opened:
-                chain.append((newest, {at: opened.get_tensor(at) for at in opened.keys()}))  # noqa: SIM118 (not a dict)
-                before = json.loads(opened.metadata()["before"])
-            newest = BlockFile(*before) if before else None
+                chain.append((newest, {key: opened.get_tensor(key) for key in opened.keys()}))  # noqa: SIM118 (not a dict)
+                previous = json.loads(opened.metadata()["before"])
+            newest = BlockFile(*previous) if previous else None
         blocks = cls()
         parts = dict[str, list[Tensor]]()
         for reference, rows in reversed(chain):
             blocks._add(reference, rows)
             for trace, values in rows.items():
                 parts.setdefault(trace, []).append(values)
-        return blocks, {at: torch.cat(of) for at, of in parts.items()}
+        return blocks, {path: torch.cat(values) for path, values in parts.items()}

@@ -1,4 +1,4 @@
-"""States as JSON skeletons and tensors, and back."""
+"""Conversion of states to JSON skeletons and tensors, and back."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ CPU = torch.device("cpu")
 
 
 def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") -> Any:
-    """The JSON skeleton of a state; its tensors and traces go to ``tensors``.
+    """JSON skeleton of a state; its tensors and traces are added to ``tensors``.
 
     Raises:
-        TypeError: the state holds something that is not a tensor, number, string, container,
-            module or optimizer.
+        TypeError: a value is not a tensor, number, string, container, module or optimizer.
     """
     match value:
         case Tensor():
@@ -32,7 +31,7 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
         case None | bool() | int() | str():
             return {"v": value}
         case float():
-            return {"f": value.hex()}  # JSON's decimal floats have neither NaN nor infinity
+            return {"f": value.hex()}  # JSON has neither NaN nor infinity
         case dict():
             items = value.items()
             return {
@@ -46,7 +45,7 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
         return {"c": [[name, pack(v, tensors, f"{path}.{name}")] for name, v in parts.items()]}
     if isinstance(value, InPlaceLoadable):
         return {"s": pack(dict(value.state_dict()), tensors, path)}
-    raise TypeError(f"{path}: a {type(value).__name__} cannot be kept in a checkpoint")
+    raise TypeError(f"{path}: a {type(value).__name__} cannot be stored in a checkpoint")
 
 
 def _stored_fields(value: Any) -> list[dataclasses.Field[Any]]:
@@ -56,16 +55,15 @@ def _stored_fields(value: Any) -> list[dataclasses.Field[Any]]:
 def unpack(
     skeleton: Any, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
 ) -> Any:
-    """The inverse of ``pack``; modules and optimizers of ``template`` (a fresh state) are loaded in
-    place.
+    """Inverse of ``pack``; modules and optimizers of ``template``, a new state, are loaded in place.
 
-    A tensor goes to where the fresh state has it; one that it has not yet, and that lay on an
-    accelerator or is of a field that is ``placed``, to ``device``.
+    A tensor is placed on the device of the same tensor in the new state.  If the new state lacks it,
+    it is placed on ``device`` if it was on an accelerator or belongs to a ``placed`` field.
     """
     ((kind, content),) = skeleton.items()
     match kind:
         case "r":
-            return Trace(tensors.get(content))  # missing: it had no row
+            return Trace(tensors.get(content))  # missing if it had no rows
         case "t" | "g":
             default = device if kind == "g" else CPU
             place = template.device if isinstance(template, Tensor) else default
@@ -114,8 +112,7 @@ def _unpack_items(
 def _unpack_dataclass(
     parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device
 ) -> Any:
-    """A dataclass from its stored parts; fields that a checkpoint leaves out stay as the fresh state
-    has them."""
+    """Restore a dataclass; fields missing from the checkpoint keep the values of the new state."""
     values = {}
     for field in _stored_fields(template):
         if field.init and field.name in parts:
@@ -126,7 +123,7 @@ def _unpack_dataclass(
 
 
 def _place(skeleton: Any) -> Any:
-    """The skeleton of a value whose tensors all lay on an accelerator."""
+    """Mark the skeleton of a value as placed on an accelerator."""
     if isinstance(skeleton, list):
         return [_place(part) for part in skeleton]
     if not isinstance(skeleton, dict):

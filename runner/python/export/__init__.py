@@ -1,1 +1,1 @@
-"""A fitted model as one file: written from a record, read and asked without its data."""
+"""Export of a fitted model to a single file, which predicts without its data."""

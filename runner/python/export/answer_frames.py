@@ -1,4 +1,4 @@
-"""Predictives as frames, in the units of the labels."""
+"""Predictive distributions as frames, in the units of the labels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from components.contracts.predictive import (
     top_class,
 )
 
-LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)  # of the quantiles
+LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)  # levels of the quantiles
 
 
 def frame_of_predictive(
     predictive: Predictive, tasks: Sequence[str], classes: Sequence[str]
 ) -> pd.DataFrame:
-    """A line for each input: mean, sd and quantiles, or the class and the probabilities; of several
-    tasks each column is named ``task: column``.
+    """One row per input: mean, sd and quantiles, or class and probabilities.
 
-    Cells are empty (NaN, or None for a class) where a prediction is not finite."""
+    With several tasks, columns are named ``task: column``.  Cells are empty (NaN, or None for a
+    class) where a prediction is not finite."""
     n_tasks = components_of(predictive).shape[2]
     names = [str(name) for name in tasks] or [f"y{t + 1}" for t in range(n_tasks)]
     columns: dict[str, object] = {}
@@ -52,7 +52,7 @@ def _columns(predictive: Predictive, classes: Sequence[str]) -> dict[str, Tensor
 
 
 def frame_of_clusters(log_density: Tensor, clusters: Tensor | None) -> pd.DataFrame:
-    """A line for each row: the cluster, counted from 1, its probabilities and log p(x)."""
+    """One row per input: cluster, counted from 1, its probabilities and log p(x)."""
     out: dict[str, object] = {}
     if clusters is not None:
         numbers = [k or None for k in (top_class(clusters) + 1).tolist()]
@@ -62,6 +62,6 @@ def frame_of_clusters(log_density: Tensor, clusters: Tensor | None) -> pd.DataFr
 
 
 def frame_of_topics(proportions: Tensor) -> pd.DataFrame:
-    """A line for each document: the proportions of its topics."""
+    """One row per document: proportions of topics."""
     names = [f"topic {k + 1}" for k in range(proportions.shape[1])]
     return pd.DataFrame(proportions.cpu().tolist(), columns=names)

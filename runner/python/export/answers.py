@@ -1,8 +1,7 @@
-"""Answers of a fitted model to new inputs, by the kind of its problem.
+"""Predictions of a fitted model for new inputs, by the kind of its problem.
 
-Monte-Carlo draws of predictions come from the stream ``evaluation`` of the run's seed and
-replicate, a fresh generator for each chunk of rows: the same rows have the same answer in every
-process.
+Monte-Carlo draws come from the stream ``evaluation`` of the run's seed and replicate, with a new
+generator for each chunk of rows, so that the same rows have the same prediction in every process.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from runner.python.export.new_rows import to_documents, to_inputs
 from runner.python.export.restored import RestoredRun
 from runner.python.export.series_answers import SeriesAnswers
 
-PROBES = 32  # rows at which a rebuilt model is compared
+PROBES = 32  # number of rows for the comparison of a rebuilt model
 
 
 def predict_labels(
@@ -46,38 +45,38 @@ def predict_labels(
     """Posterior predictive of labels at x [B, D] in the units of ``problem.test.x``.
 
     Raises:
-        ConfigError: it does not predict labels, x has another number of inputs, or no replicate
-            or variant is selected.
+        ConfigError: the posterior does not predict labels, x has a different number of inputs,
+            or a replicate or variant must be selected.
     """
     problem, posterior, rng = run.one(replicate, variant)
     if not isinstance(problem, Supervised) or not isinstance(posterior, Predicts):
         raise ConfigError(
-            f"predict: {experiment} is a {problem.kind} problem, which has no labels to predict; ask its posterior, "
+            f"predict: {experiment} is a {problem.kind} problem without labels to predict; use its posterior, "
             f"a {type(posterior).__name__}"
         )
     like = problem.test.x
     inputs = x if isinstance(x, Tensor) else torch.as_tensor(np.array(x))
     if inputs.ndim != 2 or inputs.shape[1] != problem.n_inputs:
         raise ConfigError(
-            f"predict: x is {tuple(inputs.shape)}, and {experiment} has rows of {problem.n_inputs}"
+            f"predict: x has shape {tuple(inputs.shape)}, but {experiment} requires rows of {problem.n_inputs}"
         )
     with torch.no_grad():
         return problem.predictive_at(posterior, inputs if inputs is like else inputs.to(like), rng)
 
 
 def _columns(problem: Supervised | Unlabelled, train: Batch | Rows) -> InputColumns:
-    """Columns of a problem; x1 … xD where the dataset named none."""
+    """Columns of a problem; x1 … xD if the dataset has no names."""
     return problem.columns or InputColumns.numbered(train.x[0].numel())
 
 
 @dataclass(frozen=True)
 class LabelAnswers:
-    """Labels of new rows."""
+    """Predictions of labels of new rows."""
 
     kind: ClassVar[Literal["labels"]] = "labels"
     meaning: ClassVar[str] = "labels of new rows"
     run: RestoredRun
-    problem: Supervised  # of the first of several replicates
+    problem: Supervised  # problem of the first replicate if there are several
 
     @property
     def columns(self) -> InputColumns:
@@ -92,7 +91,7 @@ class LabelAnswers:
         """Predictions in the units of the data."""
         split, _, _ = self.run.one(replicate, variant)
         assert isinstance(split, Supervised)
-        # a large cell overflows in the dtype of the problem
+        # large values overflow in the dtype of the problem
         x = to_inputs(rows, _columns(split, split.train), where).to(split.test.x).nan_to_num()
         predictive = self.ask(x, replicate, variant)
         if split.y_mean is not None and split.y_std is not None:
@@ -102,7 +101,7 @@ class LabelAnswers:
         return frame_of_predictive(predictive, split.task_names, classes)
 
     def probes(self) -> Iterator[tuple[Any, ...]]:
-        """Test rows of each replicate and variant that were trained side by side."""
+        """Predictions at test rows for each replicate and variant trained side by side."""
         posterior = self.run.posterior
         for r, member in enumerate(posterior if isinstance(posterior, tuple) else (posterior,)):
             replicate = r if isinstance(self.run.problem, SupervisedReplicates) else None
@@ -114,7 +113,7 @@ class LabelAnswers:
 
 @dataclass(frozen=True)
 class TopicAnswers:
-    """Topics of new documents."""
+    """Predictions of topics in new documents."""
 
     kind: ClassVar[Literal["topics"]] = "topics"
     meaning: ClassVar[str] = "proportions of topics in new documents"
@@ -126,50 +125,50 @@ class TopicAnswers:
         return InputColumns.named(list(self.problem.vocabulary))
 
     def ask(self, documents: Counts) -> Tensor:
-        """E[π | words] of each document [B, K], in the topics of the posterior's last set."""
+        """E[π | words] of each document [B, K], for the topics of the last draw."""
         with torch.no_grad():
             return mean_proportions(self.posterior, documents.to(self.problem.like.device))
 
     def frame(self, rows: Any, where: str, *_selection: object) -> pd.DataFrame:
-        """A line for each document: the proportions of its topics."""
+        """One row per document: proportions of topics."""
         return frame_of_topics(self.ask(to_documents(rows, self.problem.vocabulary, where)))
 
     def probes(self) -> Iterator[tuple[Any, ...]]:
-        """Test documents."""
+        """Predictions for test documents."""
         yield (self.problem.test.part(slice(0, PROBES), 1.0),)
 
 
 @dataclass(frozen=True)
 class ClusterAnswers:
-    """Density and clusters of new rows without labels."""
+    """Densities and clusters of new unlabelled rows."""
 
     kind: ClassVar[Literal["clusters"]] = "clusters"
     meaning: ClassVar[str] = "clusters and densities of new rows"
     problem: Unlabelled
     posterior: PredictsRows[Rows]
-    like: Rows  # of the training set
+    like: Rows  # training rows
 
     @property
     def columns(self) -> InputColumns:
         return _columns(self.problem, self.like)
 
     def ask(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """log p(x | training rows) [B] of rows x [B, D], and p(z = k | x) [B, K], None for a model
-        without clusters; in chunks of the problem."""
+        """log p(x | training rows) [B] of rows x [B, D], and p(z = k | x) [B, K] or None for a model
+        without clusters; computed in chunks."""
         rows = x.to(self.like.x).reshape(len(x), *self.like.x.shape[1:])
         parts = [Rows(part, 1.0) for part in torch.split(rows, self.problem.evaluation_chunk)]
         with torch.no_grad():
             density = torch.cat([self.posterior.log_predictive(part) for part in parts])
             clusters = [self.posterior.clusters(part) for part in parts]
-        known = [part for part in clusters if part is not None]
-        return density, torch.cat(known) if known else None
+        available = [part for part in clusters if part is not None]
+        return density, torch.cat(available) if available else None
 
     def frame(self, rows: Any, where: str, *_selection: object) -> pd.DataFrame:
-        """A line for each row: cluster, probabilities and log density."""
+        """One row per input: cluster, probabilities and log density."""
         return frame_of_clusters(*self.ask(to_inputs(rows, self.columns, where)))
 
     def probes(self) -> Iterator[tuple[Any, ...]]:
-        """Test rows."""
+        """Predictions for test rows."""
         if isinstance(self.problem.test, Rows):
             yield (self.problem.test.x[:PROBES].flatten(1),)
 
@@ -178,7 +177,7 @@ Answers = LabelAnswers | SeriesAnswers | TopicAnswers | ClusterAnswers
 
 
 def answers_of(run: RestoredRun) -> Answers | None:
-    """Answers of a posterior to new inputs; None: it has none."""
+    """Predictor of a posterior for new inputs, or None."""
     problem: object = run.problem
     posterior: object = run.posterior
     if isinstance(problem, SupervisedReplicates) and isinstance(posterior, tuple | list):

@@ -1,5 +1,5 @@
-"""Problems as JSON and tensors: all that a model and its posterior ask of one, with or without its
-training rows, for which noise of their shape may stand in."""
+"""Problems as JSON and tensors: the content that a model and its posterior require, with training
+rows or with noise of the same shape in their place."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from components.series.forecasting import Classes, Forecasting
 from components.series.sequence import Sequence
 from components.topics.corpus import Corpus
 
-MOST_VALUES = 2**28  # of one tensor of noise: 2 GiB in float64
-TEST_ROWS = 2  # of a test set
-UNIT_SD = (-math.sqrt(3.0), math.sqrt(3.0))  # range of uniform noise of standard deviation 1
-ONES = (1, 2)  # range of whole numbers without its end
+MOST_VALUES = 2**28  # largest tensor of noise, 2 GiB in float64
+TEST_ROWS = 2  # size of a test set
+UNIT_SD = (-math.sqrt(3.0), math.sqrt(3.0))  # range of uniform noise with standard deviation 1
+ONES = (1, 2)  # half-open range of integers
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (torch.float64, torch.float32, torch.int64, torch.int32, torch.bool)
@@ -35,18 +35,18 @@ DTYPES = {
 def describe_rows(problem: Any, name: str) -> dict[str, Any] | None:
     """JSON of the rows ``name`` (train or test) of a problem, without their values.
 
-    None: the rows have no stand-in.
+    None if noise cannot replace the rows.
     """
     rows = getattr(problem, name)
     n = rows.n_rows if name == "train" else min(rows.n_rows, TEST_ROWS)
-    ranges: dict[str, tuple[float, float]] = {}  # of the values by field; the end is left out
+    ranges: dict[str, tuple[float, float]] = {}  # half-open ranges of values by field
     if isinstance(problem, Supervised) and isinstance(rows, Batch):
         sizes = {"binary": 2, "tokens": problem.vocabulary}
         size = sizes.get(problem.domain)
         ranges["x"] = (0, size) if size else problem.bounds or UNIT_SD
         ranges["y"] = UNIT_SD if problem.target == "real" else (0, problem.n_classes)
         ranges["mask"] = ONES
-    elif isinstance(problem, Corpus):  # a word 0 in each document
+    elif isinstance(problem, Corpus):  # each document consists of word 0
         ranges = {"words": (0, 1), "counts": ONES, "lengths": ONES}
     elif isinstance(problem, Unlabelled) and isinstance(rows, Rows):
         ranges["x"] = (0, 2) if problem.values in ("binary", "count") else UNIT_SD
@@ -59,20 +59,20 @@ def describe_rows(problem: Any, name: str) -> dict[str, Any] | None:
 
 
 def describe_noise(like: Tensor, n: int, low: float, high: float) -> dict[str, Any]:
-    """JSON of n rows of noise between two ends."""
+    """JSON of n rows of noise in the range [low, high)."""
     size = {"shape": [n, *like.shape[1:]], "dtype": str(like.dtype).removeprefix("torch.")}
     return {"noise": [low, high], **size}
 
 
 def generate(noise: dict[str, Any], device: torch.device) -> Tensor:
-    """The tensor that a description of noise stands for, the same in every process.
+    """Generate a tensor from a description of noise, identical in every process.
 
     Raises:
-        ValueError, KeyError, TypeError: it is damaged, or asks for too many numbers.
+        ValueError, KeyError, TypeError: the description is damaged or requests too many numbers.
     """
     shape = [int(size) for size in noise["shape"]]
     if min(shape, default=0) < 0 or math.prod(shape) > MOST_VALUES:
-        raise ValueError(f"rows of {shape} are no rows, or more than {MOST_VALUES:,} numbers")
+        raise ValueError(f"invalid shape {shape}, or more than {MOST_VALUES:,} numbers")
     dtype = DTYPES[noise["dtype"]]
     low, high = map(float, noise["noise"])
     unit = torch.rand(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -81,7 +81,7 @@ def generate(noise: dict[str, Any], device: torch.device) -> Tensor:
 
 
 PROBLEMS = (Supervised, SupervisedReplicates, Unlabelled, Corpus, Sequence, Forecasting)
-# Classes that a file may name, by their names; a subclass is stored as the nearest of them.
+# Allowed classes by name; a subclass is stored as its nearest base class among them.
 CLASSES: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
@@ -90,10 +90,10 @@ CLASSES: dict[str, type[Any]] = {
         *(InputColumns, InputColumn, TimeColumn, FutureCovariates, Classes),
     )
 }
-# Fields of results and figures, which no prediction needs.
+# Fields for results and figures, not needed for predictions.
 LEFT_OUT = {"figures", "attacker", "truth", "evidence", "test_classes", "budget", "clean", "rng"}
 LEFT_OUT |= {"states", "means", "redraw", "suspect", "about", "scoring"}
-# Fields that are sizes.  A model has weights of each class and of each symbol.
+# Fields with sizes; a model has weights for each class and each symbol.
 LEARNED_SIZES = ("n_classes", "vocabulary")
 SIZES = (*LEARNED_SIZES, "batch_size", "evaluation_chunk", "replicates")
 MAX_SIZE = 2**31
@@ -103,16 +103,16 @@ SCALARS = (type(None), bool, int, float, str)
 def pack_problem(
     value: Any, tensors: dict[str, Tensor], with_rows: bool, path: str = "problem"
 ) -> Any:
-    """JSON of a problem or of a part of it; its tensors go to ``tensors``.
+    """JSON of a problem or a part of it; its tensors are added to ``tensors``.
 
-    Values without such a form (functions, systems of simulations) are left out, as null.
+    Values without a JSON form (functions, simulated systems) become null.
 
     Args:
         value: the problem, or a part of it.
-        tensors: takes the tensors, by their paths.
-        with_rows: False stores noise of the same shape in the place of training rows.  A series
-            is always stored: its forecasts begin where it ends.
-        path: place of the part in the problem.
+        tensors: receives the tensors by path.
+        with_rows: False stores noise of the same shape in place of training rows.  A series is
+            always stored, because forecasts continue it.
+        path: path of the part in the problem.
     """
     if isinstance(value, Tensor):
         tensors[path] = value.detach().cpu().contiguous().clone()
@@ -147,8 +147,7 @@ def _pack_field(
 
 
 def _fields(value: object) -> tuple[str, list[str]] | None:
-    """Name of the stored class of a value, and the fields that it is made from; None: of no such
-    class."""
+    """Name of the stored class of a value, and its fields; None if the class is not allowed."""
     for cls in type(value).__mro__:
         if CLASSES.get(cls.__name__) is cls:
             if dataclasses.is_dataclass(cls):
@@ -158,10 +157,10 @@ def _fields(value: object) -> tuple[str, list[str]] | None:
 
 
 def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
-    """The inverse of ``pack_problem``.
+    """Inverse of ``pack_problem``.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError: damaged, or not written by it.
+        ValueError, KeyError, TypeError, AttributeError: the content is damaged or foreign.
     """
     if isinstance(packed, SCALARS):
         return packed
@@ -169,7 +168,7 @@ def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.dev
         return [unpack_problem(part, tensors, device) for part in packed]
     if "class" in packed:
         if (name := packed["class"]) not in CLASSES:
-            raise ValueError(f"no problem has a part {name!r}")
+            raise ValueError(f"unknown part {name!r} of a problem")
         cls = CLASSES[name]
         fields = {
             name: unpack_problem(part, tensors, device) for name, part in packed["fields"].items()
@@ -186,10 +185,10 @@ def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.dev
 
 
 def _check_fields(fields: Mapping[str, Any], stored: int) -> None:
-    """Check the sizes and the names of a part of a problem in a file with so many stored numbers.
+    """Check the sizes and names of a part of a problem; ``stored`` numbers are in the file.
 
     Raises:
-        ValueError: sizes are out of range, or names are repeated or too few.
+        ValueError: sizes are out of range, or names are repeated or missing.
     """
     for name in SIZES:
         size = fields.get(name)
@@ -198,7 +197,7 @@ def _check_fields(fields: Mapping[str, Any], stored: int) -> None:
             raise ValueError(f"{name} is {size}, must be 1 to {most:,} in this file")
     classes = fields.get("class_names") or []
     if classes and len(classes) != fields["n_classes"]:
-        raise ValueError(f"{len(classes)} class_names of {fields['n_classes']} classes")
+        raise ValueError(f"{len(classes)} class_names for {fields['n_classes']} classes")
     columns = fields.get("columns")
     headings = [column.name for column in columns] if isinstance(columns, tuple) else []
     for names in (classes, headings, fields.get("task_names") or []):
@@ -207,7 +206,7 @@ def _check_fields(fields: Mapping[str, Any], stored: int) -> None:
 
 
 def _required(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """None for fields without a default that a file does not hold; a generator for a corpus."""
+    """None for required fields missing from a file; a generator for a corpus."""
     if not dataclasses.is_dataclass(cls):
         return {}
     missing = [
@@ -222,10 +221,10 @@ def _required(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_problem(problem: object) -> Problem:
-    """The problem, if it is one.
+    """Return the value if it is a problem.
 
     Raises:
-        ValueError: it is another part."""
+        ValueError: the value is another part."""
     if not isinstance(problem, PROBLEMS):
-        raise ValueError(f"a {type(problem).__name__} is no problem")
+        raise ValueError(f"a {type(problem).__name__} is not a problem")
     return problem

@@ -1,4 +1,4 @@
-"""``runner export``: a fitted model as one file, and as a model of MLflow."""
+"""``runner export``: export a fitted model to a file and to MLflow."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ SUFFIX = ".zip"
 def _parser() -> Parser:
     parser = Parser(
         prog="runner export",
-        description="Writes the posterior of a run to one file that predicts without the data and without the record: "
-        "weights in safetensors, the config, the columns, a card in Markdown; no code and no pickle. Before it is written the "
-        "model is rebuilt from the file's content and must predict the same numbers. Training rows are in the file only if "
-        "the posterior needs them. runner predict reads it.",
-        epilog="Exit code 0; 1 if there is no checkpoint that this version can read; 2 if the run cannot be exported.",
+        description="Write the posterior of a run to one file that predicts without data or record: weights in safetensors, "
+        "config, columns and a model card in Markdown, without code or pickle. Before writing, the model is rebuilt from the "
+        "file's content and must predict the same numbers. Training rows are included only if the posterior requires them. "
+        "runner predict reads the file.",
+        epilog="Exit code 0; 1 if no checkpoint is readable by this version; 2 if the run cannot be exported.",
     )
     parser.add_argument("run", help="folder of the run, or the beginning of its signature")
-    parser.add_argument(
-        "file", nargs="?", help="file to write, model.zip (with --mlflow it may be left out)"
-    )
+    parser.add_argument("file", nargs="?", help="file to write, model.zip (optional with --mlflow)")
     add_output_dir(parser, must_exist=True)
     parser.add_argument(
-        "--data-dir", type=existing_folder, help="folder of its data files (default: as recorded)"
+        "--data-dir", type=existing_folder, help="folder of the data files (default: as recorded)"
     )
     parser.add_argument(
         "--mlflow",
         action="store_true",
-        help="log the model to MLflow too, into the run's own entry: mlflow models serve and predict read it",
+        help="also log the model to the run's entry in MLflow, for mlflow models serve and predict",
     )
     parser.add_argument(
-        "--register", metavar="NAME", help="with --mlflow: a version of the registered model NAME"
+        "--register",
+        metavar="NAME",
+        help="with --mlflow: add a version of the registered model NAME",
     )
-    plugins.add_option(parser, "a module of yours that the run used, imported before it is read")
+    plugins.add_option(parser, "a module with components of the run")
     conf_folders.add_option(parser)
     return parser
 
 
 def main(argv: list[str]) -> int:
-    """Exports one run; exit code 0."""
+    """Export a run; returns exit code 0."""
     arguments = _parser().parse_intermixed_args(argv[1:])
     if arguments.register is not None and not arguments.mlflow:
-        raise ConfigError("export: --register names a model of MLflow; add --mlflow")
+        raise ConfigError("export: --register requires --mlflow; add it")
     if arguments.file is None and not arguments.mlflow:
-        raise ConfigError("export: no file; name one, as model.zip")
+        raise ConfigError("export: no file given; add one, such as model.zip")
     if arguments.file is not None and Path(arguments.file).suffix != SUFFIX:
-        raise ConfigError(f"export: {arguments.file}: the file is a zip; name it {SUFFIX}")
+        raise ConfigError(f"export: {arguments.file}: must end with {SUFFIX}; rename it")
     conf_folders.use(arguments.config_dir)
     plugins.import_plugins(arguments.plugin, "--plugin")
     folder = find(arguments.run, Path(arguments.output_dir))
@@ -70,7 +70,7 @@ def main(argv: list[str]) -> int:
         if given is not None:
             rows = "with" if stored.facts["holds_training_rows"] else "without"
             size = f"{file.stat().st_size / 1e6:.2g} MB"
-            print(f"{file}: {size}, {rows} training rows; runner predict {file} reads it")
+            print(f"{file}: {size}, {rows} training rows; predict with runner predict {file}")
         if arguments.mlflow:
             from runner.disk.secrets import mask_secrets
             from runner.python.export.log_to_mlflow import log_to_mlflow

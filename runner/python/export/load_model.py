@@ -1,4 +1,4 @@
-"""``load_model`` and what it gives: a fitted model that predicts without its data."""
+"""``load_model`` and its result, a fitted model that predicts without its data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from runner.python.export.series_answers import SeriesAnswers
 class FittedModel:
     """A fitted model from a file of ``Result.export`` or ``runner export``.
 
-    ``model`` in the examples below is this one.
+    The examples below use this ``model``.
 
     Example:
         >>> from runner import load_model, run
@@ -38,7 +38,7 @@ class FittedModel:
     facts: ModelFacts  # run, experiment, data, versions, …
     card: str  # Markdown
     run: RestoredRun
-    asked: Answers  # makes its predictions
+    asked: Answers  # the predictor
 
     def __repr__(self) -> str:
         return f"<model {self.facts['experiment']}/{self.facts['run'][:8]}: {self.answers}>"
@@ -55,7 +55,7 @@ class FittedModel:
 
     @property
     def columns(self) -> InputColumns:
-        """Columns that ``predict`` reads, in their order.
+        """Columns that ``predict`` reads, in order.
 
         Example:
             >>> [column.name for column in model.columns.columns]
@@ -70,14 +70,14 @@ class FittedModel:
 
         Args:
             x: inputs [B, D], standardised as ``Result.problem.test.x``.
-            replicate: one of the replicates that were trained side by side.
-            variant: one of the variants that were trained side by side.
+            replicate: one of several replicates trained side by side.
+            variant: one of several variants trained side by side.
 
         Returns:
             A mixture of normals or of class probabilities, in the units of the problem.
 
         Raises:
-            ConfigError: as ``Result.predict``.
+            ConfigError: see ``Result.predict``.
 
         Example:
             >>> x = [[0.5, -1.0, 0.0], [-2.0, 0.0, 0.0]]
@@ -98,20 +98,21 @@ class FittedModel:
 
         Args:
             rows: path of a CSV or Parquet file, a frame with the model's columns, or numbers
-                [B, D] in their order.  For topics a column ``text``, a file *.txt with a document
-                a line, or counts in columns named by words.  For a series its regressors and
-                inputs at the times ahead, a row for each; None: those of the dataset, or none.
-            horizon: times ahead; None: as many as rows, or as the dataset had.
-            replicate: one of the replicates that were trained side by side.
-            variant: one of the variants that were trained side by side.
+                [B, D] in their order.  For topics: a column ``text``, a file *.txt with one
+                document a line, or counts in columns named by words.  For a series: its
+                regressors and inputs at future times, one row each; None: from the dataset, if
+                any.
+            horizon: number of future times; None: the number of rows, or from the dataset.
+            replicate: one of several replicates trained side by side.
+            variant: one of several variants trained side by side.
 
         Returns:
-            A line for each row: mean, sd and quantiles of real labels and series, class and
+            One row per input: mean, sd and quantiles of real labels and series, class and
             probabilities, cluster and probabilities, or proportions of topics.  Cells are
             missing where a prediction is not finite; a warning counts these rows.
 
         Raises:
-            ConfigError: a column is missing, a cell cannot be used, or no replicate is selected.
+            ConfigError: a column is missing, a cell is invalid, or a replicate must be selected.
 
         Example:
             >>> frame = model.predict([[0.5, -1.0, 0.0], [-2.0, 0.0, 0.0]])
@@ -127,9 +128,9 @@ class FittedModel:
         if isinstance(asked, SeriesAnswers):
             out = asked.frame(rows, where, horizon)
         elif horizon is not None:
-            raise ConfigError("predict: horizon is for series; this model predicts rows")
+            raise ConfigError("predict: horizon applies only to series; give rows to this model")
         elif rows is None:
-            raise ConfigError("predict: no rows; give a frame, or a CSV or Parquet file")
+            raise ConfigError("predict: rows are missing; give a frame, or a CSV or Parquet file")
         else:
             out = asked.frame(rows, where, replicate, variant)
             out = (
@@ -145,21 +146,21 @@ class FittedModel:
 
 
 def load_model(path: str | PathLike[str], *, device: str = "cpu") -> FittedModel:
-    """Load a fitted model from its file; neither its data nor its record are needed.
+    """Load a fitted model from its file, without its data or its record.
 
-    Nothing in the file is run: it holds no code and no pickle, and plug-ins that it names must
-    have been imported by the caller.
+    The file has neither code nor pickle, and the caller must have imported the plug-ins that it
+    names.
 
     Args:
         path: file of ``Result.export`` or ``runner export``.
-        device: cpu, cuda or cuda:1; draws of predictions differ between kinds of devices.
+        device: cpu, cuda or cuda:1; draws of predictions differ between types of devices.
 
     Returns:
         The model.
 
     Raises:
-        ConfigError: there is no such file, it is no model, it is damaged or of another format,
-            or names plug-ins that are not imported.
+        ConfigError: the file does not exist, is not a model, is damaged, has an unsupported
+            format, or names plug-ins that are not imported.
 
     Example:
         >>> from runner import load_model, run
@@ -171,5 +172,5 @@ def load_model(path: str | PathLike[str], *, device: str = "cpu") -> FittedModel
     stored = read_model_file(file)
     run = rebuild(stored, file, device)
     if (asked := answers_of(run)) is None:
-        raise ConfigError(f"{file}: its posterior predicts nothing for new inputs")
+        raise ConfigError(f"{file}: the posterior makes no predictions for new inputs")
     return FittedModel(file, stored.facts, stored.card, run, asked)

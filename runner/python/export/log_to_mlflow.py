@@ -1,4 +1,4 @@
-"""A fitted model in MLflow's store: in the entry of its run, and in the registry."""
+"""Logging of a fitted model to MLflow: to the entry of its run, and to the registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.tracking.mirror import Mirror
 from runner.tracking.store import one_at_a_time, remove_stray_folders
 
 CODE = Path(__file__).with_name("mlflow_model.py")
-SECONDS = 300.0  # that other processes may hold the store
+SECONDS = 300.0  # timeout for other processes that hold the store
 
 
 def log_to_mlflow(
@@ -25,25 +25,25 @@ def log_to_mlflow(
 ) -> str:
     """Log a model's file as a pyfunc model, from code and without pickle.
 
-    The run is pushed first if the store has not got it.
+    The run is uploaded first if it is not in the store.
 
     Args:
-        file: of the fitted model.
-        record: folder of its run, in the output folder whose store is used.
-        requirements: packages that a prediction needs, with versions.
-        register: name of a registered model, which gets a version; None: none.
+        file: file of the fitted model.
+        record: folder of its run; its output folder determines the store.
+        requirements: packages for predictions, with versions.
+        register: registered model that gets a new version; None: no registration.
 
     Returns:
-        The model's address, ``models:/…``.
+        URI of the model, ``models:/…``.
 
     Raises:
-        RunFailure: the store cannot be reached, or refuses the model.
+        RunFailure: the store is not reachable or refuses the model.
     """
     output_dir = record.parent.parent
     mirror = Mirror(record, output_dir, seconds=SECONDS)
     if not mirror.push() or mirror.run_id is None:
-        reason = mirror.trouble or "its run was deleted there"
-        raise RunFailure(f"export: MLflow has not got the run: {reason}; the record is unchanged")
+        reason = mirror.trouble or "the run was deleted there"
+        raise RunFailure(f"export: the run is not in MLflow: {reason}; the record is unchanged")
     from mlflow.exceptions import MlflowException
 
     try:
@@ -51,7 +51,7 @@ def log_to_mlflow(
             one_at_a_time(mirror.uri, SECONDS),
             remove_stray_folders(mirror.uri),
             _tracking_to(mirror.uri),
-            redirect_stderr(io.StringIO()),  # bars and notes of MLflow
+            redirect_stderr(io.StringIO()),  # progress bars and notes of MLflow
         ):
             return _log(file, mirror.run_id, requirements, register)
     except MlflowException as error:
@@ -61,19 +61,19 @@ def log_to_mlflow(
 
 @contextmanager
 def _tracking_to(uri: str) -> Iterator[None]:
-    """Context in which MLflow's functions use a store; it is a setting of the process."""
+    """Context that sets the store of MLflow's functions for this process."""
     import mlflow
 
-    before = os.environ.get("MLFLOW_TRACKING_URI")  # None: unset
+    previous = os.environ.get("MLFLOW_TRACKING_URI")  # None: unset
     mlflow.set_tracking_uri(uri)
     try:
         yield
     finally:
-        mlflow.set_tracking_uri(before)
+        mlflow.set_tracking_uri(previous)
 
 
 def _log(file: Path, run_id: str, requirements: list[str], register: str | None) -> str:
-    """The address of the model, in the run's own experiment."""
+    """Log the model to the experiment of its run; returns its URI."""
     import mlflow
     from mlflow import MlflowClient
     from mlflow.models import Model, infer_signature

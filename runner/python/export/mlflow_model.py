@@ -1,4 +1,4 @@
-"""The pyfunc model of MLflow: its code, which MLflow copies next to the file of the fitted model."""
+"""Code of the pyfunc model, which MLflow copies next to the file of the fitted model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mlflow.pyfunc import PythonModel, PythonModelContext
 
 
 class FittedModelOfMlflow(PythonModel):  # type: ignore[misc]
-    """Predicts as ``runner.load_model(file).predict``."""
+    """MLflow model with the predictions of ``runner.load_model(file).predict``."""
 
     def load_context(self, context: PythonModelContext) -> None:
-        """Load the fitted model; its file holds no code."""
+        """Load the fitted model; its file has no code."""
         from runner.python.export.load_model import load_model
         from runner.python.export.mlflow_rows import ARTIFACT
 

@@ -1,4 +1,4 @@
-"""A fitted model in MLflow: an input example by its columns, and its predictions."""
+"""Input example and predictions of a fitted model in MLflow."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from runner.python.export.load_model import FittedModel
 from runner.python.export.new_rows import TEXT
 from runner.python.export.series_answers import SeriesAnswers
 
-ARTIFACT = "model"  # name of the model in its run, and of its file
-HORIZON = "horizon"  # column of a series without regressors: times ahead, in one row
+ARTIFACT = "model"  # name of the model in its run and of its file
+HORIZON = "horizon"  # column for series without regressors: number of future times, in one row
 EXAMPLE_HORIZON = 3
 
 
 def make_example(model: FittedModel) -> pd.DataFrame:
-    """A row of zeros and first texts: no row of the data."""
+    """An artificial row of zeros and first categories."""
     asked = model.asked
     names = [column.name for column in model.columns.columns]
     if isinstance(asked, TopicAnswers):
@@ -36,7 +36,7 @@ def make_example(model: FittedModel) -> pd.DataFrame:
 
 
 def _typical(column: InputColumn) -> Any:
-    """A cell of a column: its first text, a date, a truth value or a number."""
+    """Example cell of a column: its first category, a date, a truth value or a number."""
     if column.levels:
         return column.levels[0]
     if column.date_format:
@@ -45,7 +45,7 @@ def _typical(column: InputColumn) -> Any:
 
 
 def predict_rows(model: FittedModel, rows: pd.DataFrame) -> pd.DataFrame:
-    """Predictions for rows; of a series without regressors, for ``horizon`` times ahead."""
+    """Predictions for rows, or for ``horizon`` future times of a series without regressors."""
     if model.answers == "forecasts" and HORIZON in rows:
         return model.predict(horizon=int(rows[HORIZON].iloc[0]))
     return model.predict(rows)

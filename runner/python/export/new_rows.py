@@ -1,5 +1,4 @@
-"""Rows to be predicted: files and frames become inputs, by the columns that the model was trained
-on."""
+"""Rows for predictions: conversion of files and frames to inputs, by the columns of training."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ from components.topics.corpus import count_words
 from components.topics.counted_corpus import to_word_counts
 from runner.errors import ConfigError, RunnerWarning, nearest
 
-TEXT = "text"  # column of documents
-MOST_NAMED = 8  # columns that a message names
+TEXT = "text"  # column with documents
+MOST_NAMED = 8  # largest number of columns in a message
 
 
 @contextmanager
@@ -40,20 +39,20 @@ def _reading() -> Iterator[None]:
 
 
 def read_documents(file: Path) -> pd.DataFrame:
-    """Lines of a text file as a column ``text``.
+    """Read the lines of a text file as a column ``text``.
 
     Raises:
-        ConfigError: there is no such file, or it is no text.
+        ConfigError: the file does not exist or is not text.
     """
     with _reading():
         return pd.DataFrame({TEXT: decode(file, None)[0].splitlines()})
 
 
 def read_rows(file: Path, columns: InputColumns) -> pd.DataFrame:
-    """Rows of a CSV or Parquet file; cells of a CSV file are texts.
+    """Read the rows of a CSV or Parquet file; cells of a CSV file are strings.
 
     Raises:
-        ConfigError: there is no such file, or it is no table.
+        ConfigError: the file does not exist or is not a table.
     """
     with _reading():
         if file.suffix.lower() in (".parquet", ".pq"):
@@ -61,39 +60,40 @@ def read_rows(file: Path, columns: InputColumns) -> pd.DataFrame:
                 return pd.read_parquet(file)
             except ValueError as error:
                 raise ConfigError(
-                    f"predict: {file}: no Parquet file ({' '.join(str(error).split()):.200})"
+                    f"predict: {file}: not a Parquet file ({' '.join(str(error).split()):.200})"
                 ) from None
             except ImportError:
                 raise ConfigError(
-                    f"predict: {file}: Parquet needs pyarrow; pip install pyarrow, or give a CSV file"
+                    f"predict: {file}: Parquet requires pyarrow; pip install pyarrow, or give a CSV file"
                 ) from None
-        # a single row has too few numbers to show its decimal mark
+        # the decimal mark cannot be inferred from a single row
         table = read_table(file, ",", columns.missing, (), columns.decimal, by_time=True)
     if "lines left out" in table.facts:
-        warnings.warn(f"{file}: lines left out: {table.facts['lines left out']}", RunnerWarning, 2)
+        warnings.warn(f"{file}: skipped lines: {table.facts['lines left out']}", RunnerWarning, 2)
     return pd.DataFrame(table.cells, index=pd.Index(table.lines), dtype=object)
 
 
 def to_inputs(rows: Any, columns: InputColumns, where: str) -> Tensor:
-    """Inputs [B, D] in float64, standardised as the training rows were.
+    """Inputs [B, D] in float64, standardised like the training rows.
 
     Args:
-        rows: a frame with the columns, by their names; or numbers [B, D] in their order.
-        columns: of the model.
-        where: name of the rows, for messages.
+        rows: a frame with the columns by name, or numbers [B, D] in their order.
+        columns: columns of the model.
+        where: name of the rows in messages.
 
     Raises:
-        ConfigError: a column is missing, a cell has another type, or a text is unknown.
+        ConfigError: a column is missing, a cell has the wrong type, or a category is unknown.
     """
     frame = _to_frame(rows, columns, where)
     if not len(frame):
-        raise ConfigError(f"predict: {where} holds no row; give at least one")
+        raise ConfigError(f"predict: {where} has no rows; give at least one")
     parts = [_encode(frame[column.name], column, columns, where) for column in columns.columns]
     return columns.convert(torch.from_numpy(np.concatenate(parts, 1)))
 
 
 def _to_frame(rows: Any, columns: InputColumns, where: str) -> pd.DataFrame:
-    """Raises ConfigError: a column is missing or there twice, or rows are no numbers [B, D]."""
+    """Convert rows to a frame; raises ConfigError for missing or repeated columns, or rows that are
+    not numbers [B, D]."""
     names = [column.name for column in columns.columns]
     if isinstance(rows, pd.DataFrame):
         given = [str(name) for name in rows.columns]
@@ -108,22 +108,22 @@ def _to_frame(rows: Any, columns: InputColumns, where: str) -> pd.DataFrame:
         return rows
     if texts := [column for column in columns.columns if column.levels or column.date_format]:
         raise ConfigError(
-            f"predict: {where} has no names of columns, and {texts[0].name} holds texts; give a frame"
+            f"predict: {where} has no column names, but {texts[0].name} is a text column; give a frame"
         )
     try:
         return pd.DataFrame(np.asarray(rows, dtype=np.float64), columns=names)
     except (TypeError, ValueError):
         raise ConfigError(
-            f"predict: {where} is no table of numbers in {len(names)} columns; give a frame or an array "
+            f"predict: {where} is not a table of numbers with {len(names)} columns; give a frame or an array "
             f"[B, {len(names)}]"
         ) from None
 
 
 def check_times(rows: Any, time: TimeColumn | None, expected: list[str], where: str) -> None:
-    """Check the dates of the rows of a series: its column of dates, or the index of a frame.
+    """Check the dates of the rows of a series: its date column, or the index of a frame.
 
     Raises:
-        ConfigError: a date is not the expected one.
+        ConfigError: a date differs from the expected one.
     """
     if time is None or not expected or not isinstance(rows, pd.DataFrame):
         return
@@ -137,26 +137,26 @@ def check_times(rows: Any, time: TimeColumn | None, expected: list[str], where: 
         wrong = find_other_dates(texts, expected, f"{where}: {time.name}", time.date_format)
     for row in wrong[:1]:
         raise ConfigError(
-            f"predict: {_place(where, dates, row)}: {time.name} is {texts[row]!r}, expected {expected[row]}; rows are the "
-            "times that follow the series, one by one"
+            f"predict: {_place(where, dates, row)}: {time.name} is {texts[row]!r}, expected {expected[row]}; give the "
+            "consecutive times after the series"
         )
 
 
 def _encode(cells: pd.Series[Any], column: InputColumn, columns: InputColumns, where: str) -> Any:
-    """Inputs [B, k] of a column; gaps are filled as those of the training rows were.
+    """Inputs [B, k] of a column; gaps are filled as in the training rows.
 
-    Raises ConfigError: a cell is missing that is not filled, or has another type."""
+    Raises ConfigError: a missing cell has no fill value, or a cell has the wrong type."""
     if column == InputColumn(column.name) and pd.api.types.is_numeric_dtype(cells.dtype):
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isfinite(values).all():
             return values[:, None]
     table = TextTable(Path(), {}, [], columns.decimal)
-    plain = replace(table, decimal=".")  # of cells that are no texts
-    expected = f"no number; the model was trained on {column.type}"
+    plain = replace(table, decimal=".")  # for cells that are not strings
+    expected = f"not a number; the model was trained on {column.type}"
     if column.levels:
-        expected = f"an unknown category; those learnt are {list_names(column.levels, MOST_NAMED)}"
+        expected = f"an unknown category; known ones are {list_names(column.levels, MOST_NAMED)}"
     elif column.parts:
-        expected = f"no date of the form {column.date_format}"
+        expected = f"not a date of the form {column.date_format}"
     rows: list[Sequence[float]] = []
     for row, cell in enumerate(cells):
         text = str(cell).strip()
@@ -175,7 +175,7 @@ def _encode(cells: pd.Series[Any], column: InputColumn, columns: InputColumns, w
 
 
 def _place(where: str, cells: pd.Series[Any], row: int) -> str:
-    """Row of a frame by its index; of a file its line."""
+    """Location of a cell: the index of a frame, or the line of a file."""
     label = "line" if where.endswith((".csv", ".tsv", ".txt")) else "row"
     return f"{where}, {label} {cells.index[row]}"
 
@@ -184,27 +184,27 @@ def to_documents(rows: Any, vocabulary: Sequence[str], where: str) -> Counts:
     """Documents as counts of the words of a vocabulary.
 
     Args:
-        rows: a frame with a column ``text``, or with counts in columns that are named by words
-            (a word without a column does not occur); or counts [B, V].
+        rows: a frame with a column ``text``, or with counts in columns named by words (a word
+            without a column has count zero); or counts [B, V].
         vocabulary: words of the model [V].
-        where: name of the rows, for messages.
+        where: name of the rows in messages.
 
     Raises:
-        ConfigError: there is no such column, or a count is negative or no whole number.
+        ConfigError: no such column exists, or a count is negative or not an integer.
     """
     if isinstance(rows, pd.DataFrame) and TEXT in rows and TEXT not in vocabulary:
         texts = ["" if text is None or text != text else str(text) for text in rows[TEXT]]
         return to_word_counts([tokens_of(text) for text in texts], vocabulary)
     if isinstance(rows, pd.DataFrame):
-        known = [name for name in rows.columns if name in set(vocabulary)]
-        if not known:
+        known_words = [name for name in rows.columns if name in set(vocabulary)]
+        if not known_words:
             raise ConfigError(
-                f"predict: {where} has neither a column {TEXT} nor one named by a word of the model; words are "
+                f"predict: {where} has neither a column {TEXT} nor a column named by a word of the model; words are "
                 f"{list_names(list(vocabulary), MOST_NAMED)}"
             )
-        counts = to_inputs(rows, InputColumns.named([str(name) for name in known]), where)
+        counts = to_inputs(rows, InputColumns.named([str(name) for name in known_words]), where)
         table = torch.zeros(len(rows), len(vocabulary), dtype=torch.float64)
-        table[:, [list(vocabulary).index(name) for name in known]] = counts
+        table[:, [list(vocabulary).index(name) for name in known_words]] = counts
     else:
         table = to_inputs(rows, InputColumns.named(list(vocabulary)), where)
     with _reading():

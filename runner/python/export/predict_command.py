@@ -1,4 +1,4 @@
-"""``runner predict``: predictions of an exported model as CSV."""
+"""``runner predict``: write predictions of an exported model as CSV."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ PARQUET = (".parquet", ".pq")
 def _parser() -> Parser:
     parser = Parser(
         prog="runner predict",
-        description="Predicts with a file of runner export: mean, sd and quantiles of real labels and of series, class and "
-        "probabilities, cluster and probabilities, or proportions of topics; a line for each row, in the units of the data. "
-        "Neither the data nor the record are needed. The file is checked and nothing in it is run.",
-        epilog="The same rows have the same predictions in every process: Monte-Carlo draws use the run's stream "
-        "'evaluation'. Exit code 0, or 2 for a file or rows that cannot be used.",
+        description="Predict with a file of runner export: mean, sd and quantiles of real labels and series, class and "
+        "probabilities, cluster and probabilities, or proportions of topics; one line per row, in the units of the data. "
+        "Neither data nor record are required. The file is verified, and it contains no code.",
+        epilog="The same rows have the same predictions in every process, because Monte-Carlo draws use the run's stream "
+        "'evaluation'. Exit code 0, or 2 for an invalid file or invalid rows.",
     )
     parser.add_argument("model", help="file of runner export")
     parser.add_argument(
         "rows",
         nargs="?",
-        help="CSV or Parquet file with the model's columns; of a series its regressors at the times ahead",
+        help="CSV or Parquet file with the model's columns; for a series its regressors at future times",
     )
     parser.add_argument("--to", help="CSV or Parquet file to write (default: CSV to the terminal)")
-    parser.add_argument("--horizon", type=int, help="of a series: number of times ahead")
+    parser.add_argument("--horizon", type=int, help="for a series: number of future times")
     parser.add_argument(
-        "--replicate", type=int, help="of replicates trained side by side: one, from 0"
+        "--replicate", type=int, help="one of several replicates trained side by side, from 0"
     )
-    parser.add_argument("--variant", help="of variants trained side by side: one, by its name")
+    parser.add_argument("--variant", help="name of one of several variants trained side by side")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1 (default: cpu)")
-    parser.add_argument("--card", action="store_true", help="print the model's card and end")
-    plugins.add_option(parser, "a module of yours that the model needs, imported before it is read")
+    parser.add_argument("--card", action="store_true", help="print the model card and exit")
+    plugins.add_option(parser, "a module with components of the model")
     conf_folders.add_option(parser)
     return parser
 
 
 def main(argv: list[str]) -> int:
-    """Predicts the rows of one file; exit code 0."""
+    """Predict the rows of a file; returns exit code 0."""
     arguments = _parser().parse_intermixed_args(argv[1:])
     conf_folders.use(arguments.config_dir)
     try:

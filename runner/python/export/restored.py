@@ -1,5 +1,5 @@
-"""Trained state of a run: from its record, with the problem loaded again, or from a model's file
-without its data; nothing in the file is run."""
+"""Trained state of a run, restored from its record and reloaded data, or from a model's file without
+data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from runner.python.export.described_problem import check_problem, unpack_problem
 from runner.python.export.model_file import ModelFile
 from runner.terminal import printer
 
-# errors of a file that somebody has edited
+# errors caused by edited files
 DAMAGE = (
     KeyError,
     IndexError,
@@ -46,13 +46,13 @@ DAMAGE = (
 
 
 def load_job(stored: Composed, whose: str, data: str | None = None) -> Job:
-    """Job of a stored config, ready to be loaded again; ``data`` as in ``build``.
+    """Job of a stored config; ``data`` as in ``build``.
 
-    Users' code is imported only if the caller has already imported it.
+    Plug-ins must have been imported by the caller.
 
     Raises:
-        ConfigError: the config is not valid, or names modules that are not imported, or its data
-            are missing.
+        ConfigError: the config is invalid, names modules that are not imported, or its data are
+            missing.
     """
     unknown = [module for module in stored.plugins if module not in sys.modules]
     refuse_unknown_modules(unknown, whose, f"import {', '.join(unknown)} first,")
@@ -62,26 +62,25 @@ def load_job(stored: Composed, whose: str, data: str | None = None) -> Job:
 
 @dataclass(frozen=True)
 class RestoredRun:
-    """A problem and the posterior of it that a run came to."""
+    """A problem and its posterior, restored from a run."""
 
     problem: Problem
     posterior: object
     rng: Streams
-    metadata: dict[str, Any]  # of its checkpoint: replicate, step, skeleton, …
-    tensors: dict[str, Tensor]  # of its checkpoint
+    metadata: dict[str, Any]  # metadata of the checkpoint: replicate, step, skeleton, …
+    tensors: dict[str, Tensor]  # tensors of the checkpoint
 
     @property
     def replicate(self) -> int:
-        """Index of the replicate, from 0; of all of them where replicates are a dimension."""
+        """Index of the replicate, from 0; 0 if replicates are a dimension."""
         replicate: int = self.metadata["replicate"]
         return replicate
 
     def one(self, replicate: int | None, variant: str | None) -> tuple[Problem, object, Streams]:
-        """The problem and posterior of a replicate and a variant, out of those that were learnt
-        side by side.
+        """Select the problem and posterior of a replicate and a variant trained side by side.
 
         Raises:
-            ConfigError: several are there and none is named, or one is named that is not there."""
+            ConfigError: the selection is missing or does not exist."""
         problem = self.problem
         posterior = self.posterior
         rng = self.rng
@@ -89,24 +88,24 @@ class RestoredRun:
             if replicate is None or not 0 <= replicate < problem.replicates:
                 among = f"from 0 to {problem.replicates - 1}"
                 raise ConfigError(
-                    f"replicate={replicate}: several were learnt side by side; say which, {among}"
+                    f"replicate={replicate}: several replicates were trained side by side; choose one {among}"
                 )
             problem = problem.splits[replicate]
             posterior = posterior[replicate]
             rng = rng.of(replicate)
         elif replicate not in (None, self.replicate):
             raise ConfigError(
-                f"replicate={replicate}: that of the last replicate alone is kept, {self.replicate}"
+                f"replicate={replicate}: only the last replicate is stored; use {self.replicate}"
             )
         if isinstance(posterior, Variants):
             if variant not in posterior.of:
                 among = ", ".join(posterior.of)
                 raise ConfigError(
-                    f"variant={variant}: several were learnt side by side; say which of {among}"
+                    f"variant={variant}: several variants were trained side by side; choose one of {among}"
                 )
             posterior = posterior.of[variant]
         elif variant is not None:
-            raise ConfigError(f"variant={variant}: the run has one posterior; leave it out")
+            raise ConfigError(f"variant={variant}: the run has a single posterior; remove it")
         return problem, posterior, rng
 
 
@@ -114,15 +113,15 @@ def restore_record(folder: Path, facts: dict[str, Any], data_dir: str | None = N
     """Posterior and problem of a record, without output.
 
     Args:
-        folder: of the record.
-        facts: of its run.json.
-        data_dir: folder of its data files; None: as recorded.
+        folder: folder of the record.
+        facts: content of its run.json.
+        data_dir: folder of the data files; None: as recorded.
 
     Raises:
-        ConfigError: its data do not exist, or its config names modules that are not imported.
-        RunFailure: there is no checkpoint that this version can read.
+        ConfigError: the data do not exist, or the config names modules that are not imported.
+        RunFailure: no checkpoint is readable by this version.
     """
-    hint = "run it with fresh=true to have one"
+    hint = "run it with fresh=true to write one"
     stored = read_run_config(folder / "config.yaml")
     stored.cfg.output_dir = str(folder.parent.parent)
     if data_dir is not None:
@@ -139,7 +138,7 @@ def restore_record(folder: Path, facts: dict[str, Any], data_dir: str | None = N
         raise ConfigError(str(error)) from None
     except StateMismatchError as error:
         raise RunFailure(
-            f"{folder}: its checkpoint does not fit the state that the code of today has ({error}); {hint}"
+            f"{folder}: the checkpoint is incompatible with this version of the code ({error}); {hint}"
         ) from error
     except NumericalError as error:
         raise RunFailure(f"{folder}: {error}") from error
@@ -148,30 +147,30 @@ def restore_record(folder: Path, facts: dict[str, Any], data_dir: str | None = N
 def _load_checkpoint(
     job: Job, folder: Path, facts: dict[str, Any], hint: str
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The newest checkpoint in a record's folder; its run.json has these facts.
+    """Load the newest checkpoint in a record's folder; ``facts`` are the content of run.json.
 
-    Only checkpoints of the replicate that was computed last are kept.
+    Only checkpoints of the last replicate are kept.
 
     Raises:
-        RunFailure: there is no checkpoint, or it is from other data.
+        RunFailure: there is no checkpoint, or it belongs to other data.
     """
     if job.data != facts["data"]:
         raise RunFailure(
-            f"{folder}: was on the data {facts['data']}, and {job.data} is what is found now; give data_dir=… "
-            "with the files that it had"
+            f"{folder}: the run used the data {facts['data']}, but {job.data} was found; set data_dir=… "
+            "to the folder of the original files"
         )
     newest = checkpoint.load_newest(folder / "checkpoints", facts["signature"])
     metadata, tensors, complaints = newest or ({}, {}, [])
     if not metadata:
-        reason = f"none is whole ({complaints[0]})" if complaints else "there is none"
+        reason = f"all are damaged ({complaints[0]})" if complaints else "none exists"
         if (source := facts.get("taken_over")) and not complaints:
-            reason += f", its replicates were taken over from run {source['run'][:12]}"
-        raise RunFailure(f"{folder}: no posterior without a checkpoint, and {reason}; {hint}")
+            reason += f", because the replicates were copied from run {source['run'][:12]}"
+        raise RunFailure(f"{folder}: the posterior requires a checkpoint, but {reason}; {hint}")
     return metadata, tensors
 
 
 class StateMismatchError(Exception):
-    """A stored state that the code cannot read."""
+    """A stored state is incompatible with this version of the code."""
 
 
 def restore_state(
@@ -184,13 +183,13 @@ def restore_state(
 
     Args:
         job: the run.
-        load: gives the problem.
-        metadata: of the checkpoint: replicate, step and skeleton.
-        tensors: of the checkpoint.
+        load: function that loads the problem.
+        metadata: replicate, step and skeleton of the checkpoint.
+        tensors: tensors of the checkpoint.
 
     Raises:
-        ConfigMismatchError: the model does not fit the problem.
-        StateMismatchError: the state has another layout.
+        ConfigMismatchError: the model is incompatible with the problem.
+        StateMismatchError: the state has a different layout.
     """
     rng = Streams(job.settings.seed, metadata["replicate"], torch.device(job.settings.device))
     problem = load(rng)
@@ -208,10 +207,10 @@ def restore_state(
 
 
 def rebuild(stored: ModelFile, file: Path, device: str = "cpu") -> RestoredRun:
-    """Posterior of a model's file.
+    """Rebuild the posterior of a model's file.
 
     Raises:
-        ConfigError: as ``load_model``.
+        ConfigError: see ``load_model``.
     """
     hint = "write it again with runner export of this version"
     try:
@@ -233,7 +232,7 @@ def rebuild(stored: ModelFile, file: Path, device: str = "cpu") -> RestoredRun:
         raise ConfigError(f"{file}: {error}") from None
     except StateMismatchError as error:
         raise ConfigError(
-            f"{file}: its state does not fit this version ({error}), it was written by runner "
+            f"{file}: the state is incompatible with this version ({error}), written by runner "
             f"{stored.facts.get('runner')!r:.20}; {hint}"
         ) from None
     except DAMAGE as error:

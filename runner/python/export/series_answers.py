@@ -1,4 +1,4 @@
-"""Forecasts of a fitted series after its end."""
+"""Forecasts after the end of a fitted series."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from runner.python.export.answer_frames import frame_of_predictive
 from runner.python.export.new_rows import check_times, to_inputs
 from runner.python.export.restored import RestoredRun
 
-MOST_AHEAD = 10_000  # times of a forecast
-PROBED_TIMES = 5  # where no horizon is known
+MOST_AHEAD = 10_000  # longest horizon of a forecast
+PROBED_TIMES = 5  # number of probed times if the horizon is unknown
 
 
 @dataclass(frozen=True)
 class SeriesAnswers:
-    """Forecasts of the times that follow the training times."""
+    """Forecasts of times after the training times."""
 
     kind: ClassVar[Literal["forecasts"]] = "forecasts"
     meaning: ClassVar[str] = "forecasts of the series after its end"
@@ -39,7 +39,7 @@ class SeriesAnswers:
 
     @property
     def columns(self) -> InputColumns:
-        """Regressors and inputs at the times ahead."""
+        """Columns of regressors and inputs."""
         names = [*self.problem.regressor_names, *self.problem.input_names]
         return self.problem.columns or InputColumns.named(names)
 
@@ -48,7 +48,7 @@ class SeriesAnswers:
 
         Args:
             horizon: H.
-            ahead: regressors and inputs of the H times; None: those of the dataset, or none.
+            ahead: regressors and inputs at the H times; None: from the dataset, if any.
         """
         series = self.problem.series
         series = series if ahead is None else series._replace(ahead=ahead)
@@ -56,7 +56,7 @@ class SeriesAnswers:
             return self.posterior.forecast(series, horizon, self.run.rng.at("evaluation", 0))
 
     def probes(self) -> Iterator[tuple[Any, ...]]:
-        """The test times; the last regressors and inputs stand in for those of times ahead."""
+        """Forecasts of test times; the last regressors and inputs are repeated."""
         problem = self.problem
         if isinstance(problem, Forecasting):
             yield problem.future.shape[1], problem.beyond
@@ -68,10 +68,10 @@ class SeriesAnswers:
         yield min(PROBED_TIMES, problem.observations.shape[1]), FutureCovariates(*last)
 
     def frame(self, rows: Any, where: str, horizon: int | None) -> pd.DataFrame:
-        """A line for each time ahead; ``rows`` have the regressors and inputs there.
+        """One row per future time; ``rows`` have its regressors and inputs.
 
         Raises:
-            ConfigError: the horizon is unknown, or regressors at the times ahead are.
+            ConfigError: the horizon, or regressors at future times, are unknown.
         """
         problem = self.problem
         horizon, ahead = self._choose_horizon(rows, where, horizon)
@@ -89,22 +89,22 @@ class SeriesAnswers:
     def _choose_horizon(
         self, rows: Any, where: str, horizon: int | None
     ) -> tuple[int, FutureCovariates | None]:
-        """Times ahead, and their regressors and inputs."""
+        """Number of future times, and their regressors and inputs."""
         problem = self.problem
         ahead = problem.beyond if isinstance(problem, Forecasting) else None
-        known = problem.future.shape[1] if isinstance(problem, Forecasting) else None
+        n_known = problem.future.shape[1] if isinstance(problem, Forecasting) else None
         if rows is not None:
             ahead = self._read_ahead(rows, where)
-            known = len(rows)
-        horizon = known if horizon is None else horizon
+            n_known = len(rows)
+        horizon = n_known if horizon is None else horizon
         if horizon is None or not 1 <= horizon <= MOST_AHEAD:
             raise ConfigError(
-                f"predict: horizon={horizon}: give the number of times ahead, 1 to {MOST_AHEAD:,} (--horizon)"
+                f"predict: horizon={horizon}: must be the number of future times, 1 to {MOST_AHEAD:,} (--horizon)"
             )
-        if (covariates := self.columns.columns) and horizon > (known or 0):
+        if (covariates := self.columns.columns) and horizon > (n_known or 0):
             raise ConfigError(
-                f"predict: horizon={horizon}: {', '.join(c.name for c in covariates)} are known for {known or 0} times; "
-                "give rows with these columns, one for each time ahead"
+                f"predict: horizon={horizon}: {', '.join(c.name for c in covariates)} are known for {n_known or 0} times; "
+                "give rows with these columns, one for each future time"
             )
         if ahead is not None:
             parts = (None if value is None else value[:horizon] for value in ahead)
@@ -112,15 +112,15 @@ class SeriesAnswers:
         return horizon, ahead
 
     def list_dates(self, horizon: int) -> list[str]:
-        """Dates of the times ahead; empty for a series without dates."""
+        """Dates of future times; empty for a series without dates."""
         return dates_ahead(self.problem.dates, self.problem.observations.shape[1], horizon)
 
     def _read_ahead(self, rows: Any, where: str) -> FutureCovariates:
-        """Regressors and inputs at the times ahead, from rows with the next dates."""
+        """Regressors and inputs at future times, from rows with consecutive dates."""
         problem = self.problem
         if not self.columns.columns:
             raise ConfigError(
-                "predict: the series has no regressors and no inputs; give horizon (--horizon) in place of rows"
+                "predict: the series has no regressors or inputs; give horizon (--horizon) instead of rows"
             )
         values = to_inputs(rows, self.columns, where).to(problem.observations)
         check_times(rows, self.columns.time, self.list_dates(len(values)), where)

@@ -1,5 +1,6 @@
-"""A fitted model's file from a record, verified before it is written: the model is rebuilt from the
-file's content, and must predict the same numbers."""
+"""Writing of a fitted model's file from a record.
+
+Before writing, the model is rebuilt from the file's content and must predict the same numbers."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ from runner.report.comparison import scores_table
 from runner.report.pages import render
 from runner.report.scores.cells import FAILED_CHECK_MARK
 
-NAME = "bayes-runner"  # of the distribution
-# Packages that a prediction may need; a file pins the versions that it was written with.
+NAME = "bayes-runner"  # name of the distribution
+# packages that predictions may import; a file pins their versions
 PACKAGES = (
     "torch",
     "gpytorch",
@@ -55,7 +56,7 @@ def write_model(run: RestoredRun, record: Path, compared: ComparedRecord, path: 
     Training rows are stored only if predictions at test rows differ without them.
 
     Args:
-        run: the posterior.
+        run: the restored run.
         record: folder of the run.
         compared: facts and scores of the record.
         path: file to write.
@@ -64,18 +65,18 @@ def write_model(run: RestoredRun, record: Path, compared: ComparedRecord, path: 
         Content of the file.
 
     Raises:
-        ConfigError: the posterior predicts nothing for new inputs, its model reads files, or the
-            rebuilt model would predict other numbers.
+        ConfigError: the posterior makes no predictions for new inputs, the model reads files, or
+            the rebuilt model predicts different numbers.
     """
     answers = answers_of(run)
     experiment = compared.facts["experiment"]
     if answers is None:
         raise ConfigError(
-            f"export: {experiment}: a {type(run.posterior).__name__} of a {run.problem.kind} problem predicts nothing for new "
-            "rows; labels, forecasts, topics and clusters can be exported"
+            f"export: {experiment}: a {type(run.posterior).__name__} of a {run.problem.kind} problem makes no predictions for "
+            "new rows; only predictors of labels, forecasts, topics and clusters can be exported"
         )
     if path.is_dir() or not path.parent.is_dir():
-        raise ConfigError(f"export: {path}: no place for a file; name one in a folder that exists")
+        raise ConfigError(f"export: {path}: cannot be written; give a file in an existing folder")
     config = _portable_config(record / "config.yaml")
     probes = list(answers.probes())
     expected = [_tensors(answers.ask(*probe)) for probe in probes]
@@ -91,7 +92,7 @@ def write_model(run: RestoredRun, record: Path, compared: ComparedRecord, path: 
             stored.write(path)
             return stored
         except AssertionError:
-            reason = "the rebuilt model predicts other numbers"
+            reason = "the rebuilt model predicts different numbers"
         except ConfigError as error:
             reason = str(error)
     raise ConfigError(f"export: {experiment}: cannot be rebuilt without its data: {reason}")
@@ -124,7 +125,7 @@ def _portable_config(file: Path) -> str:
     """Config of a record without paths of this machine.
 
     Raises:
-        ConfigError: its model reads a file.
+        ConfigError: the model reads a file.
     """
     cfg, experiment, _ = read_run_config(file)
     config: Any = OmegaConf.to_container(cfg, resolve=True)
@@ -134,8 +135,8 @@ def _portable_config(file: Path) -> str:
             reads = known_keys(inner, part, where).reads
             if key := next((key for key in reads if part.get(key) is not None), None):
                 raise ConfigError(
-                    f"export: {where}.{key}={part[key]}: the model reads this file when it is built, and an exported model "
-                    "reads none; export its weights by their own tools"
+                    f"export: {where}.{key}={part[key]}: the model requires this file, which cannot be exported; export its "
+                    "weights with their own tools"
                 )
     if isinstance(path := OmegaConf.select(cfg, "dataset.path"), str):
         cfg.dataset.path = Path(path).name
@@ -159,7 +160,7 @@ TEMPLATE = Path(__file__).with_name("card.md.j2")
 
 
 def write_card(facts: ModelFacts, record: Path, compared: ComparedRecord, answers: Answers) -> str:
-    """The card of a model from its facts and the record of its run."""
+    """Model card from the model's facts and the record of its run."""
     path = record / "references.bib"
     citation = read_plain(path).decode("utf-8", "replace").strip() if path.is_file() else ""
     named = None if isinstance(answers, TopicAnswers) else answers.problem.columns

@@ -5,11 +5,11 @@ A zip file, laid out as an output folder:
 studies/<study>/snapshot.yaml     the study as it was launched
 <experiment>/<signature>/…        records: run.json, config, metrics, tables, figures, scores
 environment/                      versions and commits of the runs, packages here, the lock
-conf/                             study, components and published tables that are the user's own
-plugins/                          source of the plug-ins that its runs name
-report/                           the pages as they are now
-CITATION.cff                      how to cite it
-ro-crate-metadata.json            the same and all files, as an RO-Crate
+conf/                             the user's own study, components and published tables
+plugins/                          source of the plug-ins of its runs
+report/                           current pages
+CITATION.cff                      citation
+ro-crate-metadata.json            citation and all files, as an RO-Crate
 archive.json                      format, study, SHA-256 of every file
 """
 
@@ -43,16 +43,25 @@ from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import out
 
-FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # of every entry: the same files make the same archive
-STATE_FOLDERS = frozenset({"checkpoints"})  # only with --checkpoints, as are files of posteriors
-PRIVATE_NAMES = frozenset({"mlflow.json"})  # of this machine
+FIXED_TIME = (
+    1980,
+    1,
+    1,
+    0,
+    0,
+    0,
+)  # time of every entry, fixed so that equal files give equal archives
+STATE_FOLDERS = frozenset(
+    {"checkpoints"}
+)  # included only with --checkpoints, like files of posteriors
+PRIVATE_NAMES = frozenset({"mlflow.json"})  # files specific to this machine
 LOCK = code.ROOT / "requirements.lock"
 PLUGINS = "plugins"
 Entry = tuple[str, Path | bytes]  # name in the archive, and a file or its content
 
 
 def list_record_files(folder: Path, facts: Facts, checkpoints: bool) -> Iterator[Path]:
-    """Files of a record that an archive holds, sorted; links to elsewhere are left out."""
+    """Sorted files of a record for an archive, without links to other locations."""
     posteriors = set(map(str, facts["artefacts"]))
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -71,11 +80,11 @@ def pack(
     author: str | None = None,
     licence: str | None = None,
 ) -> dict[str, int]:
-    """Write the archive of a launched study; the number of runs and of files in it.
+    """Write the archive of a launched study; returns the numbers of its runs and files.
 
     Args:
-        author: who is cited; None: the name in git's settings.
-        licence: of the archive, as SPDX names it; None: none is stated.
+        author: author in the citation; None: the name in git's settings.
+        licence: SPDX name of the archive's licence; None: not stated.
 
     Raises:
         OSError: a record cannot be read, or the file not written.
@@ -128,7 +137,7 @@ def _list_records(
 
 
 def _list_environment(snapshot: Snapshot, facts: list[Facts]) -> Iterator[Entry]:
-    """Versions and commits of the runs, the packages here and the lock of the checkout."""
+    """Versions and commits of the runs, installed packages and the lock file of the checkout."""
     versions = [one["versions"] for one in facts]
     commits = [one["git"].get("sha") for one in facts]
     summary = {
@@ -148,7 +157,7 @@ def _list_environment(snapshot: Snapshot, facts: list[Facts]) -> Iterator[Entry]
 
 
 def _list_conf(snapshot: Snapshot) -> Iterator[Entry]:
-    """YAML of the study, its components and published tables if they are the user's own."""
+    """The user's own YAML of the study, its components and published tables."""
     names = [("study", snapshot.study.name)]
     names += [("published", table.published) for table in snapshot.study.tables if table.published]
     names += [
@@ -164,7 +173,7 @@ def _list_conf(snapshot: Snapshot) -> Iterator[Entry]:
 
 
 def _list_plugins(snapshot: Snapshot) -> Iterator[Entry]:
-    """Source of every plug-in: its file, or all of its package."""
+    """Source of every plug-in: its file, or the complete package."""
     for module in sorted({name.partition(".")[0] for name in snapshot.plugins}):
         file = source_file(module)
         if file is None:
@@ -176,7 +185,7 @@ def _list_plugins(snapshot: Snapshot) -> Iterator[Entry]:
 
 
 def _list_report(snapshot: Snapshot) -> Iterator[Entry]:
-    """The report as it is now."""
+    """Files of the current report."""
     with scratch_folder() as place:
         write(snapshot.name, snapshot.study, snapshot, place)
         for file in sorted(path for path in place.rglob("*") if path.is_file()):
@@ -184,7 +193,7 @@ def _list_report(snapshot: Snapshot) -> Iterator[Entry]:
 
 
 def main(argv: list[str]) -> int:
-    """Write the archive of a study; runs nothing."""
+    """Write the archive of a study, without running anything."""
     parser = Parser(
         prog="runner archive",
         description="Packs a launched study into one zip file: records, frozen YAML, environment and report. "

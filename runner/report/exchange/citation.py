@@ -18,7 +18,7 @@ NAMES = ("CITATION.cff", "ro-crate-metadata.json")
 
 
 def add_origin(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of an archive that can be cited."""
+    """Add the options for the citation of an archive."""
     parser.add_argument("--author", help="who is cited (default: the name in git's settings)")
     parser.add_argument("--licence", metavar="SPDX", help="of the archive, such as CC-BY-4.0")
 
@@ -29,8 +29,8 @@ def write_citation(
     licence: str | None,
     files: Mapping[str, tuple[str, int]],
 ) -> Iterator[tuple[str, bytes]]:
-    """Name and content of both files; the second describes ``files``, SHA-256 and bytes by name, as
-    they are once the first is among them."""
+    """Names and contents of both files; the second describes ``files`` (SHA-256 and size by name)
+    together with the first."""
     context = {
         "study": snapshot,
         "author": author or _ask_git(),

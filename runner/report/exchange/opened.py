@@ -1,7 +1,7 @@
 """Archives of studies, opened read-only: extracted into a temporary folder that is removed afterwards.
 
-Names, kinds, numbers, sizes and checksums of the files are verified, and nothing is executed: an
-archive may come from a stranger.
+Names, types, numbers, sizes and checksums of the files are verified, and nothing is executed, because
+an archive may be untrusted.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ SUFFIX = ".zip"
 MANIFEST = "archive.json"
 FORMAT = 1
 MAX_FILES = 200_000
-MAX_BYTES = 16 * 2**30  # of all files, extracted
+MAX_BYTES = 16 * 2**30  # total size of extracted files
 MAX_MANIFEST_BYTES = 64 * 2**20
-MAX_RATIO = 1000  # of a large file to its compressed size
-MAX_TOTAL_RATIO = 100  # of all files to the archive: metrics compress to a twentieth
+MAX_RATIO = 1000  # compression ratio of a large file
+MAX_TOTAL_RATIO = 100  # compression ratio of the archive; metrics have a ratio of 20
 LARGE_BYTES = 16 * 2**20
 CHUNK_BYTES = 2**20
 
 
 class Manifest(TypedDict):
-    """Content of archive.json that a reader needs."""
+    """Required content of archive.json."""
 
     study: str
     format: int
@@ -48,29 +48,29 @@ class Manifest(TypedDict):
 
 @dataclass(frozen=True)
 class OpenedArchive:
-    """An archive's folder, laid out as an output folder, and the name of its study."""
+    """Folder of an archive, with the layout of an output folder, and the name of its study."""
 
     folder: Path
     study: str
 
     @property
     def conf(self) -> Path | None:
-        """The archived YAML files of the user's own; None: there are none."""
+        """Folder of the user's own archived YAML files, or None."""
         folder = self.folder / "conf"
         return folder if folder.is_dir() else None
 
 
 def is_archive(source: str) -> bool:
-    """True for a word that names an archive rather than a study or a run."""
+    """True if a word names an archive and not a study or a run."""
     return source.endswith(SUFFIX)
 
 
 @contextmanager
 def open_archive(source: str) -> Iterator[OpenedArchive]:
-    """An archive, extracted for the time of the context.
+    """Context with an extracted archive.
 
     Raises:
-        ConfigError: it cannot be read, is damaged, or holds what no archive of a study holds.
+        ConfigError: the archive cannot be read, is damaged, or has unexpected content.
     """
     with scratch_folder() as place:
         folder = place / "outputs"
@@ -87,9 +87,9 @@ def open_archive(source: str) -> Iterator[OpenedArchive]:
 def find_records(
     words: Iterable[str], output_dir: str | PathLike[str]
 ) -> tuple[list[str], list[Path]]:
-    """Words for runs, and the folders in which they are looked for, archives among them.
+    """Words for runs, and the folders to search, including archives.
 
-    Archives that no other word goes with stand for all their runs.
+    Archives without other words contribute all their runs.
     """
     words = list(words)
     archives = [_extract_for_process(word) for word in words if is_archive(word)]
@@ -116,10 +116,10 @@ atexit.register(_UNTIL_EXIT.close)
 
 
 def find_in(name: str, folders: list[Path]) -> Path:
-    """The run of a name in the first folder that has it.
+    """Find a run in the first folder that contains it.
 
     Raises:
-        ConfigError: none has it, or one has several.
+        ConfigError: the run does not exist or is ambiguous.
     """
     for folder in folders[:-1]:
         if any(record_folders.is_named(path, name) for path in record_folders.runs(folder)):
@@ -128,10 +128,10 @@ def find_in(name: str, folders: list[Path]) -> Path:
 
 
 def _read_manifest(archive: zipfile.ZipFile, source: str) -> Manifest:
-    """Content of archive.json, verified.
+    """Verified content of archive.json.
 
     Raises:
-        ConfigError: it is missing, damaged, or of a later version.
+        ConfigError: the file is missing, damaged, or has a later version.
     """
     try:
         info = archive.getinfo(MANIFEST)
@@ -150,10 +150,10 @@ def _read_manifest(archive: zipfile.ZipFile, source: str) -> Manifest:
 
 
 def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, source: str) -> None:
-    """Write the files that the manifest lists below a new folder.
+    """Extract the files of the manifest to a new folder.
 
     Raises:
-        ConfigError: a name, kind, size or checksum is not what it must be.
+        ConfigError: a name, type, size or checksum is invalid.
     """
     entries = [info for info in archive.infolist() if info.filename != MANIFEST]
     _refuse_sizes(entries, source)
@@ -177,20 +177,20 @@ def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, so
 
 
 def _refuse_sizes(entries: list[zipfile.ZipInfo], source: str) -> None:
-    """Refuse an archive with too many files, or with files that expand too far together."""
+    """Refuse an archive with too many files, or with too large a total size or ratio."""
     size = sum(info.file_size for info in entries)
     if len(entries) > MAX_FILES or size > MAX_BYTES:
         raise ConfigError(
             f"{source}: more than {MAX_FILES} files or {MAX_BYTES / 2**30:.0f} GiB; not opened"
         )
-    largest = max((info.file_size for info in entries), default=0)  # has a limit of its own
+    largest = max((info.file_size for info in entries), default=0)  # limited separately
     packed = sum(info.compress_size for info in entries)
     if size - largest > LARGE_BYTES + MAX_TOTAL_RATIO * packed:
         raise ConfigError(f"{source}: expands more than {MAX_TOTAL_RATIO} times; not opened")
 
 
 def _refuse_entry(info: zipfile.ZipInfo, folder: Path, source: str) -> None:
-    """Refuse an entry that leads out of the folder, is no plain file, or expands too far."""
+    """Refuse an entry that leads out of the folder, is not a plain file, or expands too far."""
     name = info.filename
     if info.orig_filename != name or "\\" in name or ":" in name:
         raise ConfigError(f"{source}: the name {info.orig_filename!r} is not plain; not opened")

@@ -1,2 +1,1 @@
-"""Figures of reports: each drawn for paper and, where it can be, as the values that a browser draws
-it from."""
+"""Figures of reports, drawn for print and, if possible, as data for interactive figures."""

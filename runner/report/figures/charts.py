@@ -1,9 +1,7 @@
-"""Figures of a report as plotly.js draws them: hover shows the numbers, the legend switches lines
-on and off.
+"""Interactive figures of a report for plotly.js: hovering shows numbers, the legend toggles lines.
 
-A chart is converted from the Matplotlib figure.  Panels stand below each other, so that a chart can
-be as narrow as a telephone; small multiples become one panel.  What is returned is plain values,
-written as JSON."""
+A chart is converted from the Matplotlib figure.  Panels are stacked, so that a chart fits on a
+telephone; small multiples become one panel.  The result consists of plain values, written as JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ def _number(i: int) -> str:
 
 
 def _list_panels(figure: Figure) -> list[list[Axes]]:
-    """Axes with data; titled ones with the same label (small multiples) are one panel."""
+    """Axes with data; titled axes with the same label (small multiples) form one panel."""
     panels: list[list[Axes]] = []
     for ax in figure.axes:
         if not ax.axison or not ax.has_data():
@@ -65,7 +63,7 @@ def _list_panels(figure: Figure) -> list[list[Axes]]:
 
 
 def _take_style(trace: Chart, ax: Axes, k: int) -> bool:
-    """Give a trace of the k-th of small multiples its name and style; False: it is repeated."""
+    """Set name and style of a trace in the k-th small multiple; returns False for a repeated one."""
     if trace["line"]["color"] == BACKGROUND_LINE_STYLE["color"] or (k and trace["name"]):
         return False
     if not trace["name"]:
@@ -78,7 +76,7 @@ def _take_style(trace: Chart, ax: Axes, k: int) -> bool:
 
 
 def _make_layout(figure: Figure, panels: list[list[Axes]], n_names: int) -> Chart:
-    """Layout of panels below each other, with one legend under them."""
+    """Layout of stacked panels with a legend below."""
     height = PANEL_HEIGHT_PIXELS * len(panels)
     words = [text for text in figure.texts if text.get_text() != figure.get_supxlabel()]
     layout: Chart = {
@@ -120,7 +118,7 @@ def _make_axis(axis: Axis, title: str) -> Chart:
 
 
 def _annotate(text: Any) -> Chart:
-    """Words across the whole figure."""
+    """Annotation across the figure."""
     x, y = text.get_position()
     font = {"size": text.get_fontsize(), "color": text.get_color()}
     place = {"x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False}

@@ -1,5 +1,5 @@
-"""Figures of a report that show a score against its cost: steps, seconds of training, or a cost
-that records count (``cost/gradients``, …).
+"""Figures of a score against its cost: steps, seconds of training, or a recorded cost
+(``cost/gradients``, …).
 
 Curves are means over replicates at each evaluation, bands their central 90 %.  A row is on
 the Pareto front if no other row has both a final score and a total cost at least as good.
@@ -32,7 +32,7 @@ COST_LABELS = {
 
 
 def draw_cost(spec: CostSpec, source: FigureSource) -> Picture | None:
-    """The figure; None: there is no evaluation with a cost."""
+    """Draw the figure; None without evaluations with a cost."""
     from components.figures.samples.cost import cost_figure
     from components.figures.supervised.learning_curve import format_metric_name
 
@@ -67,7 +67,7 @@ def draw_cost(spec: CostSpec, source: FigureSource) -> Picture | None:
 
 
 def _list_points(spec: CostSpec, source: FigureSource) -> pd.DataFrame:
-    """Finite score and cost of every evaluation; a cost that nobody counted is NaN."""
+    """Finite score and cost of every evaluation, NaN for a cost that was not counted."""
     counted = COST_PREFIX + spec.against
     frame = evaluations_frame(source.runs, source.names, spec.cell, [spec.metric, counted])
     if frame.empty:

@@ -1,5 +1,4 @@
-"""Figures of a report that show the cells of its tables along a grid key: learning curves, curves
-under attack."""
+"""Figures of cells along a grid key: learning curves, curves under attack."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from runner.study.figure_specs import FigureSpec
 
 
 def draw_curve(spec: FigureSpec, source: FigureSource) -> Picture | None:
-    """Means ± SE of complete cells; None: there are none."""
+    """Draw means ± SE of complete cells; None if there are no such cells."""
     import pandas as pd
 
     from components.figures.supervised.learning_curve import format_metric_name, learning_curve
@@ -21,13 +20,13 @@ def draw_curve(spec: FigureSpec, source: FigureSource) -> Picture | None:
         model=cells["row"].map(source.names),
         n_train=pd.to_numeric(cells["column"], errors="coerce"),
     )
-    # after the new columns: those of all rows would fill a frame without any
+    # after adding columns, because the columns of all rows would fill an empty frame
     cells = cells.dropna(subset="model")
     titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in source.tables}
-    # one run has a whole curve: the columns of a table, which are numbers
+    # a run has a complete curve over the columns of a table, which are numbers
     is_across = cells["table"] == spec.x
     is_along = (cells["key"] == spec.x) & cells["metric"].isin(spec.metrics)
-    # some of the replicates are no fair point on a curve
+    # incomplete sets of replicates are not drawn
     is_complete = np.isfinite(cells["mean"]) & ~cells["is_partial"]
     table = cells[(is_across | is_along) & is_complete]
     if table.empty:

@@ -1,4 +1,4 @@
-"""Every figure of a study."""
+"""Drawing of all figures of a study."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec, EvolutionSpec, FigureSpec, RankSpec, SpreadSpec
 from runner.study.snapshot import Snapshot
 
-# in the order of the page
+# drawing functions in the order of the page
 DRAWERS: dict[type, Callable[[Any, FigureSource], Picture | None]] = {
     FigureSpec: draw_curve,
     EvolutionSpec: draw_evolution,
@@ -30,7 +30,7 @@ DRAWERS: dict[type, Callable[[Any, FigureSource], Picture | None]] = {
 def draw_figures(
     study: StudyDefinition, snapshot: Snapshot | None, tables: list[TableLayout]
 ) -> dict[str, Picture]:
-    """Pictures by file stem of the figures that have something to draw."""
+    """Pictures of all figures with data, by file stem."""
     kinds = list(DRAWERS)
     runs = run_views(snapshot)
     pictures = {}

@@ -1,4 +1,4 @@
-"""Evaluations in the records of a study as a tidy frame, for figures that show whole runs."""
+"""Evaluations in the records of a study as a tidy frame, for figures of complete runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 
 def training_seconds(lines: list[Line]) -> Iterator[tuple[Line, float]]:
-    """Each line with the seconds that its replicate has trained until then: evaluations before it
-    are not among them."""
-    clock: dict[int, float] = {}  # of the last line
+    """Lines with the training time of the replicate so far, without earlier evaluations."""
+    clock: dict[int, float] = {}  # time of the last line by replicate
     seconds: dict[int, float] = {}
     for line in lines:
         r = line["replicate"]
@@ -32,11 +31,11 @@ def evaluations_frame(
     cell: Mapping[str, object],
     metrics: Sequence[str],
 ) -> pd.DataFrame:
-    """A line for each evaluation, metric and replicate of the runs of some rows in a cell of the grid.
+    """One row per evaluation, metric and replicate of the runs of some rows in a cell of the grid.
 
-    Its columns are run, row, panel (values of the other grid keys), is_shared (replicates side by
-    side share their seconds), replicate, line (of the record), steps, seconds (of training until
-    then), metric and value; it has none if there are no such lines.
+    Columns: run, row, panel (values of the other grid keys), is_shared (replicates side by side share
+    their seconds), replicate, line (in the record), steps, seconds (of training so far), metric and
+    value; no columns if there are no such lines.
     """
     import pandas as pd
 

@@ -1,5 +1,4 @@
-"""Figures of a report that show whole runs: how a metric went from evaluation to evaluation, in
-every replicate."""
+"""Figures of complete runs: a metric over the evaluations of every replicate."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ AXES = {"steps": "iteration", "seconds": "seconds of training"}
 
 
 def draw_evolution(spec: EvolutionSpec, source: FigureSource) -> Picture | None:
-    """The figure; None: there is no record to draw."""
+    """Draw the figure; None without records."""
     from components.figures.samples.evolution import evolution
 
     rows = source.names.keys() | {spec.less}
@@ -31,9 +30,9 @@ def draw_evolution(spec: EvolutionSpec, source: FigureSource) -> Picture | None:
     center = "mean and central 90 %" if is_band else "mean"
     if spec.less is not None:
         table = differences(table, spec.less)
-        if table.empty:  # the row that is subtracted has no record yet
+        if table.empty:  # the subtracted row has no record yet
             return None
-        if not is_band:  # over the replicates, which become one
+        if not is_band:  # mean over replicates
             mean = table.groupby(["method", "metric", "step"], sort=False)["value"].mean()
             table = mean.reset_index().assign(replicate="mean")
         caption += f", {center} of each less {spec.less}, replicate by replicate"
@@ -46,9 +45,9 @@ def draw_evolution(spec: EvolutionSpec, source: FigureSource) -> Picture | None:
 
 
 def differences(table: pd.DataFrame, row: str) -> pd.DataFrame:
-    """Each method's values minus a row's at the same step of the same replicate."""
+    """Values of each method minus the values of a row, for the same step and replicate."""
     keys = ["replicate", "step", "metric"]
-    # the end of a replicate is an evaluation too
+    # the end of a replicate also counts as an evaluation
     table = table.drop_duplicates(["method", *keys], keep="last")
     subtracted = table.loc[table["method"] == row, [*keys, "value"]]
     both = table[table["method"] != row].merge(subtracted, on=keys, suffixes=("", "_of_row"))

@@ -1,4 +1,4 @@
-"""A figure of a report, drawn for paper and for pages that run no scripts, and its sources."""
+"""A figure of a report for print and for pages without scripts, and its sources."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from runner.study.definition import StudyDefinition
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SMOKE = "smoke run"  # watermark of a figure that uses any smoke run
+SMOKE = "smoke run"  # watermark of figures with smoke runs
 
 
 @dataclass(frozen=True)
 class FigureSource:
-    """Tables and records that a figure is drawn from, and the rows that it shows."""
+    """Tables, records and rows of a figure."""
 
     study: StudyDefinition
     runs: list[RunView]
     tables: list[TableLayout]
     names: dict[str, str]  # label of each row
-    preset: str  # settings of all rows; empty: they differ
+    preset: str  # settings of all rows; empty if they differ
 
     @property
     def settings(self) -> str:
-        """The settings of all rows, for a caption."""
+        """Settings of all rows, for a caption."""
         return f", {self.preset}" if self.preset else ""
 
     @property
@@ -40,7 +40,7 @@ class FigureSource:
 
 
 class Picture(NamedTuple):
-    """A figure with its caption; pages draw an interactive one again in the browser."""
+    """A figure with its caption; pages draw interactive figures in the browser."""
 
     figure: Figure
     caption: str
@@ -48,11 +48,11 @@ class Picture(NamedTuple):
 
     @property
     def chart(self) -> Chart:
-        """Data and layout for plotly.js; empty: there is no interactive form."""
+        """Data and layout for plotly.js; empty without an interactive form."""
         return to_chart(self.figure) if self.is_interactive else {}
 
     def render(self, form: str = "png", dpi: int = 150) -> bytes:
-        """Content of a file of it."""
+        """Content of a picture file."""
         from components.figures.labels import readable
 
         buffer = io.BytesIO()
@@ -61,8 +61,7 @@ class Picture(NamedTuple):
 
 
 def mark_smoke(figure: Figure) -> Figure:
-    """The figure with ``SMOKE`` across it, pale, so that no slide that shows it can be taken for a
-    result."""
+    """Add the pale watermark ``SMOKE`` to a figure, so that it is not mistaken for a result."""
     style: dict[str, Any] = {
         "fontsize": 32,
         "color": "#b2182b",

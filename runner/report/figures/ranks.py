@@ -1,11 +1,10 @@
 """Critical-difference diagrams: rows of a table that differ in rank over many blocks.
 
-A block is a column of the table (a data set; the score is the mean over its replicates,
-or the median if the table has it), or a replicate of one column or of every column, which
-all rows saw alike.  Friedman (1937) tests if the rows differ at all.  Then, by Nemenyi (1963), two
-mean ranks differ that are further apart than ``q_α √(k(k + 1)/(6N))``, or, pair by
-pair, by two-sided signed-rank tests corrected by Holm (1979) for all k(k − 1)/2 of
-them, which does not depend on the other rows.
+A block is a column of the table (a data set; the score is the mean over its replicates, or the
+median as in the table), or a replicate of one column or of every column, with the same data for all
+rows.  The test of Friedman (1937) decides if the rows differ at all.  Then two mean ranks differ by
+Nemenyi (1963) if their distance exceeds ``q_α √(k(k + 1)/(6N))``, or by two-sided signed-rank tests
+of all k(k − 1)/2 pairs with the correction of Holm (1979), which do not depend on the other rows.
 
 Source: Demšar (2006), sections 3.2.2 and 3.2.3; García and Herrera (2008) and Benavoli
 et al. (2016) for the second test.
@@ -37,12 +36,12 @@ MIN_ROWS = 3
 
 @dataclass(frozen=True)
 class Ranking:
-    """Mean ranks (1 is best), and which pairs cannot be told apart."""
+    """Mean ranks (1 is best) and significance of pairs."""
 
     ranks: dict[str, float]
     n_blocks: int
     p_friedman: float
-    distance: float | None  # critical difference; None: the pairs were tested one by one
+    distance: float | None  # critical difference; None for tests of pairs
     alike: set[frozenset[str]]
 
     def groups(self) -> list[list[str]]:
@@ -61,7 +60,7 @@ class Ranking:
 
 
 def rank(scores: pd.DataFrame, test: Literal["nemenyi", "wilcoxon"]) -> Ranking:
-    """Ranking of rows by their scores [blocks, rows], of which lower ones are better."""
+    """Rank rows by their scores [blocks, rows], where lower is better."""
     table = scores.to_numpy(float)  # [N, k]
     n, k = table.shape
     # ties share the mean of their ranks
@@ -81,13 +80,14 @@ def rank(scores: pd.DataFrame, test: Literal["nemenyi", "wilcoxon"]) -> Ranking:
 
 
 def critical_difference(k: int, n: int, level: float = LEVEL) -> float:
-    """q_α √(k(k + 1)/(6N)), where q_α is the upper point of the studentized range of k, over √2."""
+    """Critical difference q_α √(k(k + 1)/(6N)); q_α is the upper quantile of the studentized range
+    of k, divided by √2."""
     q = float(studentized_range.ppf(1 - level, k, math.inf)) / math.sqrt(2)
     return q * math.sqrt(k * (k + 1) / (6 * n))
 
 
 def draw_ranks(spec: RankSpec, source: FigureSource) -> Picture | None:
-    """The diagram; None: too few rows or blocks have scores."""
+    """Draw the diagram; None if too few rows or blocks have scores."""
     from components.figures.supervised.critical_difference import critical_difference_diagram
 
     laid = next(t for t in source.tables if t.spec.name == spec.table)
@@ -115,11 +115,11 @@ def draw_ranks(spec: RankSpec, source: FigureSource) -> Picture | None:
 
 
 def collect_blocks(spec: RankSpec, laid: TableLayout, rows: Iterable[str]) -> pd.DataFrame:
-    """Finite scores [blocks, rows], turned so that lower is better: the blocks that all rows with any
-    score have.
+    """Finite scores [blocks, rows] with lower values better, for the blocks shared by all rows with
+    scores.
 
-    Rows without a score and scores of another protocol than the study's are left out.  Blocks are
-    indexed by column, seed and replicate, the last two of which are -1 for a whole column.
+    Rows without a score, and scores of a protocol other than the study's, are excluded.  Blocks are
+    indexed by column, seed and replicate; seed and replicate are -1 for a complete column.
     """
     frame = cells_frame([laid]) if spec.blocks == "columns" else scores_frame([laid])
     is_used = frame["row"].isin(list(rows)) & (frame["state"] != OTHER_PROTOCOL)

@@ -1,4 +1,4 @@
-"""Figures of a report that show the scores of every replicate: violins and boxes."""
+"""Figures of the scores of every replicate: violins and boxes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from runner.report.scores.recorded import scores
 from runner.report.wording import describe_runs
 from runner.study.figure_specs import SpreadSpec
 
-# the score with the β that a run has chosen: the row run with it is marked
+# score with the β chosen by a run; the row with this β is marked
 CHOSEN = "beta_selected"
 
 
 def draw_spread(spec: SpreadSpec, source: FigureSource) -> Picture | None:
-    """Scores of the first table that has each metric; None: there are none."""
+    """Draw the scores of the first table with each metric; None without scores."""
     import pandas as pd
 
     from components.series.figures.spread import spread
@@ -50,8 +50,8 @@ def draw_spread(spec: SpreadSpec, source: FigureSource) -> Picture | None:
 
 
 def _find_chosen(runs: list[RunView]) -> Iterator[tuple[str, str]]:
-    """Row and column of the runs of a filter with the β that another run in the same cell has chosen
-    for the same filter."""
+    """Row and column of filter runs with the β chosen by another run in the same cell for the same
+    filter."""
     for view in runs:
         betas = scores(view.facts, view.folder, CHOSEN) if view.facts and view.folder else {}
         if not betas:

@@ -35,17 +35,14 @@ SYMBOLS = dict(
         strict=True,
     )
 )
-MOST_POINTS = 20_000  # of a panel: longer lines are thinned, first and last points kept
+MOST_POINTS = 20_000  # largest number of points in a panel; longer lines are thinned
 FEWEST = 20
-LONGEST = 300  # points of a line that is thinned
-ROUNDING = 1e-9  # relative; a smaller error bar has no length
+LONGEST = 300  # number of points of a thinned line
+ROUNDING = 1e-9  # relative length below which an error bar counts as zero
 
 
 def plain(text: str) -> str:
-    """Text as plotly shows it.
-
-    Mathematics between dollar signs becomes the letters it denotes; mark-up is escaped.
-    """
+    """Convert text for plotly: mathematics between dollar signs becomes Unicode, mark-up is escaped."""
 
     def letters(found: re.Match[str]) -> str:
         def letter(name: re.Match[str]) -> str:
@@ -60,14 +57,14 @@ def plain(text: str) -> str:
 
 
 def numbers(values: Iterable[float]) -> list[float | None]:
-    """Six digits of each, which no screen tells from more; what is not finite is a gap."""
+    """Round values to six digits, enough for a screen; values that are not finite become gaps."""
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
 
 
 def list_traces(ax: Axes, handles: Handles) -> Iterator[Chart]:
-    """Areas of the axes first, then their lines; ``handles``: names and artists of the legend.
+    """Areas of the axes, then their lines; ``handles`` are names and artists of the legend.
 
-    Each has its ``name``, empty if the legend has none.
+    Each trace has a ``name``, empty if it is not in the legend.
     """
     from matplotlib.collections import LineCollection
     from matplotlib.container import ErrorbarContainer
@@ -85,7 +82,7 @@ def list_traces(ax: Axes, handles: Handles) -> Iterator[Chart]:
             trace = _make_line(points, _hex(collection.get_colors()))
             yield trace | {"name": _find_area(trace, areas)}
     for line in ax.lines:
-        # marks outside of the panel stand for values that plotly shows where they are
+        # marks outside the panel represent values that plotly shows at their positions
         if line not in drawn and line.get_clip_on() and np.size(line.get_xdata()):
             trace = _make_line(_thin(_find_points(line, ax), most), _hex(line.get_color()))
             trace |= _style_line(line) | {"name": _find_name(line, handles)}
@@ -110,7 +107,7 @@ def _list_areas(ax: Axes, handles: Handles) -> Iterator[Chart]:
 
 
 def _hex(colour: Any) -> str:
-    """One colour, or the first of several."""
+    """A colour, or the first of several, as hexadecimal."""
     from matplotlib.colors import to_hex, to_rgba_array
 
     return to_hex(to_rgba_array(colour)[0])
@@ -124,7 +121,7 @@ def _make_line(points: np.ndarray, colour: str) -> Chart:
 
 
 def _make_area(artist: Any, edge: Any, handles: Handles) -> Chart:
-    """What an edge [N, 2] surrounds, with the name of the legend's area, or line, of its colour."""
+    """Area inside an edge [N, 2], with the name of the legend's area or line in the same colour."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -138,19 +135,19 @@ def _make_area(artist: Any, edge: Any, handles: Handles) -> Chart:
 
 
 def _find_area(trace: Chart, areas: Sequence[Chart]) -> str:
-    """Name of the area around the first point of a mark: quartiles are of their violin."""
+    """Name of the area around the first point of a mark, so that quartiles belong to their violin."""
     x = trace["x"][0]
     return next((a["name"] for a in areas if min(a["x"]) <= x <= max(a["x"])), "")
 
 
 def _find_look(line: Line2D) -> tuple[str, str, str]:
-    """Colour, mark and dash."""
+    """Colour, mark and dash of a line."""
     symbol = SYMBOLS.get(str(line.get_marker()), "")
     return _hex(line.get_color()), symbol, DASHES.get(str(line.get_linestyle()), "")
 
 
 def _find_name(line: Line2D, handles: Handles) -> str:
-    """Name of the legend's line in the same colour, of several the one most alike; empty: none."""
+    """Name of the most similar line of the legend in the same colour, or empty."""
     from matplotlib.lines import Line2D
 
     colour, *look = _find_look(line)
@@ -164,7 +161,7 @@ def _find_name(line: Line2D, handles: Handles) -> str:
 
 
 def _find_points(line: Line2D, ax: Axes) -> np.ndarray:
-    """Points of a line [N, 2]; of one from edge to edge, at the edges of the data."""
+    """Points [N, 2] of a line; a line across the panel ends at the limits of the data."""
     points = np.array(line.get_xydata(), float)
     if line.get_transform() != ax.transData:
         side = int(points[0, 1] != points[1, 1])
@@ -199,7 +196,7 @@ def _make_errors(line: Line2D, bars: Sequence[Any]) -> Chart:
 
 
 def _thin(points: Any, most: int) -> np.ndarray:
-    """At most ``most`` of the points, evenly apart, the first and the last among them."""
+    """At most ``most`` evenly spaced points, including the first and the last."""
     array = np.asarray(points, float)
     n = len(array)
     return array if n <= most else array[np.rint(np.linspace(0, n - 1, most)).astype(int)]

@@ -1,1 +1,1 @@
-"""Tables, figures and references of a study for a paper."""
+"""LaTeX tables, figures and references of a study."""

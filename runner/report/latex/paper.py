@@ -1,7 +1,5 @@
-"""Material of a study for a paper.
-
-It has LaTeX tables (``runner.report.latex_tables``), figures as wide as a column as PDF and
-SVG, and the references of all that was used.
+"""Material of a study for a paper: LaTeX tables (``runner.report.latex.tables``), figures with the
+width of a column as PDF and SVG, and references.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN_WIDTH_INCHES = 3.3  # inches: a column of the usual two-column style
-SMALLEST = 6.0  # points, of letters that are made smaller with their figure
+SMALLEST = 6.0  # smallest font size in points
 SOFTWARE = {  # package: its entry in components/references.bib; the version goes with it
     "bayes-runner": "bayes_runner",
     "torch": "paszke2019",
@@ -37,7 +35,7 @@ OVERLAP_TESTS = (*TESTS, "nadeau2003")  # the same where splits overlap
 
 
 def fit_to_column(figure: Figure) -> Figure:
-    """The figure as wide as a column, its letters smaller with it but never too small to read."""
+    """Scale a figure to the width of a column, with fonts of at least ``SMALLEST`` points."""
     from matplotlib.text import Text
 
     width, height = figure.get_size_inches()
@@ -50,10 +48,9 @@ def fit_to_column(figure: Figure) -> Figure:
 
 
 def bibliography(runs: Sequence[RunView], tests: Sequence[str] = TESTS) -> str:
-    """Every entry that a record of the study's runs cites, once, in the order of keys.
+    """Entries cited in the records of the study's runs, in the order of keys.
 
-    It also has the entries of ``tests`` and of the software, in the versions that the runs
-    have recorded.
+    The entries of ``tests`` and of the software, with recorded versions, are included.
     """
     from runner.record.citations import entries as read
     from runner.record.code import installed_version
@@ -82,10 +79,10 @@ def write_paper(
     smoke: bool = False,
     reference: str | None = None,
 ) -> list[Path]:
-    """Writes ``table_….tex``, ``table_…_paired.tex``, ``….pdf``, ``….svg`` and ``references.bib``
-    into a folder: what was written.
+    """Write ``table_….tex``, ``table_…_paired.tex``, ``….pdf``, ``….svg`` and ``references.bib`` to a
+    folder; returns the paths.
 
-    ``reference``: the row with which the others are compared."""
+    ``reference``: row for the paired comparisons."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     end = "_smoke.tex" if smoke else ".tex"

@@ -1,10 +1,9 @@
 r"""Tables of a report in LaTeX, from the templates ``*.tex.j2``.
 
-They need ``array``, ``booktabs``, ``graphicx``, ``longtable`` and ``siunitx``: mean \pm SE in ``S`` columns, the
-best in bold as in the other forms of the report, published numbers in a row below the
-numbers that they are compared with, each in the number of decimals that the study
-names.  Long labels and headings wrap; a table that is still wider than the line is made
-smaller, and one of few columns that is longer than a page continues on the next page.
+They require ``array``, ``booktabs``, ``graphicx``, ``longtable`` and ``siunitx``: mean \pm SE in ``S``
+columns, the best in bold as in the other forms of the report, published numbers in a row below ours,
+with the number of decimals set by the study.  Long labels and headings wrap; a table that is still
+wider than the line is scaled down, and a table with few columns may continue on the next page.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ def _render(template: str, laid: TableLayout, **values: object) -> str:
 
 
 def score_table(laid: TableLayout, name: str, smoke: bool = False) -> str:
-    """A ``table`` with a row for each of the study's rows that was run.
+    """A ``table`` with a row for each row of the study with runs.
 
-    If the papers print a row, it is below all rows that are compared with it.
+    A published row comes below all rows compared with it.
     """
     ran = [
         (row, cells) for row, cells in laid.rows if any(cell.values for cell in cells)
@@ -74,7 +73,7 @@ def score_table(laid: TableLayout, name: str, smoke: bool = False) -> str:
 
 
 def _number_format(estimates: Sequence[tuple[float, float | None]], digits: int) -> str:
-    """Format of an ``S`` column as wide as its largest number and spread."""
+    """Format of an ``S`` column for its largest number and spread."""
     columns = np.array(estimates, dtype=float).reshape(-1, 2).T
     centres, spreads = (column[np.isfinite(column)] for column in columns)
     sign = "-" if (centres < 0).any() else ""
@@ -86,7 +85,7 @@ def _number_format(estimates: Sequence[tuple[float, float | None]], digits: int)
 
 def paired_table(laid: TableLayout, name: str, reference: str, smoke: bool = False) -> str:
     """A ``table`` with a line for each row and column compared with the reference row: difference,
-    its SE, number of pairs, p, and p after Holm's correction; empty: nothing is compared."""
+    its SE, number of pairs, p, and p after Holm's correction; empty without comparisons."""
     compared = [cell for cell in laid.cells if cell.against is not None and cell.against.n > 1]
     if not compared:
         return ""

@@ -1,4 +1,4 @@
-"""LaTeX of a table: escaped text, and columns and headings that wrap."""
+"""LaTeX text of tables: escaping, and columns and headings that wrap."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import textwrap
 
 from runner.terminal.plain import plain
 
-HEADING_CHARACTERS = 14  # of a line of a heading
-LABEL_CHARACTERS = 26  # of a label that is not wrapped
+HEADING_CHARACTERS = 14  # length of a line in a heading
+LABEL_CHARACTERS = 26  # longest label that is not wrapped
 LABEL_WIDTH = r">{\raggedright\arraybackslash}p{0.28\linewidth}"
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -51,17 +51,17 @@ LATEX_SPECIAL_PATTERN = re.compile(
 
 
 def latex(text: str) -> str:
-    """Text in LaTeX, with any special characters escaped."""
+    """Escape special characters of LaTeX."""
     return LATEX_SPECIAL_PATTERN.sub(lambda found: LATEX_ESCAPES[found.group()], plain(text))
 
 
 def label_column(labels: list[str]) -> str:
-    """A column as wide as its labels, or one in which they wrap."""
+    """Column type with the width of its labels, or one in which they wrap."""
     return LABEL_WIDTH if max(map(len, labels), default=0) > LABEL_CHARACTERS else "l"
 
 
 def wrap_heading(text: str) -> str:
-    r"""A heading over several lines if it is long; braces keep it out of an ``S`` column."""
+    r"""Wrap a long heading; braces protect it in an ``S`` column."""
     lines = textwrap.wrap(text, HEADING_CHARACTERS, break_long_words=False) or [""]
     if len(lines) == 1:
         return f"{{{latex(text)}}}"

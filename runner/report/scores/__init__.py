@@ -1,1 +1,1 @@
-"""Scores behind the cells of a report: of records here, and of earlier reports."""
+"""Scores in the cells of a report, from records and from earlier reports."""

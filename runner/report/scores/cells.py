@@ -1,4 +1,4 @@
-"""Cells of a study's tables: scores by replicate, their origin, and what they are compared with."""
+"""Cells of a study's tables: scores by replicate, their origin, and comparisons."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from runner.statistics.verdicts import Verdict
 from runner.study.protocol import UNKNOWN, Protocol
 from runner.study.table_specs import Row, TableSpec
 
-FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks: it is biased
-SHORT_MARK = "¶"  # behind a number of runs that failed only checks which more steps would pass
-OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
+FAILED_CHECK_MARK = "†"  # mark of numbers from runs with failed checks, which are biased
+SHORT_MARK = "¶"  # mark of numbers from runs that only need more steps to pass their checks
+OTHER_PROTOCOL_MARK = "§"  # mark of numbers with a protocol other than the study's
 Place = tuple[str, str, str]  # table, row, column
 ExpectedProtocols = dict[Place, Protocol]
 
 
 def mark_failures(failed: Failures) -> str:
-    """The sign of failed checks."""
+    """Mark of failed checks."""
     if not failed:
         return ""
     return SHORT_MARK if all(failed.values()) else FAILED_CHECK_MARK
@@ -38,23 +38,21 @@ def mark_failures(failed: Failures) -> str:
 
 @dataclass
 class Cell:
-    """One row and column of a table."""
+    """A row and column of a table."""
 
     row: Row
     column: str
     values: ReplicateScores = field(default_factory=dict)  # (seed, replicate) -> score
     data: str = ""
-    reason: str = ""  # why it is empty, or cannot be compared
+    reason: str = ""  # reason why it is empty or not comparable
     folders: list[Path] = field(default_factory=list)
-    earlier: int = 0  # values that a file of earlier scores gave
-    failed: Failures = field(default_factory=dict)  # checks that a run behind it failed
-    smoke: bool = False  # a run behind it is a smoke run
+    earlier: int = 0  # number of values from a file of earlier scores
+    failed: Failures = field(default_factory=dict)  # failed checks of its runs
+    smoke: bool = False  # True if one of its runs is a smoke run
     protocol: str = UNKNOWN  # hash of the protocol of its scores
-    expected: Protocol | None = None  # protocol of its runs here, done or not
-    other_protocol: str = (
-        ""  # how its scores differ from that protocol; they are compared with none
-    )
-    left_out: str = ""  # how earlier scores differ that are not among them
+    expected: Protocol | None = None  # protocol of its runs, finished or not
+    other_protocol: str = ""  # difference of its scores from that protocol; they are not compared
+    left_out: str = ""  # difference of excluded earlier scores
     overlap: float = 0.0  # ρ/(1 − ρ) for their correlation ρ, where splits overlap
     number: PublishedNumber | None = None
     bold: bool = False
@@ -65,7 +63,7 @@ class Cell:
 
     @property
     def mark(self) -> str:
-        """Signs behind its number."""
+        """Marks of its number."""
         return mark_failures(self.failed) + (OTHER_PROTOCOL_MARK if self.other_protocol else "")
 
     @property
@@ -75,7 +73,7 @@ class Cell:
         return pair is not None and (pair.n > 1 or self.by_label is not None)
 
     def centre(self, spec: TableSpec) -> tuple[float, float | None] | None:
-        """Mean and SE, or median and interquartile range, as the table has it; None: not run."""
+        """Mean and SE, or median and interquartile range, as set by the table; None without runs."""
         if (summary := self.summary) is None:
             return None
         return (
@@ -85,12 +83,12 @@ class Cell:
         )
 
     def format(self, spec: TableSpec, more: int = 0) -> str:
-        """``centre`` in words; empty: not run."""
+        """``centre`` as text; empty without runs."""
         estimate = self.centre(spec)
         return "" if estimate is None else format_mean(*estimate, spec.digits + more)
 
     def judged(self, spec: TableSpec) -> Summary | None:
-        """Summary whose ``mean`` and ``se`` are of the centre that the table shows."""
+        """Summary with ``mean`` and ``se`` of the centre used in the table."""
         summary = self.summary
         if summary is None or spec.centre == "mean":
             return summary
@@ -100,7 +98,7 @@ class Cell:
 
     @property
     def summary(self) -> Summary | None:
-        """Mean and SE, corrected where splits overlap; None: not run."""
+        """Mean and SE, corrected for overlapping splits; None without runs."""
         if not self.values:
             return None
         summary = summarise(self.values.values())
@@ -124,7 +122,7 @@ class TableLayout:
 
     @property
     def column_name(self) -> str:
-        """Heading above the names of columns."""
+        """Heading of the column names."""
         columns = self.spec.columns
         return columns.split(".")[-1] if isinstance(columns, str) else "column"
 
@@ -145,7 +143,7 @@ class TableLayout:
 
     @property
     def smoke(self) -> bool:
-        """True if a score is of a smoke run."""
+        """True if a score comes from a smoke run."""
         return any(cell.smoke for cell in self.cells)
 
     @property
@@ -161,5 +159,5 @@ class TableLayout:
 
 
 def list_cells(tables: Iterable[TableLayout]) -> list[Cell]:
-    """The cells of several tables."""
+    """Cells of several tables."""
     return [cell for laid in tables for cell in laid.cells]

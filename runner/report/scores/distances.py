@@ -1,5 +1,4 @@
-"""How far what the runs of a study predict lies from what the runs of its gold row predict,
-replicate by replicate."""
+"""Distances of predictions from the predictions of a study's gold row, replicate by replicate."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def _read(path: Path, changed: int) -> pd.DataFrame:
 
 
 def read_predictions(folder: Path, replicate: int) -> pd.DataFrame:
-    """Columns label, mean and sd of a replicate's test rows; empty: they were not kept."""
+    """Columns label, mean and sd of a replicate's test rows; empty if they were not kept."""
     path = predictions_file(folder, replicate)
     with suppress(FileNotFoundError), skip_unreadable(path):
         return _read(path, path.stat().st_mtime_ns)
@@ -33,8 +32,8 @@ def read_predictions(folder: Path, replicate: int) -> pd.DataFrame:
 
 
 def measure_distances(ours: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, float]:
-    """``predictive_distances`` of predictions; none where either are not kept, or they are of other
-    labels."""
+    """``predictive_distances`` of predictions; empty if predictions are missing or their labels
+    differ."""
     if ours.empty or len(ours) != len(theirs) or not np.allclose(ours["label"], theirs["label"]):
         return {}
     moments = [each[name].to_numpy() for each in (ours, theirs) for name in ("mean", "sd")]
@@ -45,8 +44,7 @@ def distances(view: RunView, gold: RunView, metric: str) -> ReplicateScores:
     """A metric of ``predictive_distances`` from the gold row's run in the same cell, by (seed,
     replicate).
 
-    Included are the replicates that both runs have finished on the same labels, with predictions
-    kept.
+    It includes the replicates finished by both runs with the same labels and kept predictions.
     """
     shared = view.facts["finished"].keys() & gold.facts.get("finished", {}).keys()
     by_replicate: ReplicateScores = {}
@@ -54,7 +52,9 @@ def distances(view: RunView, gold: RunView, metric: str) -> ReplicateScores:
         for replicate in sorted(map(int, shared)):
             ours = read_predictions(view.folder, replicate)
             theirs = read_predictions(gold.folder, replicate)
-            is_same = np.array_equal(ours["label"], theirs["label"])  # kept in full
+            is_same = np.array_equal(
+                ours["label"], theirs["label"]
+            )  # labels are kept at full precision
             if is_same and (measured := measure_distances(ours, theirs)):
                 by_replicate[view.facts["seed"], replicate] = measured[metric]
     return by_replicate

@@ -4,8 +4,8 @@
 
 The file is the ``<study>_replicates.csv`` that every report writes: one line per table, row,
 column, seed and replicate.  If a record here has the same seed and replicate, the record takes
-precedence.  ``protocol`` is the hash of the protocol behind a score
-(``runner.study.protocol``); scores without one are shown as of an unknown protocol.
+precedence.  ``protocol`` is the hash of a score's protocol (``runner.study.protocol``); scores without
+one have an unknown protocol.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from runner.terminal.csv_cells import unescape_cell
 PLACE = ["table", "row", "column"]
 NUMBERS = {"seed": int, "replicate": int, "score": float}
 HEADER = [*PLACE, "data", *NUMBERS]
-WHOLE = -1  # seed and replicate of a line that stands for all replicates
-PROTOCOL = "protocol"  # a column that only files with known protocols have
+WHOLE = -1  # seed and replicate of a line for all replicates
+PROTOCOL = "protocol"  # column of files with known protocols
 NO_SCORES = pd.DataFrame(columns=[*HEADER, PROTOCOL])
 
 
 def read_earlier(files: Mapping[str, Path], study: StudyDefinition) -> pd.DataFrame:
-    """The scores of all files together, with the columns of the files; of two that give the same
-    replicate the later file counts.
+    """Scores of all files, with the columns of the files; if two files have the same replicate, the
+    later file counts.
 
     Args:
-        files: paths by name for the user.
-        study: the study that the scores belong to.
+        files: paths by displayed name.
+        study: study of the scores.
 
     Raises:
-        ConfigError: a file is missing or no such table, names a row or column that the study
-            lacks, a line has no numbers, or lines of one cell have different data or protocols.
+        ConfigError: a file is missing or invalid, has an unknown row or column, a line has no
+            numbers, or lines of one cell have different data or protocols.
     """
     if not files:
         return NO_SCORES
@@ -78,7 +78,7 @@ def _check_same(lines: pd.DataFrame, column: str, hint: str = "") -> None:
 
 
 def _read(name: str, path: Path) -> pd.DataFrame:
-    """Lines of a file as texts, named for the user by the index."""
+    """Lines of a file as strings; the index has their displayed names."""
     try:
         lines = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False).fillna("")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Scores of the tables of a study as tidy frames: figures and files of a report are queries on them."""
+"""Scores of a study's tables as tidy frames, for the figures and files of a report."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ CELLS = [
     "se",
     "is_partial",
 ]
-OTHER_PROTOCOL = "other protocol"  # state of scores that are compared with nothing
+OTHER_PROTOCOL = "other protocol"  # state of scores that are not compared
 
 
 def scores_frame(tables: list[TableLayout]) -> pd.DataFrame:
-    """A line for each replicate, in the order of the tables."""
+    """One row per replicate, in the order of the tables."""
     lines = [
         (
             laid.spec.name,
@@ -58,8 +58,8 @@ def scores_frame(tables: list[TableLayout]) -> pd.DataFrame:
 
 
 def cells_frame(tables: list[TableLayout]) -> pd.DataFrame:
-    """A line for each cell that has scores: ``score`` is the centre that the table shows, ``key`` the
-    grid key of its columns, ``is_partial`` true if replicates are missing."""
+    """One row per cell with scores: ``score`` is the centre used in the table, ``key`` the grid key
+    of its columns, ``is_partial`` true if replicates are missing."""
     lines = [
         (
             laid.spec.name,

@@ -1,4 +1,4 @@
-"""One cell of a table, gathered from the records of its runs and from earlier scores."""
+"""Assembly of a table's cell from the records of its runs and from earlier scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runner.study.table_specs import DISTANCES, Row, TableSpec
 
 
 def _missing(view: RunView, metric: str, gold: str | None) -> str:
-    """Why a run has no scores of a metric; empty: it was not started."""
+    """Reason why a run has no scores of a metric; empty if it was not started."""
     facts = view.facts
     if not facts:
         return view.run.refused or ""
@@ -53,12 +53,12 @@ def gather_cell(
     row: Row,
     column: str,
 ) -> Cell:
-    """Gathers one cell from all runs that belong to it, and from earlier scores."""
+    """Assemble a cell from its runs and from earlier scores."""
     place = table.name, row.name, column
     cell = Cell(row, column, expected=kept.expected.get(place))
     metric = metric_of(table, row, column)
     reasons: dict[str, None] = {}
-    contributing = []  # facts of the runs that have scores
+    contributing = []  # facts of runs with scores
     for view in runs:
         if not belongs(view.run, table, row.name, column):
             continue
@@ -88,7 +88,7 @@ def gather_cell(
         _add_earlier_scores(cell, kept.by_place[place], facts, kept.origin)
     cell.overlap = study.overlap(column, cell.data)
     if facts.why and not contributing and not any(reasons):
-        cell.reason = facts.why  # no run here has a result
+        cell.reason = facts.why  # no run has a result
     else:
         cell.reason = _find_reason(cell, contributing, reasons)
     return cell
@@ -122,8 +122,8 @@ def _over(
 def _add_earlier_scores(cell: Cell, earlier: list[Any], facts: CellFacts, origin: Origin) -> None:
     """Add earlier scores of the same data and protocol to a cell.
 
-    Scores on other data belong to another one.  Scores of another protocol are left out if
-    there are records here, and marked otherwise.
+    Scores on other data belong to another cell.  Scores of another protocol are excluded if there
+    are records, and marked otherwise.
     """
     data = earlier[0].data
     protocol = earlier[0].protocol
@@ -148,12 +148,12 @@ def _add_earlier_scores(cell: Cell, earlier: list[Any], facts: CellFacts, origin
 
 
 def _find_reason(cell: Cell, contributing: list[Facts], reasons: Iterable[str]) -> str:
-    """Why a cell is empty or cannot be compared; empty if neither is so."""
+    """Reason why a cell is empty or not comparable, or empty."""
     if not cell.values:
         return "; ".join(filter(None, reasons))
     if any(facts["smoke"] for facts in contributing):
         return "a smoke run"
-    # earlier scores may complete the runs here
+    # earlier scores may complete the runs
     if len(cell.values) < sum(facts["replicates"] for facts in contributing):
         return "; ".join(r for r in reasons if "so far" in r)
     return ""

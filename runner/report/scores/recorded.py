@@ -1,4 +1,4 @@
-"""Scores of a run by replicate, read from its facts and from the lines of its record."""
+"""Scores of a run by replicate, from its facts and the lines of its record."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from runner.record.facts import Facts
 from runner.record.lines import by_replicate, readable_lines
 from runner.statistics.paired_tests import ReplicateScores
 
-STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
+STEP_TIME = "milliseconds_per_step"  # metric derived from the times in the record
 LATE_METRIC_PREFIX = (
-    "late/"  # before a metric: its mean over the evaluations of the second half of the steps
+    "late/"  # prefix of a metric: mean over the evaluations in the second half of the steps
 )
-ESS_RATE = "ess_per_second"  # ess over the time of all steps, burn-in included
+ESS_RATE = "ess_per_second"  # ess divided by the time of all steps, including burn-in
 
 
 def step_times(folder: Path) -> dict[int, float]:
-    """Median milliseconds of a step by replicate, from the times of recorded training lines (an
-    evaluation or a checkpoint between two lines does not move a median)."""
+    """Median milliseconds per step by replicate, from the times of recorded training lines (the median
+    is robust to evaluations and checkpoints between lines)."""
     points: dict[int, list[tuple[int, float]]] = {}  # (step, seconds) of each training line
     for line in readable_lines(folder):
         if line["phase"] == "train":
@@ -29,7 +29,7 @@ def step_times(folder: Path) -> dict[int, float]:
         times = [
             1000 * (end - start) / (step - previous)
             for (previous, start), (step, end) in pairwise(each)
-            if 1 < previous < step  # the first step also pays for one-time work
+            if 1 < previous < step  # the first step includes one-time work
         ]
         if times:
             medians[r] = statistics.median(times)
@@ -44,7 +44,7 @@ def late_means(folder: Path, metric: str) -> dict[int, float]:
         if line["phase"] != "train" and metric in line["metrics"]
     ]
     half = max((line["step"] for line in lines), default=0) / 2
-    # by step: the last one is evaluated again when a replicate ends
+    # by step, because the last one is evaluated again at the end of a replicate
     series: dict[int, dict[int, float]] = {}
     for line in lines:
         for r, value in by_replicate(line, metric):
@@ -54,12 +54,12 @@ def late_means(folder: Path, metric: str) -> dict[int, float]:
 
 
 def has_ended(facts: Facts) -> bool:
-    """True if a run came to its end; if its scores are not finite, it has diverged there."""
+    """True if a run has ended, including runs that diverged at the end (scores are not finite)."""
     return facts["state"] == "done" or (facts["state"] == "diverged" and bool(facts["result"]))
 
 
 def scores(facts: Facts, folder: Path, metric: str) -> ReplicateScores:
-    """Scores by (seed, replicate): all of a done run's, the finished replicates' of another."""
+    """Scores by (seed, replicate) of a finished run, or of the finished replicates of another run."""
     seed = facts["seed"]
     if metric in (STEP_TIME, ESS_RATE) or metric.startswith(LATE_METRIC_PREFIX):
         replicate_scores = (
@@ -75,7 +75,7 @@ def scores(facts: Facts, folder: Path, metric: str) -> ReplicateScores:
 
 
 def _recorded_scores(facts: Facts, folder: Path, metric: str) -> dict[int, float]:
-    """Scores of a done run that are read from the lines of its record."""
+    """Scores of a finished run that are derived from the lines of its record."""
     if metric.startswith(LATE_METRIC_PREFIX):
         return late_means(folder, metric.removeprefix(LATE_METRIC_PREFIX))
     if metric == STEP_TIME:
@@ -84,6 +84,6 @@ def _recorded_scores(facts: Facts, folder: Path, metric: str) -> dict[int, float
         return {}
     steps = max((line["step"] for line in readable_lines(folder)), default=0)
     times = step_times(folder)
-    if facts["vectorised"] and times:  # a step is shared by all replicates
+    if facts["vectorised"] and times:  # all replicates share a step
         times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
     return {r: 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}

@@ -1,1 +1,1 @@
-"""Runs of a study as jobs of a cluster: Slurm through submitit, or Ray."""
+"""Runs of a study as cluster jobs: Slurm through submitit, or Ray."""

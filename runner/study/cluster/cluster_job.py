@@ -1,10 +1,8 @@
-"""A run of a study as a job of a cluster's engine.
+"""A run of a study as a job of a cluster engine, in a process that is stopped with the job.
 
-It is a process that is stopped when the job is.
-
-A job that is asked to end (its time is up, its node is needed) stops its process, which
-finishes a step and writes a checkpoint, and is submitted again; a job on a node that
-died is started elsewhere.  Either continues from the checkpoint.
+When a job must end (timeout or preemption), it stops its process, which finishes a step and writes
+a checkpoint, and the job is submitted again; a job on a failed node is restarted elsewhere.
+Both resume from the checkpoint.
 """
 
 from __future__ import annotations
@@ -24,41 +22,40 @@ from runner.study.executor import GRACE_SECONDS, log_file
 from runner.study.job_pool import STOPPED_EXIT_CODES, run_variables
 from runner.study.snapshot import FrozenRun, Snapshot
 
-POLL_SECONDS = 0.2  # seconds between checks of the process
-# seconds that a job killed from outside waits for the engine to kill or requeue it: more than
-# Slurm's KillWait (30 s), so that a job that it puts back into its queue leaves no result
+POLL_SECONDS = 0.2  # interval between checks of the process
+# seconds for which a job killed from outside waits to be killed or requeued by the engine: longer
+# than Slurm's KillWait (30 s), so that a requeued job leaves no result
 REQUEUE_SECONDS = 90.0
-SLURM_WARNING = signal.SIGUSR2  # submitit's: sbatch --signal=USR2@signal_delay_s
+SLURM_WARNING = signal.SIGUSR2  # set by submitit: sbatch --signal=USR2@signal_delay_s
 PASSED_ENV_PREFIXES = (
     "RUNNER_",
     "MLFLOW_",
     "OPTUNA_",
-)  # variables of the study's process that a job gets, with any engine
+)  # environment variables of the study's process that are passed to jobs of all engines
 
 
 @dataclass
 class ClusterJob:
-    """Submitted job; calling it runs it, and returns the exit code."""
+    """Submitted job; calling it executes the run and returns the exit code."""
 
     snapshot_file: str
     name: str
-    folder: str  # of the run's record
+    folder: str  # folder of the run's record
     log: str
     environment: dict[str, str] = field(default_factory=dict)
     process: Any = None
-    told: bool = False  # to stop
-    grace: float = GRACE_SECONDS  # that its process gets to stop
+    told: bool = False  # True after a request to stop
+    grace: float = GRACE_SECONDS  # time limit for its process to stop
 
     def __call__(self) -> int:
-        if self._is_done():  # while this job was in the queue
+        if self._is_done():  # finished while this job was in the queue
             return 0
         path = Path(self.folder) / lease.NAME
         module = "runner.study.one_run"
         words = [sys.executable, "-P", "-m", module, self.snapshot_file, self.name, "--watched"]
         Path(self.log).parent.mkdir(parents=True, exist_ok=True)
         while True:
-            # By an earlier job that has not noticed yet that it is over, or by a user who started
-            # it by hand.
+            # leased by an earlier job that has not ended yet, or by a user who started the run
             while lease.is_leased(path):
                 time.sleep(POLL_SECONDS)
             process = self._start(words)
@@ -67,9 +64,9 @@ class ClusterJob:
                     time.sleep(POLL_SECONDS)
             finally:
                 if process.stdin is not None:
-                    process.stdin.close()  # stops it, if it goes on
+                    process.stdin.close()  # stops it if it continues
             if code == 2 and lease.is_leased(path):
-                continue  # another process was slightly faster
+                continue  # another process acquired the lease first
             if code in STOPPED_EXIT_CODES and not self.told and not self._is_done():
                 # a cluster that wants its node kills the process too: the job is about to be
                 # requeued
@@ -80,12 +77,12 @@ class ClusterJob:
         return (read(Path(self.folder)) or {}).get("state") == "done"
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
-        """Process of the run, in which Slurm's warning stays blocked.
+        """Start the process of the run, with Slurm's warning blocked.
 
-        Slurm sends it to every process of a step.  This one answers it for both: it stops the
-        other by SIGTERM, and a warning that comes now waits until it can.
+        Slurm sends the warning to every process of a job step.  This process handles it for both:
+        it stops the other by SIGTERM.  A warning that arrives during the start is delivered later.
         """
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {SLURM_WARNING})
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {SLURM_WARNING})
         try:
             with open(self.log, "ab") as log:
                 self.process = process = subprocess.Popen(
@@ -96,12 +93,12 @@ class ClusterJob:
                     env={**os.environ, **self.environment},
                 )
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
         return process
 
     def stop(self) -> None:
-        """Lets the process finish its step and write a checkpoint; called inside a signal handler,
-        where ``poll`` and ``wait`` may be under way below."""
+        """Let the process finish its step and write a checkpoint; called in a signal handler, which
+        may interrupt ``poll`` or ``wait``."""
         self.told = True
         if self.process is None:
             return
@@ -119,7 +116,7 @@ class ClusterJob:
             return
 
     def checkpoint(self) -> Any:
-        """Job that submitit submits again after asking this one to end."""
+        """Job that submitit submits again after it has asked this one to end."""
         from submitit.helpers import DelayedSubmission
 
         self.stop()
@@ -129,7 +126,7 @@ class ClusterJob:
 
 
 def create_cluster_job(snapshot: Snapshot, run: FrozenRun) -> ClusterJob:
-    """The job of a run."""
+    """Job of a run."""
     environment = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ENV_PREFIXES)}
     environment |= run_variables(snapshot, run)
     folder = str(snapshot.folder(run))

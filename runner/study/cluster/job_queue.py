@@ -1,9 +1,7 @@
 """Runs of a study as jobs of an engine (submitit, Ray).
 
-They are submitted together, kept in ``jobs.json``, and waited for.
-
-A job that is still in the queue of an earlier command is waited for, and not submitted
-again.
+They are submitted together, recorded in ``jobs.json``, and awaited.  A job that is still in the
+queue from an earlier command is awaited and not submitted again.
 """
 
 from __future__ import annotations
@@ -31,13 +29,13 @@ FINISHED_JOB_STATES = ENDED | {"UNKNOWN"}
 
 @cache
 def _known_engine(name: str, folder: Path) -> Any:
-    """Engine of earlier jobs, one for all of them: one question to Slurm answers for all."""
+    """Engine of earlier jobs, shared by all of them so that one call to Slurm suffices."""
     return engine(Launcher(name), folder)
 
 
 @dataclass(frozen=True)
 class SubmittedJobs:
-    """Jobs of a study that were submitted last."""
+    """Most recently submitted jobs of a study."""
 
     snapshot: Snapshot
 
@@ -54,16 +52,16 @@ class SubmittedJobs:
         return {}
 
     def find_queued(self, run: FrozenRun) -> tuple[str, str, str] | None:
-        """(engine, number, state) of a run's job that has not ended, as the engine says."""
+        """(engine, number, state) of a run's unfinished job, according to the engine."""
         entry = self.entries.get(run.signature)
         if entry is None or entry.get("engine") not in ("slurm", "slurm_local"):
             return None
-        known = _known_engine(entry["engine"], self.file.with_name("submitit"))
-        state = known.find_job(entry["job"]).state()
+        engine = _known_engine(entry["engine"], self.file.with_name("submitit"))
+        state = engine.find_job(entry["job"]).state()
         return None if state in FINISHED_JOB_STATES else (entry["engine"], entry["job"], state)
 
     def words(self, run: FrozenRun, state: str) -> str:
-        """Text of ``--status`` for a run: its state, and the state of its job in a queue."""
+        """Text of ``--status`` for a run: the states of the run and of its queued job."""
         queued = None if run.refused or state == "done" else self.find_queued(run)
         if queued is None:
             return state
@@ -73,9 +71,9 @@ class SubmittedJobs:
 
 @dataclass
 class JobQueue(Executor):
-    """Submits runs and waits for them; as ``JobPool`` for processes of this machine.
+    """Submitter of runs that waits for them, the counterpart of ``JobPool`` for clusters.
 
-    Ctrl-C and SIGTERM end the waiting: jobs of a queue go on, and tasks of Ray are stopped after a
+    Ctrl-C and SIGTERM end the waiting: queued jobs continue, and tasks of Ray are stopped after a
     checkpoint."""
 
     poll_seconds = 0.5
@@ -86,16 +84,16 @@ class JobQueue(Executor):
         return engine(self.launcher, self.snapshot.file.parent / "submitit")
 
     def start_waiting(self) -> None:
-        """All of them: found in the queue, going elsewhere, or submitted now."""
+        """Submit all runs, except those that are queued or running elsewhere."""
         runs = self.waiting
         if not runs:
             return
         self.waiting = []
-        before = SubmittedJobs(self.snapshot)
+        earlier_jobs = SubmittedJobs(self.snapshot)
         jobs: dict[str, Any] = {}
         new: dict[str, ClusterJob] = {}
         for run in runs:
-            queued = before.find_queued(run)
+            queued = earlier_jobs.find_queued(run)
             leftover = DetachedRun(self.snapshot, run)
             if queued is not None and queued[0] == self.engine.name:
                 jobs[run.signature] = self.engine.find_job(queued[1])
@@ -106,12 +104,12 @@ class JobQueue(Executor):
         if new:
             jobs.update(zip(new, self.engine.submit(list(new.values())), strict=True))
         entries = {key: {"engine": self.engine.name, "job": jobs[key].id} for key in new}
-        write_text(before.file, json.dumps(before.entries | entries, indent=1))
+        write_text(earlier_jobs.file, json.dumps(earlier_jobs.entries | entries, indent=1))
         for run in runs:
             self.add(run, jobs[run.signature])
 
     def reap(self) -> None:
-        """Take out and report those that have ended."""
+        """Remove and report jobs that have ended."""
         for job in list(self.going):
             code = job.process.poll()
             if code is not None and self._has_ended(job):
@@ -119,10 +117,10 @@ class JobQueue(Executor):
                 self.end(job, code)
 
     def _has_ended(self, one: RunningProcess) -> bool:
-        """True if a job that left no result has ended in the record too.
+        """True if a job without a result has also ended according to the record.
 
-        The cause goes to the terminal and to the log of the run: the job could not write it.  The
-        lease of a run on a lost node expires after a minute, and is waited for.
+        The cause, which the job could not write, is printed and added to the log of the run.  The
+        lease of a run on a lost node expires after a minute.
         """
         cause = one.process.explain_end()
         if not cause:
@@ -137,7 +135,7 @@ class JobQueue(Executor):
         return True
 
     def stop(self) -> None:
-        """Leave jobs of a queue, and stop others."""
+        """Leave queued jobs and stop others."""
         if self.engine.outlives:
             self.left = len(self.going)
             return

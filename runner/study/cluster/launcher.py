@@ -1,11 +1,11 @@
-"""Engine and machines that compute the runs of a study.
+"""Engine and machines for the runs of a study.
 
 ``runner study NAME hydra/launcher=slurm hydra.launcher.partition=gpu``
 
-The presets and their keys are those used for sweeps (conf/hydra/launcher, and the ones
-that the plug-ins of Hydra bring).  A run of a study is a separate process from a frozen
-config, so the engine is used directly, submitit or Ray, and not Hydra's launcher, which
-would compose each job again and reports nothing before the last has ended.
+The presets and their keys are shared with sweeps (conf/hydra/launcher, and Hydra's plug-ins).
+A run of a study is a separate process with a frozen config, so submitit or Ray are used directly
+and not through Hydra's launcher, which composes each job again and reports nothing before the last
+one has ended.
 """
 
 from __future__ import annotations
@@ -21,26 +21,25 @@ from runner.errors import ConfigError
 
 KEY = "hydra/launcher"
 LAUNCHER_KEY_PREFIX = "hydra.launcher."
-# by class of the preset
+# engines by the launcher class of the preset
 ENGINES = {"SlurmLauncher": "slurm", "LocalLauncher": "slurm_local", "RayLauncher": "ray"}
-HERE = ("BasicLauncher", "JoblibLauncher")  # processes of this machine: the study's own pool
+LOCAL = ("BasicLauncher", "JoblibLauncher")  # launchers replaced by the study's own pool
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """Launcher chosen on the command line; ``engine`` None: processes of this machine."""
+    """Launcher chosen on the command line; ``engine`` None: processes on this machine."""
 
     engine: str | None = None
-    jobs: int | None = None  # in parallel, where the preset says so
+    jobs: int | None = None  # number of parallel jobs, if set by the preset
     keys: dict[str, Any] = field(default_factory=dict)
 
 
 def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
-    """The launcher that the overrides of a study name, and the overrides that are left for its
-    runs.
+    """Split the overrides of a study into its launcher and the overrides of its runs.
 
     Raises:
-        ConfigError: no such launcher or key, or one that is not installed.
+        ConfigError: the launcher or a key is unknown, or the launcher is not installed.
     """
     chosen = [w for w in words if w.lstrip("+").startswith((f"{KEY}=", LAUNCHER_KEY_PREFIX))]
     return _preset(chosen) if chosen else Launcher(), [w for w in words if w not in chosen]
@@ -53,7 +52,7 @@ def _preset(words: list[str]) -> Launcher:
     from runner.compose.compose import compose_in_full
 
     if not any(word.startswith(f"{KEY}=") for word in words):
-        raise ConfigError(f"{words[0]}: of which launcher? Give {KEY}=slurm, ray or joblib too")
+        raise ConfigError(f"{words[0]}: the launcher is missing; add {KEY}=slurm, ray or joblib")
     try:
         node = compose_in_full(words).hydra.launcher
         keys: Any = {
@@ -62,7 +61,7 @@ def _preset(words: list[str]) -> Launcher:
     except OmegaConfBaseException as error:
         raise ConfigError(str(error).splitlines()[0]) from None
     kind = str(node.get("_target_")).rpartition(".")[2]
-    if kind in HERE:
+    if kind in LOCAL:
         if "n_jobs" in keys and (wrong := wrong_jobs_message(keys["n_jobs"])):
             raise ConfigError(wrong)
         jobs = keys.get("n_jobs", 1)
@@ -70,7 +69,7 @@ def _preset(words: list[str]) -> Launcher:
     if kind not in ENGINES:
         name = words[0].partition("=")[2]
         raise ConfigError(
-            f"{KEY}={name}: a study's runs go to {', '.join(['joblib', *ENGINES.values()])}"
+            f"{KEY}={name}: not supported by studies; use {', '.join(['joblib', *ENGINES.values()])}"
         )
     return Launcher(ENGINES[kind], keys=keys)
 
@@ -81,7 +80,7 @@ def _plain(node: Any, key: str) -> Any:
 
 
 def engine(launcher: Launcher, folder: Path) -> Any:
-    """The engine of that name; its files are in a folder that all nodes see."""
+    """Create an engine; its files are in a folder shared by all nodes."""
     from runner.study.cluster.ray_engine import RayEngine
     from runner.study.cluster.submitit_engine import SubmititEngine
 

@@ -1,7 +1,4 @@
-"""Jobs of a study as tasks of a Ray cluster.
-
-If a node dies, Ray restarts its jobs on another.
-"""
+"""Jobs of a study as tasks of a Ray cluster, which restarts the jobs of failed nodes."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from typing import Any
 from runner.errors import ConfigError
 from runner.study.cluster.cluster_job import ClusterJob
 
-PATIENCE = 10.0  # seconds to reach a cluster
+TIMEOUT_SECONDS = 10.0  # for connecting to a cluster
 
 
 @dataclass
 class RayTask:
-    """A task, as one waits for a process."""
+    """A task with the interface of a process."""
 
     ref: Any
-    cause: str = ""  # of an end without a result
+    cause: str = ""  # reason of an end without a result
 
     @property
     def id(self) -> str:
@@ -29,7 +26,7 @@ class RayTask:
         return number
 
     def poll(self) -> int | None:
-        """None until it has ended, then an exit code."""
+        """Exit code, or None while the task is running."""
         import ray
 
         if not ray.wait([self.ref], timeout=0)[0]:
@@ -42,12 +39,11 @@ class RayTask:
             return 1
 
     def explain_end(self) -> str:
-        """Ray's error, where its head or the task was lost; a dead worker's task starts again."""
+        """Ray's error if the head node or the task was lost; tasks of failed workers are restarted."""
         return self.cause
 
     def stop(self) -> None:
-        """Its process notices that nobody holds its input any more, writes a checkpoint and
-        ends."""
+        """Cancel the task; its process detects the closed input, writes a checkpoint and ends."""
         import ray
 
         ray.cancel(self.ref)
@@ -56,8 +52,8 @@ class RayTask:
 class RayEngine:
     """Ray engine.
 
-    ``keys`` are the preset's: ``ray.init`` (address) and ``ray.remote`` (num_cpus,
-    num_gpus) of each job.
+    The keys of the preset belong to ``ray.init`` (address) and ``ray.remote`` (num_cpus,
+    num_gpus) for each job.
     """
 
     name = "ray"
@@ -68,10 +64,10 @@ class RayEngine:
         self.remote = (keys.get("ray") or {}).get("remote") or {}
 
     def submit(self, jobs: list[ClusterJob]) -> list[RayTask]:
-        """A task of each.
+        """Submit each job as a task.
 
         Raises:
-            ConfigError: the cluster cannot be reached.
+            ConfigError: the cluster is not reachable.
         """
         import ray
 
@@ -88,20 +84,20 @@ class RayEngine:
                 raise ConfigError(
                     f"hydra.launcher.ray.init.address={where}: {str(error).splitlines()[0]}"
                 ) from None
-        # As often as nodes die: each time a run resumes from its checkpoint.
+        # unlimited retries: a run resumes from its checkpoint whenever a node fails
         task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_run_worker)
         return [RayTask(task.options(name=job.name).remote(job)) for job in jobs]
 
 
 def _answers(address: str) -> None:
-    """Ray itself would try for ten minutes.
+    """Check that a cluster accepts connections, because Ray itself tries for ten minutes.
 
     Raises:
-        OSError: nobody listens at host:port.
+        OSError: no connection to host:port.
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+        socket.create_connection((host, int(port)), timeout=TIMEOUT_SECONDS).close()
 
 
 def _run_worker(job: ClusterJob) -> int:

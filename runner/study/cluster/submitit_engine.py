@@ -1,9 +1,8 @@
-"""Jobs of a study through submitit: an array of Slurm, or processes of this machine in its
-place.
+"""Jobs of a study through submitit: a Slurm job array, or processes on this machine.
 
-States of Slurm's jobs are those that ``squeue`` prints, with and without accounting.  The controller
-forgets a job some minutes (``MinJobAge``) after its end, an element of an array that never began
-immediately.  A job that a controller which answers does not know has therefore ended.
+States of Slurm's jobs are those printed by ``squeue``, with and without accounting.  The controller
+forgets a job some minutes (``MinJobAge``) after its end, or immediately if it is an array element
+that never started.  A job unknown to a responding controller has therefore ended.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from runner.study.cluster.cluster_job import ClusterJob
 from runner.study.executor import GRACE_SECONDS
 from runner.terminal.printer import out
 
-FORGOTTEN = "FORGOTTEN"  # ended, and squeue no longer says how
+FORGOTTEN = "FORGOTTEN"  # ended, and no longer listed by squeue
 CAUSES = {
     "CANCELLED": "cancelled, by scancel or an administrator",
-    "TIMEOUT": "its time was up (hydra.launcher.timeout_min), and it was not put back into the queue",
+    "TIMEOUT": "time limit reached (hydra.launcher.timeout_min), and not requeued",
     "OUT_OF_MEMORY": "out of memory (hydra.launcher.mem_gb)",
-    "NODE_FAIL": "its node failed, and Slurm did not put it back into the queue",
-    "PREEMPTED": "preempted, and not put back into the queue: PreemptMode=REQUEUE of the partition",
-    "DEADLINE": "its deadline has passed",
-    "BOOT_FAIL": "its node did not boot",
-    "FAILED": "its process failed, as submitit's log of it says",
-    "COMPLETED": "it ended without a result",
-    FORGOTTEN: "it is no longer in Slurm's queue: cancelled, or ended some time ago",
+    "NODE_FAIL": "node failure, and not requeued by Slurm",
+    "PREEMPTED": "preempted, and not requeued; set PreemptMode=REQUEUE for the partition",
+    "DEADLINE": "deadline passed",
+    "BOOT_FAIL": "the node did not boot",
+    "FAILED": "the process failed, see submitit's log",
+    "COMPLETED": "ended without a result",
+    FORGOTTEN: "no longer in Slurm's queue: cancelled, or ended some time ago",
 }
 SLURM_ENDED = set(CAUSES)
 SQUEUE_FORMAT = "%i|%T"
-INVALID = "Invalid job id"  # squeue's answer where the one job that it is asked for is forgotten
+INVALID = "Invalid job id"  # squeue's answer for a single, forgotten job
 SECONDS_OF_ONE_CALL = 60
 # seconds between calls
 SHORTEST_INTERVAL = 2.0
@@ -49,11 +48,11 @@ def describe_end(state: str) -> str:
 
 
 class SlurmStates:
-    """States of all jobs of a study, by one call for all of them.
+    """States of all jobs of a study, from one call for all of them.
 
-    Calls are 2 s apart at first and then a tenth of the time since the last job was added, at most
-    30 s.  A controller that does not answer leaves the last states, and is reported once,
-    until it has answered again.
+    The interval between calls is 2 s at first and then a tenth of the time since the last job was
+    added, at most 30 s.  While a controller does not respond, the last states are kept, and a note
+    is printed once.
     """
 
     def __init__(self) -> None:
@@ -74,7 +73,9 @@ class SlurmStates:
         interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, (now - self._added) / 10))
         if job in self._waiting and now - self._asked > interval:
             self._states |= self._ask(self._waiting)
-            self._waiting = {one for one in self._waiting if self._states[one] not in SLURM_ENDED}
+            self._waiting = {
+                number for number in self._waiting if self._states[number] not in SLURM_ENDED
+            }
             self._asked = time.monotonic()
         return self._states[job]
 
@@ -85,7 +86,7 @@ class SlurmStates:
         try:
             done = _call([*command, f"--format={SQUEUE_FORMAT}"])
         except (OSError, subprocess.TimeoutExpired):
-            return self._report_silence("squeue is not on the PATH, or is too slow")
+            return self._report_silence("squeue is not on the PATH, or timed out")
         if done.returncode != 0 and INVALID not in done.stderr:
             return self._report_silence((done.stderr.strip().splitlines() or ["no message"])[-1])
         self._is_silent = False
@@ -94,7 +95,9 @@ class SlurmStates:
 
     def _report_silence(self, message: str) -> dict[str, str]:
         if not self._is_silent:
-            out.print(f"note     Slurm does not answer: {message}; its jobs go on", style="yellow")
+            out.print(
+                f"note     Slurm does not respond: {message}; its jobs continue", style="yellow"
+            )
         self._is_silent = True
         return {}
 
@@ -114,26 +117,28 @@ GENERAL = {
 }
 ENDED = SLURM_ENDED | {"FINISHED", "INTERRUPTED"}
 RESULT_SECONDS = 5.0
-SIGNAL_MARGIN = 0.7  # of signal_delay_s, that the process of a run gets to stop
+SIGNAL_MARGIN = 0.7  # share of signal_delay_s for the process of a run to stop
 
 
 @dataclass
 class QueuedJob:
-    """A job that was submitted, as one waits for a process.
+    """A submitted job with the interface of a process.
 
-    ``states`` are Slurm's; None: a process of this machine in Slurm's place.
+    ``states`` are Slurm's; None: a process on this machine instead of Slurm.
     """
 
     job: Any
     states: SlurmStates | None
-    seen_ended: float | None = None  # first look that found it ended without a result
+    seen_ended: float | None = (
+        None  # time when the job was first observed to have ended without a result
+    )
 
     @property
     def id(self) -> str:
         return str(self.job.job_id)
 
     def state(self) -> str:
-        """In the engine's words: PENDING, RUNNING, …"""
+        """State in the engine's words: PENDING, RUNNING, …"""
         if self.job.paths.result_pickle.exists():
             return "FINISHED"
         if self.states is not None:
@@ -144,36 +149,36 @@ class QueuedJob:
         return state.split()[0]
 
     def poll(self) -> int | None:
-        """None until it has ended, then an exit code."""
+        """Exit code, or None while the job has not ended."""
         state = self.state()
         if state == "FINISHED" or self.job.paths.result_pickle.exists():
             try:
                 return int(self.job.result())
-            except Exception:  # submitit's log has its own error message
+            except Exception:  # the error message is in submitit's log
                 return 1
         if state not in ENDED:
             self.seen_ended = None
             return None
-        # a shared disk may show the result some seconds after the job's end
+        # on a shared disk the result may appear some seconds after the job's end
         self.seen_ended = self.seen_ended or time.monotonic()
         return 1 if time.monotonic() - self.seen_ended >= RESULT_SECONDS else None
 
     def explain_end(self) -> str:
-        """Cause of an end that left no result, in words; empty if there is a result."""
+        """Cause of an end without a result, in words; empty if there is a result."""
         state = self.state()
         if self.states is None or state == "FINISHED":
             return ""
         return f"slurm {self.id} {describe_end(state)}"
 
     def stop(self) -> None:
-        """Jobs of a queue go on without us."""
+        """Do nothing: queued jobs continue without the study's process."""
 
 
 @dataclass
 class SubmititEngine:
-    """Submitit engine; ``name`` is slurm or slurm_local; ``keys`` are the preset's."""
+    """Submitit engine; ``name`` is slurm or slurm_local; ``keys`` come from the preset."""
 
-    outlives = True  # its jobs go on when the study's command ends
+    outlives = True  # jobs continue after the study's command ends
 
     name: str
     keys: dict[str, Any]
@@ -185,10 +190,10 @@ class SubmititEngine:
         self.states = SlurmStates() if is_slurm else None
 
     def submit(self, jobs: list[ClusterJob]) -> list[QueuedJob]:
-        """One array of them all.
+        """Submit all jobs as one array.
 
         Raises:
-            ConfigError: the engine cannot be reached, or refuses a key.
+            ConfigError: the engine is not reachable or refuses a key.
         """
         import submitit
 
@@ -223,7 +228,7 @@ class SubmititEngine:
         return [QueuedJob(job, self.states) for job in submissions]
 
     def find_job(self, number: str) -> QueuedJob:
-        """A job that was submitted by a command of before."""
+        """Job submitted by an earlier command."""
         import submitit
 
         job_class = submitit.SlurmJob if self.kind == "slurm" else submitit.LocalJob

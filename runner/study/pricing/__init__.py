@@ -1,1 +1,1 @@
-"""What a study will take before it runs, from records and probes, and what fits into a budget."""
+"""Cost estimates of a study from records and probes, and selection of rows within a budget."""

@@ -1,9 +1,9 @@
-"""``--budget 8h`` of a study: the rows that fit, the most important first.
+"""``--budget 8h`` of a study: select the rows that fit, most important first.
 
     rows by importance, ties in their order;   row taken  ⇔  T(taken ∪ row) ≤ budget
 
-T is the time by the clock until the last run ends, some runs at a time.  A row that does not fit is
-left out, and a later one that does is taken.  Important rows are run first.
+T is the wall-clock time until the last run ends, with some runs in parallel.  A row that does not
+fit is skipped, and a later one that fits is taken.  Important rows are run first.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from runner.terminal.printer import out
 
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 BUDGET_HELP = (
-    "time by the clock on this machine, such as 30m, 8h or 2d: runs the rows that fit, "
-    "by the key importance of a row"
+    "wall-clock time on this machine, such as 30m, 8h or 2d: only rows that fit are run, "
+    "in the order of their key importance"
 )
-SHOWN = 8  # runs that a line names
-PROBE_SHARE = 0.05  # of a budget that all probes may aim at
-PROBES_END = 0.5  # of a budget: no probe begins later
-SHORT_PROBE = 1.0  # seconds that a probe aims at, at least
-OVERRUN = 1.1  # share of the budget up to which a further run is started
+SHOWN = 8  # largest number of runs in a line
+PROBE_SHARE = 0.05  # target share of a budget for all probes
+PROBES_END = 0.5  # share of a budget after which no probe begins
+SHORT_PROBE = 1.0  # shortest target time of a probe in seconds
+OVERRUN = 1.1  # share of the budget up to which runs are started
 
 
 def parse_budget(text: str) -> float:
-    """Seconds of ``30m``, ``8h``, ``1.5h`` or ``2d``.
+    """Parse ``30m``, ``8h``, ``1.5h`` or ``2d`` to seconds.
 
     Raises:
-        ConfigError: it is none of these, or not positive.
+        ConfigError: the text has another form or is not positive.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-z]+)", text.strip().lower())
     seconds = float(match[1]) * UNITS.get(match[2], 0.0) if match else 0.0
@@ -56,15 +56,15 @@ def parse_budget(text: str) -> float:
 
 @dataclass(frozen=True)
 class AffordableRows:
-    """Runs that a budget pays for, and rows that it leaves out, with the reason."""
+    """Runs within a budget, and excluded rows with reasons."""
 
     runs: list[FrozenRun]
-    seconds: float  # expected, by the clock
-    left_out: dict[str, str] = field(default_factory=dict)  # row -> why
+    seconds: float  # expected wall-clock time
+    left_out: dict[str, str] = field(default_factory=dict)  # row -> reason
 
 
 def sort_by_importance(study: StudyDefinition, runs: Sequence[FrozenRun]) -> list[FrozenRun]:
-    """Runs of the most important row first, ties in the order of the study."""
+    """Sort runs by importance of their rows, ties in the order of the study."""
     rows = sorted(study.rows, key=lambda row: -row.importance)
     places = {row.name: place for place, row in enumerate(rows)}
     return sorted(runs, key=lambda run: places[run.row])
@@ -73,7 +73,7 @@ def sort_by_importance(study: StudyDefinition, runs: Sequence[FrozenRun]) -> lis
 def choose_rows(
     runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int, seconds: float
 ) -> AffordableRows:
-    """Rows that fit into so many seconds; ``runs`` of the most important row come first."""
+    """Choose the rows that fit into ``seconds``; ``runs`` are sorted by importance."""
 
     def total(members: Sequence[FrozenRun]) -> float:
         return makespan([], [prices[run.signature].wall(run.config) for run in members], jobs)
@@ -93,19 +93,18 @@ def choose_rows(
 
 @dataclass
 class TimeBudget:
-    """Time that a study may take; runs that wait and would end too late are not started."""
+    """Time limit of a study; waiting runs that would end too late are not started."""
 
     seconds: float = math.inf
-    probe_seconds: float | None = None  # of a probe; None: prices are from records alone
-    rest: str = ""  # command that runs what is left out
-    ends: float = math.inf  # of the monotonic clock
+    probe_seconds: float | None = None  # time of a probe; None: prices from records only
+    rest: str = ""  # command for the excluded rows
+    ends: float = math.inf  # end on the monotonic clock
     expected: Mapping[str, float] = field(default_factory=dict)  # seconds of a run by signature
     dropped: list[FrozenRun] = field(default_factory=list)
 
     def choose(self, snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> list[FrozenRun]:
-        """Runs that the budget pays for; prints what is left out and how to run it.
-
-        Probes are paid for, too.
+        """Choose the runs within the budget, which includes probes; prints the excluded rows and the
+        command to run them.
         """
         if not runs or self.seconds == math.inf:
             return runs
@@ -122,14 +121,14 @@ class TimeBudget:
         rows = len({run.row for run in choice.runs})
         fits = (
             f"rows that fit: {rows}, runs: {len(choice.runs)}, "
-            f"about {describe_seconds(choice.seconds)} with {jobs} at a time"
+            f"about {describe_seconds(choice.seconds)} with {jobs} in parallel"
             if rows
             else "no row fits"
         )
-        left = describe_seconds(remaining) if remaining > 0.0 else "nothing"
-        out.print(f"budget   {describe_seconds(self.seconds)}, {left} left: {fits}")
+        remaining_text = describe_seconds(remaining) if remaining > 0.0 else "nothing"
+        out.print(f"budget   {describe_seconds(self.seconds)}, {remaining_text} left: {fits}")
         for name, why in choice.left_out.items():
-            out.print(f"left out {name}: {why}")
+            out.print(f"skipped  {name}: {why}")
         if choice.left_out:
             out.print(f"the rest {self.rest}")
         self.ends = began + OVERRUN * self.seconds
@@ -137,7 +136,7 @@ class TimeBudget:
         return choice.runs
 
     def drop_late(self, waiting: list[FrozenRun]) -> None:
-        """Take out of ``waiting`` the runs that would end after the budget."""
+        """Remove runs from ``waiting`` that would end after the budget."""
         now = time.monotonic()
         for run in list(waiting):
             if now + self.expected.get(run.signature, 0.0) > self.ends:
@@ -145,10 +144,10 @@ class TimeBudget:
                 self.dropped.append(run)
 
     def report_late(self) -> None:
-        """Name runs that were not started, as others took longer than expected."""
+        """Report runs that were not started because others took longer than expected."""
         late = self.dropped
         if late:
             names = "; ".join(run.name for run in late[:SHOWN])
             more = f"; {len(late) - SHOWN} more" if len(late) > SHOWN else ""
-            out.print(f"left out as no time was left: {names}{more}")
+            out.print(f"skipped, out of time: {names}{more}")
             out.print(f"the rest {self.rest}")

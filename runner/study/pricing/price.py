@@ -1,10 +1,10 @@
-"""Price of a run before it runs: CPU seconds, peak memory and disk, from records of equal runs or
-of the run in miniature.
+"""Predicted cost ("price") of a run: CPU seconds, peak memory and disk, from records of equal runs or
+of miniatures of the run.
 
     cpu = once + P · (set_up + training(n) + E · evaluation + S · save + final)
 
-P passes (replicates one after the other, or one for all together) of n units each: steps, times
-the replicates that are computed together.  A phase is a line a + b n through the records.
+P passes (sequential replicates, or one for all together) of n units each: steps times replicates
+computed together.  Each phase is modelled by a line a + b n through the records.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from runner.record.facts import Facts, read, read_config
 from runner.record.usage import MB, MIB, folder_bytes
 
 BY_PASS = ("set_up", "training", "evaluations", "saving", "final")  # phases of each replicate
-COPIES = 4.0  # bytes in memory for a byte more of what a record keeps
-GROWTH = 0.2  # growth of a phase, relative to itself, that is more than noise
-REPEATED = ("outcomes", "predictions")  # folders to which each replicate adds
+COPIES = 4.0  # bytes of memory per additional byte in a record
+GROWTH = 0.2  # smallest relative growth of a phase that is not noise
+REPEATED = ("outcomes", "predictions")  # folders with files of each replicate
 # factors by which the CPU time of a run may differ from its price
 RECORD_SPREAD = 1.2
 PROBE_SPREAD = 1.5
@@ -30,7 +30,7 @@ ROUGH_SPREAD = 3.0
 
 @dataclass(frozen=True)
 class Price:
-    """What a run takes, or that it cannot be said (``error``)."""
+    """Predicted cost of a run, or the reason why it is unknown (``error``)."""
 
     cpu: float = 0.0  # seconds
     mib: float | None = None  # peak memory of its process
@@ -41,13 +41,13 @@ class Price:
     error: str = ""
 
     def wall(self, config: Mapping[str, Any]) -> float:
-        """Seconds by the clock, if the run's threads have a core each."""
+        """Wall-clock seconds, if each thread of the run has a core."""
         return self.cpu / max(1, int(config.get("threads") or 1))
 
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run with scores, and what it took."""
+    """A run with scores and its measured cost."""
 
     folder: Path
     config: Mapping[str, Any]
@@ -55,10 +55,10 @@ class MeasuredRun:
 
     @classmethod
     def read(cls, folder: Path) -> MeasuredRun | None:
-        """The run of a record; None: the record lacks part of the cost.
+        """Read the run of a record; None if the record lacks a part of the cost.
 
         Raises:
-            ConfigError: its config is damaged.
+            ConfigError: the config is damaged.
         """
         facts = read(folder)
         if not facts or not facts["finished"]:
@@ -75,33 +75,33 @@ class MeasuredRun:
 
     @property
     def once(self) -> float:
-        """CPU seconds that do not grow with the replicates."""
+        """CPU seconds that do not depend on the number of replicates."""
         return self.usage["cpu_seconds"] - sum(self.usage[phase] for phase in BY_PASS)
 
     @property
     def bytes_each(self) -> float:
-        """Bytes that each pass adds."""
+        """Bytes per pass."""
         lines = sum(path.stat().st_size for path in self.folder.glob("metrics.jsonl"))
         added = lines + sum(folder_bytes(self.folder / name) for name in REPEATED)
         return added / self.usage["passes"]
 
     @property
     def bytes_once(self) -> float:
-        """Bytes that the record has with any number of passes."""
+        """Bytes that do not depend on the number of passes."""
         return folder_bytes(self.folder) - self.bytes_each * self.usage["passes"]
 
     def units(self, config: Mapping[str, Any]) -> int:
-        """Units of a pass of a run with such a config."""
+        """Units per pass of a run with this config."""
         together = int(config["replicates"]) if self.facts.get("vectorised") else 1
         return together * int(config["steps"] or 1)
 
     def each(self, phase: str) -> float:
-        """Seconds of a phase in one pass, of one evaluation or of one checkpoint."""
+        """Seconds of a phase per pass, evaluation or checkpoint."""
         return self.usage[phase] / self.usage["passes"] / count(phase, self.config)
 
 
 def count(phase: str, config: Mapping[str, Any]) -> int:
-    """Evaluations on the way, or checkpoints, of a replicate; at least 1."""
+    """Number of intermediate evaluations or checkpoints of a replicate; at least 1."""
     keys = {"evaluations": "eval_every", "saving": "checkpoint_every"}
     every = config.get(keys.get(phase, "")) or 0
     if every == GEOMETRIC:
@@ -114,15 +114,19 @@ def count(phase: str, config: Mapping[str, Any]) -> int:
 
 
 def extrapolate(points: Sequence[tuple[float, float]], x: float, growth: float = 0.0) -> float:
-    """Value at x of the line through the first and the last point, constant where y grows by less
-    than ``growth``, relative to itself."""
-    (u, before), (v, y) = points[0], points[-1]
-    return y if u == v or y - before <= growth * y else y + (y - before) / (v - u) * (x - v)
+    """Value at x of the line through the first and last points; constant if the relative growth of y
+    is less than ``growth``."""
+    (u, first_value), (v, y) = points[0], points[-1]
+    return (
+        y if u == v or y - first_value <= growth * y else y + (y - first_value) / (v - u) * (x - v)
+    )
 
 
 def price_run(config: Mapping[str, Any], runs: Sequence[MeasuredRun], **facts: Any) -> Price:
-    """Price of a run by an equal one, or by its miniatures, the smallest first; ``facts``: more of
-    the price.  What the first took beyond the lines of the others comes once in a process."""
+    """Price of a run from an equal run, or from miniatures in ascending size; ``facts`` are further
+    fields of the price.
+
+    The excess of the first miniature over the lines through the others is a cost per process."""
     first = runs[0]
     last = runs[-1]
     size = last.units(config)
@@ -136,7 +140,7 @@ def price_run(config: Mapping[str, Any], runs: Sequence[MeasuredRun], **facts: A
         last_size, seconds = points[-1]
         in_proportion = seconds * x / last_size
         is_growing = seconds > points[0][1]
-        # the line of a training begins at or above zero
+        # the line for training has a nonnegative intercept
         return min(extrapolate(points, x), in_proportion) if is_growing else in_proportion
 
     passes = 1 if last.facts.get("vectorised") else int(config["replicates"])

@@ -1,7 +1,6 @@
-"""``runner price <study>``: what the runs of a study that are not done will take of this machine.
+"""``runner price <study>``: predict the cost of a study's unfinished runs on this machine.
 
-Nothing is recorded: probes write to temporary folders, and a study that was never launched is not
-frozen.
+Nothing is recorded: probes write to temporary folders, and a new study is not frozen.
 """
 
 from __future__ import annotations
@@ -23,34 +22,34 @@ from runner.terminal.tables import print_json, print_table
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
-    """Words of ``runner price``.
+    """Parse the arguments of ``runner price``.
 
     Raises:
-        ConfigError: one of them is wrong.
+        ConfigError: an argument is invalid.
     """
     parser = Parser(
         prog="runner price",
-        description="What the runs of a study that are not done will take of this machine: "
-        "CPU time, time by the clock, memory and disk, from records of equal runs or from probes. "
+        description="Predict the cost of a study's unfinished runs on this machine: "
+        "CPU time, wall-clock time, memory and disk, from records of equal runs or from probes. "
         "Nothing is recorded.",
     )
     add_runs(parser)
     arguments, launcher = parse_words(parser, argv)
     if launcher.engine is not None:
         raise ConfigError(
-            f"price: is of this machine, and hydra/launcher={launcher.engine} has others; leave it out"
+            f"price: supports only this machine; remove hydra/launcher={launcher.engine}"
         )
     return arguments
 
 
 def main(argv: list[str]) -> int:
-    """Shows the price of each row of a study and of all; 1: some runs have none."""
+    """Print the price of each row of a study and the total; returns 1 if a run has no price."""
     arguments = _parse(argv)
     snapshot = find_snapshot(arguments, Path(arguments.output_dir).resolve(), reads_only=True)
     runs = select_runs(snapshot, arguments.only)
     remaining = [run for run in runs if state(snapshot, run) in UNFINISHED]
     if not remaining:
-        out.print(f"study    {snapshot.name}: nothing is left to run")
+        out.print(f"study    {snapshot.name}: all runs are done")
         return 0
     began = time.monotonic()
     prices = price_runs(snapshot, remaining, arguments.jobs, arguments.probe_seconds)
@@ -59,8 +58,8 @@ def main(argv: list[str]) -> int:
         print_json(lines)
     else:
         out.print(
-            f"study    {snapshot.name}: {len(remaining)} of {len(runs)} runs are left, "
-            f"{arguments.jobs} at a time"
+            f"study    {snapshot.name}: {len(remaining)} of {len(runs)} runs remain, "
+            f"{arguments.jobs} in parallel"
         )
         print_table("", HEADER, (to_cells(line) for line in lines))
         show_search(prices, time.monotonic() - began)

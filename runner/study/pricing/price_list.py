@@ -1,4 +1,4 @@
-"""Price list of a study: each run priced from a record or a probe, and laid out by row."""
+"""Price list of a study by row, with the price of each run from a record or a probe."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SOURCES = {
     "rough": "rough",
     "error": "without a price",
 }
-KEPT_APART = 1.4  # upper end over CPU time from which a range is shown
-Line = dict[str, Any]  # of the list: values with their units
+KEPT_APART = 1.4  # smallest ratio of upper end to CPU time for which a range is printed
+Line = dict[str, Any]  # line of the list: values with units
 
 
 def price_runs(
@@ -30,23 +30,24 @@ def price_runs(
     seconds: float | None,
     ends: float = math.inf,
 ) -> dict[str, Price]:
-    """Prices of runs by signature: from records of equal runs, else from probes of ``seconds`` each, one for all
-    runs of equal cost; without probes (None) from records of the same components.  No probe begins
-    after ``ends`` of the monotonic clock."""
+    """Prices of runs by signature, from records of equal runs or else from probes.
+
+    A probe takes ``seconds`` and serves all runs of equal cost.  Without probes (None), records of
+    the same components are used.  No probe begins after ``ends`` on the monotonic clock."""
     records = StudyRecords(snapshot, runs)
     prices = {run.signature: records.price(run) for run in runs}
-    known = {signature: price for signature, price in prices.items() if price is not None}
-    open_runs = [run for run in runs if run.signature not in known]
+    known_prices = {signature: price for signature, price in prices.items() if price is not None}
+    open_runs = [run for run in runs if run.signature not in known_prices]
     if seconds is None:
-        return known | {run.signature: records.rough_price(run) for run in open_runs}
+        return known_prices | {run.signature: records.rough_price(run) for run in open_runs}
     groups: dict[tuple[str, str, int], list[FrozenRun]] = {}
     for run in open_runs:
         key = run.experiment, cost_key(run.config, run.data), int(run.config["replicates"])
         groups.setdefault(key, []).append(run)
     probes = measure_runs(snapshot, [group[0] for group in groups.values()], jobs, seconds, ends)
     for group in groups.values():
-        known |= {run.signature: probes[group[0].signature] for run in group}
-    return known
+        known_prices |= {run.signature: probes[group[0].signature] for run in group}
+    return known_prices
 
 
 def group_by_row(runs: Sequence[FrozenRun]) -> dict[str, list[FrozenRun]]:
@@ -58,7 +59,7 @@ def group_by_row(runs: Sequence[FrozenRun]) -> dict[str, list[FrozenRun]]:
 
 
 def list_rows(runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int) -> list[Line]:
-    """A line for each row of a study, in its order, and one for all."""
+    """A line for each row of a study, in its order, and a line for the total."""
     rows = group_by_row(runs).items()
     lines = [_sum_prices(name, members, prices, jobs) for name, members in rows]
     return [*lines, _sum_prices("all", runs, prices, jobs) | {"note": "", "error": ""}]
@@ -67,7 +68,7 @@ def list_rows(runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int)
 def _sum_prices(
     name: str, runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int
 ) -> Line:
-    """Several runs together: CPU time and disk add up, memory is that of the largest process."""
+    """Total of several runs: the sum of CPU time and disk, and the memory of the largest process."""
     every = [prices[run.signature] for run in runs]
     good = [price for price in every if not price.error]
     memory = [price.mib for price in good if price.mib is not None]
@@ -90,15 +91,15 @@ def _sum_prices(
 
 
 def describe_seconds(seconds: float) -> str:
-    """A time in the unit in which it is said, without ``about``."""
+    """Format a time with a suitable unit, without ``about``."""
     return words(seconds).removeprefix("about ")
 
 
-HEADER = ("", "runs", "CPU time", "time", "MiB a process", "disk, MB", "price is", "")
+HEADER = ("", "runs", "CPU time", "time", "MiB per process", "disk, MB", "source", "")
 
 
 def to_cells(line: Line) -> tuple[str, ...]:
-    """Cells of one line of the table."""
+    """Cells of a line of the table."""
     unpriced = line["unpriced"]
     if unpriced == line["runs"]:
         why = f"error: {line['error']}" if line["error"] else ""
@@ -121,7 +122,7 @@ def to_cells(line: Line) -> tuple[str, ...]:
 
 
 def show_search(prices: Mapping[str, Price], seconds: float) -> None:
-    """One line: the number of prices by source, and how long it took to find them."""
+    """Print the number of prices by source and the time needed to find them."""
     counts = Counter("error" if price.error else price.source for price in prices.values())
     parts = [f"{counts[source]} {text}" for source, text in SOURCES.items() if counts[source]]
     out.print(f"prices   runs: {', '.join(parts)}; found in {seconds:.0f} s")

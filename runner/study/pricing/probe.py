@@ -1,15 +1,15 @@
-"""``python -m runner.study.pricing.probe <snapshot> <run> <seconds>``: miniatures of a run, one
-after the other in one process, each with an ordinary record.
+"""``python -m runner.study.pricing.probe <snapshot> <run> <seconds>``: execute miniatures of a run
+sequentially in one process, each with an ordinary record.
 
-A miniature has the same components, data and evaluation, and few steps or few replicates.  Keys that
-count steps shrink in proportion, so that each part of a run has its share of the steps:
+A miniature has the same components, data and evaluation, but few steps or few replicates.  Keys that
+count steps shrink in proportion, so that each part of a run keeps its share of the steps:
 
     burn_in' = burn_in · n / N,   thinning' = min(thinning, (n − burn_in') / 4)
 
-A run without steps to save (N = 1, or an attacker of whole series) shrinks in the replicates that
-are computed together, or not at all.  A small first miniature pays for imports, compilation and
-caches; then two lengths n₁ < n₂, chosen so that the training of the last takes a share of
-``seconds``.  The process ends itself when it has taken too many CPU seconds.
+If the number of steps cannot be reduced (N = 1, or an attacker of whole series), the number of
+replicates computed together is, or nothing.  A small first miniature absorbs imports, compilation
+and caches; two lengths n₁ < n₂ follow, chosen so that the training of the last one takes a share of
+``seconds``.  The process exits when it exceeds its limit of CPU seconds.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from runner.compose.job import Job
 
 
-FEWEST_STEPS = 8  # of a miniature
-FEW_REPLICATES = 4  # computed together: they are not shortened
-DRAWS = 4  # draws of a chain that a miniature keeps, if it can: ESS and R̂ need them
-STEP_COUNTS = ("undefended_steps", "prior_steps")  # parts of the training, in steps
-STEP_LIST = "at"  # steps after which something is measured
-EVERY = "every"  # steps from one kept state to the next, of methods with a burn-in
+FEWEST_STEPS = 8  # smallest number of steps of a miniature
+FEW_REPLICATES = 4  # up to this number, replicates computed together are not reduced
+DRAWS = 4  # kept draws per chain of a miniature, if possible, for ESS and R̂
+STEP_COUNTS = ("undefended_steps", "prior_steps")  # lengths of training phases in steps
+STEP_LIST = "at"  # key with the steps of measurements
+EVERY = "every"  # steps between kept states, for methods with a burn-in
 
 Keys = Mapping[str, Any]
 
 
 def _thinning_key(keys: Keys) -> str | None:
-    """Key of the steps from one kept state to the next; None: the method keeps no states."""
+    """Key of the number of steps between kept states, or None."""
     if isinstance(keys.get(THINNING), int):
         return THINNING
     has_burn_in = any(key in keys for key in LEFT_OUT)
@@ -45,7 +45,7 @@ def _thinning_key(keys: Keys) -> str | None:
 
 
 def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
-    """Keys of a method for ``steps`` steps in place of ``total``."""
+    """Keys of a method for ``steps`` steps instead of ``total``."""
     small = dict(keys)
 
     def shrink(count: int, least: int) -> int:
@@ -70,7 +70,7 @@ def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
 
 
 def shrink_steps(config: Keys, steps: int) -> dict[str, Any]:
-    """Config of a run with fewer steps, and one evaluation on the way if the run has any."""
+    """Config of a run with fewer steps, and one intermediate evaluation if the run has any."""
     total = int(config["steps"])
     every = config.get("eval_every") or total
     is_evaluated = every == GEOMETRIC or int(every) < total
@@ -84,7 +84,7 @@ def shrink_steps(config: Keys, steps: int) -> dict[str, Any]:
 
 
 def choose_axis(job: Job) -> str:
-    """What of a run is shortened: steps, replicates that are computed together, or nothing."""
+    """Reduced quantity of a run: steps, replicates computed together, or nothing."""
     from components.contracts.attackers import Injection
 
     if (job.settings.steps or 0) > FEWEST_STEPS and not isinstance(job.attacker, Injection):
@@ -94,29 +94,29 @@ def choose_axis(job: Job) -> str:
 
 
 def shrink(job: Job, axis: str, size: int) -> dict[str, Any]:
-    """Config of a miniature; ``size``: its steps or its replicates."""
+    """Config of a miniature; ``size`` is its number of steps or replicates."""
     config = job.config if job.is_vectorised else job.config | {"replicates": 1}
     if axis == "steps":
         return shrink_steps(config, size)
     return config | {"replicates": size} if axis == "replicates" else config
 
 
-TRAINING_SHARE = 0.4  # of a probe's seconds: training of its longest miniature
-WHOLE_SHARE = 0.8  # of a probe's seconds: a training that is shorter is not shortened
-MIDDLE = 4  # the miniature in the middle trains for that part of the longest one's time
-LEAP = 32  # the second miniature has at most that many times the steps of the first
+TRAINING_SHARE = 0.4  # share of a probe's seconds for training of the longest miniature
+WHOLE_SHARE = 0.8  # share of a probe's seconds below which training is not reduced
+MIDDLE = 4  # ratio of training times of the longest and the middle miniature
+LEAP = 32  # largest ratio of the steps of the second and the first miniature
 NO_TIME = 1e-7  # seconds
-COLD_SECONDS = 30  # CPU seconds more that a probe may take, to import and compile
-PATIENCE = 6  # CPU seconds that it may take, over its seconds
+COLD_SECONDS = 30  # additional CPU seconds of a probe for imports and compilation
+LIMIT_FACTOR = 6  # ratio of the limit of CPU seconds to a probe's seconds
 
 
 def limit(seconds: float) -> int:
-    """CPU seconds that a probe may take."""
-    return COLD_SECONDS + round(PATIENCE * seconds)
+    """Limit of CPU seconds for a probe."""
+    return COLD_SECONDS + round(LIMIT_FACTOR * seconds)
 
 
 def next_size(sizes: list[int], whole: int, usage: dict[str, float], seconds: float) -> int:
-    """Size of the next miniature; 0: enough is known.  ``usage`` is that of the last one."""
+    """Size of the next miniature, or 0 if no more are needed; ``usage`` belongs to the last one."""
     size = sizes[-1]
     rest = usage["cpu_seconds"] - usage["start"] - usage["training"]
     if size == whole or len(sizes) == 3 or (len(sizes) == 2 and rest > seconds):
@@ -131,7 +131,7 @@ def next_size(sizes: list[int], whole: int, usage: dict[str, float], seconds: fl
 
 
 def _run(config: dict[str, Any], experiment: str) -> dict[str, float]:
-    """Runs a miniature; its usage."""
+    """Execute a miniature; returns its usage."""
     from omegaconf import OmegaConf
 
     from components.errors import NumericalError
@@ -142,7 +142,7 @@ def _run(config: dict[str, Any], experiment: str) -> dict[str, float]:
     run = Run(prepare(Composed(OmegaConf.create(config), experiment)))
     try:
         run.go(signals=False)
-    except NumericalError:  # scores of so few steps need not be finite
+    except NumericalError:  # scores after few steps need not be finite
         if not run.record.facts["finished"]:
             raise
     usage: dict[str, float] = run.record.facts["usage"]
@@ -150,7 +150,7 @@ def _run(config: dict[str, Any], experiment: str) -> dict[str, float]:
 
 
 def main(argv: list[str]) -> int:
-    """Measures one run; an error is one line."""
+    """Measure a run; an error is printed in one line."""
     from runner.execution.memory import keep_freed_memory
     from runner.record.usage import claim_process
     from runner.study.one_run import load_job

@@ -1,4 +1,4 @@
-"""Probes of runs: a study of miniatures in a temporary folder, whose records say what runs take."""
+"""Probes of runs: miniatures in a temporary folder, used to predict the cost of runs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import show_count
 
 UNRECORDED = {"tracking": False, "keep_diff": False}
-TOO_LATE = Price(error="half of the budget was spent before its probe")
+TOO_LATE = Price(error="half of the budget was used before its probe")
 
 
 def price_probe(run: FrozenRun, folder: Path, failure: str) -> Price:
-    """Price of a run by the records of its miniatures; ``failure``: why there are no more."""
+    """Price of a run from the records of its miniatures; ``failure``: reason why some are missing."""
     records = (MeasuredRun.read(path.parent) for path in folder.glob("*/*/run.json"))
     runs = sorted(
-        (one for one in records if one is not None), key=lambda one: one.units(one.config)
+        (record for record in records if record is not None), key=lambda run: run.units(run.config)
     )
     if not runs:
         return Price(error=failure)
-    note = failure and f"its probe: {failure}"
+    note = failure and f"probe: {failure}"
     spread = ROUGH_SPREAD if failure else PROBE_SPREAD
     return price_run(run.config, runs, source="probe", spread=spread, note=note)
 
@@ -39,12 +39,12 @@ def price_probe(run: FrozenRun, folder: Path, failure: str) -> Price:
 def measure_runs(
     snapshot: Snapshot, runs: Sequence[FrozenRun], jobs: int, seconds: float, ends: float = math.inf
 ) -> dict[str, Price]:
-    """Prices by probes, by signature, ``jobs`` at a time.
+    """Prices from probes by signature, with ``jobs`` probes in parallel.
 
-    No probe begins after ``ends`` of the monotonic clock.
+    No probe begins after ``ends`` on the monotonic clock.
 
     Raises:
-        RunFailure: a signal.
+        RunFailure: interrupted by a signal.
     """
     prices = {run.signature: TOO_LATE for run in runs}
     with TemporaryDirectory(prefix="runner-price-", ignore_cleanup_errors=True) as folder:
@@ -54,7 +54,7 @@ def measure_runs(
         def end(run: FrozenRun, code: int, _seconds: float, log: Path, _stopped: bool) -> None:
             failure = last_line(log) if code else ""
             if code == -signal.SIGXCPU:
-                failure = f"took more than {limit(seconds)} s; --probe-seconds gives it longer"
+                failure = f"took more than {limit(seconds)} s; raise --probe-seconds"
             prices[run.signature] = price_probe(run, Path(folder) / run.signature, failure)
             show_count("probing", sum(p is not TOO_LATE for p in prices.values()), len(runs))
 
@@ -69,5 +69,5 @@ def measure_runs(
         pool = JobPool(study, end, jobs=jobs, command=start, drop_late=drop_late)
         pool.go(small)
     if pool.stopped_by is not None:
-        raise RunFailure("interrupted while runs were probed; nothing was run")
+        raise RunFailure("interrupted during probes; no run was started")
     return prices

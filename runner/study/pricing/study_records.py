@@ -1,10 +1,11 @@
-"""Costs of earlier runs, from their records in a study's output folder, and how long a study will take:
-from records of runs like its own before it starts, from the steps of those under way after.
+"""Costs of earlier runs from their records, and forecasts of the time of a study.
 
-A run is like another of the same experiment and components (smoke runs are like smoke runs); its
-seconds grow with steps times replicates.  It is equal to one whose config differs only in seeds,
-and in replicates that come one after the other.  A run under way is judged by its own steps, on the
-machine as busy as it is now; one that waits by the records, then by those under way.
+Before the start, the forecast uses records of similar runs; afterwards, the steps of active runs.
+
+A run is similar to another of the same experiment and components (smoke runs to smoke runs); its
+seconds grow with steps times replicates.  Equal runs differ only in seeds and in the number of
+sequential replicates.  The time of an active run is extrapolated from its own steps under the
+current load; the time of a waiting run from records, then from active runs.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from runner.study.executor import RunningProcess
 from runner.study.pricing.price import RECORD_SPREAD, ROUGH_SPREAD, MeasuredRun, Price, price_run
 from runner.study.snapshot import FrozenRun, Snapshot
 
-# keys outside the identity of a run that change its cost
+# keys that change the cost of a run but not its identity
 COSTLY_KEYS = ("figures", "keep_predictions")
 Kind = tuple[Any, ...]  # features shared by similar runs
 
 
 def size(config: Mapping[str, Any]) -> float:
-    """Steps of all replicates; the replicates of a run without a number of steps."""
+    """Steps of all replicates; the number of replicates if the steps are unknown."""
     return float(config.get("replicates", 1)) * float(config.get("steps") or 1)
 
 
 def kind_of_run(run: FrozenRun) -> Kind:
-    """Features of a run that similar ones share."""
+    """Features shared by similar runs."""
     roles = [run.config.get(role) for role in CHOSEN_ROLES]
     names = (role["name"] if isinstance(role, dict) else None for role in roles)
     return run.experiment, *names, bool(run.config.get("smoke")), bool(run.config.get("steps"))
@@ -61,10 +62,10 @@ def cost_key(config: Mapping[str, Any], data: str) -> str:
 
 
 class StudyRecords:
-    """Records of the experiments of some runs that are done, read once."""
+    """Records of finished runs of the given experiments, read once."""
 
     def __init__(self, snapshot: Snapshot, runs: Iterable[FrozenRun]):
-        self.rates: defaultdict[Kind, list[float]] = defaultdict(list)  # seconds a unit of size
+        self.rates: defaultdict[Kind, list[float]] = defaultdict(list)  # seconds per unit of size
         self.records: defaultdict[Kind, list[Path]] = defaultdict(list)
         self._measured: dict[Path, MeasuredRun | None] = {}
         for experiment in {run.experiment for run in runs}:
@@ -80,37 +81,37 @@ class StudyRecords:
                 self.rates[kind].append(summary.rate)
 
     def add(self, run: FrozenRun, seconds: float) -> None:
-        """Adds the time of a run that has ended."""
+        """Add the time of a run that has ended."""
         self.rates[kind_of_run(run)].append(seconds / size(run.config))
 
     def seconds(self, run: FrozenRun) -> float | None:
-        """Expected time of a run, from similar ones; None without any."""
+        """Expected time of a run from similar ones, or None."""
         rates = self.rates.get(kind_of_run(run))
         return statistics.median(rates) * size(run.config) if rates else None
 
     def price(self, run: FrozenRun) -> Price | None:
-        """Price of a run, the median over equal ones; None without any."""
+        """Price of a run, the median over equal ones, or None."""
         key = cost_key(run.config, run.data)
         prices = [
-            price_run(run.config, [one], source="record", spread=RECORD_SPREAD)
-            for one in map(self._read, self.records.get(kind_of_run(run), []))
-            if one is not None
-            and cost_key(one.config, one.facts["data"]) == key
-            and one.units(one.config) == one.units(run.config)
+            price_run(run.config, [record], source="record", spread=RECORD_SPREAD)
+            for record in map(self._read, self.records.get(kind_of_run(run), []))
+            if record is not None
+            and cost_key(record.config, record.facts["data"]) == key
+            and record.units(record.config) == record.units(run.config)
         ]
         prices.sort(key=lambda price: price.cpu)
         return prices[(len(prices) - 1) // 2] if prices else None
 
     def rough_price(self, run: FrozenRun) -> Price:
-        """Price from the time of similar runs, with other settings."""
+        """Price from the time of similar runs with other settings."""
         seconds = self.seconds(run)
         if seconds is None:
-            return Price(error="no record is like it; leave --no-probe out to measure it")
+            return Price(error="no record of a similar run; remove --no-probe to measure it")
         note = "from records of the same components with other settings"
         return Price(cpu=seconds, source="rough", spread=ROUGH_SPREAD, note=note)
 
     def _read(self, folder: Path) -> MeasuredRun | None:
-        """A record, read once; None if its config is damaged."""
+        """Read a record, once; None if its config is damaged."""
         if folder not in self._measured:
             self._measured[folder] = None
             with suppress(ConfigError):
@@ -120,7 +121,7 @@ class StudyRecords:
 
 @dataclass
 class Forecast:
-    """Remaining work of the given runs of a study, ``jobs`` at a time."""
+    """Remaining time of the given runs of a study, with ``jobs`` in parallel."""
 
     snapshot: Snapshot
     runs: InitVar[Sequence[FrozenRun]]
@@ -131,28 +132,30 @@ class Forecast:
         self.records = StudyRecords(self.snapshot, runs)
 
     def before(self) -> str:
-        """Forecast before any run has started."""
+        """Text of the forecast before any run has started."""
         runs = list(self.waiting.values())
         expected = [self.records.seconds(run) for run in runs]
         durations = [seconds for seconds in expected if seconds is not None]
         number = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
         if not durations:
-            return f"{number}; how long they take is told after their first steps"
+            return f"{number}; time estimate after the first steps"
         usual = statistics.mean(durations)
         total = makespan([], [seconds or usual for seconds in expected], self.jobs)
         n_others = len(runs) - len(durations)
-        others = f", {n_others} without a record taken to be like the rest" if n_others else ""
-        return f"{number}, {words(total)} with {self.jobs} at a time, from records of runs like them{others}"
+        others = (
+            f", assuming that {n_others} without a record are like the others" if n_others else ""
+        )
+        return f"{number}, {words(total)} with {self.jobs} in parallel, from records of similar runs{others}"
 
     def record_end(self, run: FrozenRun) -> None:
-        """One run is over; of one that is done the seconds are remembered."""
+        """Record the end of a run, and its time if it is done."""
         self.waiting.pop(run.signature, None)
         facts = self.snapshot.facts(run)
         if facts and facts["state"] == "done" and facts.get("seconds"):
             self.records.add(run, facts["seconds"])
 
     def _remaining_of_run(self, going: RunningProcess) -> tuple[float, float] | None:
-        """Seconds that are left of a run under way, and all that it takes; None: not known yet."""
+        """Remaining and total seconds of an active run, or None if not known yet."""
         config = going.run.config
         total = self.records.seconds(going.run) or 0.0
         remaining = max(0.0, total - (time.monotonic() - going.started))
@@ -162,13 +165,13 @@ class Forecast:
             return (remaining, total) if total else None
         is_one_pass = (self.snapshot.facts(going.run) or {}).get("vectorised")
         passes = 1 if is_one_pass else config.get("replicates", 1)
-        # without the last evaluation, which records include
+        # without the last evaluation, which records do include
         each = progress["time"] * steps / progress["step"]
-        left = each * (passes - progress["replicate"]) - progress["time"]
-        return max(left, remaining), max(each * passes, total)
+        seconds_left = each * (passes - progress["replicate"]) - progress["time"]
+        return max(seconds_left, remaining), max(each * passes, total)
 
     def remaining_seconds(self, going: Iterable[RunningProcess]) -> float | None:
-        """Seconds until all is done; None: nothing is known yet."""
+        """Seconds until all runs are done, or None if not known yet."""
         under_way = {job.run.signature: self._remaining_of_run(job) for job in going}
         estimates = [
             self.records.seconds(run)
@@ -187,8 +190,7 @@ class Forecast:
 
 
 def makespan(now: Iterable[float], waiting: Iterable[float], jobs: int) -> float:
-    """Seconds until the last is done, where each that waits takes the place of the first that
-    ends."""
+    """Seconds until the last run ends if each waiting run starts when the next active one ends."""
     busy = [*now]
     busy += [0.0] * (jobs - len(busy))
     heapq.heapify(busy)
@@ -198,7 +200,7 @@ def makespan(now: Iterable[float], waiting: Iterable[float], jobs: int) -> float
 
 
 def words(seconds: float) -> str:
-    """About how long, in the unit that one would say it in."""
+    """Format an approximate time with a suitable unit."""
     if seconds < 90:
         return f"about {max(1, round(seconds))} s"
     return f"about {seconds / 60:.0f} min" if seconds < 90 * 60 else f"about {seconds / 3600:.1f} h"

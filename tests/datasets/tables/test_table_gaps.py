@@ -74,7 +74,9 @@ def test_gaps_are_imputed_by_the_training_rows(tmp_path, load_table):
     )
     filled = to_inputs(new, problem.columns, "frame") * raw[:30].std(0) + raw[:30].mean(0)
     assert_allclose(filled[0], [0.5, 0, train.b.median(), 0, 0, 1, 3, 5], atol=1e-12)
-    with pytest.raises(ConfigError, match=r"when is '2021-03-05', no date of the form %d\.%m\.%Y"):
+    with pytest.raises(
+        ConfigError, match=r"when is '2021-03-05', not a date of the form %d\.%m\.%Y"
+    ):
         to_inputs(new.assign(when="2021-03-05"), problem.columns, "frame")
 
 

@@ -49,7 +49,7 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
         (["attacker.eps=[0.2,0.1]", "attacker.criterion=none"],
          "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.2, 0.1]"),
         (["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3]}]"],
-         "attacker.members: pgd has sizes of its own, [0.3]; give them to the worst case, as eps"),
+         "attacker.members: pgd sets eps=[0.3]; set attacker.eps for all members instead"),
         (["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3,0.2]}]"],
          "attacker.members.1.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
         (["attacker=worst_case", "attacker.members=[fgsm,cw]"],
@@ -58,7 +58,7 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
          "inference.training_attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
         (["attacker=worst_case", "attacker.members=[gaussian_contamination]"],
          "attacker.members.0=gaussian_contamination does not fit dataset=digits (a supervised problem); "
-         "attacker.members.0 that would fit: "),
+         "compatible values of attacker.members.0: "),
     ],
 )  # fmt: skip
 def test_mistakes_name_the_key(overrides, told):

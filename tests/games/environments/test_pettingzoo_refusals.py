@@ -128,7 +128,7 @@ def test_code_runs_when_its_module_is_named(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     for env in ("taken_in", "os:system", "runner.commands.app:main"):
         module = env.partition(":")[0]
-        message = rf"dataset.env={env}: code that is not the runner's; add 'plugins=\[{module}\]' if you know it"
+        message = rf"dataset.env={env}: code outside the runner; add 'plugins=\[{module}\]' if you trust it"
         keys = [*RUN, f"dataset.env={env}", f"output_dir={tmp_path}"]
         with pytest.raises(ConfigError, match=message):
             prepare(compose(keys))

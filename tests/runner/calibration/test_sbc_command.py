@@ -1,4 +1,4 @@
-"""runner sbc: table and verdict of an exact posterior, going on, --check, and its refusals."""
+"""``runner sbc``: table and verdict of an exact posterior, continuation, --check, and errors."""
 
 import json
 
@@ -83,11 +83,11 @@ def test_check_refuses_ranks_at_both_ends_and_failed_fits():
 
 
 def test_refusals_leave_nothing(tmp_path):
-    with pytest.raises(ConfigError, match=r"--bins 7: does not divide the 20 ranks"):
+    with pytest.raises(ConfigError, match=r"--bins 7: must divide 20"):
         calibrate(tmp_path, "--bins", "7")
     with pytest.raises(ConfigError, match=r"stores 20 draws, but --draws 99 are needed"):
         calibrate(tmp_path, "--draws", "99")
-    with pytest.raises(ConfigError, match=r"several values are a sweep; give the command once"):
+    with pytest.raises(ConfigError, match=r"several values need a sweep; run the command once"):
         calibrate(tmp_path, "seed=1,2")
     with pytest.raises(ConfigError, match=r"model=ridge: cannot simulate.*linear_regression"):
         main(
@@ -100,7 +100,7 @@ def test_another_process_is_refused(tmp_path):
     second = open_ranks(tmp_path / "a", {}, fresh=False)
     with (
         open_ranks(tmp_path / "a", {}, fresh=False),
-        pytest.raises(ConfigError, match="another process is at this calibration"),
+        pytest.raises(ConfigError, match="another process is running this calibration"),
         second,
     ):
         pass

@@ -62,18 +62,18 @@ def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
     path = CONF / role / f"{name}.yaml"
     if not path.exists():
         pytest.skip("the contract test says that it has no YAML")
-    own = describe(role, name)
-    for key in explain_keys(read_text(path.read_text())[0], own):
+    declared = describe(role, name)
+    for key in explain_keys(read_text(path.read_text())[0], declared):
         if key.path != "name":
             assert key.comment, f"{role}.{key.path} has no comment"
-            assert own.fields.get(key.path.split(".")[0]), f"{role}.{key.path} has no type"
+            assert declared.fields.get(key.path.split(".")[0]), f"{role}.{key.path} has no type"
 
 
 def test_what_a_shared_key_means_is_said_once():
-    """Where a class that several components share declares a key, its comment stands there; a YAML
-    has one of its own only where it has more to say."""
+    """A key declared in a shared class has its comment there; a YAML has its own comment only if it
+    adds information."""
     for role, name in COMPONENTS:
-        own = describe(role, name)
+        declared = describe(role, name)
         shared = {
             key
             for base in registry.get(role, name).__mro__[1:]
@@ -81,7 +81,7 @@ def test_what_a_shared_key_means_is_said_once():
         }
         for key in read_text((CONF / role / f"{name}.yaml").read_text())[0]:
             if key.path in shared and key.comment:
-                assert key.comment != own.comments.get(key.path), (
+                assert key.comment != declared.comments.get(key.path), (
                     f"{role}.{key.path} of {name} says it again"
                 )
 
@@ -107,8 +107,8 @@ def test_comments_inline_above_and_going_on_below():
         "  folded\n"
         "  text\n"
     )
-    found = {key.path: (key.text, key.comment) for key in keys}
-    assert found == {
+    described = {key.path: (key.text, key.comment) for key in keys}
+    assert described == {
         "a": ("1", "says what a is"),
         "b": ("'x # y'", "a quoted sign is no comment"),
         "c": ("[1, 2]", "begins here and goes on"),
@@ -142,8 +142,8 @@ def test_types_are_described_in_words():
         share: float | bool | None
         inner: roles.Model | None
 
-    found = describe_class(Thing)
-    assert found.fields == {
+    described = describe_class(Thing)
+    assert described.fields == {
         "width": "integer > 0",
         "link": "probit | logit",
         "rate": "number > 0, ≤ 1",
@@ -154,15 +154,19 @@ def test_types_are_described_in_words():
         "share": "number or true or false or null",
         "inner": "name of a model, or {name: …, its keys} or null",
     }
-    assert found.comments == {
+    assert described.comments == {
         "width": "of a layer",
         "rate": "in units of a step",
         "rows": "used rows",
     }
-    assert found.holds == {"inner": "model"}
-    assert found.integers == {"width", "rows", "widths"}
-    assert found.numbers == {*found.integers, "rate", "p", "levels", "share"}
-    assert (found.docstring, found.facts["label_kind"], found.kinds) == ("One.", "real", {"game"})
+    assert described.holds == {"inner": "model"}
+    assert described.integers == {"width", "rows", "widths"}
+    assert described.numbers == {*described.integers, "rate", "p", "levels", "share"}
+    assert (described.docstring, described.facts["label_kind"], described.kinds) == (
+        "One.",
+        "real",
+        {"game"},
+    )
 
 
 @pytest.mark.parametrize(("role", "name"), COMPONENTS)

@@ -22,8 +22,8 @@ from runner.disk.read_yaml import load_untrusted
 
 
 def _within(group: str, text: str) -> set[str]:
-    found = families(group).items()
-    return {name for family, names in found if family.split("/")[0] == text for name in names}
+    by_family = families(group).items()
+    return {name for family, names in by_family if family.split("/")[0] == text for name in names}
 
 
 COMPONENTS = [
@@ -36,7 +36,7 @@ COMPONENTS = [
 
 @pytest.fixture
 def list_lines(capsys):
-    """Function that lists by some words and gives the printed lines."""
+    """Function that runs ``list`` and returns the printed lines."""
 
     def list_by(*words):
         assert main(["list", *words]) == 0
@@ -64,9 +64,9 @@ def test_list_begins_with_families_and_counts(list_lines):
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 30), (120, 40), (200, 50)])
 def test_families_fit_on_a_screen_and_name_the_next_command(width, height):
-    found = {group: families(group) for group in GROUPS}
+    by_family = {group: families(group) for group in GROUPS}
     console = Console(width=width, file=io.StringIO())
-    console.print(listing.draw_overview(found))
+    console.print(listing.draw_overview(by_family))
     text = console.file.getvalue()
     assert len(text.splitlines()) < height  # a line is the prompt's
     assert all(f" {len(options(group))}  " in text for group in GROUPS)
@@ -91,7 +91,7 @@ def test_a_family_is_listed_as_a_role_is(word, names, list_lines):
 
 def test_json_of_everything_has_its_form_of_before(list_lines):
     objects = map(json.loads, list_lines("--json"))
-    keys = {(one["group"], *one) for one in objects}
+    keys = {(entry["group"], *entry) for entry in objects}
     papers = (*registry.ROLES, "published")
     assert keys == {
         (group, "group", "name", "sentence", "paper" if group in papers else "of")

@@ -1,5 +1,5 @@
-"""``runner new``: what it writes is a component of its role, its YAML has every key, its test
-passes and its command runs."""
+"""``runner new``: the written component belongs to its role, its YAML has all keys, its test passes
+and its command works."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_experiments_and_studies_are_yaml_and_a_test(tmp_path):
 
 def test_nothing_is_overwritten(tmp_path):
     (tmp_path / "mine.py").write_text("precious")
-    with pytest.raises(ConfigError, match=r"mine.py: is there already; choose another name"):
+    with pytest.raises(ConfigError, match=r"mine.py: exists already; choose another name"):
         create("model", "mine", tmp_path)
     assert (tmp_path / "mine.py").read_text() == "precious"
     assert not (tmp_path / "conf").exists()

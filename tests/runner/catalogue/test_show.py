@@ -30,7 +30,7 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def show(capsys, name):
-    """What the command prints, and its rows by their key."""
+    """Output of the command, and its rows by key."""
     assert main(["show", name]) == 0
     out = capsys.readouterr().out
     rows = [line.split("\t") for line in out.splitlines() if "\t" in line]
@@ -106,11 +106,11 @@ def test_show_of_every_file(name, capsys):
 
 @pytest.mark.parametrize("role", ["dataset", "model", "inference"])
 def test_partners_are_those_the_runner_accepts(role):
-    """The rules read from the text against those of the classes."""
+    """Rules from the index agree with the rules of the classes."""
     for name in registry.names(role):
         cls = registry.get(role, name)
-        own = describe(role, name)
-        for other, names in partners(role, own):
+        declared = describe(role, name)
+        for other, names in partners(role, declared):
             for partner in registry.names(other):
                 pair = {role: cls, other: registry.get(other, partner)}
                 assert (partner in names.split(", ")) == accepted(**pair), (name, partner)
@@ -132,7 +132,7 @@ def test_exit_codes_and_streams():
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr == "inference/levelk: no such inference, did you mean level_k?\n"
     assert run("list", "--nonsense").returncode == 2
-    assert "tab-separated" in run("list", "--help").stdout
+    assert "separated by tabs" in run("list", "--help").stdout
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whole commands on a damaged record: a line names the file, or the command does not need it."""
+"""Commands on a damaged record report the file in a line, or do not need it."""
 
 import itertools
 import json
@@ -41,7 +41,7 @@ VALUES = [None, -1.5, "x", [[1]], {"0": [1]}, {"rmse": "x"}, 10**400, "\ud800"]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a finished study, and a copy of it."""
+    """Folder with a finished study, and a copy of it."""
     folder = tmp_path_factory.mktemp("damaged") / "place"
     folder.mkdir()
     (folder / "small.yaml").write_text(yaml.safe_dump(STUDY))
@@ -69,7 +69,7 @@ def record(place, monkeypatch):
 
 @pytest.fixture
 def answer(monkeypatch, capfd):
-    """Output of a command on two records, of which the first is damaged; it is no traceback."""
+    """Output of a command on two records, the first one damaged, without a traceback."""
 
     def call(words, record):
         runs = {"compare": [record.name, max(record.parent.glob("[0-9a-f]*")).name]}

@@ -1,4 +1,4 @@
-"""A core installation: no module needs an extra before a command that uses it, which names it."""
+"""Core installation: extras are imported only by commands that need them and report them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ for module in sys.argv[2:]:
 
 
 def imports_on_load(tree: ast.AST) -> set[str]:
-    """Top-level packages that a module imports when it is loaded itself."""
+    """Top-level packages imported when a module is loaded."""
     out: set[str] = set()
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
@@ -60,9 +60,9 @@ def imports_on_load(tree: ast.AST) -> set[str]:
 @pytest.mark.parametrize("package", ["runner", "components"])
 def test_no_module_imports_an_extra_on_load(package):
     wrong = {
-        str(path.relative_to(ROOT)): found
+        str(path.relative_to(ROOT)): blocked
         for path in (ROOT / package).rglob("*.py")
-        if (found := imports_on_load(ast.parse(path.read_text(encoding="utf-8"))) & set(BLOCKED))
+        if (blocked := imports_on_load(ast.parse(path.read_text(encoding="utf-8"))) & set(BLOCKED))
     }
     assert not wrong
 
@@ -76,11 +76,11 @@ def test_the_commands_that_need_extras_are_imported_without_them():
 @pytest.mark.parametrize(
     ("argv", "package", "message"),
     [
-        (["ui"], "flask", "runner ui: needs the package mlflow with its server; {mlflow}"),
+        (["ui"], "flask", "runner ui: requires the package mlflow with its server; {mlflow}"),
         (
             ["-m", "+experiment=mog", "hydra/sweeper=optuna", "inference.lr=interval(1e-4,1e-1)"],
             "optuna",
-            "hydra/sweeper=optuna: needs the package optuna; {sweep}",
+            "hydra/sweeper=optuna: requires the package optuna; {sweep}",
         ),
     ],
 )

@@ -1,6 +1,6 @@
-"""Every text argument of every command, with paths that no machine can use: one line, no traceback.
+"""Invalid paths for every text argument of every command give one line without a traceback.
 
-Commands and arguments come from the parsers: a new command is covered by itself."""
+Commands and arguments come from the parsers, so new commands are covered automatically."""
 
 import argparse
 import errno
@@ -45,7 +45,7 @@ STUDY = {
 
 
 class ParsedError(Exception):
-    """In place of parsing: the parser."""
+    """Raised instead of parsing, with the parser."""
 
 
 def parser_of(words):
@@ -61,13 +61,17 @@ def parser_of(words):
 
 
 def parsers():
-    """Each command with its parser, and those of its own sub-commands."""
+    """Commands with their parsers, including sub-commands."""
     for name in sub_commands.COMMANDS:
         parser = parser_of([name])
         choices = [c for action in parser._get_positional_actions() for c in action.choices or ()]
         below = {choice: parser_of([name, choice]) for choice in choices}
         yield [name], parser
-        yield from (([name, c], own) for c, own in below.items() if own.prog != parser.prog)
+        yield from (
+            ([name, c], parser_below)
+            for c, parser_below in below.items()
+            if parser_below.prog != parser.prog
+        )
 
 
 def command_lines(words, parser, paths):
@@ -107,7 +111,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def answer(folder, monkeypatch, capfd):
-    """Exit code and errors of a command line; no run and no server is started."""
+    """Exit code and errors of a command line, without starting runs or servers."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(study, "launch", lambda *_, **__: 0)
     monkeypatch.setattr(ui, "serve", lambda _: 0)
@@ -122,7 +126,7 @@ def answer(folder, monkeypatch, capfd):
 
 
 def faults(answer, lines):
-    """Command lines that end in more than a line, or in a fault of the runner."""
+    """Command lines with more than one line of errors or with an internal error."""
     for argv in lines:
         code, error = answer(*argv)
         if code not in (0, 1, 2) or "Traceback" in error or "internal error" in error:
@@ -181,13 +185,13 @@ def test_a_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
     (OSError(errno.ENOSPC, "No space left on device", "a"), 1, "a: No space left .*; free some"),
     (OSError(errno.EISDIR, "Is a directory", b"caf\xe9"), 2, r"caf\\xe9: Is a directory; give"),
     (FileNotFoundError(errno.ENOENT, "No such file", LONG), 2, "^x{40}…x{40}: No such file; give"),
-    (RuntimeError("can't start new thread"), 1, "no further thread .* [(]ulimit -u[)]"),
+    (RuntimeError("can't start new thread"), 1, "refuses to start another thread; .*[(]ulimit -u[)]"),
     (RuntimeError("Symlink loop from a"), 2, "Symlink loop from a; give another path"),
     (RecursionError(), 1, "nested too deeply"),
     (MemoryError(), 1, "out of memory"),
     (KeyError("a"), 1, "internal error: KeyError: 'a'.*; RUNNER_DEBUG=1 shows the traceback"),
-    (KeyboardInterrupt(), 130, "interrupted\ngo on with: runner data list --data-dir '/a b'"),
-    (SystemExit(143), 143, "^go on with: runner data list --data-dir '/a b'"),
+    (KeyboardInterrupt(), 130, "interrupted\ncontinue with: runner data list --data-dir '/a b'"),
+    (SystemExit(143), 143, "^continue with: runner data list --data-dir '/a b'"),
 ])  # fmt: skip
 def test_an_unexpected_error_is_one_line(error, code, message, answer, monkeypatch):
     def fail(_):
@@ -204,7 +208,7 @@ def test_an_unexpected_error_is_one_line(error, code, message, answer, monkeypat
 
 def test_a_signal_outside_of_a_run_is_one_line(answer, monkeypatch):
     monkeypatch.setattr("runner.system.data.main", lambda _: signal.raise_signal(signal.SIGTERM))
-    assert answer("data", "list") == (143, "go on with: runner data list\n")
+    assert answer("data", "list") == (143, "continue with: runner data list\n")
 
 
 @pytest.mark.parametrize(("words", "megabytes"), [(["runs"], 200), (["predict", "a", "b"], 800)])
@@ -212,7 +216,7 @@ def test_a_limit_of_address_space_is_one_line(words, megabytes, answer, monkeypa
     monkeypatch.setattr(memory, "address_space_left", lambda: 2.0**27)
     code, error = answer(*words)
     assert (code, error.count("\n")) == (1, 1)
-    assert f"leaves 128 MB, threads=1 needs {megabytes} MB; raise the limit" in error
+    assert f"leaves 128 MB, but threads=1 requires {megabytes} MB; raise the limit" in error
 
 
 def test_a_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):
@@ -222,7 +226,7 @@ def test_a_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):
     monkeypatch.setattr(threading.Thread, "start", fail)
     code, error = answer(*RUN, "output_dir=threads", "seed=5")
     assert (code, error.count("\n")) == (1, 1)
-    assert "no further thread can be started" in error
+    assert "refuses to start another thread" in error
 
 
 @pytest.mark.parametrize("file", ["run.json", "metrics.jsonl", "config.yaml"])

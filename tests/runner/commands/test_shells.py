@@ -12,8 +12,7 @@ import pytest
 
 
 def shell(name: str, script: str, tmp_path: Path) -> list[str]:
-    """Output of a shell in which ``runner`` is this checkout's, without the user's own start-up
-    files."""
+    """Output of a shell with this checkout's ``runner`` and without the user's start-up files."""
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
     stub = tmp_path / "runner"
@@ -52,13 +51,12 @@ def test_in_bash(line, replies, tmp_path):
 
 def test_in_fish(tmp_path):
     script = "runner completion fish | source; complete -C 'runner +experiment=friend'; complete -C 'runner completion '"
-    found = [line.split("\t")[0] for line in shell("fish", script, tmp_path)]
-    assert found == ["+experiment=friend_or_foe", "bash", "fish", "zsh"]
+    completions = [line.split("\t")[0] for line in shell("fish", script, tmp_path)]
+    assert completions == ["+experiment=friend_or_foe", "bash", "fish", "zsh"]
 
 
 def test_in_zsh(tmp_path):
-    """``compadd`` works only inside the completion system: a stand-in shows what it would be
-    given."""
+    """``compadd`` works only inside the completion system, so a stand-in prints its arguments."""
     script = """
         compdef() { :; }
         compadd() { echo "${(P)@[-1]}"; }

@@ -1,4 +1,4 @@
-"""Words of others are shown as they are: none is run or drawn."""
+"""Untrusted text is printed literally and never executed or interpreted."""
 
 import pytest
 from matplotlib.figure import Figure

@@ -1,5 +1,4 @@
-"""What an experiment or a default sets can be left out, however that is written, and is then as if
-nobody had set it."""
+"""Components set by an experiment or a default can be removed in any notation, as if never set."""
 
 from __future__ import annotations
 
@@ -20,10 +19,10 @@ def resolved(*words: str) -> ResolvedConfig:
 @pytest.mark.parametrize("smoke", ["smoke=false", "smoke=true"])
 @pytest.mark.parametrize("word", ["~attacker", "attacker=null", "attacker=none", "~attacker=fgsm"])
 def test_the_attacker_of_an_experiment(word, smoke):
-    found = resolved(DIGITS, word, smoke)
-    assert found.choice["attacker"] is None
-    assert "attacker" not in found.config
-    assert build(found).signature == build(resolved(DIGITS, "~attacker", smoke)).signature
+    config = resolved(DIGITS, word, smoke)
+    assert config.choice["attacker"] is None
+    assert "attacker" not in config.config
+    assert build(config).signature == build(resolved(DIGITS, "~attacker", smoke)).signature
 
 
 def test_one_that_nobody_chose_may_be_left_out_too():
@@ -37,19 +36,19 @@ def test_one_that_nobody_chose_may_be_left_out_too():
     "word", ["~inference.training_attacker", "inference.training_attacker=null"]
 )
 def test_a_part_of_another_component(word):
-    found = resolved(
+    config = resolved(
         DIGITS, "inference=adversarial_training", "inference.training_attacker=pgd", word
     )
-    assert found.config["inference"]["training_attacker"] is None
+    assert config.config["inference"]["training_attacker"] is None
 
 
 def test_blocks_of_a_model_by_their_number():
     names = ["local_linear_trend", "seasonal", "autoregressive"]
     blocks = f"model.blocks=[{','.join(names)}]"
-    left = [
+    remaining = [
         block["name"]
         for block in resolved(CO2, blocks, "~model.blocks.0", "~model.blocks.1").config["model"][
             "blocks"
         ]
     ]
-    assert left == names[2:]
+    assert remaining == names[2:]

@@ -1,5 +1,4 @@
-"""What a refusal offers works: the user's own command with any of the names that are offered is
-refused no more."""
+"""Suggestions of errors work: the user's command with any suggested name is valid."""
 
 import re
 import time
@@ -10,10 +9,7 @@ import yaml
 
 from runner.errors import ConfigError
 
-LEADS = [
-    "models that fit", "inference that fits", "attackers that fit", r"[a-z.]+ that would fit",
-]  # fmt: skip
-LIST = re.compile(f"(?:{'|'.join(LEADS)}): ([^;]*)")
+LIST = re.compile(r"compatible (?:models|inference methods|attackers|values of [a-z.]+): ([^;]*)")
 OFFERS = yaml.safe_load(Path(__file__).with_name("offers.yaml").read_text("utf-8"))
 
 
@@ -25,7 +21,7 @@ def refusal(make_job, overrides):
 
 
 def followed(overrides, key, name):
-    """A command with another name in one key, and without the user's keys below it."""
+    """Command with another name in a key, and without the user's keys below it."""
     kept = [word for word in overrides if not re.match(rf"~?{re.escape(key)}([.=]|$)", word)]
     name, _, setting = name.partition(" (")
     return [*kept, f"{key}={name}", *([f"{key}.{setting.rstrip(')')}"] if setting else [])]
@@ -49,7 +45,7 @@ def test_names_that_a_refusal_offers_are_taken(make_job, offer):
 @pytest.mark.parametrize("command", OFFERS["experiments"])
 def test_experiments_are_offered_if_no_single_name_helps(make_job, command):
     message = refusal(make_job, command.split())
-    experiments = message.partition(" is run with: ")[2].split(", ")
+    experiments = re.split(r"experiments with dataset=\w+: ", message)[1].split(", ")
     assert experiments != [""], message
     for experiment in experiments[:2]:
         make_job(experiment)
@@ -57,7 +53,7 @@ def test_experiments_are_offered_if_no_single_name_helps(make_job, command):
 
 def test_an_attacker_that_nothing_can_replace_is_to_be_left_out(make_job):
     message = refusal(make_job, ["+experiment=sarcos_mann2_as_published", "attacker=fgsm"])
-    assert message.endswith("are real; leave attacker=fgsm out (~attacker)")
+    assert message.endswith("; remove the attacker (fgsm) with ~attacker")
 
 
 def test_a_setting_is_offered_only_if_the_rest_takes_it(make_job):

@@ -1,5 +1,5 @@
-"""Files and code that keys of components name: what a file holds is part of what a run is, and code
-is named twice."""
+"""Files and code in keys of components: the content of a file is part of a run's identity, and code
+must be named twice."""
 
 import hashlib
 from pathlib import Path
@@ -29,17 +29,17 @@ def weights(tmp_path):
 
 def test_another_file_of_the_same_name_is_another_run(weights, tmp_path):
     asked = [*VICTIM, f"model.path={weights}", "model.network={name: mlp, widths: []}"]
-    one, same = (made_job(tmp_path, *asked) for _ in range(2))
-    assert one.config["model"]["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
-    assert one.signature == same.signature
+    first, same = (made_job(tmp_path, *asked) for _ in range(2))
+    assert first.config["model"]["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+    assert first.signature == same.signature
     save_file({"0.weight": torch.ones(10, 64), "0.bias": torch.zeros(10)}, weights)
     other = made_job(tmp_path, *asked)
-    assert other.signature != one.signature
+    assert other.signature != first.signature
     with pytest.raises(
         ConfigError,
-        match=r"model.path=.*: has the SHA-256 .*model.sha256 asks for .*; put that file back",
+        match=r"model.path=.*: has the SHA-256 .*model.sha256 requires .*; restore that file",
     ):
-        made_job(tmp_path, *asked, f"model.sha256={one.config['model']['sha256']}")
+        made_job(tmp_path, *asked, f"model.sha256={first.config['model']['sha256']}")
     assert (
         made_job(tmp_path, *asked, f"model.sha256={other.config['model']['sha256'][:12]}").signature
         == other.signature

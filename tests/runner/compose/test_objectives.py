@@ -1,4 +1,4 @@
-"""What a sweep optimises: how it is written, and what a job hands back."""
+"""Objectives of a sweep: notation, and values returned by jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ TWO = [{"metric": "accuracy", "direction": "maximize"}, {"metric": "nlpp", "dire
 
 def test_several_are_listed_with_their_directions():
     assert several(TWO, None) == [Objective("accuracy", "maximize"), Objective("nlpp", "minimize")]
-    assert several([{"metric": one["metric"]} for one in TWO], None) == several(TWO, None)
+    assert several([{"metric": objective["metric"]} for objective in TWO], None) == several(
+        TWO, None
+    )
     assert several(None, "accuracy") == []
 
 
@@ -25,13 +27,13 @@ def test_a_job_hands_back_means_over_replicates(monkeypatch):
     assert values(result, None) == 1.5
     assert values(result, "accuracy") == 0.625
     with pytest.raises(
-        ConfigError, match="objective=accurcy: no such metric, did you mean accuracy"
+        ConfigError, match="objective=accurcy: unknown metric, did you mean accuracy"
     ):
         values(result, "accurcy")
     monkeypatch.setenv(OBJECTIVES_VARIABLE, "accuracy|nlpp")
     assert values(result, None) == [0.625, 1.5]
     monkeypatch.setenv(OBJECTIVES_VARIABLE, "accuracy|nlp")
-    with pytest.raises(ConfigError, match=r"hydra.sweeper.objectives: nlp: no such metric"):
+    with pytest.raises(ConfigError, match=r"hydra.sweeper.objectives: nlp: unknown metric"):
         values(result, None)
 
 
@@ -47,7 +49,7 @@ def test_the_direction_of_a_score_follows_from_its_name(score):
     assert single(score, None) == Objective(score, direction)
     assert single(score, None).contradiction is None
     assert single(score, other).direction == other  # the user has the last word, and is told
-    assert "and the search is told to" in single(score, other).contradiction
+    assert "but the search is set to" in single(score, other).contradiction
 
 
 def composed(*words: str) -> SearchProperties:
@@ -58,24 +60,24 @@ def composed(*words: str) -> SearchProperties:
     ("words", "objective", "line"),
     [
         (["+experiment=digits_fgsm"], "accuracy",
-         "accuracy: maximize (no objective= is given: the default of supervised problems); scored on the TEST rows, which no "
-         "search should look at: validation=0.2 searches on training rows held out instead"),
+         "accuracy: maximize (default for supervised problems; set objective= to change it); scored on the TEST rows, which a "
+         "search should not use; set validation=0.2 to use held-out training rows instead"),
         (["+experiment=digits_fgsm", "validation=0.25"], "accuracy", "; scored on 0.25 of the training rows, held out"),
         (["+experiment=multitask_toy"], "nlpp", "nlpp: minimize"),
-        (["+experiment=friend_or_foe"], "reward", "reward: maximize (no objective= is given: the default of game problems)"),
-        (["+experiment=mog"], "ksd", "ksd: minimize (no objective= is given: the default of density problems)"),
-        (["+experiment=wiener_velocity"], "nmse", "nmse: minimize (no objective= is given: the default of sequence problems)"),
-        (["+experiment=structural_co2"], "log_score", "scored on the times put aside for testing"),
+        (["+experiment=friend_or_foe"], "reward", "reward: maximize (default for game problems; set objective= to change it)"),
+        (["+experiment=mog"], "ksd", "ksd: minimize (default for density problems; set objective= to change it)"),
+        (["+experiment=wiener_velocity"], "nmse", "nmse: minimize (default for sequence problems; "),
+        (["+experiment=structural_co2"], "log_score", "scored on the held-out test times"),
     ],
 )  # fmt: skip
 def test_the_first_line_says_what_is_searched_and_on_which_rows(words, objective, line):
-    of = composed(*words)
-    assert of.default_objective == objective
-    assert line in describe_objectives([single(objective, None)], True, of)[0]
+    goal = composed(*words)
+    assert goal.default_objective == objective
+    assert line in describe_objectives([single(objective, None)], True, goal)[0]
 
 
 def test_a_score_that_no_run_has_is_refused_before_the_first_trial():
-    of = composed("+experiment=digits_fgsm")
-    of.check([single("robust_accuracy/eps=0.1", None)])
-    with pytest.raises(ConfigError, match="objective=reward: no score of a supervised problem"):
-        of.check([single("reward", None)])
+    goal = composed("+experiment=digits_fgsm")
+    goal.check([single("robust_accuracy/eps=0.1", None)])
+    with pytest.raises(ConfigError, match="objective=reward: not a score of supervised problems"):
+        goal.check([single("reward", None)])

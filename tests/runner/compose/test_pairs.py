@@ -1,4 +1,4 @@
-"""What inference asks of a model is checked as both are configured, before any data are read."""
+"""Requirements of inference methods are checked against configured models before data are read."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ from runner.errors import ConfigError
 
 
 class BareModule(nn.Module):
-    """N(θ, 1) for every label: a variational model that offers ``Elbo`` and no more."""
+    """N(θ, 1) for every label: a variational model that only offers ``Elbo``."""
 
     def __init__(self, problem):
         super().__init__()
@@ -57,12 +57,12 @@ def test_a_bound_alone_is_enough_for_dsvi_unless_keys_ask_for_more():
     assert "rmse" in problem.score(dsvi.posterior(state), rng)
     with pytest.raises(
         ConfigError,
-        match=r"^inference.noise_warmup=5 needs noise_parameters, which model=bare lacks",
+        match=r"^inference.noise_warmup=5 requires noise_parameters, which model=bare lacks",
     ):
         check_pairs(
             TOY, BARE, component("inference", "dsvi", noise_warmup=5, natural_layers="none"), None
         )
-    both = r"^inference.natural_layers=all and inference.noise_warmup=5 need noise_parameters, variational_layers,"
+    both = r"^inference.natural_layers=all and inference.noise_warmup=5 require noise_parameters, variational_layers,"
     with pytest.raises(ConfigError, match=both):
         check_pairs(
             TOY, BARE, component("inference", "dsvi", noise_warmup=5, natural_layers="all"), None
@@ -72,7 +72,7 @@ def test_a_bound_alone_is_enough_for_dsvi_unless_keys_ask_for_more():
 def test_a_bound_alone_is_enough_for_lbfgs_unless_it_restarts():
     check_pairs(TOY, BARE, component("inference", "lbfgs", restarts=1), None)
     with pytest.raises(
-        ConfigError, match=r"^inference.restarts=3 needs hyperparameters, which model=bare lacks"
+        ConfigError, match=r"^inference.restarts=3 requires hyperparameters, which model=bare lacks"
     ):
         check_pairs(TOY, BARE, component("inference", "lbfgs", restarts=3), None)
 
@@ -102,7 +102,7 @@ def test_what_configurations_bring_are_capabilities_that_the_others_lack():
 
 
 class Corrupts(Contamination):
-    """An attacker of whom nobody knows by what law he corrupts."""
+    """An attacker with an unknown corruption distribution."""
 
     def corrupt(self, observations, rng):
         return 2 * observations
@@ -117,5 +117,5 @@ def test_an_oracle_needs_an_attacker_whose_law_is_known():
     with pytest.raises(ConfigError) as error:
         check_pairs(*filtered, Corrupts(name="doubled"))
     assert str(error.value) == (
-        "model=contaminated_ssm needs noise_law of whoever attacks, which attacker=doubled lacks"
+        "model=contaminated_ssm requires an attacker with noise_law, which attacker=doubled lacks"
     )

@@ -1,5 +1,4 @@
-"""Components inside components: taken in full from their YAML, recorded so, and the same when read
-back."""
+"""Nested components are completed from their YAML, recorded, and unchanged when read back."""
 
 import subprocess
 import sys
@@ -138,7 +137,7 @@ def test_keys_of_a_part_that_the_component_chose_itself():
 
 @pytest.mark.slow  # 13 s
 def test_a_sweep_over_parts_and_their_keys(tmp_path):
-    """The jobs of a sweep compose in Hydra's launcher, one by one."""
+    """Jobs of a sweep are composed individually by Hydra's launcher."""
     command = [sys.executable, "-m", "runner.commands.cli", "-m", "+experiment=digits_fgsm", "smoke=true", "attacker=transfer",
                "attacker.attack=pgd,bim", "attacker.attack.steps=2,3", "tracking=false", "dataset.n_train=60",
                "dataset.n_test=10", "steps=2", f"output_dir={tmp_path}"]  # fmt: skip

@@ -1,5 +1,4 @@
-"""Compositions at random: none ends in a traceback, scores arrays of different shapes or hangs;
-what refusals offer works."""
+"""Random compositions: no tracebacks, mismatched shapes of scores or hangs, and suggested fixes work."""
 
 import random
 
@@ -12,8 +11,8 @@ WORKS = 0.95  # share of the offers that are refused no more
 
 
 def check(n, seed, folder):
-    """Runs n compositions and one offer of each refusal; (commands that were broken, offers, those
-    refused again for what was offered)."""
+    """Run n compositions and one suggestion of each error; returns (broken commands, suggestions,
+    failed suggestions)."""
     rng = random.Random(seed)
     broken = []
     offers = 0
@@ -59,12 +58,12 @@ def test_the_same_seed_makes_the_same_commands():
 
 def test_what_a_refusal_offers_is_read_from_its_words():
     message = (
-        "inference=dsvi needs elbo, which model=mlp lacks as configured; set model.posterior=sparse; inference that "
-        "fits: map, sgld"
+        "inference=dsvi requires elbo, which model=mlp lacks as configured; set model.posterior=sparse; compatible "
+        "inference methods: map, sgld"
     )
     assert offered(message) == [["model.posterior=sparse"], ["inference=map"], ["inference=sgld"]]
-    assert offered("a; leave attacker=z out (~attacker)") == [["~attacker"]]
-    assert offered("a; what dataset=d is run with: +experiment=e, +experiment=f") == [
+    assert offered("a; remove the attacker (z) with ~attacker") == [["~attacker"]]
+    assert offered("a; experiments with dataset=d: +experiment=e, +experiment=f") == [
         ["+experiment=e"],
         ["+experiment=f"],
     ]

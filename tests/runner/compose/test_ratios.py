@@ -1,4 +1,4 @@
-"""Numbers written as ratios, ``8/255``: wherever a key holds numbers, and nowhere else."""
+"""Ratios such as ``8/255`` are accepted by all keys with numbers, and only by these."""
 
 DIGITS = ["dataset=digits", "model=mlp", "inference=map", "steps=5", "attacker=pgd"]
 

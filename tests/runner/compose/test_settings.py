@@ -1,4 +1,4 @@
-"""Run-level keys: the signature has every key that can change a number; folders are paths."""
+"""Run-level keys: the signature includes every key that can change a result; folders are paths."""
 
 import pytest
 
@@ -37,5 +37,5 @@ def test_a_tilde_is_the_users_own_folder(monkeypatch):
 
 @pytest.mark.parametrize("path", ["", "  ", "a\0b"])
 def test_a_path_that_no_disk_can_have_is_refused(path):
-    with pytest.raises(ValueError, match="is no folder"):
+    with pytest.raises(ValueError, match="is not a folder"):
         validate_folder(path)

@@ -1,5 +1,5 @@
-"""smoke=true applies the experiment's overrides; what the user set stays, what the user swapped
-keeps its own keys."""
+"""smoke=true applies the experiment's overrides, except to keys set and components replaced by the
+user."""
 
 
 def test_the_users_value_stays(make_job):
@@ -12,7 +12,7 @@ def test_the_users_value_stays(make_job):
 def test_a_component_that_was_swapped_is_made_small_too(make_job):
     job = make_job("+experiment=sarcos_mdgp", "smoke=true", "model=smdgp")
     assert job.model.n_inducing == 10
-    assert job.notes == ["model=smdgp has no top: the experiment's own values are left out"]
+    assert job.notes == ["model=smdgp: ignoring top of the experiment, which it does not have"]
 
 
 def test_a_sampler_put_in_the_place_of_another_keeps_draws_too(make_job):

@@ -1,4 +1,4 @@
-"""Nothing is written outside its folder, and code of others runs only when it is named."""
+"""Files stay inside their folders, and users' code runs only when it is named."""
 
 import csv
 import os
@@ -34,7 +34,7 @@ STUDY = {
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """A folder with a plug-in, its YAML and a study that asks for both."""
+    """Folder with a plug-in, its YAML and a study that uses both."""
     (tmp_path / "walk.py").write_text(WALK)
     for name, content in {
         "inference/walk": {"name": "walk", "chains": 4, "scale": 0.5},
@@ -55,7 +55,7 @@ def test_a_study_imports_what_its_user_names(own, command_line):
     code, _, error = command_line("study", "mine", "--config-dir", "conf")
     assert code == 2
     assert (
-        "study mine imports walk, code that is not the runner's; give --plugin walk if you know it"
+        "study mine imports walk, code outside the runner; give --plugin walk if you trust it"
         in error
     )
     assert "walk" not in sys.modules
@@ -86,7 +86,7 @@ def test_a_record_says_what_it_imports(own, command_line):
     code, _, error = command_line("resume", "abc")
     assert code == 2
     assert error.endswith(
-        "mog/abc imports walk, code that is not the runner's; give --trust if you know it"
+        "mog/abc imports walk, code outside the runner; give --trust if you trust it"
     )
     assert "walk" not in sys.modules
     # of which there is little to resume
@@ -129,7 +129,7 @@ def test_children_import_nothing_of_the_present_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("target", ["hydra_plugins.theirs.launcher.Launcher", "os.system", ""])
 def test_launchers_are_known_ones(target):
-    with pytest.raises(ConfigError, match="no known launcher or sweeper"):
+    with pytest.raises(ConfigError, match="unknown launcher or sweeper"):
         trust.refuse_foreign(OmegaConf.create({"hydra": {"launcher": {"_target_": target}}}), set())
 
 

@@ -1,4 +1,4 @@
-"""validation: training rows are scored in place of the test rows, which nothing looks at."""
+"""validation: scores use held-out training rows instead of the test rows."""
 
 import pytest
 import torch

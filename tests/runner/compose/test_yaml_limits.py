@@ -1,5 +1,4 @@
-"""YAML of others that stands for more than a machine holds is refused in a line, before any of it
-is built."""
+"""Untrusted YAML that expands beyond the limits is refused in one line before it is parsed."""
 
 from __future__ import annotations
 
@@ -34,13 +33,13 @@ BOMBS = {
     "anchors": (LAUGHS, "more than 50,000 values"),
     "merges": ("a0: &a0 {x: 1}\n" + "".join(f"a{i + 1}: &a{i + 1} {{<<: [{', '.join([f'*a{i}'] * 9)}]}}\n"
                                             for i in range(9)), "more than 50,000 values"),
-    "lists": (f"a: {'[' * 10_000}{']' * 10_000}", "deeper than 32"),
-    "mappings": ("{a: " * 10_000 + "1" + "}" * 10_000, "deeper than 32"),
-    "indented": ("\n".join(f"{' ' * i}a:" for i in range(2000)), "deeper than 32"),
-    "chain": ("a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 10_000)), "deeper than 32"),
+    "lists": (f"a: {'[' * 10_000}{']' * 10_000}", "more than 32 levels"),
+    "mappings": ("{a: " * 10_000 + "1" + "}" * 10_000, "more than 32 levels"),
+    "indented": ("\n".join(f"{' ' * i}a:" for i in range(2000)), "more than 32 levels"),
+    "chain": ("a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 10_000)), "more than 32 levels"),
     "keys": ("\n".join(f"k{i}: {i}" for i in range(100_000)), "more than 10,000 keys"),
     "values": (f"a: [{', '.join(['1'] * 100_000)}]", "more than 50,000 values"),
-    "itself": ("a: &a [*a]", "holds itself"),
+    "itself": ("a: &a [*a]", "contains itself"),
     "digits": (f"a: {'1' * 5000}", "a number of 5,000 digits"),
 }  # fmt: skip
 
@@ -102,9 +101,9 @@ def test_dicts_and_words_are_refused_too():
     deep: dict = {}
     for _ in range(10_000):
         deep = {"a": deep}
-    with pytest.raises(ConfigError, match="model: deeper than 32"):
+    with pytest.raises(ConfigError, match="model: more than 32 levels"):
         words_of({"model": deep})
-    with pytest.raises(ConfigError, match="inference: deeper than 32"):
+    with pytest.raises(ConfigError, match="inference: more than 32 levels"):
         runner.runs(inference=deep)
     wide: object = 1
     for _ in range(20):
@@ -117,4 +116,4 @@ def test_dicts_and_words_are_refused_too():
 def test_a_word_of_a_command_line_is_refused_too(command_line):
     code, _, error = command_line(f"model={'{a:' * 10_000}1{'}' * 10_000}")
     assert (code, error.count("\n")) == (2, 0)
-    assert error.startswith("model: deeper than 32")
+    assert error.startswith("model: more than 32 levels")

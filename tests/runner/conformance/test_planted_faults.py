@@ -1,5 +1,4 @@
-"""``runner test``: the page's random walk passes, and each planted fault fails the check of its
-name."""
+"""``runner test``: the random walk of the page passes, and each planted fault fails its check."""
 
 from __future__ import annotations
 
@@ -28,16 +27,16 @@ FAULTS = yaml.safe_load(Path(__file__).with_name("planted_faults.yaml").read_tex
 
 
 def edit(text, changes):
-    """A text with some of its parts replaced."""
-    for before, after in changes.items():
-        assert before in text
-        text = text.replace(before, after)
+    """Replace parts of a text."""
+    for old, after in changes.items():
+        assert old in text
+        text = text.replace(old, after)
     return text
 
 
 @pytest.fixture
 def conform(tmp_path, monkeypatch, capsys):
-    """Function that tests a module of some text with its YAML: exit code and results by check."""
+    """Function that tests a module given as text with its YAML: exit code and results by check."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
@@ -154,4 +153,4 @@ def test_a_key_without_a_default_is_given_on_the_command_line(conform):
     values = YAML.replace("scale: 0.5", "scale: ???")
     code, results = conform(CLASS, values, "inference.scale=0.7")
     assert code == 0, json.dumps(results, indent=1)
-    assert results["refusals"]["reason"] == "not tried: scale has no default"
+    assert results["refusals"]["reason"] == "skipped: no default for scale"

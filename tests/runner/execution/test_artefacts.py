@@ -1,5 +1,4 @@
-"""Files that a posterior writes into the run's folder, and what a run says when a result is not
-complete."""
+"""Files of a posterior in the run's folder, and messages about incomplete results."""
 
 from pathlib import Path
 
@@ -46,12 +45,12 @@ def test_any_posterior_may_write_files(make_job, monkeypatch):
 
 def test_too_few_draws_are_announced_at_the_end_and_once(make_job, capsys):
     run(make_job(*MOG, "replicates=2", "inference.thinning=30"))
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
-        said.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 required; raise steps")
+        output.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 required; raise steps")
         == 1
     )
-    assert "2 draws per chain" not in said  # at the evaluation on the way
+    assert "2 draws per chain" not in output  # at the evaluation on the way
 
 
 def test_a_file_that_the_program_lacks_is_not_called_a_folder_that_cannot_be_written(
@@ -66,8 +65,8 @@ def test_a_file_that_the_program_lacks_is_not_called_a_folder_that_cannot_be_wri
         run(job)
     assert read(job.folder)["state"] == "failed"
     monkeypatch.undo()
-    going, _ = run(job)
-    assert going.record.state == "done"
+    executed, _ = run(job)
+    assert executed.record.state == "done"
 
 
 def test_a_refused_run_leaves_no_record(make_job, monkeypatch, outputs, tmp_path):

@@ -1,5 +1,4 @@
-"""Draws are written once, into blocks that checkpoints share; a block that is damaged or lost is
-found out."""
+"""Draws are written once, to blocks shared by checkpoints; damaged or missing blocks are detected."""
 
 from __future__ import annotations
 
@@ -75,17 +74,17 @@ def test_what_comes_back_is_what_was_kept_and_goes_on(tmp_path, small, steps):
         save(tmp_path, chain, step, held)
     chain.go(steps % 10)
     save(tmp_path, chain, steps, held)
-    found, facts, complaints = load(tmp_path)
+    loaded, facts, complaints = load(tmp_path)
     assert not complaints
-    same(found, chain)
+    same(loaded, chain)
     # the same blocks, written on by either
-    for state, at in ((chain, held), (found, facts["blocks"])):
+    for state, blocks_of in ((chain, held), (loaded, facts["blocks"])):
         folder = tmp_path / ("one" if state is chain else "other")
         folder.mkdir()
         for path in tmp_path.glob("*.*"):
             (folder / path.name).write_bytes(path.read_bytes())
         state.go(30)
-        save(folder, state, steps + 30, at)
+        save(folder, state, steps + 30, blocks_of)
     same(load(tmp_path / "one")[0], load(tmp_path / "other")[0])
     assert names(tmp_path / "one") == names(tmp_path / "other")
     for name in names(tmp_path / "one"):  # byte for byte: checkpoints hold its checksum
@@ -125,13 +124,13 @@ def test_checkpoints_share_blocks_and_a_damaged_one_falls_back(tmp_path, small):
     content = bytearray((tmp_path / names(tmp_path)[1]).read_bytes())
     content[-3] ^= 1
     (tmp_path / names(tmp_path)[1]).write_bytes(content)
-    found, facts, complaints = load(tmp_path)
+    loaded, facts, complaints = load(tmp_path)
     assert len(complaints) == 1
     assert "block-r0000-s000000040" in complaints[0]
     assert facts["step"] == 20
-    assert len(found.kept) == 20
-    found.go(20)
-    save(tmp_path, found, 40, facts["blocks"])  # what had been damaged is written anew
+    assert len(loaded.kept) == 20
+    loaded.go(20)
+    save(tmp_path, loaded, 40, facts["blocks"])  # what had been damaged is written anew
     same(load(tmp_path)[0], chain)
 
 
@@ -149,8 +148,8 @@ def test_an_early_block_that_is_lost_is_never_passed_over(tmp_path, small, damag
         first.write_bytes(first.read_bytes()[:-8])
     else:
         first.write_bytes(second.read_bytes())
-    found, _, complaints = load(tmp_path)
-    assert found is None
+    loaded, _, complaints = load(tmp_path)
+    assert loaded is None
     assert len(complaints) == 2
     assert all("block-r0000-s000000020" in complaint for complaint in complaints)
 
@@ -167,10 +166,10 @@ def test_a_block_without_a_checkpoint_is_ignored_and_swept(tmp_path, small, monk
         with pytest.raises(OSError, match="killed"):
             save(tmp_path, chain, 40, held)
     assert len(names(tmp_path)) == 2
-    found, facts, complaints = load(tmp_path)
+    loaded, facts, complaints = load(tmp_path)
     assert (facts["step"], complaints) == (20, [])
-    found.go(5)
-    save(tmp_path, found, 25, facts["blocks"])
+    loaded.go(5)
+    save(tmp_path, loaded, 25, facts["blocks"])
     assert names(tmp_path) == ["block-r0000-s000000020.safetensors"]
 
 

@@ -43,22 +43,22 @@ def evaluations(folder):
 
 
 def test_every_evaluation_and_the_result_have_the_costs(make_job, capsys):
-    going, result = run(make_job(*MOG))
-    assert evaluations(going.job.folder) == [(t, C * (t + 1)) for t in (20, 40, 60)]
+    executed, result = run(make_job(*MOG))
+    assert evaluations(executed.job.folder) == [(t, C * (t + 1)) for t in (20, 40, 60)]
     assert result["cost/densities"] == result["cost/gradients"] == [C * 61]
     assert costs_of(result).keys() == {"cost/densities", "cost/gradients", "cost/cpu_seconds"}
     assert 0 < result["cost/cpu_seconds"][0] < 60
     assert "cost" not in capsys.readouterr().out
-    trained = [line for line in read_lines(going.job.folder) if line["phase"] == "train"]
+    trained = [line for line in read_lines(executed.job.folder) if line["phase"] == "train"]
     assert not any(costs_of(line["metrics"]) for line in trained)
 
 
 def test_geometric_evaluations_are_spaced_in_the_cost(make_job):
-    """The first point of 24 that a step passes is evaluated, from 1 % of the budget to its end."""
+    """Evaluations occur when the cost passes one of 24 points, from 1 % of the budget to its end."""
     budget = 4000
     words = ["eval_every=geometric", f"budget.gradients={budget}", "steps=10000"]
-    going, result = run(make_job(*MOG, *words))
-    shares = [cost / budget for _, cost in evaluations(going.job.folder)]
+    executed, result = run(make_job(*MOG, *words))
+    shares = [cost / budget for _, cost in evaluations(executed.job.folder)]
     points = [0.01 ** (1 - i / 23) for i in range(24)]
     step = C / budget
     assert len(shares) == 24
@@ -67,7 +67,7 @@ def test_geometric_evaluations_are_spaced_in_the_cost(make_job):
 
 
 def test_evaluations_cost_nothing(make_job, tmp_path):
-    """The kernel discrepancy of each takes gradients of hundreds of draws."""
+    """Each evaluation computes a kernel discrepancy with gradients of hundreds of draws."""
     _, seldom = run(make_job(*MOG, "eval_every=null", f"output_dir={tmp_path / 'seldom'}"))
     _, often = run(make_job(*MOG, "eval_every=11"))
     assert repeatable(seldom) == repeatable(often)
@@ -75,8 +75,8 @@ def test_evaluations_cost_nothing(make_job, tmp_path):
 
 def test_replicates_together_and_one_after_the_other_count_the_same(make_job, tmp_path):
     filters = ["+experiment=wiener_velocity", "smoke=true", "replicates=3", "steps=5"]
-    going, together = run(make_job(*filters))
-    assert going.vectorised
+    executed, together = run(make_job(*filters))
+    assert executed.vectorised
     one = run(make_job(*filters[:2], "replicates=1", "steps=5", f"output_dir={tmp_path / 'one'}"))[
         1
     ]
@@ -90,7 +90,7 @@ def test_a_resumed_run_counts_as_one_that_was_not_stopped(make_job, prune, tmp_p
     again, resumed = run(make_job(*MOG, *budget))
     assert repeatable(resumed) == repeatable(result)
     assert recorded(again.job.folder) == recorded(whole.job.folder)
-    ends = [read(of.job.folder).get("budget_ends") for of in (whole, again)]
+    ends = [read(executed_run.job.folder).get("budget_ends") for executed_run in (whole, again)]
     assert ends[0] == ends[1]
 
 
@@ -98,17 +98,19 @@ def test_a_resumed_run_counts_as_one_that_was_not_stopped(make_job, prune, tmp_p
     ("limit", "step"), [(C * 31, 30), (C * 31 - 1, 30), (C * 31 + 1, 31), (1, 1), (10**6, 60)]
 )
 def test_training_ends_after_the_step_that_reaches_the_limit(make_job, limit, step, capsys):
-    going, result = run(make_job(*MOG, f"budget.gradients={limit}"))
-    assert evaluations(going.job.folder)[-1] == (step, C * (step + 1))
-    facts = read(going.job.folder)
+    executed, result = run(make_job(*MOG, f"budget.gradients={limit}"))
+    assert evaluations(executed.job.folder)[-1] == (step, C * (step + 1))
+    facts = read(executed.job.folder)
     assert facts["state"] == "done"
     assert facts["checks"]["0"]
     if step == 60:
         assert "budget_ends" not in facts
         return
     assert facts["budget_ends"] == {"0": {"kind": "gradients", "limit": limit, "step": step}}
-    said = capsys.readouterr().out
-    assert f"budget.gradients={limit} is spent: training ended after step {step} of 60" in said
+    output = capsys.readouterr().out
+    assert (
+        f"budget.gradients={limit} is exhausted: training ended after step {step} of 60" in output
+    )
     alone = run(make_job(*MOG, f"steps={step}", "inference.burn_in=0"))[1] if step == 1 else result
     assert without_costs(alone).keys() >= without_costs(result).keys()
 
@@ -137,8 +139,8 @@ def test_killed_before_its_last_evaluation_it_takes_no_further_step(make_job, mo
 def test_each_replicate_has_its_own_budget(make_job):
     method = ["inference=nuts", "inference.chains=2", "inference.warmup=5", "inference.thinning=1"]
     keys = [word for word in MOG if not word.startswith("inference")]
-    going, result = run(make_job(*keys, *method, "replicates=2", "budget.gradients=400"))
-    ends = read(going.job.folder)["budget_ends"]
+    executed, result = run(make_job(*keys, *method, "replicates=2", "budget.gradients=400"))
+    ends = read(executed.job.folder)["budget_ends"]
     assert [ends[r]["step"] < 60 for r in ("0", "1")] == [True, True]
     assert all(n >= 400 for n in result["cost/gradients"])
 

@@ -1,4 +1,4 @@
-"""Checkpoints give back exactly what was put in, and damaged ones are found out."""
+"""Checkpoints restore the exact state, and damaged ones are detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs of the posterior that a run ends with count; those of the evaluations before it do not add up."""
+"""Costs of a run's final posterior count; costs of earlier evaluations do not accumulate."""
 
 import pytest
 
@@ -11,7 +11,7 @@ DENSITY = ["dataset=funnel", "model=target_density", "inference=bbvi", "steps=8"
 
 @pytest.mark.parametrize("draws", [60, 90])
 def test_the_bound_of_its_draws_is_part_of_the_cost(make_job, draws):
-    """init asks once where q starts; a step takes 3 densities, the bound of 2 × draws as many."""
+    """init evaluates the start of q once; a step takes 3 densities, and the bound 2 × draws."""
     done, result = run(make_job(*DENSITY, f"inference.draws={draws}", "eval_every=2"))
     begun = result["cost/densities"][0] - 3 * 8 - 2 * draws
     assert begun == 1
@@ -25,7 +25,7 @@ def test_the_bound_of_its_draws_is_part_of_the_cost(make_job, draws):
 
 
 def test_refined_draws_count_their_kernel(make_job):
-    """Each draw of q is moved by T steps of Langevin dynamics, a gradient each."""
+    """Each draw of q takes T steps of Langevin dynamics with one gradient each."""
     words = ["dataset=funnel", "model=target_density", "inference=vis", "steps=2", "figures=false"]
     few, many = (
         run(make_job(*words, "inference.draws=50", f"inference.infer_steps={T}"))[1][

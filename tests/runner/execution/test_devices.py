@@ -1,5 +1,4 @@
-"""Checkpoints that move between devices, without one that has another: what of it can be seen on a
-CPU."""
+"""Checkpoints that move between devices, as far as testable on a CPU."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ def test_a_tensor_goes_to_where_the_fresh_state_has_it():
             [{"v": "of the cpu"}, {"t": "c"}],
         ]
     }
-    found = unpack(packed, tensors, {"known": torch.zeros(2, device=META)}, META)
-    assert [found[name].device.type for name in ("known", "new", "of the cpu")] == [
+    unpacked = unpack(packed, tensors, {"known": torch.zeros(2, device=META)}, META)
+    assert [unpacked[name].device.type for name in ("known", "new", "of the cpu")] == [
         "meta",
         "meta",
         "cpu",
@@ -39,8 +38,7 @@ def test_a_tensor_goes_to_where_the_fresh_state_has_it():
 
 
 def of_a_gpu(streams: Streams) -> dict[str, torch.Tensor]:
-    """Their states as CUDA has them, seed and offset: 16 bytes, but for the two that live on the
-    CPU everywhere."""
+    """States in CUDA's form (seed and offset, 16 bytes), except for the two streams on the CPU."""
     return {
         n: s if n in ("data", "init") else torch.zeros(16, dtype=torch.uint8)
         for n, s in streams.state().items()
@@ -48,23 +46,23 @@ def of_a_gpu(streams: Streams) -> dict[str, torch.Tensor]:
 
 
 def test_a_stream_of_another_device_begins_anew_from_seed_and_step():
-    before = Streams(1)
-    before.data.seed()
-    one = Streams(1)
+    on_cpu = Streams(1)
+    on_cpu.data.seed()
+    other = Streams(1)
     two = Streams(1)
     later = Streams(1)
     fresh = Streams(1)
-    assert one.restore(of_a_gpu(before), 7)
-    two.restore(of_a_gpu(before), 7)
-    later.restore(of_a_gpu(before), 8)
+    assert other.restore(of_a_gpu(on_cpu), 7)
+    two.restore(of_a_gpu(on_cpu), 7)
+    later.restore(of_a_gpu(on_cpu), 8)
     assert not fresh.restore(Streams(1).state(), 7)
     numbers = [
-        torch.rand(3, generator=streams.noise).tolist() for streams in (one, two, later, fresh)
+        torch.rand(3, generator=streams.noise).tolist() for streams in (other, two, later, fresh)
     ]
     assert numbers[0] == numbers[1]
-    assert len({tuple(found) for found in numbers}) == 3
+    assert len({tuple(values) for values in numbers}) == 3
     # it lives on the CPU everywhere
-    assert torch.equal(one.data.get_state(), before.data.get_state())
+    assert torch.equal(other.data.get_state(), on_cpu.data.get_state())
 
 
 def test_a_run_goes_on_on_another_device_and_says_so(make_job, monkeypatch, capsys):
@@ -79,7 +77,7 @@ def test_a_run_goes_on_on_another_device_and_says_so(make_job, monkeypatch, caps
         resume.main(["resume", str(job.folder), "--device", "gpu"])
     if not torch.cuda.is_available():
         assert resume.main(["resume", str(job.folder), "--device", "cuda"]) == 2
-        assert "device=cuda: no GPU was found" in capsys.readouterr().err
+        assert "device=cuda: no GPU found" in capsys.readouterr().err
     real = checkpoint.restore
 
     def restore(*given):
@@ -92,4 +90,4 @@ def test_a_run_goes_on_on_another_device_and_says_so(make_job, monkeypatch, caps
     assert facts is not None
     assert facts["state"] == "done"
     assert facts["moved"] == [{"replicate": 0, "step": 10, "device": "cpu"}]
-    assert "random numbers from step 10 on are of cpu" in capsys.readouterr().out
+    assert "random numbers after step 10 come from cpu" in capsys.readouterr().out

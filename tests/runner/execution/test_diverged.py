@@ -1,5 +1,5 @@
-"""A sampler whose step size is too large, seen from the command line: state, message, and the
-checkpoint that is kept."""
+"""Divergence of a sampler with too large a step size, from the command line: state, message, and
+kept checkpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.report.scores.recorded import scores
 
 @pytest.fixture
 def command(tmp_path, command_line):
-    """Function that runs a command line: exit code and errors."""
+    """Function that runs a command line and returns exit code and errors."""
 
     def run(*argv: str) -> tuple[int, str]:
         code, _, error = command_line(*argv, "tracking=false", f"output_dir={tmp_path}")

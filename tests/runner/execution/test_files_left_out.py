@@ -1,4 +1,4 @@
-"""A figure, table or file that cannot be made costs no score: a line says what is left out."""
+"""A failed figure, table or file does not affect scores and is reported in a line."""
 
 import json
 import math
@@ -17,7 +17,7 @@ RUN = ["+experiment=multitask_toy", "smoke=true", "steps=4"]
 
 
 class Broken:
-    """A figure that nothing can draw."""
+    """A figure that cannot be drawn."""
 
     def __call__(self, *_):
         raise OverflowError("too large\nto be drawn")
@@ -29,13 +29,16 @@ def test_a_figure_that_fails_is_a_line(make_job, monkeypatch, tmp_path):
     monkeypatch.setattr(
         epochs, "draw_each", lambda figures, *given: first([Broken(), *figures], *given)
     )
-    going, _ = run(make_job(*RUN))
-    facts = read(going.job.folder)
+    executed, _ = run(make_job(*RUN))
+    facts = read(executed.job.folder)
     assert facts["state"] == "done"
     assert facts["left_out"] == ["figure Broken is left out: too large (OverflowError)"]
     assert repeatable(facts["result"]) == repeatable(whole.record.facts["result"])
     assert facts["checks"] == whole.record.facts["checks"]
-    figures = [{p.name for p in (of.job.folder / "figures").glob("*")} for of in (whole, going)]
+    figures = [
+        {p.name for p in (executed_run.job.folder / "figures").glob("*")}
+        for executed_run in (whole, executed)
+    ]
     assert figures[0] == figures[1] != set()  # the others are drawn
     assert "left_out" not in whole.record.facts
 
@@ -56,7 +59,7 @@ def test_figures_that_no_file_takes_and_files_that_cannot_be_made(make_job, monk
 
 
 def test_scores_are_kept_before_anything_is_drawn(make_job, monkeypatch):
-    """Killed while it draws: the scores are on disk, and the next time the rest is made."""
+    """A run killed while drawing has its scores on disk, and the next run draws the rest."""
     job = make_job(*RUN, "replicates=2")
     kept = {}
 
@@ -82,7 +85,7 @@ def test_scores_are_kept_before_anything_is_drawn(make_job, monkeypatch):
 
 
 def test_tasks_without_test_labels_cost_no_run(make_job, tmp_path):
-    """Task b has no test label, and then no task has one."""
+    """First task b has no test label, then no task has one."""
     for b, a in (("", "0.5"), ("", "")):
         table = tmp_path / f"table{a}.csv"
         rows = [f"{x / 10},{x / 5 + x % 3},{x % 4},train" for x in range(12)] + [
@@ -91,11 +94,11 @@ def test_tasks_without_test_labels_cost_no_run(make_job, tmp_path):
         table.write_text("\n".join(["x,a,b,split", *rows]) + "\n")
         job = make_job("dataset=csv", f"dataset.path={table}", "dataset.targets=[a,b]", "dataset.split=split",
                        "model=mlp", "model.widths=[3]", "inference=map", "steps=3")  # fmt: skip
-        going, found = run(job)
+        executed, result = run(job)
         facts = read(job.folder)
         assert facts["state"] == "done"
         assert "left_out" not in facts
-        assert math.isfinite(found["rmse"][0]) is bool(a)
-        assert math.isfinite(found["rmse/a"][0]) is bool(a)
-        assert math.isnan(found["rmse/b"][0])
-        assert going.record.facts["checks"]["0"][0]["passed"] is True
+        assert math.isfinite(result["rmse"][0]) is bool(a)
+        assert math.isfinite(result["rmse/a"][0]) is bool(a)
+        assert math.isnan(result["rmse/b"][0])
+        assert executed.record.facts["checks"]["0"][0]["passed"] is True

@@ -1,4 +1,4 @@
-"""A method is not shown what its result is scored by."""
+"""Methods receive problems without their ground truth."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from runner.execution.execute import run
 
 
 class Blind:
-    """Stands for any method."""
+    """A stand-in for any method."""
 
     reads_truth = False
 
@@ -25,9 +25,9 @@ class Blind:
 )
 def test_truths_of_densities_states_and_topics(dataset, hidden):
     problem, rng = load(dataset)
-    before = rng.data.get_state()
+    state = rng.data.get_state()
     shown = hide_truth(problem, Blind)
-    assert torch.equal(rng.data.get_state(), before)  # nothing is drawn anew
+    assert torch.equal(rng.data.get_state(), state)  # nothing is drawn anew
     assert all(getattr(shown, name) is None for name in hidden)
     assert any(getattr(problem, name) is not None for name in hidden)
     assert hide_truth(problem, type("Open", (), {"reads_truth": True})) is problem
@@ -44,21 +44,21 @@ def test_test_labels_are_missing_and_training_rows_stay():
 
 
 def test_a_run_shows_a_sampler_no_moments(tmp_path, monkeypatch):
-    seen = []
+    problems = []
     method = registry.get("inference", "sgld")
     init = method.init
 
     def watch(self, model, problem, rng):
-        seen.append(problem)
+        problems.append(problem)
         return init(self, model, problem, rng)
 
     monkeypatch.setattr(method, "init", watch)
     run(made_job(tmp_path, "+experiment=mog", "smoke=true", "replicates=1"))
-    assert [problem.mean for problem in seen] == [None]
+    assert [problem.mean for problem in problems] == [None]
 
 
 def test_what_reads_the_truth_is_known():
-    """Analyses of simulated data, and a bound that is laid next to its test error."""
+    """Analyses of simulated data, and a bound compared with its test error."""
     named = registry.names("inference")
     readers = {name for name in named if registry.get("inference", name).reads_truth}
     assert readers == {

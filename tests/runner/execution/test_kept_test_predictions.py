@@ -1,4 +1,4 @@
-"""``keep_predictions``: what a run keeps of its test rows, by replicate, and who takes it over."""
+"""``keep_predictions``: kept predictions of test rows by replicate, and their reuse."""
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,9 @@ UCI = ["dataset=uci_regression", "dataset.set=yacht", "dataset.simulated=true", 
 
 
 def test_mean_and_sd_of_every_test_row_in_units_of_the_labels(make_job):
-    going, result = run(make_job(*UCI, "replicates=2", "keep_predictions=true"))
+    executed, result = run(make_job(*UCI, "replicates=2", "keep_predictions=true"))
     for replicate in (0, 1):
-        table = pd.read_csv(going.job.folder / "predictions" / f"{replicate}.csv")
+        table = pd.read_csv(executed.job.folder / "predictions" / f"{replicate}.csv")
         assert list(table) == ["row", "task", "label", "mean", "sd"]
         assert len(table) == 31
         error = np.sqrt(((table["mean"] - table["label"]) ** 2).mean())
@@ -30,5 +30,5 @@ def test_nothing_is_kept_unless_asked_and_the_signature_is_the_same(make_job):
     plain = make_job(*UCI)
     asked = make_job(*UCI, "keep_predictions=true")
     assert plain.signature == asked.signature
-    going, _ = run(plain)
-    assert not (going.job.folder / "predictions").exists()
+    executed, _ = run(plain)
+    assert not (executed.job.folder / "predictions").exists()

@@ -1,5 +1,4 @@
-"""What only scores and figures need is not imported before them, and a run that is done says so
-without torch."""
+"""Modules for scores and figures are imported late, and a finished run is reported without torch."""
 
 import json
 import subprocess
@@ -53,14 +52,13 @@ def test_first_steps_import_nothing_that_only_scores_and_figures_need(tmp_path):
         [sys.executable, "-c", FIRST_STEPS, given], capture_output=True, text=True, timeout=200
     )
     assert "FOUND" in done.stdout, done.stdout + done.stderr
-    found = json.loads(done.stdout.partition("FOUND")[2])
-    assert found == {name: [] for name in FAMILIES}
+    modules = json.loads(done.stdout.partition("FOUND")[2])
+    assert modules == {name: [] for name in FAMILIES}
 
 
 @pytest.fixture
 def finished(tmp_path, monkeypatch):
-    """A run on data that lie in files or are simulated in their place, done, in the present
-    folder."""
+    """A finished run in the current folder, on data from files or simulated data."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
     argv = ["+experiment=bnn_uci", "smoke=true", "offline=true", "tracking=false", "replicates=1"]
@@ -76,14 +74,14 @@ def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys)
         slowly.setattr(printer.out, "_width", printer.WIDEST)
         capsys.readouterr()
         assert app.attempt(compose(argv)).code == 0
-    before = capsys.readouterr().out
+    output = capsys.readouterr().out
     stamp = (folder / "run.json").stat().st_mtime_ns
-    assert "done already" in before
+    assert "done already" in output
     code = "import sys; from runner.commands import cli\ntry: cli.main()\nfinally: assert 'torch' not in sys.modules"
     quick = subprocess.run(
         [sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=60
     )
-    assert (quick.returncode, quick.stderr, quick.stdout) == (0, "", before)
+    assert (quick.returncode, quick.stderr, quick.stdout) == (0, "", output)
     assert (folder / "run.json").stat().st_mtime_ns == stamp
 
 

@@ -1,5 +1,4 @@
-"""More replicates, or fewer, of a run that has finished some: those are taken over, and nothing
-changes by it."""
+"""Runs with more or fewer replicates reuse finished replicates without changes."""
 
 import pytest
 from support.runs.configured import repeatable, repeatable_line
@@ -12,7 +11,7 @@ GAME = ["+experiment=friend_or_foe", "smoke=true"]  # its replicates are a dimen
 
 
 def _lines(folder):
-    """What was recorded, without the clock."""
+    """Recorded lines without times."""
     return [repeatable_line(line) for line in read_lines(folder)]
 
 
@@ -25,33 +24,33 @@ def test_replicates_finished_elsewhere_are_taken_over(
     alone, _ = run(make_job(*TOY, f"replicates={then}", f"output_dir={tmp_path / 'alone'}"))
     earlier, _ = run(make_job(*TOY, f"replicates={first}"))
     capsys.readouterr()
-    going, _ = run(make_job(*TOY, f"replicates={then}"))
+    executed, _ = run(make_job(*TOY, f"replicates={then}"))
     assert taken in " ".join(capsys.readouterr().out.split())
-    facts = going.record.facts
+    facts = executed.record.facts
     assert facts["state"] == "done"
     assert facts["taken_over"]["run"] == earlier.job.signature
     assert facts["taken_over"]["replicates"] == list(range(min(first, then)))
     assert repeatable(facts["result"]) == repeatable(alone.record.facts["result"])
     assert facts["checks"] == alone.record.facts["checks"]
-    assert _lines(going.job.folder) == _lines(alone.job.folder)
+    assert _lines(executed.job.folder) == _lines(alone.job.folder)
     for written in ("figures", "tables"):
         names = {p.name for p in (alone.job.folder / written).glob("*")}
-        assert {p.name for p in (going.job.folder / written).glob("*")} == names
-    assert (going.job.folder / "references.bib").exists()
+        assert {p.name for p in (executed.job.folder / written).glob("*")} == names
+    assert (executed.job.folder / "references.bib").exists()
 
 
 @pytest.mark.slow  # 6 s
 def test_only_of_the_same_configuration(make_job):
     run(make_job(*TOY, "replicates=1"))
     for other in (["seed=1"], ["steps=8"], ["fresh=true"]):
-        going, _ = run(make_job(*TOY, "replicates=2", *other))
-        assert "taken_over" not in going.record.facts
+        executed, _ = run(make_job(*TOY, "replicates=2", *other))
+        assert "taken_over" not in executed.record.facts
 
 
 def test_replicates_that_share_a_random_stream_are_not(make_job):
     run(make_job(*GAME, "replicates=2"))
-    going, _ = run(make_job(*GAME, "replicates=4"))
-    assert "taken_over" not in going.record.facts
+    executed, _ = run(make_job(*GAME, "replicates=4"))
+    assert "taken_over" not in executed.record.facts
 
 
 def test_a_replicate_whose_record_was_cut_short_is_computed(make_job, tmp_path):
@@ -59,12 +58,12 @@ def test_a_replicate_whose_record_was_cut_short_is_computed(make_job, tmp_path):
     earlier, _ = run(make_job(*TOY, "replicates=2"))
     path = earlier.job.folder / "metrics.jsonl"
     path.write_text("\n".join(path.read_text().splitlines()[:-1]))
-    going, _ = run(make_job(*TOY, "replicates=3"))
-    assert going.record.facts["taken_over"]["replicates"] == [0]
-    assert repeatable(going.record.facts["result"]) == repeatable(alone.record.facts["result"])
+    executed, _ = run(make_job(*TOY, "replicates=3"))
+    assert executed.record.facts["taken_over"]["replicates"] == [0]
+    assert repeatable(executed.record.facts["result"]) == repeatable(alone.record.facts["result"])
     path.unlink()
-    going, _ = run(make_job(*TOY, "replicates=1"))
-    assert going.record.facts["taken_over"]["run"] != earlier.job.signature
+    executed, _ = run(make_job(*TOY, "replicates=1"))
+    assert executed.record.facts["taken_over"]["run"] != earlier.job.signature
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""``side_by_side=true``: replicates as a leading dimension of one run, whose record says what that
-of a loop does."""
+"""``side_by_side=true``: replicates as a leading dimension of a run, with the record of sequential
+replicates."""
 
 import pytest
 from support.runs.configured import recorded, repeatable
@@ -20,20 +20,20 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
 ):
     # figures take longer than all else
     monkeypatch.setattr(replicate, "write_artefacts", lambda *_: None)
-    looped, one = run(make_job(*AADM))
-    going, found = run(make_job(*TOGETHER, f"output_dir={tmp_path / 'whole'}"))
-    facts = going.record.facts
+    looped, single = run(make_job(*AADM))
+    executed, result = run(make_job(*TOGETHER, f"output_dir={tmp_path / 'whole'}"))
+    facts = executed.record.facts
     assert facts["vectorised"] is True
     assert facts["data_digest"] == looped.record.facts["data_digest"]
-    assert going.job.signature != looped.job.signature
-    assert found.keys() == one.keys()
-    for name, values in repeatable(one).items():
-        assert found[name] == pytest.approx(values, rel=1e-8), name
-    assert one["rmse"][0] != one["rmse"][1]
+    assert executed.job.signature != looped.job.signature
+    assert result.keys() == single.keys()
+    for name, values in repeatable(single).items():
+        assert result[name] == pytest.approx(values, rel=1e-8), name
+    assert single["rmse"][0] != single["rmse"][1]
     for r in range(2):
         kept = [
-            (of.job.folder / "predictions" / f"{r}.csv").read_text().splitlines()
-            for of in (looped, going)
+            (executed_run.job.folder / "predictions" / f"{r}.csv").read_text().splitlines()
+            for executed_run in (looped, executed)
         ]
         assert [len(lines) for lines in kept] == [29, 29]  # a tenth of 277 rows, and their names
         assert [line.split(",")[:1] for line in kept[0]] == [
@@ -43,26 +43,26 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
     job = make_job(*TOGETHER)
     prune(job)
     _, again = run(job)
-    assert repeatable(again) == repeatable(found)
+    assert repeatable(again) == repeatable(result)
     loaded = load(job.folder)  # each replicate has a posterior of its own
     scored = loaded.problem.score(loaded.posterior, Streams(0))
     assert len(loaded.posterior) == len(scored["rmse"]) == 2
-    assert recorded(job.folder) == recorded(going.job.folder)
+    assert recorded(job.folder) == recorded(executed.job.folder)
 
 
 def test_a_record_of_several_alphas_has_scores_and_predictions_of_each(make_job, monkeypatch):
     monkeypatch.setattr(replicate, "write_artefacts", lambda *_: None)
-    going, found = run(make_job(*TOGETHER, "inference.alphas=[0.25,1.0]"))
-    words, names = zip(*(name.rsplit("/", 1) for name in without_costs(found)), strict=True)
+    executed, result = run(make_job(*TOGETHER, "inference.alphas=[0.25,1.0]"))
+    words, names = zip(*(name.rsplit("/", 1) for name in without_costs(result)), strict=True)
     assert set(names) == {"0.25", "1"}
     assert names.count("1") == len(set(words))
     for name in set(names):
-        assert (going.job.folder / "variants" / name / "predictions" / "1.csv").exists()
-    one = make_job(*AADM, "replicates=1", "side_by_side=true", "inference.alphas=[0.25,1.0]")
-    assert one.is_vectorised, "one replicate has several posteriors"
+        assert (executed.job.folder / "variants" / name / "predictions" / "1.csv").exists()
+    single = make_job(*AADM, "replicates=1", "side_by_side=true", "inference.alphas=[0.25,1.0]")
+    assert single.is_vectorised, "one replicate has several posteriors"
 
 
 def test_one_replicate_is_not_side_by_side(make_job):
-    one = make_job(*AADM, "replicates=1", "side_by_side=true")
-    assert not one.is_vectorised
-    assert one.method is one.inference
+    single = make_job(*AADM, "replicates=1", "side_by_side=true")
+    assert not single.is_vectorised
+    assert single.method is single.inference

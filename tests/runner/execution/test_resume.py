@@ -1,4 +1,4 @@
-"""Killed at any moment and given again, a run ends bit-identical to one never disturbed."""
+"""A run killed at any moment and resumed is bit-identical to an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _folder(output_dir: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """The record of a run that nothing happened to."""
+    """Record of an uninterrupted run."""
     from runner.compose.compose import compose
     from runner.compose.job import prepare
 
@@ -58,21 +58,21 @@ def test_killed_and_given_again(tmp_path, undisturbed, signum):
     command = [RUNNER, *GAME, f"output_dir={tmp_path}", "tracking=false"]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as going:
+    ) as executed:
         deadline = time.monotonic() + 60
         while (
             len(list(tmp_path.glob("*/*/checkpoints/*.json"))) < 2 and time.monotonic() < deadline
         ):
             time.sleep(0.01)
-        going.send_signal(signum)
-        _, error = going.communicate(timeout=60)
+        executed.send_signal(signum)
+        _, error = executed.communicate(timeout=60)
     facts = read(_folder(tmp_path))
     if signum == signal.SIGKILL:
         assert facts["state"] == "running"
     else:
-        assert going.returncode == 128 + signum
+        assert executed.returncode == 128 + signum
         assert facts["state"] == "interrupted"
-        assert "the same command goes on from there" in error
+        assert "the same command resumes the run" in error
     again = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert again.returncode == 0, again.stderr
     assert "resumed at step" in again.stdout
@@ -117,26 +117,26 @@ TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=4", "re
 
 @pytest.mark.parametrize(("evaluation", "step"), [(1, 4), (2, 6), (4, 6)])
 def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluation, step):
-    """On the way the step is checkpointed before the run stops; the last evaluation, which may be
-    long, is left at once."""
+    """A signal during an intermediate evaluation first checkpoints the step; the possibly long last
+    evaluation is aborted immediately."""
     whole, result = run(make_job(*TOY, f"output_dir={tmp_path / 'whole'}"))
     score = Supervised.score
     asked = []
-    left = []
+    remaining = []
 
     def interrupted(self, posterior, rng):
         asked.append(1)
         if len(asked) == evaluation:
             os.kill(os.getpid(), signal.SIGTERM)
         scores = score(self, posterior, rng)
-        left.append(len(asked))
+        remaining.append(len(asked))
         return scores
 
     monkeypatch.setattr(Supervised, "score", interrupted)
     job = make_job(*TOY)
     with pytest.raises(RunInterruptedError, match=f"at step {step}"):
         run(job)
-    assert (evaluation in left) == (step == 4)
+    assert (evaluation in remaining) == (step == 4)
     assert read(job.folder)["state"] == "interrupted"
     assert sorted((job.folder / "checkpoints").glob("*.json"))[-1].stem.endswith(str(step))
     _, finished = run(job)
@@ -148,22 +148,22 @@ def test_a_run_that_is_done_is_not_run_again(make_job):
     job = make_job(*GAME, "smoke=true")
     _, first = run(job)
     stamp = (job.folder / "metrics.jsonl").stat().st_mtime_ns
-    going, second = run(job)
-    assert going.was_done
+    executed, second = run(job)
+    assert executed.was_done
     assert first == second
     assert (job.folder / "metrics.jsonl").stat().st_mtime_ns == stamp
 
 
 def test_fresh_runs_it_again(make_job):
     run(make_job(*GAME, "smoke=true"))
-    going, _ = run(make_job(*GAME, "smoke=true", "fresh=true"))
-    assert not going.was_done
+    executed, _ = run(make_job(*GAME, "smoke=true", "fresh=true"))
+    assert not executed.was_done
 
 
 def test_two_processes_do_not_run_the_same_job(make_job):
     job = make_job(*GAME, "smoke=true")
     held = record.Record.open(job)
-    with pytest.raises(ConfigError, match=rf"is already going \(process {os.getpid()}\)"):
+    with pytest.raises(ConfigError, match=rf"is already active \(process {os.getpid()}\)"):
         record.Record.open(job)
     held.close()
 
@@ -185,7 +185,7 @@ def test_full_disk_is_one_line_and_loses_nothing(make_job, monkeypatch):
     monkeypatch.setattr(checkpoint, "write_bytes", full)
     with pytest.raises(
         RunFailure,
-        match=r"disk full: .* cannot be written; free some space, then give the same command",
+        match=r"disk full: .* cannot be written; free some space, then repeat the command",
     ):
         run(job)
     monkeypatch.setattr(checkpoint, "write_bytes", real)

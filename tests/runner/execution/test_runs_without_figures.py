@@ -1,4 +1,4 @@
-"""``figures=false``: same scores, same record, no figures and no file of draws."""
+"""``figures=false``: same scores and record, without figures and file of draws."""
 
 from support.runs.configured import repeatable
 

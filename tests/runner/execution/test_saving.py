@@ -1,5 +1,5 @@
-"""Checkpoints are written beside the steps, as the state was, one after the other; what the run
-ends on is waited for."""
+"""Checkpoints are written sequentially in the background with the state at their step; a run waits
+for the last one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runner.record.usage import UsageMeter
 
 @pytest.fixture
 def course():
-    """As much of a run as saving asks for, which notes what it did."""
+    """The part of a run required for saving, which records its calls."""
     did: list[str] = []
     record = SimpleNamespace(
         folder=None,
@@ -43,7 +43,7 @@ def course():
 
 @pytest.fixture
 def disk(monkeypatch, tmp_path, course):
-    """Where checkpoints go, once ``ready``."""
+    """Target of checkpoints, which blocks until ``ready``."""
     course.record.folder = tmp_path
     disk = SimpleNamespace(
         ready=Event(), asked=Event(), folder=tmp_path / "checkpoints", error=None

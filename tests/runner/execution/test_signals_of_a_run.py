@@ -1,4 +1,4 @@
-"""Signals of a run: which are noted, and who answers them afterwards."""
+"""Signals of a run: captured signals and later handlers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runner.execution.signals import RunInterruptedError, capture_signals
 
 
 def test_slurms_warning_is_answered_after_the_checkpoint():
-    """Submitit's handler puts the job back into the queue; the step is finished first."""
+    """Submitit's handler requeues the job after the step is finished."""
     calls = []
 
     def run() -> None:
@@ -19,12 +19,12 @@ def test_slurms_warning_is_answered_after_the_checkpoint():
             calls.append("checkpoint")
             raise RunInterruptedError(received[0], 3)
 
-    before = signal.signal(signal.SIGUSR2, lambda *_: calls.append("requeued"))
+    previous = signal.signal(signal.SIGUSR2, lambda *_: calls.append("requeued"))
     try:
         with pytest.raises(RunInterruptedError):
             run()
     finally:
-        signal.signal(signal.SIGUSR2, before)
+        signal.signal(signal.SIGUSR2, previous)
     assert calls == ["checkpoint", "requeued"]
 
 

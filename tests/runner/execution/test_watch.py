@@ -1,5 +1,4 @@
-"""A run that is watched may be given up: what the watcher is told, the state it ends in, and that
-it can be gone on with."""
+"""Pruning of a run: reports to the callback, final state, and resumption."""
 
 from types import SimpleNamespace
 
@@ -17,39 +16,39 @@ DIGITS = ["+experiment=digits_security", "smoke=true", "inference=map", "inferen
 
 
 def test_replicates_are_told_one_after_another_as_their_mean():
-    said = []
-    watch = Watch(SimpleNamespace(), lambda step, scores: said.append((step, scores)))
+    reports = []
+    watch = Watch(SimpleNamespace(), lambda step, scores: reports.append((step, scores)))
     watch.tell(3, 10, 0, {"a": 1.0}, {})
     watch.tell(10, 10, 0, {"a": 2.0, "robust": 0.5}, {})
     finished = {"0": {"a": 2.0, "robust": 0.5}}
     watch.tell(3, 10, 1, {"a": 1.0}, finished)
     watch.tell(10, 10, 1, {"a": 3.0, "robust": 0.25}, finished)
-    assert said == [
+    assert reports == [
         (3, {"a": 1.0}), (10, {"a": 2.0, "robust": 0.5}), (13, {"a": 1.5}), (20, {"a": 2.5, "robust": 0.375}),
     ]  # fmt: skip
 
 
 def prune(make_job, last):
-    """A job that is given up at a step, its record, and the scores that were told until then."""
-    said = []
+    """A job pruned at a step, its record, and the scores reported until then."""
+    reports = []
 
     def give_up(step, scores):
-        said.append((step, scores["robust_accuracy"]))
+        reports.append((step, scores["robust_accuracy"]))
         if step == last:
             raise RunPrunedError(f"at {step}")
 
     job = make_job(*DIGITS)
     with pytest.raises(RunPrunedError):
         run(job, give_up)
-    return job, read(job.folder), said
+    return job, read(job.folder), reports
 
 
 def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
     whole, result = run(make_job(*DIGITS, f"output_dir={tmp_path / 'whole'}"))
-    job, facts, said = prune(make_job, 9)
+    job, facts, reports = prune(make_job, 9)
     assert (facts["state"], facts["error"]) == ("pruned", "at 9")
-    assert [step for step, _ in said] == [3, 6, 9], "the second replicate counts on"
-    assert said[1][1] == facts["finished"]["0"]["robust_accuracy"]
+    assert [step for step, _ in reports] == [3, 6, 9], "the second replicate counts on"
+    assert reports[1][1] == facts["finished"]["0"]["robust_accuracy"]
     assert sorted((job.folder / "checkpoints").glob("*.json"))[-1].stem == "r0001-s000000003"
     _, again = run(job)
     assert repeatable(again) == repeatable(result), (

@@ -1,4 +1,4 @@
-"""A fitted model that the tests of exports share, and edited copies of its file."""
+"""A fitted model shared by the tests of exports, and edited copies of its file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.python.export.model_file import MODEL
 
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory):
-    """The file of a sparse Gaussian process, its result, and the folder of both."""
+    """File of a sparse Gaussian process, its result, and the folder of both."""
     folder = tmp_path_factory.mktemp("fitted")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", save_sketch)
@@ -39,7 +39,7 @@ def entries(fitted):
 
 @pytest.fixture
 def edit(entries, tmp_path):
-    """Writes a copy of the file with other entries (None: without), or with other facts."""
+    """Function that copies the file with other entries (None: removed) or other facts."""
 
     def write(changes: dict[str, bytes | None], **facts: object) -> Path:
         if facts:

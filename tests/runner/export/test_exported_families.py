@@ -1,5 +1,5 @@
-"""Every family is exported here and predicts elsewhere, in a process without the data and without
-the record; MLflow serves what was exported."""
+"""Every family is exported and predicts in another process without data and record; MLflow serves
+exported models."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ for file in sorted(Path(".").glob("*.zip")):
 
 
 def expected_of(result, documents):
-    """Predictions of the record, by its own problem and posterior."""
+    """Predictions of the record's problem and posterior."""
     problem = result.problem
     posterior = result.posterior
     if hasattr(problem, "target"):
@@ -64,7 +64,7 @@ def expected_of(result, documents):
 
 
 def numbers(frame):
-    """The columns of a written frame that ``expected_of`` holds."""
+    """Columns of a written frame that are in ``expected_of``."""
     names = [n for n in frame if n.split(": ")[-1] in ("mean", "sd", "log_density")]
     names = [n for n in frame if n.startswith(("p(", "topic "))] + names
     return frame[names].to_numpy()
@@ -97,10 +97,10 @@ def test_every_family_predicts_the_same_in_a_process_without_the_data(tmp_path):
     assert len(expected) >= 10
     for family, values in expected.items():
         written = pd.read_csv(elsewhere / f"{family}.csv", float_precision="round_trip")
-        found = numbers(written)
-        assert found.shape == values.shape, family
+        predicted = numbers(written)
+        assert predicted.shape == values.shape, family
         # a frame holds a float32 as the nearest float64
-        assert np.array_equal(found.astype(values.dtype), values), family
+        assert np.array_equal(predicted.astype(values.dtype), values), family
 
 
 def post(port: int, body: dict) -> dict:
@@ -157,11 +157,11 @@ def test_topics_of_new_documents(tmp_path):
     result = fit(tmp_path, "topics")
     model = load_model(result.export(tmp_path / "topics.zip"))
     rows = pd.DataFrame({"text": ["apple pear plum", "saw drill drill", None]})
-    found = model.predict(rows).to_numpy()
-    assert found.sum(1) == pytest.approx([1, 1, 1])
-    assert found[0].argmax() != found[1].argmax()
+    values = model.predict(rows).to_numpy()
+    assert values.sum(1) == pytest.approx([1, 1, 1])
+    assert values[0].argmax() != values[1].argmax()
     counts = pd.DataFrame({"saw": [1.0], "drill": [2.0]})
-    assert (model.predict(counts).to_numpy() == found[1]).all()
+    assert (model.predict(counts).to_numpy() == values[1]).all()
     with pytest.raises(ConfigError, match="neither a column text nor one named by a word"):
         model.predict(pd.DataFrame({"area": [1.0]}))
 

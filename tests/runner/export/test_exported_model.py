@@ -1,4 +1,4 @@
-"""A fitted model as one file: it predicts what the record predicts, without the data."""
+"""A fitted model in one file predicts like its record, without the data."""
 
 import json
 import shutil
@@ -29,11 +29,11 @@ def test_predicts_rows_of_the_file_as_the_record_predicts_the_test_rows(fitted, 
     assert torch.equal(same.mu, expected.mu)
     assert torch.equal(same.v, expected.v)
     raw = expected.rescale(result.problem.y_mean, result.problem.y_std)
-    found = model.predict(table[TRAIN:])
-    assert found["mean"].tolist() == raw.mean[:, 0].tolist()
-    assert found["sd"].tolist() == raw.variance.sqrt()[:, 0].tolist()
-    assert found["q0.05"].tolist() == raw.quantile(0.05)[:, 0].tolist()
-    assert found.index.tolist() == table.index[TRAIN:].tolist()
+    predicted = model.predict(table[TRAIN:])
+    assert predicted["mean"].tolist() == raw.mean[:, 0].tolist()
+    assert predicted["sd"].tolist() == raw.variance.sqrt()[:, 0].tolist()
+    assert predicted["q0.05"].tolist() == raw.quantile(0.05)[:, 0].tolist()
+    assert predicted.index.tolist() == table.index[TRAIN:].tolist()
 
 
 def test_a_file_of_rows_is_read_as_the_frame(fitted, model, tmp_path):
@@ -86,9 +86,9 @@ def test_scores_of_a_run_with_a_failed_check_are_marked(fitted, entries, model):
         ({"sea": None}, "lacks sea; .*the model reads area, kind, sea"),
         (
             {"kind": ["hut", "castle"]},
-            "row 1: kind is 'castle', an unknown category; those learnt are",
+            "row 1: kind is 'castle', an unknown category; known ones are",
         ),
-        ({"area": ["large", "3"]}, "row 0: area is 'large', no number"),
+        ({"area": ["large", "3"]}, "row 0: area is 'large', not a number"),
         ({"area": [1.0, None]}, "row 1: area is missing"),
         ({"kind": [None, "hut"]}, "row 0: kind is missing"),
     ],
@@ -100,10 +100,10 @@ def test_rows_that_do_not_fit_are_named(model, change, message):
 
 
 def test_rows_without_their_columns_are_named(model, tmp_path):
-    with pytest.raises(ConfigError, match="kind holds texts; give a frame"):
+    with pytest.raises(ConfigError, match="kind is a text column; give a frame"):
         model.predict(np.zeros((2, 3)))
     (tmp_path / "rows.csv").write_text("area,kind,sea\n50,hut,true\n60,hut,maybe\n")
-    with pytest.raises(ConfigError, match=r"rows.csv, line 3: sea is 'maybe', no number"):
+    with pytest.raises(ConfigError, match=r"rows.csv, line 3: sea is 'maybe', not a number"):
         model.predict(tmp_path / "rows.csv")
 
 
@@ -128,12 +128,12 @@ def test_commands_write_and_predict(fitted, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["export", "RUN"], "no file; name one"),
-        (["export", "RUN", "model.txt"], "the file is a zip"),
-        (["export", "RUN", "model.zip", "--register", "a"], "add --mlflow"),
-        (["export", "RUN", "nowhere/model.zip"], "a folder that exists"),
-        (["predict", "FILE"], "no rows; give a frame, or a CSV or Parquet file"),
-        (["predict", "FILE", "--horizon", "3"], "horizon is for series"),
+        (["export", "RUN"], "no file given"),
+        (["export", "RUN", "model.txt"], "must end with .zip"),
+        (["export", "RUN", "model.zip", "--register", "a"], "requires --mlflow"),
+        (["export", "RUN", "nowhere/model.zip"], "an existing folder"),
+        (["predict", "FILE"], "rows are missing; give a frame, or a CSV or Parquet file"),
+        (["predict", "FILE", "--horizon", "3"], "horizon applies only to series"),
         (["predict", "FILE", "none.csv"], "none.csv: No such file"),
         (["predict", "FILE", "rows.csv", "--replicate", "4"], "replicate=4"),
     ],
@@ -173,7 +173,7 @@ def test_documents_are_counted_in_the_words_of_the_model():
     assert counts.counts.tolist() == [1, 2]
     assert counts.lengths.tolist() == [2, 0]
     assert to_documents(pd.DataFrame({"saw": [2]}), words, "rows").words.tolist() == [1]
-    with pytest.raises(ConfigError, match="neither a column text nor one named by a word"):
+    with pytest.raises(ConfigError, match="neither a column text nor a column named by a word"):
         to_documents(pd.DataFrame({"area": [1.0]}), words, "rows")
     with pytest.raises(ConfigError, match="whole numbers"):
         to_documents(pd.DataFrame({"saw": [0.5]}), words, "rows")

@@ -1,4 +1,4 @@
-"""Files of models from strangers: damaged, forged or of another version, they are refused."""
+"""Untrusted model files are refused if damaged, forged or of another version."""
 
 import hashlib
 import json
@@ -19,18 +19,18 @@ def test_a_file_that_is_no_model_is_refused(entries, fitted, tmp_path):
         load_model(tmp_path / "none.zip")
     for content in (b"no zip", fitted[0].read_bytes()[:2000]):
         (tmp_path / "half.zip").write_bytes(content)
-        with pytest.raises(ConfigError, match="no model of runner export"):
+        with pytest.raises(ConfigError, match="not a model of runner export"):
             load_model(tmp_path / "half.zip")
 
 
 @pytest.mark.parametrize(
     ("entry", "content", "message"),
     [
-        ("../evil.py", b"print()", r"holds '\.\./evil\.py'"),
-        ("code.pkl", b"cos\nsystem\n", "holds 'code.pkl'"),
-        ("config.yaml", None, "holds 0 files config.yaml"),
+        ("../evil.py", b"print()", r"unexpected file '\.\./evil\.py'"),
+        ("code.pkl", b"cos\nsystem\n", "unexpected file 'code.pkl'"),
+        ("config.yaml", None, "has 0 files config.yaml"),
         ("README.md", b" " * 4_900_000, "README.md has 4,900,000 bytes"),
-        (WEIGHTS, b"\x00" * 64, "its checksum differs"),
+        (WEIGHTS, b"\x00" * 64, "checksum mismatch"),
         (MODEL, b"[" * 10_000, "model.json is damaged"),
         (MODEL, b"{}", "model.json is damaged"),
     ],
@@ -47,15 +47,18 @@ def test_a_foreign_card_has_no_control_characters(edit):
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"format": 2}, "has format 2, written by runner .*, and this version reads format 1"),
-        ({"problem": {"class": "Popen", "fields": {}}}, "no problem has a part 'Popen'"),
+        ({"format": 2}, "format 2, written by runner .*; this version reads format 1"),
+        ({"problem": {"class": "Popen", "fields": {}}}, "unknown part 'Popen'"),
         ({"problem": {"class": "Batch", "fields": {}}}, "damaged"),
         (
             {"problem": {"noise": [0, 1], "shape": [10**9, 10**3], "dtype": "float64"}},
             "more than 268,435,456 numbers",
         ),
-        ({"skeleton": {"state": {"t": "none"}, "streams": {"v": 1}}}, "does not fit this version"),
-        ({"replicate": "x"}, "damaged|does not fit"),
+        (
+            {"skeleton": {"state": {"t": "none"}, "streams": {"v": 1}}},
+            "incompatible with this version",
+        ),
+        ({"replicate": "x"}, "damaged|incompatible"),
     ],
 )
 def test_facts_of_strangers_are_refused(edit, facts, message):
@@ -69,7 +72,7 @@ def test_facts_of_strangers_are_refused(edit, facts, message):
         ({"evaluation_chunk": 0}, "evaluation_chunk is 0, must be 1 to"),
         ({"evaluation_chunk": -3}, "evaluation_chunk is -3, must be 1 to"),
         ({"n_classes": 10**12}, "n_classes is 1000000000000, must be 1 to"),
-        ({"n_classes": 3, "class_names": ["a"]}, "1 class_names of 3 classes"),
+        ({"n_classes": 3, "class_names": ["a"]}, "1 class_names for 3 classes"),
         ({"n_classes": 2, "class_names": ["a"] * 2}, "names are repeated: a, a"),
         ({"columns": {"tuple": [COLUMN] * 2}}, "names are repeated: a, a"),
     ],
@@ -87,7 +90,7 @@ def test_forged_sizes_and_names_are_refused(entries, edit, fields, message):
         (
             b"plugins: []",
             b"plugins: [this_is_evil]",
-            "imports this_is_evil, code that is not the runner's",
+            "imports this_is_evil, code outside the runner",
         ),
         (b"name: igp", b"name: igpp", "igpp"),
         (b"seed: 0", b"seed: -1", "seed"),
@@ -108,5 +111,5 @@ def test_weights_that_are_not_finite_are_refused(entries, edit, part, value):
     weights[name].view(-1)[-1] = value
     content = st.save(weights)
     file = edit({WEIGHTS: content}, weights_sha256=hashlib.sha256(content).hexdigest())
-    with pytest.raises(ConfigError, match=f"{name} in {WEIGHTS} holds numbers that are not finite"):
+    with pytest.raises(ConfigError, match=f"{name} in {WEIGHTS} has numbers that are not finite"):
         load_model(file)

@@ -1,4 +1,4 @@
-"""docs/python.md and its notebook, run from top to bottom as a user would."""
+"""docs/python.md and its notebook, executed from top to bottom."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """A folder of a user's own, without data files."""
+    """Working folder of a user, without data files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(DOCS.parent))
@@ -32,9 +32,7 @@ def test_every_line_of_the_page_runs(elsewhere, capsys, monkeypatch):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Estimated shape parameter")
         warnings.filterwarnings("error", category=RunnerWarning)
-        warnings.filterwarnings(
-            "ignore", message="inference=\\w+ has no .*: the experiment's own values are left out"
-        )
+        warnings.filterwarnings("ignore", message="inference=\\w+: ignoring .* of the experiment")
         for block in re.findall(r"```python\n(.*?)```", text, re.S):
             exec(block, names)
     assert (

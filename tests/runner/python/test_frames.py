@@ -13,7 +13,7 @@ from runner import ConfigError, RunnerWarning, compare, load, runs
 
 
 def record(folder, signature, lr=0.1, config=None, **facts):
-    """A run whose config says how fast it learnt."""
+    """Record of a run with a learning rate in its config."""
     made = made_record(folder, signature, **facts)
     written = yaml.safe_load((made / "config.yaml").read_text())
     written |= {"inference": {"name": "sgld", "lr": lr, "gradient": {"name": "score"}}} | (
@@ -77,7 +77,7 @@ def test_settings_are_columns_and_mistakes_name_the_nearest(three, tmp_path):
     for given in ({"settings": ["inference.lrr"]}, {"inference": {"lrr": 1}}):
         with pytest.raises(
             ConfigError,
-            match=r"runs: inference.lrr: no run has such a setting, did you mean inference.lr\?",
+            match=r"runs: inference.lrr: unknown setting, did you mean inference.lr\?",
         ):
             runs(three, **given)
     none = runs(tmp_path / "nothing", seed=1, settings=["steps"])
@@ -86,7 +86,7 @@ def test_settings_are_columns_and_mistakes_name_the_nearest(three, tmp_path):
 
 
 def test_a_damaged_record_is_left_out_and_named(three):
-    with pytest.warns(RunnerWarning, match="dddd: its run.json is damaged"):
+    with pytest.warns(RunnerWarning, match="dddd: run.json is damaged"):
         runs(three)
 
 
@@ -111,24 +111,24 @@ def test_scores_stand_beside_each_other_and_pairs_are_tested(tmp_path):
         for s, v, lr in (("aaaa", A, 0.1), ("bbbb", B, 0.2), ("cccc", C, 0.1))
     )
     other = of_scores(tmp_path, "dddd", A, seed=1)
-    found = compare(load(a), str(b), third=c, other=other)
-    assert list(found.settings.columns) == ["aaaa", "bbbb", "third", "other"]
-    assert found.settings.loc["inference.lr"].tolist() == ["0.1", "0.2", "0.1", "0.1"]
-    assert found.scores.loc["rmse", ("bbbb", "mean")] == pytest.approx(statistics.mean(B))
-    assert found.scores.loc["rmse", ("third", "n")] == 6
-    assert list(found.scores.index) == ["rmse", "rmse/task"]
-    tests = found.tests[found.tests.metric == "rmse"].set_index(["a", "b"])
+    comparison = compare(load(a), str(b), third=c, other=other)
+    assert list(comparison.settings.columns) == ["aaaa", "bbbb", "third", "other"]
+    assert comparison.settings.loc["inference.lr"].tolist() == ["0.1", "0.2", "0.1", "0.1"]
+    assert comparison.scores.loc["rmse", ("bbbb", "mean")] == pytest.approx(statistics.mean(B))
+    assert comparison.scores.loc["rmse", ("third", "n")] == 6
+    assert list(comparison.scores.index) == ["rmse", "rmse/task"]
+    tests = comparison.tests[comparison.tests.metric == "rmse"].set_index(["a", "b"])
     # other: another seed
     assert list(tests.index) == [("aaaa", "bbbb"), ("aaaa", "third"), ("bbbb", "third")]
-    for (name, of), pair in tests.iterrows():
-        x, y = ({"aaaa": A, "bbbb": B, "third": C}[run] for run in (name, of))
+    for (name, pair_name), pair in tests.iterrows():
+        x, y = ({"aaaa": A, "bbbb": B, "third": C}[run] for run in (name, pair_name))
         d = [v - u for u, v in zip(x, y, strict=True)]
         assert pair["difference"] == pytest.approx(statistics.mean(d))
         assert pair["se"] == pytest.approx(statistics.stdev(d) / math.sqrt(6))
         assert pair["p"] == pytest.approx(wilcoxon(d).pvalue)
     assert tests["p"].min() == pytest.approx(2 / 2**6)
     assert tests["p_holm"].loc[("aaaa", "bbbb")] == pytest.approx(3 * 2 / 2**6)
-    assert "tests" in repr(found)
+    assert "tests" in repr(comparison)
 
 
 def test_four_pairs_have_a_difference_and_no_p(tmp_path):
@@ -144,18 +144,18 @@ def test_four_pairs_have_a_difference_and_no_p(tmp_path):
 def test_what_cannot_be_compared_is_said(tmp_path):
     a = of_scores(tmp_path, "aaaa", A)
     b = of_scores(tmp_path, "bbbb", B, data="others", smoke=True)
-    found = compare(a, b)
-    assert len(found.tests) == 0
-    assert [note.split(" (")[0] for note in found.notes] == [
+    comparison = compare(a, b)
+    assert len(comparison.tests) == 0
+    assert [note.split(" (")[0] for note in comparison.notes] == [
         "different data",
         "some are smoke runs",
     ]
-    for given, said in (
-        ((a,), "two runs or more, not 1"),
-        ((a, a), "aaaa is given twice"),
+    for given, message in (
+        ((a,), "needs two or more runs, got 1"),
+        ((a, a), "aaaa occurs twice"),
         ((a, "zzzz"), "no such run"),
     ):
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(ConfigError, match=message):
             compare(*given)
 
 
@@ -163,8 +163,8 @@ def test_lines_of_replicates_computed_at_once_are_told_apart(tmp_path):
     folder = record(tmp_path, "aaaa", vectorised=True)
     at_once = line(1, 0, "final") | {"metrics": {"rmse": [1.0, 2.0], "time": 3.0}}
     (folder / "metrics.jsonl").write_text(json.dumps(at_once) + "\n")
-    found = load(folder).metrics
-    assert found[found.metric == "rmse"][["replicate", "value"]].to_numpy().tolist() == [
+    metrics = load(folder).metrics
+    assert metrics[metrics.metric == "rmse"][["replicate", "value"]].to_numpy().tolist() == [
         [0, 1.0],
         [1, 2.0],
     ]

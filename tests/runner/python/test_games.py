@@ -1,5 +1,4 @@
-"""Our games as parallel environments: they pass PettingZoo's own tests, and read back they are the
-games they were."""
+"""Games as parallel environments pass PettingZoo's tests and are unchanged when converted back."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ def test_read_back_it_is_the_game(name):
     g = generator(7)
     s = other.reset(3, g)
     streams = [generator(int(seed)) for seed in s[:, 0].tolist()]
-    own = [world.reset(1, stream) for stream in streams]
+    resets = [world.reset(1, stream) for stream in streams]
     live = [True] * 3
     for move in range(horizon):
         rules = world.at(move) if name == "data_sharing" else world
@@ -72,19 +71,18 @@ def test_read_back_it_is_the_game(name):
         b = torch.stack([torch.randint(0, n, (3,), generator=g) for n in world.n_threats], 1)
         outcome = other.step(s, a, b, g)
         for i in itertools.compress(range(3), live):
-            mine = rules.step(own[i], a[i : i + 1], b[i : i + 1], streams[i])
+            mine = rules.step(resets[i], a[i : i + 1], b[i : i + 1], streams[i])
             assert float(outcome.r_a[i]) == float(mine.r_a)
             assert outcome.r_b[i].tolist() == mine.r_b[0].tolist()
             assert torch.equal(other.features(outcome.s_next)[i], world.features(mine.s_next)[0])
             ends = mine.done is not None and bool(mine.done)
             assert bool(outcome.done[i]) is ends
-            own[i], live[i] = mine.s_next, not ends
+            resets[i], live[i] = mine.s_next, not ends
         s = outcome.s_next
 
 
 def test_learning_by_way_of_pettingzoo_is_learning():
-    """From a fixed start the two runs see the same numbers and draw the same, from the first
-    episode to the last."""
+    """With a fixed start the two runs have the same numbers and draws in all episodes."""
     keys = {"size": 3, "moves": 6}
     earned = []
     for name, given in (
@@ -134,5 +132,5 @@ def test_mistakes_are_said():
         parallel_env("coin_game", size=1)
     env = parallel_env("coin_game", size=3)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match="opponent_1: 4 is no action of Discrete"):
+    with pytest.raises(ValueError, match="opponent_1: 4 is not an action in Discrete"):
         env.step({"decision_maker": 0, "opponent_1": 4})

@@ -1,4 +1,4 @@
-"""``run`` and ``load``: the command line's own run, quietly, and what is read of it again."""
+"""``run`` and ``load``: a silent run equal to that of the command line, and its recorded results."""
 
 import json
 import os
@@ -84,28 +84,32 @@ def test_what_it_has_learnt_is_what_was_scored():
     assert tuple(final.value) == result.scores["nlpp"].values
     assert list(final.replicate) == [0, 1]
     assert result.config["model"]["name"] == "probit_regression"
-    with pytest.raises(ConfigError, match=r"predict: x is \(2, 1\), and cavi_probit has rows of 3"):
+    with pytest.raises(
+        ConfigError, match=r"predict: x has shape \(2, 1\), but cavi_probit requires rows of 3"
+    ):
         result.predict(np.zeros((2, 1)))
 
 
 def test_whose_prediction_is_said_where_several_were_learnt_side_by_side():
     asked = {"smoke": True, "steps": 4, "replicates": 2, "side_by_side": True, "tracking": False}
     both = run("aadm_uci", inference={"alphas": [0.25, 1.0], "warmup": 0, "n_predict": 5}, **asked)
-    one = run("aadm_uci", inference={"alpha": 1.0, "warmup": 0, "n_predict": 5}, **asked)
-    x = one.problem.splits[1].test.x
+    single = run("aadm_uci", inference={"alpha": 1.0, "warmup": 0, "n_predict": 5}, **asked)
+    x = single.problem.splits[1].test.x
     theirs = both.predict(x, replicate=1, variant="1")
-    torch.testing.assert_close(theirs.mean, one.predict(x, replicate=1).mean, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        theirs.mean, single.predict(x, replicate=1).mean, rtol=1e-4, atol=1e-5
+    )
     assert not torch.allclose(
         theirs.mean, both.predict(x, replicate=0, variant="1").mean, rtol=1e-4
     )
     alone = run("cavi_probit", **KEYS)
-    several = "several were learnt side by side; say which"
+    several = "were trained side by side; choose one"
     for result, asked, message in (
-        (both, {}, f"replicate=None: {several}, from 0 to 1"),
+        (both, {}, f"replicate=None: several replicates {several} from 0 to 1"),
         (both, {"replicate": 2}, "replicate=2: several"),
-        (both, {"replicate": 0}, f"variant=None: {several} of 0.25, 1"),
-        (one, {"replicate": 0, "variant": "1"}, "variant=1: the run has one posterior"),
-        (alone, {"replicate": 3}, "replicate=3: that of the last replicate alone is kept, 0"),
+        (both, {"replicate": 0}, f"variant=None: several variants {several} of 0.25, 1"),
+        (single, {"replicate": 0, "variant": "1"}, "variant=1: the run has a single posterior"),
+        (alone, {"replicate": 3}, "replicate=3: only the last replicate is stored; use 0"),
     ):
         inputs = alone.problem.test.x if result is alone else x
         with pytest.raises(ConfigError, match=message):
@@ -115,19 +119,19 @@ def test_whose_prediction_is_said_where_several_were_learnt_side_by_side():
 def test_the_process_is_left_as_it_was(monkeypatch):
     torch.set_num_threads(2)
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    seen = []
+    arguments = []
     monkeypatch.setattr(
         duties,
         "record_information",
-        lambda _: lambda step: seen.append((signal.getsignal(signal.SIGINT), os.getcwd())),
+        lambda _: lambda step: arguments.append((signal.getsignal(signal.SIGINT), os.getcwd())),
     )
-    before = os.getcwd(), list(sys.argv), dict(os.environ)
+    process_state = os.getcwd(), list(sys.argv), dict(os.environ)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         run("cavi_probit", steps=2, **KEYS)
         assert GlobalHydra.instance().is_initialized()
         assert hydra_compose("config").seed == 0
-    assert seen == [(handlers[0], before[0])] * 2
-    assert (os.getcwd(), sys.argv, dict(os.environ)) == before
+    assert arguments == [(handlers[0], process_state[0])] * 2
+    assert (os.getcwd(), sys.argv, dict(os.environ)) == process_state
     assert handlers == (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
     assert torch.get_num_threads() == 2
     torch.set_num_threads(1)
@@ -171,18 +175,18 @@ print(OmegaConf.create({"home": "${oc.env:HOME}"}).home)
         (
             "cavi_probit seed=1,2",
             {},
-            "seed=1,2: several values are a sweep; call run once for each",
+            "seed=1,2: several values need a sweep; call run once for each",
         ),
-        ("cavi_probit -m", {}, "-m: serves sweeps of the command line; call run once for each"),
+        ("cavi_probit -m", {}, "-m: supported only on the command line; call run once for each"),
         (
             "cavi_probit --cfg",
             {},
-            "--cfg: a flag of the command line; of these run knows --config-dir=… alone",
+            "--cfg: not supported by run; the only supported flag is --config-dir=…",
         ),
-        ("cavi_probit", {"model": object()}, "model: object is nothing that a config holds"),
-        ("seed=3", {}, "run: 'seed=3' is no experiment's name; give that first"),
+        ("cavi_probit", {"model": object()}, "model: object is not a valid type in a config"),
+        ("seed=3", {}, "run: 'seed=3' is not the name of an experiment; give a name"),
         ("cavi_probit", {"inference": "kalman"}, "inference=kalman"),
-        ("", {"dataset": "binary_simulation"}, "model, inference: not chosen"),
+        ("", {"dataset": "binary_simulation"}, "model, inference: missing"),
     ],
 )
 def test_a_mistake_is_one_line(words, keys, message, capsys, elsewhere):
@@ -231,7 +235,7 @@ def test_a_run_that_diverges_says_so(monkeypatch):
 def test_mlflow_is_told_as_by_the_command_line(monkeypatch):
     asked = []
     monkeypatch.setattr(handover, "start_pusher", asked.append)
-    monkeypatch.setattr(handover, "PATIENCE", 0.0)
+    monkeypatch.setattr(handover, "TIMEOUT_SECONDS", 0.0)
     run("cavi_probit", **(KEYS | {"tracking": True}))
     first = len(asked)
     assert first

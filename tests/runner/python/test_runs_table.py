@@ -1,4 +1,4 @@
-"""``runner runs``: the frame of runs, printed and written as Parquet, CSV and JSON."""
+"""``runner runs``: the frame of runs is printed and written as Parquet, CSV and JSON."""
 
 import json
 
@@ -64,9 +64,9 @@ def test_filters_choose_runs(outputs, capsys):
     [
         (["--to", "runs.xlsx"], "--to runs.xlsx: must end with .parquet, .csv, .json"),
         (["state"], "runner runs: state: must be key=value, such as state=done"),
-        (["model.widht=3"], "runs: model.widht: no run has such a setting, did you mean"),
-        (["parts=true"], "runner runs: parts: no column and no key"),
-        (["state=[done"], "runner runs: state=[done: the value is no YAML"),
+        (["model.widht=3"], "runs: model.widht: unknown setting, did you mean"),
+        (["parts=true"], "runner runs: parts: unknown column or key"),
+        (["state=[done"], "runner runs: state=[done: the value is invalid YAML"),
     ],
 )
 def test_what_cannot_be_is_one_line(outputs, words, message, capsys):

@@ -28,15 +28,15 @@ from runner.python.words import words_of
     ],
 )
 def test_keywords_are_the_words_of_a_command_line(keys, words):
-    found = words_of(keys)
-    assert words is None or found == words
-    parsed = [OverridesParser.create().parse_override(word) for word in found]
+    overrides = words_of(keys)
+    assert words is None or overrides == words
+    parsed = [OverridesParser.create().parse_override(word) for word in overrides]
     if words is None:
         assert {o.key_or_group: o.value() for o in parsed} == keys
 
 
 def test_a_dict_is_one_value_where_nothing_lies_by_default():
-    """Keys below null cannot be set one by one; those below a mapping, or of a part, can."""
+    """Keys below null cannot be set individually, while keys of a mapping or a component can."""
     budget = {"total": 3.0, "least": {"tv": 1.0, "radio": 0.5}}
     expected = [
         (

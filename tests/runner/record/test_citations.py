@@ -1,5 +1,4 @@
-"""Citations of Source lines: each is one entry of references.bib, by its authors and year
-together."""
+"""Each citation in Source lines is one entry of references.bib, identified by authors and year."""
 
 import re
 
@@ -32,9 +31,9 @@ def test_a_citation_is_its_own_entry_alone():
 
 
 def test_keys_are_unique_and_no_two_entries_are_cited_alike():
-    found = [entry.key for entry in entries()]
-    assert len(found) == len(set(found))
-    assert len(found) == BIBLIOGRAPHY.read_text(encoding="utf-8").count("\n@") + 1
+    keys = [entry.key for entry in entries()]
+    assert len(keys) == len(set(keys))
+    assert len(keys) == BIBLIOGRAPHY.read_text(encoding="utf-8").count("\n@") + 1
 
 
 def test_every_source_of_a_component_has_its_entries():
@@ -44,9 +43,9 @@ def test_every_source_of_a_component_has_its_entries():
             text = entry.source
             for missing in WITHOUT:
                 text = text.replace(missing, "")
-            told = len(re.findall(r"\((?:1[89]|20)\d\d[a-z]?\b", text)) + len(
+            n_years = len(re.findall(r"\((?:1[89]|20)\d\d[a-z]?\b", text)) + len(
                 re.findall(r"(?<!\() (?:19|20)\d\d\)", text)
             )
-            if told != len(keys(text)):
+            if n_years != len(keys(text)):
                 wrong.append(f"{role}/{entry.name}: {text}: {sorted(keys(text))}")
     assert wrong == []

@@ -1,5 +1,4 @@
-"""A record says which code made it, from where on, and keeps changes that are not committed only
-where asked to."""
+"""A record contains the version of its code by step, and uncommitted changes only on request."""
 
 import json
 import subprocess
@@ -16,7 +15,7 @@ NOW = {"sha": "b" * 40}
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A repository with one commit, which takes the place of our own."""
+    """Repository with one commit that replaces the runner's."""
     root = tmp_path / "checkout"
     root.mkdir()
     for words in (
@@ -76,7 +75,7 @@ def test_resumed_under_another_commit_and_other_versions(make_job, prune, monkey
     (line,) = [
         line
         for line in capsys.readouterr().out.replace("\n ", " ").splitlines()
-        if "is not the one" in line
+        if "the code has changed" in line
     ]
     assert "commit aaaaaaaa before, bbbbbbbb now; numpy" in line
     after = read(job.folder)["code"]
@@ -92,7 +91,7 @@ def test_the_same_code_is_listed_once_and_says_nothing(make_job, prune, capsys):
     prune(job)
     run(job)
     assert len(read(job.folder)["code"]) == 1
-    assert "is not the one" not in capsys.readouterr().out
+    assert "the code has changed" not in capsys.readouterr().out
 
 
 def test_keep_diff_is_no_part_of_the_signature(make_job, monkeypatch):

@@ -1,5 +1,4 @@
-"""Each reader of a finished run names a file that is not as it was written, and the command that
-makes it again."""
+"""All readers of a finished run report a damaged file and the command that restores it."""
 
 import shutil
 
@@ -34,7 +33,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The words of a run, and a copy of its finished record."""
+    """Overrides of a run, and a copy of its finished record."""
     root = tmp_path_factory.mktemp("finished")
     words = [*RUN, f"output_dir={root / 'outputs'}", f"data_dir={root / 'data'}"]
     job = prepare(compose(words))
@@ -47,7 +46,7 @@ def finished(tmp_path_factory):
 
 @pytest.fixture
 def record(finished):
-    """The folder of the record, whole."""
+    """Folder of the undamaged record."""
     _, job, copy = finished
     shutil.rmtree(job.folder)
     shutil.copytree(copy, job.folder)
@@ -70,10 +69,12 @@ def test_a_cut_file_is_named_by_each_reader(finished, record, kind):
     readers = [lambda: run(job), lambda: read_facts_or_warn(record)]
     readers += [] if kind == "config.yaml" else [lambda: load(record)]
     for reader in readers:
-        with pytest.warns(RunnerWarning, match=f"{name} is not as it was written; runner resume"):
+        with pytest.warns(
+            RunnerWarning, match=f"{name} is damaged; repeat the run with runner resume"
+        ):
             reader()
-    (found,) = doctor.records(record.parent.parent)
-    assert (found.level, found.found) == ("problem", f"{record / name} is damaged")
+    (finding,) = doctor.records(record.parent.parent)
+    assert (finding.level, finding.found) == ("problem", f"{record / name} is damaged")
 
 
 def test_another_content_of_the_same_size_is_seen_by_its_checksum(record):
@@ -91,15 +92,15 @@ def test_an_archive_may_lack_the_posterior(record):
 
 def test_resume_fresh_makes_the_files_again(record, monkeypatch):
     monkeypatch.setattr(Figure, "savefig", save_sketch)
-    before = read(record)
+    facts = read(record)
     (record / "references.bib").unlink()
     assert resume.main(["resume", str(record), "--fresh"]) == 0
     assert list(find_damage(record, read(record), hashes=True)) == []
-    assert repeatable(read(record)["result"]) == repeatable(before["result"])
+    assert repeatable(read(record)["result"]) == repeatable(facts["result"])
 
 
 @pytest.mark.parametrize("files", [{"../x": [1, "a"]}, {"a": None}, {"a\0": [1]}, {"a": {"b": 1}}])
 def test_a_foreign_list_of_files_is_no_traceback(tmp_path, files):
     folder = made_record(tmp_path, files=files)
-    with pytest.warns(RunnerWarning, match="is not as it was written"):
+    with pytest.warns(RunnerWarning, match="is damaged"):
         warn_damage(folder, read(folder), hashes=True)

@@ -1,5 +1,4 @@
-"""The lease of a run: one machine at a time, whatever their clocks say, taken over when its holder
-is gone, by one alone."""
+"""Lease of a run: one holder at a time, independent of clocks, with takeover by a single process."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ AWAY = LeaseHolder("other", "other boot space", 1, "1", "t" * 32)  # process 1 i
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A run's folder, with times small enough for a test."""
+    """Folder of a run, with short timeouts for tests."""
     for name, seconds in (
         ("HEARTBEAT_SECONDS", 0.2),
         ("HEARTBEAT_TIMEOUT_SECONDS", 1.0),
@@ -35,16 +34,16 @@ def folder(tmp_path, monkeypatch):
 
 
 def written(folder, of: LeaseHolder, age: float = 0.0):
-    """A lease as its holder left it, so many seconds ago by the clock of the file system."""
+    """Lease last touched ``age`` seconds ago by the clock of the file system."""
     path = folder / NAME
     path.write_text(json.dumps(of.__dict__))
-    at = clock(folder) - age
-    os.utime(path, (at, at))
+    touched = clock(folder) - age
+    os.utime(path, (touched, touched))
     return path
 
 
 def held_by_process(folder):
-    """A process of its own that takes the lease."""
+    """Separate process that acquires the lease."""
     code = "import sys, time; from pathlib import Path; from runner.record import lease; "
     code += "it = lease.take_lease(Path(sys.argv[1]), 's'); print(1, flush=True); time.sleep(60)"
     return subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE)
@@ -55,7 +54,7 @@ def test_one_of_this_machine_is_known_at_once(folder):
     assert process.stdout.readline()
     path = folder / NAME
     assert lease.is_leased(path)
-    with pytest.raises(ConfigError, match=rf"run s is already going \(process {process.pid}\)"):
+    with pytest.raises(ConfigError, match=rf"run s is already active \(process {process.pid}\)"):
         lease.take_lease(folder, "s")
     process.kill()
     process.wait()
@@ -111,7 +110,7 @@ def test_of_many_waiters_one_takes_it_over(folder):
         try:
             won.append(lease.take_lease(folder, "s"))
         except ConfigError:
-            refused["already going"] += 1
+            refused["already active"] += 1
 
     threads = [threading.Thread(target=wait) for _ in range(8)]
     for thread in threads:
@@ -119,7 +118,7 @@ def test_of_many_waiters_one_takes_it_over(folder):
     for thread in threads:
         thread.join()
     assert len(won) == 1
-    assert refused["already going"] == 7
+    assert refused["already active"] == 7
     won[0].check()
     won[0].close()
     assert list(folder.iterdir()) == []
@@ -142,7 +141,7 @@ def test_what_a_killed_waiter_left_is_in_nobodys_way(folder):
 
 
 def test_a_run_that_lost_its_lease_writes_nothing(make_job):
-    """A machine that slept wakes up: somebody else has gone on with its run."""
+    """A suspended machine resumes after another process has taken over its run."""
     job = make_job(*GAME)
     mine = Record.open(job)
     mine.line(1, 0, 0.1, "train", {"a": 1.0})
@@ -150,14 +149,14 @@ def test_a_run_that_lost_its_lease_writes_nothing(make_job):
     mine.line(2, 0, 0.2, "train", {"a": 2.0})
     mine.save(state="running")
     written(job.folder, AWAY)
-    before = {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()}
+    contents = {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()}
     for write in (lambda: mine.save(state="done"), mine.flush, mine.sync):
         with pytest.raises(
-            lease.LeaseLostError, match="lease lost: process 1 on other has taken the run over"
+            lease.LeaseLostError, match="lease lost: process 1 on other has taken over the run"
         ):
             write()
     mine.close()
-    assert {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()} == before
+    assert {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()} == contents
 
 
 TWO = """
@@ -187,7 +186,7 @@ while time.monotonic() < until:
 
 @pytest.mark.slow
 def test_two_machines_never_run_it_at_once(folder):
-    """Two process and host namespaces, whose processes have the same numbers, on one folder."""
+    """Two process and host namespaces with equal process ids use one folder."""
     apart = ["unshare", "--uts", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c"]
     if subprocess.run([*apart, "hostname one"], capture_output=True).returncode:
         pytest.skip("needs the right to make namespaces (unshare)")

@@ -1,4 +1,4 @@
-"""McNemar's test over the test labels of two runs, from what their records keep of them."""
+"""McNemar's test over the test labels of two runs, from their records."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ def labels(n: int = 103, seed: int = 0, share: float = 0.7) -> np.ndarray:
 def test_the_exact_test_is_that_of_statsmodels_and_of_its_sum_written_out():
     contingency = pytest.importorskip("statsmodels.stats.contingency_tables")
     for seed in range(6):
-        one = labels(40, seed)
+        first = labels(40, seed)
         other = labels(40, seed + 100, 0.4 + 0.1 * seed)
-        ours = mcnemar(one, other)
-        table = [[int((one & other).sum()), ours.first], [ours.second, int((~one & ~other).sum())]]
+        ours = mcnemar(first, other)
+        table = [
+            [int((first & other).sum()), ours.first],
+            [ours.second, int((~first & ~other).sum())],
+        ]
         assert ours.p == pytest.approx(contingency.mcnemar(table, exact=True).pvalue)
         n = ours.first + ours.second
         least = min(ours.first, ours.second)
@@ -57,10 +60,10 @@ def test_outcomes_are_kept_bit_by_bit(tmp_path):
 
 
 def test_compared_runs_of_one_replicate_have_the_p_of_their_test_labels(tmp_path):
-    one = labels(200, 0, 0.8)
+    first = labels(200, 0, 0.8)
     other = labels(200, 1, 0.5)
     folders = []
-    for signature, right in (("a" * 12, one), ("b" * 12, other)):
+    for signature, right in (("a" * 12, first), ("b" * 12, other)):
         share = float(right.mean())
         scores = {
             "result": {"robust_accuracy": [share]},
@@ -69,7 +72,7 @@ def test_compared_runs_of_one_replicate_have_the_p_of_their_test_labels(tmp_path
         folder = made_record(tmp_path, signature, **scores)
         write_outcomes(folder, 0, {"robust_accuracy": right})
         folders.append(folder)
-    exact = mcnemar(one, other)
+    exact = mcnemar(first, other)
     assert exact.p < 0.01
     runs = {folder.name: load(folder) for folder in folders}
     differences = differences_table(Comparison.of(runs))

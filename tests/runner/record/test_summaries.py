@@ -1,4 +1,4 @@
-"""Facts that are asked of all records of an experiment."""
+"""Summaries of all records of an experiment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_damaged_records_are_left_out(experiment):
 
 
 def test_rates_are_those_of_done_records(experiment):
-    """By hand: done ones that are not taken over, each fourth with and without steps."""
+    """Expected by hand: finished records without copies, a quarter each with and without steps."""
     expected: dict[tuple, list[float]] = {}
     for i in range(N):
         if i % 4 in (0, 2) and i not in (8, 12):

@@ -1,5 +1,4 @@
-"""Records that this user may not read: every command that reads records names them in a line and
-goes on with the others."""
+"""Unreadable records: every command reports them in a line and continues with the others."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ THIRD = "cccccccccccc"
 
 
 def bar(monkeypatch: pytest.MonkeyPatch, barred: Path) -> None:
-    """Refuses what another user's umask would: root, as whom tests may run, is refused nothing by
-    the file system."""
+    """Simulate missing permissions, because the file system refuses nothing to root."""
 
     def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
@@ -58,7 +56,7 @@ def outputs(tmp_path):
 def test_a_folder_or_a_file_is_named_and_the_others_are_listed(outputs, monkeypatch, what):
     bar(monkeypatch, outputs / what)
     with pytest.warns(
-        RunnerWarning, match=r"left out: .*aaaaaaaaaaaa.*: cannot be read \(Permission denied\)"
+        RunnerWarning, match=r"skipped: .*aaaaaaaaaaaa.*: cannot be read \(Permission denied\)"
     ):
         table = runner.runs(outputs)
     assert sorted(table["id"]) == [OURS, THIRD]
@@ -84,7 +82,7 @@ def test_a_config_is_named_where_it_is_asked_for(outputs, monkeypatch):
 def test_compare_goes_on_with_two_and_refuses_one(outputs, monkeypatch, capsys):
     bar(monkeypatch, outputs / "made" / THEIRS)
     given = ["compare", THEIRS[:4], OURS[:4], THIRD[:4], "--output-dir", str(outputs)]
-    with pytest.warns(RunnerWarning, match="left out: aaaa: cannot be read .Permission denied"):
+    with pytest.warns(RunnerWarning, match="skipped: aaaa: cannot be read .Permission denied"):
         assert compare.main(given) == 0
     assert "aaaa" not in capsys.readouterr().out
     given.remove(THIRD[:4])

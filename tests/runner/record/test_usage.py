@@ -1,4 +1,4 @@
-"""CPU seconds and memory that a run counts of itself."""
+"""CPU seconds and memory measured by a run."""
 
 from __future__ import annotations
 

@@ -6,5 +6,5 @@ from support.runs.small_study import launch
 
 @pytest.fixture
 def study(tmp_path):
-    """A launched study of eight runs, none of them started."""
+    """A launched study of eight runs that are not started."""
     return launch(tmp_path)

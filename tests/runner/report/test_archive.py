@@ -1,4 +1,4 @@
-"""``runner archive``: what is packed, what opens it, and what is never opened."""
+"""``runner archive``: packed files, readers, and refused archives."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STUDY = StudyDefinition(
 
 @pytest.fixture
 def launched(tmp_path):
-    """A study with two done runs, as ``runner study`` leaves it."""
+    """A study with two finished runs."""
     runs = []
     for row in ("a", "b"):
         signature = row * 12
@@ -80,12 +80,12 @@ def test_an_archive_holds_records_environment_and_report(launched, quick_report,
         "environment/packages.txt",
         "report/a.md",
     }
-    with open_archive(str(path)) as one:
-        facts = json.loads((one.folder / "environment" / "environment.json").read_text())
+    with open_archive(str(path)) as opened:
+        facts = json.loads((opened.folder / "environment" / "environment.json").read_text())
         assert facts["commits_of_runs"] == ["a" * 40]
-        loaded = snapshots.load(one.study, one.folder)
+        loaded = snapshots.load(opened.study, opened.folder)
         assert [loaded.state(run) for run in loaded.runs] == ["done", "done"]
-        folder = one.folder
+        folder = opened.folder
     assert not folder.exists()
     first = path.read_bytes()
     archive.pack(launched, path)
@@ -163,7 +163,7 @@ def test_report_opens_an_archive_where_no_records_are(launched, tmp_path, capsys
     path = tmp_path / "small.zip"
     words = ["archive", "small", "--output-dir", str(launched.output_dir), "--to", str(path)]
     assert _answer(words) == 0
-    before = {file: file.stat().st_mtime_ns for file in launched.output_dir.rglob("*")}
+    times = {file: file.stat().st_mtime_ns for file in launched.output_dir.rglob("*")}
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
@@ -172,7 +172,7 @@ def test_report_opens_an_archive_where_no_records_are(launched, tmp_path, capsys
     with zipfile.ZipFile(path) as packed:
         for name in ("small.md", "small_replicates.csv", "small_origin.json"):
             assert (made / name).read_bytes() == packed.read(f"report/{name}")
-    assert {file: file.stat().st_mtime_ns for file in launched.output_dir.rglob("*")} == before
+    assert {file: file.stat().st_mtime_ns for file in launched.output_dir.rglob("*")} == times
 
 
 def test_a_study_that_was_never_launched_has_no_archive(tmp_path, capsys):

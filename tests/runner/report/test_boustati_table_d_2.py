@@ -1,5 +1,4 @@
-"""The rows of Boustati's Table D.2 are stored under what they are, not under the labels that six of
-them carry in print."""
+"""Rows of Boustati's Table D.2 are stored under corrected labels; six printed labels are wrong."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ def means() -> dict[str, dict[str, float]]:
 
 
 def disordered(rows: dict[str, dict[str, float]]) -> list[str]:
-    """Pairs of rows that are not as Fig. 6.2 and the released code have them, in some column."""
+    """Pairs of rows that differ in a column from Fig. 6.2 and the published code."""
     above = [(BPF, T), *((BPF, f"beta_bootstrap_filter {b}") for b in SMALL)]
     above += [(APF, f"beta_auxiliary_filter {b}") for b in SMALL]
     above += [(f"beta_bootstrap_filter {b}", f"beta_auxiliary_filter {b}") for b in (*SMALL, "0.2")]
@@ -66,8 +65,8 @@ def test_with_the_labels_turned_back_it_is_not():
     assert sorted(turned) == sorted(rows)
     assert disordered(turned)
     for row, printed in PRINTED.items():  # nor with any two of them exchanged
-        one = dict(rows) | {row: rows[printed], printed: rows[row]}
-        assert disordered(one), row
+        swapped = dict(rows) | {row: rows[printed], printed: rows[row]}
+        assert disordered(swapped), row
 
 
 @pytest.mark.parametrize("row", PRINTED)

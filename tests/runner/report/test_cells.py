@@ -220,7 +220,7 @@ def test_distances_are_from_the_gold_row_by_replicate(study):
 
 @pytest.mark.parametrize(("at_once", "rates"), [(False, [250.0, 100.0]), (True, [500.0, 200.0])])
 def test_ess_per_second_is_of_the_time_of_a_replicate(study, at_once, rates):
-    """Steps of 2 ms, 100 of them; where both replicates share a step, each has half of it."""
+    """100 steps of 2 ms; if both replicates share a step, each is assigned half of it."""
     lines = [
         line(t, "train", r, 0.002 * t) for r in range(1 if at_once else 2) for t in range(1, 101)
     ]
@@ -244,8 +244,8 @@ def test_a_damaged_record_is_named_and_the_others_are_laid_out(study, monkeypatc
 
     monkeypatch.setattr(Path, "open", refused)
     with (
-        pytest.warns(RunnerWarning, match=rf"left out: .*{theirs.name}: cannot be read"),
-        pytest.warns(RunnerWarning, match=rf"left out: .*{empty.name}: its run.json is damaged"),
+        pytest.warns(RunnerWarning, match=rf"skipped: .*{theirs.name}: cannot be read"),
+        pytest.warns(RunnerWarning, match=rf"skipped: .*{empty.name}: run.json is damaged"),
     ):
         cells = find_cells(study)
     assert [str(cells[row, "1000"].verdict) for row in (PUBLISHED, TUNED)] == ["not run"] * 2

@@ -1,4 +1,4 @@
-"""Interactive figures: what a browser draws is what the Matplotlib figure shows."""
+"""Interactive figures match the Matplotlib figures."""
 
 import pandas as pd
 import pytest
@@ -107,7 +107,7 @@ def test_bands_are_areas_under_their_mean():
 
 @pytest.mark.parametrize("kind", ["violin", "box"])
 def test_spreads_name_what_is_around_a_mark(kind):
-    """A method in black, as quartiles are; values that span a factor of a thousand."""
+    """A method in black, like quartiles; values over three orders of magnitude."""
     rows = [
         {"method": f"m{k}", "group": group, "metric": "nmse", "value": (1 + k) * 10.0**i}
         for k in range(8)
@@ -120,8 +120,8 @@ def test_spreads_name_what_is_around_a_mark(kind):
     assert [t["name"] for t in areas] == [f"m{k}" for _ in "ab" for k in range(8)]
     marks = [t for t in chart["data"] if "fill" not in t and t["name"] != "β chosen"]
     for mark in marks:
-        own = [t["name"] for t in areas if min(t["x"]) <= mark["x"][0] <= max(t["x"])]
-        assert own == [mark["name"]]
+        around = [t["name"] for t in areas if min(t["x"]) <= mark["x"][0] <= max(t["x"])]
+        assert around == [mark["name"]]
     (chosen,) = (t for t in chart["data"] if t["name"] == "β chosen")
     assert chosen["x"][0] == chosen["x"][1]
     axes = chart["layout"]["xaxis"], chart["layout"]["yaxis"]

@@ -91,9 +91,9 @@ def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
 
 
 def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_path):
-    own = {"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}
+    scores_of_run = {"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}
     other = {"rmse": [2.0, 2.5, 8.0], "accuracy": [1.0]}
-    results = {"aaaa": own, "bbbb": other}
+    results = {"aaaa": scores_of_run, "bbbb": other}
     runs = {name: load(record(tmp_path, name, result=r)) for name, r in results.items()}
     comparison = Comparison.of(runs)
     both = results_table(comparison.scores).assign(difference=differences_table(comparison))
@@ -101,7 +101,10 @@ def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_pa
     assert list(rows) == ["rmse", "nlpp", "accuracy", "rmse/joint 1"]
     change = [1.0, 0.5, 2.0]
     expected = f"{statistics.mean(change):.4g} ± {se(change):.4g} (paired)"
-    assert (rows["rmse"][0], rows["rmse"][2]) == (f"3 ± {se(own['rmse']):.4g} (n=3)", expected)
+    assert (rows["rmse"][0], rows["rmse"][2]) == (
+        f"3 ± {se(scores_of_run['rmse']):.4g} (n=3)",
+        expected,
+    )
     assert rows["nlpp"] == ["0.5", "—", "—"]
 
 

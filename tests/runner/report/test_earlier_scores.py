@@ -1,4 +1,4 @@
-"""``runner report --with FILE``: scores of an earlier report beside those recorded here."""
+"""``runner report --with FILE``: scores of an earlier report next to recorded ones."""
 
 import csv
 import re

@@ -17,7 +17,7 @@ WAY = {"name": "way", "title": "On the way", "cell": {"dataset.n_train": 1000}}
 
 
 def draw_curve(study, tables, result, **figure):
-    """The one curve of a run without a grid key: its axes and its picture."""
+    """Axes and picture of the single curve of a run without a grid key."""
     specs = [{"title": t["name"], "better": "higher"} | t for t in tables]
     keys = {"name": "curve", "metrics": ["accuracy"], "rows": ["iRF"]} | figure
     small = redefine(study, grid={}, tables=specs, figures=[keys])
@@ -66,7 +66,7 @@ def test_a_floor_is_dashed_and_shaded_up_to_the_curve(study):
 
 
 def test_a_frontier_is_one_score_against_another(study):
-    """A point for each value of the grid, sideways where the other score is, on a linear axis."""
+    """A point for each value of the grid, with the other score on a linear horizontal axis."""
     key = "dataset.n_train"
     tables = [
         {"name": name, "title": name, "better": "higher", "columns": key, "metric": name}
@@ -122,7 +122,7 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
 
 @pytest.fixture
 def subtracted(study):
-    """An evolution less that of a row that has no record yet."""
+    """An evolution minus the evolution of a row without a record."""
     return redefine(study, evolutions=[WAY | {"metrics": ["nelbo"], "less": "sMDGP, tuned"}])
 
 
@@ -132,8 +132,7 @@ def test_no_evolution_without_a_record_of_the_subtracted_row(subtracted):
 
 
 def test_an_evolution_less_that_of_a_row(subtracted):
-    """Differences replicate by replicate, their mean drawn; the last evaluation counts once, early
-    ones not at all."""
+    """Mean differences over replicates; the last evaluation counts once, early ones do not count."""
     steps = (
         (1, "train"),
         (10, "evaluation"),

@@ -1,5 +1,4 @@
-"""Kept scores: with what lies beside them a report without records says what the one with records
-said."""
+"""Kept scores: a report from scores and origin has the same content as a report from records."""
 
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ from scripts.prose import scores as kept_scores
 
 @pytest.fixture
 def kept(study, tmp_path):
-    """A report of records: checks failed in one run, another has failed."""
+    """A report of records with failed checks in one run and another failed run."""
     rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
     record(study, "a", 1000, 0.20 + NOISE, checks={"0": [rhat]})
     record(study, "b", 1000, -0.20 + NOISE)
@@ -77,10 +76,10 @@ def test_what_differs_from_the_reference_row(study):
             }
         return replace(run, config=config)
 
-    told = differs(replace(study, runs=[configured(run) for run in study.runs]))
-    assert told == {
+    differences = differs(replace(study, runs=[configured(run) for run in study.runs]))
+    assert differences == {
         "iGP, tuned": "inference.name=lbfgs, inference.lr=0.01|0.001, 1 settings that sMDGP, tuned has not"
-    } or told == {
+    } or differences == {
         "iGP, tuned": "inference.name=lbfgs, inference.lr=0.001, 1 settings that sMDGP, tuned has not"
     }
     assert differs(None) == {}

@@ -1,5 +1,5 @@
-"""A report's page in a real browser, headless and without a network: what is drawn, sorts, filters,
-opens and can be read."""
+"""A report's page in a headless browser without network: drawing, sorting, filters, details and
+legibility."""
 
 import html
 import json
@@ -56,8 +56,7 @@ said.links = of("#inside a").map((a) => a.getAttribute("href")); document.getEle
 
 
 def browse(page, width, height, picture=None):
-    """What ``PROBE`` says, in a window of that size, or a frame where windows cannot be as
-    narrow."""
+    """Result of ``PROBE`` in a window of the given size, or in a frame for narrow sizes."""
     probed = page.with_name("probed.html")
     probed.write_text(
         page.read_text(encoding="utf-8").replace("</body>", PROBE.replace("OPEN", OPEN)),
@@ -77,14 +76,14 @@ def browse(page, width, height, picture=None):
         "--virtual-time-budget=15000", "--dump-dom", *([f"--screenshot={picture}"] if picture else []), shown.as_uri(),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    found = re.search(r"<pre id=\"said\"[^>]*>(.+?)</pre>", done.stdout, re.S)
-    assert found, done.stderr[-2000:]
-    return json.loads(html.unescape(found.group(1)))
+    match = re.search(r"<pre id=\"said\"[^>]*>(.+?)</pre>", done.stdout, re.S)
+    assert match, done.stderr[-2000:]
+    return json.loads(html.unescape(match.group(1)))
 
 
 @pytest.fixture
 def page(study, tmp_path):
-    """Of a study with words that would end a script, two curves, and a run with a figure and a
+    """Page of a study with text that would end a script, two curves, and a run with a figure and a
     failed check."""
     curves = [STUDY.figures[0].model_copy(update={"name": name}) for name in ("curve", "again")]
     words = {"description": HOSTILE, "draws_anew": f"the start {HOSTILE}"}
@@ -119,21 +118,21 @@ def test_words_cannot_leave_the_script_that_they_are_in(page):
 @NEEDS
 @pytest.mark.slow
 def test_a_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
-    said = browse(page, 1300, 1600, tmp_path / "wide.png")
-    assert (said["drawn"], said["title"], said["charts"]) == ("yes", "small", 2)
+    page_state = browse(page, 1300, 1600, tmp_path / "wide.png")
+    assert (page_state["drawn"], page_state["title"], page_state["charts"]) == ("yes", "small", 2)
     order = ["sMDGPas published", "sMDGPtuned", "iGPtuned", "iRF"]
-    assert said["back"] == order
-    assert said["up"] == ["sMDGPtuned", "iGPtuned", "sMDGPas published", "iRF"], (
+    assert page_state["back"] == order
+    assert page_state["up"] == ["sMDGPtuned", "iGPtuned", "sMDGPas published", "iRF"], (
         "what was not run comes last"
     )
-    assert said["down"] == ["sMDGPas published", "iGPtuned", "sMDGPtuned", "iRF"]
-    assert said["filtered"] == ["iGPtuned"]
-    names, values = zip(*said["lines"], strict=True)
+    assert page_state["down"] == ["sMDGPas published", "iGPtuned", "sMDGPtuned", "iRF"]
+    assert page_state["filtered"] == ["iGPtuned"]
+    names, values = zip(*page_state["lines"], strict=True)
     assert names == ("sMDGP, as published", "sMDGP, tuned", "iGP, tuned")
     np.testing.assert_allclose(values, [[2.2, 1.3], [1.2, 0.3], [1.7, 0.8]], atol=1e-6)
-    assert (said["left"], said["legend"]) == (2, 3), "the legend switches a line off"
-    assert re.search(r"100: 2\.2 ± 0\.0097", said["hover"])
-    assert said["side_by_side"]
+    assert (page_state["left"], page_state["legend"]) == (2, 3), "the legend switches a line off"
+    assert re.search(r"100: 2\.2 ± 0\.0097", page_state["hover"])
+    assert page_state["side_by_side"]
     for words in (
         "sMDGP, as published, 1000",
         "scores (6)",
@@ -141,10 +140,12 @@ def test_a_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
         "document.title='taken'",
         "torch 2.13.0",
     ):
-        assert words in said["cell"]
-    assert said["links"] == [f"../../a/a1000/{name}" for name in ("", "run.json", "config.yaml")]
-    left, top, right, bottom = (round(v) for v in said["box"])
-    picture = imread(tmp_path / "wide.png")[top:bottom, left:right, :3]
+        assert words in page_state["cell"]
+    assert page_state["links"] == [
+        f"../../a/a1000/{name}" for name in ("", "run.json", "config.yaml")
+    ]
+    x_min, top, right, bottom = (round(v) for v in page_state["box"])
+    picture = imread(tmp_path / "wide.png")[top:bottom, x_min:right, :3]
     for colour in PALETTE[:3]:
         rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
         near = np.abs(picture - rgb).max(axis=2) < 0.06
@@ -155,10 +156,10 @@ def test_a_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
 @NEEDS
 @pytest.mark.slow
 def test_a_page_can_be_read_on_a_telephone(page):
-    said = browse(page, 400, 2000)
-    assert said["wide"] == [400, 400], "nothing but tables scrolls sideways"
-    assert not said["side_by_side"]
-    assert said["drawn"] == "yes"
+    page_state = browse(page, 400, 2000)
+    assert page_state["wide"] == [400, 400], "nothing but tables scrolls sideways"
+    assert not page_state["side_by_side"]
+    assert page_state["drawn"] == "yes"
 
 
 @NEEDS

@@ -1,5 +1,4 @@
-"""What a paper takes from a study: tables that LaTeX can read, figures of a column's width, every
-reference once."""
+"""Material for a paper: valid LaTeX tables, figures with the width of a column, unique references."""
 
 import re
 
@@ -96,15 +95,15 @@ def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):
 def test_references_of_all_runs_once(study):
     first = record(study, "a", 1000, 0.2 + NOISE)
     second = record(study, "b", 1000, 0.2 + NOISE)
-    one = "@book{b,\n  title = {B},\n}"
+    entry = "@book{b,\n  title = {B},\n}"
     two = "@article{a,\n  title = {A},\n}"
-    (first / "references.bib").write_text(f"{one}\n\n{two}\n")
+    (first / "references.bib").write_text(f"{entry}\n\n{two}\n")
     (second / "references.bib").write_text(f"{two}\n")
     report.write("small", STUDY, study, study.output_dir / "out", paper=True)
-    found = (study.output_dir / "out" / "paper" / "references.bib").read_text()
-    keys = re.findall(r"@\w+\{(\w+),", found)
+    bibliography = (study.output_dir / "out" / "paper" / "references.bib").read_text()
+    keys = re.findall(r"@\w+\{(\w+),", bibliography)
     assert keys == sorted({"a", "b", *TESTS, *SOFTWARE.values()})
-    assert found.count("note = {Version 2.13.0}") == 1, (
+    assert bibliography.count("note = {Version 2.13.0}") == 1, (
         "the version of torch that the runs have recorded"
     )
     assert not (study.output_dir / "out" / "small.tex").exists()

@@ -1,4 +1,4 @@
-"""Reports of a part of a study, of studies that are not complete, and of smoke runs."""
+"""Reports of parts of a study, of incomplete studies, and of smoke runs."""
 
 import csv
 
@@ -37,9 +37,9 @@ def test_a_partial_report_lists_what_was_run_and_what_is_missing(study, tmp_path
     record(study, "b", 1000, 0.1 + NOISE)
     arguments = ["report", "small", "--output-dir", str(tmp_path)]
     assert main([*arguments, "--only", "label=sMDGP,preset=tuned"]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     missing = "1 of 2 runs are done. Missing: sMDGP, tuned n_train=100 (not started)."
-    assert missing in " ".join(said.split())
+    assert missing in " ".join(output.split())
     folder = tmp_path / "small/report" / folder_name(["label=sMDGP,preset=tuned"])
     page = (folder / "small.html").read_text()
     assert "Part of the study: --only label=sMDGP,preset=tuned." in page
@@ -58,5 +58,5 @@ def test_smoke_marks_tables_and_lines(study, tmp_path, capsys):
     assert '<span class="sign">(smoke run)</span></h2>' in (folder / "small_smoke.html").read_text()
     assert "## NLPP (smoke run)" in (folder / "small_smoke.md").read_text()
     lines = list(csv.DictReader((folder / "small_smoke.csv").open()))
-    assert [one["row"] for one in lines if one["smoke"] == "1"] == ["sMDGP, as published"]
+    assert [line["row"] for line in lines if line["smoke"] == "1"] == ["sMDGP, as published"]
     assert len(lines) == 8

@@ -1,5 +1,4 @@
-"""Ranks: Demšar's own example, pairs told apart by either test, and bars that join what is
-alike."""
+"""Ranks: Demšar's example, significant pairs by both tests, and bars that join similar rows."""
 
 import numpy as np
 import pandas as pd
@@ -22,16 +21,16 @@ def test_friedman_literally_and_ties_share_ranks():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(4, 12)).T + np.array([0.0, 0.3, 1.0, 2.0])
     scores = pd.DataFrame(table, columns=list("abcd"))
-    found = rank(scores, "nemenyi")
+    ranking = rank(scores, "nemenyi")
     n, k = table.shape
     by_hand = [np.mean([1 + sum(row < row[j]) for row in table]) for j in range(k)]
-    assert [found.ranks[name] for name in "abcd"] == pytest.approx(by_hand)
+    assert [ranking.ranks[name] for name in "abcd"] == pytest.approx(by_hand)
     statistic = 12 * n / (k * (k + 1)) * (sum(r**2 for r in by_hand) - k * (k + 1) ** 2 / 4)
     from scipy.stats import chi2
 
-    assert found.p_friedman == pytest.approx(chi2.sf(statistic, k - 1))
+    assert ranking.p_friedman == pytest.approx(chi2.sf(statistic, k - 1))
     other_way = rank(-scores, "nemenyi")
-    assert other_way.ranks["a"] == pytest.approx(k + 1 - found.ranks["a"])
+    assert other_way.ranks["a"] == pytest.approx(k + 1 - ranking.ranks["a"])
     equal = rank(pd.DataFrame(0.0, range(6), list("abc")), "wilcoxon")
     assert (set(equal.ranks.values()), equal.p_friedman) == ({2.0}, 1.0)
     assert equal.groups() == [["a", "b", "c"]]
@@ -46,18 +45,18 @@ def test_pairs_are_told_apart_by_signed_ranks_after_holm():
         "d": base + 2.5 - 0.1 * (base % 7),
     }
     scores = pd.DataFrame(columns)
-    found = rank(scores, "wilcoxon")
-    assert found.distance is None
-    assert frozenset("ab") not in found.alike  # 2/2¹⁰ times six is below 5 %
+    ranking = rank(scores, "wilcoxon")
+    assert ranking.distance is None
+    assert frozenset("ab") not in ranking.alike  # 2/2¹⁰ times six is below 5 %
     five = rank(scores[:5], "wilcoxon")
     assert len(five.alike) == 6, "five pairs have no p below 1/16"
 
 
 def test_bars_join_neighbours_of_which_no_two_differ():
     pairs = {frozenset(p) for p in ("ab", "bc", "cd", "bd")}
-    found = Ranking({"a": 1.0, "b": 2.0, "c": 2.5, "d": 3.5}, 9, 0.01, None, pairs)
-    assert found.groups() == [["a", "b"], ["b", "c", "d"]]
-    figure = critical_difference_diagram(found.ranks, found.groups(), 1.2)
+    ranking = Ranking({"a": 1.0, "b": 2.0, "c": 2.5, "d": 3.5}, 9, 0.01, None, pairs)
+    assert ranking.groups() == [["a", "b"], ["b", "c", "d"]]
+    figure = critical_difference_diagram(ranking.ranks, ranking.groups(), 1.2)
     words = [text.get_text() for text in figure.axes[0].texts]
     assert words == ["1", "2", "3", "4", "CD = 1.20", "a  1.00", "b  2.00", "2.50  c", "3.50  d"]
 

@@ -1,4 +1,4 @@
-"""Files of a report on records made by hand: pages that need nothing else, and tables of numbers."""
+"""Files of a report on artificial records: self-contained pages, and tables of numbers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_rows_of_one_replicate_are_tested_by_label(study):
     write_outcomes(record(study, "b", 1000, [0.1]), 0, {"nlpp": RIGHT})
     record(study, "c", 1000, [0.1])
     for text in write_pages(study):
-        assert text.count("McNemar p 0.0078 (right in one alone: 0 against 8)") == 1
+        assert text.count("McNemar p 0.0078 (correct in only one: 0 against 8)") == 1
     with (study.output_dir / "out" / "small.csv").open(newline="") as file:
         p = {
             row["row"]: row["p McNemar"] for row in csv.DictReader(file) if row["column"] == "1000"

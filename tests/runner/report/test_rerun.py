@@ -12,7 +12,7 @@ from scripts.prose import scores as kept_scores
 
 @pytest.fixture
 def kept(study, tmp_path, monkeypatch):
-    """Kept scores of two rows, and the study as launched again elsewhere."""
+    """Kept scores of two rows, and the study launched again in another folder."""
     record(study, "a", 1000, 0.20 + NOISE)
     record(study, "b", 1000, -0.20 + NOISE)
     report.write("small", STUDY, study, tmp_path / "kept")

@@ -1,4 +1,4 @@
-"""Protocols of kept scores: a row of other steps is told apart, left out or marked."""
+"""Protocols of kept scores: a row with other steps is distinguished, excluded or marked."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHORT_ORIGIN = Origin(protocols={SHORT.digest: SHORT.parts})
 
 
 def snapshot_with(tmp_path, *rows: str) -> Snapshot:
-    """A launched study of which the records of some rows are there."""
+    """A launched study with records of some rows."""
     runs = []
     for row in ("A", "B"):
         signature = row.lower() * 12

@@ -1,4 +1,4 @@
-"""Means, standard errors and paired tests against values worked by hand and against scipy."""
+"""Means, standard errors and paired tests against values computed by hand and by scipy."""
 
 import math
 
@@ -73,8 +73,8 @@ def test_wilcoxon_is_exact_among_ties(n):
     ranks = stats.rankdata(abs(d))
     signs = np.array(np.meshgrid(*[[0, 1]] * len(d))).reshape(len(d), -1)
     sums = ranks @ signs  # of every choice of signs
-    here = ranks[d > 0].sum()
-    expected = min(1.0, 2 * min((sums <= here).mean(), (sums >= here).mean()))
+    positive_sum = ranks[d > 0].sum()
+    expected = min(1.0, 2 * min((sums <= positive_sum).mean(), (sums >= positive_sum).mean()))
     # ties but for rounding
     pair = compare(scores_by_replicate(right / 97), scores_by_replicate(other / 97))
     assert len(set(abs(d))) < len(d)
@@ -114,11 +114,11 @@ def test_bold_needs_enough_pairs_for_its_tests(rows, expected):
 def test_holm_multiplies_the_smallest_by_all_and_never_falls():
     # four tests: d has too few pairs
     p = {"a": 0.01, "b": 0.04, "c": 0.03, "d": math.nan, "e": 0.5}
-    found = holm({name: PairedDifference(1.0, 0.1, 6, value) for name, value in p.items()})
+    corrected = holm({name: PairedDifference(1.0, 0.1, 6, value) for name, value in p.items()})
     # by hand; b is held up by c
     expected = {"a": 0.04, "b": 0.09, "c": 0.09, "d": math.nan, "e": 0.5}
-    assert {k: v.p_holm for k, v in found.items()} == pytest.approx(expected, nan_ok=True)
-    assert {k: v.p for k, v in found.items()} == pytest.approx(p, nan_ok=True)
+    assert {k: v.p_holm for k, v in corrected.items()} == pytest.approx(expected, nan_ok=True)
+    assert {k: v.p for k, v in corrected.items()} == pytest.approx(p, nan_ok=True)
 
 
 def test_overlapping_splits_after_nadeau_and_bengio():

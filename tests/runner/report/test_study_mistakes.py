@@ -1,4 +1,4 @@
-"""Mistakes in the tables and figures of a study's definition."""
+"""Errors in the tables and figures of a study's definition."""
 
 import re
 
@@ -13,7 +13,7 @@ NAMES = {"name": "way", "title": "t"}
 MISTAKES = [
     (
         {"gold": None, "tables": [{**NAMES, "columns": {"a": "distance"}}]},
-        "say which one with gold",
+        "require a reference row; set gold",
     ),
     ({"gold": "iRFF"}, "gold: iRFF is not a row"),
     (
@@ -22,11 +22,11 @@ MISTAKES = [
     ),
     (
         {"figures": [{"name": "f", "x": "nlpp", "floor": "certifed", "metrics": ["nlpp"]}]},
-        "with a floor, x and floor are tables; certifed is none",
+        "certifed is not a table, as required for x and floor",
     ),
     (
         {"figures": [{"name": "f", "x": "n", "floor": "nlpp", "metrics": ["nlpp"]}]},
-        "with a floor, x and floor are tables; n is none",
+        "n is not a table, as required for x and floor",
     ),
     (
         {
@@ -68,7 +68,7 @@ MISTAKES = [
     ),
     (
         {"ranks": [NAMES | {"table": "nlpp", "blocks": "replicates"}]},
-        "column goes with blocks",
+        "column and blocks: replicates require each other",
     ),
 ]
 

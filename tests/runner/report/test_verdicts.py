@@ -1,4 +1,4 @@
-"""Published numbers as they are printed, and verdicts on ours against them."""
+"""Published numbers, and verdicts on our scores."""
 
 import math
 
@@ -45,10 +45,10 @@ def test_verdict_by_the_t_of_welch_and_satterthwaite(mean, se, better, word):
 
 def test_verdicts_of_a_table_are_corrected_for_their_number():
     number, ours = parse("0.500(0.010)"), Summary(0.53, 0.01, 20)
-    own = judge(number, ours, "lower")
-    corrected = judge(number, ours, "lower", p=2 * own.p)
-    assert own.p == pytest.approx(2 * stats.t.sf(0.03 / math.hypot(0.01, 0.01), 38))
-    assert [own.word, corrected.word, corrected.p] == ["worse", "agrees", 2 * own.p]
+    verdict = judge(number, ours, "lower")
+    corrected = judge(number, ours, "lower", p=2 * verdict.p)
+    assert verdict.p == pytest.approx(2 * stats.t.sf(0.03 / math.hypot(0.01, 0.01), 38))
+    assert [verdict.word, corrected.word, corrected.p] == ["worse", "agrees", 2 * verdict.p]
 
 
 NUMBER = parse("0.31(0.03)")
@@ -136,7 +136,7 @@ def test_a_single_run_is_one_of_ours(runs, ours, word):
     ],
 )
 def test_a_single_run_agrees_within_the_tolerance_of_its_table(within, ours, word):
-    """Of the mean; without it, or further away, by its distance from one of ours."""
+    """Agreement within the tolerance of the mean, otherwise by the distance from our single runs."""
     printed = parse("0.933", runs=1, within=within)
     assert judge(printed, summarise(ours), "higher").word == word
 
@@ -169,9 +169,9 @@ def test_a_column_is_judged_by_the_direction_of_its_own_score():
     assert directions == ["lower", "higher", None]
     words = [judge(parse("0.50(0.01)"), Summary(0.9, 0.01, 5), each).word for each in directions]
     assert words == ["worse", "better", "differs"]
-    own = TableSpec(name="t", title="t", better="lower", columns={"a": "my_loss", "b": "clusters"})
-    assert [own.column_direction(column) for column in "ab"] == ["lower", "lower"]
-    message = "better: lower, but accuracy is better the higher it is; leave it out"
+    spec = TableSpec(name="t", title="t", better="lower", columns={"a": "my_loss", "b": "clusters"})
+    assert [spec.column_direction(column) for column in "ab"] == ["lower", "lower"]
+    message = "better: lower conflicts with accuracy, for which higher is better; remove it"
     with pytest.raises(ValueError, match=message):
         TableSpec(name="t", title="t", better="lower", columns={"a": "accuracy", "b": "auc"})
 

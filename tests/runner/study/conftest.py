@@ -1,4 +1,4 @@
-"""Studies whose runs are processes that only pretend to be runs."""
+"""Studies with stand-in processes as runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ state("done")
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """A frozen study whose runs are processes of the stand-in."""
+    """A frozen study with stand-in processes as runs."""
     (tmp_path / "fake.py").write_text(FAKE)
 
     def command(frozen, run):

@@ -1,5 +1,5 @@
-"""Runs of a study as jobs of a cluster's engine: submitted once, waited for, requeued, gathered,
-seen in ``--status``."""
+"""Runs of a study as cluster jobs: submitted once, awaited, requeued, collected, and listed by
+``--status``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from runner.study.display import StudyDisplay
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["hydra.launcher.partition=gpu"], "hydra.launcher.partition=gpu: of which launcher? Give hydra/launcher=slurm"),
+        (["hydra.launcher.partition=gpu"], "hydra.launcher.partition=gpu: the launcher is missing; add hydra/launcher=slurm"),
         (["hydra/launcher=slrm"], "slrm"),
         (["hydra/launcher=slurm", "hydra.launcher.partitoin=gpu"], "partitoin"),
     ],
@@ -47,12 +47,12 @@ def test_a_launcher_that_is_not_installed_names_the_extra():
 
 
 def test_the_launcher_is_taken_out_of_the_overrides():
-    found, left = split_launcher(
+    launcher, overrides = split_launcher(
         ["steps=3", "hydra/launcher=slurm", "hydra.launcher.partition=gpu"]
     )
-    assert left == ["steps=3"]
-    assert (found.engine, found.keys["partition"]) == ("slurm", "gpu")
-    assert found.keys["max_num_timeout"] == 10  # of our preset: a job whose time is up goes on
+    assert overrides == ["steps=3"]
+    assert (launcher.engine, launcher.keys["partition"]) == ("slurm", "gpu")
+    assert launcher.keys["max_num_timeout"] == 10  # of our preset: a job whose time is up goes on
     assert split_launcher(["hydra/launcher=joblib", "hydra.launcher.n_jobs=3"])[0].jobs == 3
 
 
@@ -74,7 +74,7 @@ class FakeTicket:
 
 
 class FakeEngine:
-    """A queue that does nothing until the test says how a job ended."""
+    """A queue in which the test determines the end of jobs."""
 
     name = "slurm"
     outlives = True
@@ -94,7 +94,7 @@ class FakeEngine:
 
 @pytest.fixture
 def queue(tmp_path, monkeypatch):
-    """A study of two runs of three replicates, and a queue for them."""
+    """A study with two runs of three replicates, and its queue."""
     fake = FakeEngine()
     monkeypatch.setattr(job_queue, "engine", lambda launcher, folder: fake)
     monkeypatch.setattr(JobQueue, "poll_seconds", 0.01)
@@ -150,7 +150,7 @@ def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
 def test_a_job_that_ended_before_it_began_is_told_and_the_others_are_watched(
     queue, capsys, monkeypatch
 ):
-    """No log, no record: the cause is the engine's, and becomes the log's only line."""
+    """Without log and record, the engine's cause becomes the only line of the log."""
     frozen, fake, made, _ = queue
     monkeypatch.setattr(
         FakeTicket, "explain_end", lambda self: "slurm 0 CANCELLED" if self.id == "0" else ""
@@ -185,11 +185,11 @@ def test_a_lost_job_ends_when_the_lease_of_its_run_has(queue, monkeypatch):
 
 
 def test_a_process_without_a_log_has_a_reason(tmp_path):
-    assert display._reason(1, tmp_path / "none.log") == "exit code 1: it said nothing"
+    assert display._reason(1, tmp_path / "none.log") == "exit code 1: no output"
 
 
 def test_the_process_of_a_run_does_not_see_slurms_warning(tmp_path):
-    """Slurm sends it to every process of a step, whose default action is to die."""
+    """Slurm sends it to every process of a step, and its default action terminates them."""
     job = ClusterJob("", "", "", str(tmp_path / "log"))
     process = job._start([sys.executable, "-c", "input(); print('alive')"])
     assert job.process is process
@@ -206,8 +206,8 @@ def test_a_job_stops_its_process_before_slurms_limit(tmp_path):
     process = job._start([sys.executable, "-c", text])
     while not (tmp_path / "log").read_text():
         time.sleep(0.1)
-    before = time.monotonic()
+    began = time.monotonic()
     job.stop()
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - began < 5
     process.kill()
     process.wait()

@@ -37,16 +37,18 @@ def launched(tmp_path: Path, *arguments: str, definition=DEFINITION) -> subproce
 
 
 def facts(tmp_path: Path, outputs: str = "outputs") -> list[dict]:
-    found = [json.loads(path.read_text()) for path in (tmp_path / outputs).glob("*/*/run.json")]
-    return sorted(found, key=lambda f: f["seed"])
+    facts_found = [
+        json.loads(path.read_text()) for path in (tmp_path / outputs).glob("*/*/run.json")
+    ]
+    return sorted(facts_found, key=lambda f: f["seed"])
 
 
 def eventually(look, seconds: float = 240.0):
     deadline = time.monotonic() + seconds
-    while not (found := look()):
+    while not (outcome := look()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    return found
+    return outcome
 
 
 def checkpointed(tmp_path: Path) -> set[Path]:
@@ -79,8 +81,7 @@ for f in $(dirname "$0")/77_*; do echo "$(basename $f)|$(cat $f)"; done
 
 @pytest.mark.slow
 def test_runs_are_an_array_of_slurm(tmp_path, monkeypatch):
-    """Submitit's own way with Slurm, whose commands are stand-ins: one array, whose states
-    ``--status`` asks for."""
+    """Submitit with stand-ins for Slurm's commands: one array, with states queried by ``--status``."""
     folder = tmp_path / "slurm"
     folder.mkdir()
     for name, text in SLURM.items():
@@ -88,14 +89,14 @@ def test_runs_are_an_array_of_slurm(tmp_path, monkeypatch):
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     keys = ("hydra.launcher.partition=gpu", "hydra.launcher.array_parallelism=1")
-    going = launched(tmp_path, "hydra/launcher=slurm", *keys)
+    command = launched(tmp_path, "hydra/launcher=slurm", *keys)
     jobs_file = tmp_path / "outputs/studies/two/jobs.json"
     eventually(lambda: list(folder.glob("77_*")) and jobs_file.exists())
     asked = launched(tmp_path, "--status")
     assert asked.wait(120) == 0
     shown = asked.stdout.read()
     assert "slurm 77_0" in " ".join(shown.split())
-    assert going.wait(400) == 0, going.stdout.read()
+    assert command.wait(400) == 0, command.stdout.read()
     assert [f["state"] for f in facts(tmp_path)] == ["done", "done"]
     script = (folder / "script").read_text().splitlines()
     wanted = {"--array=0-1%1", "--partition=gpu", "--signal=USR2@120"}
@@ -108,24 +109,26 @@ def jobs_of(file: Path) -> list[str]:
 
 
 def child(process: int) -> int:
-    """The first process that a process has started."""
-    found = eventually(lambda: Path(f"/proc/{process}/task/{process}/children").read_text().split())
-    return int(found[0])
+    """First child of a process."""
+    children = eventually(
+        lambda: Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    )
+    return int(children[0])
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
 def test_a_preempted_job_is_requeued_and_goes_on_from_its_checkpoint(tmp_path):
     long = LONG | {"grid": {"seed": [0]}}
-    going = launched(tmp_path, "hydra/launcher=slurm_local", definition=long)
+    command = launched(tmp_path, "hydra/launcher=slurm_local", definition=long)
     logs = tmp_path / "outputs/studies/two/logs"
     jobs = tmp_path / "outputs/studies/two/jobs.json"
     (number,) = eventually(lambda: jobs.exists() and jobs_of(jobs))
     eventually(lambda: checkpointed(tmp_path))
     os.kill(child(int(number)), signal.SIGUSR2)  # as Slurm does before it takes the node away
-    assert going.wait(400) == 0, going.stdout.read()
-    (found,) = facts(tmp_path)
-    assert found["state"] == "done"
+    assert command.wait(400) == 0, command.stdout.read()
+    (facts_found,) = facts(tmp_path)
+    assert facts_found["state"] == "done"
     assert "resumed at step" in next(logs.glob("*.log")).read_text()
 
 
@@ -144,12 +147,12 @@ def test_a_node_of_a_ray_cluster_dies_and_its_run_goes_on_elsewhere(tmp_path):
     try:
         cluster.wait_for_nodes()
         address = f"+hydra.launcher.ray.init.address={cluster.address}"
-        going = launched(tmp_path, "hydra/launcher=ray", address, definition=LONG)
+        command = launched(tmp_path, "hydra/launcher=ray", address, definition=LONG)
         eventually(lambda: len(checkpointed(tmp_path)) == 2)
         cluster.remove_node(other, allow_graceful=False)
-        assert going.wait(500) == 0, going.stdout.read()
-        found = facts(tmp_path)
-        assert [f["state"] for f in found] == ["done", "done"]
+        assert command.wait(500) == 0, command.stdout.read()
+        facts_found = facts(tmp_path)
+        assert [f["state"] for f in facts_found] == ["done", "done"]
         logs = "".join(p.read_text() for p in (tmp_path / "outputs/studies/two/logs").glob("*.log"))
         assert "resumed at step" in logs
     finally:

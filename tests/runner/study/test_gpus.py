@@ -1,5 +1,5 @@
-"""GPUs that runs of a study share out: round robin, so many to each, and runs without one are not
-in their way."""
+"""GPUs shared by runs of a study: round robin, a limit for each, and no effect on runs without a
+GPU."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_gpu_with_the_fewest_runs_is_taken():
     gpus = GpuSlots(2)
     gpus.names = ["3", "5"]
     taken = [gpus.take(CUDA) for _ in range(4)]
-    assert [name for one in taken for name in one.values()] == ["3", "5", "3", "5"]
+    assert [name for variables in taken for name in variables.values()] == ["3", "5", "3", "5"]
     assert not gpus.free(CUDA)
     assert gpus.free(CPU)
     assert gpus.take(CPU) == gpus.take({"device": "cuda:1"}) == {}
@@ -67,8 +67,8 @@ def test_runs_of_a_study_share_out_the_gpus(tmp_path, monkeypatch):
         at_once.append(sum(job.run.config["device"] == "cuda" for job in going))
 
     JobPool(frozen, lambda *_: None, look, jobs=8, command=command).go(runs)
-    seen = [(frozen.folder(run) / "gpu").read_text() for run in runs]
-    assert sorted(seen[:2]) == ["0", "1"]
-    assert seen[2] in ("0", "1")
-    assert seen[3] == "0,1"
+    devices = [(frozen.folder(run) / "gpu").read_text() for run in runs]
+    assert sorted(devices[:2]) == ["0", "1"]
+    assert devices[2] in ("0", "1")
+    assert devices[3] == "0,1"
     assert max(at_once) == 2

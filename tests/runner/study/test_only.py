@@ -36,7 +36,7 @@ def test_pairs_and_alternatives_of_only(text, chosen):
     ("text", "message"),
     [
         ("preset=unawere", "no run has unawere, did you mean unaware.*commas separate KEY=VALUE"),
-        ("model=igp,presett=x", "no such key, did you mean preset.*keys: model, preset, label"),
+        ("model=igp,presett=x", "unknown key, did you mean preset.*keys: model, preset, label"),
         ("igp", "write KEY=VALUE, such as .*keys: model, preset, label; commas separate"),
     ],
 )
@@ -51,5 +51,5 @@ def test_all_pairs_of_only_must_hold_and_a_repeated_key_adds_values(made):
     assert [run.name for run in both] == ["a", "c"]
     assert [run.name for run in choice.select_runs(frozen, ["steps=1,preset=small"])] == ["b"]
     large = replace(frozen.runs[0], name="d", row="SGLD, large", cell={"steps": 9})
-    with pytest.raises(ConfigError, match="no run left, all pairs must hold; commas separate"):
+    with pytest.raises(ConfigError, match="no run matches all pairs; commas separate"):
         choice.select_runs(replace(frozen, runs=[*frozen.runs, large]), ["steps=0,preset=large"])

@@ -18,7 +18,7 @@ from runner.study.pricing.probe import next_size, shrink_steps
 
 @pytest.fixture(autouse=True)
 def sizes(monkeypatch):
-    """Records of a megabyte, 0.3 MB of it not of their replicates."""
+    """Records of 1 MB, 0.3 MB of which do not depend on replicates."""
     monkeypatch.setattr(MeasuredRun, "bytes_once", 0.3e6)
     monkeypatch.setattr(MeasuredRun, "bytes_each", 0.7e6)
 

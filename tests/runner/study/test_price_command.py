@@ -83,7 +83,7 @@ def test_a_late_probe_is_stopped(frozen, monkeypatch):
             "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass"]  # fmt: skip
     monkeypatch.setattr(probes, "command", lambda *_: busy)
     prices = probes.measure_runs(frozen, frozen.runs, 2, 0.5).values()
-    why = "took more than 33 s; --probe-seconds gives it longer"
+    why = "took more than 33 s; raise --probe-seconds"
     assert [price.error for price in prices] == [why, why]
 
 
@@ -100,7 +100,7 @@ def test_a_failed_probe_is_priced_by_the_miniatures_before(frozen, tmp_path):
     (folder / "config.yaml").write_text(yaml.safe_dump(small))
     price = probes.price_probe(frozen.runs[0], tmp_path, "no memory")
     assert price.cpu == pytest.approx(2.0 + 80.0 * config["replicates"], rel=0.1)
-    assert (price.spread, price.note) == (3.0, "its probe: no memory")
+    assert (price.spread, price.note) == (3.0, "probe: no memory")
 
 
 def test_sigterm_ends_the_probes_and_their_folder(frozen, monkeypatch):
@@ -113,7 +113,7 @@ def test_sigterm_ends_the_probes_and_their_folder(frozen, monkeypatch):
         return asleep
 
     monkeypatch.setattr(probes, "command", start)
-    with pytest.raises(RunFailure, match="interrupted while runs were probed; nothing was run"):
+    with pytest.raises(RunFailure, match="interrupted during probes; no run was started"):
         probes.measure_runs(frozen, frozen.runs, 1, 600.0)
     assert len(folders) == 1, "the second probe never began"
     assert not folders[0].exists()
@@ -122,12 +122,12 @@ def test_sigterm_ends_the_probes_and_their_folder(frozen, monkeypatch):
 def test_no_probe_begins_once_its_share_of_the_budget_is_spent(frozen):
     listed = price_runs(frozen, frozen.runs, 1, 0.5, time.monotonic() - 1.0)
     errors = {price.error for price in listed.values()}
-    assert errors == {"half of the budget was spent before its probe"}
+    assert errors == {"half of the budget was used before its probe"}
 
 
 def test_without_probes_nothing_is_known_of_runs_without_records(path, tmp_path, capsys):
     assert price(path, tmp_path / "outputs", "--no-probe") == 1
-    assert "error: no record is like it; leave --no-probe out" in capsys.readouterr().out
+    assert "error: no record of a similar run; remove --no-probe" in capsys.readouterr().out
 
 
 def test_a_run_that_is_done_is_the_price_of_its_like(path, tmp_path, capfd):
@@ -140,7 +140,7 @@ def test_a_run_that_is_done_is_the_price_of_its_like(path, tmp_path, capfd):
     assert sum(usage[phase] for phase in PHASES) <= usage["cpu_seconds"] + 0.01
     assert usage["start"] > 0.5, "imports of a process of its own"
     assert price(path, outputs, *only) == 0
-    assert "nothing is left to run" in capfd.readouterr().out
+    assert "all runs are done" in capfd.readouterr().out
     assert price(path, outputs, *only, "--as", "again", "seed=5", "--no-probe", "--json") == 0
     line = json.loads(capfd.readouterr().out.splitlines()[0])
     assert (line["source"], line["row"]) == ("record", "SGLD")
@@ -152,7 +152,7 @@ def test_a_run_that_is_done_is_the_price_of_its_like(path, tmp_path, capfd):
 
 @pytest.fixture
 def launched(monkeypatch):
-    """Runs that a study would start; its prices are 100 s of SGLD and 50 s of HMC."""
+    """Runs that a study starts, with prices of 100 s for SGLD and 50 s for HMC."""
     started: list[str] = []
 
     def launch(_snapshot: Snapshot, runs: list[FrozenRun], *_: object) -> int:
@@ -175,19 +175,19 @@ def test_a_budget_takes_the_important_row_and_says_what_is_left_out(
     assert study.main([*words, "2m"]) == 0
     printed = capsys.readouterr().out
     assert launched == ["HMC"]
-    assert "rows that fit: 1, runs: 1, about 50 s with 1 at a time" in printed
-    assert "left out SGLD: about 2 min" in printed
+    assert "rows that fit: 1, runs: 1, about 50 s with 1 in parallel" in printed
+    assert "skipped  SGLD: about 2 min" in printed
     assert f"the rest runner study {path} --output-dir {tmp_path}" in printed
     assert study.main([*words, "1h"]) == 0
     assert launched == ["HMC", "SGLD"], "the most important first"
-    assert "left out" not in capsys.readouterr().out
+    assert "skipped" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("words", "message"), [
     ("study --budget tonight", r"--budget tonight: .* such as 30m, 8h or 2d"),
-    ("study --budget 8h hydra/launcher=slurm", "is time on this machine, and hydra/launcher=slurm"),
+    ("study --budget 8h hydra/launcher=slurm", "supports only this machine, not hydra/launcher=slurm"),
     ("price --probe-seconds 0", "--probe-seconds 0: must be > 0"),
-    ("price hydra/launcher=slurm", "price: is of this machine, and hydra/launcher=slurm has others"),
+    ("price hydra/launcher=slurm", "price: supports only this machine; remove hydra/launcher=slurm"),
 ])  # fmt: skip
 def test_a_wrong_budget_is_refused_before_anything_is_frozen(path, tmp_path, words, message):
     command, *rest = words.split()

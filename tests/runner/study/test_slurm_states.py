@@ -1,4 +1,4 @@
-"""States of Slurm's jobs from what squeue prints, or does not."""
+"""States of Slurm's jobs from the output of squeue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARRAY = """1_2|PENDING
 
 
 class Squeue:
-    """Answers of squeue, (output, errors, exit code), and how often it was called."""
+    """Stand-in for squeue with replies (output, errors, exit code) and a count of calls."""
 
     def __init__(self, monkeypatch, answer):
         self.answer = answer
@@ -39,8 +39,8 @@ class Squeue:
 def test_the_controller_is_asked_until_a_job_has_ended(monkeypatch):
     squeue = Squeue(monkeypatch, (ARRAY, "", 0))
     states = SlurmStates()
-    found = [states.state(f"1_{i}") for i in range(4)]
-    assert found == ["RUNNING", "CANCELLED", "PENDING", "FORGOTTEN"]
+    states_found = [states.state(f"1_{i}") for i in range(4)]
+    assert states_found == ["RUNNING", "CANCELLED", "PENDING", "FORGOTTEN"]
     states.state("1_1")
     states.state("1_3")
     assert squeue.calls == 3  # those that ended are not asked for again
@@ -63,7 +63,7 @@ def test_a_silent_controller_is_reported_once_and_ends_no_job(monkeypatch, capsy
     assert states.state("1_0") == "RUNNING"
     squeue.answer = silence
     assert [states.state("1_0") for _ in range(3)] == ["RUNNING"] * 3
-    assert capsys.readouterr().out.count("Slurm does not answer") == 1
+    assert capsys.readouterr().out.count("Slurm does not respond") == 1
 
 
 def test_one_call_answers_for_an_array(monkeypatch):

@@ -1,5 +1,5 @@
-"""Studies: frozen definitions, skipping what is done, crashes that stay alone, signals handed on,
-only the failed."""
+"""Studies: frozen definitions, skipped finished runs, isolated crashes, forwarded signals, and reruns
+of failures."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from runner.study.snapshot import Snapshot
 
 @pytest.fixture
 def path(tmp_path):
-    """The definition as a file of the user's own."""
+    """Definition in a user's file."""
     file = tmp_path / "two.yaml"
     file.write_text(yaml.safe_dump(DEFINITION))
     return file
@@ -81,7 +81,7 @@ def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, cap
     assert study.main(arguments) == 1, "a script must not take it for done"
     printed = capsys.readouterr().out
     assert "1 of 3 runs cannot be composed" in printed
-    assert "refused  1 of its runs, which cannot be composed" in printed
+    assert "refused  1 runs that cannot be composed" in printed
     assert f"runner report two --output-dir {tmp_path}" in printed
     assert study.main([*arguments, "--only", "label=SGLD"]) == 0, "the others alone were asked for"
     assert "HMC steps=60" in printed
@@ -118,10 +118,10 @@ def test_done_runs_are_skipped_and_a_crash_stops_no_other(made, capsys):
 @pytest.mark.parametrize(("words", "message"), [
     ("rerun two", "--failed"),
     ("rerun --failed two", "never launched"),
-    ("study sarcos_table output_dir=here", "output_dir=here: where a study records its runs is said by --output-dir here"),
+    ("study sarcos_table output_dir=here", "output_dir=here: not supported by studies; use --output-dir here"),
     ("study sarcos_table --jobs 0", "--jobs 0: must be ≥ 1"),
     ("study sarcos_table --jobs-per-gpu 0", "--jobs-per-gpu 0: must be ≥ 1"),
-    ("study sarcos_table --as a/b", "--as 'a/b': no name of a folder; give a plain one, such as sarcos_table_2"),
+    ("study sarcos_table --as a/b", "--as 'a/b': not a valid folder name; give a plain name, such as sarcos_table_2"),
 ])  # fmt: skip
 def test_words_that_are_refused(tmp_path, words, message):
     with pytest.raises(ConfigError, match=message):

@@ -89,12 +89,12 @@ def test_forecast_scales_similar_records(tmp_path):
     other = run_of("c", model={"name": "cnn"})
     both = forecast(tmp_path, *runs)
     assert both.records.seconds(runs[0]) == pytest.approx(20.0), "0.1 s a step"
-    assert both.before() == "2 runs, about 4 min with 1 at a time, from records of runs like them"
+    assert both.before() == "2 runs, about 4 min with 1 in parallel, from records of similar runs"
     three = forecast(tmp_path, *runs, other, jobs=2)
     assert three.records.seconds(other) is None
-    assert three.before().endswith("1 without a record taken to be like the rest")
+    assert three.before().endswith("assuming that 1 without a record are like the others")
     new = forecast(tmp_path, other)
-    assert new.before() == "1 run; how long they take is told after their first steps"
+    assert new.before() == "1 run; time estimate after the first steps"
     assert new.remaining_seconds([]) is None
 
 
@@ -108,8 +108,8 @@ def test_forecast_scales_similar_records(tmp_path):
 def test_steps_of_a_run_forecast_those_that_wait(tmp_path, lines, seconds):
     runs = [run_of("a"), run_of("b")]
     write_record(tmp_path, runs[0], lines, state="running")
-    going = [RunningProcess(runs[0], None, time.monotonic(), tmp_path / "log")]
-    assert forecast(tmp_path, *runs).remaining_seconds(going) == pytest.approx(seconds)
+    active = [RunningProcess(runs[0], None, time.monotonic(), tmp_path / "log")]
+    assert forecast(tmp_path, *runs).remaining_seconds(active) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(("line", "seconds"), [
@@ -120,8 +120,8 @@ def test_forecast_takes_the_slower_of_record_and_steps(tmp_path, line, seconds):
     run = run_of("a")
     write_record(tmp_path, run_of("before"), seconds=60.0)
     write_record(tmp_path, run, line, state="running")
-    going = [RunningProcess(run, None, time.monotonic() - 20.0, tmp_path / "log")]
-    remaining = forecast(tmp_path, run).remaining_seconds(going)
+    active = [RunningProcess(run, None, time.monotonic() - 20.0, tmp_path / "log")]
+    remaining = forecast(tmp_path, run).remaining_seconds(active)
     assert remaining == pytest.approx(seconds, abs=1.0)
 
 
@@ -129,10 +129,10 @@ def test_a_run_that_ended_forecasts_those_that_wait(tmp_path):
     runs = [run_of("a"), run_of("b", steps=50)]
     study = forecast(tmp_path, *runs)
     write_record(tmp_path, runs[0], seconds=40.0)
-    going = [RunningProcess(runs[1], None, time.monotonic(), tmp_path / "log")]
-    assert study.remaining_seconds(going) is None
+    active = [RunningProcess(runs[1], None, time.monotonic(), tmp_path / "log")]
+    assert study.remaining_seconds(active) is None
     study.record_end(runs[0])
-    assert study.remaining_seconds(going) == pytest.approx(20.0, abs=1.0)
+    assert study.remaining_seconds(active) == pytest.approx(20.0, abs=1.0)
 
 
 @pytest.mark.parametrize(

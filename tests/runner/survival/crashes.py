@@ -1,9 +1,7 @@
-"""What a ``kill -9`` would leave of a run's folder at each of its file operations, and how two
-folders differ.
+"""States of a run's folder after ``kill -9`` at each file operation, and differences of two folders.
 
-A process that is killed leaves the disk as it is at that moment, and loses what it holds in memory.
-A copy of the folder, taken as a file operation is asked for, is therefore what a kill just before
-it leaves: one run gives the states of all."""
+A killed process loses its memory and leaves the disk unchanged.  A copy of the folder just before a
+file operation is therefore the state after a kill at that moment, so one run gives all states."""
 
 from __future__ import annotations
 
@@ -30,8 +28,7 @@ CALLS = ((builtins, "open"), (io, "open"), (os, "open"), (os, "replace"), (os, "
 
 @contextmanager
 def watched(inside: Path, before: Callable[[str], None]) -> Iterator[None]:
-    """``before`` is told of each file operation in a folder before it happens; threads wait for
-    each other."""
+    """Context that calls ``before`` before each file operation in a folder; threads are serialised."""
     one_at_a_time = threading.RLock()
     telling = threading.local()
 
@@ -49,7 +46,9 @@ def watched(inside: Path, before: Callable[[str], None]) -> Iterator[None]:
 
         return ask
 
-    patches = [mock.patch.object(of, name, asked(name, getattr(of, name))) for of, name in CALLS]
+    patches = [
+        mock.patch.object(owner, name, asked(name, getattr(owner, name))) for owner, name in CALLS
+    ]
     for patch in patches:
         patch.start()
     try:
@@ -60,7 +59,7 @@ def watched(inside: Path, before: Callable[[str], None]) -> Iterator[None]:
 
 
 def state(folder: Path) -> str:
-    """A hash of all names and contents in a folder."""
+    """Hash of all names and contents in a folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         digest.update(str(path.relative_to(folder)).encode())
@@ -69,8 +68,7 @@ def state(folder: Path) -> str:
 
 
 class Crashes:
-    """Copies of a folder at every file operation of what happens inside ``taken``; those that are
-    alike are one."""
+    """Distinct copies of a folder at every file operation inside ``taken``."""
 
     def __init__(self, folder: Path, copies: Path):
         self.folder = folder
@@ -80,12 +78,12 @@ class Crashes:
 
     def _copy(self, operation: str) -> None:
         self.points += 1
-        found = state(self.folder) if self.folder.exists() else "nothing"
-        if found not in self.states:
+        state_found = state(self.folder) if self.folder.exists() else "nothing"
+        if state_found not in self.states:
             copy = self.copies / f"{len(self.states):03d}"
             if self.folder.exists():
                 shutil.copytree(self.folder, copy)
-            self.states[found] = (copy, operation)
+            self.states[state_found] = (copy, operation)
 
     @contextmanager
     def taken(self) -> Iterator[None]:
@@ -93,7 +91,7 @@ class Crashes:
             yield
 
     def put_back(self, copy: Path) -> None:
-        """The folder as a kill left it."""
+        """Restore the folder to the state after a kill."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if copy.exists():
             shutil.copytree(copy, self.folder)
@@ -118,7 +116,7 @@ def _without_clock(value: Any) -> Any:
 
 
 def _content(path: Path) -> Any:
-    """What a file says, but for times."""
+    """Content of a file without times."""
     if path.suffix == ".json":
         facts = _without_clock(json.loads(path.read_text()))
         facts.pop("sidecar_sha256", None)  # of the time in it
@@ -139,38 +137,38 @@ def _content(path: Path) -> Any:
 def _groups(path: Path) -> dict[str, Any]:
     import h5py
 
-    found: dict[str, Any] = {}
+    contents_found: dict[str, Any] = {}
     with h5py.File(path) as file:
         file.visititems(
             lambda name, of: (
-                found.update({name: of[()].tobytes()}) if isinstance(of, h5py.Dataset) else None
+                contents_found.update({name: of[()].tobytes()})
+                if isinstance(of, h5py.Dataset)
+                else None
             )
         )
-    return found
+    return contents_found
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Every file of a record, hidden ones too, but for the clock, and for what only ever belongs to
-    a lease."""
+    """Content of all files of a record, including hidden ones, without times and leases."""
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.name.startswith(".lock")]
     return {str(p.relative_to(folder)): _content(p) for p in files}
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Files that differ, or that one of two records has alone."""
+    """Files that differ between two records or exist in only one."""
     return [
         name for name in sorted(one.keys() | other.keys()) if one.get(name, 0) != other.get(name, 0)
     ]
 
 
 def drawn(figure: Figure, path: Path, **_: Any) -> None:
-    """Stands in for ``Figure.savefig``, which takes most of the time of a small run: writes what
-    the figure shows."""
+    """Replacement for ``Figure.savefig``, which dominates small runs: writes the data of the figure."""
     shown: list[Any] = []
     for axes in figure.axes:
         shown += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), axes.axis()]
         shown += [line.get_xydata().tolist() for line in axes.get_lines()]
-        shown += [np.asarray(of.get_offsets()).tolist() for of in axes.collections]
+        shown += [np.asarray(owner.get_offsets()).tolist() for owner in axes.collections]
         shown += [np.asarray(image.get_array()).tolist() for image in axes.images]
         shown += [patch.get_extents().bounds for patch in axes.patches]
     with path.open("w") as file:

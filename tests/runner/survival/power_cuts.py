@@ -1,4 +1,4 @@
-"""Folders as a power cut leaves them.
+"""States of folders after a power cut.
 
 A file keeps the content, and a folder the names, of its last ``fsync``; a name that is on disk
 without its content is a file cut in half.
@@ -29,7 +29,7 @@ class PowerCuts:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Notes what is flushed, in any thread."""
+        """Context that records flushes of all threads."""
         real = os.fsync
 
         def fsync(descriptor: int) -> None:

@@ -1,5 +1,5 @@
-"""Killed at any file operation and given again, a run of any family leaves the files of one that
-nothing happened to."""
+"""A run of any family, killed at any file operation and resumed, has the files of an uninterrupted
+run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATES = 4  # of each of these
 
 @pytest.fixture
 def crashed(make_job, tmp_path, monkeypatch):
-    """A run's states on its way, the function that goes on with it, and what is to come out."""
+    """States of a run, the function that resumes it, and the expected result."""
 
     monkeypatch.setattr(Figure, "savefig", drawn)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)  # bytes: what is kept fills some
@@ -47,20 +47,19 @@ def crashed(make_job, tmp_path, monkeypatch):
 
 
 def to_its_end(job) -> None:
-    """A run so short may end without a finite score; that too is to be recorded as if nothing had
-    happened."""
+    """A short run may end without finite scores, which must be recorded identically."""
     with suppress(NumericalError):
         run(job)
 
 
 def go_on(job, crashes: Crashes, whole, points) -> list[str]:
-    """What differs after each of some crashes."""
+    """Differences after each of some crashes."""
     wrong = []
     for copy, operation in points:
         crashes.put_back(copy)
         to_its_end(job)
-        if found := differences(contents(job.folder), whole):
-            wrong.append(f"killed before {operation}: {', '.join(found)}")
+        if differing := differences(contents(job.folder), whole):
+            wrong.append(f"killed before {operation}: {', '.join(differing)}")
     return wrong
 
 

@@ -1,6 +1,5 @@
-"""Whatever is damaged in the record of a run that was killed in its second replicate: one clear
-line, the good state kept, and the same command comes to the scores of a run that nothing happened
-to."""
+"""Any damage to the record of a run killed in its second replicate gives one clear line, keeps the
+valid state, and the same command reproduces the scores of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "
 NEWEST = "checkpoints/r0001-s000000004"
 
 FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text("utf-8"))["faults"]
-REBUILT = "replicates that were done are computed again"
+REBUILT = "finished replicates are computed again"
 
 
 def lose_stream(content: bytes) -> bytes:
@@ -40,7 +39,7 @@ def lose_stream(content: bytes) -> bytes:
 
 
 def replace_line(content: bytes, text: bytes) -> bytes:
-    """The second line is another."""
+    """Replace the second line."""
     lines = content.splitlines()
     return b"\n".join([lines[0], text, *lines[2:], b""])
 
@@ -59,7 +58,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 def damage(path: Path, how: str | dict[str, object]) -> None:
-    """Damages a file, or some keys of it."""
+    """Damage a file or some of its keys."""
     if how == "gone":
         path.unlink()
     elif isinstance(how, dict):
@@ -71,8 +70,7 @@ def damage(path: Path, how: str | dict[str, object]) -> None:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """The overrides of a run, a copy of its folder as a kill left it, and its folder when nothing
-    happened."""
+    """Overrides of a run, a copy of its folder after a kill, and its folder without interruption."""
     root = tmp_path_factory.mktemp("killed")
     overrides = [*RUN, f"output_dir={root / 'whole'}", f"data_dir={root / 'data'}"]
     job = prepare(compose(overrides))
@@ -86,8 +84,7 @@ def killed(tmp_path_factory):
 
 
 def go_on(killed, tmp_path, monkeypatch, change: Callable[[Path], object]) -> tuple[Path, Path]:
-    """The folder of the run that the same command goes on with after some damage, and that of the
-    undisturbed one."""
+    """Folders of the run resumed after damage and of the uninterrupted run."""
     copy, whole = killed
     monkeypatch.setattr(Figure, "savefig", drawn)
     job = prepare(
@@ -106,14 +103,14 @@ def go_on(killed, tmp_path, monkeypatch, change: Callable[[Path], object]) -> tu
 )
 def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
     file = fault["file"]
-    said = fault["said"]
+    message = fault["said"]
 
     def damage_files(folder: Path) -> None:
         for name in [file] if isinstance(file, str) else file:
             damage(folder / name, fault["damage"])
 
     folder, whole = go_on(killed, tmp_path, monkeypatch, damage_files)
-    assert said in " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert message in " ".join(capsys.readouterr().out.replace("│", " ").split())
     after = read(folder)
     expected = read(whole)
     assert after["state"] == "done"
@@ -125,7 +122,7 @@ def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
     all_lines = recorded(whole)
     if file != "metrics.jsonl":
         assert lines == all_lines
-    elif "broken" in said:
+    elif "broken" in message:
         assert lines == [*all_lines[:1], *all_lines[2:]]  # that line alone
     else:
         assert lines == all_lines[-len(lines) :] != []
@@ -147,7 +144,7 @@ def test_resume_asks_for_no_run_json(killed, tmp_path, monkeypatch, capsys):
 
 
 def test_a_result_that_was_changed_is_not_believed(killed, tmp_path, monkeypatch, capsys):
-    """A digit of a record that is done: the replicates no longer make its result."""
+    """A changed digit in a finished record: the replicates no longer give its result."""
     _, whole = killed
     overrides = [*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
     job = prepare(compose(overrides))
@@ -158,8 +155,8 @@ def test_a_result_that_was_changed_is_not_believed(killed, tmp_path, monkeypatch
     (job.folder / "run.json").write_text(json.dumps(facts))
     assert read(job.folder) is None
     monkeypatch.setattr(Figure, "savefig", drawn)
-    going, result = run(job)
-    assert not going.was_done
+    executed, result = run(job)
+    assert not executed.was_done
     assert repeatable(result) == repeatable(read(whole)["result"])
     assert REBUILT in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
@@ -180,8 +177,7 @@ def test_what_a_killed_process_has_left_is_removed(killed, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("some", [3, pytest.param(None, marks=pytest.mark.slow)])
 def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkeypatch, some):
-    """At each of its file operations: what follows begins anew, and believes nothing of what it was
-    to replace."""
+    """After a kill at any file operation, the next run restarts and ignores the replaced content."""
     _, whole = killed
     where = [f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
     monkeypatch.setattr(Figure, "savefig", drawn)
@@ -196,10 +192,10 @@ def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkey
     states = sorted(crashes.states.values())
     for copy, operation in random.Random(0).sample(states, some or len(states)):
         crashes.put_back(copy)
-        going, result = run(job)
+        executed, result = run(job)
         assert repeatable(result) == repeatable(read(whole)["result"]), operation
         assert (
             recorded(job.folder) in ([], recorded(whole))
-            if going.was_done
+            if executed.was_done
             else recorded(job.folder) == recorded(whole)
         )

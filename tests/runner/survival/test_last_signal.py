@@ -1,5 +1,4 @@
-"""A signal that comes while a run is being written down is obeyed once that is done: what started
-it is to stop."""
+"""A signal during the writing of a run is handled afterwards and stops the caller."""
 
 import os
 import signal
@@ -34,7 +33,7 @@ def signalled(real, when=lambda *_, **__: True):
 
 
 def test_while_figures_are_written(job, monkeypatch):
-    """With a replicate left it goes on from there; the one that was written down is finished."""
+    """With a remaining replicate the run resumes there; the written replicate is finished."""
     two = job("replicates=2")
     with monkeypatch.context() as patch:
         patch.setattr(replicate, "write_artefacts", signalled(replicate.write_artefacts))
@@ -48,14 +47,14 @@ def test_while_figures_are_written(job, monkeypatch):
 
 
 def test_while_the_last_facts_are_written(job, monkeypatch):
-    """Nothing is left to do: the record is complete, and the exit code still that of a signal."""
-    one = job()
+    """The record is complete, but the exit code is still the code of a signal."""
+    first_job = job()
     with monkeypatch.context() as patch:
         patch.setattr(
             Record, "save", signalled(Record.save, lambda *_, **facts: facts.get("state") == "done")
         )
         with pytest.raises(RunInterruptedError, match="its record is complete") as stopped:
-            run(one)
+            run(first_job)
     assert stopped.value.code == 128 + signal.SIGTERM
-    assert read(one.folder)["state"] == "done"
-    assert run(one)[0].was_done
+    assert read(first_job.folder)["state"] == "done"
+    assert run(first_job)[0].was_done

@@ -1,5 +1,5 @@
-"""A study that was killed leaves its runs going: the next one counts them, waits for them, and
-stops them with its own. Those of a study that lives it leaves alone."""
+"""Detached runs of a killed study are counted, awaited and stopped by the next study; runs of a living
+study are not stopped."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def pool(snapshot: Snapshot, jobs: int, on_end=lambda *ended: None) -> JobPool:
 
 @pytest.fixture
 def living(tmp_path):
-    """A study whose first run is going, and its own process."""
+    """A study with an active first run, and its process."""
     (tmp_path / "fake.py").write_text(FAKE)
     paths = [str(Path(__file__).parent), *sys.path]
     launched = subprocess.Popen([sys.executable, "-c", LAUNCH, str(tmp_path)],
@@ -82,7 +82,7 @@ def living(tmp_path):
 
 @pytest.fixture
 def killed(living):
-    """A study whose first run is going, and whose own process was killed."""
+    """A study with an active first run and a killed process."""
     two, launched = living
     launched.kill()
     launched.wait()
@@ -90,11 +90,11 @@ def killed(living):
 
 
 def stopped_at_once(snapshot: Snapshot, on_end=lambda *ended: None) -> None:
-    going = pool(snapshot, 1, on_end)
-    going.on_poll = lambda _: (
-        going.note_signal(signal.SIGTERM, None) if going.stopped_by is None else None
+    job_pool = pool(snapshot, 1, on_end)
+    job_pool.on_poll = lambda _: (
+        job_pool.note_signal(signal.SIGTERM, None) if job_pool.stopped_by is None else None
     )
-    going.go(snapshot.runs)
+    job_pool.go(snapshot.runs)
 
 
 def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
@@ -102,18 +102,18 @@ def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "JobPool", functools.partial(JobPool, command=command))
     monkeypatch.setattr(find_snapshot, "_has_changed", lambda *_: False)
     starts = tmp_path / "fake/starts"
-    seen = []
+    signals = []
 
     def end() -> None:
         time.sleep(1.0)  # several looks at the processes: the second run must not have begun
-        seen.append(starts.read_text())
+        signals.append(starts.read_text())
         (tmp_path / "fake/end").touch()
 
     ending = threading.Thread(target=end)
     ending.start()
     assert study.main(["study", "two", "--output-dir", str(tmp_path), "--jobs", "1"]) == 0
     ending.join()
-    assert seen == ["a"]
+    assert signals == ["a"]
     assert starts.read_text() == "ab"  # each of them once
     assert {study.state(killed, run) for run in killed.runs} == {"done"}
 

@@ -1,4 +1,4 @@
-"""Temporary files of killed processes go with the next call; exhausted memory is a line."""
+"""Temporary files of killed processes are removed by the next call; exhausted memory gives a line."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_too_little_address_space_for_blas_is_refused(monkeypatch, given, thread
     monkeypatch.setattr(memory, "address_space_left", lambda: 100 * 2**20)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     monkeypatch.setenv("OMP_NUM_THREADS", given)
-    needed = f"leaves 100 MB, threads={threads} needs {threads * 200} MB; raise the limit"
+    needed = f"leaves 100 MB, but threads={threads} requires {threads * 200} MB; raise the limit"
     with pytest.raises(RunFailure, match=needed):
         memory.load_blas()
 

@@ -1,4 +1,4 @@
-"""A toy task, swept by Optuna in this process."""
+"""A toy task for sweeps by Optuna in this process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ defaults: [override hydra/job_logging: none, override hydra/hydra_logging: none,
 
 @pytest.fixture
 def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., optuna.Study]:
-    """Runs ``toy -m hydra/sweeper=optuna …`` in this process; the study afterwards."""
+    """Function that runs ``toy -m hydra/sweeper=optuna …`` in this process and returns the study."""
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "config.yaml").write_text(CONFIG.format(folder=tmp_path))
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # exceptions come through

@@ -1,5 +1,4 @@
-"""Launchers: the same sweep one after the other, in parallel processes, through submitit, and on a
-local Ray."""
+"""Launchers: the same sweep sequentially, in parallel processes, through submitit, and on a local Ray."""
 
 from __future__ import annotations
 
@@ -57,15 +56,15 @@ def test_every_launcher_gives_the_same_numbers(tmp_path, launcher):
     if launcher == "ray" and importlib.util.find_spec("hydra_plugins.hydra_ray_launcher") is None:
         pytest.skip("hydra-ray-launcher is an optional extra: pip install 'bayes-runner[ray]'")
     expected = sweep(tmp_path / "one after the other")
-    found = sweep(tmp_path / launcher, f"hydra/launcher={launcher}")
-    assert [f["state"] for f in found] == ["done", "done"]
-    assert [repeatable(f["result"]) for f in found] == [repeatable(f["result"]) for f in expected]
-    assert {f["threads"] for f in found} == {1}
+    table = sweep(tmp_path / launcher, f"hydra/launcher={launcher}")
+    assert [f["state"] for f in table] == ["done", "done"]
+    assert [repeatable(f["result"]) for f in table] == [repeatable(f["result"]) for f in expected]
+    assert {f["threads"] for f in table} == {1}
 
 
 @pytest.mark.slow
 def test_a_job_that_fails_leaves_the_others(tmp_path):
-    """In parallel processes a failure comes back as a message, never as a broken pool."""
+    """In parallel processes a failure is returned as a message and does not break the pool."""
     keys = ("inference.thinning=10,-1,5", "hydra/launcher=joblib")
     done = run_sweep(f"output_dir={tmp_path}", *keys)
     assert done.returncode == 1

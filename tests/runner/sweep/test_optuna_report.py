@@ -1,5 +1,4 @@
-"""The report of a sweep by Optuna: what matters, what is best, what pruning saved, and that it is
-found again."""
+"""Report of a sweep by Optuna: importance, best trials, savings by pruning, and its link."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ def swept(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(study_name="s", directions=list(directions), storage=storage)
     study.set_user_attr("objectives", list(names))
-    at = [(x / 4, y / 2) for x in range(5) for y in range(3)]
-    for k, (x, y) in enumerate(at):
+    grid = [(x / 4, y / 2) for x in range(5) for y in range(3)]
+    for k, (x, y) in enumerate(grid):
         pruned = k in states
         study.add_trial(create_trial(
             state=TrialState.PRUNED if pruned else TrialState.COMPLETE, values=None if pruned else values(x, y),
@@ -55,7 +54,7 @@ def test_the_report_needs_no_network_and_holds_every_figure(tmp_path, capsys):
         "Importance of the keys",
         "Parallel coordinates",
         "Contour",
-        "Evaluations on the way",
+        "Intermediate evaluations",
     ):
         assert f"<h2>{title}</h2>" in html
     assert html.count("plotly.js v") == 1, "the library is in it once"
@@ -97,5 +96,5 @@ def test_a_sweep_is_found_again_with_its_best_marked(tmp_path, monkeypatch, caps
     assert (sweep / "sweep.csv").read_text().count("True") == 1
     assert 'href="../../sweeps/s/report.html"' in (sweep / "sweep.html").read_text()
     (sweep / search_link.LINK).write_text(json.dumps([]))
-    with pytest.raises(ConfigError, match=r"optuna.json: not what a sweep writes"):
+    with pytest.raises(ConfigError, match=r"optuna.json: invalid link to a search"):
         table.show(sweep)

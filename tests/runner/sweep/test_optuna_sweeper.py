@@ -45,12 +45,12 @@ def test_a_search_goes_where_its_score_is_better(sweep, tmp_path, capsys):
     assert best["objectives"] == [{"metric": "robust_accuracy/eps=0.1", "direction": "maximize"}]
     against = ["hydra.sweeper.direction=minimize", "hydra.sweeper.study_name=other"]
     sweep(quadratic, "x=choice(1,2)", "objective=accuracy", *against, GRID)
-    note = "accuracy is better the higher it is, and the search is told to minimize it"
+    note = "a higher accuracy is better, but the search is set to minimize it"
     assert note in capsys.readouterr().out
 
 
 NOWHERE = (
-    "objective=entropy: neither a higher nor a lower entropy is better in itself; say where it should go, "
+    "objective=entropy: entropy has no direction of its own; set "
     "hydra.sweeper.direction=minimize or maximize"
 )
 TWO = "hydra.sweeper.objectives=[{metric: near, direction: minimize}, {metric: far, direction: minimize}]"
@@ -58,17 +58,17 @@ TWO = "hydra.sweeper.objectives=[{metric: near, direction: minimize}, {metric: f
 
 @pytest.mark.parametrize(("words", "message"), [
     (["objective=entropy"], NOWHERE),
-    (["objective=mean/x"], "objective=mean/x: neither a higher nor a lower mean is better"),
-    (["objective=acuracy"], "objective=acuracy: no score of the runner's, did you mean accuracy?"),
-    (["objective=null"], "objective: not given; name the score that is searched by"),
-    ([TWO, "hydra.sweeper.pruner=median"], "of several objectives none tells when to give a trial up"),
-    ([TWO, "objective=near"], "objective=near: hydra.sweeper.objectives already says"),
-    ([TWO, "hydra.sweeper.sampler=cmaes"], "sampler=cmaes: takes one objective"),
-    ([GRID], r"x: hydra.sweeper.sampler=grid needs values to list: choice"),
+    (["objective=mean/x"], "objective=mean/x: mean has no direction of its own"),
+    (["objective=acuracy"], "objective=acuracy: unknown score, did you mean accuracy?"),
+    (["objective=null"], "objective: missing; set it to the score to optimise"),
+    ([TWO, "hydra.sweeper.pruner=median"], "pruning requires a single objective"),
+    ([TWO, "objective=near"], "objective=near: conflicts with hydra.sweeper.objectives"),
+    ([TWO, "hydra.sweeper.sampler=cmaes"], "sampler=cmaes: supports one objective"),
+    ([GRID], r"x: hydra.sweeper.sampler=grid requires a finite set of values; use choice"),
     (["hydra.sweeper.sampler=best"], r"hydra.sweeper.sampler=best: not one of tpe \| random"),
     (["hydra.sweeper.n_trials=0"], "hydra.sweeper.n_trials=0: out of range, must be an integer ≥ 1"),
     (["hydra.sweeper.reduction=1"], "hydra.sweeper.reduction=1: out of range, must be an integer ≥ 2"),
-    (["hydra.sweeper.study_name=a b"], "hydra.sweeper.study_name=a b: letters, digits"),
+    (["hydra.sweeper.study_name=a b"], "hydra.sweeper.study_name=a b: must consist of letters"),
 ])  # fmt: skip
 def test_mistakes_are_refused_before_any_trial(sweep, words, message):
     if "cmaes" in words[-1]:
@@ -92,19 +92,19 @@ def test_a_resumed_sweep_goes_on_as_if_undisturbed(sweep, tmp_path):
 
 
 def test_an_interrupted_trial_is_launched_again_with_the_same_values(sweep):
-    seen: list[float] = []
+    values: list[float] = []
 
     def stopped_once(cfg: DictConfig) -> float:
-        seen.append(cfg.x)
-        if len(seen) == 3:
+        values.append(cfg.x)
+        if len(values) == 3:
             raise RunInterruptedError(15, 7)
         return quadratic(cfg)
 
     with pytest.raises(RunInterruptedError):
         sweep(stopped_once, X, "hydra.sweeper.n_trials=4")
     study = sweep(stopped_once, X, "hydra.sweeper.n_trials=4")
-    assert seen[2] == seen[3]  # the third again
-    assert len(seen) == 5
+    assert values[2] == values[3]  # the third again
+    assert len(values) == 5
     assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 4
 
 
@@ -127,7 +127,7 @@ def test_the_users_own_mistake_stops_a_sweep(sweep, tmp_path):
     def wrong(cfg: DictConfig) -> float:
         raise ConfigError("steps=0: out of range, must be > 0")
 
-    with pytest.raises(ConfigError, match=r"first 3 trials all failed alike: steps=0"):
+    with pytest.raises(ConfigError, match=r"first 3 trials failed for the same reason: steps=0"):
         sweep(wrong, X, "hydra.sweeper.n_trials=50")
     # mended, under the same name: a study that holds failures alone is begun anew
     assert len(sweep(quadratic, X, "y=1", "hydra.sweeper.n_trials=2").trials) == 2
@@ -150,7 +150,7 @@ def test_a_study_in_use_is_refused(sweep, tmp_path):
     import socket
 
     study.set_user_attr("held by", f"{socket.gethostname()}:{os.getppid()}")  # a process that lives
-    with pytest.raises(ConfigError, match="already being swept"):
+    with pytest.raises(ConfigError, match="in use by another sweep"):
         sweep(quadratic, X, "hydra.sweeper.n_trials=2")
     study.set_user_attr("held by", f"{socket.gethostname()}:999999999")  # one that died
     assert len(sweep(quadratic, X, "hydra.sweeper.n_trials=2").trials) == 2
@@ -167,7 +167,7 @@ def test_a_grid_is_gone_through_once_each_and_ends(sweep):
 
 
 def two_sided(cfg: DictConfig) -> list[float]:
-    """Both fall between 0 and 2, where one is bought with the other; beyond that both grow."""
+    """Objectives with a trade-off between 0 and 2, beyond which both grow."""
     assert os.environ["RUNNER_OBJECTIVES"] == "near|far"
     return [cfg.x**2, (cfg.x - 2.0) ** 2]
 
@@ -175,7 +175,7 @@ def two_sided(cfg: DictConfig) -> list[float]:
 def test_several_objectives_end_in_the_pareto_front(sweep, tmp_path, capsys):
     study = sweep(two_sided, "x=choice(-1,0,1,2,3)", TWO, "hydra.sweeper.sampler=grid")
     best = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
-    assert {one["overrides"][0] for one in best["best"]} == {"x=0", "x=1", "x=2"}
+    assert {trial["overrides"][0] for trial in best["best"]} == {"x=0", "x=1", "x=2"}
     assert best["best"][0]["values"].keys() == {"near", "far"}
     assert best["objectives"][1] == {"metric": "far", "direction": "minimize"}
     trials = pd.read_csv(tmp_path / "sweeps" / "toy" / "trials.csv")

@@ -1,4 +1,4 @@
-"""Pruning: jobs report to the trials' database from their own processes, and are stopped by it."""
+"""Pruning: jobs report to the database of trials from separate processes and are stopped by it."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def test_the_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
     with pytest.raises(RunPrunedError):  # replicates still to come: the trial is given up
         report_to_trial("loss", of=50, run="r")(10, {"loss": 5.0})
     assert study.trials[2].user_attrs == {"run": "r", "steps": 50, "pruned at": 10}
-    before = study.trials[2].intermediate_values
+    reported = study.trials[2].intermediate_values
     report_to_trial("ess", of=50, run="r")(9, {"loss": 5.0})  # no such score yet
     report_to_trial(None, of=50, run="r")(9, {})
-    assert study.trials[2].intermediate_values == before
+    assert study.trials[2].intermediate_values == reported
 
 
 def test_outside_a_sweep_there_is_nothing_to_report_to(monkeypatch):

@@ -52,9 +52,9 @@ def test_search_spaces_in_hydras_grammar(text, expected):
             "x=interval(-1e308, 1e308)",
             "x: interval(-1e+308, 1e+308) must have two finite ends, less than 1.8e308 apart",
         ),
-        ("x=tag(log, interval(0, 1))", "x: a logarithmic interval begins above 0, not at 0"),
-        ("x=tag(lgo, interval(0, 1))", "x: unknown tag lgo; the tag is log"),
-        ("x=tag(log, choice(1, 2))", "x: the tag log is for interval(…)"),
+        ("x=tag(log, interval(0, 1))", "x: a logarithmic interval must begin above 0, not at 0"),
+        ("x=tag(lgo, interval(0, 1))", "x: unknown tag lgo; use log"),
+        ("x=tag(log, choice(1, 2))", "x: the tag log requires interval(…)"),
     ],
 )
 def test_mistakes_in_search_spaces(text, message):
@@ -75,16 +75,16 @@ def test_searches_without_an_experiment_have_the_name_of_their_command():
         objectives = [Objective(metric, direction)]
         return build_study_facts(list(fixed), {"x": FloatDistribution(0, 1)}, objectives)
 
-    one = facts("steps=10")
+    first = facts("steps=10")
     other = facts("steps=20")
     most = facts("steps=10", direction="maximize")
-    assert name_of(facts("steps=10", "tracking=false")) == name_of(one)  # it changes no number
-    names = [name_of(each) for each in (one, other, most, facts("steps=10", metric="rmse"))]
+    assert name_of(facts("steps=10", "tracking=false")) == name_of(first)  # it changes no number
+    names = [name_of(each) for each in (first, other, most, facts("steps=10", metric="rmse"))]
     assert len(set(names)) == 4
 
 
 def search(name: str, n_trials: int, startup_trials: int) -> list[float]:
-    """Values of a quadratic; each trial has a sampler of its own, as after a restart."""
+    """Values of a quadratic, with a new sampler for each trial as after a restart."""
     study = optuna.create_study()
     for k in range(n_trials):
         study.sampler = sampler(name, seed=1, trial=k, startup_trials=startup_trials)

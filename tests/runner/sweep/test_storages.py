@@ -1,5 +1,5 @@
-"""Trials in a journal file and in PostgreSQL, runs on an MLflow server with PostgreSQL behind it:
-real ones, on loopback."""
+"""Trials in a journal file and in PostgreSQL, and runs on an MLflow server with PostgreSQL, on
+loopback."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from runner.sweep.search_space import absolute, storage
 
 @pytest.fixture(scope="module")
 def postgresql() -> Iterator[str]:
-    """The address of an empty database of a server of our own."""
+    """URL of an empty database on a test server."""
     if importlib.util.find_spec("psycopg2") is None:
         pytest.skip("psycopg2 is an extra: pip install 'bayes-runner[postgresql]'")
     initdb = shutil.which("initdb")
@@ -37,10 +37,10 @@ def postgresql() -> Iterator[str]:
     # to that.
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
     port = free_port()
-    how = {}
+    options = {}
     if os.getuid() == 0:  # it refuses to be run by root
         who = pwd.getpwnam("nobody")
-        how = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
+        options = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
         os.chown(folder, who.pw_uid, who.pw_gid)
     data = folder / "data"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
@@ -48,10 +48,10 @@ def postgresql() -> Iterator[str]:
         [initdb, "-D", data, "-U", "runner", "-A", "trust", "-N", "--locale=C", "--encoding=UTF8"],
         check=True,
         **quiet,
-        **how,
+        **options,
     )
     words = [server, "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", "", "-F"]
-    going = subprocess.Popen(words, start_new_session=True, **quiet, **how)
+    going = subprocess.Popen(words, start_new_session=True, **quiet, **options)
     try:
         import psycopg2
 
@@ -110,7 +110,7 @@ def test_a_storage_that_cannot_be_opened_is_one_line(url, message):
 
 
 def swept(folder: Path, url: str) -> optuna.Study:
-    """A sweep of two jobs at a time, pruned, and gone on with by a second command."""
+    """A sweep with two parallel jobs and pruning, continued by a second command."""
     command = [
         sys.executable,
         "-m",

@@ -1,4 +1,4 @@
-"""The table of a sweep: seeds of one setting are one row, failures are named, and it can be shown
+"""Table of a sweep: seeds of a setting share a row, failures are reported, and it can be printed
 again."""
 
 from __future__ import annotations
@@ -37,16 +37,15 @@ def recorded(folder: Path, **result: list[float]) -> Path:
 
 
 def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
-    """Two rates with two seeds each, one job of which failed, and their records in the same output
-    folder."""
+    """Two rates with two seeds each, one failed job, and records in the same output folder."""
     sweep = tmp_path / "multirun" / "now"
     runs = tmp_path / "mine"
-    said = "inference.lr=-1: out of range, must be > 0"
+    message = "inference.lr=-1: out of range, must be > 0"
     first = recorded(runs / "a", rmse=[1.0, 2.0], **{"rmse/x": [9.0, 9.0]})
     outcomes = [
         JobOutcome(0, ["+experiment=mine", "inference.lr=1", "seed=0"], 0, "", first),
         JobOutcome(1, ["+experiment=mine", "inference.lr=1", "seed=1"], 0, "", recorded(runs / "b", rmse=[4.0, 5.0])),
-        JobOutcome(2, ["+experiment=mine", "inference.lr=-1", "seed=0"], 2, said, None),
+        JobOutcome(2, ["+experiment=mine", "inference.lr=-1", "seed=0"], 2, message, None),
         JobOutcome(10, ["+experiment=mine", "inference.lr=-1", "seed=1"], 130, "interrupted", None),
     ]  # fmt: skip
     monkeypatch.setenv(SWEEP_VARIABLE, str(sweep))
@@ -62,14 +61,14 @@ def test_jobs_come_back_as_they_ended_also_from_a_folder_that_was_moved(tmp_path
     (tmp_path / "elsewhere").mkdir()
     for name in ("multirun", "mine"):
         (tmp_path / name).rename(tmp_path / "elsewhere" / name)
-    moved = read_outcomes(tmp_path / "elsewhere" / "multirun" / "now")
-    assert moved[0].folder == tmp_path / "elsewhere" / "mine" / "a"
+    outcomes_moved = read_outcomes(tmp_path / "elsewhere" / "multirun" / "now")
+    assert outcomes_moved[0].folder == tmp_path / "elsewhere" / "mine" / "a"
 
 
 def test_a_damaged_file_is_named(tmp_path, monkeypatch):
     sweep, _ = ended(tmp_path, monkeypatch)
     (sweep / "jobs" / "0.json").write_text('{"number": 0}')
-    with pytest.raises(ConfigError, match=r"jobs/0.json: not what a job of a sweep writes"):
+    with pytest.raises(ConfigError, match=r"jobs/0.json: invalid outcome"):
         read_outcomes(sweep)
 
 
@@ -141,7 +140,7 @@ def test_it_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
     assert table.main(["sweep", str(sweep)]) == 0
     assert "2 done, 1 failed" in capsys.readouterr().out
     with pytest.raises(
-        ConfigError, match="no folder of a sweep, it has no jobs/; of this folder are: now"
+        ConfigError, match="not a sweep, because it has no folder jobs/; sweeps are: now"
     ):
         table.main(["sweep", str(tmp_path / "multirun")])
 
@@ -163,10 +162,10 @@ def test_lines_of_jobs_beside_each_other_carry_their_number():
     out.write("c\n\nd")
     out.end()
     assert stream.getvalue() == "[3] a\n[3] bc\n[3] \n[3] d\n"
-    before = sys.stdout
+    previous = sys.stdout
     with number_lines(1):
         assert not sys.stdout.isatty()
-    assert sys.stdout is before
+    assert sys.stdout is previous
 
 
 def test_a_role_left_out_is_a_value_of_its_own():

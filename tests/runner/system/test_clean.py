@@ -1,4 +1,4 @@
-"""``runner clean`` removes what is no result, and nothing that is kept or going."""
+"""``runner clean`` removes files that are not results, except those of kept or active runs."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from runner.system.clean import main
 
 
 def record(output_dir, signature, state="done", smoke=False):
-    """A run's folder with a checkpoint in it."""
+    """Folder of a run with a checkpoint."""
     folder = output_dir / "toy" / signature
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "checkpoints" / "r0000-10.safetensors").write_bytes(b"x" * 2_000_000)
@@ -26,8 +26,8 @@ def record(output_dir, signature, state="done", smoke=False):
 
 @pytest.fixture
 def outputs(tmp_path):
-    """Runs of every kind by name."""
-    found = {
+    """Runs of all kinds by name."""
+    leftovers = {
         name: record(tmp_path, str(i) * 12, **facts)
         for i, (name, facts) in enumerate(
             {
@@ -36,22 +36,22 @@ def outputs(tmp_path):
             }.items()
         )
     }  # fmt: skip
-    (found["kept"] / "keep").touch()
-    (found["interrupted"] / ".run.json.999999999").touch()
+    (leftovers["kept"] / "keep").touch()
+    (leftovers["interrupted"] / ".run.json.999999999").touch()
     (tmp_path / "toy" / "abcdefabcdef").mkdir()
     (tmp_path / "studies" / "mine").mkdir(parents=True)
-    return found
+    return leftovers
 
 
 def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
     lock = take_lease(outputs["going"], "s")
     clean = ["clean", "--output-dir", str(tmp_path)]
     assert main([*clean, "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    assert "records of smoke runs: 1, 2.0 MB" in said
-    assert "checkpoints of runs that are done: 1, 2.0 MB" in said
-    assert "files and folders that killed processes left: 2, 0.0 MB" in said
-    with pytest.raises(ConfigError, match="nobody is here to be asked; give --yes"):
+    output = capsys.readouterr().out
+    assert "records of smoke runs: 1, 2.0 MB" in output
+    assert "checkpoints of finished runs: 1, 2.0 MB" in output
+    assert "files and folders of killed processes: 2, 0.0 MB" in output
+    with pytest.raises(ConfigError, match="cannot ask without a terminal; add --yes"):
         main(clean)
     assert all(folder.is_dir() for folder in outputs.values())
     assert main([*clean, "--yes"]) == 0
@@ -69,7 +69,9 @@ def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
     lock.close()
     assert main([*clean, "checkpoints", "--yes"]) == 0
     assert "nothing to remove" in capsys.readouterr().out
-    with pytest.raises(ConfigError, match="clean: smokes is none of smoke, orphans, checkpoints"):
+    with pytest.raises(
+        ConfigError, match="clean: smokes must be one of smoke, orphans, checkpoints"
+    ):
         main([*clean, "smokes"])
 
 
@@ -80,11 +82,11 @@ def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_no
     elsewhere = tmp_path / "elsewhere"
     report = outputs / "studies" / "mine" / "report"
     report.mkdir(parents=True)
-    left = [
+    remaining = [
         report / ".report.html.999999999",
         outputs / "studies" / "mine" / ".study.yaml.999999999",
     ]
-    for path in left:
+    for path in remaining:
         path.write_text("half")
     (report / "report.html").write_text("whole")
     (report / f".table.csv.{os.getppid()}").write_text("being written")
@@ -92,8 +94,8 @@ def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_no
     (elsewhere / "toy" / ".note.999999999").touch()
     (outputs / "linked").symlink_to(elsewhere / "toy")
     assert main(["clean", "--output-dir", str(outputs), "--yes"]) == 0
-    assert "files and folders that killed processes left: 2" in capsys.readouterr().out
-    assert not any(path.exists() for path in left)
+    assert "files and folders of killed processes: 2" in capsys.readouterr().out
+    assert not any(path.exists() for path in remaining)
     assert sorted(path.name for path in report.iterdir()) == [
         f".table.csv.{os.getppid()}",
         "report.html",

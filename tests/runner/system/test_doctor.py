@@ -1,4 +1,4 @@
-"""``runner doctor``: each check on machines that are well and machines that are not."""
+"""``runner doctor``: each check on healthy machines and on machines with problems."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def only(findings):
 def test_python_too_old_is_a_problem(monkeypatch):
     assert only(machine.python()).level == "ok"
     monkeypatch.setattr(machine, "OLDEST_PYTHON", (99, 0))
-    assert only(machine.python()).mend == "use Python 99.0 or newer"
+    assert only(machine.python()).fix == "use Python 99.0 or newer"
 
 
 def test_packages_missing_and_of_another_version(monkeypatch):
     assert "problem" not in levels(machine.packages()).values(), "of the project itself"
     words = ["pydantic>=2", "rich>=1000", "no-such-package", "ray; extra == 'ray'"]
     monkeypatch.setattr(machine.importlib.metadata, "requires", lambda _: words)
-    findings = {one.what: one for one in machine.packages()}
+    findings = {finding.what: finding for finding in machine.packages()}
     expected = {"packages": "ok", "rich": "warning", "no-such-package": "problem"}
     assert levels(findings.values()) == expected
-    assert findings["no-such-package"].mend == "pip install 'no-such-package'"
+    assert findings["no-such-package"].fix == "pip install 'no-such-package'"
 
 
 def fake_torch(cuda: str | None, available: bool) -> SimpleNamespace:
@@ -66,7 +66,7 @@ def test_gpu(cuda, available, driver, level, words, monkeypatch):
     _, gpu = machine.torch_and_gpu()
     assert gpu.level == level
     assert words in gpu.found
-    assert bool(gpu.mend) == (level != "ok")
+    assert bool(gpu.fix) == (level != "ok")
 
 
 def test_a_torch_that_cannot_be_imported_is_a_problem(monkeypatch):
@@ -104,7 +104,7 @@ def test_a_busy_machine_and_little_memory_are_warned_of(monkeypatch):
 
 
 def test_outputs(tmp_path, monkeypatch):
-    assert "will be made" in only(doctor.outputs(tmp_path / "new" / "outputs")).found
+    assert "will be created" in only(doctor.outputs(tmp_path / "new" / "outputs")).found
     for free, level in ((10 * machine.GIB, "ok"), (machine.GIB // 2, "warning"), (1000, "problem")):
         with monkeypatch.context() as disk:
             usage = SimpleNamespace(free=free)
@@ -114,22 +114,22 @@ def test_outputs(tmp_path, monkeypatch):
     assert only(doctor.outputs(tmp_path / "file" / "outputs")).level == "problem"
     monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
     finding = only(doctor.outputs(tmp_path))
-    assert (finding.level, finding.mend) == (
+    assert (finding.level, finding.fix) == (
         "problem",
-        "make it writable, or set output_dir=… to a folder that is",
+        "make it writable, or set output_dir=… to a writable folder",
     )
 
 
 def test_the_sqlite_store(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    assert "will be made by the first run" in only(doctor.store(tmp_path)).found
+    assert "will be created by the first run" in only(doctor.store(tmp_path)).found
     assert not (tmp_path / "mlflow.db").exists()
     (tmp_path / "mlflow.db").write_text(
         "this is no database, and long enough to be looked at as one " * 20
     )
     finding = only(doctor.store(tmp_path))
     assert finding.level == "problem"
-    assert "runner sync" in finding.mend
+    assert "runner sync" in finding.fix
 
 
 def test_a_tracking_server(tmp_path, monkeypatch):
@@ -146,12 +146,12 @@ def test_a_tracking_server(tmp_path, monkeypatch):
     address = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-    assert only(doctor.store(tmp_path)).found == f"MLFLOW_TRACKING_URI {address} answers (200)"
+    assert only(doctor.store(tmp_path)).found == f"MLFLOW_TRACKING_URI {address} is reachable (200)"
     server.shutdown()
     server.server_close()
     finding = only(doctor.store(tmp_path))
     assert finding.level == "warning"  # a run is complete without it
-    assert "runner sync" in finding.mend
+    assert "runner sync" in finding.fix
 
 
 def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
@@ -165,11 +165,14 @@ def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     (tmp_path / "good").write_bytes(b"right")
     (tmp_path / "bad").write_bytes(b"wrong")
     bad, together = doctor.data(tmp_path)
-    assert (bad.level, bad.what, bad.mend) == ("problem", "bad", "runner data fetch toy")
+    assert (bad.level, bad.what, bad.fix) == ("problem", "bad", "runner data fetch toy")
     assert together.level == "absent"
     assert together.found == f"1 of 3 files in {tmp_path}, checksums fit"
     nowhere = only(doctor.data(tmp_path / "nowhere"))
-    assert (nowhere.level, nowhere.mend.split(",")[0]) == ("absent", "runner data list names them")
+    assert (nowhere.level, nowhere.fix.split(",")[0]) == (
+        "absent",
+        "list them with runner data list",
+    )
     monkeypatch.setattr(files, "catalogue", lambda: entries[:1])
     assert only(doctor.data(tmp_path)).level == "ok"
 
@@ -184,7 +187,7 @@ def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split(maxsplit=1) == [level, "outputs: here"]
     assert lines[1].strip() == "→ do this"
-    counts = [int(level == one) for one in ("ok", "absent", "warning", "problem")]
+    counts = [int(level == name) for name in ("ok", "absent", "warning", "problem")]
     assert lines[-1] == "{} ok, {} absent, {} warnings, {} problems".format(*counts)
 
 

@@ -1,4 +1,4 @@
-"""Links of the documents lead to files of the repository, and to headings that are there."""
+"""Links in the documents lead to existing files and headings of the repository."""
 
 import re
 from pathlib import Path
@@ -11,15 +11,15 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page):
-    told = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
-    files = [link for link in told if not re.match(r"[a-z]+:", link)]
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    files = [link for link in links if not re.match(r"[a-z]+:", link)]
     assert [link for link in files if not (page.parent / link).exists()] == []
 
 
 def headings(page: Path) -> set[str]:
-    """What a link to each heading of a page is called."""
-    told = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in told}
+    """Anchors of all headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in headings}
 
 
 def test_every_anchor_is_a_heading():

@@ -1,4 +1,4 @@
-"""A user's own folders named conf and components next to a script do not reach runner."""
+"""A user's folders named conf and components next to a script do not affect runner."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""``runner ui``: the right server, on this machine alone, or one clear line why not."""
+"""``runner ui``: the correct server, only on this machine, or one clear line of error."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def test_a_server_elsewhere_is_named_and_not_served_again(served, monkeypatch, c
     assert ui.main(["ui"]) == 0
     assert not served
     assert (
-        capsys.readouterr().out == "MLFLOW_TRACKING_URI is a server already, open it: "
+        capsys.readouterr().out == "MLFLOW_TRACKING_URI is a server, open "
         "https://mlflow.example.org/#/experiments?workflowType=machine_learning\n"
     )
 
 
 def test_without_a_store_nothing_is_made(served, tmp_path):
-    with pytest.raises(ConfigError, match="no MLflow store here; run something first"):
+    with pytest.raises(ConfigError, match="MLflow store not found; execute a run first"):
         ui.main(["ui", "--output-dir", str(tmp_path)])
     assert not served
     assert list(tmp_path.iterdir()) == []
@@ -71,7 +71,7 @@ def test_a_port_that_is_taken_is_named(served, tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"--port {port}: cannot be had .*give another"):
+        with pytest.raises(ConfigError, match=f"--port {port}: not available .*choose another"):
             ui.main(["ui", "--output-dir", str(tmp_path), "--port", str(port)])
     assert not served
 
@@ -83,7 +83,7 @@ def test_what_is_no_port_is_refused(port, served):
 
 
 def test_stopping_ends_the_server_and_its_own_processes():
-    """A stand-in that, like MLflow, starts a process of its own."""
+    """Uses a stand-in that starts a child process, like MLflow."""
     child = "import time; time.sleep(60)"
     parent = (
         f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {child!r}]); "

@@ -1,4 +1,4 @@
-"""The wheel: it holds all that the packages read, and runs where there is no checkout."""
+"""The wheel contains all files read by the packages and works without a checkout."""
 
 from __future__ import annotations
 

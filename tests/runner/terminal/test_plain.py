@@ -1,5 +1,4 @@
-"""Words of strangers on a terminal, in pages and in tables: no markup, no emoji, no control
-characters."""
+"""Untrusted text on terminals, in pages and in tables: no markup, emoji or control characters."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ TITLE = "\x1b]0;owned\x07"
 
 
 def shown(renderable: object, **keys: object) -> str:
-    own = printer.PlainConsole(width=200)
-    own.file = io.StringIO()
-    own.print(renderable, **keys)
-    return own.file.getvalue()
+    console = printer.PlainConsole(width=200)
+    console.file = io.StringIO()
+    console.print(renderable, **keys)
+    return console.file.getvalue()
 
 
 @pytest.mark.parametrize(

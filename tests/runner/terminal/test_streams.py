@@ -1,5 +1,4 @@
-"""Streams that lack letters, are closed, full, or lose their reader: what a command writes there
-never ends it."""
+"""Streams with limited encodings, closed, full or without a reader never terminate a command."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ def test_letters_that_a_terminal_lacks(tmp_path, encoding, line):
         (
             ">/dev/full",
             3,
-            b"standard output: No space left on device; the command goes on without a display\n",
+            b"standard output: No space left on device; the command continues without a display\n",
         ),
         ("2>/dev/full", 0, b""),
         (">/dev/full 2>/dev/full", 3, b""),
@@ -92,7 +91,7 @@ def test_a_reader_that_goes_away_is_missed_in_one_line(tmp_path):
     )
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
     assert (
-        done.stderr.count("standard output: Broken pipe; the command goes on without a display")
+        done.stderr.count("standard output: Broken pipe; the command continues without a display")
         == 1
     )
     assert ended(tmp_path)

@@ -1,4 +1,4 @@
-"""Names that collide, or that MLflow refuses, and long texts."""
+"""Colliding or invalid names, and long texts."""
 
 import pytest
 import yaml
@@ -54,7 +54,7 @@ def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(out
     assert {name: metrics[f"result/{name}"] for name in final} == final
     assert run.info.status == "FINISHED"
     long = run.data.params["long"]
-    mark = "(cut: the record's config.yaml has it whole)"
+    mark = "(truncated, complete in the record's config.yaml)"
     assert len(long) == 500
     assert long.endswith(f"x … {mark}")
     assert run.data.tags["mlflow.note.content"].endswith(mark)
@@ -70,8 +70,8 @@ def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(out
     ],
 )
 def test_the_order_of_lines_settles_names_that_collide(names, keys_of_mlflow):
-    found = keys(names)
-    assert list(found) == names
-    assert len(set(found.values())) == len(names)
-    for key, expected in zip(found.values(), keys_of_mlflow, strict=True):
+    names_found = keys(names)
+    assert list(names_found) == names
+    assert len(set(names_found.values())) == len(names)
+    for key, expected in zip(names_found.values(), keys_of_mlflow, strict=True):
         assert expected in (key, None)

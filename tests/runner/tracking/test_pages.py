@@ -1,4 +1,4 @@
-"""Addresses of MLflow's pages: where the runs are, not where traces of language models would be."""
+"""URLs of MLflow's pages select runs, not traces of language models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VIEW = "?workflowType=machine_learning"
 
 @pytest.fixture
 def output_dir(tmp_path, monkeypatch) -> Path:
-    """Records of two experiments that the store has got, the second one last."""
+    """Records of two uploaded experiments, the second one last."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     record(tmp_path / "first" / "0123456789ab", OWN, Marks(run_id="a", experiment="1"))
     os.utime(tmp_path / "first" / "0123456789ab" / "mlflow.json", (1, 1))
@@ -50,9 +50,9 @@ def test_an_experiment_or_a_run_is_opened_by_name(output_dir):
         ui.choose_page("second/ba98", output_dir, SERVER)
         == f"{SERVER}/#/experiments/2/runs/b{VIEW}"
     )
-    with pytest.raises(ConfigError, match=r"secnd: no experiment .*did you mean second"):
+    with pytest.raises(ConfigError, match=r"secnd: experiment not in MLflow, did you mean second"):
         ui.choose_page("secnd", output_dir, SERVER)
-    with pytest.raises(ConfigError, match=r"first/f: 0 records in .*first"):
+    with pytest.raises(ConfigError, match=r"first/f: matches 0 records in .*first"):
         ui.choose_page("first/f", output_dir, SERVER)
 
 

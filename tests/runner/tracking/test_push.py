@@ -1,5 +1,4 @@
-"""A server that dies at any call leaves nothing out for ever and nothing in twice; what was pushed
-before is known."""
+"""A server failure at any call neither loses nor duplicates content; uploaded parts are marked."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ READS = {"get_run", "get_experiment_by_name", "search_runs", "search_experiments
 
 
 class Dying:
-    """A client of a server that dies at its n-th call: before it did what it was told, or before it
-    said so."""
+    """Client of a server that fails at the n-th call, before executing it or before replying."""
 
     def __init__(self, client, n: int, after: bool):
         self.client = client
@@ -46,8 +44,8 @@ class Dying:
 
 
 def dies_and_is_synced(outputs: Path, signature: str, n: int, after: bool) -> int:
-    """A record whose first push dies at call n and whose second one does not; how many calls the
-    first one made."""
+    """A record with a first push that fails at call n and a complete second push; returns the number of
+    calls of the first."""
     folder = made_record(outputs, signature, replicates=2)
     client = connect(tracking_uri(outputs))
     dying = Dying(client, n, after)
@@ -57,10 +55,10 @@ def dies_and_is_synced(outputs: Path, signature: str, n: int, after: bool) -> in
 
 
 def assert_all_in_once(outputs: Path, signatures: list[str]) -> None:
-    found = all_of(connect(tracking_uri(outputs)))
-    assert len(found) == 3 * len(signatures)  # the run and its two replicates
+    stored = all_of(connect(tracking_uri(outputs)))
+    assert len(stored) == 3 * len(signatures)  # the run and its two replicates
     by = {
-        s: json.dumps([e for e in found if s[:8] in e[0]]).replace(s, "S").replace(s[:8], "S")
+        s: json.dumps([e for e in stored if s[:8] in e[0]]).replace(s, "S").replace(s[:8], "S")
         for s in signatures
     }
     by = {s: json.loads(text) for s, text in by.items()}
@@ -72,7 +70,7 @@ def assert_all_in_once(outputs: Path, signatures: list[str]) -> None:
 
 
 def places(outputs: Path) -> list[tuple[int, bool]]:
-    """Every place where a server can die, and one push that it survives first."""
+    """All points of failure of a server, after one complete push."""
     calls = dies_and_is_synced(outputs, "whole000", 10**6, False)
     assert calls > 15
     return [(n, after) for n in range(1, calls + 1) for after in (False, True)]
@@ -113,7 +111,7 @@ def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
 
 
 def test_an_interrupted_run_that_goes_on_is_running_and_then_finished(outputs):
-    seen = []
+    calls = []
     for state, ended in (
         ("interrupted", STARTED),
         ("running", None),
@@ -125,8 +123,8 @@ def test_an_interrupted_run_that_goes_on_is_running_and_then_finished(outputs):
         assert mirror.push()
         client = client_of(outputs)
         runs = client.search_runs([client.get_run(mirror.run_id).info.experiment_id])
-        seen.append({run.data.tags.get("replicate", "whole"): run.info.status for run in runs})
-    assert seen == [
+        calls.append({run.data.tags.get("replicate", "whole"): run.info.status for run in runs})
+    assert calls == [
         {"whole": "KILLED", "0": "FINISHED", "1": "KILLED"},
         {"whole": "RUNNING", "0": "FINISHED", "1": "RUNNING"},
         {"whole": "FINISHED", "0": "FINISHED", "1": "FINISHED"},
@@ -140,24 +138,24 @@ def test_every_state_that_is_an_end_is_one_of_mlflows():
 def test_a_store_that_was_moved_away_is_filled_anew(outputs, empty_store):
     folder = made_record(outputs)
     assert Mirror(folder, outputs).push()
-    before = all_of(client_of(outputs))
+    stored = all_of(client_of(outputs))
     (outputs / "mlflow.db").rename(outputs / "old.db")
     shutil.copy(empty_store, outputs / "mlflow.db")
     assert Mirror(folder, outputs).push()
-    assert all_of(client_of(outputs)) == before
+    assert all_of(client_of(outputs)) == stored
 
 
 def test_here_then_there_then_here_again_is_in_once(outputs, empty_store, tmp_path, monkeypatch):
     folder = made_record(outputs)
     assert Mirror(folder, outputs).push()
-    before = all_of(client_of(outputs))
+    stored = all_of(client_of(outputs))
     shutil.copy(empty_store, tmp_path / "mlflow.db")
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
         assert Mirror(folder, outputs).push()
         assert len(all_of(client_of(tmp_path))) == 1
     assert Mirror(folder, outputs).push()
-    assert all_of(client_of(outputs)) == before
+    assert all_of(client_of(outputs)) == stored
 
 
 def test_a_run_deleted_in_mlflow_is_left_alone(outputs):

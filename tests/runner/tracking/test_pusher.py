@@ -1,5 +1,5 @@
-"""One process pushes for all runs of an output folder: no run waits for MLflow, none is left out,
-and nobody stays behind."""
+"""One process uploads all runs of an output folder: runs do not wait for MLflow, none is missed, and no
+process remains."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from runner.tracking.store import OWN
 
 
 class Clock:
-    """Time that passes when told to."""
+    """Clock advanced by the test."""
 
     now = 0.0
 
@@ -94,37 +94,37 @@ def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(out
     monkeypatch.setattr(
         pusher.Mirror, "push", lambda self: tried.append(self.folder.name) or push(self)
     )
-    going = [
+    processes = [
         Handover(made_record(outputs, name, state="running", ended=None), outputs)
         for name in ("a" * 12, "b" * 12)
     ]
-    leases = [take_lease(run.folder, run.folder.name) for run in going]
-    for run in going:
+    leases = [take_lease(run.folder, run.folder.name) for run in processes]
+    for run in processes:
         run.begin()
     clock = Clock()
     at_work = Pusher(outputs, clock)
     for minute in range(11):
         clock.now = 60.0 * minute
-        for run in going:
+        for run in processes:
             write(run.folder, [line(minute + 1, 0, "train")], read(run.folder))
         at_work.look()
     # after 0, 5 and 10 minutes, the second run not at all: it would wait as long
     assert tried == ["a" * 12] * 3
-    assert going[0].trouble
-    for run, lease in zip(going, leases, strict=True):
+    assert processes[0].trouble
+    for run, lease in zip(processes, leases, strict=True):
         run.end()
         lease.close()
     tried.clear()
     assert at_work.look() == 0  # runner sync does the rest
     assert tried == ["a" * 12]
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    going[1].end()
+    processes[1].end()
     assert Pusher(outputs).look() == 0
-    assert read_marks(going[1].folder, OWN).run_id
+    assert read_marks(processes[1].folder, OWN).run_id
 
 
 def silent() -> socket.socket:
-    """A server that lets everybody in and never answers."""
+    """A server that accepts connections and never responds."""
     server = socket.create_server(("127.0.0.1", 0), backlog=100)
     server.listen()
     return server
@@ -132,7 +132,7 @@ def silent() -> socket.socket:
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Fails if its body takes longer."""
+    """Context that fails after a time limit."""
     began = time.monotonic()
     yield
     assert time.monotonic() - began < seconds
@@ -150,7 +150,7 @@ def test_a_server_that_never_answers_costs_a_run_next_to_nothing(tmp_path, monke
             for _ in range(101):  # as often as in 50 minutes
                 run.begin()
         made_record(tmp_path)
-        with at_most(handover.PATIENCE + 0.5):
+        with at_most(handover.TIMEOUT_SECONDS + 0.5):
             run.end()
         console.show_whereabouts(folder, run)
         assert "secret" not in capsys.readouterr().out
@@ -167,15 +167,15 @@ def assert_nobody_stays(output_dir: Path) -> None:
 
 @pytest.mark.slow
 def test_with_a_process_of_its_own(outputs, monkeypatch, capsys):
-    """A run as it is given, one that follows it, and nobody who stays."""
+    """A run, a following run, and no remaining process."""
     monkeypatch.undo()
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setattr(handover, "PATIENCE", 60.0)  # a test may wait: machines are slow
+    monkeypatch.setattr(handover, "TIMEOUT_SECONDS", 60.0)  # a test may wait: machines are slow
     for seed in (0, 1):
         given = ["+experiment=friend_or_foe", "smoke=true", "offline=true", f"seed={seed}"]
         assert app.attempt(compose([*given, f"output_dir={outputs}"])).code == 0
-    said = capsys.readouterr().out
-    assert said.count("MLflow   runner ui ") == 2
+    output = capsys.readouterr().out
+    assert output.count("MLflow   runner ui ") == 2
     client = client_of(outputs)
     runs = client.search_runs([client.get_experiment_by_name("friend_or_foe").experiment_id])
     assert [run.info.status for run in runs] == ["FINISHED"] * 2
@@ -204,7 +204,7 @@ def test_offline_tells_no_server(make_job, monkeypatch):
 
 
 def test_a_run_ends_without_a_word_about_the_pusher(tmp_path):
-    """The process that goes on is meant to; nothing that a run opened is left open."""
+    """The pusher may continue, but all files opened by the run are closed."""
     ran = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", "-c", "from runner.commands.cli import main; raise SystemExit(main())",
          "+experiment=friend_or_foe", "smoke=true", f"output_dir={tmp_path}"],

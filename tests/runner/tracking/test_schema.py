@@ -1,4 +1,4 @@
-"""A process killed while it makes the database leaves a store that the next one fills."""
+"""A database left incomplete by a killed process is replaced by the next one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_store_survives_kills_during_its_creation(tmp_path, n):
 
 
 def make_unfinished(file) -> None:
-    """A database as MLflow leaves it between two of its migrations."""
+    """Database between two of MLflow's migrations."""
     with closing(sqlite3.connect(file)) as database, database:
         database.execute("CREATE TABLE registered_model_tags (key)")
         database.execute("CREATE TABLE runs (id)")
@@ -66,8 +66,8 @@ def test_unfinished_store_is_set_aside_and_filled_from_all_records(tmp_path):
     folders = [made_record(tmp_path, name) for name in ("a" * 12, "b" * 12)]
     make_unfinished(tmp_path / "mlflow.db")
     (finding,) = doctor.store(tmp_path)
-    assert (finding.level, finding.mend) == ("problem", "runner sync makes a new one")
-    with pytest.raises(ConfigError, match="schema unfinished, MLflow needs"):
+    assert (finding.level, finding.fix) == ("problem", "runner sync creates a new one")
+    with pytest.raises(ConfigError, match="schema unfinished, MLflow requires"):
         ui.check(tracking_uri(tmp_path), 0)
     assert Mirror(folders[0], tmp_path).push()
     assert (tmp_path / "mlflow.db.damaged").exists()
@@ -83,8 +83,8 @@ def test_store_with_runs_is_never_set_aside(tmp_path):
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database, database:
         database.execute("UPDATE alembic_version SET version_num = 'other'")
     (finding,) = doctor.store(tmp_path)
-    assert (finding.level, finding.mend.split()[:3]) == ("problem", ["mlflow", "db", "upgrade"])
-    with pytest.raises(ConfigError, match="schema other, MLflow needs"):
+    assert (finding.level, finding.fix.split()[:3]) == ("problem", ["run", "mlflow", "db"])
+    with pytest.raises(ConfigError, match="schema other, MLflow requires"):
         ui.check(tracking_uri(tmp_path), 0)
     Mirror(folder, tmp_path).push()
     assert read_schema(tmp_path / "mlflow.db")[1] == 1

@@ -1,5 +1,4 @@
-"""``runner sync`` goes on behind a bad record and names it, refuses what is no run, and shows no
-password."""
+"""``runner sync`` reports invalid records and continues, refuses other folders, and masks passwords."""
 
 from __future__ import annotations
 
@@ -80,12 +79,12 @@ def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, file, text
     assert synced(outputs) == 1
     printed = capsys.readouterr()
     assert f"{bad}: " in printed.err
-    assert "1 run is left out" in printed.err
+    assert "1 run is skipped" in printed.err
     assert "2 runs are in sqlite" in printed.out
     assert "Traceback" not in printed.err
     assert all(read_marks(folder, OWN).ended for folder in good)
     client = client_of(outputs)
-    experiments = [one.experiment_id for one in client.search_experiments()]
+    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
     assert len(client.search_runs(experiments, "status = 'FINISHED'")) == 2
 
 
@@ -130,22 +129,22 @@ def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeyp
     for p in range(2):
         for i in range(100):
             made_record(tmp_path, f"{p}{i:03d}00000000", overrides=[f"seed={p}{i:03d}"])
-    own = [[str(f) for f in (tmp_path / "made").glob(f"{p}*")] for p in range(2)]
+    parts = [[str(f) for f in (tmp_path / "made").glob(f"{p}*")] for p in range(2)]
     # Each has a hundred of its own, and the other's first ten besides: what both push is in once.
-    given = [own[p] + sorted(own[1 - p])[:10] for p in range(2)]
+    given = [parts[p] + sorted(parts[1 - p])[:10] for p in range(2)]
     words = [sys.executable, "-m", "runner.commands.cli", "sync", "--output-dir", str(tmp_path)]
-    going = [
+    processes = [
         subprocess.Popen([*words, *folders], stdout=subprocess.PIPE, text=True) for folders in given
     ]
-    said = [process.communicate(timeout=500)[0] for process in going]
-    assert [process.returncode for process in going] == [0, 0]
-    assert all("110 runs are in" in text for text in said)
+    outputs = [process.communicate(timeout=500)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert all("110 runs are in" in text for text in outputs)
     client = client_of(tmp_path)
     (made,) = [e for e in client.search_experiments() if e.name == "made"]
-    found = client.search_runs([made.experiment_id], max_results=1000)
-    assert len(found) == 200
-    assert len({run.info.run_name for run in found}) == 200
-    for run in found:
+    stored_runs = client.search_runs([made.experiment_id], max_results=1000)
+    assert len(stored_runs) == 200
+    assert len({run.info.run_name for run in stored_runs}) == 200
+    for run in stored_runs:
         assert run.info.status == "FINISHED"
         assert len(client.get_metric_history(run.info.run_id, "train/loss")) == 6
 
@@ -178,7 +177,7 @@ def test_it_gives_up_a_store_that_another_process_holds(outputs, capsys):
         assert synced(outputs, "--timeout", "3") == 1
     said = capsys.readouterr()
     assert time.monotonic() - began < 9
-    held = ".mlflow.lock is held by another process, which pushes; no end of it in 2 s"
+    held = ".mlflow.lock is still held by another upload after 2 s"
     assert f"{held}; 1 run is left for the next runner sync" in said.err.replace("\n", " ")
 
 
@@ -186,6 +185,6 @@ def test_a_server_that_never_ends_an_answer_is_given_up(outputs, capsys, monkeyp
     made_record(outputs)
     monkeypatch.setattr(mirror.Mirror, "push", lambda self: time.sleep(60))
     assert synced(outputs, "--timeout", "1") == 1
-    assert "was not in after 1 s (--timeout); 1 run is left" in capsys.readouterr().err
+    assert "not uploaded after 1 s (--timeout); 1 run is left" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="must be seconds, 1 to 86400"):
         synced(outputs, "--timeout", "0")

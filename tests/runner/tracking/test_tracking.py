@@ -1,4 +1,4 @@
-"""MLflow says of a run what its record says."""
+"""The content of a run in MLflow matches its record."""
 
 import shlex
 import shutil
@@ -24,8 +24,7 @@ GAME = ["+experiment=friend_or_foe", "smoke=true", "tracking=true"]
 
 @pytest.fixture(scope="module")
 def mirrored(tmp_path_factory, empty_store):
-    """(job, client, run) of a run with evaluations on its way and replicates one after the
-    other."""
+    """(job, client, run) of a run with intermediate evaluations and sequential replicates."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         folder = tmp_path_factory.mktemp("truth")
@@ -98,7 +97,7 @@ def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored)
     )
     assert {child.data.tags["replicate"] for child in below} == {"0", "1"}
     assert {child.info.run_name[-13:] for child in below} == {"replicate 1/2", "replicate 2/2"}
-    before = 0.0
+    elapsed = 0.0
     for child in sorted(below, key=lambda child: child.data.tags["replicate"]):
         lines = [
             r for r in read_lines(job.folder) if str(r["replicate"]) == child.data.tags["replicate"]
@@ -109,31 +108,34 @@ def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored)
                 name for line in lines if line["phase"] == phase for name in line["metrics"]
             }:
                 expected = [
-                    (line["step"], line["metrics"][name], round(1000 * (before + line["time"])))
+                    (line["step"], line["metrics"][name], round(1000 * (elapsed + line["time"])))
                     for line in lines
                     if line["phase"] in ({phase, "final"} if phase == "evaluation" else {phase})
                     and name in line["metrics"]
                 ]
-                found = history(client, child, f"{phase}/{name}")
-                assert [(p.step, p.value) for p in found] == [e[:2] for e in expected]
-                times = [p.timestamp - run.info.start_time for p in found]
+                points = history(client, child, f"{phase}/{name}")
+                assert [(p.step, p.value) for p in points] == [e[:2] for e in expected]
+                times = [p.timestamp - run.info.start_time for p in points]
                 assert times == pytest.approx([e[2] for e in expected], abs=1)
         assert history(client, child, "evaluation/rmse")[-1].step == 30
-        before += lines[-1]["time"]
+        elapsed += lines[-1]["time"]
     assert not [name for name in run.data.metrics if not name.startswith("result/")]
 
 
 def test_the_digest_is_that_of_the_data(mirrored, tmp_path):
     job, _, run = mirrored
-    (found,) = run.inputs.dataset_inputs
-    assert (found.dataset.name, found.dataset.digest) == (job.data, read(job.folder)["data_digest"])
+    (dataset_input,) = run.inputs.dataset_inputs
+    assert (dataset_input.dataset.name, dataset_input.dataset.digest) == (
+        job.data,
+        read(job.folder)["data_digest"],
+    )
     given = ["+experiment=bnn_uci", "smoke=true", "replicates=1", "steps=2"]
     digests = []
     for other in ([], ["inference.step_size=0.1"], ["dataset.split=1"]):
         again = made_job(tmp_path, *given, *other)
         problem = load_problem(again, Streams(again.settings.seed, 0, torch.device("cpu")))
         digests.append(data_digest(problem, again.config["dataset"]))
-    assert digests[0] == digests[1] == found.dataset.digest  # other settings, the same data
+    assert digests[0] == digests[1] == dataset_input.dataset.digest  # other settings, the same data
     assert digests[2] != digests[0]  # another split
 
 
@@ -164,14 +166,14 @@ def test_moved_outputs_stay_the_same_runs(outputs):
     first = Mirror(folder, outputs)
     assert first.push(), first.trouble
     run_id = first.run_id
-    there = outputs.parent / "there"
-    shutil.move(outputs, there)
-    moved = made_record(there)  # it has gone on since
+    elsewhere = outputs.parent / "there"
+    shutil.move(outputs, elsewhere)
+    moved_record = made_record(elsewhere)  # it has gone on since
     _artifact_repos_cache.clear()  # MLflow's, of where files lie: another process has none
-    second = Mirror(moved, there)
+    second = Mirror(moved_record, elsewhere)
     assert second.push(), second.trouble
     assert second.run_id == run_id
-    client = client_of(there)
+    client = client_of(elsewhere)
     (run,) = client.search_runs([client.get_run(run_id).info.experiment_id])
     assert run.info.status == "FINISHED"
     assert {"run.json", "config.yaml"} <= {a.path for a in client.list_artifacts(run_id)}

@@ -122,10 +122,15 @@ def _values(default: object, kind: str) -> list[str]:
 
 
 OFFERS = re.compile(
-    r"(?:(models|inference|attackers|datasets) that fits?|(\S+) that would fit): (.*)"
+    r"compatible (?:(models|inference methods|attackers|datasets)|values of (\S+)): (.*)"
 )
-SETTINGS = re.compile(r"(?:set|add|leave \S+ out) (.*)")
-ROLES = {"models": "model", "attackers": "attacker", "datasets": "dataset"}
+SETTINGS = re.compile(r"(?:set|add|remove the attacker \S+ with) (.*)")
+ROLES = {
+    "models": "model",
+    "inference methods": "inference",
+    "attackers": "attacker",
+    "datasets": "dataset",
+}
 WORD = re.compile(r"^(?:~attacker|[a-z_.]+=\S+)$")
 
 
@@ -133,10 +138,10 @@ def offered(message: str) -> list[list[str]]:
     """What a refusal offers, each as words that change a command."""
     out: list[list[str]] = []
     for part in message.split("; "):
-        if part.startswith("what dataset="):
+        if part.startswith("experiments with dataset="):
             out += [[word] for word in part.partition(": ")[2].split(", ")]
         elif match := OFFERS.fullmatch(part):
-            key = match[2] or ROLES.get(match[1], match[1])
+            key = match[2] or ROLES[match[1]]
             out += [[f"{key}={name}"] for name in match[3].split(", ")]
         elif match := SETTINGS.fullmatch(part):
             words = [word.strip("(),") for word in match[1].split()]

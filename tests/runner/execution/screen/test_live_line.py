@@ -1,4 +1,4 @@
-"""The live line of a run: what never gives way, and what does."""
+"""Progress line of a run: columns that keep their width, and columns that shrink."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METRICS = {"elbo": -316.2, "log_likelihood": -249.4, "kl": 66.81, "log_hyperprio
 
 @pytest.fixture
 def line(monkeypatch):
-    """The live line on a terminal of some columns, after step 1 and step 2001 five minutes later."""
+    """Progress line on a terminal of given width, after step 1 and, five minutes later, step 2001."""
 
     def draw(width: int, replicates: int = 1) -> str:
         clock = [0.0]
@@ -72,13 +72,13 @@ def test_a_live_display_sends_its_escape_sequences_to_the_terminal(monkeypatch):
 
 
 def test_each_figure_and_metric_is_reported_but_no_part_of_it():
-    told: list[tuple[str, int, int]] = []
-    with listen(lambda *report: told.append(report)):
+    updates: list[tuple[str, int, int]] = []
+    with listen(lambda *report: updates.append(report)):
         for name in report_each(["trace", "ranks"], "figure {}".format):
             assert list(report_each([name, name], "inner {}".format)) == [name, name]
         list(report_each(["one"], str))
     list(report_each(["not listened to"], str))
-    assert told == [("figure trace", 0, 2), ("figure ranks", 1, 2), ("one", 0, 1)]
+    assert updates == [("figure trace", 0, 2), ("figure ranks", 1, 2), ("one", 0, 1)]
 
 
 def test_scores_of_real_labels_are_reported_by_name():
@@ -87,10 +87,10 @@ def test_scores_of_real_labels_are_reported_by_name():
     from components.contracts.predictive import GaussianMixture
 
     zeros = torch.zeros(1, 3, 1)
-    told: list[str] = []
-    with listen(lambda what, done, of: told.append(f"{what} {done}/{of}")):
+    updates: list[str] = []
+    with listen(lambda what, done, of: updates.append(f"{what} {done}/{of}")):
         regression.scores(GaussianMixture(zeros, zeros + 1), zeros[0], zeros[0] == 0, ["a task"])
-    assert told == ["score nlpp 0/4", "score rmse 1/4", "score coverage90 2/4", "score crps 3/4"]
+    assert updates == ["score nlpp 0/4", "score rmse 1/4", "score coverage90 2/4", "score crps 3/4"]
 
 
 def test_without_a_terminal_figures_get_a_line_every_half_a_minute(monkeypatch, capsys):

@@ -1,5 +1,4 @@
-"""The table of results: metrics beside each other while they fit, below each other where they do
-not."""
+"""Table of results: metrics are side by side if they fit, otherwise below each other."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ JOB = SimpleNamespace(data="data", choice={"model": "a", "inference": "b"})
 @pytest.fixture
 def shown(capsys):
     def show(result, **more) -> list[list[str]]:
-        """The words of each line of the table."""
+        """Words of each line of the table."""
         console.show_result(JOB, result, **more)
         lines = capsys.readouterr().out.splitlines()
         return [
