@@ -1,5 +1,4 @@
-"""What an input can be: boxes and words move inputs back, measure perturbations and draw them at
-random."""
+"""Input spaces (boxes and words): projection, measures and random perturbations."""
 
 import itertools
 import math

@@ -1,5 +1,4 @@
-"""Targets: named by the labels of the data, checked before training, and counted for what they
-are."""
+"""Targets: names by labels of the data, checks before training, and scores."""
 
 import pytest
 import torch
@@ -76,8 +75,8 @@ def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
 
 @pytest.mark.parametrize("name", ["pgd", "worst_case"])
 def test_a_target_is_reached_or_not_by_counting(name):
-    """The share, of the rows of other classes, that are taken for the target; a worst case keeps
-    whoever reaches it."""
+    """Share of rows of other classes that are classified as the target; a worst case keeps any
+    success."""
     model, problem = honest(n_classes=3)
     keys = (
         {"target": 1}
@@ -109,8 +108,8 @@ def test_a_target_is_reached_or_not_by_counting(name):
 
 
 def test_what_is_equal_is_not_told_apart():
-    """A victim whose answers nothing changes: noise is as strong as the gradient, and the loss
-    stays where it is."""
+    """A victim with constant outputs: noise is as strong as the gradient, and the loss is
+    constant."""
     _, problem = honest(n_classes=3)
 
     class Rock:

@@ -55,7 +55,7 @@ def own_network(own_cache, monkeypatch):
 
 @pytest.fixture
 def listed(own_network, monkeypatch):
-    """Puts the toy file, alone, into the catalogue, with some addresses."""
+    """Replace the catalogue by the toy file with the given addresses."""
 
     def list_file(*urls):
         monkeypatch.setattr(files, "catalogue", lambda: (replace(FILE, urls=urls),))
@@ -65,6 +65,6 @@ def listed(own_network, monkeypatch):
 
 @pytest.fixture
 def good(listed, server):
-    """The server, whose file is in the catalogue."""
+    """The server of the file in the catalogue."""
     listed(f"{server.address}/good")
     return server

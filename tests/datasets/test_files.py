@@ -1,4 +1,4 @@
-"""Data files: found, downloaded, verified, and never used when they are not what they should be."""
+"""Data files: search, download, verification, and rejection of wrong files."""
 
 import gzip
 import hashlib
@@ -141,7 +141,7 @@ def test_a_silent_host_is_asked_once_for_all_files(tmp_path, monkeypatch, listed
 
 
 def test_a_server_that_stalls_is_given_up(tmp_path, monkeypatch, listed):
-    listener = socket.create_server(("127.0.0.1", 0))  # accepts, and says nothing
+    listener = socket.create_server(("127.0.0.1", 0))  # accepts connections, and never responds
     listed(f"http://127.0.0.1:{listener.getsockname()[1]}/good")
     monkeypatch.setattr(files, "STALL_SECONDS", 0.3)
     with listener, pytest.raises(DataUnavailableError, match="Timeout"):

@@ -1,4 +1,4 @@
-"""Every dataset: what it draws comes from the stream of data, and nothing else depends on the seed."""
+"""All datasets draw random numbers from the data stream, and nothing else depends on the seed."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Every dataset whose files may be absent: what takes their place, and refusals."""
+"""All datasets with possibly missing files: simulated replacements, and errors."""
 
 import re
 import warnings
@@ -13,7 +13,7 @@ from components.datasets.densities.posteriordb import SIMULATED
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 
 FEW_ROWS = {"n_train": 50, "n_test": 10}
-# keys beside the defaults, for other files or fewer rows
+# keys other than the defaults, for other files or fewer rows
 KEYS = {
     "airlines": FEW_ROWS,
     "images omniglot": {"set": "omniglot", "offline": "simulate"},

@@ -10,7 +10,7 @@ from runner.catalogue import settings
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Loads it: autograd knows only the devices of before its first gradient."""
+    """Load the device: autograd supports only devices loaded before the first gradient."""
     if any(item.get_closest_marker("device") for item in session.items):
         try:
             stand_in.load()

@@ -124,8 +124,8 @@ def short_run(family: str, overrides: Sequence[str]) -> list[str]:
 
 
 def compare_exports(folder: Path, family: str, device: str, tolerance: float) -> None:
-    """A family's model, trained on the CPU and on a device, predicts on both what the CPU's
-    predicts on the CPU.
+    """Check that a family's model, trained on the CPU or on a device, has the same predictions on
+    both as the CPU's on the CPU.
 
     Raises:
         AssertionError: they differ."""

@@ -1,5 +1,4 @@
-"""A model that was trained on one device predicts on another, and on its own, what the CPU's
-predicts."""
+"""A model trained on one device has the CPU's predictions on another device, and on its own."""
 
 import pytest
 from device.devices import compare_exports

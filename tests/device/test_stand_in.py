@@ -1,5 +1,5 @@
-"""The stand-in for a GPU itself: what it refuses, what it draws, and a tensor left on the CPU by a
-component is found."""
+"""The stand-in for a GPU: errors, random numbers, and detection of a tensor left on the CPU by a
+component."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_waits_are_counted(device):
     assert stand_in.waits() == {"item": 1, "nonzero": 1, "device to host": 1}
 
 
-# module, the line of it, what a hasty author writes, and a run that comes to it
+# module, its line, a faulty replacement, and a run that uses it
 PLANTED = [
     (
         "components.figures.variational.beside_exact",

@@ -1,4 +1,4 @@
-"""Studies that tests of real engines run: the command, its records, and what they must equal."""
+"""Studies for tests of real engines: command, records, and expected results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEVER = 10**9  # checkpoint_every: only a stopped run and the last step leave a 
 
 
 def study(seeds: int, steps: int) -> dict[str, Any]:
-    """One method with so many seeds, and no checkpoint on the way."""
+    """One method with a number of seeds, without checkpoints."""
     keys = f"smoke=true tracking=false offline=true checkpoint_every={NEVER} steps={steps}"
     return {
         "name": "engine",
@@ -38,7 +38,7 @@ def study(seeds: int, steps: int) -> dict[str, Any]:
 
 
 class Launched:
-    """``runner study`` in a folder, on its way; ``output`` is what it prints."""
+    """A running ``runner study`` in a folder, with its ``output``."""
 
     def __init__(self, folder: Path, definition: dict[str, Any], *arguments: str, **env: str):
         file = folder / "engine.yaml"
@@ -71,7 +71,7 @@ class Launched:
         return "".join(p.read_text() for p in self.folder.glob("outputs/studies/engine/logs/*"))
 
     def is_training(self, runs: int) -> bool:
-        """True if so many runs have recorded a step."""
+        """True if at least this number of runs recorded a step."""
         lines = [p.stat().st_size for p in self.folder.glob("outputs/bnn_uci/*/metrics.jsonl")]
         return sum(size > 0 for size in lines) >= runs
 

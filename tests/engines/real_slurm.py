@@ -67,7 +67,7 @@ PartitionName=high Nodes={host} MaxTime=INFINITE State=UP PriorityTier=10 Preemp
 
 
 class SlurmAbsentError(Exception):
-    """Slurm cannot be had on this machine; the message says why."""
+    """Slurm is unavailable on this machine, with the reason."""
 
 
 def unpack(folder: Path) -> Path:

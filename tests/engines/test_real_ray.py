@@ -1,4 +1,4 @@
-"""A study on a real Ray head of this machine whose worker is killed: its run equals the undisturbed
+"""A study on a real Ray head of this machine with a killed worker: its run equals an undisturbed
 one."""
 
 import importlib.util

@@ -101,7 +101,7 @@ def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, beyond):
         assert command.wait(meanwhile=slurm.start_delayed_jobs) == 0, command.output
         resumed = steps_resumed_at(command.logs)
     assert resumed
-    assert resumed == sorted(set(resumed))  # each submission went on
+    assert resumed == sorted(set(resumed))  # each submission resumed
     assert results(tmp_path) == expected
 
 
@@ -148,7 +148,7 @@ def test_the_status_of_a_cancelled_job_is_no_queued_one(slurm, tmp_path):
 
 
 def test_a_sweep_runs_as_one_array(slurm, tmp_path, short):
-    """``runner -m``: its jobs are Slurm's, and their results those of processes here."""
+    """``runner -m``: its jobs run in Slurm, with the results of local processes."""
     overrides = [*study(1, SHORT)["overrides"], "+experiment=bnn_uci", "seed=0,1"]
     command = [sys.executable, "-m", "runner.commands.cli", "-m", *overrides]
     done = subprocess.run(

@@ -1,5 +1,5 @@
-"""Table 2.7 of Gallego (2021): the printed numbers from configuration alone, and what the printed
-model does."""
+"""Table 2.7 of Gallego (2021): the printed numbers from configuration, and the behaviour of the
+printed model."""
 
 import pytest
 from support.runs.configured import made_job, make_setting

@@ -1,4 +1,4 @@
-"""Every experiment runs in smoke mode on built-in data, and goes on bit-identically after a stop
+"""Every experiment runs in smoke mode on built-in data, and resumes bit-identically after a stop
 half-way."""
 
 import math
@@ -72,7 +72,7 @@ def test_smoke_and_resume(experiment, make_job, tmp_path, monkeypatch):
 
 
 def untimed(scores):
-    """All but what a clock says, which is another each time."""
+    """All except times, which differ in each run."""
     timed = (
         "milliseconds/",
         "total_seconds/",

@@ -23,7 +23,7 @@ GLOBAL = {"randn", "rand", "randn_like", "rand_like", "normal_", "uniform_", "dr
 
 
 class CpuStreams(Streams):
-    """The streams of a run on a device, whose generators are those of the CPU."""
+    """The streams of a run on a device, with generators of the CPU."""
 
     def __init__(self, seed: int, replicate: int = 0, device: str | torch.device = "cpu"):
         super().__init__(seed, replicate, CPU)

@@ -5,8 +5,7 @@ from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
 
 
 def test_draws_are_those_of_the_cpu_on_any_device():
-    """On ``meta``, which has shapes alone: what the CPU's generators have given afterwards is the
-    same."""
+    """On ``meta``, without data: the CPU's generators have the same state afterwards."""
     one = CpuStreams(0, 0, "meta")
     two = CpuStreams(0, 0, "cpu")
 

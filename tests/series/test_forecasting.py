@@ -1,5 +1,4 @@
-"""Forecasts of held-back observations: what is asked of a posterior, and what is said of its
-answers."""
+"""Forecasts of held-back observations: queries to a posterior, and scores of its forecasts."""
 
 import math
 

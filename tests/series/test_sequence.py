@@ -1,5 +1,4 @@
-"""What a sequence shows: observations one by one, which come to an end, or the whole series, which
-does not."""
+"""Views of a sequence: single observations with an end, or the whole series without end."""
 
 import pytest
 import torch

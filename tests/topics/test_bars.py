@@ -24,7 +24,7 @@ def test_documents_are_drawn_from_their_law():
     )
     assert (table.sum(1) == 100).all()
     assert table.sum(0) / 400_000 == pytest.approx(0.04, rel=0.08)
-    # Var n_v of a Dirichlet-multinomial with a pixel's mass on two topics: both are of 5 pixels,
+    # Var n_v of a Dirichlet-multinomial with a pixel's mass on two topics: both have 5 pixels,
     # (2/5) Σ π of the two.
     share = table / 100
     K = 10

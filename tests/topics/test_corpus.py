@@ -49,7 +49,7 @@ def test_tables_of_counts_and_their_parts():
     ("wrong", "told"), [(0.5, r"one is 0\.5"), (-1.0, "one is -1"), (math.nan, "one is nan")]
 )
 def test_counts_are_whole(wrong, told):
-    with pytest.raises(ConfigMismatchError, match=f"whole numbers from 0 on, {told}"):
+    with pytest.raises(ConfigMismatchError, match=f"nonnegative integers, but {told}"):
         count_words(torch.tensor([[1.0, wrong]]))
 
 
@@ -163,7 +163,7 @@ def test_nothing_to_learn_from_or_to_foretell_is_told():
         corpus(test=[[], []])
     with pytest.raises(ConfigMismatchError, match=r"lower dataset\.min_documents"):
         corpus([[], []], n_words=0)
-    with pytest.raises(ConfigMismatchError, match="leaves none of 4 training rows"):
+    with pytest.raises(ConfigMismatchError, match="leaves none of 4 rows for training"):
         corpus(TINY).held_out(0.99, Streams(0))
 
 

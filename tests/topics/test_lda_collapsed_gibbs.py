@@ -1,5 +1,4 @@
-"""Collapsed Gibbs sampling of topics: exact on a corpus whose every assignment is counted
-through."""
+"""Collapsed Gibbs sampling of topics against enumeration of all assignments of a small corpus."""
 
 import pytest
 import torch
@@ -23,7 +22,7 @@ def model():
 
 
 def together(z):
-    """Which words have one topic, whatever its number: [..., M] -> [..., M, M]."""
+    """Pairs of words with the same topic, for any order of topics: [..., M] -> [..., M, M]."""
     return (z[..., :, None] == z[..., None, :]).double()
 
 

@@ -13,8 +13,8 @@ K = 3
 
 
 def literally(pairs, phi, alpha, eta, second_order):
-    """Pair by pair; the words of a pair share φ, and counts are summed anew over all words but one
-    of it."""
+    """Pair by pair; the words of a pair share φ, and counts are recomputed over all words except
+    one of the pair."""
     words, counts, lengths = (x.tolist() for x in pairs)
     docs = [d for d, n in enumerate(lengths) for _ in range(n)]
     phi = phi.clone()

@@ -1,4 +1,4 @@
-"""Topics by scikit-learn: what the library is given, and that its answer is at rest under our
+"""Topics by scikit-learn: arguments of the library, and its result as a fixed point of our
 updates."""
 
 import numpy as np

@@ -94,7 +94,7 @@ def test_a_folder_without_texts(tmp_path):
         build_corpus(tmp_path / "empty")
     with pytest.raises(
         DataUnavailableError, match="the file does not exist"
-    ):  # a table is no folder
+    ):  # a table is not a folder
         load("csv", path=str(tmp_path / "empty"))
 
 

@@ -1,4 +1,4 @@
-"""Texts as counts: whose words they are, what is passed over, what takes a corpus' place."""
+"""Texts as counts: vocabulary, skipped words, and the simulated replacement of a corpus."""
 
 from collections import Counter
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_counts_by_hand():
     assert counts.words.tolist() == [0, 0, 0, 1]
     assert counts.counts.tolist() == [2, 1, 1, 2]
     assert counts.lengths.tolist() == [1, 1, 1, 1]
-    # a document of which nothing is left stays
+    # a document without remaining words is kept
     assert to_word_counts([["z"], ["b"]], ["b"]).lengths.tolist() == [0, 1]
 
 

@@ -12,8 +12,7 @@ def attacked(name, seed=0, replicates=60, n_steps=500, **keys):
 
 
 def share(struck):
-    """z-score of a share over replicates, each of which is one draw: times are not independent in
-    bursts."""
+    """z-score of a share with one draw per replicate, because times in bursts are dependent."""
     return struck.double().mean(1)
 
 
@@ -32,7 +31,7 @@ def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
     assert abs(z_score(share(hit.missing), 0.2)) < 4
     assert abs(z_score(run_lengths(hit.missing), 1.25 if run_length is None else run_length)) < 4
     assert torch.equal(hit.observations[~hit.missing], clean.observations[~hit.missing])
-    # what was lost counts as corrupted, and as missing
+    # lost observations count as corrupted and as missing
     assert torch.equal(hit.missing, hit.is_corrupted)
     told = hit.describe()
     assert told["missing"].startswith(f"{int(hit.missing.sum()):,} of")

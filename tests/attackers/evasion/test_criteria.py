@@ -1,4 +1,4 @@
-"""What gradient attacks lower: each criterion by its equation, and what it is for."""
+"""Criteria of gradient attacks: equations and purposes."""
 
 import itertools
 
@@ -108,7 +108,7 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
         logits = scale * draw_normal(2, 30, 2, 5, seed=1)
         logits = logits[:1] if scale > 1 else logits
         y = torch.randint(5, (30, 2), generator=generator(2))
-        # right labels are the ones whose 1 - p has no digits
+        # for correct labels, 1 - p rounds to 0
         y[:15] = logits.mean(0).argmax(-1)[:15]
         y[3, 0] = y[4] = -1
         factor = SPREAD / logits.std(-1).amax((0, 2))

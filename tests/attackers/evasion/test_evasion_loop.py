@@ -21,7 +21,7 @@ def test_starts_fill_the_ball_and_stay_inside(norm):
     start = NORMS[norm].start(like, 0.7, generator())
     size = NORMS[norm].size(start) / 0.7
     assert size.max() <= 1 + 1e-12
-    # In a ball of D dimensions P(‖δ‖ ≤ r ε) = r^D, whatever the norm.
+    # In a ball of D dimensions P(‖δ‖ ≤ r ε) = r^D, for all norms.
     for r in (0.5, 0.8):
         share = float((size <= r).double().mean())
         assert share == pytest.approx(r**3, abs=4 * (r**3 * (1 - r**3) / 4000) ** 0.5)
@@ -131,7 +131,7 @@ def test_stopping_early_breaks_the_same_images_for_less():
         )
         calls.append(model.calls)
         outcome.append(victim.broken(moved, y, generator()))
-    assert (outcome[0] >= outcome[1]).all()  # whoever stops at once cannot walk out again
+    assert (outcome[0] >= outcome[1]).all()  # stopped rows cannot leave the region again
     assert calls[0] < 0.8 * calls[1]
 
 
@@ -150,7 +150,8 @@ def test_a_broken_row_is_never_traded_for_one_that_is_not():
 
 
 def test_no_row_stops_where_predictions_are_random():
-    """Rows that stop at the boundary are right again half of the time; those that go on are not."""
+    """Rows that stop at the boundary are correct again in half of the cases; rows that continue are
+    not."""
 
     class Wavering(Softmax):
         def predict(self, x, g):

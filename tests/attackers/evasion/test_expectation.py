@@ -1,4 +1,4 @@
-"""An attack with and without expectation over the draws of a posterior that draws anew at each
+"""Attacks with and without expectation over draws of a posterior with new draws at each
 prediction."""
 
 import dataclasses

@@ -23,8 +23,8 @@ ACTIVATIONS = ("relu", "leaky_relu", "tanh", "gelu", "softplus", "identity")
 
 
 def check_against_graph(posterior, x, y, criterion):
-    """Asserts that the objective and its gradient are those of autograd, for rows with and without
-    a label, and that the inputs stay as they are."""
+    """Assert that the objective and its gradient equal those of autograd, for rows with and without
+    a label, and that the inputs are unchanged."""
     y[::5] = -1
     assert posterior.reverse(x, generator()) is not None
     leaf = x.clone().requires_grad_()
@@ -131,7 +131,7 @@ def test_pooled_convolutions_and_weighted_draws_are_followed_along_a_graph():
 
 
 def test_nobody_is_judged_on_the_way_where_success_is_not_asked():
-    """An attack along a single draw that goes on to its end asks the whole predictive nothing."""
+    """An attack along a single draw without early stopping never evaluates the full predictive."""
     model, x, y = make_victim(30, draws=12)
     model.calls = 0
     how = Ascent("linf", 5, 0.2, stop_when_broken=False)

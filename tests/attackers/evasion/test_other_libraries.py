@@ -1,5 +1,4 @@
-"""Our PGD against those of torchattacks, foolbox and the Adversarial Robustness Toolbox, where they
-are installed."""
+"""Our PGD against torchattacks, foolbox and the Adversarial Robustness Toolbox, if installed."""
 
 from types import SimpleNamespace
 

@@ -52,8 +52,7 @@ def test_a_rounded_gradient_never_decides_success(trained, target):
     aim = target is None
 
     class Liar:
-        """Says of every row what the attack would like to hear, and has the victim's own
-        gradient."""
+        """Victim that reports success for every row, with the original gradient."""
 
         def predict(self, z, g):
             f = posterior.predict(z.to(x.dtype), g).logits

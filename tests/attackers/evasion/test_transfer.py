@@ -40,7 +40,7 @@ def victim():
 
 
 def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
-    """Rows, initial values and minibatches from the attack stream alone: the training written out
+    """Rows, initial values and minibatches come only from the attack stream: explicit training
     gives the same x'."""
     problem, posterior, _ = victim
     ours = transfer(share=0.4).with_problem(problem, Streams(3))

@@ -1,5 +1,5 @@
-"""Several attacks in one evaluation: each row keeps the strongest, each member's column is what it
-gives alone."""
+"""Several attacks in one evaluation: the strongest per row, and one column per member as in a
+separate evaluation."""
 
 import pytest
 import torch
@@ -130,8 +130,8 @@ def test_members_keep_their_own_expectation():
 
 
 def test_a_black_box_among_the_members_does_not_pass_for_a_white_one():
-    """A victim whose gradient lies is found out by its own check, though a member that needs no
-    gradient breaks it."""
+    """A check detects a victim with a wrong gradient, although a member without gradients breaks
+    it."""
     model, problem = honest()
     attack = several(member("bim"), member("square", queries=100))
     assert [m.name for m in attack.most_informed_members.members] == ["bim"]
@@ -168,12 +168,12 @@ def test_figure_and_scores():
         (
             [member("fgsm"), member("word_flip")],
             {},
-            "members: fgsm attacks continuous .*, word_flip binary",
+            "members: fgsm attacks continuous .*, but word_flip binary",
         ),
         (
             [member("fgsm"), member("cw")],
             {},
-            "members: cw is bounded in l2, the worst case in linf; use norm=l2",
+            "members: cw is bounded in l2, but the worst case in linf; use norm=l2",
         ),
         ([], {}, "at least 1"),
     ],

@@ -32,7 +32,7 @@ def victim(model, shape=(2, 3)):
 
 
 def ends(x, eps, pixels):
-    """Every input with so many pixels at an end of their range, of one row."""
+    """All inputs of one row with a given number of pixels at an end of their range."""
     out = [x]
     for _ in range(pixels):
         more = []

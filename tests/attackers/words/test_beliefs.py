@@ -40,8 +40,8 @@ def test_beliefs_are_beta_draws():
 
 
 def alone(odds, which, n):
-    """p̂ of one candidate, drawn for two mails at once, of which the other has its candidates in
-    another order."""
+    """p̂ of one candidate, drawn jointly for two mails; the second has its candidates in another
+    order."""
     both = torch.cat([odds, odds.flip(1)])
     places = torch.tensor([which, odds.shape[1] - 1 - which])
     found = estimate_frequency(places, both, 0.8, n, generator(3))
@@ -49,8 +49,8 @@ def alone(odds, which, n):
 
 
 def test_frequencies_count_3_12_literally_and_converge():
-    """p̂ from K draws against ∫ f_z(p) Π_{w≠z} (1 − F_w(p)) dp by quadrature; the error is that of
-    K Bernoulli trials."""
+    """p̂ from K draws against ∫ f_z(p) Π_{w≠z} (1 − F_w(p)) dp by quadrature; the standard error is
+    for K Bernoulli trials."""
     odds = double([[-1.0, -0.4, 0.3, torch.inf]])
     d1, d2 = beta_parameters(odds[0, :3], 0.8)
     grid = (np.arange(4_000) + 0.5) / 4_000
@@ -67,7 +67,7 @@ def test_frequencies_count_3_12_literally_and_converge():
         for p, value in zip(exact, found[:3].tolist(), strict=True):
             assert abs(value - p) < 4 * math.sqrt(p * (1 - p) / n)
             assert abs(alone(odds, exact.index(p), n) - p) < 4 * math.sqrt(p * (1 - p) / n)
-    # Counting one by one what the same draws choose.
+    # Count choices of the same draws in a loop.
     draws = random_beliefs(odds[:, :3], 0.8, 50, generator(2))
     counts = torch.bincount(draws[:, 0].argmin(1), minlength=3)
     again = attack_frequencies(odds[:, :3], 0.8, 50, generator(2))[0]

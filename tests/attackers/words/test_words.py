@@ -43,7 +43,7 @@ def test_the_attack_is_the_least_of_3_11_by_trying_all(model, direction):
         attacked = attack.perturb(victim, x, y, Streams(0), eps)
         for row, sent, label in zip(rows(x), rows(attacked), y[:, 0].tolist(), strict=True):
             if label == 0:
-                assert sent == row  # integrity violation: innocent mails are left alone
+                assert sent == row  # integrity violation: innocent mails are unchanged
                 continue
             every = neighbours(row, eps, direction)
             p = posterior.predict(torch.tensor(every, dtype=x.dtype), None).probs[:, 0, 1]
@@ -155,8 +155,8 @@ def test_the_curve_of_an_attack_on_words_is_trusted(name):
 
 
 class Awaiting:
-    """A defence that takes for spam what the attack is known to send, and nothing else: better off
-    attacked."""
+    """A defence that classifies only the known results of the attack as spam: its accuracy is
+    higher under attack."""
 
     def __init__(self, undefended, sent):
         self.undefended, self.sent = undefended, set(rows(sent))

@@ -74,7 +74,8 @@ def test_real_test_file():
     assert problem.test.x.shape == (1000, 21)
     assert problem.train.mask.sum(1).unique().tolist() == [1]
     assert problem.test.y.isfinite().all()
-    # The standardised labels of test rows are of order one: training and test rows are of one kind.
+    # Standardised labels of test rows have order one: training and test rows have the same
+    # distribution.
     assert 0.7 < problem.test.y.std(0).min() <= problem.test.y.std(0).max() < 1.4
     everything = load(n_train=3449, labels_per_row=7)
     rows = torch.cat([everything.train.x, everything.test.x])

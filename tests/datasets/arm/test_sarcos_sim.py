@@ -62,8 +62,8 @@ def nearest_distances(rows, others):
 
 
 def test_test_rows_are_of_motions_that_are_not_in_training(rows):
-    """A test row is as far from the training rows as a training row from those of other motions; in
-    a split that leaks, where neighbours in time are in training, it is much nearer."""
+    """Test rows are as far from the training rows as training rows from other motions; in a leaking
+    split, with neighbours in time in training, they are much nearer."""
     motion = np.arange(len(rows.x_train)) // WORLD.motion.rows
     chosen = np.arange(0, len(rows.x_train), 1483)
     between = np.median(

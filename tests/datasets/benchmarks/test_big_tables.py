@@ -1,5 +1,4 @@
-"""year and airlines: their rows, what is scored, and what takes the place of files that cannot be
-had."""
+"""year and airlines: rows, scores, and simulated replacements of unavailable files."""
 
 import zipfile
 

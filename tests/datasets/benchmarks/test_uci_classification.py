@@ -37,8 +37,7 @@ def test_simulated_rows_have_the_shape_and_the_classes_of_the_set(name):
     assert problem.name == "uci-classification-sim"
     assert len(problem.train.y) == round(0.9 * len(y))
     assert len(problem.train.y) + len(problem.test.y) == len(y)
-    # there is something to learn: the nearest of the training rows tells more than the commoner
-    # class does
+    # labels are learnable: the nearest training row predicts better than the majority class
     nearest = torch.cdist(problem.test.x, problem.train.x).argmin(1)
     right = (problem.train.y[nearest] == problem.test.y).double().mean()
     assert right > max(source.ones, len(y) - source.ones) / len(y) - 0.05

@@ -59,8 +59,8 @@ def test_funnel_of_a_log_standard_deviation():
 
 
 def test_funnel_moments():
-    """E[x²] = ∫ e^v N(v | 0, s²) dv by quadrature; that of draws has infinite-looking errors, so v
-    alone is drawn."""
+    """E[x²] = ∫ e^v N(v | 0, s²) dv by quadrature; only v is drawn, because x² of draws has a very
+    large variance."""
     problem, _ = load("funnel", dim=3, scale=1.5)
     v = torch.linspace(-12, 16, 20_001, dtype=F64)
     exact = torch.trapezoid(v.exp() * gaussian(1.5).log_prob(v).exp(), v)
@@ -91,13 +91,13 @@ def test_banana_moments(twist):
 
 @pytest.mark.parametrize("name", ["funnel", "banana"])
 def test_plane_of_a_target_of_more_dimensions(name):
-    """The figure's density is the marginal of the first two parameters: of exact draws its regions
-    hold what they say."""
+    """The figure's density is the marginal of the first two parameters: with exact draws, its
+    regions have their nominal probabilities."""
     problem, rng = load(name, dim=5, **({"scale": 1.5} if name == "funnel" else {}))
     draws = funnel_draws(40_000, 5, 1.5) if name == "funnel" else banana_draws(40_000, 5, 10.0, 0.1)
     kept = draws.reshape(4, 10_000, 5)
     figures = problem.draw(Draws(kept, kept[:, 0], problem.names), rng)
-    assert set(figures) >= {"marginal", "trace"}  # beside what every sample of draws shows
+    assert set(figures) >= {"marginal", "trace"}  # in addition to figures of all samples
     said = [int(p) for p in re.findall(r"(\d+)%", figures["marginal"].axes[0].get_title())]
     assert said[1::2] == [50, 90, 99]
     assert said[0::2] == pytest.approx([50, 90, 99], abs=1.5)

@@ -1,5 +1,4 @@
-"""A function as a target: its Jacobians, its name, its scores with and without a reference, and
-what it may not be."""
+"""A function as a target: Jacobians, name, scores with and without a reference, and errors."""
 
 import importlib
 import sys

@@ -1,5 +1,4 @@
-"""posteriordb as a dataset: its files, its references, and the simulated regression that stands in
-for them."""
+"""posteriordb as a dataset: files, references, and the simulated regression that replaces them."""
 
 from pathlib import Path
 

@@ -30,7 +30,7 @@ def learner(name, **keys):
 
 
 def explorer(name, **keys):
-    """One that takes every action as often and believes what it sees at once."""
+    """Player with uniform actions and a learning rate of 1."""
     modelled = {"alpha_opponent": 1.0} if name.startswith(("level_k", "model_averaging")) else {}
     return learner(name, epsilon=1.0, alpha=1.0, **modelled, **keys)
 

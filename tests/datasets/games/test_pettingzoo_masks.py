@@ -1,5 +1,4 @@
-"""Masks of actions in whatever form an environment tells them, and agents in no order or out of
-turn."""
+"""Masks of actions in all forms, and agents without order or out of turn."""
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ MASKED = {
 
 
 class Telling(Plain):
-    """Tells something beside its observations."""
+    """Environment with additional infos."""
 
     def __init__(self, infos):
         super().__init__(limit=3)

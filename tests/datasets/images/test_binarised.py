@@ -1,4 +1,5 @@
-"""Images in black and white: drawn once for all runs, anew, or cut at a half; under which names."""
+"""Binarised images: drawn once for all runs, drawn in each run, or thresholded at ½; and their
+names."""
 
 import pytest
 import torch
@@ -15,8 +16,7 @@ def load(name, seed=0, **changes):
 
 @pytest.mark.parametrize("name", ["binarised_mnist", "binarised_fashion"])
 def test_static_pixels_are_drawn_once_for_all_runs(name):
-    """Whatever the seed: an image has the same pixels, whether or not others are chosen beside
-    it."""
+    """For all seeds, an image has the same pixels, independent of the other chosen images."""
     problem = load(name, binarised="static")
     assert (problem.name, problem.n, problem.test.n_rows) == ("digits-enlarged-static", 1200, 597)
     assert (problem.values, problem.redrawn) == ("binary", False)

@@ -14,7 +14,7 @@ from support.small.small_problems import component
 from components.datasets.bundled import read_digits
 from components.datasets.images.mnist_files import enlarge, enlarged_digits
 
-FIRST_TEN = {  # labels of the first test images, as anybody who has seen the sets knows them
+FIRST_TEN = {  # known labels of the first test images
     "mnist": [7, 2, 1, 0, 4, 1, 4, 9, 5, 9],
     "fashion_mnist": [9, 2, 1, 1, 6, 1, 4, 6, 5, 7],
 }

@@ -52,7 +52,7 @@ def test_each_scan_once_split_by_drawer_and_ink_is_one(tmp_path):
         for d in range(1, 21)
     }
     for i, key in enumerate(sorted(scans)):
-        scans[key][:15, : 15 * (i % 7)] = False  # a stroke that tells images apart
+        scans[key][:15, : 15 * (i % 7)] = False  # a stroke that distinguishes images
     twice = {key: scan for key, scan in scans.items() if key.startswith("B")}
     paths = archive(tmp_path, "one.zip", scans), archive(tmp_path, "two.zip", twice)
     (train, kinds), (test, held) = read_parts(paths)

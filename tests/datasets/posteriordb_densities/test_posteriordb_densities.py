@@ -93,7 +93,7 @@ def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
     values = density.constrain(theta)
     weight = density.log_density(theta).softmax(0)
     mean, _ = school_moments(data)
-    # E τ is infinite: one school says nothing of τ
+    # E τ is infinite: one school has no information about τ
     assert_close(mean[:2], (weight @ values)[:2], rtol=1e-2, atol=0)
 
 

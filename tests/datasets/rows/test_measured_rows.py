@@ -1,4 +1,4 @@
-"""Measured rows: those of scikit-learn, and those of files of the data folder."""
+"""Measured rows from scikit-learn and from files in the data folder."""
 
 import numpy as np
 import pytest

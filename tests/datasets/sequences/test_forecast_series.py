@@ -1,4 +1,4 @@
-"""Series of which the last observations are to be forecast."""
+"""Series with held-back last observations."""
 
 import math
 

@@ -1,5 +1,4 @@
-"""Simulated sales of a chain that advertises: its equations, what is shown of it, and what is
-refused."""
+"""Simulated sales of a chain with advertising: equations, available data, and errors."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Toy regressions whose labels have another law at every input."""
+"""Toy regressions with label distributions that depend on the input."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_rows_are_standardised_and_units_kept(name, reach):
     assert_close(float(problem.train.y.std(correction=0)), 1.0)
     assert problem.train.x.abs().max() == pytest.approx(
         math.sqrt(3), rel=0.05
-    )  # of a uniform law, whatever its reach
+    )  # of a uniform distribution of any width
     assert float(problem.y_std) > 4
 
 

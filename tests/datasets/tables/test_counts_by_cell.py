@@ -1,4 +1,4 @@
-"""Counts in cells: the coal data, and a simulated process whose rate is known."""
+"""Counts in cells: the coal data, and a simulated process with a known rate."""
 
 import torch
 from support.runs.configured import load

@@ -1,4 +1,4 @@
-"""The simulated FAIMS study: its shape, its signal, and what the features may know."""
+"""The simulated FAIMS study: shape, signal, and information in features."""
 
 from functools import partial
 

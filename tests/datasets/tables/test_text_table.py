@@ -1,5 +1,4 @@
-"""Files as other programs write them: encodings, delimiters and decimal marks, and what a table
-cannot teach."""
+"""Files of other programs: encodings, delimiters and decimal marks, and unsuitable tables."""
 
 from pathlib import Path
 
@@ -161,7 +160,7 @@ def test_nearly_equal_columns_are_found_and_correlated_ones_are_not():
     a, noise = normal(g, 2, 500)
     assert collinear(torch.stack([1e9 + a, 1e-12 * (a + 0.01 * noise)], 1)) == {1: [0]}
     assert collinear(torch.stack([a, a + 0.2 * noise], 1)) == {}
-    # fewer rows than columns: only pairs are told
+    # fewer rows than columns: only pairs are reported
     wide = normal(g, 20, 60)
     assert collinear(torch.cat([wide, -2 * wide[:, 7:8]], 1)) == {60: [7]}
 

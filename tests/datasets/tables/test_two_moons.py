@@ -1,4 +1,4 @@
-"""Two moons: where the points lie, how noisy they are, and whose they are."""
+"""Two moons: positions, noise and classes of the points."""
 
 from functools import partial
 

@@ -105,7 +105,7 @@ def test_standardised_by_the_training_rows_and_replicates_take_their_splits():
 
 def test_a_constant_input_is_only_centred(monkeypatch):
     rows = simulated_rows("yacht", SHAPES["yacht"])
-    rows[:, 2] = 0.1  # whose mean is not exactly 0.1
+    rows[:, 2] = 0.1  # with a mean that is not exactly 0.1
     monkeypatch.setattr(uci_regression, "simulated_rows", lambda *_: rows)
     problem, _ = loaded()
     assert problem.train.x[:, 2].abs().max() < 1e-12

@@ -1,4 +1,4 @@
-"""Text messages: the words, whose words they are, and what takes the collection's place."""
+"""Text messages: words, vocabulary, and the simulated replacement of the collection."""
 
 import gzip
 import re
@@ -38,8 +38,7 @@ def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
 
 
 def test_the_vocabulary_is_of_training_messages_alone():
-    """Counted anew from the rows that are trained on: the columns are the words that most of them
-    hold."""
+    """Recomputed from the training rows: the columns are the words in most of them."""
     found, _ = messages()
     order = torch.randperm(len(found), generator=Streams(0).data)
     train = [found[i] for i in order[1394 : 1394 + 50].tolist()]

@@ -75,8 +75,8 @@ def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
 
 
 def test_a_stationary_opponent_is_best_responded():
-    """He hides the reward in box 1 with probability 0.8: she ends with box 1, up to ε, and knows
-    his probabilities."""
+    """The opponent hides the reward in box 1 with probability 0.8: the agent learns box 1, up to ε,
+    and the opponent's probabilities."""
     game = friend_or_foe(replicates=40, episodes=1500)
     game.attacker = Stationary(p=[0.8, 0.2])
     _, posterior = play(game, component("inference", "fpq_learning", forget=1.0))
@@ -103,8 +103,7 @@ def test_without_future_the_table_learns_the_payoffs():
      {"name": "bloom", "cells": 101, "hashes": 2, "bits": 8}],
 )  # fmt: skip
 def test_a_prior_of_each_action_is_the_first_forecast(belief):
-    """α⁰ = (6, 3, 1): p(b) = α⁰_b / Σ α⁰, and the count's own pace with it: one b = 2 makes
-    (6, 3, 2)/11."""
+    """α⁰ = (6, 3, 1): p(b) = α⁰_b / Σ α⁰, and its weight: after one b = 2, p = (6, 3, 2)/11."""
     agent = component("inference", "fpq_learning", prior=[6.0, 3.0, 1.0], belief=belief)
     state, _ = play(three_states(2, 0), agent)
     p = agent.forecast_opponent(state.mind, state.standing.s, 0)

@@ -15,7 +15,7 @@ def test_update_is_algorithm_4_1():
     for i in range(3):
         q2 = np.zeros((3, 2, 3))  # Q₂(s, a, b)
         q1 = np.zeros((3, 3, 2))  # Q̂₁(s, b, a)
-        counts = np.ones((3, 2))  # of the agent's actions, as the opponent would count them
+        counts = np.ones((3, 2))  # of the agent's actions, from the opponent's view
 
         def p_b(s, counts=counts):
             return counts[s] / counts[s].sum()
@@ -51,7 +51,7 @@ def test_players_alternate_down_the_hierarchy(level):
     game = three_states(replicates=2, episodes=5)
     state, posterior = play(game, component("inference", "level_k", level=level))
     shapes = [tuple(q.values.shape[2:]) for q in state.mind.q]
-    assert shapes[-1] == (2, 3)  # hers: 2 actions, 3 threats
+    assert shapes[-1] == (2, 3)  # the agent's: 2 actions, 3 threats
     assert all(a == b[::-1] for a, b in itertools.pairwise(shapes))
     assert state.mind.counts.shape[-1] == shapes[0][1]
     assert posterior.forecast.shape == (2, 3)

@@ -1,4 +1,4 @@
-"""Algorithm 4.2, literally, and whom she takes her opponent for."""
+"""Algorithm 4.2, literally, and the agent's beliefs about its opponent."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def duel(level, replicates, episodes, **changes):
 
 
 def play_noted(game, method):
-    """The end of a game, and in each round what was guessed and what was played."""
+    """Return the end of a game, and the forecasts and actions of each round."""
     seen = []
 
     class Noted(ModelAveraging):
@@ -50,8 +50,8 @@ def play_noted(game, method):
     [("sole", [1.0, 1.0]), ("right", [3.0, 1.0]), ("right_or_all", [3.0, 1.0])],
 )
 def test_beliefs_are_counts_of_correct_models(counted, prior):
-    """Algorithm 4.2 as printed counts every model that was correct; ``sole`` one that alone was,
-    ``right_or_all`` all models where none was."""
+    """Algorithm 4.2 as printed counts every correct model; ``sole`` counts a model if it is the
+    only correct one, ``right_or_all`` counts all models if none is correct."""
     method = averaging(counted=counted, prior_of_models=prior)
     state, posterior, seen = play_noted(three_states(4, 60), method)
     for r in range(4):

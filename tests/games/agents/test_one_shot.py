@@ -1,5 +1,5 @@
-"""One-shot equilibria against deviations tried one by one, and against what the appendices say,
-where they are right."""
+"""One-shot equilibria against enumerated deviations, and against the correct statements of the
+appendices."""
 
 import itertools
 
@@ -27,8 +27,8 @@ def solved(tax=0.0, **changes):
 
 
 def by_deviation(r_a, r_b):
-    """P(first action) of both in every equilibrium of a 2 × 2 game: each pair tried, and who is
-    indifferent to what."""
+    """P(first action) of both in every equilibrium of a 2 × 2 game, by enumeration of pairs and of
+    indifference conditions."""
     found = []
     for a, b in itertools.product(range(2), repeat=2):
         if r_a[a, b] >= r_a[1 - a, b] and r_b[a, b] >= r_b[a, 1 - b]:
@@ -49,8 +49,8 @@ def games(n, seed=0):
 
 
 def paid(T, R, P, S, x, incentive, on):
-    """Her rewards after the tax, written out: section 4.5.4 and 4.C (all), 4.B (defectors); his are
-    the transpose."""
+    """Rewards of the row player after the tax: section 4.5.4 and 4.C (all), 4.B (defectors); those
+    of the column player are the transpose."""
 
     hers = np.array([[R + incentive, S], [T, P]])
     defects = np.array([[0, 0], [1, 1]])
@@ -62,7 +62,7 @@ def paid(T, R, P, S, x, incentive, on):
 @pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("on", ["all", "defectors"])
 def test_no_deviation_beats_an_equilibrium(on, n):
-    """The enumeration of supports finds the pairs that trying deviations does."""
+    """Enumeration of supports and enumeration of deviations give the same pairs."""
     for game in games(n):
         hers = paid(*game, on)
         found = sorted((float(e.x[0]), float(e.y[0])) for e in equilibria(hers, hers.T))
@@ -157,7 +157,7 @@ def test_a_leader_earns_what_no_vertex_beats_and_no_less_than_at_equilibrium(see
     x, y = best_commitment(r_a, r_b)
     assert x.sum() == pytest.approx(1)
     assert x.min() >= -1e-12
-    assert (x @ r_b @ y) == pytest.approx((x @ r_b).max())  # the reply is a best one
+    assert (x @ r_b @ y) == pytest.approx((x @ r_b).max())  # the reply is a best response
     lead = x @ r_a @ y
     assert lead == pytest.approx(by_vertices(r_a, r_b))
     assert lead >= max(one.x @ r_a @ one.y for one in equilibria(r_a, r_b)) - 1e-9
@@ -177,7 +177,7 @@ def test_a_leader_mixes_and_the_opponent_replies():
     game = game_of("iterated_matrix", 4, opposite(plays="lead"), **keys)
     state, posterior = play(game, one_shot(plays="lead"))
     assert state.mind.strategy[0].tolist() == pytest.approx([0.5, 0.5])
-    assert set(posterior.rewards.unique().tolist()) == {2.0, 3.0}  # the second column alone
+    assert set(posterior.rewards.unique().tolist()) == {2.0, 3.0}  # only the second column
     assert abs(float(posterior.rewards.mean()) - 2.5) < 4 * 0.5 / 400**0.5
     assert float(posterior.beliefs["equilibria/lead"][0]) == pytest.approx(2.5)
     assert float(posterior.beliefs["equilibria/lead_gain"][0]) == pytest.approx(1.5)

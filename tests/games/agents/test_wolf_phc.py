@@ -1,4 +1,4 @@
-"""WoLF policy hill-climbing, one number at a time, and where it goes in matching pennies."""
+"""WoLF policy hill-climbing against scalar code, and its policies in matching pennies."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_in_matching_pennies_both_average_a_half():
 
 @pytest.mark.slow
 def test_who_wins_slowly_stays_nearer_to_a_half_than_who_does_not():
-    """Policies themselves, which circle at one step size (Bowling and Veloso 2002)."""
+    """Policies circle with one step size (Bowling and Veloso 2002)."""
     away = {}
     for win in (0.002, 0.02):
         with pytest.warns(QuestionableConfigWarning) if win == 0.02 else torch.no_grad():

@@ -1,6 +1,6 @@
-"""What can be known of the data sharing game exactly: its one-shot equilibria under taxes and
-incentives (Gallego 4.B and 4.C), where a citizen turns from cooperation against one who forgives,
-and what welfare is made of."""
+"""Exact results for the data sharing game: one-shot equilibria under taxes and incentives (Gallego
+4.B and 4.C), thresholds of a citizen's cooperation with a forgiving opponent, and terms of
+welfare."""
 
 from itertools import product
 
@@ -52,8 +52,8 @@ def solved(rate, **keys):
 
 
 def by_section_4b(x, T, R, P, S):
-    """Defectors alone pay x: the printed intervals, and the one that the section leaves out."""
-    # where D loses its edge over one who cooperates, over one who defects
+    """Only defectors pay x: the printed intervals, and the one omitted in the section."""
+    # thresholds for the advantage of D against a cooperator, and against a defector
     temptation = 2 * (1 - R / T)
     fear = 2 * (P - S) / T
     if x < min(temptation, fear):
@@ -83,8 +83,8 @@ def test_one_shot_equilibria_under_a_tax_on_defectors():
         assert solved(x, tax_on="defectors", **pays) == expected, (pays, x)
         seen.add(frozenset(expected[0]))
     assert seen == {frozenset({DD}), frozenset({CC}), frozenset({CC, DD}), frozenset({CD, DC})}
-    # What is printed, x < 2(P − S)/T is a prisoner's dilemma, is wrong where temptation has gone
-    # before fear has.
+    # The printed condition of a prisoner's dilemma, x < 2(P − S)/T, is wrong if temptation vanishes
+    # before fear.
     pays = {"T": 6.0, "R": 5.5, "P": 3.0, "S": 1.0}
     assert 2 * (1 - 5.5 / 6) < 0.4 < 2 * (3 - 1) / 6
     assert solved(0.4, tax_on="defectors", **pays) == ({CC, DD}, 1)
@@ -107,8 +107,8 @@ def test_one_shot_equilibria_under_a_tax_on_all_with_incentives():
 
 
 def advantage_of_cooperation(gamma, forgives):
-    """Q*(s, C) − Q*(s, D) against a forgiving tit for tat in each state, by value iteration on the
-    game's own tables [S]."""
+    """Q*(s, C) − Q*(s, D) against a forgiving tit for tat in each state [S], by value iteration on
+    the tables of the game."""
     environment = market(memory=1).environment
     her_last = torch.tensor([C, C, D, D, C])  # in CC, CD, DC, DD, and at the start
     cooperates = forgives + (1 - forgives) * (her_last == C).double()
@@ -121,8 +121,8 @@ def advantage_of_cooperation(gamma, forgives):
 
 
 def test_a_citizen_turns_where_the_future_is_worth_less_than_the_temptation():
-    """Cooperation is better by γ(1 − p)·5 − 1 in every state: γ = 0.8 turns at p = 0.75, γ = 0.96
-    at 0.792."""
+    """Cooperation is better by γ(1 − p)·5 − 1 in every state: the sign changes at p = 0.75 for γ =
+    0.8, and at 0.792 for γ = 0.96."""
     for gamma in (0.15, 0.7, 0.8, 0.96):
         for p in (0.0, 0.3, 0.7, 0.74, 0.76, 0.8, 1.0):
             found = advantage_of_cooperation(gamma, p)
@@ -131,7 +131,7 @@ def test_a_citizen_turns_where_the_future_is_worth_less_than_the_temptation():
 
 @pytest.mark.parametrize("forgives", [0.4, 0.85])
 def test_a_learner_finds_out_on_which_side_she_is(forgives):
-    """Her values, after exploration alone, have the advantage of value iteration."""
+    """Values after pure exploration have the advantage from value iteration."""
     opponent = component("attacker", "tit_for_tat", forgives=forgives)
     game = game_of("data_sharing", 20, opponent, episodes=800)
     agent = component("inference", "fpq_learning", alpha=1.0, gamma=0.8, epsilon=1.0, forget=1.0)
@@ -143,8 +143,8 @@ def test_a_learner_finds_out_on_which_side_she_is(forgives):
 
 @pytest.mark.parametrize("incentive", [0.0, 1.0])
 def test_welfare_is_made_of_cooperation_alone(incentive):
-    """SU = 1 + 2(c + d), whatever is taxed and given: shares of rounds in which she, and he,
-    cooperates."""
+    """SU = 1 + 2(c + d) for all taxes and incentives, with c and d the shares of rounds in which
+    each player cooperates."""
     game = market(20, episodes=60, incentive=incentive, incentive_until=40)
     members = [
         component("attacker", "fixed_policy", plays=[0.3, 0.7]),
@@ -181,8 +181,8 @@ def test_k_players_meet_in_pairs_and_share_the_tax_by_one_kth(players, payers):
     ("players", "payers"), [(2, "all"), (2, "defectors"), (3, "all"), (4, "all"), (5, "all")]
 )
 def test_cooperation_of_k_pays_from_a_tax_of_k_over_k_plus_four(players, payers):
-    """Whatever the others do, by enumeration, with T 6, R 5, P 1, S 0: above a half from k = 5
-    on, the most that a Gaussian regulator takes."""
+    """For all actions of the others, by enumeration, with T 6, R 5, P 1, S 0; above ½, the maximum
+    of a Gaussian regulator, for k ≥ 5."""
     threshold = players / (players + 4)
     for rate in (threshold - 0.2, threshold, threshold + 0.01):
         net = taxed(rate, players, tax_on=payers)
@@ -192,7 +192,7 @@ def test_cooperation_of_k_pays_from_a_tax_of_k_over_k_plus_four(players, payers)
 
 
 def test_three_players_learn_under_a_regulator():
-    """Incentives go to all where all cooperate, and welfare is the mean of the three."""
+    """If all cooperate, all get incentives, and welfare is the mean of the three."""
     game = market(6, episodes=30, players=3, incentive=1.0, incentive_until=30)
     learner = component("attacker", "learner", agent=component("inference", "policy_gradient"))
     game.attacker = component(
@@ -203,5 +203,5 @@ def test_three_players_learn_under_a_regulator():
     total = posterior.rewards + posterior.beside[:2].sum(0)
     given = 3.0 * (posterior.firsts.sum(0) == 3)
     assert_close(total - given, 3 * posterior.beside[-1])
-    pairs = posterior.firsts.sum(0)  # SU = 1 + 4 c/3 of c that cooperate
+    pairs = posterior.firsts.sum(0)  # SU = 1 + 4 c/3 with c cooperators
     assert_close(posterior.beside[-1], 1 + 4 * pairs / 3)

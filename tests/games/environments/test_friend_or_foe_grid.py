@@ -38,7 +38,7 @@ class Room:
 
 
 def walk(environment, steps=3000, replicates=4):
-    """Asserts that the environment and as many rooms agree, move by move."""
+    """Assert that the environment and its rooms agree at each move."""
     g = generator(0)
     rooms = [Room() for _ in range(replicates)]
     s = environment.reset(replicates, g)
@@ -91,8 +91,7 @@ def test_a_broken_environment_is_caught(broken):
 
 
 def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
-    """Up three times and left: 50 − 4 where the good reward is; walking into a wall for ever:
-    −50."""
+    """Up three times and left: 50 − 4 at the good reward; only moves into a wall: −50."""
     for moves, reward, count in (("uuul", 46.0, 4), ("uuur", -54.0, 4), ("d" * 60, -50.0, 50)):
         game = grid(episodes=1, replicates=3)
         game.attacker = Stationary(p=[1.0, 0.0])
@@ -111,8 +110,8 @@ def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
 
 
 def test_replicates_that_have_arrived_are_left_alone():
-    """Replicate 0 walks straight to a target, replicate 1 dawdles: 0 learns and earns nothing more,
-    and he sees nothing."""
+    """Replicate 0 walks directly to a target, and replicate 1 does not: afterwards replicate 0
+    learns and earns nothing, and its opponent observes nothing."""
     game = grid(episodes=1, replicates=2)
     rng = Streams(0)
     seen = []
@@ -142,8 +141,8 @@ def test_replicates_that_have_arrived_are_left_alone():
 
 
 def values(environment, p, gamma, through_ends=False):
-    """Q(s, a, b) = r(s, a, b) + γ max_a' Σ_b' p(b') Q(s', a', b'), nothing to come at a target, by
-    value iteration."""
+    """Q(s, a, b) = r(s, a, b) + γ max_a' Σ_b' p(b') Q(s', a', b'), with targets as terminal states,
+    by value iteration."""
     q = torch.zeros(12, 4, 2, dtype=F64)
     forecast = double([p, 1 - p])
     for _ in range(500):
@@ -155,8 +154,9 @@ def values(environment, p, gamma, through_ends=False):
 
 
 def explored(inference, p, episodes=150, horizon=50, **keys):
-    """A table, begun at 10, of one who walks at random from the middle of the room, against one who
-    hides on the left with probability p; with α = 1 every visit is an exact backup."""
+    """Table with initial value 10 of a random walk from the middle of the room, against an opponent
+    that hides the reward on the left with probability p; with α = 1 every visit is an exact
+    backup."""
     game = grid(episodes, replicates=1, horizon=horizon)
     game.environment, game.attacker = replace(game.environment, start=4), Stationary(p=[p, 1 - p])
     component_ = component("inference", inference, alpha=1.0, epsilon=1.0, gamma=0.5, **keys)
@@ -166,9 +166,9 @@ def explored(inference, p, episodes=150, horizon=50, **keys):
 
 @pytest.mark.parametrize(("episodes", "horizon"), [(150, 50), (500, 10)])
 def test_level_k_is_value_iteration_against_a_fixed_known_policy(episodes, horizon):
-    """He hides at random and she believes it (ε = 1 in her model of him).  Running out of moves is
-    no end: how many there are does not matter; a target is one, and what the table holds there is
-    never asked."""
+    """The opponent hides at random, as the agent assumes (ε = 1 in its model). The number of moves
+    does not matter, because the horizon is not terminal; targets are terminal, and their table
+    entries are unused."""
     game, state, posterior = explored("level_k", 0.5, episodes, horizon, epsilon_opponent=1.0)
     walked = ~game.environment.ends
     exact = values(game.environment, 0.5, 0.5)
@@ -189,9 +189,12 @@ def test_bootstrapping_through_the_end_is_caught(monkeypatch):
 def test_fictitious_play_learns_where_he_hides():
     game, state, posterior = explored("fpq_learning", 0.9, forget=1.0)
     psi = torch.stack([posterior.values_at(torch.tensor([s])) for s in range(12)], 1)  # [R, S, A]
-    assert psi[0, [1, 3]].argmax(-1).tolist() == [3, 0]  # to the left target from beside it
+    assert psi[0, [1, 3]].argmax(-1).tolist() == [
+        3,
+        0,
+    ]  # from the neighbour of the left target to it
     gaps = (state.mind.q.values[0] - values(game.environment, 0.9, 0.5))[~game.environment.ends]
-    # of 100 between the rewards: her forecasts are frequencies of few visits
+    # rewards differ by 100: forecasts are frequencies of few visits
     assert gaps.abs().max() < 5
 
 

@@ -1,4 +1,4 @@
-"""Games with opponents of the user, explored by a schedule, and the streams that they draw from."""
+"""Games with opponents of the user, a schedule of exploration, and random streams."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from runner.execution.rng import Streams
 
 
 class Follower(Opponent[Tensor]):
-    """A learner with ``Opponent``'s methods and no more: he counts what she does in each state, and
-    answers the likeliest."""
+    """Opponent with only the required methods: it counts the agent's actions in each state, and
+    responds to the most frequent one."""
 
     name: str = "follower"
 
@@ -67,7 +67,7 @@ def test_exploration_decays_by_the_episode():
 
 
 def test_the_agent_draws_one_uniform_a_move_from_the_noise():
-    """Whatever the opponents draw: the literal games rest on it."""
+    """Independent of the opponents' draws; literal games in tests rely on it."""
     game = three_states(2, 6)
     rng = Streams(0)
     inference = component("inference", "q_learning")

@@ -1,5 +1,4 @@
-"""A user's parallel environment as a game: what it plays, from where it goes on, what is
-refused."""
+"""A parallel environment of the user as a game: moves, checkpoints and errors."""
 
 import numpy as np
 import pytest
@@ -97,7 +96,7 @@ def test_discrete_observations_are_one_hot():
     ]
 
 
-# ---- going on
+# Resumed games
 # ---------------------------------------------------------------------------------------------------------
 def begun(job):
     rng = Streams(job.settings.seed)
@@ -124,7 +123,7 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
     g = generator(0)
     s = world.reset(4, g)
     after = world.step(s, *moves(world, g), g).s_next
-    assert torch.equal(world.step(s, *moves(world, g), g).s_next[:, :2], after[:, :2])  # begun anew
+    assert torch.equal(world.step(s, *moves(world, g), g).s_next[:, :2], after[:, :2])  # restarted
     world.step(after, *moves(world, g), g)
     with pytest.raises(ConfigMismatchError, match="a state after 1 moves cannot be restored"):
         world.step(after, *moves(world, g), g)

@@ -1,4 +1,4 @@
-"""Environments of users that are refused, each in one line that names the place."""
+"""Invalid environments of users: error messages of one line with the location."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Games with several opponents: forecasts multiply, opponents are modelled one by one."""
+"""Games with several opponents: products of forecasts, and one model per opponent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from runner.execution.rng import Streams
 
 
 def against_two(replicates, episodes, attacker):
-    """Two states, two actions of hers, three and two of theirs; the reward of each is his own."""
+    """Two states, two actions of the agent, three and two of the opponents; each opponent has its
+    own reward."""
     g = generator(5)
     shape = (2, 2, 6)
     environment = TableEnvironment(
@@ -35,7 +36,7 @@ def against_two(replicates, episodes, attacker):
 
 
 class Several(Opponent[Tensor]):
-    """Players with probabilities of their own."""
+    """Opponent with given probabilities."""
 
     name: str = "several"
     players: list[list[float]]

@@ -18,8 +18,8 @@ from runner.execution.rng import Streams
 
 @dataclass(frozen=True)
 class Line:
-    """States without numbers: a place on the line, moved by her and by him; s [R, 1].  It ends
-    beyond ±3."""
+    """States without numbers: a position on the line, moved by agent and opponent; s [R, 1]. States
+    beyond ±3 are terminal."""
 
     n_actions: int = 2
     n_threats: tuple[int, ...] = (2,)
@@ -47,8 +47,7 @@ class Line:
 
 
 class Linear:
-    """``QFunction`` and no more: Q(s, a, b) = w_ab · φ(s), by stochastic gradients; not a
-    module."""
+    """Minimal ``QFunction``: Q(s, a, b) = w_ab · φ(s), by stochastic gradients; not a module."""
 
     def __init__(self, environment, replicates, own, other):
         self.environment = environment

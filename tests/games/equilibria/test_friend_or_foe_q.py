@@ -1,5 +1,4 @@
-"""Friends and foes: minimax-Q and joint Q-learning at the ends, both at once in between,
-literally."""
+"""Friend-or-foe Q-learning, literally; its extremes are minimax-Q and joint Q-learning."""
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ def test_of_friends_alone_it_is_q_learning_over_joint_actions():
 
 
 def two_opponents(reward, episodes=1, replicates=2):
-    """One state, 2 actions of hers, 2 and 3 of theirs; all get what she gets."""
+    """One state, 2 actions of the agent, 2 and 3 of the opponents; all get the agent's reward."""
     tables = TableEnvironment(
         reward_a=reward.view(1, 2, 6),
         reward_b=reward.view(1, 2, 6, 1).expand(1, 2, 6, 2).contiguous(),
@@ -57,7 +56,8 @@ def two_opponents(reward, episodes=1, replicates=2):
 
 @pytest.mark.parametrize("sides", [["friend", "foe"], ["foe", "friend"]])
 def test_a_friend_and_a_foe(sides):
-    """V = max over mixtures of (a, f) of the least over o; she plays her share of the mixture."""
+    """V = max over mixtures of (a, f) of the least over o; the agent plays its marginal of the
+    mixture."""
     reward = draw_normal(2, 2, 3, seed=5)
     method = component(
         "inference", "friend_or_foe_q", opponents=sides, alpha=1.0, gamma=0.5, epsilon=1.0
@@ -73,7 +73,8 @@ def test_a_friend_and_a_foe(sides):
 
 
 def test_a_friend_is_helped_where_a_foe_is_feared():
-    """Both get 10 where they meet and she gets 1 for sure elsewhere: friends meet, foes do not."""
+    """Both get 10 if they meet, and the agent gets 1 for certain otherwise: friends meet, foes do
+    not."""
     pays = torch.tensor([[[10.0, 0.0], [1.0, 1.0]]]).double()
     for side, policy in (("friend", [1.0, 0.0]), ("foe", [0.0, 1.0])):
         method = component("inference", "friend_or_foe_q", opponents=side)

@@ -1,5 +1,5 @@
-"""Values against linear programmes and known games; equilibria of 10⁴ random games, from which no
-one gains by turning away."""
+"""Values against linear programmes and known games; equilibria of 10⁴ random games, without
+profitable deviations."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
     ("shape", "games"), [((2, 2), 400), ((3, 3), 200), ((4, 3), 100), ((6, 9), 40), ((2, 7), 50)]
 )
 def test_it_is_the_linear_programme(shape, games):
-    """With many ties, all games at once and one at a time; the other player has a strategy that
-    allows no more (von Neumann)."""
+    """With many ties, for all games in parallel and separately; the other player has a strategy
+    with the same bound (von Neumann)."""
     payoff = torch.randint(-3, 4, (games, *shape), generator=generator(0)).double()
     found = maximin(payoff)
     assert_near(found.value, [programme(matrix)[0] for matrix in payoff.numpy()])
@@ -33,7 +33,7 @@ def test_it_is_the_linear_programme(shape, games):
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (4, 3)])
 def test_a_mixture_that_makes_the_opponent_indifferent_holds_the_value(shape):
-    """Shapley and Snow (1950): one of the square parts of the matrix holds it."""
+    """Shapley and Snow (1950): a square submatrix has the value of the game."""
     payoff = draw_normal(100, *shape, seed=2)
     x = mixtures(payoff)
     assert x.shape[1] == len(sizes(*shape))
@@ -77,7 +77,7 @@ def test_known_games():
 
 @pytest.mark.parametrize(("shape", "games"), [((2, 2), 10_000), ((3, 3), 300), ((2, 4), 300)])
 def test_random_games_have_an_odd_number_of_equilibria(shape, games):
-    """None is missed that is pure."""
+    """All pure equilibria are found."""
     rng = np.random.default_rng(0)
     for _ in range(games):
         r_a, r_b = rng.normal(size=(2, *shape))
@@ -93,7 +93,7 @@ PAYS = {"first": lambda a, b: 0.0, "best": lambda a, b: a, "welfare": lambda a, 
 
 
 def check_equilibria(found, r_a, r_b):
-    """Checks that nobody gains by turning away from strategies, which sum to 1."""
+    """Check that strategies sum to 1 and that no deviation is profitable."""
     for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
         assert gain(a, b, x, y) < 1e-9
         assert (x.sum(), y.sum()) == pytest.approx((1, 1))
@@ -116,16 +116,16 @@ def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 3)])
 def test_degenerate_games_have_an_equilibrium_too(shape):
-    """Payoffs −1, 0 and 1, many of them alike, and games in which one player or both cannot be
-    hurt."""
+    """Payoffs −1, 0 and 1 with many ties, and games with a constant payoff of one or both
+    players."""
     r_a, r_b = torch.randint(-1, 2, (2, 600, *shape), generator=generator(5)).double()
     r_a[:100], r_b[50:150] = 0, 0
     check_equilibria(equilibrium(r_a, r_b, "welfare"), r_a, r_b)
 
 
 def test_supports_of_unequal_size():
-    """His first action is his answer to mixtures of hers alone, x_1 in 1/3 … 2/3, among which she
-    does not care."""
+    """The column player's first action is a best response only to mixtures with x_1 in 1/3 … 2/3,
+    among which the row player is indifferent."""
     r_a = torch.tensor([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]).double()
     r_b = torch.tensor([[[2.0, 3.0, 0.0], [2.0, 0.0, 3.0]]]).double()
     assert equilibria(r_a[0].numpy(), r_b[0].numpy()) == []
@@ -135,8 +135,8 @@ def test_supports_of_unequal_size():
 
 
 def test_worst_case_by_hand():
-    """Two states: 0 is matching pennies and leads to 1, which pays 3 whatever is done, and then
-    ends."""
+    """Two states: 0 is matching pennies and leads to 1, which pays 3 for all actions and is
+    terminal."""
     reward = torch.tensor([[[1.0, -1.0], [-1.0, 1.0]], [[3.0, 3.0], [3.0, 3.0]]]).double()
     onward = torch.ones(2, 2, 2, dtype=torch.long)
     always_heads = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double()

@@ -1,4 +1,4 @@
-"""Minimax-Q literally, by a linear programme each move; values of matrix games and of Markov
+"""Minimax-Q, literally, with a linear programme per move; values of matrix games and of Markov
 games."""
 
 import numpy as np
@@ -41,7 +41,7 @@ def test_update_is_littmans():
 
 @pytest.mark.parametrize("payoff", [PENNIES, ROCK, RANDOM], ids=["pennies", "rock", "random"])
 def test_it_finds_the_value_and_the_safest_mixture(payoff):
-    """Q(a, b) = r(a, b) + γ V and V = v/(1 − γ), whoever plays."""
+    """Q(a, b) = r(a, b) + γ V and V = v/(1 − γ), for all players."""
     method = component("inference", "minimax_q", alpha=1.0, gamma=0.5, epsilon=1.0)
     state, posterior = play(matrix_game(payoff, replicates=2, episodes=300), method)
     value, x = programme(payoff)
@@ -51,13 +51,14 @@ def test_it_finds_the_value_and_the_safest_mixture(payoff):
         assert method.mixture(state.mind, state.standing.s)[r].tolist() == pytest.approx(
             x.tolist(), abs=1e-3
         )
-        # ψ is what her actions are worth against the mixture that holds her down: V where she plays
-        # them, less elsewhere.
+        # ψ are the values of actions against the minimising mixture: V for actions in the support,
+        # less for others.
         assert posterior.values[r].max() == pytest.approx(value / 0.5, abs=1e-3)
 
 
 def test_the_worst_that_can_happen_to_her_is_near_the_value():
-    """Against one who learns, and exploitability beside Q-learning's, which ends pure."""
+    """Against a learning opponent; exploitability is compared with Q-learning, which has a pure
+    policy."""
     lost = {}
     for name in ("minimax_q", "q_learning"):
         game = matrix_game(ROCK, replicates=20, episodes=400, opponent="q_learning")
@@ -68,7 +69,7 @@ def test_the_worst_that_can_happen_to_her_is_near_the_value():
 
 
 def shapley(game, gamma):
-    """V(s) := value of r(s, ·, ·) + γ V(s′), again and again (Shapley 1953)."""
+    """V(s) := value of r(s, ·, ·) + γ V(s′), iterated (Shapley 1953)."""
     v = np.zeros(2)
     for _ in range(40):
         payoffs = game.reward_a.numpy() + gamma * v[game.transition.numpy()]

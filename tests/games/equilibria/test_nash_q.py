@@ -1,4 +1,4 @@
-"""Nash-Q literally, by enumeration of equilibria each move; what it comes to in self-play."""
+"""Nash-Q, literally, with enumeration of equilibria at each move; results of self-play."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ HUNT = ([[5.0, 0.0], [4.0, 1.0]], [[5.0, 4.0], [0.0, 1.0]])
 
 
 def test_update_is_hu_and_wellmans():
-    """The games that are met are not degenerate: values begin at random."""
+    """Random initial values avoid degenerate games."""
     game = three_states(replicates=2, episodes=40)
     method = component("inference", "nash_q", selection="best")
     begin = draw_normal(2, 3, 2, 3, seed=6)
@@ -74,7 +74,7 @@ def test_in_self_play_both_reach_an_equilibrium(payoffs, selection, ends):
     game = matrix_game(*payoffs, replicates=5, episodes=150, opponent=learner)
     state, _ = play(game, method)
     his = state.standing.adversary.mind
-    # each keeps what the other keeps
+    # both players have the same values
     assert_close(state.mind.hers.values, his.his.values)
     assert_close(state.mind.his.values, his.hers.values)
     for mind in (state.mind, his):

@@ -1,4 +1,4 @@
-"""Restricted Nash responses literally, at both ends of trust, and on the frontier by a linear
+"""Restricted Nash responses, literally, at both extremes of trust, and on the frontier by a linear
 programme."""
 
 import numpy as np
@@ -103,7 +103,8 @@ def test_it_earns_the_most_that_its_exploitability_allows(seed):
 
 
 def test_it_reaches_the_frontier_of_a_game_that_it_learns():
-    """Rock, paper, scissors (an unfair one) against a fixed opponent whom it comes to forecast."""
+    """Asymmetric rock, paper, scissors against a fixed opponent that the agent learns to
+    forecast."""
     r = [[0.0, -1.0, 2.0], [1.0, 0.0, -1.0], [-2.0, 1.0, 0.0]]
     y = [0.5, 0.3, 0.2]
     opponent = component("attacker", "fixed_policy", plays=y)

@@ -15,7 +15,7 @@ def smoother(**overrides):
 
 
 def took(a, seen=None):
-    """The move of taking target a [R]; nothing is shown where it was not ``seen``."""
+    """The move of taking target a [R]; the action is hidden where not ``seen``."""
     return move_of(a, shown=one_hot(a, 2).double(), seen=seen)
 
 

@@ -1,4 +1,4 @@
-"""The third party: what he taxes, and that he climbs the welfare of those whom he taxes."""
+"""The regulator: taxes, and ascent of the welfare of the players."""
 
 import math
 
@@ -25,8 +25,8 @@ TURN = Turn(torch.zeros(R).long(), 0, None)
 
 
 def regulated(turns, welfare, seed, replicates=R, **keys):
-    """Rates [t, R] where they lead to a welfare, ``welfare(rates so far)``, and θ before each turn
-    and after the last."""
+    """Rates [t, R] with given ``welfare(rates so far)``, and θ before each turn and after the last
+    one."""
     player = regulator(**keys)
     rng = Streams(seed)
     state = player.reset(seat(replicates), rng)
@@ -41,7 +41,7 @@ def regulated(turns, welfare, seed, replicates=R, **keys):
 
 
 def drawn(rate):
-    """d of τ = ½ sigmoid(d)."""
+    """Solve τ = ½ sigmoid(d) for d."""
     return torch.logit(rate / 0.5)
 
 
@@ -69,18 +69,18 @@ def test_rates_are_what_the_policies_say():
 
 @pytest.mark.parametrize("baseline", [True, False])
 def test_the_step_climbs_the_welfare(baseline):
-    """∇_θ E[SU(τ(d))] of d ~ N(θ, σ²) where SU = d: 1 whatever θ is; a z-test over replicates after
-    the second step."""
+    """∇_θ E[SU(τ(d))] of d ~ N(θ, σ²) where SU = d: it is 1 for all θ; a z-test over replicates
+    after the second step."""
     keys = {"policy": "gaussian", "sd": 0.3, "start": 0.2, "every": 5, "lr": 0.01}
     _, thetas = regulated(10, lambda rates: drawn(rates[-1]), 2, baseline=baseline, **keys)
     assert z_of((thetas[10] - thetas[5])[:, 0] / 0.01, 1) < 4
 
 
 def learnt(credit, every=6, slope=0.01):
-    """Where players learn: each turn's rate moves the welfare of all turns that follow by ``slope``
-    d.  Steps of θ, lr = 1."""
+    """Steps of θ with lr = 1 and learning players: the rate of a turn changes the welfare of all
+    later turns by ``slope`` d."""
 
-    def welfare(rates):  # consequences of this turn's rate come later
+    def welfare(rates):  # this turn's rate affects only later turns
         total = sum(drawn(rate) - 0.2 for rate in rates[:-1])
         return slope * (torch.zeros(R, dtype=F64) + total)
 
@@ -90,9 +90,11 @@ def learnt(credit, every=6, slope=0.01):
 
 
 def test_by_its_turn_a_rate_that_is_learnt_from_is_credited_with_nothing():
-    """∇ E[SU_t] = 0 of the turn's own welfare, which was decided before; by change it is ``every``
-    times the slope, exactly."""
-    for step in learnt("turn")[1:]:  # the first takes its own mean off, which the draws have moved
+    """∇ E[SU_t] = 0 for the welfare of the same turn, which is determined before; with ``change``
+    it is exactly ``every`` times the slope."""
+    for step in learnt("turn")[
+        1:
+    ]:  # the baseline of the first step is its own mean, which depends on the draws
         assert z_of(step, 0) < 4
     first, second, *later = learnt("change")
     assert not first.any()

@@ -1,5 +1,4 @@
-"""The deep GP whose posterior alone is learnt: the equations as printed, the family's own layer,
-and gradients row by row."""
+"""Deep GP with only its posterior learnt: printed equations, its layer, and gradients by row."""
 
 import math
 
@@ -26,7 +25,7 @@ def problem(D=3, missing_row=None):
 
 
 def built(data=None, trained=True, **keys):
-    """A model whose q has moved somewhere."""
+    """A model with q away from its initial value."""
     small = {"n_inducing": 6, "top": "sampled", "inner_q_scale": 1.0}
     module = build_model("dgp", data or problem(), **small | keys)
     if trained:
@@ -218,7 +217,7 @@ def test_curvature_in_the_noise_can_be_had():
 
 
 def test_predictions_integrate_the_top_and_keep_the_noise():
-    """The mixture's moments are those of draws of both layers and of η."""
+    """The mixture has the moments of draws of both layers and of η."""
     data = problem()
     module = built(data)
     x = data.train.x[:2]

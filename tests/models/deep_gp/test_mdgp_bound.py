@@ -144,7 +144,7 @@ def parts_of(batch, size):
 
 
 def noise_of_rows(noise, part, rows):
-    """The noise of some rows of the whole batch, laid out for those rows alone."""
+    """The noise of some rows of the whole batch, arranged for only these rows."""
     layout = Layout.of(part.mask, part.x.dtype)
     shared, specific = noise.levels[0]
     own = None

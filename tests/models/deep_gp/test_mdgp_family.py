@@ -45,7 +45,7 @@ def test_without_shared_processes_mmdgp_is_idgp():
 
 
 def test_idgp_is_a_deep_gp_of_each_task_alone():
-    """With the other task's labels removed, a task's own terms stay exactly what they were."""
+    """With the other task's labels removed, the terms of a task are exactly unchanged."""
     problem = real()
     module = perturbed("idgp", problem)
     batch = problem.train

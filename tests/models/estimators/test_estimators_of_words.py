@@ -1,5 +1,4 @@
-"""Words without their order: scikit-learn's own predictions, naive Bayes by its formula, what is
-refused."""
+"""Bags of words: predictions of scikit-learn, naive Bayes by its formula, and errors."""
 
 import numpy as np
 import pytest

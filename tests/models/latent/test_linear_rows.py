@@ -89,7 +89,7 @@ def test_likelihood_is_the_dense_one_of_observed_values():
     assert_close(paths, exact.expand(3, -1))
     scores = problem.score(LatentPosterior(module), Streams(0))
     assert_close(scores["nll_bound"], -float(exact.mean()))
-    filled = problem.test.x.nan_to_num(0.0)  # what a model that ignores gaps would have
+    filled = problem.test.x.nan_to_num(0.0)  # as in a model that ignores gaps
     assert abs(float((log_marginals(filled, dense(factors)) - expected).mean())) > 0.3
 
 

@@ -32,7 +32,7 @@ def test_likelihood_literally(n_classes, intercept_scale):
     assert model.dim == len(model.names) == per_class * (1 if n_classes == 2 else n_classes)
     x = data.train.x
     X = x if intercept_scale is None else torch.cat([torch.ones(9, 1, dtype=F64), x], 1)
-    f = X @ theta.unflatten(1, (-1, per_class)).mT  # [K, B, C], or of class 1 alone
+    f = X @ theta.unflatten(1, (-1, per_class)).mT  # [K, B, C], or only of class 1
     odds = torch.cat([torch.ones_like(f), f.exp()], 2) if n_classes == 2 else f.exp()
     p = odds / odds.sum(2, keepdim=True)
     assert_close(model.predictive(theta, x).logits.softmax(-1)[:, :, 0], p)

@@ -45,8 +45,8 @@ def test_estimate_is_scikit_learns(intercept):
 
 
 def test_it_is_the_bayes_rule_of_linear_regression():
-    """The posterior mean under β ~ N(0, σ²/λ), whatever σ²; the predictive variance is the
-    posterior's too."""
+    """The posterior mean under β ~ N(0, σ²/λ), for all σ²; the predictive variances are equal
+    too."""
     data = problem()
     module, found = fitted(data, penalty=0.8, intercept=False)
     for noise in (0.2, 3.0):

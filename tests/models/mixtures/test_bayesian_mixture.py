@@ -53,7 +53,7 @@ def test_log_joint_literally():
     likelihood = log_rows(*parts, problem.train.x).logsumexp(2)
     assert_close(model.log_likelihood(theta, problem.train), likelihood)
 
-    def natural(t):  # (π_1, μ, lower triangles of Λ), whose density the prior is
+    def natural(t):  # (π_1, μ, lower triangles of Λ), variables of the prior density
         a, m, R = model.split(t[None])
         row, column = torch.tril_indices(2, 2)
         return torch.cat([a.exp()[0, :1], m.flatten(), (R @ R.mT)[0][:, row, column].flatten()])

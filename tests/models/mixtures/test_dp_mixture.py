@@ -69,7 +69,7 @@ def test_prior_of_weights_is_that_of_sticks():
         literal = sum(math.log(ALPHA) + (ALPHA - 1) * math.log(1 - u) for u in v) + float(
             J.det().abs().log()
         )
-        # of the clusters alone
+        # only of the clusters
         flat = float(
             GaussianMixtureModule(1.0, PRIOR, T).log_prior(theta)[one] - log_pi[one].sum()
         ) - math.lgamma(T)
@@ -116,7 +116,7 @@ def test_order_of_sizes_has_the_highest_bound():
     best = ascent.optimal_factors((size / 4)[None, :, None].expand(1, T, 4), ROWS)
     assert_close(best["nu"][0] - PRIOR.nu, size[[1, 0, 2]])
     assert_close(best["sticks"][0], X.new_tensor([[4.0, ALPHA + 1.0], [1.4, ALPHA + 0.6]]))
-    # the largest of the first two sticks first, whatever the last has
+    # the larger of the first two sticks first, for any last one
     for last in ([], [2]):
         assert log_sticks((0, 0, 0, 1, *last)) > log_sticks((1, 1, 1, 0, *last))
 

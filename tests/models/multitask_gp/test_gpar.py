@@ -21,7 +21,7 @@ def build(p, **changes):
 
 
 def closed_downwards(n=18):
-    """Rows that have a label of a task have those of the tasks before it."""
+    """Rows with a label of a task have labels of all earlier tasks."""
     p = problem(n=n, keep=1.0)
     mask = torch.arange(n)[:, None] < torch.tensor([n, n - 4, n - 9])
     y = torch.where(mask, p.train.y, torch.nan)

@@ -25,10 +25,10 @@ from components.models.own.begun import InitialisedDenseNetwork, InitialisedNetw
 from runner.execution.rng import Streams
 
 PROBLEMS = {
-    "real": real(n=11),  # two tasks, of which labels are missing
+    "real": real(n=11),  # two tasks, with missing labels
     "real, one task": real(n=11, n_tasks=1, missing=0.0),
     "binary": classes(n=11, n_classes=2),
-    "classes, two tasks": classes(n=12, n_tasks=2),  # of which labels are missing
+    "classes, two tasks": classes(n=12, n_tasks=2),  # with missing labels
 }
 MLP = {
     "widths": [5, 4],
@@ -50,8 +50,8 @@ def by_autograd(model, theta, batch):
 
 
 def agrees(name, problem, options, batch=None):
-    """Value and gradient of six particles are those of autograd to rounding, every row for
-    itself."""
+    """Values and gradients of six particles equal autograd up to rounding, separately for each
+    row."""
     model = build_model(name, problem, **options)
     assert isinstance(model, ClosedFormScore)
     assert has_score(model)
@@ -105,8 +105,8 @@ def test_priors_of_the_bayesian_network(precision, scaling):
 @pytest.mark.parametrize("noise", ["learned", 0.4])
 @pytest.mark.parametrize("of", ["all", "own"])
 def test_networks_in_blocks(monkeypatch, name, problem, noise, of):
-    """One, four and all of six networks at once give the same, on shared rows and on rows of
-    their own."""
+    """Batches of one, four and all six networks give the same results, on shared rows and on
+    separate rows."""
     keys = MLP if name == "mlp" else BNN
     model = build_model(name, problem, **keys | {"noise": noise})
     theta = model.sample_prior(6, generator(1))

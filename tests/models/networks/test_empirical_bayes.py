@@ -1,4 +1,4 @@
-"""Networks whose prior variance is learned, or whose biases are points."""
+"""Networks with a learned prior variance, or with point estimates of biases."""
 
 import math
 

@@ -83,7 +83,7 @@ def test_log_joint_agrees_with_the_module(options):
         if not options:
             network.log_noise *= 2
     assert_close(network.penalty() + network.log_prior(theta)[1], constant)
-    # particles predict what the module predicts, with their own noise
+    # particles have the predictions of the module, with their own noise
     ours = network.predictive(theta[1:], batch.x)
     expected = network.output_predictive(network(batch.x)[None])
     assert_close((ours.mu, ours.v), (expected.mu, expected.v))

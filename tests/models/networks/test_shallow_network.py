@@ -147,7 +147,7 @@ def residual_density(model, theta, X, y):
 
 
 def statistics(model, theta, batch):
-    """Parameters, those of the first unit, and how they go with the data."""
+    """Parameters, those of the first unit, and their products with the data."""
     weights = model.prior.unpack(theta)
     nu = weights.nu
     fit = weights.beta[:, :1] * weights.gamma[:, 0]
@@ -168,7 +168,7 @@ def test_sweeps_leave_the_joint_law_of_weights_and_data_invariant(scan):
 
 
 def test_log_joint_is_the_law_that_the_sweeps_have():
-    """Random walks on θ, which know the log joint alone, leave the same law invariant."""
+    """Random walks on θ, which use only the log joint, have the same invariant distribution."""
     model = joint_model(units=1, linear=False)
     p = two_sample_p(
         "random_walk_mh", model, 2000, 25, statistics=statistics, warmup=0, step_size=0.6
@@ -183,7 +183,7 @@ def test_printed_order_is_seen():
 
     def printed(block, theta, batch, generator):
         after = whole(block, theta, batch, generator)
-        if block == "weights":  # γ moves, (a, β) keeps what it had
+        if block == "weights":  # γ moves, (a, β) is unchanged
             old = model.prior.unpack(theta)
             new = model.prior.unpack(after)
             after = model.prior.pack(new._replace(a=old.a, beta=old.beta))

@@ -1,5 +1,5 @@
 """VGG: the layers of ``torch.nn`` with its weights, shapes of the printed nets, running statistics,
-what it refuses."""
+and errors."""
 
 from dataclasses import replace
 

@@ -1,5 +1,4 @@
-"""What a network of the user's own is examined for before it is trained, and outputs that are
-probabilities."""
+"""Checks of a user's network before training, and outputs that are probabilities."""
 
 import pytest
 import torch

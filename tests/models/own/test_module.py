@@ -25,7 +25,7 @@ def sizes(problem):
 
 
 def with_file(folder, problem, **keys):
-    """A network whose weights a file has, and the plain module that they are of."""
+    """A network with weights from a file, and the plain module with these weights."""
     torch.manual_seed(5)
     net = Net(**sizes(problem)).double()
     net(torch.randn(50, problem.n_inputs, dtype=F64))  # statistics of its normalisation
@@ -109,7 +109,9 @@ def test_batch_normalisation_learns_where_the_network_trains_and_not_as_a_densit
     assert not torch.equal(network.statistics()[0], mean)
     batches = list(problem.train.x.split(20))
     network.gather(batches)
-    seen = torch.stack([net.first(x) for x in batches]).detach()  # what is normalised, by batch
+    seen = torch.stack(
+        [net.first(x) for x in batches]
+    ).detach()  # inputs of the normalisation, by batch
     assert_close(network.statistics()[0], seen.mean((0, 1)))
     assert_close(network.statistics()[1], seen.var(1).mean(0))
 
@@ -170,7 +172,7 @@ def test_what_is_wrong_with_it_is_said_in_a_line(place, keys, said):
 
 
 def test_a_recurrent_module_reads_what_it_is_given():
-    """What nn.LSTM keeps beside its parameters must not stand in for them."""
+    """Cached tensors of nn.LSTM must not replace its parameters."""
     torch.manual_seed(0)
     problem = classes(n_inputs=2, n_classes=2)
     network = model("own_things:Recurrent").build(problem, Streams(0))

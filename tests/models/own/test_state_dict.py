@@ -1,5 +1,5 @@
-"""Weights from a file: the same function as the network that they are of, and where training and
-chains begin."""
+"""Weights from a file: the same function as the saved network, and starting points of training and
+chains."""
 
 import re
 

@@ -90,7 +90,7 @@ def test_parts_of_a_mixture_keep_their_weights():
 
 @pytest.mark.slow
 def test_linear_kernel_is_a_poisson_regression():
-    """Its coefficients under a wide prior are those of maximum likelihood."""
+    """Its coefficients under a wide prior equal maximum likelihood estimates."""
     data = counts(300)
     model = component(
         "model",

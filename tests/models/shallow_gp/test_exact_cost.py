@@ -86,7 +86,7 @@ print((peak() - before) / (mask.numel() * mask.shape[-1] * 8) / MATRICES)
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc, and glibc's heap")
 @pytest.mark.slow  # 12 s
 def test_the_matrices_at_the_peak():
-    """Of 3 × 1,700² in a process of its own, told through what it takes at most."""
+    """Peak memory in multiples of 3 × 1,700², measured in a separate process."""
     here = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", PEAK],

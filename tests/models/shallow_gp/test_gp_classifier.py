@@ -68,7 +68,7 @@ def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
     ("name", "settings"),
     [
         ("gp_classifier", {"ard": True, "lengthscale": 0.7, "n_inducing": 8}),
-        # through the conditional whose gradient is by hand
+        # through the conditional with an explicit gradient
         ("idgp", {"depth": 0, "n_inducing": 8}),
         ("idgp", {"depth": 1, "inner_dim": 2, "n_inducing": 8}),
     ],

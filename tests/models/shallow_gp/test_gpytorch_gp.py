@@ -1,5 +1,5 @@
-"""gpytorch_gp: igp where the kernel is the same, other kernels by loops, and what it says of texts
-that name none."""
+"""gpytorch_gp: equal to igp for the same kernel, other kernels against loops, and errors for
+invalid kernels."""
 
 import gpytorch
 import pytest

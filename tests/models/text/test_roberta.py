@@ -1,4 +1,4 @@
-"""RoBERTa from a folder: what is missing is named, padding has no say, dropout is of the run's
+"""RoBERTa from a folder: missing files are named, padding has no effect, and dropout uses the run's
 stream."""
 
 from pathlib import Path

@@ -22,7 +22,7 @@ def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_facto
     assert abs(z_score(struck.flatten().double(), 0.2)) < 4
     before = (clean.observations - clean.means)[struck]
     after = (hit.observations - clean.means)[struck]
-    factor = after / before  # of ε alone, whatever the position
+    factor = after / before  # depends only on ε
     # one for all coordinates
     torch.testing.assert_close(factor[:, 0], factor[:, 1], rtol=1e-6, atol=1e-8)
     xi = factor[:, 0]

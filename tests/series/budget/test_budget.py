@@ -1,5 +1,5 @@
-"""A budget planned for a problem: scores, figure and tables of a posterior that knows what inputs
-do, and what is refused."""
+"""Budget plans for a problem: scores, figure and tables of a posterior with effects of inputs, and
+errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_who_knows_the_truth_plans_best():
     assert u.sum() == pytest.approx(20.0, abs=1e-8)
     assert u[0, 2] == pytest.approx(2.0)  # the best channel, soonest, as far as it goes
     assert u[3, 0] == pytest.approx(0.0, abs=1e-9)
-    # what the plan adds, by the recursion itself: Σ_h A_{T+h} with and without
+    # gain of the plan, by the recursion itself: Σ_h A_{T+h} with and without
     truth = [1.0, 0.0, 3.0, 2.0, 0.0]
     A = 0.0
     total = 0.0

@@ -15,8 +15,8 @@ from components.series.budget.sum_law import SumLaw
 
 
 def made(k, c, seed=0, draws=150):
-    """base [S, k], response [S, k, k·c] and variance of the noises' sum of a goodwill whose decay
-    and channels are drawn."""
+    """base [S, k], response [S, k, k·c] and variance of the sum of noises, for goodwill with random
+    decay and channels."""
     rng = np.random.default_rng(seed)
     decay = rng.beta(20, 20, draws)
     q = np.abs(rng.normal(0.3, 0.15, (draws, c)))
@@ -88,7 +88,7 @@ def test_quantiles_are_a_normals_and_of_several_draws_their_mixtures():
 
 @pytest.mark.parametrize("level", [0.05, 0.95])
 def test_quantiles_of_student_t_errors_by_monte_carlo_and_a_normal_is_wrong(level):
-    """One week: a + r'u + σ t_ν, whose precisions are drawn; the normal of the same variance fails."""
+    """One week: a + r'u + σ t_ν with random precisions; a normal with the same variance fails."""
     nu = 3.0
     sigma = 2.0
     n = 40_000

@@ -30,7 +30,7 @@ def test_simulated_noise_has_the_density_of_6_19(coin):
     assert z_score(flat, (10 * root - root) / 2).abs().max() < 4
     together = (above[:, 0] == above[:, 1]).double()
     assert together.mean() == 1 if coin == "shared" else abs(z_score(together, 0.5)) < 4
-    if coin == "shared":  # the sizes are independent, whatever the side
+    if coin == "shared":  # sizes are independent of the side
         sizes = flat.abs() / torch.where(above, 10.0, 1.0)
         assert abs(z_score((sizes[:, 0] - root) * (sizes[:, 1] - root), 0.0)) < 4
 

@@ -1,4 +1,4 @@
-"""Linear Gaussian series and models of any matrices, and several models of them at once."""
+"""Linear Gaussian series and models with any matrices, and batches of models."""
 
 import pytest
 import torch
@@ -81,7 +81,7 @@ def test_matrices_that_do_not_fit_the_data_are_named(keys, told):
 
 
 def several():
-    """Three models at once whose noises have scales of their own, and each of them alone."""
+    """A batch of three models with different noise scales, against separate models."""
     problem = sequence(system(), 5, 3)
     module = built(problem, unknown=SCALES)
     theta = double([[-0.5, 0.2], [0.3, -0.4], [0.8, 0.9]])

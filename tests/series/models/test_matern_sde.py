@@ -74,8 +74,8 @@ def test_covariance_between_times_is_the_kernel(smoothness):
 
 
 def exact(problem, keys, r):
-    """Log evidence of what replicate r has seen, and mean and variance of f at all times, by the
-    dense Gaussian process."""
+    """Log evidence of the observations of replicate r, and mean and variance of f at all times, by
+    the dense Gaussian process."""
     y = problem.observations[r, :, 0]
     there = ~problem.missing[r]
     tau = torch.arange(1, len(y) + 1, dtype=F64) * keys["step"]

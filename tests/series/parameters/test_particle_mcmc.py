@@ -29,8 +29,8 @@ def sampled(problem, inference, steps, built=None, seed=2):
 
 
 class MadeAnew(ParticleMCMC):
-    """Broken: Monte Carlo within Metropolis, which estimates the likelihood of where it is anew at
-    every step."""
+    """Broken: Monte Carlo within Metropolis, which re-estimates the likelihood of the current state
+    at every step."""
 
     def step(self, state, batch, rng):
         state.value = self._evaluate_proposal(state.model, state.problem, state.theta, rng).value

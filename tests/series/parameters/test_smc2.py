@@ -32,7 +32,7 @@ def moments(found, mean):
 
 
 class WithoutThePrior(SMC2):
-    """Broken: moves that accept by the likelihoods alone."""
+    """Broken: acceptance by the likelihoods only."""
 
     def _rejuvenate(self, state, replicates, t, rng):
         class Flat(type(state.model)):
@@ -48,7 +48,7 @@ class WithoutThePrior(SMC2):
 
 
 class StaleFilters(SMC2):
-    """Broken: moved parameters go on with the filters of those before."""
+    """Broken: moved parameters keep the filters of the previous ones."""
 
     def _rejuvenate(self, state, replicates, t, rng):
         moved, share = super()._rejuvenate(state, replicates, t, rng)
@@ -126,7 +126,7 @@ def test_evidence_and_posterior_with_many_parameter_sets(particles, sets, moves)
 
 
 def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
-    """W Ẑ^{2N}/Ẑ^N with W ∝ Ẑ^N: the weights, and the evidence, are those of Ẑ^{2N}."""
+    """W Ẑ^{2N}/Ẑ^N with W ∝ Ẑ^N: weights and evidence equal those of Ẑ^{2N}."""
     inference, state, rng = weighed()
     before = state.log_z.clone()
     after = inference._double_particles(state, 6, rng)

@@ -1,5 +1,5 @@
-"""The network of sensors: its rule for contaminated windows by loops, what is missing, and what a
-user can get wrong."""
+"""Sensor network: its rule for contaminated windows against loops, missing values, and errors of
+users."""
 
 import math
 
@@ -38,7 +38,7 @@ def test_the_rule_is_what_the_yaml_says():
     assert found[:2] == [
         Window(2, 0, 5),
         Window(4, 20, 3),
-    ]  # of sensor 2 the better window alone, none of the high level
+    ]  # only the better window of sensor 2, none of the high level
     assert len({w.sensor for w in found}) == len(found) == 7
     literal = {}
     for s in range(7):
@@ -101,7 +101,7 @@ def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
 
 
 def test_the_interval_is_of_new_observations_and_not_of_the_signal():
-    """With two particles almost alike the 90 % interval is that of the noise alone, 2 · 1.645 σ."""
+    """With two almost equal particles, the 90 % interval is that of the noise, 2 · 1.645 σ."""
     problem, rng = load("london_air", replicates=40, simulated=True, hours=20)
     model = component("model", "matern_sde", variance=1e-4).build(problem, rng)
     filter_ = component("inference", "bootstrap_filter", particles=400)

@@ -75,7 +75,7 @@ def test_it_is_the_same_bits_however_often_it_was_asked():
         state, _ = smoother.step(state, batch, Streams(0))
         if t == 3:
             smoother.posterior(state)
-            state = copy.deepcopy(state)  # what a checkpoint brings back
+            state = copy.deepcopy(state)  # as restored from a checkpoint
             state.gain = None
     whole = run(smoother, model, problem, Streams(0))
     for name in ("mean", "variance", "lower", "upper"):

@@ -53,7 +53,7 @@ def start_of(model):
 
 
 class Fixed:
-    """The conditionals of a model whose parameters are known."""
+    """The conditionals of a model with known parameters."""
 
     def __init__(self, model):
         self.model = model
@@ -156,14 +156,14 @@ def exact_means(y, model):
     log_v, log_q = torch.meshgrid(grid, grid, indexing="ij")
     log_p = log_evidence(y, log_v.exp(), log_q.exp(), *start_of(model))
     for log_s, shape, scale in zip((log_v, log_q), model.shape, model.scale, strict=True):
-        # density of log σ², of which dσ² = σ² d log σ²
+        # density of log σ², with dσ² = σ² d log σ²
         log_p = log_p - shape * log_s - scale * torch.exp(-log_s)
     w = (log_p - log_p.max()).exp()
     return torch.stack([(w * log_v).sum(), (w * log_q).sum()]) / w.sum()
 
 
 class OneObservationTooMany(LocalLevelConditionals):
-    """Broken: what is missing counts as seen."""
+    """Broken: missing observations count as observed."""
 
     def draw_parameters(self, series, states, theta, generator):
         filled = torch.where(series.missing.unsqueeze(-1), states[:, 0, 1:], series.y)
@@ -210,8 +210,8 @@ def test_what_is_not_finite_is_named():
 
 
 def test_nothing_but_the_conditionals_is_asked_of_a_model():
-    """``Fixed`` has the members of the protocol and no more; the intervals of a known model cover
-    what they say."""
+    """``Fixed`` has only the members of the protocol; the intervals of a known model have their
+    nominal coverage."""
     sd = {"observation_sd": math.sqrt(FIXED[0]), "level_sd": math.sqrt(FIXED[1])}
     problem, rng = load("local_level", 5, 60, n_steps=30, **sd)
     model = component("model", "local_level").build(problem, rng)

@@ -1,5 +1,5 @@
-"""The Gibbs sampler of structural series: compiled sweeps are those of a reference, and it ends
-where it would have ended."""
+"""The Gibbs sampler of structural series: compiled sweeps equal a reference, and resumed runs end
+in the same state."""
 
 from dataclasses import is_dataclass
 from types import SimpleNamespace
@@ -48,7 +48,7 @@ def setup(name, **keys):
 
 
 def one_of(numbers, at):
-    """The same tuple of what each array has there."""
+    """The same tuple with each array indexed."""
     if isinstance(numbers, tuple):
         return type(numbers)(*(one_of(x, at) for x in numbers))
     return (
@@ -102,7 +102,7 @@ def test_a_stopped_chain_goes_on_bit_by_bit(name, tmp_path):
 
 
 def test_what_blocks_add_is_the_series_less_its_noise():
-    """Parts of a kept draw: states and columns by block; what is left has the size of the
+    """Parts of a kept draw: states and columns by block; the residual has the size of the
     observations' σ."""
     data, rng, gibbs, state = setup("goodwill", burn_in=50, thinning=1)
     posterior = gibbs.posterior(go(data, rng, gibbs, state, 0, 250))

@@ -128,8 +128,7 @@ def test_parts_are_drawn_given_the_best_parameters():
 
 
 def test_what_an_intervention_did_is_what_the_forecast_lacks():
-    """A lift of 5 at each of the times after it is found again, whatever the series would have
-    done."""
+    """A lift of 5 at each later time is recovered for any baseline."""
     data = replace(problem(times=40, seed=5), intervention=True)
     built = model("local_level", block("regression", expected_size=None), of=data)
     posterior, _ = fitted(built, data, steps=12)

@@ -1,4 +1,4 @@
-"""Networks of which some layers are frozen, or act otherwise in training."""
+"""Networks with some layers that are frozen, or differ in training."""
 
 from __future__ import annotations
 

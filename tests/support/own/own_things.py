@@ -1,5 +1,4 @@
-"""What a user of the runner has written: a network, a Gaussian process, a log density, and some
-that are wrong."""
+"""Code of a user: a network, a Gaussian process, a log density, and faulty ones."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class OneClass(Victim):
 
 
 class Nearest(nn.Module):
-    """Nearest of the grades 1, 2 and 3 by the first column as it stands in a file."""
+    """Nearest of the grades 1, 2 and 3 by the raw first column of a file."""
 
     def __init__(self) -> None:
         super().__init__()

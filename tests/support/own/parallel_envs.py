@@ -70,7 +70,7 @@ class Weather(ParallelEnv):
 
 
 class Plain(ParallelEnv):
-    """Two players or more of one observation and two actions, whose moves a subclass pays and
+    """Two or more players with one observation and two actions; a subclass defines rewards and
     ends."""
 
     metadata = {"name": "plain"}
@@ -136,7 +136,7 @@ class OpponentLeaves(Plain):
 
 
 class AgentLeaves(OpponentLeaves):
-    """a is paid 2 and leaves after the first move, which is no end for b."""
+    """a is paid 2 and leaves after the first move, which is not terminal for b."""
 
     leaver = "a"
 

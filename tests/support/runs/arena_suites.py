@@ -73,7 +73,7 @@ def make_lines(problems: str = "pqrstu", **scores: Any) -> list[dict[str, Any]]:
 
 
 def run_here(snapshot: Any, runs: Any, jobs: int, launcher: Any = None) -> int:
-    """Stands in for ``run_remaining``, which starts processes: runs in this one."""
+    """Replacement of ``run_remaining`` that runs in this process."""
     for frozen in runs:
         cfg = OmegaConf.create({**frozen.config, "output_dir": str(snapshot.output_dir)})
         cfg.pop("experiment")

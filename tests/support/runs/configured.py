@@ -1,5 +1,4 @@
-"""Components as their YAML has them but for some keys, the problems of datasets, and the threat
-beside an attacker's keys."""
+"""Components from their YAML with changed keys, problems of datasets, and threats of attackers."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def double(values: Any) -> torch.Tensor:
 
 
 def defaults(role: str, name: str) -> dict[str, Any]:
-    """What the YAML of a component holds."""
+    """Content of the YAML of a component."""
     return yaml.safe_load((CONF / role / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
@@ -71,7 +70,7 @@ def component(role: str, name: str, **changes: Any) -> Any:
 
 
 def composed(role: str, name: str, **changes: Any) -> Any:
-    """A component whose parts are built too, as the runner builds them."""
+    """A component with its parts, built as in the runner."""
     values = expand_component(role, defaults(role, name) | changes, role)
     return build_component(role, values, role)
 
@@ -135,7 +134,7 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
 
 
 def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:
-    """The threat of an attacker at some sizes, or at those of his YAML."""
+    """The threat of an attacker at given sizes, or at those of its YAML."""
     return build_threat(
         attacker, defaults("attacker", attacker.name)["eps"] if eps is None else eps
     )

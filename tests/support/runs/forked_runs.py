@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def message(self) -> str:
-        """What it was refused with."""
+        """Error message of the run."""
         return self.output.strip().splitlines()[-1] if self.output.strip() else ""
 
 

@@ -1,4 +1,4 @@
-"""The package, built as a wheel and installed where there is no checkout."""
+"""The package, built as a wheel and installed without a checkout."""
 
 from __future__ import annotations
 

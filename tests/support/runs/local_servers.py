@@ -14,7 +14,7 @@ def free_port() -> int:
 
 
 def wait_for(server: subprocess.Popen, address: str, seconds: float = 300.0) -> None:
-    """Returns once a server of MLflow says that it is well."""
+    """Wait until a server of MLflow is healthy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + seconds
     while True:

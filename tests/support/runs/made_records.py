@@ -1,4 +1,4 @@
-"""Records written by hand, which cost no run, and what MLflow says of them."""
+"""Records written by hand, without runs, and their content in MLflow."""
 
 from __future__ import annotations
 

@@ -90,8 +90,7 @@ def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
 
 
 def _values(default: object, kind: str) -> list[str]:
-    """Values of a key whose type is told in words: no larger than small, so that a run stays
-    short."""
+    """Values of a key from a description of its type: small, so that a run stays short."""
     values: list[str] = []
     if "null" in kind:
         values.append("null")
@@ -135,7 +134,7 @@ WORD = re.compile(r"^(?:~attacker|[a-z_.]+=\S+)$")
 
 
 def offered(message: str) -> list[list[str]]:
-    """What a refusal offers, each as words that change a command."""
+    """Suggestions of an error message, each as words that change a command."""
     out: list[list[str]] = []
     for part in message.split("; "):
         if part.startswith("experiments with dataset="):

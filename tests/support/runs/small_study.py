@@ -97,7 +97,7 @@ def record(
 
 
 def _finish(result: dict[str, list[float]], vectorised: bool) -> dict[str, dict[str, Any]]:
-    """``finished`` of a done run: by replicate, or of all at once."""
+    """``finished`` of a done run: by replicate, or of all."""
     if vectorised:
         return {"0": dict(result)}
     count = max(map(len, result.values()))

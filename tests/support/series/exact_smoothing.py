@@ -21,12 +21,11 @@ class Exact(NamedTuple):
 
 
 def smoothed(s: LinearGaussianSystem, y: Tensor) -> Exact:
-    """E and Cov of x_1 … x_T given the observations [T, dy] that are there, those one of whose
-    coordinates is NaN left out."""
+    """E and Cov of x_1 … x_T given the observations [T, dy] without those with a NaN coordinate."""
     times = len(y)
     dx = len(s.m0)
     dy = y.shape[1]
-    # x = F (x_0, q_1 … q_T): every state as a sum of what is independent.
+    # x = F (x_0, q_1 … q_T): every state as a sum of independent terms.
     F = torch.zeros(times * dx, (times + 1) * dx, dtype=y.dtype)
     for t in range(1, times + 1):
         for v in range(t + 1):

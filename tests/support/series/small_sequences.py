@@ -90,7 +90,7 @@ def assert_same_estimates(got, expected) -> None:
 
 
 def gappy(length: int, replicates: int, apart: bool) -> Sequence:
-    """A sequence some of whose observations are missing, the same in all replicates or not."""
+    """A sequence with missing observations, the same in all replicates or not."""
     problem = sequence(system(), length, replicates)
     problem.observations[:, 3] = math.nan
     problem.observations[:, 0, 1] = math.nan

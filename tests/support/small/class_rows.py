@@ -1,4 +1,4 @@
-"""Binary rows of three classes, a conditional auto-encoder of them, and what it makes of them by
+"""Binary rows of three classes, a conditional auto-encoder of them, and its results by
 quadrature."""
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from runner.execution.rng import Streams
 def problem(
     target: str = "real", n: int = 23, T: int = 3, D: int = 4, keep: float = 0.6, seed: int = 0
 ) -> Supervised:
-    """T smooth functions of D inputs with noise; missing labels hold NaN (real) or −1, tasks are of
-    unequal size and the last row has no label at all when any are missing."""
+    """T smooth functions of D inputs with noise; missing labels hold NaN (real) or −1, tasks have
+    unequal sizes and the last row has no label at all when any are missing."""
     g = generator(seed)
     x = normal(g, n + 11, D)
     mix = normal(g, T, 2)
@@ -59,7 +59,7 @@ def scatter_parameters(module: torch.nn.Module, seed: int = 5, scale: float = 0.
 
 
 def kernel_parts(module) -> list:
-    """The terms of a sum of kernels, or the kernel that stands alone."""
+    """The terms of a sum of kernels, or the single kernel."""
     return list(getattr(module.covariance, "parts", [module.covariance]))
 
 

@@ -64,7 +64,7 @@ def enumerated_gradient(module: BinaryAutoEncoder, batch: Rows) -> Tensor:
 
 
 def enumerated_multi_sample(module: BinaryAutoEncoder, batch: Rows, n_samples: int) -> Tensor:
-    """Σ_b E log S⁻¹ Σ_s p(x_b, z_s)/q(z_s|x_b) · scale over all S values of z at once."""
+    """Σ_b E log S⁻¹ Σ_s p(x_b, z_s)/q(z_s|x_b) · scale over all S values of z."""
     z = tuple(layer.expand(-1, batch.n_rows, -1) for layer in every_z(module.n_layers))
     log_q = module.log_q(batch, z)
     log_w = module.log_joint(batch, z) - log_q

@@ -1,4 +1,4 @@
-"""Small corpora whose every assignment of topics can be counted through, and models of them."""
+"""Small corpora with enumerable assignments of topics, and models of them."""
 
 from __future__ import annotations
 

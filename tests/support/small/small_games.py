@@ -70,7 +70,8 @@ def seat_of(
 
 
 def move_of(a: Tensor, **changes: Any) -> Move:
-    """A move in which the agent took a [R]; nothing is shown or paid but ``changes``."""
+    """A move with the agent's action a [R]; without observation and rewards except for
+    ``changes``."""
     nothing = torch.zeros(len(a))
     numbers = dict.fromkeys(("s", "s_next", "b"), nothing.long())
     rewards = dict.fromkeys(("r", "r_hers"), nothing)

@@ -37,7 +37,7 @@ def images(n=24, batch_size=8, seed=0, dtype=F64) -> Supervised:
 
 
 def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=F64) -> Supervised:
-    """Two classes of texts of 1 … ``length`` words; word 2 and its like are of class 0."""
+    """Two classes of texts of 1 … ``length`` words; word 2 and similar ones have class 0."""
     g = generator(seed)
     x = torch.randint(1, words, (2 * n, length), generator=g)
     ends = torch.randint(1, length + 1, (2 * n, 1), generator=g)

@@ -1,4 +1,4 @@
-"""All partitions of few rows, and what a Dirichlet process mixture of Gaussians says of each,
+"""All partitions of few rows, and their probabilities in a Dirichlet process mixture of Gaussians,
 literally."""
 
 from __future__ import annotations

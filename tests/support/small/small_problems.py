@@ -88,7 +88,7 @@ def linear_posterior(
 def train(
     inference: Any, model: Any, problem: Supervised, steps: int, seed: int = 0
 ) -> tuple[Any, Streams]:
-    """State and streams after so many steps."""
+    """State and streams after a number of steps."""
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)
     return advance(inference, state, problem, rng, 0, steps)[0], rng
@@ -123,7 +123,7 @@ def resumed(
 def check_resumed(
     inference: Any, model: Any, problem: Supervised, folder: Path, steps: int = 9, stop: int = 4
 ) -> Any:
-    """The state of a run that is stopped and resumed; asserts that its state, draws and noise are
+    """The state of a run that is stopped and resumed; asserts that its state, draws and noise equal
     those of a run without a stop."""
     whole, rng = train(inference, model, problem, steps)
     again, restored = resumed(inference, model, problem, steps, stop, folder)

@@ -1,5 +1,5 @@
-"""Small victims of evasion attacks: smooth, random or lying ones, inputs for them, and what the
-checks say of them."""
+"""Small victims of evasion attacks (smooth, random, or with wrong gradients), inputs for them, and
+results of checks."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def find_broken(model, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def honest(inputs: int = 9, n_classes: int = 2) -> tuple:
-    """A smooth victim, and a problem whose labels are what it says."""
+    """A smooth victim, and a problem with its predictions as labels."""
     model = Softmax(inputs=inputs, classes=n_classes, seed=4, scale=0.5)
     problem = classes(n=150, n_inputs=inputs, n_classes=n_classes)
     test = problem.test
@@ -101,7 +101,7 @@ def verdicts(
 
 
 class Spoilt:
-    """A victim whose gradient lies while its predictions stay as they are."""
+    """A victim with a wrong gradient and unchanged predictions."""
 
     def __init__(self, model, how):
         self.model = model

@@ -1,5 +1,5 @@
-"""Semi-implicit families whose marginal is a known Gaussian, Gaussian targets, and gradients that a
-step finds."""
+"""Semi-implicit families whose marginal is a known Gaussian, Gaussian targets, and gradients of a
+step."""
 
 from __future__ import annotations
 

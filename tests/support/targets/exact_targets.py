@@ -107,7 +107,7 @@ def mutate(monkeypatch: Any, module: Any, mutant: str) -> None:
 
 
 def check_edges(name: str, step_size: float) -> None:
-    """Asserts that no density is a rejection, and that a density that is no number is an error."""
+    """Assert that zero density is rejected, and that a NaN density is an error."""
     draws = sampled(name, HalfNormal(), 300, chains=50, warmup=0, step_size=step_size)
     assert (draws.draws >= 0).all()
     assert (draws.stats["acceptance_rate"] == 0).any()

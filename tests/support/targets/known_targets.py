@@ -1,4 +1,4 @@
-"""Targets whose moments are known, and the z-scores by which samplers are judged on them."""
+"""Targets with known moments, and z-scores of samplers on them."""
 
 from __future__ import annotations
 
@@ -80,8 +80,7 @@ class GammaTarget(PriorAlone):
 
 
 class ExactGamma(GammaTarget):
-    """The same, whose chains start at exact draws: whatever is wrong with the moments is the
-    kernel's doing."""
+    """The same with chains from exact draws: errors in the moments come from the kernel."""
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         shape = torch.full((n, 1), self.shape, dtype=F64)
@@ -144,8 +143,8 @@ def z_score(values: Tensor, expected: Tensor | float) -> Tensor:
 
 
 def moment_z(draws, model) -> float:
-    """Largest |z| of the first two moments; the error is that of the means of independent chains,
-    so take many."""
+    """Largest |z| of the first two moments; standard errors are between means of independent
+    chains, so use many."""
     values = draws.values  # [C, N, P']
     worst = 0.0
     for power, exact in ((1, model.first), (2, model.second)):

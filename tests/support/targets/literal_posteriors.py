@@ -141,5 +141,6 @@ def literal(posterior, data, v):
 
 
 def free_coordinates(posterior):
-    """The parameters of which the others are functions: rows of a transition matrix sum to one."""
+    """Free parameters, without those determined by others: rows of a transition matrix sum to
+    one."""
     return [0, 2, 4, 5] if posterior.startswith("hmm") else []

@@ -66,7 +66,7 @@ def fitted(ascent, batch, cycles=200, starts=1, seed=0):
 
 
 def grid(ascent, factors, reach=9.0):
-    """Points [n, 2], and the area of each, out to so many standard deviations of q."""
+    """Points [n, 2], and the area of each, up to a number of standard deviations of q."""
     draws = ascent.draw(factors, 4000, generator(0))
     centre = draws.mean(0)
     sd = draws.std(0)

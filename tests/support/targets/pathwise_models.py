@@ -85,7 +85,7 @@ def gradient(name, **changes):
 
 
 def trained(estimator, module, batch, steps, seed=0):
-    """The state after so many estimates, the streams, and the estimates."""
+    """The state after a number of estimates, the streams, and the estimates."""
     rng = Streams(seed)
     state = estimator.init(module, rng)
     found = []

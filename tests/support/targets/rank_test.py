@@ -131,7 +131,7 @@ def joint(model: Any, replications: int, seed: int) -> tuple[Tensor, Any]:
 
 
 def moments_and_density(model: Any, theta: Tensor, batch: Any) -> Tensor:
-    """θ_j, θ_j θ_k and the log joint: what a wrong kernel is most likely to shift."""
+    """θ_j, θ_j θ_k and the log joint: most likely changed by a wrong kernel."""
     products = theta[:, :, None] * theta[:, None, :]
     j, k = torch.triu_indices(theta.shape[1], theta.shape[1])
     # [R, S]

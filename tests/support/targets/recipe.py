@@ -144,8 +144,8 @@ def covariance_z(samples: Tensor, covariance: Tensor) -> float:
 
 
 def mutated(module: ModuleType, right: str, wrong: str) -> type:
-    """The component of a module whose source says ``wrong`` where it says ``right``; the registry
-    keeps the sound one."""
+    """The component of a module with ``right`` replaced by ``wrong`` in its source; the registry
+    keeps the original."""
     (role, name), sound = next(
         (key, cls) for key, cls in registry._registered.items() if cls.__module__ == module.__name__
     )
@@ -157,9 +157,9 @@ def mutated(module: ModuleType, right: str, wrong: str) -> type:
 
 
 def mutated_names(module: ModuleType, right: str, wrong: str) -> dict[str, Any]:
-    """Names of a module whose source says ``wrong`` where it says ``right``."""
+    """Names of a module with ``right`` replaced by ``wrong`` in its source."""
     source = Path(str(module.__file__)).read_text()
-    assert source.count(right) == 1, f"{module.__name__} no longer says {right!r} once"
+    assert source.count(right) == 1, f"{module.__name__} does not contain {right!r} exactly once"
     names = dict(module.__dict__)
     exec(compile(source.replace(right, wrong), str(module.__file__), "exec"), names)
     return names

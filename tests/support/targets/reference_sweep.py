@@ -87,7 +87,7 @@ class Reference:
         return np.array(mean), np.moveaxis(B, 0, -1)
 
     def observed(self):
-        """Mean and covariance of what is seen of y without columns, and Cov(α, y) [n, d, ·]."""
+        """Mean and covariance of the observed y without columns, and Cov(α, y) [n, d, ·]."""
         mean, B = self.law()
         FB = np.einsum("ti,tim->tm", self.F, B)[self.seen]
         cov = FB @ FB.T + np.diag(self.noise()[self.seen] ** 2)

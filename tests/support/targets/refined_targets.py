@@ -41,7 +41,7 @@ vis = partial(composed, "inference", "vis")
 
 
 def trained(inference, model, problem, steps, seed=0):
-    """State, last info and streams after so many steps."""
+    """State, last info and streams after a number of steps."""
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)
     state, info = advance(inference, state, problem, rng, 0, steps)

@@ -1,5 +1,5 @@
-"""Density problems with exact moments, samplers run on them, and what the correctness gate asks of
-their draws."""
+"""Density problems with exact moments, runs of samplers on them, and the correctness gate for their
+draws."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def sampled(
 
 
 def faults(scores: dict[str, Any]) -> list[str]:
-    """What the gate has against a sampler, from its scores; nothing: it passes.
+    """Failures of a sampler at the gate, from its scores; empty if it passes.
 
     |z| ≤ 4 for the first and second moments of every parameter and errors ≤ 0.1 standard
     deviations; R̂ ≤ 1.01 and bulk ESS ≥ 400, or for weighted draws the ESS of the weights ≥ 400 and

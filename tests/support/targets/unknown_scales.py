@@ -22,25 +22,25 @@ PRIORS = {"observation_sd": (0.8, 0.4), "state_sd": (0.6, 0.6)}
 
 
 def series(replicates: int, n_steps: int = 10, seed: int = 1, **keys) -> Sequence:
-    """Series of which some observations are missing, each replicate its own."""
+    """Series with missing observations that differ between replicates."""
     return load("local_level", seed, replicates, n_steps=n_steps, **({"missing": 0.2} | keys))[0]
 
 
 def repeated(problem: Sequence, times: int) -> Sequence:
-    """The first series so many times."""
+    """The first series, repeated."""
     seen = problem.observations[:1].expand(times, -1, -1).contiguous()
     return replace(problem, observations=seen, states=problem.states[:1], means=None)
 
 
 def build_filter(particles: int, beta: float | None = None):
-    """A bootstrap filter, or that of a generalised likelihood."""
+    """A bootstrap filter, optionally with a generalised likelihood."""
     if beta is None:
         return component("inference", "bootstrap_filter", particles=particles)
     return component("inference", "beta_bootstrap_filter", particles=particles, beta=beta)
 
 
 def model(problem: Sequence, both: bool = True):
-    """The local level with both scales unknown, or that of the observations alone."""
+    """The local level with both scales unknown, or only that of the observations."""
     laws = {
         name: {"law": "log_normal", "median": m, "spread": s} for name, (m, s) in PRIORS.items()
     }

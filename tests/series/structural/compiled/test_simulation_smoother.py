@@ -23,7 +23,8 @@ SUMS = {
 
 
 def parts(name, missing=(3, 4, 11), times=12):
-    """What a draw asks of a small system, two sets of parameters, and its dense joint law."""
+    """Arguments of a draw for a small system, two sets of parameters, and the dense joint
+    distribution."""
     whole = problem(times, 1, missing)
     built = model(*SUMS[name], of=whole)
     design = built.design(whole.series)

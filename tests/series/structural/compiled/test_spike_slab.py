@@ -1,5 +1,5 @@
-"""Spike and slab against the enumeration of all models, whose marginal likelihoods are written out
-with determinants."""
+"""Spike and slab against the enumeration of all models, with marginal likelihoods by
+determinants."""
 
 from __future__ import annotations
 
