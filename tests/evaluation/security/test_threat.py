@@ -53,7 +53,7 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
         (["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3,0.2]}]"],
          "attacker.members.1.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
         (["attacker=worst_case", "attacker.members=[fgsm,cw]"],
-         "attacker.members: cw is bounded in l2, the worst case in linf; use norm=l2 for all, or leave cw out"),
+         "attacker.members: cw is bounded in l2, but the worst case in linf; use norm=l2 for all, or leave cw out"),
         (["inference=adversarial_training", "inference.training_attacker={name: pgd, eps: [0.3,0.2]}"],
          "inference.training_attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
         (["attacker=worst_case", "attacker.members=[gaussian_contamination]"],

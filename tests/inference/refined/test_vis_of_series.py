@@ -129,6 +129,6 @@ def test_they_are_learnt_apart():
 def test_as_many_as_there_are_coordinates():
     with pytest.raises(
         ConfigMismatchError,
-        match=r"inference\.eta: 3 step sizes of 2 coordinates; give one, or 2 in their order",
+        match=r"inference\.eta: 3 step sizes for 2 coordinates; give one, or 2 in order",
     ):
         StepSize([0.1, 0.2, 0.3], False, torch.zeros(2))

@@ -96,7 +96,7 @@ def test_a_log_joint_without_a_gradient_is_refused():
     dull = OfUnknownPrior(model)
     dull.log_prior = lambda theta: model.log_prior(theta).detach()
     dull.log_likelihood = lambda theta, batch: model.log_likelihood(theta, batch).detach()
-    with pytest.raises(ConfigMismatchError, match="cannot be differentiated"):
+    with pytest.raises(ConfigMismatchError, match="requires the gradient of the log joint"):
         gaussian_vi().init(dull, problem, Streams(0))
 
 
