@@ -38,7 +38,7 @@ PLACE = ["budget", "row", "problem"]
 
 
 def merge(kept: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Replace kept lines by those of new runs."""
+    """Replace kept lines by lines of new runs."""
     places = pd.MultiIndex.from_frame(new[PLACE])
     is_new = pd.MultiIndex.from_frame(kept[PLACE]).isin(places)
     return pd.concat([kept[~is_new], new], ignore_index=True)

@@ -7,7 +7,7 @@ Limits are in ``[tool.house]``.  The measures cover all functions, classes and m
 - ``participle_percent``: functions named by a bare participle, per 100
 - ``stiff_words_per_1000``: words of ``STIFF`` in docstrings, per 1,000 words
 - ``doc_starts_percent``: docstrings that begin with a word of ``STARTS``, per 100
-- ``nodes_per_code_line``: nodes of the syntax tree per line that is no docstring, comment or blank
+- ``nodes_per_code_line``: nodes of the syntax tree per line that is not a docstring, comment or blank
 - ``eight_positional``: calls with eight or more positional arguments
 - ``twelve_arguments``: functions with twelve or more
 - ``complex_over_15``, ``complex_over_20``: functions with so many branches, loops, conditions

@@ -92,7 +92,7 @@ def apply_edits(root: Path, edits: tuple[Edit, ...]) -> dict[Path, str]:
     """Edit files of a tree; returns their original sources.
 
     Raises:
-        ValueError: an edit does not match; no file is changed in this case.
+        ValueError: an edit does not match; all files remain unchanged.
     """
     original: dict[Path, str] = {}
     after: dict[Path, str] = {}

@@ -89,7 +89,7 @@ def _is_of(model: type[BaseModel], entry: dict[str, Any]) -> bool:
 
 @cache
 def read_studies() -> Entries:
-    """Names and contents of all studies, those of ``FIRST_STUDIES`` first."""
+    """Names and contents of all studies, ``FIRST_STUDIES`` first."""
     names = sorted(path.stem for path in (CONF / "study").glob("*.yaml"))
     order = [*FIRST_STUDIES, *(name for name in names if name not in FIRST_STUDIES)]
     return [(name, load_untrusted(CONF / "study" / f"{name}.yaml")) for name in order]

@@ -21,7 +21,7 @@ torch.set_num_threads(
     1
 )  # of this one: small tensors gain nothing by more, and on a busy machine threads wait for each other
 ROOT = Path(__file__).parent.parent
-gc.disable()  # until the tests are collected: a million objects, of which hardly any is let go
+gc.disable()  # until the tests are collected: a million objects, nearly all kept
 
 
 def pytest_collection_finish():

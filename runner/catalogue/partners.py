@@ -24,7 +24,7 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
         return not is_misfit and model.requires.simulated <= dataset.words("simulates")
     first, second = parts.values()
     shared = first.kinds & second.kinds
-    if model and inference:  # some setting of the model has what the method asks
+    if model and inference:  # some setting of the model satisfies the method
         offered = model.words("offers") | model.words("offers_where")
         return any(inference.requires.capabilities_for(k, offered) <= offered for k in shared)
     return bool(shared)

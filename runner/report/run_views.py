@@ -24,7 +24,7 @@ class RunView:
 
     @property
     def state(self) -> str:
-        """State of the record, or why there is none."""
+        """State of the record, or the reason why it is missing."""
         state: str = self.facts.get("state", "refused" if self.run.refused else "not started")
         return state
 

@@ -29,7 +29,7 @@ MIN_PAIRS = 5  # fewer pairs have no p
 MAX_EXACT_PAIRS = 50  # the signed-rank test of more is asymptotic
 DIGITS = 10  # of a difference
 MIN_REPLICATES = 5  # of fewer a verdict is "indicative"
-ROUNDING = 1e-12  # relative; what is smaller is no difference and no spread
+ROUNDING = 1e-12  # relative; smaller differences and spreads count as zero
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class PairedDifference:
 
 
 def scores_by_replicate(values: Iterable[float]) -> ReplicateScores:
-    """Scores by replicate where all are of one seed."""
+    """Scores by replicate if all have one seed."""
     return {(0, r): value for r, value in enumerate(values)}
 
 

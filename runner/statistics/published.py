@@ -3,7 +3,7 @@
 Each table has its place in the paper, its data and its protocol.
 
 Parentheses after a mean contain a standard error, a standard deviation or an
-interquartile range over runs, as the table's ``spread`` says; verdicts take the
+interquartile range over runs, as the table's ``spread`` states; verdicts use the
 standard error that follows from it.
 """
 

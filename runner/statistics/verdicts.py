@@ -36,7 +36,7 @@ class Verdict:
 
     @property
     def kind(self) -> Literal["agrees", "better", "worse", ""]:
-        """What its colour says; empty: nothing is judged."""
+        """Meaning of its colour; empty: no judgement."""
         if self.word in ("agrees", "agrees by construction"):
             return "agrees"
         if self.word in ("worse", "differs"):
@@ -59,7 +59,7 @@ def judge(
     otherwise.  ``reason`` is why the two cannot be compared (or why ours is missing).
 
     A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A
-    number of a single run is compared with one of ours.  Where the table says ``within``, it also
+    number of a single run is compared with one of ours.  If the table has ``within``, it also
     agrees if our mean is as near as that.  Fewer than five replicates are indicative.
     ``by_construction``: settings were chosen in view of the printed number; ``p``: corrected for the
     other numbers of the table."""
@@ -91,7 +91,7 @@ def _measure(published: PublishedNumber, ours: Summary, se: float) -> tuple[floa
     """Ours less the published value in their combined SE, and the degrees of freedom of its t test:
     those of ours for a number of one run, else after Welch (1947) and Satterthwaite (1946).
 
-    Printed runs of unknown number count for as many as ours."""
+    If the number of printed runs is unknown, it is taken to equal ours."""
     # one of ours has this standard deviation
     of_a_run = se * math.sqrt(ours.n) if published.one_run else 0.0
     combined = math.hypot(max(published.uncertainty, of_a_run), se)

@@ -91,7 +91,7 @@ def _with_roots(text: str) -> str:
 
 
 def _with_set_braces(text: str) -> str:
-    """Make braces visible, except those of an index."""
+    """Make braces visible, except in an index."""
     out = []
     stack: list[bool] = []
     for i, char in enumerate(text):

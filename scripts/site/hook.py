@@ -54,7 +54,7 @@ class LinkProcessor(Treeprocessor):
         self.files: Any = None
 
     def run(self, root: Element) -> None:
-        """Rewrite links of elements, then those of raw HTML."""
+        """Rewrite links of elements, then links in raw HTML."""
         site_path = self.page.file.src_uri
         source = source_of(site_path)
         if source is None:

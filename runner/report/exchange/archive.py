@@ -211,7 +211,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--checkpoints",
         action="store_true",
-        help="also checkpoints and files of posteriors, so that runs can go on elsewhere",
+        help="also checkpoints and files of posteriors, so that runs can resume elsewhere",
     )
     add_origin(parser)
     add_output_dir(parser, must_exist=True)
