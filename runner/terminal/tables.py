@@ -53,7 +53,8 @@ def print_table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
     )
-    for i, (name, width) in enumerate(zip_longest(header, widths, fillvalue="")):
+    for i, width in enumerate(widths):
+        name = header[i] if header else ""
         table.add_column(name, style="bold" if i == 0 else None, width=width)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
