@@ -6,10 +6,10 @@
     python -m scripts.arena weights --gold posterior_quality --output-dir FOLDER
 
 Rows are run sequentially, like users' rows in ``runner arena run``; repeating the command continues
-with the missing runs.  ``--keep`` runs nothing: lines of finished runs replace those of the same
-budget, row and problem in ``SUITE.csv.gz`` next to the YAML.  ``--from-results`` copies the kept
+with the missing runs.  ``--keep`` runs nothing: lines of finished runs replace the lines with the
+same budget, row and problem in ``SUITE.csv.gz`` next to the YAML.  ``--from-results`` copies the kept
 scores of a study (docs/results) with the same rows and with the suite's problems as columns; their
-costs were not counted.  ``--gold`` copies the predictions of a study's gold row, whose runs are in
+costs were not counted.  ``--gold`` copies the predictions of a study's gold row from its runs in
 the folder.
 """
 
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--from-results", metavar="STUDY")
     parser.add_argument(
-        "--gold", metavar="STUDY", help="study whose predictions of the gold row are kept"
+        "--gold", metavar="STUDY", help="keep the predictions of this study's gold row"
     )
     given = parser.parse_args()
     suite = load_suite(given.suite)
@@ -121,7 +121,7 @@ def main() -> None:
     if given.keep:
         keep(suite, budget, output_dir)
         return
-    # without MLflow, whose process takes as long as a short run
+    # without MLflow: its process takes as long as a short run
     suite = suite.model_copy(update={"overrides": [*suite.overrides, "tracking=false"]})
     for row in suite.rows:
         if given.rows is None or row.name in given.rows:

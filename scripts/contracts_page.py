@@ -94,8 +94,8 @@ def list_users(role: str, facts: Iterable[str], protocol: type | None) -> list[s
 
 def read_fact(role: str, name: str, fact: str) -> Set[type]:
     """Protocols in a fact of a component's class, for all kinds of problems."""
-    found = attrgetter(fact)(registry.get(role, name))
-    return frozenset().union(*found.values()) if isinstance(found, dict) else found
+    value = attrgetter(fact)(registry.get(role, name))
+    return frozenset().union(*value.values()) if isinstance(value, dict) else value
 
 
 def describe_users(section: str, protocol: Protocol) -> str:

@@ -1,7 +1,7 @@
 """``python -m scripts.device_steps``: measure milliseconds per step on CPU and GPU, and
 synchronisations of CPU and GPU per step.
 
-A step ends when the GPU is idle.  Rows of ``TIMED`` are timed, and those of ``COUNTED`` counted, on
+A step ends when the GPU is idle.  Rows of ``TIMED`` are timed, and rows of ``COUNTED`` counted, on
 small problems without data files."""
 
 from __future__ import annotations

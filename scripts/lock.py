@@ -1,7 +1,7 @@
 """``make lock``: write requirements.lock, versions and hashes of all packages required by the runner
 and its tests.
 
-Versions are those of this environment; hashes cover all files of a version, for all systems and
+Versions come from this environment; hashes cover all files of a version, for all systems and
 Python versions.  torch and packages required only by torch are excluded, because each type of machine
 needs its own build of torch with different hashes.
 """

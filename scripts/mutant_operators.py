@@ -1,6 +1,6 @@
 """Generated mutants: sign, factor, comparison, off by one, swapped arguments.
 
-They edit functions with a source in their docstring or in that of their class.
+They edit functions that cite a source in their docstring or in their class's docstring.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def list_functions(
 
 
 def list_edits(path: Path, root: Path) -> Iterator[Edit]:
-    """Edits of a file by all operators, including ambiguous ones whose text occurs twice."""
+    """Edits of a file by all operators, including ambiguous ones (their text occurs twice)."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for function, scope in list_functions(tree):
         for node in ast.walk(scope):

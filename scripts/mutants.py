@@ -76,7 +76,7 @@ def read_mutants(path: Path) -> list[Mutant]:
 
 
 def select_mutants(beginnings: Sequence[str]) -> list[Mutant]:
-    """Mutants whose names begin with one of the words; all for an empty list."""
+    """Mutants with names that begin with one of the words; all for an empty list."""
     mutants = [m for path in sorted(MUTANTS.glob("*.yaml")) for m in read_mutants(path)]
     return [m for m in mutants if not beginnings or m.name.startswith(tuple(beginnings))]
 

@@ -1,19 +1,19 @@
-"""``make results``: the pages of ``docs/results`` made again from the scores that are kept beside
+"""``make results``: write the pages of ``docs/results`` again from the scores that are kept next to
 them.
 
-    python -m scripts.results                    every page whose scores are kept; says which have changed
+    python -m scripts.results                    all pages with kept scores; prints the changed ones
     python -m scripts.results --check            writes nothing, fails when a page differs from its scores
     python -m scripts.results --prose            README.md, the chapters, missing.md, printed.md and cost.md
-    python -m scripts.results hmm_vis spoofed    these alone, and their first page where there is none yet
-    python -m scripts.results hmm_vis --keep outputs    with the records there: scores, provenance and figures are kept anew
+    python -m scripts.results hmm_vis spoofed    only these; creates pages that do not exist yet
+    python -m scripts.results hmm_vis --keep outputs    take scores, provenance and figures from these records
 
-A page is that of ``runner report STUDY --with docs/results/STUDY_replicates.csv``.
-``STUDY_origin.json`` beside the scores holds what only records know.
+A page is the output of ``runner report STUDY --with docs/results/STUDY_replicates.csv``.
+``STUDY_origin.json`` next to the scores holds facts that are only in records.
 
 ``README.md`` and ``chapters/*.md`` are made from ``*.md.in``, with numbers named by key
-(``scripts.prose.fields``); what has no kept scores is listed in ``missing.md``, ``printed.md`` counts
-the printed numbers (``scripts.prose.printed_page``), and ``cost.md`` has what each page cost. Pages of scripts, and
-figures drawn from records that were not kept, are left alone."""
+(``scripts.prose.fields``); ``missing.md`` lists studies without kept scores,
+``printed.md`` counts the printed numbers (``scripts.prose.printed_page``), and ``cost.md`` has the cost of
+each page. Pages of scripts, and figures drawn from records that were not kept, are not changed."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from scripts.prose.printed import REASONS
 from scripts.prose.printed_page import NAME, make_printed
 from scripts.prose.scores import FOLDER, clear_caches, list_scores, load_scores
 
-# of 255: mean difference of the points of two drawings of one figure, by other versions of the
+# of 255: allowed mean difference between the pixels of one figure drawn by two versions of the
 # library
 ALIKE = 2.0
 
 
 def same_picture(a: bytes, b: bytes) -> bool:
-    """Whether two PNGs show one figure, though fonts and edges may be drawn a little otherwise."""
+    """True if two PNGs show the same figure; fonts and edges may differ slightly."""
     from matplotlib.image import imread
 
     if a == b:
@@ -63,7 +63,7 @@ def same_picture(a: bytes, b: bytes) -> bool:
 
 
 def is_same(path: Path, content: bytes) -> bool:
-    """True if a file has this content, or a PNG its figure."""
+    """True if a file has this content, or a PNG the same figure."""
     if not path.exists():
         return False
     old = path.read_bytes()
@@ -80,8 +80,8 @@ def write_changed(files: dict[str, bytes], check: bool) -> list[str]:
 
 
 def make(name: str, output_dir: Path | None, launched: str | None) -> dict[str, bytes]:
-    """Files of a study's page: its figures are called ``<name>_<figure>.png``, and with records
-    there is what is kept of them; ``launched``: the name that they have there.
+    """Files of a study's page.  Figures are called ``<name>_<figure>.png``; with records, scores and
+    provenance are included.  ``launched``: the study's name in the records.
 
     Raises:
         ConfigError: there are neither kept scores nor records.
@@ -106,7 +106,7 @@ def make(name: str, output_dir: Path | None, launched: str | None) -> dict[str, 
 
 
 def read_kept(name: str, output_dir: Path | None) -> tuple[StudyDefinition, Kept]:
-    """Definition and kept scores of a study, no scores if its records are to be taken in.
+    """Definition and kept scores of a study, no scores if they come from records.
 
     Raises:
         ConfigError: there are no kept scores.
@@ -114,19 +114,21 @@ def read_kept(name: str, output_dir: Path | None) -> tuple[StudyDefinition, Kept
     if name in list_scores(FOLDER):
         return load_scores(FOLDER, name)
     if output_dir is None:
-        raise ConfigError(f"no {name}_replicates.csv here; --keep takes it from records")
+        raise ConfigError(
+            f"{name}_replicates.csv does not exist; use --keep DIR to take it from records"
+        )
     study = load_study(name)
     return study, read_kept_scores({}, study)
 
 
 def note_rerun(page: str, why: str) -> str:
-    """The page with a note, below its first sentences, that its scores are to be made again."""
+    """The page with a note below its first sentences: its scores have to be computed again."""
     title, outcome, rest = page.split("\n\n", 2)
     return "\n\n".join([title, outcome, f"> These scores are to be made again: {why}.", rest])
 
 
 def make_prose(check: bool) -> list[str]:
-    """All pages of prose, and lists: errors, and with ``check`` pages that differ."""
+    """Write all pages of prose and lists; return errors, with ``check`` also pages that differ."""
     templates = list_templates(FOLDER)
     if not templates:
         return []
@@ -162,13 +164,18 @@ def build_parser() -> argparse.ArgumentParser:
     add("study", nargs="*", help="names of pages (default: all that have kept scores)")
     add("--check", action="store_true", help="write nothing; fail when a page differs")
     add("--prose", action="store_true", help="README.md, the chapters and the lists")
-    add("--keep", type=Path, metavar="DIR", help="take in the records of the named studies there")
+    add(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="take scores from the records of the named studies in DIR",
+    )
     add("--as", dest="launched", metavar="NAME", help="name that the one study was launched under")
     return parser
 
 
 def make_study(name: str, arguments: argparse.Namespace) -> bool:
-    """Makes one page again; True if it is what its scores give."""
+    """Write one page again; True if it did not differ from its scores."""
     try:
         changed = write_changed(make(name, arguments.keep, arguments.launched), arguments.check)
     except ConfigError as error:
@@ -181,15 +188,15 @@ def make_study(name: str, arguments: argparse.Namespace) -> bool:
 
 
 def main(argv: list[str]) -> int:
-    """Makes pages again; exit code 1 with --check when one differs."""
+    """Write pages again; exit code 1 with --check if one differs."""
     parser = build_parser()
     arguments = parser.parse_args(argv)
     find_reruns.cache_clear()
     clear_caches()
     if arguments.launched and not (arguments.keep and len(arguments.study) == 1):
-        parser.error("--as: with --keep, and the name of one study")
+        parser.error("--as needs --keep and the name of one study")
     if arguments.keep and not arguments.study:
-        parser.error("--keep: say of which studies")
+        parser.error("--keep needs the names of the studies")
     scores = list_scores(FOLDER)
     pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed", "cost"}
     names = arguments.study or [name for name in scores if name in pages]

@@ -1,12 +1,12 @@
-"""``make results-all BUDGET=8h``: the studies with kept scores, run again until a budget is spent.
+"""``make results-all BUDGET=8h``: run the studies with kept scores again until a budget is spent.
 
     python -m scripts.results_all --budget 8h                       into outputs, a run for each core
     python -m scripts.results_all --budget 2d --jobs 2 --output-dir night
-    python -m scripts.results_all --budget 8h --list                the order, and what each took before
+    python -m scripts.results_all --budget 8h --list                the order, and the previous hours of each
 
-Studies come by their key ``importance``, ties by what their scores took before, the cheapest first.
-Each is ``runner study NAME --budget`` with the time that is left, so that its rows are priced and
-picked as there, and what is done is skipped.
+Studies are sorted by their key ``importance``, ties by the hours of their kept scores, cheapest first.
+Each is run by ``runner study NAME --budget`` with the remaining time, which prices and selects its
+rows and skips finished runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from runner.study.pricing.budget import parse_budget
 from scripts.prose.costs import read_costs
 from scripts.prose.scores import FOLDER, list_scores
 
-LEAST_SECONDS = 60.0  # with less left no further study is begun
+LEAST_SECONDS = 60.0  # with less time remaining, no further study is started
 SPENT = 128  # exit codes from here on: a signal stopped the study
 
 
@@ -49,16 +49,16 @@ def run_all(
 
     Args:
         names: studies in order.
-        budget: seconds by the clock.
-        flags: of each ``runner study``.
-        start: runs a command and returns its exit code.
+        budget: seconds of wall time.
+        flags: options of each ``runner study``.
+        start: function that runs a command and returns its exit code.
     """
     ends = time.monotonic() + budget
     for position, name in enumerate(names):
-        left = ends - time.monotonic()
-        if left < LEAST_SECONDS:
+        remaining = ends - time.monotonic()
+        if remaining < LEAST_SECONDS:
             return position
-        if start(["study", name, "--budget", f"{left:.0f}s", *flags]) >= SPENT:
+        if start(["study", name, "--budget", f"{remaining:.0f}s", *flags]) >= SPENT:
             return position + 1
     return len(names)
 
@@ -70,7 +70,7 @@ def _start(words: list[str]) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Runs studies until the budget is spent; says which are left."""
+    """Run studies until the budget is spent; print the remaining ones."""
     parser = argparse.ArgumentParser(
         prog="python -m scripts.results_all", description="Studies with kept scores, run again."
     )
@@ -92,9 +92,9 @@ def main(argv: list[str]) -> int:
     flags = ["--jobs", str(arguments.jobs), "--output-dir", arguments.output_dir]
     n = run_all(names, budget, flags, _start)
     print(f"run: {', '.join(names[:n]) or 'none'}")
-    print(f"left out: {', '.join(names[n:]) or 'none'}; the same command goes on with them")
+    print(f"left out: {', '.join(names[n:]) or 'none'}; the same command continues with them")
     print(
-        f"take scores in with: python -m scripts.results NAME --keep {arguments.output_dir}; make results"
+        f"to keep the scores, run: python -m scripts.results NAME --keep {arguments.output_dir}; make results"
     )
     return 0
 

@@ -1,5 +1,5 @@
-"""Which figure of docs/results is of which study, and which components and experiments a study is
-about; from YAML alone."""
+"""Figures of docs/results by study, and the components and experiments that a study runs, read from
+YAML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shown:
     """A figure, and the study or the experiment that made it."""
 
     file: Path
-    of: str
+    source: str
 
 
 def read_yaml_of(group: str, name: str) -> Any:
@@ -33,7 +33,7 @@ def read_yaml_of(group: str, name: str) -> Any:
 
 
 def _texts(content: Any) -> list[str]:
-    """Every text in what YAML holds."""
+    """All texts in a YAML value."""
     if isinstance(content, dict):
         return [text for key, value in content.items() for text in (*_texts(value), str(key))]
     if isinstance(content, list):
@@ -61,7 +61,7 @@ def about(name: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
 
 @cache
 def figures() -> tuple[Shown, ...]:
-    """Figures of docs/results whose study or experiment is told by their names, the longest name
+    """Figures of docs/results, each with the study or experiment in its file name: the longest name
     that fits."""
     names = {
         path.stem for group in ("study", "experiment") for path in (CONF / group).glob("*.yaml")
@@ -75,15 +75,15 @@ def figures() -> tuple[Shown, ...]:
 
 
 def of_component(role: str, name: str) -> Shown | None:
-    """The figure of the study that is about a component and about the fewest others; None: there is
-    none."""
-    fitting = [figure for figure in figures() if (role, name) in about(figure.of)[1]]
-    return min(fitting, key=lambda shown: len(about(shown.of)[1]), default=None)
+    """The figure of the study that runs a component and the fewest others; None if no study runs
+    it."""
+    fitting = [figure for figure in figures() if (role, name) in about(figure.source)[1]]
+    return min(fitting, key=lambda shown: len(about(shown.source)[1]), default=None)
 
 
 def of_experiment(name: str) -> Shown | None:
-    """The figure of an experiment's own name, or else of the study with the fewest experiments that
-    runs it."""
-    matches = [figure for figure in figures() if figure.of == name]
-    fitting = matches or [figure for figure in figures() if name in about(figure.of)[0]]
-    return min(fitting, key=lambda shown: len(about(shown.of)[0]), default=None)
+    """The figure named after an experiment, or else the figure of the study with the fewest
+    experiments that runs it."""
+    matches = [figure for figure in figures() if figure.source == name]
+    fitting = matches or [figure for figure in figures() if name in about(figure.source)[0]]
+    return min(fitting, key=lambda shown: len(about(shown.source)[0]), default=None)

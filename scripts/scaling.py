@@ -101,7 +101,7 @@ def main() -> None:
     """Print the table line by line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--only", default="", help="only lines whose family or size contains this word"
+        "--only", default="", help="only lines with this word in their family or size"
     )
     only = parser.parse_args().only
     torch.set_num_threads(1)

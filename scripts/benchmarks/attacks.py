@@ -84,9 +84,9 @@ def measure(options: Namespace, report: Report) -> None:
     which skip misclassified images; with all steps for all images, like the others; and, if the CPU
     supports bfloat16, with gradients in that format, against full precision and scored in it.
 
-    Our float32 products use oneDNN, those of the peers MKL, which does not use AVX-512 on an AMD EPYC:
-    there the ratio of the MLP with all steps is 2.1, and its goal is for processors on which both take
-    the same time.  Compared with float32 of oneDNN, bfloat16 is 1.6 (MLP) and 1.5 (CNN) times faster;
+    Our float32 products use oneDNN; the peers use MKL, which does not use AVX-512 on an AMD EPYC.
+    There the ratio of the MLP with all steps is 2.1; its goal is for processors on which both take the
+    same time.  Compared with float32 of oneDNN, bfloat16 is 1.6 (MLP) and 1.5 (CNN) times faster;
     compared with MKL it was 3.0 and 1.7."""
     generator = torch.Generator().manual_seed(0)
     for name, network in train_networks(generator).items():

@@ -39,7 +39,7 @@ Seconds = dict[str, np.ndarray[Any, np.dtype[Any]]]
 
 
 class Measured(float):
-    """Seconds measured by a way itself, which replace those of the harness's clock."""
+    """Seconds measured by a way itself, used in place of the harness's clock."""
 
 
 class Option(BaseModel):
@@ -94,8 +94,8 @@ class Report:
         return difference
 
     def assert_equal_means(self, samples: Mapping[str, Any], most: float = 4.0) -> None:
-        """Assert that means of independent samples [n, k] differ from those of the first by at most
-        ``most`` standard errors."""
+        """Assert that means of independent samples [n, k] differ from the first sample's means by at
+        most ``most`` standard errors."""
         moments = {}
         for name, values in samples.items():
             rows = np.asarray(values, float).reshape(len(values), -1)
@@ -151,7 +151,7 @@ class Report:
     def race(self, case: str, ways: Mapping[str, Way], repeats: int, **keys: Any) -> Seconds:
         """Time ways and compare the first, ours, with each of the others.
 
-        ``{}`` in a case is replaced by the name of the other; ``keys`` are those of ``time``.
+        ``{}`` in a case is replaced by the name of the other; ``keys`` are passed to ``time``.
         """
         seconds = self.time(ways, repeats, **keys)
         ours, *others = ways
@@ -179,7 +179,7 @@ class Benchmark(BaseModel):
     keep_memory: bool = True  # the process keeps freed memory, like every run
 
     def parse(self, name: str, arguments: Sequence[str]) -> argparse.Namespace:
-        """Values of the options; explicit values override those of ``--smoke``."""
+        """Values of the options; explicit values override the ``--smoke`` values."""
         parser = argparse.ArgumentParser(f"python -m scripts.benchmarks {name}")
         parser.add_argument("--smoke", action="store_true", help="a quick test with tiny sizes")
         for key, option in self.options.items():

@@ -25,10 +25,10 @@ from scripts.peers.installed import AbsentPeer, peer_imports
 MU = -1.0
 PHI = 0.95
 SIGMA = 0.3
-AT_ONCE = "100 replicates at once"
+AT_ONCE = "100 replicates together"
 FLIGHTS = 50
 PARTICLES = 3000
-CASE = "terrain, 50 replicates at once"
+CASE = "terrain, 50 replicates together"
 
 
 def import_particles() -> tuple[Any, Any, Any]:

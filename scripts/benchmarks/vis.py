@@ -3,7 +3,7 @@
 The auto-encoder of Gallego (2021), 2.B.2, on binary noise: a refinement follows the gradient of the
 decoder's log joint in z.  ``fast`` treats the refinements as constant, ``full`` differentiates them.
 ``full`` and ``fast`` must have equal values, and T = 5 with η → 0 the mean objective of T = 0.  A
-ratio is the time of T = 0 over that of the way: 0.4 means 2.5 times as long."""
+ratio is the time of T = 0 divided by the way's time: 0.4 means 2.5 times as long."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def steps_of(inference: Any, problem: Any, batch: Any, model: Any, rng: Any) -> 
 
 
 def regression(x: Any, y: Any, batch_size: int | None = None) -> Supervised:
-    """Problem with real labels y [N, 1] whose test rows are the training rows."""
+    """Problem with real labels y [N, 1]; its test rows are the training rows."""
     rows = Batch(x, y, torch.ones(len(x), 1, dtype=torch.bool), 1.0)
     return Supervised("bench", "real", rows, rows, batch_size, task_names=["y"])
 

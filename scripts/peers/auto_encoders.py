@@ -31,7 +31,7 @@ class Way:
 
     step: Callable[[], Any]
     estimate: Callable[[], float]
-    scale: float = 1.0  # factor of the gradient to that of one row
+    scale: float = 1.0  # ratio of the gradient to the gradient of one row
 
 
 def build_ours(module: Any, problem: Unlabelled, gradient: Any, n_samples: int = 1) -> Way:

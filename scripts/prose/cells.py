@@ -15,7 +15,7 @@ from scripts.prose.scores import Found, ProseError
 
 @dataclass(frozen=True)
 class Scores:
-    """Cells that a key matches, with the number that a field shows of each."""
+    """Cells that a key matches, each with the number that a field shows."""
 
     cells: list[Found]
     estimates: list[Estimate]
@@ -28,7 +28,7 @@ class Scores:
 
 
 def estimate_centre(found: Found) -> Estimate:
-    """What a table shows of a cell, with the SE of its centre."""
+    """The centre of a cell as a table shows it, with its SE."""
     summary = found.cell.judged(found.spec)
     value, se = (summary.mean, summary.se) if summary else (math.nan, None)
     few = count_finite(found) < MIN_REPLICATES
@@ -49,7 +49,7 @@ def pair_cells(first: Found, second: Found) -> PairedDifference:
 
 
 def estimate_difference(first: Found, second: Found) -> Estimate:
-    """First less second."""
+    """First minus second."""
     pair = pair_cells(first, second)
     failure = mark_failures(join_failures(first.cell.failed, second.cell.failed))
     few = pair.n < MIN_REPLICATES
@@ -58,8 +58,8 @@ def estimate_difference(first: Found, second: Found) -> Estimate:
 
 
 def estimate_ratio(first: Found, second: Found) -> Estimate:
-    """First over second; SE by the delta method: that of the mean of a − ratio · b, over the mean
-    of b."""
+    """First over second.  SE by the delta method: the SE of the mean of a − ratio · b, divided by the
+    mean of b."""
     difference = estimate_difference(first, second)
     a = first.cell.values
     b = second.cell.values
@@ -72,7 +72,7 @@ def estimate_ratio(first: Found, second: Found) -> Estimate:
 
 
 def count_wins(first: Found, second: Found) -> str:
-    """Replicates in which the first cell is better, of those that both have."""
+    """Number of common replicates in which the first cell is better: ``17 of 20``."""
     sign = 1 if read_direction(first) == "higher" else -1
     a = first.cell.values
     b = second.cell.values

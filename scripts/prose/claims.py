@@ -4,10 +4,10 @@
     {{ undecided(K, L) }}          corrected p > 5 %, or too few replicates for a test
     {{ level(K, L, within) }}      the 95 % interval of the difference lies within ± ``within``
 
-Each gives the difference ± SE and its p, or of several pairs the p nearest to 5 %, and is an error of
-the page where the test does not support the word.  p are those of the study's page: corrected by Holm for
-all rows and columns of the table against the study's reference row, or against L where neither is it (of
-two columns: for all cells against L's column), and otherwise for the pairs of the field.
+Each prints the difference ± SE and its p, or for several pairs the p nearest to 5 %.  If the test does
+not support the word, this is an error of the page.  p is taken from the study's page: Holm's correction
+covers all rows and columns of the table against the study's reference row, or against L if neither is
+the reference (for two columns: all cells against L's column).  Otherwise it covers the field's pairs.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ Pairs = list[tuple[Found, Found]]
 
 @cache
 def compare_table(folder: Path, study: str, table: str, to: str, by_row: bool) -> Tests:
-    """All cells of a table against those of one row, or of one column."""
+    """All cells of a table compared with the cells of one row or one column."""
     return compare_with(load_tables(folder, study)[table], to, by_row)
 
 
 def compare_pairs(lookup: Lookup, pairs: Pairs) -> list[PairedDifference]:
     """Differences of all pairs, with the p of the studies' pages where both cells share a table and a
     row or a column."""
-    own = holm({i: pair_cells(*pair) for i, pair in enumerate(pairs)})
+    tests = holm({i: pair_cells(*pair) for i, pair in enumerate(pairs)})
     return [
-        replace(own[i], p_holm=find_page_p(lookup.folder, first, second) or own[i].p_holm)
+        replace(tests[i], p_holm=find_page_p(lookup.folder, first, second) or tests[i].p_holm)
         for i, (first, second) in enumerate(pairs)
     ]
 
 
 def find_page_p(folder: Path, first: Found, second: Found) -> float | None:
-    """The corrected p of two cells on the page of their study; None: no row or column has both."""
+    """The corrected p of two cells on the page of their study; None if no row or
+    column has both."""
     study, row, column, table = first.parts
     by_row = column == second.parts[2]
     if (study, table) != (second.parts[0], second.parts[3]) or not (
@@ -68,17 +69,17 @@ def mark_tested(lookup: Lookup, pairs: Pairs) -> Scores:
 
 
 def claim(lookup: Lookup, word: str, key: str, other: str) -> str:
-    """Differences of the cells of a key from their partners, all of which ``word`` describes.
+    """Differences of the cells of a key from their partners; ``word`` describes all of them.
 
     Raises:
-        ProseError: a test says another word.
+        ProseError: a test supports another word.
     """
     pairs = lookup.find_pairs(key, other)
     tests = compare_pairs(lookup, pairs)
     for (first, second), test in zip(pairs, tests, strict=True):
-        if (said := find_word(first, test)) != word:
+        if (supported := find_word(first, test)) != word:
             shown = describe(first, second, test)
-            raise ProseError(f"{first} less {second} is {said}, not {word}: {shown}")
+            raise ProseError(f"{first} less {second} is {supported}, not {word}: {shown}")
     if len(pairs) == 1:
         return describe(*pairs[0], tests[0])
     p = [test.p_holm for test in tests if not math.isnan(test.p_holm)]

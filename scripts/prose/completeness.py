@@ -1,4 +1,4 @@
-"""``docs/completeness.md``: rows that are whole need kept scores or a picture."""
+"""``docs/completeness.md``: complete rows need kept scores or a picture."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ PAGE = FOLDER.parent / "completeness.md"
 
 
 def read_rows(text: str) -> list[list[str]]:
-    """Item, what is here, pages and reason of each row."""
+    """Item, component or study, pages and reason of each row."""
     lines = re.findall(r"^\| (?!item \|)(.*) \|$", text, re.M)
     return [[cell.strip() for cell in line.split(" | ")] for line in lines]
 
 
 def check_whole(text: str) -> Iterator[str]:
-    """Errors: whole rows without a kept score or picture on a page, a wrong count."""
+    """Errors: complete rows without a kept score or picture on a page, a wrong count."""
     rows = read_rows(text)
     whole = [row for row in rows if not row[3]]
     for item, _, shown, _ in whole:

@@ -40,7 +40,7 @@ def _find(pattern: re.Pattern[str], texts: Iterable[str]) -> list[float]:
 
 
 def page_cost(name: str, provenance: Iterable[tuple[str, str]]) -> PageCost:
-    """Cost of a page from the provenance of its scores, those of earlier reports included."""
+    """Cost of a page from the provenance of its scores, including scores of earlier reports."""
     facts = [(key.removeprefix(EARLIER_SCORES_PREFIX), value) for key, value in provenance]
     runs = [value for key, value in facts if key == "runs"]
     hours = _find(HOURS, runs)
@@ -65,6 +65,6 @@ def read_costs(folder: Path) -> list[PageCost]:
 
 
 def make_costs(folder: Path) -> str:
-    """``cost.md``: what each page cost, the dearest first, and all of them."""
+    """``cost.md``: the cost of each page, most expensive first, and the total."""
     costs = sorted(read_costs(folder), key=lambda cost: -(cost.hours or 0.0))
     return render("cost", costs=costs, pages={page.stem for page in folder.glob("*.md")})

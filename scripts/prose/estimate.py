@@ -18,9 +18,9 @@ class Estimate:
     failure: str = ""  # mark of failed checks of the runs behind it
     few: bool = False  # fewer than five replicates
     signed: bool = False
-    decimals: int | None = None  # None: as the SE asks for
+    decimals: int | None = None  # None: set by the SE
     unit: str = ""
-    is_bold: bool = False  # a difference whose test says that there is one
+    is_bold: bool = False  # a significant difference
 
     @property
     def marks(self) -> str:
@@ -34,7 +34,7 @@ class Estimate:
 
     @property
     def places(self) -> int:
-        """Decimals to show: those asked for, or one significant digit of the SE, two after a 1."""
+        """Decimals to show: as configured, or one significant digit of the SE, two after a 1."""
         if self.decimals is not None:
             return self.decimals
         noise = 1e-9 * abs(self.value)  # rounding of equal values
@@ -51,7 +51,7 @@ class Estimate:
         return replace(self, value=self.value * PERCENT, se=se, digits=digits, unit=" %")
 
     def format_value(self, places: int) -> str:
-        """The value alone."""
+        """The value without SE and marks."""
         sign = "+" if self.signed else ""
         return f"{self.value:{sign},.{places}f}".replace("-", "−")
 

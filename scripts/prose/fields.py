@@ -1,25 +1,25 @@
 """Prose with its numbers filled in: fields ``{{ … }}`` of ``docs/results/**/*.md.in``.
 
-A field is a Jinja expression of functions of keys, and of filters::
+A field is a Jinja expression with functions of keys, and filters::
 
     {{ score(K) }}                         mean ± SE (median ± SE where the table shows medians)
-    {{ diff(K, L) }} {{ ratio(K, L) }}     K less L, K over L, paired by replicate, ± SE; of several
-                                           differences those with corrected p ≤ 5 % are in bold
+    {{ diff(K, L) }} {{ ratio(K, L) }}     K minus L, K over L, paired by replicate, ± SE; among several
+                                           differences, corrected p ≤ 5 % is in bold
     {{ mean(K) }}                          the mean, where the table shows medians
     {{ n(K) }}                             number of replicates
-    {{ printed(K) }} {{ verdict(K) }} {{ apart(K) }}   the published number, its verdict, ours less it in SE
+    {{ printed(K) }} {{ verdict(K) }} {{ apart(K) }}   the published number, its verdict, our difference from it in SE
     {{ ahead(K, L) }} {{ behind(K, L) }} {{ undecided(K, L) }} {{ level(K, L, 0.01) }}   words with tests: scripts.prose.claims
     {{ wins(K, L) }}                       replicates in which K is better than L: 17 of 20
     {{ ranks(K) }}                         table of mean ranks: scripts.prose.ranks
     {{ score(K) | table }}                 rows by columns of all cells that K matches, as a Markdown
                                            table, printed numbers below; diff and ratio likewise
-    {{ score(K) | join(score(L)) | table }}    the columns of K and those of L in one table
+    {{ score(K) | join(score(L)) | table }}    the columns of K and of L in one table
     {{ score(K) | range }}                 least and largest of all cells that K matches
     {{ score(K) | best }}                  the best cell that K matches
-    {{ score(K) | agree }}                 how many verdicts are "agrees", of those that compare: 98 of 104
+    {{ score(K) | agree }}                 number of verdicts "agrees" among comparable ones: 98 of 104
     {{ … | show(decimals=3, percent=true) }}   three decimals; as a percentage
-    [print: 0.89] [setting: 100 runs]      a number of print, a setting: shown as it is
-    [words: a better prior]                a comparison that is not one of scores: shown as it is
+    [print: 0.89] [setting: 100 runs]      a printed number, a setting: shown as it is
+    [words: a better prior]                a comparison of other things than scores: shown as it is
     [missing: words | study]               shown nowhere; a line of missing.md
 
 K, L: ``"study:row:column:table"``, see scripts.prose.scores.  ``†``: a run behind the number failed one
@@ -57,13 +57,13 @@ class Functions:
 
     def score(self, key: str) -> Scores:
         """All cells of a key."""
-        found = self.lookup.find(key)
-        return Scores(found, [cells.estimate_centre(each) for each in found])
+        matches = self.lookup.find(key)
+        return Scores(matches, [cells.estimate_centre(each) for each in matches])
 
     def mean(self, key: str) -> Scores:
         """All cells of a key, by their means."""
-        found = [each.centre_on("mean") for each in self.lookup.find(key)]
-        return Scores(found, [cells.estimate_centre(each) for each in found])
+        matches = [each.centre_on("mean") for each in self.lookup.find(key)]
+        return Scores(matches, [cells.estimate_centre(each) for each in matches])
 
     def diff(self, key: str, other: str) -> Scores:
         """Cells of a key less their partners."""
@@ -84,10 +84,10 @@ class Functions:
 
     def printed(self, key: str) -> str:
         """The published number."""
-        found = self.lookup.find_one(key)
-        if found.cell.number is None:
-            raise ProseError(f"{found}: nothing is printed")
-        return found.cell.number.text.replace("-", "−")
+        match = self.lookup.find_one(key)
+        if match.cell.number is None:
+            raise ProseError(f"{match}: nothing is printed")
+        return match.cell.number.text.replace("-", "−")
 
     def apart(self, key: str) -> str:
         """Ours less the published number, in its SE."""
@@ -98,7 +98,7 @@ class Functions:
     def wins(self, key: str, other: str) -> str:
         """Replicates in which the first cell is better."""
         (pair,) = self.lookup.find_pairs(key, other)
-        failed = join_failures(*(found.cell.failed for found in pair))
+        failed = join_failures(*(scored.cell.failed for scored in pair))
         return cells.count_wins(*pair) + mark_failures(failed)
 
     def ranks(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Filters of fields: what a page shows of all cells that a key matches."""
+"""Filters of fields: summaries of all cells that a key matches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pick_best(scores: Scores) -> Estimate:
 
 
 def count_agreeing(scores: Scores) -> str:
-    """Number of verdicts that agree, of those that compare."""
+    """Number of verdicts that agree, among comparable ones: ``98 of 104``."""
     words = [each.cell.verdict.word for each in scores.cells]
     judged = [word for word in words if not word.startswith("not ")]
     return f"{sum(word.startswith('agrees') for word in judged)} of {len(judged)}"
@@ -64,14 +64,14 @@ def sort_columns(columns: list[str]) -> list[str]:
 def tabulate(scores: Scores) -> str:
     """Rows by columns; an empty cell has no kept score."""
     texts: dict[str, dict[str, str]] = {}
-    for found, estimate in zip(scores.cells, scores.estimates, strict=True):
+    for scored, estimate in zip(scores.cells, scores.estimates, strict=True):
         text = str(estimate)
-        if found.cell.number is not None and not estimate.signed:
-            text += f"<br><sub>{found.cell.number.text}</sub>"
-        row = texts.setdefault(found.cell.row.name, {})
-        if found.cell.column in row:
-            raise ProseError(f"{found}: several cells in one place of a table")
-        row[found.cell.column] = text
+        if scored.cell.number is not None and not estimate.signed:
+            text += f"<br><sub>{scored.cell.number.text}</sub>"
+        row = texts.setdefault(scored.cell.row.name, {})
+        if scored.cell.column in row:
+            raise ProseError(f"{scored}: several cells in one place of a table")
+        row[scored.cell.column] = text
     columns = sort_columns(list(dict.fromkeys(each.cell.column for each in scores.cells)))
     rows = [[name, *(row.get(column, "") for column in columns)] for name, row in texts.items()]
     return format_table(["row", *columns], rows, "---:")

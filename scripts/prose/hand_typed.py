@@ -18,7 +18,7 @@ COUNT = (
     r"|hundred|thousand)"
 )
 PART = r"(?:half|halves|thirds?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?)"
-# what a number may stand in, in this order
+# text in which numbers are allowed, in this order
 ALLOWED = (
     re.compile(rf"^```.*?^```|^    {COMMAND}(?:(?! #)[^\n])*", re.M | re.S),  # commands
     re.compile(r"<!--.*?-->", re.S),
@@ -45,7 +45,7 @@ BARE = re.compile(
     r"[`$][^A-Za-zα-ω_]*[`$]|`[^`\n]*[A-Za-zα-ω²]\)? +[=≈:]? *[−+-]?\d*\.\d[^`\n]*`|\$[^$]*\d\.\d[^$]*\$"
 )
 DIGIT = re.compile(rf"{NUMBER}|[½¼¾⅐-⅞]")
-# how large something is next to something else; a count of models or sets is none of these
+# ratios in words; a count of models or sets is not a ratio
 WORDS = re.compile(
     rf"\b(?:twice|thrice|halve[sd]?|doubled|trebled|tripled"
     rf"|(?:{COUNT}|several|many)-?fold"
@@ -57,7 +57,7 @@ WORDS = re.compile(
     re.I,
 )
 
-# words that compare, and functions of fields whose tests support them
+# words that compare, and functions of fields with tests that support them
 CLAIM = re.compile(
     r"\b(?:ahead|behind|better|worse|beats?|outperforms?|leads?|superior|told apart"
     r"|level(?: with\b|(?=[,;:)])))\b|\blevel\)",
@@ -76,14 +76,14 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def blank_allowed(text: str) -> str:
-    """The text with blanks where a number may stand."""
+    """The text with blanks where numbers are allowed."""
     for pattern in ALLOWED:
         text = pattern.sub(_blank, text)
     return text
 
 
 def find_hand_typed(template: str) -> list[tuple[int, str]]:
-    """Line and text of every number that is neither filled in nor marked as print or a setting."""
+    """Line and text of every number that is neither filled in nor marked as printed or as a setting."""
     text = blank_allowed(template)
     matches = sorted([*DIGIT.finditer(text), *WORDS.finditer(text)], key=re.Match.start)
     return [(text.count("\n", 0, match.start()) + 1, match[0]) for match in matches]

@@ -32,7 +32,7 @@ def read_history() -> frozenset[str]:
 
 
 def find_fault(origin: Origin) -> str:
-    """Why scores are to be made again; empty: all are of commits of the history."""
+    """Reason to compute scores again; empty if all their commits are in the history."""
     included = any(INCLUDED in note for note in origin.notes)
     keys = ["code", f"{EARLIER_SCORES_PREFIX}code"] if included else ["code"]
     code = ", ".join(value for key, value in origin.provenance if key in keys)
@@ -48,7 +48,7 @@ def find_fault(origin: Origin) -> str:
 
 @cache
 def find_reruns(folder: Path) -> dict[str, str]:
-    """Studies by name, and why their scores are to be made again."""
+    """Studies by name, with the reason to compute their scores again."""
     reruns = {}
     for name, scores in list_scores(folder).items():
         path = origin_path(scores)
@@ -57,14 +57,14 @@ def find_reruns(folder: Path) -> dict[str, str]:
 
 
 def check_commits(folder: Path) -> list[str]:
-    """Errors: scores of unknown code that ``lost_commits.txt`` does not list, names in it that are to go."""
+    """Errors: scores of unknown code that ``lost_commits.txt`` does not list, outdated names in it."""
     path = folder / LOST
-    known = set(path.read_text(encoding="utf-8").split() if path.is_file() else [])
+    listed = set(path.read_text(encoding="utf-8").split() if path.is_file() else [])
     reruns = find_reruns(folder)
     return [
-        *(f"{name}: {why}; run it again" for name, why in reruns.items() if name not in known),
+        *(f"{name}: {why}; run it again" for name, why in reruns.items() if name not in listed),
         *(
-            f"{LOST}: {name} is of a known commit, delete it"
-            for name in sorted(known - set(reruns))
+            f"{LOST}: {name} has a known commit; delete the line"
+            for name in sorted(listed - set(reruns))
         ),
     ]

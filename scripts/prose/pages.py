@@ -53,7 +53,7 @@ def has_kept_scores(folder: Path, name: str) -> bool:
 
 
 def list_unscored(folder: Path = FOLDER) -> list[Path]:
-    """Pages whose numbers come from nowhere: neither kept scores nor a template."""
+    """Pages without a source of numbers: they have neither kept scores nor a template."""
     lists = {"missing.md", "printed.md", "cost.md"}
     return [
         page
@@ -65,7 +65,7 @@ def list_unscored(folder: Path = FOLDER) -> list[Path]:
 
 
 def make_page(template: Path, folder: Path = FOLDER) -> Page:
-    """The page of a template; its errors say what could not be filled in."""
+    """The page of a template; its errors list the fields that could not be filled in."""
     source = template.read_text(encoding="utf-8")
     page = Page(template.with_suffix(""), "")
     for number, text in find_hand_typed(source):
@@ -96,7 +96,7 @@ def make_page(template: Path, folder: Path = FOLDER) -> Page:
 
 
 def _insert_legend(body: str, lookup: Lookup, folder: Path) -> str:
-    """The page with the meaning of its marks, and the scores that are to be made again."""
+    """The page with the meaning of its marks, and the scores to compute again."""
     lines = []
     marks = [words for words in (DAGGER, SHORT, FEW) if words[0] in body]
     if re.search(r"\| \*\*[+−]", body):
@@ -117,5 +117,5 @@ def _insert_legend(body: str, lookup: Lookup, folder: Path) -> str:
 
 
 def make_missing(pages: list[Page], folder: Path = FOLDER) -> str:
-    """``missing.md``: what has no kept scores, and what is to be run again."""
+    """``missing.md``: studies without kept scores, and studies to run again."""
     return render("missing", pages=pages, folder=folder, reruns=find_reruns(folder))

@@ -1,8 +1,8 @@
-"""Numbers that the papers print, the kept scores next to them, and why others have none.
+"""Numbers that the papers print, with the kept scores or the reason why there are none.
 
-Printed numbers are those of ``conf/published``.  A row of a study lies next to one where its table
-names the published table and the row the published row.  ``printed_reasons.yaml`` says why a
-printed number is open: it has no kept score, or too few replicates.
+Printed numbers come from ``conf/published``.  A study's row is compared with a printed row if its
+table names the published table and the row names the published row.  ``printed_reasons.yaml`` gives
+the reason why a printed number is open: it has no kept score, or too few replicates.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.scores import FOLDER, list_scores, load_tables
 
 REASONS = "printed_reasons.yaml"
-OTHER_PAPERS = ("gal_mc_dropout_uci",)  # shown next to our scores, but of none of the documents
+OTHER_PAPERS = ("gal_mc_dropout_uci",)  # shown next to our scores, but not from the documents
 # a column that repeats another one of its table, where the table has both
 REPEATS = {("gallego_table_1_7", "largest"): "CC_IX"}
 ALL = "*"
@@ -35,7 +35,7 @@ Assigned = list[tuple["Reason", pd.DataFrame]]
 
 
 class Reason(BaseModel):
-    """Why printed numbers are open."""
+    """Reason why printed numbers are open."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     tables: Names
@@ -48,25 +48,25 @@ class Reason(BaseModel):
 
     @property
     def text(self) -> str:
-        """The reason without its marks of print and settings."""
+        """The reason without the marks of printed numbers and settings."""
         return MARKER.sub(r"\2", " ".join(self.reason.split()))
 
     def select(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """Cells that it names."""
+        """Cells that the reason names."""
         named = cells[cells["table"].isin(self.tables)]
         for part, names in (("row", self.rows), ("column", self.columns)):
             named = named if names == [ALL] else named[named[part].isin(names)]
         return named
 
     def find_stale(self, cells: pd.DataFrame) -> Iterator[str]:
-        """Names in it that none of its open cells has."""
+        """Names in the reason that no open cell has."""
         for table in self.tables:
-            own = cells[cells["table"] == table]
-            if own.empty:
+            open_cells = cells[cells["table"] == table]
+            if open_cells.empty:
                 yield table
                 continue
             for part, names in (("row", self.rows), ("column", self.columns)):
-                used = {ALL, *own[part]}
+                used = {ALL, *open_cells[part]}
                 yield from (f"{table}, {name}" for name in names if name not in used)
 
 
@@ -82,7 +82,7 @@ def read_reasons(path: Path) -> Reasons:
     """The reasons of a file.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the file is not readable or has invalid keys.
     """
     try:
         return Reasons(**load_untrusted(path))
@@ -98,7 +98,7 @@ def list_tables() -> list[Published]:
 
 
 def collect_cells(folder: Path = FOLDER) -> pd.DataFrame:
-    """Every printed number by table, row and column, with the kept scores next to it.
+    """All printed numbers by table, row and column, with the kept scores.
 
     Further columns: source, where, enough (replicates), again (the table in which it is printed
     again), replicates (the most of one row of a study), verdict, studies, is_open.
@@ -132,7 +132,7 @@ def _list_numbers(table: Published) -> Iterator[dict[str, Any]]:
 
 def pick_scores(lines: pd.DataFrame) -> pd.DataFrame:
     """By printed number: the most replicates of a row, its studies, and the verdict of the row with
-    the most replicates; a verdict takes precedence over *not comparable*."""
+    the most replicates; any other verdict takes precedence over *not comparable*."""
     is_judged = ~lines["verdict"].astype(str).str.startswith("not ")
     ranked = lines.assign(is_judged=is_judged).sort_values(
         ["is_judged", "replicates"], ascending=False, kind="stable"
@@ -165,7 +165,7 @@ def check_reason(reason: Reason, tables: list[str]) -> Iterator[str]:
     """Errors of a reason by itself: an unknown table, a number typed by hand."""
     for table in reason.tables:
         if table not in tables:
-            yield f"{REASONS}: {table} is no published table{nearest(table, tables)}"
+            yield f"{REASONS}: {table} is not a published table{nearest(table, tables)}"
     for _, number in find_hand_typed(reason.reason):
         yield f"{REASONS}, {reason.tables[0]}: {number} is typed by hand"
 
@@ -173,21 +173,21 @@ def check_reason(reason: Reason, tables: list[str]) -> Iterator[str]:
 def assign_reasons(reasons: list[Reason], cells: pd.DataFrame) -> tuple[Assigned, list[str]]:
     """Open cells by the first reason that names them, and errors: cells without a reason, reasons
     without a cell."""
-    left = cells[cells["is_open"]]
+    pending = cells[cells["is_open"]]
     errors: list[str] = []
     assigned = []
     for reason in reasons:
         errors += check_reason(reason, list(cells["table"].unique()))
-        own = reason.select(left)
-        left = left.drop(own.index)
+        chosen = reason.select(pending)
+        pending = pending.drop(chosen.index)
         errors += [
             f"{REASONS}: {name} needs no reason, or has one above: delete it"
-            for name in reason.find_stale(own)
+            for name in reason.find_stale(chosen)
         ]
-        if len(own):
-            assigned.append((reason, own))
+        if len(chosen):
+            assigned.append((reason, chosen))
     errors += [
         f"{REASONS}: no reason why {', '.join(place)} has {n} replicates"
-        for *place, n in left[[*PLACE, "replicates"]].to_numpy()
+        for *place, n in pending[[*PLACE, "replicates"]].to_numpy()
     ]
     return assigned, errors

@@ -53,8 +53,8 @@ def make_printed(folder: Path = FOLDER) -> tuple[str, list[str]]:
         "printed",
         every=describe(cells),
         unlisted={p: n - papers[p] for p, n in reasons.printed.items() if n > papers[p]},
-        tables=[describe(own) for _, own in cells.groupby("table", sort=False)],
-        assigned=[(reason, describe(own)) for reason, own in assigned],
+        tables=[describe(group) for _, group in cells.groupby("table", sort=False)],
+        assigned=[(reason, describe(group)) for reason, group in assigned],
         pages={path.stem for path in folder.glob("*.md")},
     )
     return re.sub(r"[ \t]+\n", "\n", text), errors

@@ -1,10 +1,10 @@
-"""Mean ranks of fields: those of a study's ``ranks``, by the name of the diagram.
+"""Mean ranks of fields, from the diagrams in a study's ``ranks``, by name.
 
     {{ ranks(K) }}   table of the mean ranks ± SE of all rows in all diagrams that K matches, with the
                      number of blocks, Nemenyi's critical difference and Friedman's p
 
-K: ``study:row:*:diagram``.  The SE takes the replicates of one column for one observation: they
-may share rows of data.
+K: ``study:row:*:diagram``.  The SE treats the replicates of one column as one observation, because
+they may share rows of data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DIGITS = 2
 
 
 def error_by_column(ranks: pd.DataFrame) -> NDArray[np.float64]:
-    """SE of the mean of ranks [blocks, rows], columns taken for independent; nan: one column."""
+    """SE of the mean of ranks [blocks, rows], for independent columns; nan for one column."""
     sums = (ranks - ranks.mean()).groupby(level="column").sum()
     c = len(sums)
     if c == 1:
@@ -48,7 +48,7 @@ def tabulate_ranks(lookup: Lookup, key: str) -> str:
         if len(scores) and fnmatch.fnmatchcase(spec.name, pattern):
             columns[spec.title] = describe_ranks(table, scores)
     if not columns:
-        raise ProseError(f"{name}: {pattern!r} is no diagram of ranks with kept scores")
+        raise ProseError(f"{name}: {pattern!r} is not a diagram of ranks with kept scores")
     rows = [[str(name), *row] for name, *row in pd.DataFrame(columns).fillna("").itertuples()]
     return format_table(["mean rank", *columns], rows, "---:")
 

@@ -1,7 +1,7 @@
 """Cells of kept scores by key: ``study:row:column:table``.
 
-A part that is left empty repeats that of the key before it on the page.  ``*`` and ``?`` in a part
-match as in file names, so that one key may name several cells.
+An empty part repeats the part of the previous key on the page.  ``*`` and ``?`` in a part match as in
+file names, so that one key may name several cells.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Found:
 
     @property
     def spec(self) -> TableSpec:
-        """How its table is laid out."""
+        """Layout of its table."""
         return self.table.spec
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class Lookup:
         parts = [part.strip() for part in key.split(":")]
         if len(parts) != len(PARTS):
             raise ProseError(f"{key!r}: a key is {':'.join(PARTS)}")
-        self.last = [part or before for part, before in zip(parts, self.last, strict=True)]
+        self.last = [part or previous for part, previous in zip(parts, self.last, strict=True)]
         study, row, column, table = self.last
         return study, row, column, table
 
@@ -124,34 +124,36 @@ class Lookup:
         return self.find_parts(self.read_key(key))
 
     def find_parts(self, parts: Parts) -> list[Found]:
-        """As ``find``, for a key that is read."""
+        """Like ``find``, for the parts of a key."""
         name, row, column, table = parts
         tables = load_tables(self.folder, name)
         self.used.add(name)
-        found = []
+        cells = []
         for laid in (tables[each] for each in _matching(table, list(tables), f"{name}: table")):
             columns = _matching(column, laid.columns, f"{name}: column")
             rows = _matching(row, [each.name for each, _ in laid.rows], f"{name}: row")
-            found += [
+            cells += [
                 Found(cell, laid, (name, cell.row.name, cell.column, laid.spec.name))
                 for cell in laid.cells
                 if cell.values and cell.row.name in rows and cell.column in columns
             ]
-        if not found:
+        if not cells:
             raise ProseError(f"{':'.join(parts)}: no kept score")
-        return found
+        return cells
 
     def find_one(self, key: str) -> Found:
         """The one cell of a key."""
-        found = self.find(key)
-        if len(found) > 1:
-            raise ProseError(f"{key!r} matches {len(found)} cells; use range, or name one")
-        return found[0]
+        cells = self.find(key)
+        if len(cells) > 1:
+            raise ProseError(f"{key!r} matches {len(cells)} cells; use range, or name one")
+        return cells[0]
 
     def find_partner(self, key: str, first: Found) -> Found:
         """The cell of a second key; its ``*`` repeats the part of the first cell."""
         pairs = zip(self.read_key(key), first.parts, strict=True)
-        study, row, column, table = (own if part == "*" else part for part, own in pairs)
+        study, row, column, table = (
+            first_part if part == "*" else part for part, first_part in pairs
+        )
         return self.find_parts((study, row, column, table))[0]
 
     def find_pairs(self, key: str, other: str) -> list[tuple[Found, Found]]:

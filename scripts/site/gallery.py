@@ -51,7 +51,7 @@ def gallery_page() -> str:
         card = {
             "file": file,
             "experiment": name,
-            "study": figure.of if figure.of in studies else "",
+            "study": figure.source if figure.source in studies else "",
             "sentence": sentences[name],
             "caption": inline(captions.get(file, figure.file.stem.replace("_", " "))),
         }

@@ -42,4 +42,6 @@ def test_the_list_of_lost_commits_only_shrinks(tmp_path):
     wrong = "spoofed: commit def1234567 outside the history; run it again"
     assert check_commits(tmp_path) == [wrong]
     (tmp_path / "lost_commits.txt").write_text("shaping\nspoofed\n", encoding="utf-8")
-    assert check_commits(tmp_path) == ["lost_commits.txt: shaping is of a known commit, delete it"]
+    assert check_commits(tmp_path) == [
+        "lost_commits.txt: shaping has a known commit; delete the line"
+    ]

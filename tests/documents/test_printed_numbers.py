@@ -105,7 +105,7 @@ def test_mistakes_in_reasons_are_caught(folder):
     ]
     wrong = REASON.replace("_4_8", "_4_9")
     write_reasons(folder, REASON.format("'*'", "hours"), wrong.format("'*'", "hours"))
-    assert "gallego_figure_4_9 is no published table" in make_printed(folder)[1][0]
+    assert "gallego_figure_4_9 is not a published table" in make_printed(folder)[1][0]
 
 
 def test_make_results_writes_the_page_and_check_fails_without_a_reason(folder, monkeypatch):

@@ -61,5 +61,5 @@ def test_one_set_gives_no_standard_error_of_ranks():
 
 
 def test_unknown_diagrams_are_refused(folder):
-    with pytest.raises(ProseError, match="no diagram of ranks"):
+    with pytest.raises(ProseError, match="not a diagram of ranks"):
         fill_field('ranks("aadm_uci:*:*:ranks_of_nothing")', Lookup(folder))
