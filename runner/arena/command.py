@@ -44,7 +44,9 @@ AS_HELP = "name of the row (default: its component)"
 
 def _run(argv: list[str]) -> int:
     parser = _parser("run", "Runs your row on every problem of a suite; done runs are skipped.")
-    _add_row(parser, "your row: inference=walk 'plugins=[walk]'", "measure and freeze the row anew")
+    _add_row(
+        parser, "your row: inference=walk 'plugins=[walk]'", "measure and freeze the row again"
+    )
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
     )
@@ -71,7 +73,7 @@ def _tune(argv: list[str]) -> int:
     _add_row(
         parser,
         "the row, with several values: inference.scale=0.1,1",
-        "measure and freeze all anew",
+        "measure and freeze all rows again",
     )
     given = parser.parse_intermixed_args(argv)
     suite, budget = _suite(given)
@@ -117,13 +119,13 @@ def _add_row(parser: Parser, overrides: str, fresh: str) -> None:
     """Arguments of a command that runs rows."""
     parser.add_argument("overrides", nargs="*", help=overrides)
     parser.add_argument("--as", dest="name", help=AS_HELP)
-    parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
+    parser.add_argument("--jobs", type=int, help="number of parallel runs (default: one per core)")
     parser.add_argument("--fresh", action="store_true", help=fresh)
-    plugins.add_option(parser, "a module of yours that every run imports")
+    plugins.add_option(parser, "your module, imported by every run")
 
 
 def _repeat(given: argparse.Namespace, budget: str) -> str:
-    """Flags of a command that goes on with what this one has done."""
+    """Flags of a follow-up command for the same budget and row."""
     return f"{f' --budget {budget}' if budget else ''}{repeat_flags(given)}"
 
 
@@ -154,8 +156,8 @@ def _show(argv: list[str]) -> int:
         budget = choose_budget(suite, output_dir) or budget
     folder = inside(output_dir / GROUP, suite.name, "suite")
     path = given.to or folder / f"{budget or 'arena'}.html"
-    lines, own = write_suite(suite, budget, output_dir, path)
-    print_board(suite, budget, lines, own)
+    lines, user_rows = write_suite(suite, budget, output_dir, path)
+    print_board(suite, budget, lines, user_rows)
     out.print(f"written  {path}")
     return 0
 

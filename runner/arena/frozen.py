@@ -1,4 +1,4 @@
-"""What a suite has frozen: keys of a run that no row may set, and deviations of a run from them."""
+"""Frozen keys of a suite: keys that a row must not set, and deviations of a run from them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refuse_frozen(suite: Suite, row: Row) -> None:
     """Check a row's overrides.
 
     Raises:
-        ConfigError: one of them sets what the suite has frozen.
+        ConfigError: an override sets a key that the suite has frozen.
     """
     is_open = list_open(suite)
     groups = list_groups(suite)
@@ -81,7 +81,7 @@ def _close(group: str, config: Mapping[str, Any], is_open: set[str]) -> Any:
         return value
     if group in COMPONENTS:  # with its parts, without keys of an experiment that it lacks
         keys = known_keys(group, value, group).keys
-        own = {key: each for key, each in value.items() if key in keys}
-        value = expand_component(group, own, group)
+        row_keys = {key: each for key, each in value.items() if key in keys}
+        value = expand_component(group, row_keys, group)
     kept = {k: v for k, v in value.items() if v is not None and f"{group}.{k}" not in is_open}
     return kept or None

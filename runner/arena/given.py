@@ -1,7 +1,7 @@
 """``runner arena score``: draws that another program has made, as a row of a suite.
 
 Each problem has a file, which a run with ``inference=given_draws`` reads and scores like draws of a
-method here: its record, its place, its pack are those of any other row."""
+method here: its record, its place and its pack are like any other row's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runner.study.table_specs import PROBLEM_KEY, Row
 from runner.terminal.printer import out
 
 SUFFIXES = (".nc", ".npy")
-STATED = "(costs stated)"  # of the name of a row whose costs are not counted
+STATED = "(costs stated)"  # suffix of a row's name if its costs are stated, not counted
 
 
 def make_given_row(suite: Suite, name: str, words: Sequence[str], costs: Sequence[str]) -> Row:

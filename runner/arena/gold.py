@@ -1,5 +1,4 @@
-"""Predictions of a suite's gold row, kept as data: what the predictions of other rows are
-measured against.
+"""Stored predictions of a suite's gold row: the reference for the predictions of other rows.
 
 ``conf/arena/<suite>.gold.csv.gz`` has a line for each test row of a problem: the label, and mean
 and standard deviation of the gold row's predictive, in the units of the labels.
@@ -56,8 +55,9 @@ def _read(path: Path, changed: int) -> pd.DataFrame:
 
 
 def keep_gold(suite: Suite, snapshot: Snapshot) -> int:
-    """Writes what the gold row's runs of a study have predicted, over what was kept of the same
-    problems: the number of problems.  A cell of the study has a problem's name as its value."""
+    """Write the predictions of the gold row's runs, replacing stored ones of the same problems.
+
+    A cell of the study has a problem's name as its value.  Returns: the number of problems."""
     path = file_of(suite)
     new = {
         str(problem): read_predictions(snapshot.folder(run), 0)

@@ -4,8 +4,8 @@
 
 A burn-in is a share of the steps.  A warm-up is rehearsed until it takes its share of the cost, and
 the steps of a method that adapts are given to spare: the budget ends the run.  Draws are thinned to
-a number that fits memory, and evaluations are spaced geometrically in the cost.  Draws of what a
-method has fitted take half of a limit at most.  Keys that the user has set stay.
+a number that fits memory, and evaluations are spaced geometrically in the cost.  Draws from
+a fitted posterior use at most half of a limit.  Keys that the user has set are kept.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from runner.terminal.printer import suppress_output
 # Steps between the two evaluations of a probe; a method that adapts in a warm-up has both probes.
 PROBES = (20, 100)
 WARM_UP_KEYS = ("warmup", "burn_in")
-NO_COST = 1e-12  # a cost of less a step is none
+NO_COST = 1e-12  # a smaller cost per step counts as zero
 TRIES = 6  # rehearsals of a warm-up
 SHORTENED = 0.9  # of the steps that a rehearsal reached: a shorter warm-up may search for less
 CHEAP = 0.5  # of its share of the cost: a warm-up that takes less is lengthened
-SPARE = 8  # times the steps of a probe, of a method whose steps cost less once it has adapted
+SPARE = 8  # times the steps of a probe, if a method's steps cost less after adaptation
 
 POSTERIOR = 0.5  # most of a limit that draws of a fitted posterior take
 
@@ -50,8 +50,8 @@ SHORT = ["replicates=1", "tracking=false", "record_every=1000"]
 
 
 def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]:
-    """Overrides that make a run as long as its budget; nothing if it cannot be composed (freezing
-    says why) or if none of the costs is counted."""
+    """Overrides that make a run as long as its budget; empty if it cannot be composed (freezing
+    reports the reason) or if none of the costs is counted."""
     refusals = (RunnerError, DataUnavailableError)
     if not limits:
         return []
@@ -91,8 +91,8 @@ class RunLength:
         return to_words(lengths) + budget_words(self.limits)
 
     def probe(self, steps: int) -> Costs | None:
-        """Costs after so many steps and after twice as many, by kind; None: it failed, or spent the
-        limits before its first step."""
+        """Costs after ``steps`` and after 2 ``steps``, by kind; None if the run failed or exceeded
+        the limits before its first step."""
         from runner.compose.job import prepare
         from runner.execution.execute import rehearse
 
@@ -107,11 +107,11 @@ class RunLength:
                 return None
 
     def reduce_draws(self, costs: Costs) -> list[str]:
-        """Override with fewer draws of what a method has fitted, if they would cost more than their
+        """Override with fewer draws from the fitted posterior, if they would cost more than their
         share of a limit."""
         if "draws" not in self.keys or "inference.draws" in self.explicit:
             return []
-        # what the first and the last evaluation have in common is the cost of the draws
+        # the cost of the draws is common to the first and the last evaluation
         limited = ((costs[kind], limit) for kind, limit in self.limits.items() if kind in costs)
         share = max(((2 * a - b) / limit for (a, b), limit in limited), default=0.0)
         draws = int(self.keys["draws"] * POSTERIOR / max(share, POSTERIOR))
@@ -175,8 +175,8 @@ def rehearse_warm_up(overrides: list[str], limits: Limits, warm_up: int) -> tupl
 
 
 def count_steps(costs: Costs, limits: Limits, probed: int) -> int | None:
-    """Steps that keep every limit, from the costs of ``probed`` and twice as many steps; None:
-    no cost that is limited was counted."""
+    """Steps that keep every limit, from the costs of ``probed`` and 2 ``probed`` steps; None if
+    no limited cost was counted."""
     steps = []
     for kind, (first, second) in costs.items():
         per_step = (second - first) / probed

@@ -1,6 +1,6 @@
 """Suites of attackers: each problem has a norm, in which an attacker that has the key is bounded.
 
-An attacker that is bounded in another norm, whatever its keys, is not applicable to the problem.
+An attacker that is always bounded in another norm is not applicable to the problem.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def choose_norm(suite: Suite, problem: str, overrides: list[str]) -> list[str]:
     """Overrides that give a row's attacker the norm of a problem.
 
     There are none if the suite has no norms, the attacker has no such key, the user has set it, or
-    the row cannot be composed (freezing says why).
+    the row cannot be composed (freezing reports the reason).
     """
     if problem not in suite.norms or f"attacker.{NORM_KEY}" in explicit_keys(overrides):
         return []

@@ -21,7 +21,7 @@ from runner.report.report import write
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import PROBLEM_KEY
 
-# what a clock gives is never the same twice
+# measured times differ between runs
 TIMES = frozenset(
     {
         "cost/cpu_seconds",
@@ -76,13 +76,13 @@ def list_differences(before: Scores, after: Scores, tolerance: float) -> Iterato
         if name not in before or name not in after:
             yield f"{name} {'not stated' if name in after else 'does not come out'}"
             continue
-        one, other = (s if isinstance(s, list) else [s] for s in (before[name], after[name]))
-        if len(one) != len(other):
-            yield f"{name} of {len(one)} replicates stated, of {len(other)} here"
-        for stated, here in zip(one, other, strict=False):
-            both_missing = math.isnan(stated) and math.isnan(here)
-            if not both_missing and not math.isclose(stated, here, rel_tol=tolerance):
-                yield f"{name} {stated:.6g} stated, {here:.6g} here"
+        first, other = (s if isinstance(s, list) else [s] for s in (before[name], after[name]))
+        if len(first) != len(other):
+            yield f"{name} of {len(first)} replicates stated, of {len(other)} here"
+        for stated, current in zip(first, other, strict=False):
+            both_missing = math.isnan(stated) and math.isnan(current)
+            if not both_missing and not math.isclose(stated, current, rel_tol=tolerance):
+                yield f"{name} {stated:.6g} stated, {current:.6g} here"
 
 
 def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:

@@ -42,7 +42,7 @@ STATES = {
     "not applicable": "n/a",
 }
 
-# failed checks of a line whose names were not kept
+# failed checks of a line without stored names
 FAILED_OF_STATE = {"short": "checks that more steps would pass", "doubted": UNNAMED}
 
 
@@ -53,9 +53,9 @@ def write_suite(
     and the names of the user's."""
     frozen = find_snapshots(suite, budget, output_dir)
     lines = read_lines(suite, budget, frozen)
-    own = [snapshot.study.rows[0] for snapshot in frozen]
-    write(suite, budget, lines, own, path, is_published)
-    return lines, [row.name for row in own]
+    user_rows = [snapshot.study.rows[0] for snapshot in frozen]
+    write(suite, budget, lines, user_rows, path, is_published)
+    return lines, [row.name for row in user_rows]
 
 
 def write(
@@ -131,7 +131,7 @@ def write(
 
 
 def list_rows(suite: Suite, lines: pd.DataFrame, own: Sequence[Row]) -> list[Row]:
-    """The user's rows, then those of the suite that have lines."""
+    """The user's rows, then the suite's rows that have lines."""
     names = set(lines["row"]).difference(row.name for row in own)
     kept = [row for row in suite.rows if row.name in names]
     return [*own, *kept] or list(suite.rows)

@@ -30,9 +30,9 @@ def publish(suites: Sequence[Suite], output_dir: Path, folder: Path) -> Path:
         budget = choose_budget(suite, output_dir)
         if budget is not None:
             path = inside(folder, f"{suite.name}.html", "suite")
-            lines, own = write_suite(suite, budget, output_dir, path, is_published=True)
+            lines, user_rows = write_suite(suite, budget, output_dir, path, is_published=True)
             n_rows = lines["row"].nunique()
-            entries.append((suite, budget, n_rows, find_leader(suite, lines), own))
+            entries.append((suite, budget, n_rows, find_leader(suite, lines), user_rows))
     if not entries:
         raise ConfigError("arena publish: no suite has scores; runner arena run makes some")
     return write_page(folder / "index.html", {"entries": entries}, TEMPLATE)
@@ -41,6 +41,6 @@ def publish(suites: Sequence[Suite], output_dir: Path, folder: Path) -> Path:
 def choose_budget(suite: Suite, output_dir: Path) -> str | None:
     """The longest budget in which the user has rows, else the longest with kept scores; None: the
     suite has no scores."""
-    own = [name for name in suite.budgets or [""] if find_snapshots(suite, name, output_dir)]
-    scored = suite.order_budgets(own or set(read_kept_lines(suite)["budget"]))
+    names = [name for name in suite.budgets or [""] if find_snapshots(suite, name, output_dir)]
+    scored = suite.order_budgets(names or set(read_kept_lines(suite)["budget"]))
     return scored[-1] if scored else None

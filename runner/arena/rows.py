@@ -30,7 +30,7 @@ def make_row(overrides: list[str], label: str | None) -> Row:
     """A row with these overrides."""
     name = label or name_row(overrides)
     if "/" in name or not name.strip():
-        raise ConfigError(f"--as {name!r}: no name of a row; give a plain one, such as mine")
+        raise ConfigError(f"--as {name!r}: not a valid row name; choose one such as mine")
     return Row(label=name, model=name, preset="", overrides=overrides)
 
 
@@ -60,10 +60,10 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     refuse_frozen(suite, row)
     limits = suite.budgets.get(budget, {})
     lengths: dict[str, list[str]] = {}
-    for one in count_each("measuring", plan(suite.to_study([row]), [])):
-        problem = one.cell[PROBLEM_KEY]
-        norm = choose_norm(suite, problem, one.overrides)
-        lengths[problem] = norm + find_length(suite, limits, [*one.overrides, *norm])
+    for planned in count_each("measuring", plan(suite.to_study([row]), [])):
+        problem = planned.cell[PROBLEM_KEY]
+        norm = choose_norm(suite, problem, planned.overrides)
+        lengths[problem] = norm + find_length(suite, limits, [*planned.overrides, *norm])
     cells = {p: [*lengths[p], *row.cells.get(PROBLEM_KEY, {}).get(p, [])] for p in lengths}
     measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
     name = snapshot_name(suite, budget, row.name)
@@ -75,10 +75,10 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
         if run.refused and not (run.unfit or run.lacks_data):
             raise ConfigError(f"{run.name}: {run.refused}")
         name = run.config.get("inference", {}).get("name")
-        if name and registry.get("inference", name).reads_truth:  # what it is scored by
+        if name and registry.get("inference", name).reads_truth:  # the reference of its scores
             raise ConfigError(
-                f"arena: inference={name} is shown the truth (reads_truth), which no row may be; "
-                "leave that out of its class"
+                f"arena: inference={name} reads the truth, but a row must not; "
+                "remove reads_truth from its class"
             )
     if missing := [str(run.refused) for run in snapshot.runs if run.lacks_data]:
         title = (
@@ -97,10 +97,10 @@ def prepare_row(
     modules: Sequence[str] = (),
     fresh: bool = False,
 ) -> Snapshot:
-    """The snapshot of a row, frozen now if there is no earlier one.
+    """The snapshot of a row, frozen now unless it exists.
 
     Raises:
-        ConfigError: there is one of other overrides, or the row cannot be frozen.
+        ConfigError: the snapshot has other overrides, or the row cannot be frozen.
     """
     name = snapshot_name(suite, budget, row.name)
     inside(output_dir / "studies", name, "--as")
@@ -109,9 +109,9 @@ def prepare_row(
         snapshot = freeze(suite, budget, row, output_dir, list(modules))
         out.print(f"frozen   {snapshot.file}: {len(snapshot.runs)} runs")
     elif snapshot.study.rows[0].overrides != row.overrides:
-        before = " ".join(snapshot.study.rows[0].overrides)
+        old_words = " ".join(snapshot.study.rows[0].overrides)
         raise ConfigError(
-            f"arena {suite.name}: row {row.name} was frozen with {before}; give another name "
+            f"arena {suite.name}: row {row.name} was frozen with {old_words}; give another name "
             "(--as …), or --fresh"
         )
     return snapshot
@@ -128,11 +128,11 @@ def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot
 def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> pd.DataFrame:
     """Lines of the user's rows, and the kept lines of the budget, with costs that count, each
     replicate once; a row of the user's takes precedence over a kept one of its name."""
-    own = [read_snapshot(suite, budget, snapshot) for snapshot in frozen]
-    names = [row for lines in own for row in lines["row"]]
+    tables = [read_snapshot(suite, budget, snapshot) for snapshot in frozen]
+    names = [row for lines in tables for row in lines["row"]]
     kept = read_kept_lines(suite)
     kept = kept[(kept["budget"] == budget) & ~kept["row"].isin(names)]
-    lines = pd.concat([*own, kept], ignore_index=True)
+    lines = pd.concat([*tables, kept], ignore_index=True)
     is_of_suite = lines["problem"].isin(suite.problems)
     is_of_suite &= lines["replicate"] < (suite.replicates or math.inf)
     lines = lines[is_of_suite].drop_duplicates(["row", "problem", "replicate", "step"])

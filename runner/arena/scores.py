@@ -28,9 +28,9 @@ from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import PROBLEM_KEY
 
 # doubted: it failed checks of its own, short: only those that more steps would pass;
-# not applicable: the method needs what the problem lacks
+# not applicable: the problem does not meet a requirement of the method
 State = Literal["done", "short", "doubted", "failed", "over budget", "not applicable", "not run"]
-SCORED = ("done", "short", "doubted")  # states of runs whose scores count
+SCORED = ("done", "short", "doubted")  # states of runs with valid scores
 NUMBERED = ("seed", "replicate", "step")
 ORDER = ["budget", "row", "problem", *NUMBERED]  # of kept lines
 CHECKS = "checks"  # names of failed ones; empty in lines kept without them
@@ -53,7 +53,7 @@ def to_frame(lines: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def final_lines(lines: pd.DataFrame) -> pd.DataFrame:
-    """Lines with the scores of finished runs, and those of runs that have none."""
+    """Lines with the scores of finished runs, and lines of runs without scores."""
     return lines[lines["step"] < 0]
 
 
@@ -102,7 +102,7 @@ def _read_run(
 
 
 def _mixes(run: FrozenRun) -> bool:
-    """True unless the run's method is known to draw independently of what it has fitted."""
+    """True unless the run's method is known to draw independently from its fitted posterior."""
     from components import registry
 
     name = run.config.get("inference", {}).get("name")
@@ -111,7 +111,7 @@ def _mixes(run: FrozenRun) -> bool:
 
 
 def _by_replicate(shown: Set[str], line: dict[str, Any]) -> dict[int, dict[str, float]]:
-    """Scores that are shown and costs of a line of a record, by replicate."""
+    """Scores in ``shown`` and costs of a line of a record, by replicate."""
     values: dict[int, dict[str, float]] = {}
     for metric in line["metrics"]:
         if metric in shown or metric.startswith(COST_PREFIX):
@@ -176,7 +176,7 @@ def read_kept(path: Path | None) -> pd.DataFrame:
 
 
 def read_kept_lines(suite: Suite) -> pd.DataFrame:
-    """Kept scores of a suite, and those of a suite that it extends if they have its first score."""
+    """Stored scores of a suite and, if they have its first score, of the suite that it extends."""
     kept = read_kept(kept_scores_file(suite.name))
     inherited = read_kept(kept_scores_file(suite.extends) if suite.extends else None)
     row = ["budget", "row"]

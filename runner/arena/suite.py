@@ -47,7 +47,7 @@ class Suite(StudyDefinition):
     measures: str  # in a few words, for the list of suites
     # name -> limits of a replicate: {gradients: 20000}; the first one that is reached ends it
     budgets: dict[str, dict[str, PositiveFloat]] = {}
-    # name -> overrides: problems of which no table shows a score, where settings are chosen
+    # name -> overrides: problems for the choice of settings; no table shows their scores
     validation: dict[str, list[str]] = {}
     warm_up: Share = 0.25  # share of the steps, of methods that have a warm-up or a burn-in
     draws: int = 5000  # most draws of a chain that are kept, of methods that thin
@@ -66,7 +66,7 @@ class Suite(StudyDefinition):
     @model_validator(mode="after")
     def _check_suite(self) -> Suite:
         if not self.problems:
-            raise ValueError("problems: there is none; give each a name and its overrides")
+            raise ValueError("problems: missing; list each as a name with its overrides")
         for table in self.tables:
             if table.columns != PROBLEM_KEY:
                 raise ValueError(f"table {table.name}: columns must be {PROBLEM_KEY}")
@@ -83,7 +83,9 @@ class Suite(StudyDefinition):
         """Names of problems and of scores that the other keys refer to."""
         for problem in self.norms:
             if problem not in self.problems:
-                raise ValueError(f"norms: {problem} is no problem{nearest(problem, self.problems)}")
+                raise ValueError(
+                    f"norms: {problem} is not a problem{nearest(problem, self.problems)}"
+                )
         if self.opponents and (self.replicates or 0) % len(self.opponents):
             raise ValueError(
                 f"opponents: {len(self.opponents)} do not share {self.replicates} replicates evenly; "
@@ -100,7 +102,7 @@ class Suite(StudyDefinition):
 
     @property
     def ranked(self) -> list[TableSpec]:
-        """Tables by which rows are ranked: those of scores of which one side is better (a coverage
+        """Tables by which rows are ranked: tables of scores with a better direction (a coverage
         is best in the middle, and only shown)."""
         return [t for t in self.tables if t.better or t.score_direction(t.metrics[0])]
 
@@ -116,7 +118,7 @@ class Suite(StudyDefinition):
         return direction
 
     def counts(self, metric: str) -> bool:
-        """False for a cost that is none of those by which rows are compared."""
+        """False for a cost by which rows are not compared."""
         is_cost = self.costs is not None and metric.startswith(COST_PREFIX)
         return not is_cost or metric.removeprefix(COST_PREFIX) in (self.costs or ())
 
@@ -126,7 +128,7 @@ class Suite(StudyDefinition):
         return f"{GROUP}.{self.name}"
 
     def budget(self, name: str | None) -> str:
-        """A budget by its name; the first one if no name is given, empty if there are none.
+        """A budget by its name; without a name the first one, or empty if the suite has no budgets.
 
         Raises:
             ConfigError: there is no such budget.
@@ -154,7 +156,7 @@ def load_suite(name: str, may_extend: bool = True) -> Suite:
     """The suite ``conf/arena/<name>.yaml``, the runner's or of ``--config-dir``.
 
     Raises:
-        ConfigError: there is none, or it is not valid.
+        ConfigError: the suite does not exist, or it is not valid.
     """
     path = conf_folders.find(GROUP, name)
     if path is None:
@@ -173,7 +175,7 @@ def load_suite(name: str, may_extend: bool = True) -> Suite:
 
 
 def _inherit(keys: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a suite after those of the suite that it extends."""
+    """The keys of a suite, added to the keys of the suite that it extends."""
     base = load_suite(str(keys["extends"]), may_extend=False)
     inherited = base.model_dump(exclude_unset=True)
     # the base's problems are a value of its grid, by now

@@ -24,11 +24,11 @@ from runner.terminal.tables import print_table
 SHOWN = 10  # rows of the board on the terminal, apart from the user's
 STATE_WORDS = {"doubted": "checks failed (†)", "short": "too few steps (¶)"}
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
-START_SECONDS = 15.0  # CPU seconds of a run without those of its steps: imports, evaluations
+START_SECONDS = 15.0  # CPU seconds of a run outside its steps: imports, evaluations
 
 
 def list_suites() -> int:
-    """Every suite: what it measures, its leader, and how long a row takes here."""
+    """Print every suite with its measure, its leader and the time of a row on this machine."""
     rows = [_describe_suite(load_suite(name)) for name in conf_folders.names(GROUP)]
     print_table("arena", ("suite", "measures", "size", "leads", "time of a row"), rows)
     return 0
@@ -39,10 +39,10 @@ def _describe_suite(suite: Suite) -> list[str]:
     kept = dict(list(read_kept_lines(suite).groupby("budget", sort=False)))
     budgets = suite.order_budgets(kept)
     times = ((budget, time_of_row(suite, kept[budget])) for budget in budgets)
-    told = ", ".join(f"{budget} {time}".strip() for budget, time in times if time)
+    listing = ", ".join(f"{budget} {time}".strip() for budget, time in times if time)
     leader = find_leader(suite, kept[budgets[-1]]) if budgets else None
     size = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
-    return [suite.name, suite.measures, size, leader or "–", told or "–"]
+    return [suite.name, suite.measures, size, leader or "–", listing or "–"]
 
 
 def time_of_row(suite: Suite, lines: pd.DataFrame) -> str:
@@ -57,7 +57,7 @@ def time_of_row(suite: Suite, lines: pd.DataFrame) -> str:
 
 
 def print_plan(suite: Suite, budget: str, row: Row, jobs: int) -> None:
-    """What is about to run, before the lengths of its runs are measured."""
+    """Print the planned runs, before their lengths are measured."""
     n = suite.replicates or 1
     out.print(
         f"plan     {row.name} on {len(suite.problems)} problems of {_title(suite, budget)}, "
@@ -72,7 +72,7 @@ def _title(suite: Suite, budget: str) -> str:
 
 
 def amount(value: float) -> str:
-    """A cost or a score; a dash if there is none."""
+    """A cost or a score; a dash if it is not finite."""
     return number(value) if math.isfinite(value) else "–"
 
 
@@ -127,7 +127,7 @@ def print_board(suite: Suite, budget: str, lines: pd.DataFrame, own: Sequence[st
             f"{FAILED_CHECK_MARK}: problems on which checks failed"
         )
     if n_rows > len(shown):
-        out.print(f"rows     {n_rows}, of which the page shows all")
+        out.print(f"rows     {n_rows}, all shown on the page")
     unfinished = lines[lines["row"].isin(own) & (lines["state"] != "done")]
     for (row, state), group in unfinished.groupby(["row", "state"], sort=False):
         names = ", ".join(group["problem"].unique())

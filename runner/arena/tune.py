@@ -1,8 +1,8 @@
 """``runner arena tune``: settings of a row, chosen on a suite's validation problems at the budget of
 its runs.
 
-What the choice cost is written next to the page of the suite, and the row that is run with these
-settings states it.
+The cost of the choice is written next to the page of the suite and stated by the row that is run
+with these settings.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def list_settings(overrides: Sequence[str]) -> list[list[str]]:
     parsed = {o.input_line: o for o in parse_overrides(list(overrides))}
     choices = []
     for word in overrides:
-        found = parsed.get(word)
-        is_swept = found is not None and found.is_sweep_override()
+        override = parsed.get(word)
+        is_swept = override is not None and override.is_sweep_override()
         prefix = word.partition("=")[0]
-        values = found.sweep_string_iterator() if found is not None and is_swept else ()
+        values = override.sweep_string_iterator() if override is not None and is_swept else ()
         choices.append([f"{prefix}={value}" for value in values] if is_swept else [word])
     settings = [list(words) for words in itertools.product(*choices)]
     if len(settings) < 2:
@@ -74,8 +74,8 @@ def to_validation(suite: Suite) -> Suite:
     """
     if not suite.validation:
         raise ConfigError(
-            f"arena tune: suite {suite.name} has no validation problems; its settings are those of "
-            "the studies that its comment names"
+            f"arena tune: suite {suite.name} has no validation problems; take the settings of "
+            "the studies that are listed in the suite's comment"
         )
     keys = suite.model_dump()
     keys["grid"] = {k: v for k, v in (suite.grid or {}).items() if k != PROBLEM_KEY}
@@ -166,11 +166,11 @@ def tune(
 
 
 def describe_tie(best: Standing, metric: str) -> str:
-    """Line that says why one of several settings with the same mean rank is chosen."""
+    """Line with the reason for the choice among settings of the same mean rank."""
     n = len(best.tied)
     others = f"{n} other {'setting' if n == 1 else 'settings'}"
     return (
-        f"tie      mean rank {best.mean_rank:.1f} is that of {others} too: the best median {metric} "
+        f"tie      mean rank {best.mean_rank:.1f} is shared by {others}: the best median {metric} "
         f"decides, {number(best.typical)}"
     )
 

@@ -3,10 +3,10 @@
 A cell is one replicate of one run; a run that carries its replicates together is one cell.  Four
 things must hold:
 
-1. problems, budget and replicates are those of the suite here;
-2. the pack's table of scores is what its records give;
-3. the scores of each record are those of its last evaluation;
-4. the scores of each drawn cell come out again, times excepted.
+1. problems, budget and replicates equal those in the local suite;
+2. the pack's table of scores agrees with its records;
+3. the scores of each record agree with its last evaluation;
+4. each drawn cell, run again, reproduces its scores except times.
 
 A child sees neither the folder of this process nor its plug-ins (``python -P``): only those packed,
 and these only with ``--trust``."""
@@ -68,14 +68,14 @@ def compute_again(
     )
     facts = read_facts_or_warn(snapshot.folder(cell.run)) or {"finished": {}}
     scores: Scores | None = facts["finished"].get(str(cell.replicate or 0))
-    said = (child.stderr.strip() or child.stdout.strip()).splitlines()
-    return scores, said[-1] if said else f"exit code {child.returncode}"
+    output = (child.stderr.strip() or child.stdout.strip()).splitlines()
+    return scores, output[-1] if output else f"exit code {child.returncode}"
 
 
 def prepare_again(snapshot: Snapshot, folder: Path, data_dir: Path) -> Snapshot:
     """The pack's study below another folder, with the data of this machine, not tracked."""
-    here = {"data_dir": str(data_dir), "output_dir": str(folder), "tracking": False}
-    runs = [replace(run, config={**run.config, **here}) for run in snapshot.runs]
+    paths = {"data_dir": str(data_dir), "output_dir": str(folder), "tracking": False}
+    runs = [replace(run, config={**run.config, **paths}) for run in snapshot.runs]
     again = replace(snapshot, runs=runs, output_dir=folder)
     snapshots.save(again)
     return again
@@ -107,7 +107,7 @@ def draw_cells(cells: list[PackedCell], count: str, seed: int) -> list[PackedCel
     """Cells to compute again, without repetition.
 
     Raises:
-        ConfigError: the count is no number from 1, nor the word all.
+        ConfigError: the count is neither a positive integer nor the word all.
     """
     if count == "all":
         return cells
@@ -137,9 +137,9 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="runner-verify-") as place:
         again = prepare_again(snapshot, Path(place), Path(arguments.data_dir).resolve())
         for cell in drawn:
-            scores, said = compute_again(cell, again, plugins)
+            scores, output = compute_again(cell, again, plugins)
             if scores is None:
-                differing = [f"not computed: {said}"]
+                differing = [f"not computed: {output}"]
             else:
                 differing = list(list_differences(cell.scores, scores, arguments.tolerance))
             agreeing += not differing
@@ -147,8 +147,8 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
             shown = "; ".join([*differing[:SHOWN], *more])
             out.print(f"{'differs' if differing else 'agrees '}  {cell.name}  {shown}".rstrip())
     facts = cells[0].facts
-    before = {**facts["git"], "versions": facts["versions"]}
-    if apart := code.difference(before, code.identity(code.commit(), code.versions())):
+    versions = {**facts["git"], "versions": facts["versions"]}
+    if apart := code.difference(versions, code.identity(code.commit(), code.versions())):
         out.print(f"code     {apart}")
     chance = 1.0 - len(drawn) / len(cells)
     out.print(

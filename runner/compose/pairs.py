@@ -249,6 +249,6 @@ def prefix_key_path(path: str, **keys: str) -> Iterator[None]:
     try:
         yield
     except UnfitError as error:
-        # keys of a part in the place of those of the run; keys without a part are left out
+        # a part's keys replace the run's keys; keys without a part are omitted
         inner = [keys.get(key, key) for key in error.keys if key in keys or "." in key]
         raise UnfitError(f"{path}: {error.problem}", *inner) from None

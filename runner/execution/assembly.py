@@ -138,8 +138,8 @@ def total_steps(job: Job, problem: Problem) -> int:
     method can use.
 
     Raises:
-        ConfigError: no number is known, more steps are requested than the problem has, or fewer
-            than an attacker of whole series requires.
+        ConfigError: the number is unknown, exceeds the problem's steps, or is smaller than an
+            attacker of whole series requires.
     """
     steps = job.settings.steps
     length = problem.length(job.inference.requires.batch_kind)

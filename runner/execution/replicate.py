@@ -125,7 +125,7 @@ class Replicate(Course):
             used = (
                 f"The previous one, of step {step}, is used."
                 if step
-                else "There is no earlier one: the run restarts."
+                else "An earlier checkpoint does not exist: the run restarts."
             )
             printer.announce("Corrupt checkpoint", "\n".join([*complaints, used]))
         checkpoint.remove_later_checkpoints(folder, facts)

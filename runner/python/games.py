@@ -37,7 +37,7 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
     All players observe the features of the state.  An episode is truncated at the horizon; if
     each episode of the game continues the previous one (rounds of a matrix game), all
     ``episodes`` are merged into one, truncated after the last.  Third parties do not play, so
-    there is no tax.  ``reset`` without a seed continues the random numbers; the first call
+    the tax is zero.  ``reset`` without a seed continues the random numbers; the first call
     without a seed uses an arbitrary seed.
 
     Example:

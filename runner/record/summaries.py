@@ -17,7 +17,7 @@ class RecordSummary(NamedTuple):
     state: str
     choice: dict[str, Any]
     smoke: bool
-    has_steps: bool  # False if the config sets no number of steps
+    has_steps: bool  # False if the config does not set the number of steps
     rate: float | None  # seconds per step, or per replicate without steps; None: unknown
 
     @classmethod

@@ -33,7 +33,7 @@ from runner.terminal.printer import out
 def _build_parser() -> Parser:
     parser = Parser(
         prog="runner report",
-        description="Lays the results of a study beside the published numbers; runs nothing.",
+        description="Compares the results of a study with the published numbers; runs nothing.",
     )
     parser.add_argument(
         "study",
@@ -109,8 +109,8 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
     study = snapshot.study if snapshot else load_study(arguments.study)
     kept = read_kept_scores({file: Path(file) for file in arguments.earlier}, study)
     if snapshot is None:
-        known = [place for place, each in kept.by_place.items() if each[0].protocol]
-        kept = replace(kept, expected=expect_protocols(study, known))
+        places = [place for place, each in kept.by_place.items() if each[0].protocol]
+        kept = replace(kept, expected=expect_protocols(study, places))
     if unknown := sum(not protocol for protocol in kept.scores[PROTOCOL]):
         out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")
     folder = arguments.to or folder

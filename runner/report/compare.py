@@ -36,8 +36,9 @@ def main(argv: list[str]) -> int:
         "lower), and the difference of each from the first where replicates are paired (the same seed and data), with p of "
         "the two-sided signed-rank test of five or more pairs, "
         "corrected for their number (Holm) where several runs are compared. Of runs of one replicate under attack, p of "
-        "McNemar's exact test over the test labels that one alone predicts rightly. Where two or more paired runs have the "
-        "score log_evidence, the posterior probabilities of their models at equal prior odds.",
+        "McNemar's exact test over the test labels that only one of them predicts correctly. "
+        "Where two or more paired runs have the score log_evidence, "
+        "the posterior probabilities of their models at equal prior odds.",
         epilog="Reads the records on disk, needs no MLflow. Not on a terminal, rows are tab-separated: "
         "section, name, one column for each run. Exit code 0, or 2 for a run that cannot be found.",
     )
@@ -45,7 +46,7 @@ def main(argv: list[str]) -> int:
         "run",
         nargs="+",
         help="folder of a run, or the beginning of its signature, two or more; or archives of studies: "
-        "all their runs, or those of the signatures that follow",
+        "all their runs, or only runs with the signatures that follow",
     )
     add_output_dir(parser, must_exist=True)
     parser.add_argument(

@@ -59,7 +59,7 @@ def notes(
         )
         messages += _note_empty_rows(tables)
     elif snapshot is None:
-        messages.append("Nothing has been run yet: only published numbers are shown.")
+        messages.append("This study has no runs yet: the tables contain published numbers only.")
     return [
         *messages,
         *note_protocols(tables),

@@ -26,7 +26,7 @@ from runner.report.scores.cells import ExpectedProtocols, Place, TableLayout, li
 from runner.report.scores.earlier import NO_SCORES, read_earlier
 from runner.study.definition import StudyDefinition
 
-UNNAMED = "a check whose name was not kept"
+UNNAMED = "a check without a stored name"
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
 def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]:
     """Parts of each protocol in the scores of tables, by hash."""
     cells = [cell for cell in list_cells(tables) if cell.values]
-    own = {cell.expected.digest: cell.expected.parts for cell in cells if cell.expected}
-    known = kept.protocols | own
-    return {cell.protocol: known[cell.protocol] for cell in cells if cell.protocol in known}
+    current = {cell.expected.digest: cell.expected.parts for cell in cells if cell.expected}
+    protocols = kept.protocols | current
+    return {cell.protocol: protocols[cell.protocol] for cell in cells if cell.protocol in protocols}
 
 
 def write_origin(origin: Origin, path: Path) -> Path:
@@ -163,5 +163,5 @@ def read_origin(path: Path) -> Origin:
     except (OSError, ValidationError) as error:
         why = str(error).splitlines()[0]
         raise ConfigError(
-            f"--with: {path} cannot be read ({why}); without it the scores alone are taken"
+            f"--with: {path} cannot be read ({why}); without --with, only the scores are read"
         ) from None

@@ -77,10 +77,11 @@ def write(
     forms: Collection[str] = ("html", "md"),
     only: Sequence[str] = (),
 ) -> tuple[list[Path], list[TableLayout]]:
-    """Writes the report into a folder: what was written, the page first, and the tables it shows;
-    ``paper``: and, into ``paper/`` there, what a paper takes from it; ``forms``: which pages;
-    ``only``: the selection that ``study`` and ``snapshot`` are restricted to.  Where anything in it
-    is a smoke run, title, files and figures say so."""
+    """Write the report into a folder.  Returns: the files, the page first, and the tables it shows.
+
+    ``paper``: also write the parts for a paper into its folder ``paper/``; ``forms``: which pages;
+    ``only``: the selection that ``study`` and ``snapshot`` are restricted to.  If it contains a
+    smoke run, title, files and figures are marked."""
     kept = kept or Kept()
     tables = layout_table(study, snapshot, kept)
     runs = run_views(snapshot)

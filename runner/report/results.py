@@ -62,8 +62,8 @@ def _make_judge(
 
 
 def compare_with(laid: TableLayout, to: str, by_row: bool = True) -> Tests:
-    """Comparisons of all cells of a table with those of one row, or of one column, with p corrected
-    for their number."""
+    """Comparisons of all cells of a table with the cells of one row, or of one column, with p
+    corrected for their number."""
     scored = [cell for cell in laid.cells if cell.values and not cell.other_protocol]
     by_place = {(cell.row.name, cell.column): cell for cell in scored}
     return holm(
@@ -137,8 +137,8 @@ def layout_table(
 def restrict_to_kept_rows(
     tables: list[TableLayout], kept_rows: dict[str, list[str]]
 ) -> list[TableLayout]:
-    """The tables with the rows that they had when their scores were kept and those that have
-    scores: others came into the study since, or are of no use in this table, and were never run.
+    """The tables with the rows that they had when their scores were stored, and rows with scores.
+    Other rows were added to the study later, or do not apply to this table, and were never run.
 
     ``kept_rows``: by table.
     """

@@ -40,7 +40,7 @@ class RunView:
 
     @property
     def pictures(self) -> list[Path]:
-        """Figures in its record; a link to a file elsewhere is no figure of it."""
+        """Figures in its record; links to files elsewhere are excluded."""
         folder = self.folder
         return [
             path

@@ -144,8 +144,8 @@ def compare_means(
     a: Mapping[K, float], b: Mapping[K, float], overlap: float = 0.0
 ) -> PairedDifference:
     """Differences a − b over the replicates that both have, and p of Student's t test of their mean
-    with n − 1 degrees of freedom; the SE is that of splits that share rows (``inflate``).  Differences
-    without spread are tested by their signs."""
+    with n − 1 degrees of freedom; the SE allows for splits that share rows (``inflate``).
+    Differences without spread are tested by their signs."""
     d = _subtract(a, b)
     pair = _summarise_pairs(d, overlap)
     if math.isnan(pair.p) or not pair.difference:
@@ -220,9 +220,9 @@ def best(
     """The row with the best mean and every row that does not differ significantly from it.
 
     Reports print them in bold.  The two-sided tests of a column are corrected for their number
-    (Holm): of m rows none is told from the best by chance in more than ``level`` of all
-    columns.  Rows of fewer than ``MIN_PAIRS`` replicates, which nothing can be told apart from,
-    stay out of it.  Empty where neither side is better, when fewer than two rows are left, and when
+    (Holm): in at most ``level`` of all columns, any row is wrongly separated from the best.
+    Rows of fewer than ``MIN_PAIRS`` replicates cannot reach significance and are
+    excluded.  Empty where neither side is better, when fewer than two rows are left, and when
     one of them shares too few replicates with the best."""
     summaries = {name: summarise(v.values()) for name, v in rows.items()}
     means = {name: s.mean for name, s in summaries.items() if s.n >= MIN_PAIRS}

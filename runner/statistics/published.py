@@ -103,10 +103,10 @@ class Published(BaseModel):
     metric: str
     # of scores that have no direction of their own (components.metrics.names)
     better: ScoreDirection | None = None
-    # a result on data of another name is shown next to it, never compared; several: a column each
+    # a result on other data appears next to it without a comparison; several: a column each
     data: str | list[str]
     runs: PositiveInt | None  # number behind the means and the spreads; null: not stated
-    spread: Spread | None  # meaning of the number in parentheses; null: there is none
+    spread: Spread | None  # meaning of the number in parentheses; null: not printed
     rows: str = "model"  # key of a run that identifies a row: a role, or a dotted key of the config
     # the same for a column; or {column as printed: metric of one run}
     columns: str | dict[str, str]
@@ -143,15 +143,17 @@ class Published(BaseModel):
     def _check_references(self) -> Published:
         if self.within is not None and self.runs != 1:
             raise ValueError(
-                f"within: {self.within} is of numbers of one run; write runs: 1, or leave it out"
+                f"within: {self.within} requires numbers of one run; write runs: 1, or remove it"
             )
         printed = {n.spread is not None for row in self.values.values() for n in row.values()}
         if self.spread in ("sd", "iqr") and self.runs is None:
             raise ValueError(
-                f"spread: {self.spread} is of one run; say with runs of how many, for a standard error"
+                f"spread: {self.spread} describes one run; set runs for a standard error"
             )
         if printed == {True} and self.spread is None:
-            raise ValueError("spread: something is printed in parentheses; say se, sd or iqr")
+            raise ValueError(
+                "spread: missing for the numbers printed in parentheses; write se, sd or iqr"
+            )
         if printed == {False} and self.spread is not None:
             raise ValueError(
                 f"spread: {self.spread}, but nothing is printed in parentheses; write null"

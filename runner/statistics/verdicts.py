@@ -89,7 +89,8 @@ def judge(
 
 def _measure(published: PublishedNumber, ours: Summary, se: float) -> tuple[float, float]:
     """Ours less the published value in their combined SE, and the degrees of freedom of its t test:
-    those of ours for a number of one run, else after Welch (1947) and Satterthwaite (1946).
+    n − 1 for our n runs if the published number comes from one run, else after Welch (1947) and
+    Satterthwaite (1946).
 
     If the number of printed runs is unknown, it is taken to equal ours."""
     # one of ours has this standard deviation
@@ -98,8 +99,8 @@ def _measure(published: PublishedNumber, ours: Summary, se: float) -> tuple[floa
     in_se = (ours.mean - published.mean) / combined
     if published.one_run:
         return in_se, ours.n - 1
-    known = (
+    published_term = (
         0.0 if published.se is None else published.se**4 / max(1, (published.runs or ours.n) - 1)
     )
-    spread = se**4 / (ours.n - 1) + known
+    spread = se**4 / (ours.n - 1) + published_term
     return in_se, combined**4 / spread if spread else math.inf

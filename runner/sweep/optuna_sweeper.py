@@ -209,7 +209,7 @@ class OptunaSearch(Sweeper):
         stopped: BaseException | None = None
         study.sampler = sampler(
             "random", self.seed, 0, 1
-        )  # that of a grid stops a loop of Optuna, which does not exist here
+        )  # GridSampler would stop Optuna's loop, which does not exist here
         for (number, params), job in zip(batch, returns, strict=True):
             value = job._return_value
             if job.status == JobStatus.COMPLETED and (scores := _finite(value)):

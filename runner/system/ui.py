@@ -54,7 +54,7 @@ def check(uri: str, port: int) -> None:
     """Check for errors that MLflow reports with a traceback or hides by creating an empty store.
 
     Raises:
-        ConfigError: there is no store, or the port is in use.
+        ConfigError: the store does not exist, or the port is in use.
     """
     file = database_file(uri)
     if file is not None:

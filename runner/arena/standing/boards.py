@@ -49,8 +49,9 @@ def solved_rows(
 ) -> list[dict[Hashable, Any]]:
     """Rows in the order of their places.
 
-    Keys: row, those of ``place_rows``, counts (of problems solved at each tolerance), median_cost
-    (over the problems that it solves, in gradients), states (how many of its problems are in each).
+    Keys: row, the keys of ``place_rows``, counts (of problems solved at each tolerance),
+    median_cost (over the problems that it solves, in gradients), states (its number of
+    problems in each).
     """
     if suite.solve is None or not by_tolerance:
         return []

@@ -1,4 +1,4 @@
-"""Standings of a suite whose problems can be solved: by problems solved and by the cost to solve.
+"""Standings of a suite with solvable problems: by problems solved and by the cost to solve.
 
 A replicate solves a problem at the cost from which on its error stays below a tolerance to the end
 of its budget.  The cost is counted in gradients, an evaluation of the density without its gradient

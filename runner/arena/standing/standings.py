@@ -106,7 +106,7 @@ def _by_row(table: pd.DataFrame) -> dict[str, dict[Any, float]]:
 
 def _rank(losses: pd.DataFrame, is_off: pd.DataFrame, gold: str | None) -> pd.DataFrame:
     """Ranks [rows, problems] of rows with a place on the problems that apply to all of them, ties
-    sharing theirs; NaN: there is none.
+    sharing theirs; NaN: no rank.
 
     ``is_off``: where a problem does not apply."""
     has_place = is_off.sum(axis=1) <= MOST_NOT_APPLICABLE * is_off.shape[1]
@@ -138,8 +138,13 @@ def _compare(
     """Median differences of the rows from the reference row over the problems that both have, with
     p of Wilcoxon's test corrected for their number by Holm."""
     base = scores.get(reference, {})
-    tests = holm({row: compare(own, base) for row, own in scores.items() if row != reference})
-    differences = {row: [own[p] - base[p] for p in own if p in base] for row, own in scores.items()}
+    tests = holm(
+        {row: compare(row_scores, base) for row, row_scores in scores.items() if row != reference}
+    )
+    differences = {
+        row: [row_scores[p] - base[p] for p in row_scores if p in base]
+        for row, row_scores in scores.items()
+    }
     return {
         row: replace(t, difference=statistics.median(differences[row] or [math.nan]))
         for row, t in tests.items()

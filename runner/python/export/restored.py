@@ -152,7 +152,7 @@ def _load_checkpoint(
     Only checkpoints of the last replicate are kept.
 
     Raises:
-        RunFailure: there is no checkpoint, or it belongs to other data.
+        RunFailure: the checkpoint is missing or belongs to other data.
     """
     if job.data != facts["data"]:
         raise RunFailure(

@@ -138,19 +138,19 @@ def _list_records(
 
 def _list_environment(snapshot: Snapshot, facts: list[Facts]) -> Iterator[Entry]:
     """Versions and commits of the runs, installed packages and the lock file of the checkout."""
-    versions = [one["versions"] for one in facts]
-    commits = [one["git"].get("sha") for one in facts]
+    versions = [run["versions"] for run in facts]
+    commits = [run["git"].get("sha") for run in facts]
     summary = {
         "python": platform.python_version(),
         "system": platform.platform(),
         "frozen_at_commit": snapshot.git,
         "sources_sha256": code.source_digest(),
         "commits_of_runs": sorted({commit for commit in commits if commit}),
-        "versions_of_runs": [dict(v) for v in {tuple(sorted(one.items())) for one in versions}],
-        "runs_with_failed_checks": sum(bool(failed_checks(one)) for one in facts),
+        "versions_of_runs": [dict(v) for v in {tuple(sorted(entry.items())) for entry in versions}],
+        "runs_with_failed_checks": sum(bool(failed_checks(run)) for run in facts),
     }
     yield "environment/environment.json", json.dumps(summary, indent=1).encode()
-    packages = {f"{one.metadata['Name']}=={one.version}\n" for one in distributions()}
+    packages = {f"{package.metadata['Name']}=={package.version}\n" for package in distributions()}
     yield "environment/packages.txt", "".join(sorted(packages)).encode()
     if LOCK.is_file():
         yield "environment/requirements.lock", LOCK

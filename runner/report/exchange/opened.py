@@ -159,7 +159,7 @@ def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, so
     _refuse_sizes(entries, source)
     names = [info.filename for info in entries]
     if len(set(names)) < len(names) or set(names) != set(digests):
-        raise ConfigError(f"{source}: its files are not those of {MANIFEST}; not opened")
+        raise ConfigError(f"{source}: its files differ from the list in {MANIFEST}; not opened")
     for info in entries:
         _refuse_entry(info, folder, source)
     for info in entries:
@@ -172,7 +172,7 @@ def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, so
                 file.write(chunk)
         if digest.hexdigest() != digests[info.filename]:
             raise ConfigError(
-                f"{source}: {info.filename} is not what was archived (its SHA-256 differs); not opened"
+                f"{source}: {info.filename} differs from the archived file (SHA-256); not opened"
             )
 
 

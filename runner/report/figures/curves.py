@@ -42,8 +42,8 @@ def draw_curve(spec: FigureSpec, source: FigureSource) -> Picture | None:
         shows = f"{shows}; dashed, shaded up to it: {titles[spec.floor]}"
     if spec.against is not None:
         is_other = (cells["key"] == spec.x) & (cells["metric"] == spec.against)
-        moved = cells.loc[is_other, point].rename(columns={"mean": "against"})
-        table = table.merge(moved).assign(n_train=lambda both: both["against"])
+        renamed = cells.loc[is_other, point].rename(columns={"mean": "against"})
+        table = table.merge(renamed).assign(n_train=lambda both: both["against"])
         shows = f"{drawn} against {format_metric_name(spec.against)} by {key}"
     settings = f", settings {source.preset}" if source.preset else ""
     figure = learning_curve(table, spec.label, logarithmic=spec.against is None)

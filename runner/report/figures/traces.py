@@ -154,9 +154,9 @@ def _find_name(line: Line2D, handles: Handles) -> str:
     likeness = {}
     for name, handle in handles:
         if isinstance(handle, Line2D):
-            other, *own = _find_look(handle)
+            other, *line_look = _find_look(handle)
             if other == colour:
-                likeness[name] = [a == b for a, b in zip(own, look, strict=True)]
+                likeness[name] = [a == b for a, b in zip(line_look, look, strict=True)]
     return max(likeness, key=lambda name: likeness[name], default="")
 
 

@@ -50,10 +50,10 @@ def read_earlier(files: Mapping[str, Path], study: StudyDefinition) -> pd.DataFr
         _check_name(f"{where}: table {table}", f"one of {study.name}", table, columns)
         _check_name(f"{where}: row {row}", f"one of {study.name}", row, rows)
         _check_name(f"{where}: column {column}", f"in table {table}", column, columns[table])
-    known = lines[lines[PROTOCOL] != UNKNOWN]
+    stated = lines[lines[PROTOCOL] != UNKNOWN]
     _check_same(lines, "data")
     _check_same(
-        known, PROTOCOL, "; give files of one protocol (the same steps, data, settings and metric)"
+        stated, PROTOCOL, "; give files of one protocol (the same steps, data, settings and metric)"
     )
     numbers = lines[[*NUMBERS]]
     is_number = numbers.apply(pd.to_numeric, errors="coerce").notna() | (numbers == "nan")
@@ -73,8 +73,10 @@ def _check_same(lines: pd.DataFrame, column: str, hint: str = "") -> None:
     """Refuse lines of one cell that differ in a column."""
     first = lines.groupby(PLACE)[column].transform("first")
     pairs = pd.DataFrame({"own": lines[column], "first": first})
-    for where, own, other in pairs[lines[column] != first].itertuples(name=None):
-        raise ConfigError(f"{where}: {column} {own}, other lines of this cell have {other}{hint}")
+    for where, protocol, other in pairs[lines[column] != first].itertuples(name=None):
+        raise ConfigError(
+            f"{where}: {column} {protocol}, other lines of this cell have {other}{hint}"
+        )
 
 
 def _read(name: str, path: Path) -> pd.DataFrame:

@@ -70,7 +70,7 @@ def test_an_extended_suite_has_the_problems_and_scores_of_both(toy_suite):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"problems": {}}, "problems: there is none"),
+        ({"problems": {}}, "problems: missing"),
         ({"tables": [ERROR | {"columns": "seed"}]}, "grid key problem is neither its columns"),
         ({"tables": [ERROR | {"metric": "mean"}]}, "neither side of mean is better"),
         ({"budgets": {"small": {"gradients": 0}}}, "greater than 0"),
@@ -147,7 +147,7 @@ def test_a_length_of_the_users_own_stays():
 def test_rows_are_named_by_their_component():
     assert rows.name_row(["inference.scale=2", "inference=walk"]) == "walk"
     assert rows.name_row(["+steps=3"]) == "+steps=3"
-    with pytest.raises(ConfigError, match="--as 'a/b': no name of a row"):
+    with pytest.raises(ConfigError, match="--as 'a/b': not a valid row name"):
         rows.make_row([], "a/b")
 
 

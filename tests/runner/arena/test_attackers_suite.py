@@ -112,7 +112,7 @@ def test_costs_that_do_not_count_are_left_out(folder):
 
 
 def test_norms_are_of_problems():
-    with pytest.raises(ValueError, match="norms: rond is no problem, did you mean round"):
+    with pytest.raises(ValueError, match="norms: rond is not a problem, did you mean round"):
         Suite(**SUITE | {"norms": {"rond": "l2"}})
 
 

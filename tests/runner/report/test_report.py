@@ -123,7 +123,7 @@ def test_a_report_before_any_run_and_in_another_folder(tmp_path):
     where = ["--output-dir", str(tmp_path)]
     assert main(["report", "sarcos_table", *where, "--to", str(tmp_path / "docs")]) == 0
     text = (tmp_path / "docs" / "sarcos_table.md").read_text()
-    assert "Nothing has been run yet" in text
+    assert "This study has no runs yet" in text
     assert "not run<br><sub>0.15(0.1)</sub>" in text
     with pytest.raises(ConfigError, match="did you mean sarcos_table"):
         main(["report", "sarcos_tabel", *where])

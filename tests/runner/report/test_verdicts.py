@@ -193,7 +193,7 @@ def test_rows_are_not_comparable_by_their_preset():
         (
             "0.9329",
             {"spread": None, "runs": None, "within": 0.01},
-            r"within: 0\.01 is of numbers of one run; write runs: 1",
+            r"within: 0\.01 requires numbers of one run; write runs: 1",
         ),
     ],
 )
