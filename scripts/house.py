@@ -10,7 +10,7 @@ Limits are in ``[tool.house]``.  The measures cover all functions, classes and m
 - ``nodes_per_code_line``: nodes of the syntax tree per line that is not a docstring, comment or blank
 - ``eight_positional``: calls with eight or more positional arguments
 - ``twelve_arguments``: functions with twelve or more
-- ``complex_over_15``, ``complex_over_20``: functions with more branches, loops and conditions
+- ``complex_over_15``, ``complex_over_20``: functions with a complexity (branches, loops, conditions) above it
 - ``fmt_skip``: lines exempt from the formatter
 - ``protocols``: classes that derive from Protocol
 - ``nodes``, and ``nodes_runner``, ``nodes_scripts``, ``nodes_tests`` of one package: size of the syntax

@@ -217,7 +217,7 @@ def main(argv: list[str] | None = None) -> int:
     mutants = select_mutants(arguments.names)
     if not mutants:
         families = ", ".join(path.stem for path in sorted(MUTANTS.glob("*.yaml")))
-        print(f"no mutant of that name; families: {families}")
+        print(f"no mutant has that name; families: {families}")
         return 2
     mutants += generate_mutants(arguments.generated, arguments.seed)
     complaints = judge(mutants, arguments.jobs)

@@ -5,7 +5,7 @@
 
 For each common cell: mean (or median, as in the table) ± SE of both, and their difference in units
 of its standard error, the root of the sum of squares; SE are taken from the page, corrected for
-overlapping splits.  By chance about one cell in twenty differs by more than 2, more with few
+overlapping splits.  About one cell in twenty differs by more than 2 at random, more with few
 replicates.
 """
 

@@ -203,7 +203,7 @@ def main(argv: list[str]) -> int:
     outcomes = [make_study(name, arguments) for name in ([] if arguments.prose else names)]
     errors = [] if arguments.study else make_prose(arguments.check) + check_commits(FOLDER)
     errors += check_whole(PAGE.read_text(encoding="utf-8"))
-    print(*errors, f"{sum(outcomes)} of {len(outcomes)} pages are what their scores give", sep="\n")
+    print(*errors, f"{sum(outcomes)} of {len(outcomes)} pages match their scores", sep="\n")
     return int(bool(errors) or (arguments.check and not all(outcomes)))
 
 

@@ -2,9 +2,9 @@
 docs/scaling.md.
 
 Each line doubles one size three times.  The CPU time of a step is the minimum over several, because
-other load can only increase it.  The exponent is log₂ of the last doubling; it is smaller than that
-of the algorithm as long as the fixed work of a step is not negligible.  The size at which fixed work
-is half of a step is the floor: t = a + b nᵖ through the first and the last size with the
+other load can only increase it.  The exponent is log₂ of the last doubling; it is smaller than
+the algorithm's exponent as long as the fixed work of a step is not negligible.  The floor is the size
+at which fixed work is half of a step: t = a + b nᵖ through the first and the last size with the
 algorithm's p."""
 
 from __future__ import annotations

@@ -71,11 +71,13 @@ def _sections() -> Iterator[tuple[str, str, list[Iterable[str]]]]:
     studies = read_studies()
     yield _section("A study", StudyDefinition, studies)
     for key, model, heading in parts():
-        entries = [(name, entry) for name, study in studies for entry in _listed(study.get(key))]
+        entries = [
+            (name, entry) for name, study in studies for entry in _to_entries(study.get(key))
+        ]
         yield _section(heading, model, [each for each in entries if _is_of(model, each[1])])
 
 
-def _listed(value: Any) -> list[dict[str, Any]]:
+def _to_entries(value: Any) -> list[dict[str, Any]]:
     """Entries of a key, which has a list or a single mapping."""
     return [value] if isinstance(value, dict) else value or []
 

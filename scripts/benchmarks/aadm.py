@@ -18,7 +18,7 @@ from components.inference.alpha.power_mean import log_power_mean
 from components.inference.implicit.adversarial import Adversarial, AdversarialState
 from components.inference.implicit.contrast import contrast, discrimination_loss
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Report, repeated
+from scripts.benchmarks.harness import Report, repeat_way
 from scripts.benchmarks.workloads import component, regression
 
 PEERS = ("loop over draws", "rows: own")
@@ -112,5 +112,5 @@ def measure(options: Namespace, report: Report) -> None:
         ours = Steps(B, "shared")
         for peer, step in zip(PEERS, (Steps(B, "shared", True), Steps(B, "own")), strict=True):
             case = f"{peer}, B = {B}"
-            ways = {"ours": repeated(ours, options.steps), case: repeated(step, options.steps)}
+            ways = {"ours": repeat_way(ours, options.steps), case: repeat_way(step, options.steps)}
             report.race(case, ways, options.blocks)

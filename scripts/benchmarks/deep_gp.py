@@ -16,7 +16,7 @@ from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import MultiTaskDGP
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Measured, Report, repeated
+from scripts.benchmarks.harness import Measured, Report, repeat_way
 from scripts.benchmarks.workloads import component
 from scripts.peers.gpflux_exchange import build_inputs, differences, open_peer
 from scripts.peers.installed import own_interpreter
@@ -75,7 +75,7 @@ def compare(S: int, dtype: str, rounds: int, interpreter: Path, report: Report) 
             difference = differences(ours, batch, noise, gradients)
             assert max(np.divide(difference, WITHIN[dtype])) < 1, f"bound, gradients: {difference}"
             ways = {
-                "ours": repeated(step, STEPS),
+                "ours": repeat_way(step, STEPS),
                 "GPflux": lambda: Measured(ask(f"step {STEPS}")),
             }
             report.race(f"S={S}, {dtype}", ways, rounds)

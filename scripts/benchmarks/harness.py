@@ -216,7 +216,7 @@ def run(name: str, arguments: Sequence[str]) -> None:
     print(json.dumps(line, ensure_ascii=False))
 
 
-def repeated(way: Way, times: int) -> Way:
+def repeat_way(way: Way, times: int) -> Way:
     """A way that is repeated ``times`` times in one timed run."""
 
     def run() -> None:

@@ -107,7 +107,7 @@ class Layers(tf.Module):
             likelihood, kl = self.terms(noise)
             bound = likelihood - kl
 
-        def found(parameter: gpflow.Parameter) -> np.ndarray:
+        def to_gradient(parameter: gpflow.Parameter) -> np.ndarray:
             raw = parameter.unconstrained_variable
             slope = gradient[raw.ref()]
             if parameter.shape != raw.shape:  # a triangle stored as a vector
@@ -126,15 +126,15 @@ class Layers(tf.Module):
         for name, layers in parts.items():
             kernels = [layer.kernel.kernel for layer in layers]
             inducing = [layer.inducing_variable.inducing_variable for layer in layers]
-            out[f"{name}.Z"] = np.stack([found(i.Z) for i in inducing])
+            out[f"{name}.Z"] = np.stack([to_gradient(i.Z) for i in inducing])
             out[f"{name}.lengthscale"] = np.stack(
-                [np.atleast_1d(found(k.lengthscales)) for k in kernels]
+                [np.atleast_1d(to_gradient(k.lengthscales)) for k in kernels]
             )
-            out[f"{name}.variance"] = np.stack([found(k.variance) for k in kernels])
-            out[f"{name}.q_mean"] = np.concatenate([found(layer.q_mu).T for layer in layers])
-            out[f"{name}.q_tril"] = np.concatenate([found(layer.q_sqrt) for layer in layers])
+            out[f"{name}.variance"] = np.stack([to_gradient(k.variance) for k in kernels])
+            out[f"{name}.q_mean"] = np.concatenate([to_gradient(layer.q_mu).T for layer in layers])
+            out[f"{name}.q_tril"] = np.concatenate([to_gradient(layer.q_sqrt) for layer in layers])
         out["noise_variance"] = np.stack(
-            [found(likelihood.variance) for likelihood in self.likelihoods]
+            [to_gradient(likelihood.variance) for likelihood in self.likelihoods]
         )
         return out
 

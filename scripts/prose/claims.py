@@ -4,8 +4,8 @@
     {{ undecided(K, L) }}          corrected p > 5 %, or too few replicates for a test
     {{ level(K, L, within) }}      the 95 % interval of the difference lies within ± ``within``
 
-Each prints the difference ± SE and its p, or for several pairs the p nearest to 5 %.  If the test does
-not support the word, this is an error of the page.  p is taken from the study's page: Holm's correction
+Each prints the difference ± SE and its p, or for several pairs the p nearest to 5 %.  A word that
+the test does not support is an error of the page.  p is taken from the study's page: Holm's correction
 covers all rows and columns of the table against the study's reference row, or against L if neither is
 the reference (for two columns: all cells against L's column).  Otherwise it covers the field's pairs.
 """

@@ -27,7 +27,7 @@ def check_whole(text: str) -> Iterator[str]:
         if not names or not all(map(has_evidence, names)):
             yield f"{PAGE.name}: {item} is whole, but {shown or 'no page'} has no kept score or picture"
     if f"Whole:\n{len(whole)} of {len(rows)}<" not in text:
-        yield f"{PAGE.name}: {len(whole)} of {len(rows)} rows are whole, which it does not say"
+        yield f"{PAGE.name}: {len(whole)} of {len(rows)} rows are whole; correct the count"
 
 
 def has_evidence(name: str) -> bool:

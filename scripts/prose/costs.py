@@ -30,7 +30,7 @@ class PageCost:
 
     name: str
     runs: int
-    hours: float | None  # by the clock of the runs, one after the other
+    hours: float | None  # wall-clock time, summed over runs
     cpu_hours: float | None  # of all runs
     machine: str
 

@@ -43,7 +43,7 @@ class Reason(BaseModel):
     columns: Names
     reason: str
     hours: NonNegativeFloat | None = (
-        None  # CPU hours of all that is missing; null: hours do not help
+        None  # CPU hours of the missing runs; null: more hours do not help
     )
 
     @property
@@ -74,7 +74,7 @@ class Reasons(BaseModel):
     """``printed_reasons.yaml``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    printed: dict[str, PositiveInt]  # by paper, how many numbers it prints
+    printed: dict[str, PositiveInt]  # count of printed numbers by paper
     reasons: list[Reason]
 
 

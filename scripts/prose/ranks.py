@@ -54,7 +54,7 @@ def tabulate_ranks(lookup: Lookup, key: str) -> str:
 
 
 def describe_ranks(table: TableLayout, scores: pd.DataFrame) -> pd.Series[str]:
-    """Mean ranks of the rows, then blocks, critical difference and p of a diagram."""
+    """Mean ranks of the rows, number of blocks, critical difference and p of a diagram."""
     placed = scores.rank(axis=1)
     shown = scores.index.get_level_values("column")
     cells = [c for c in table.cells if c.row.name in placed.columns and c.column in shown]

@@ -110,7 +110,7 @@ class Lookup:
         """The four parts of a key."""
         parts = [part.strip() for part in key.split(":")]
         if len(parts) != len(PARTS):
-            raise ProseError(f"{key!r}: a key is {':'.join(PARTS)}")
+            raise ProseError(f"{key!r}: a key has the form {':'.join(PARTS)}")
         self.last = [part or previous for part, previous in zip(parts, self.last, strict=True)]
         study, row, column, table = self.last
         return study, row, column, table

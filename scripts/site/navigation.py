@@ -47,7 +47,7 @@ def _titles(paths: Iterable[Path]) -> list[tuple[str, str]]:
     return [(read_title(path), path.relative_to(DOCS).as_posix()) for path in existing]
 
 
-def _ordered(folder: Path, first: tuple[str, ...] = ()) -> list[Path]:
+def _sort_pages(folder: Path, first: tuple[str, ...] = ()) -> list[Path]:
     """Pages of a folder: those in ``first``, then the others by name."""
     named = [folder / f"{name}.md" for name in first]
     return [*named, *(path for path in sorted(folder.glob("*.md")) if path not in named)]
@@ -62,7 +62,7 @@ def chapter_studies(chapter: Path) -> list[Path]:
 
 def _chapters() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
     """Source, subject, path and studies of each chapter."""
-    for chapter in _ordered(DOCS / "results" / "chapters", CHAPTERS):
+    for chapter in _sort_pages(DOCS / "results" / "chapters", CHAPTERS):
         title = read_title(chapter)
         source, _, subject = title.partition(": ")
         short = subject or title
@@ -75,9 +75,9 @@ def write_menu(api: Iterable[tuple[str, str]]) -> str:
     listed = [DOCS / f"{name}.md" for name in (*PROJECT, "python")]
     return render(
         "SUMMARY",
-        tutorials=_titles(_ordered(DOCS / "tutorials", TUTORIALS)),
-        guides=_titles(path for path in _ordered(DOCS) if path not in listed),
-        methods=_titles(_ordered(DOCS / "methods")),
+        tutorials=_titles(_sort_pages(DOCS / "tutorials", TUTORIALS)),
+        guides=_titles(path for path in _sort_pages(DOCS) if path not in listed),
+        methods=_titles(_sort_pages(DOCS / "methods")),
         roles=[(role, ROLE_TITLES[role], families(role)) for role in registry.ROLES],
         chapters=_chapters(),
         reference=[*_titles([DOCS / "python.md"]), *GENERATED],

@@ -20,7 +20,7 @@ def test_whole_rows_have_kept_scores_and_are_counted():
         "completeness.md: Table 9.9 is whole, but [mlp](results/mlp.md) has no kept score or picture"
     ]
     (error,) = check_whole(PAGE.replace(row, row.replace(" |  |", " | left |")))
-    assert error.endswith("rows are whole, which it does not say")
+    assert error.endswith("rows are whole; correct the count")
 
 
 def test_every_name_is_a_component_an_experiment_or_a_study():

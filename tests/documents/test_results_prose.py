@@ -143,7 +143,7 @@ def test_a_missing_score_is_caught(folder):
     ("text", "message"),
     [
         ('score("spoofed:*, all:8:rmse")', "use range, or name one"),
-        ('score("spoofed:8:rmse")', "a key is study:row:column:table"),
+        ('score("spoofed:8:rmse")', "a key has the form study:row:column:table"),
         ("spread('a:b:c:d')", "'spread' is undefined"),
         (f'score("{KEY}") | spread', "No filter named 'spread'"),
         (f'score("{KEY}"', "unexpected"),
