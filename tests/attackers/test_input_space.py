@@ -39,14 +39,14 @@ def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(directi
     space = input_space(problem)
     x = problem.test.x
     y = problem.test.y
-    moved = space.perturb_at_random(x, y, 2.0, direction, generator(0))
-    size = space.size(x, moved, direction)
+    x_adv = space.perturb_at_random(x, y, 2.0, direction, generator(0))
+    size = space.size(x, x_adv, direction)
     assert (size[y[:, 0] == 0] == 0).all()
     room = (x == 0).sum(1) if direction == "insertion" else torch.full_like(size, 6)
     assert torch.equal(size[y[:, 0] == 1], room.clamp_max(2)[y[:, 0] == 1])
-    assert torch.equal(space.clip(moved), moved)
+    assert torch.equal(space.clip(x_adv), x_adv)
     if direction == "insertion":
-        assert (moved >= x).all()
+        assert (x_adv >= x).all()
 
 
 def test_training_sizes_in_other_units_are_refused():

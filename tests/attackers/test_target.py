@@ -90,12 +90,12 @@ def test_a_target_is_reached_or_not_by_counting(name):
     y = problem.test.y
     rng = Streams(0)
     rng.attack.set_state(rng.at("attack", 0).get_state())
-    moved = attacker.with_problem(problem, rng).perturb(
+    x_adv = attacker.with_problem(problem, rng).perturb(
         Attacked(model, problem.bounds), problem.test.x, y, rng, 0.2
     )
     others = [i for i in range(len(y)) if int(y[i]) != 1]
     with torch.no_grad():
-        guesses = model.predict(moved, generator()).guess
+        guesses = model.predict(x_adv, generator()).guess
     counted = sum(int(guesses[i]) == 1 for i in others) / len(others)
     if name == "pgd":
         assert row["target_reached"] == counted
@@ -116,8 +116,8 @@ def test_what_is_equal_is_not_told_apart():
         def predict(self, x, g):
             from components.contracts.predictive import Categorical
 
-            own = torch.nn.functional.one_hot(problem.test.y[: len(x), 0], 3).to(F64)
-            return Categorical((3 * own - 1 + 0 * x.sum(1, keepdim=True))[None, :, None])
+            one_hot = torch.nn.functional.one_hot(problem.test.y[: len(x), 0], 3).to(F64)
+            return Categorical((3 * one_hot - 1 + 0 * x.sum(1, keepdim=True))[None, :, None])
 
     problem.evaluation_chunk = 1000
     attacker = component("attacker", "fgsm")

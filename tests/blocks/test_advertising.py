@@ -34,17 +34,17 @@ def columns(name="nerlove_arrow", **keys):
 
 
 def test_channels_saturate_and_interact():
-    names, found = columns(saturation={"tv": [0.5, 2.0]}, power=2.0, interactions=[["web", "tv"]])
+    names, matrix = columns(saturation={"tv": [0.5, 2.0]}, power=2.0, interactions=[["web", "tv"]])
     tv, web = U.T
     expected = [tv**2 / (0.25 + tv**2), tv**2 / (4.0 + tv**2), web, web * tv**2 / (0.25 + tv**2)]
     assert names == ("tv_half_0.5", "tv_half_2", "web", "web_x_tv")
-    assert_close(found, torch.stack(expected, 1))
+    assert_close(matrix, torch.stack(expected, 1))
 
 
 def test_koyck_has_them_a_week_later():
-    names, found = columns("koyck", saturation={"web": [1.0]})
+    names, matrix = columns("koyck", saturation={"web": [1.0]})
     assert names == ("y_lag", "tv_lag", "web_half_1_lag")
-    assert_close(found[1:, 2], U[:-1, 1] / (1 + U[:-1, 1]))
+    assert_close(matrix[1:, 2], U[:-1, 1] / (1 + U[:-1, 1]))
 
 
 def test_advertising_wears_in_and_out():
@@ -55,11 +55,11 @@ def test_advertising_wears_in_and_out():
     r = 0.5
     worn = [1.0, 0.7, 0.49, 0.49 + 0.5 * 0.51]
     expected = [(1 - rho) * worn[0], (1 - rho**2) * worn[1], 0.0, (1 - rho) * worn[3]]
-    found = effectiveness(U[:, :1], rho, omega, r)[:, 0]
-    assert_close(found.tolist(), expected)
-    _, found = columns(wear_in=rho, wear_out=omega, recovery=r)
+    effect = effectiveness(U[:, :1], rho, omega, r)[:, 0]
+    assert_close(effect.tolist(), expected)
+    _, effect = columns(wear_in=rho, wear_out=omega, recovery=r)
     assert_close(
-        found[:, 0].tolist(), [e * u for e, u in zip(expected, U[:, 0].tolist(), strict=True)]
+        effect[:, 0].tolist(), [e * u for e, u in zip(expected, U[:, 0].tolist(), strict=True)]
     )
 
 
@@ -162,11 +162,11 @@ def test_sales_with_a_limit_are_the_dense_gaussian_about_vidale_and_wolfe():
     expected = vidale_wolfe_goodwill(tv, delta, r, r / 0.3)
     expected = expected + vidale_wolfe_goodwill(web, delta, values["web"], torch.inf)
     assert torch.allclose(system.offset[0], expected, rtol=1e-10)
-    found = filter_system(system, design.y, design.seen.tolist()).log_density
+    log_p = filter_system(system, design.y, design.seen.tolist()).log_density
     law = joint(system._replace(offset=expected[None]), 0)[0]
-    assert_close(found[0], law.log_prob(design.y))
+    assert_close(log_p[0], law.log_prob(design.y))
     without = joint(system._replace(offset=0 * expected[None]), 0)[0]
-    assert abs(float(without.log_prob(design.y)) - float(found)) > 0.1
+    assert abs(float(without.log_prob(design.y)) - float(log_p)) > 0.1
 
 
 def test_the_limit_of_simulated_sales_is_found():

@@ -49,9 +49,9 @@ def test_a_season_and_those_before_it_sum_to_nothing():
     made = terms("seasonal", period=4)
     state = [3.0, -1.0, 0.5]
 
-    found = moved(made, state)
+    updated = moved(made, state)
 
-    assert found.tolist() == [-2.5, 3.0, -1.0]
+    assert updated.tolist() == [-2.5, 3.0, -1.0]
     assert made.scales[0].states == (0,)
 
 

@@ -96,10 +96,10 @@ def test_one_message_names_file_addresses_reasons_and_mend(tmp_path, server, clo
     with pytest.raises(DataUnavailableError) as caught:
         locate(tmp_path)
     message = str(caught.value)
-    found = hashlib.sha256(b"<html>log in first</html>").hexdigest()
+    digest = hashlib.sha256(b"<html>log in first</html>").hexdigest()
     assert message == (
         f"toy/file.bin: not in {tmp_path} and could not be downloaded from {urls[0]} (no connection), "
-        f"{urls[1]} (HTTP 404), {urls[2]} (sent a different file: sha256 expected {SHA256}, found {found}); "
+        f"{urls[1]} (HTTP 404), {urls[2]} (sent a different file: sha256 expected {SHA256}, found {digest}); "
         "run `runner data fetch toy` with a network connection, or set data_dir (RUNNER_DATA_DIR) to a folder that "
         "holds it"
     )
@@ -248,10 +248,10 @@ def test_processes_that_download_at_once_do_not_harm_each_other(tmp_path, server
 
 
 def test_parts_that_a_kill_has_left_are_removed(tmp_path):
-    left = tmp_path / ".file.bin.4321.part"
+    leftover = tmp_path / ".file.bin.4321.part"
     growing = tmp_path / ".other.bin.4322.part"
-    left.write_bytes(b"half")
+    leftover.write_bytes(b"half")
     growing.write_bytes(b"growing")
-    os.utime(left, (0, 0))
+    os.utime(leftover, (0, 0))
     files.remove_parts(tmp_path)
     assert list(tmp_path.iterdir()) == [growing]

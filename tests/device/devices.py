@@ -82,10 +82,10 @@ def list_differences(
 ) -> dict[str, tuple[float, float]]:
     """Scores that are apart by more than the tolerance of their name, relative and absolute."""
     return {
-        name: (one, other)
+        name: (first, other)
         for name in theirs
-        for one, other in zip(ours[name], theirs[name], strict=True)
-        if "seconds" not in name and not is_close(one, other, tolerance(name))
+        for first, other in zip(ours[name], theirs[name], strict=True)
+        if "seconds" not in name and not is_close(first, other, tolerance(name))
     }
 
 
@@ -129,16 +129,16 @@ def compare_exports(folder: Path, family: str, device: str, tolerance: float) ->
 
     Raises:
         AssertionError: they differ."""
-    found = {}
+    results = {}
     for trained in ("cpu", device):
         home = folder / trained
         home.mkdir()
         file = fit(home, family, device=trained).export(home / "model.zip")
         for loaded in ("cpu", device):
             model = load_model(file, device=loaded)
-            found[trained, loaded] = model.predict(new_rows(home, model))
-    whole = found.pop(("cpu", "cpu"))
-    for where, frame in found.items():
+            results[trained, loaded] = model.predict(new_rows(home, model))
+    whole = results.pop(("cpu", "cpu"))
+    for where, frame in results.items():
         assert list(frame) == list(whole), where
         numbers = whole.select_dtypes("number")
         values = frame[list(numbers)].to_numpy()

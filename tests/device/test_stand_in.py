@@ -34,10 +34,10 @@ MIXED = {
 
 @pytest.mark.parametrize("name", MIXED)
 def test_two_devices_in_one_operation_are_refused(device, name):
-    here = torch.ones(3, 3, device=device)
-    there = torch.ones(3, 3)
+    on_device = torch.ones(3, 3, device=device)
+    on_cpu = torch.ones(3, 3)
     with pytest.raises((RuntimeError, IndexError)):
-        MIXED[name](here, there)
+        MIXED[name](on_device, on_cpu)
 
 
 def test_what_a_gpu_allows_is_allowed(device):
@@ -54,8 +54,8 @@ def test_what_a_gpu_allows_is_allowed(device):
 def test_a_seed_draws_the_numbers_of_the_cpu(device):
     ours, theirs = (torch.Generator(where).manual_seed(7) for where in (device, "cpu"))
     for _ in range(2):
-        one = torch.randn(3, generator=ours, device=device)
-        assert torch.equal(one.cpu(), torch.randn(3, generator=theirs))
+        noise = torch.randn(3, generator=ours, device=device)
+        assert torch.equal(noise.cpu(), torch.randn(3, generator=theirs))
     assert torch.equal(ours.get_state(), theirs.get_state())
     again = torch.Generator(device)
     again.set_state(theirs.get_state())
@@ -167,8 +167,8 @@ def test_a_device_without_float64_is_named(device, make_job, monkeypatch):
         if name not in every_run():
             name = "two_moons-mlp-map"
         keys = [*short_run(name, every_run()[name].overrides), f"device={device}"]
-        found = score(make_job, *keys, "dtype=float32")
-        assert isinstance(found, dict), found
+        scores = score(make_job, *keys, "dtype=float32")
+        assert isinstance(scores, dict), scores
         name = "wiener_velocity-lgssm-kalman"
     finally:
         stand_in.set_float64(True)

@@ -149,9 +149,9 @@ def test_every_sub_command_knows_what_it_is_asked():
         plain = [w for w in words if not w.startswith("-") and "=" not in w]
         if any(w.isupper() for w in plain):  # `runner study --plugin MODULE`: a form, not a command
             continue
-        known = read_index()[f"command/{name}"].fields.keys()
+        fields = read_index()[f"command/{name}"].fields.keys()
         wrong += [
-            f"{command}: {w}" for w in words if w.startswith("--") and w.split("=")[0] not in known
+            f"{command}: {w}" for w in words if w.startswith("--") and w.split("=")[0] not in fields
         ]
         if name in ("study", "report", "rerun") and plain and plain[0] not in OWN | launched:
             load_study(plain[0].removesuffix(SUFFIX))  # an archive has the study's name

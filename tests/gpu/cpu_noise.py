@@ -68,10 +68,10 @@ class CpuNoise(TorchFunctionMode):
         name = func.__name__
         # in place: normal_, uniform_
         if name.endswith("_") and not name.endswith("__") and not name.startswith("_"):
-            found = func(_here(args[0]), *args[1:], **kwargs)
-            return args[0].copy_(found)
-        found = func(*(_here(v) for v in args), **{k: _here(v) for k, v in kwargs.items()})
-        return found.to(where)
+            result = func(_here(args[0]), *args[1:], **kwargs)
+            return args[0].copy_(result)
+        result = func(*(_here(v) for v in args), **{k: _here(v) for k, v in kwargs.items()})
+        return result.to(where)
 
 
 def _here(value: Any) -> Any:

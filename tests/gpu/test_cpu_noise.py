@@ -6,7 +6,7 @@ from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
 
 def test_draws_are_those_of_the_cpu_on_any_device():
     """On ``meta``, without data: the CPU's generators have the same state afterwards."""
-    one = CpuStreams(0, 0, "meta")
+    streams = CpuStreams(0, 0, "meta")
     two = CpuStreams(0, 0, "cpu")
 
     def draw(rng, device):
@@ -21,9 +21,9 @@ def test_draws_are_those_of_the_cpu_on_any_device():
         ]
 
     with CpuNoise():
-        there = draw(one, "meta")
-        here = draw(two, "cpu")
-    assert [(t.shape, t.dtype) for t in there] == [(t.shape, t.dtype) for t in here]
-    assert {t.device.type for t in there} == {"meta"}
-    for name, state in one.state().items():
+        on_meta = draw(streams, "meta")
+        on_cpu = draw(two, "cpu")
+    assert [(t.shape, t.dtype) for t in on_meta] == [(t.shape, t.dtype) for t in on_cpu]
+    assert {t.device.type for t in on_meta} == {"meta"}
+    for name, state in streams.state().items():
         assert torch.equal(state, two.state()[name]), name

@@ -107,9 +107,9 @@ def test_an_experiment_draws_on_the_gpu(make_job, monkeypatch, name):
 def draw_on_gpu(make_job, monkeypatch, keys: list[str]) -> None:
     """A run with random numbers of the GPU, finished or refused in a line."""
     draw_strictly(monkeypatch)
-    found = score(make_job, *keys, "device=cuda")
-    if isinstance(found, str):  # six steps are too many for some games
-        pytest.skip(found)
+    scores = score(make_job, *keys, "device=cuda")
+    if isinstance(scores, str):  # six steps are too many for some games
+        pytest.skip(scores)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -30,20 +30,20 @@ def draw_inputs(G=2, Q=2, M=4, N=5, D=3, common=True, ard=True):
 
 def literal(x, Z, lengthscale, m, C, shape, jitter=JITTER):
     """Mean and variance [N] of one process at its inputs, unwhitened, by explicit inverses."""
-    one = torch.ones((), dtype=x.dtype)
-    Kzz = kernel(Z, Z, lengthscale, one, shape)
+    ones = torch.ones((), dtype=x.dtype)
+    Kzz = kernel(Z, Z, lengthscale, ones, shape)
     # eq. (3.5)
     if shape not in PRODUCT_SHAPES:
         Kzz = Kzz - torch.diag(Kzz.diagonal()) + torch.eye(len(Z), dtype=x.dtype)
     Kzz = Kzz + jitter * torch.eye(len(Z), dtype=x.dtype)
-    Kzx = kernel(Z, x, lengthscale, one, shape)
+    Kzx = kernel(Z, x, lengthscale, ones, shape)
     alpha = torch.linalg.inv(Kzz) @ Kzx  # eq. (3.9)
     L = torch.linalg.cholesky(Kzz)
     # the whitened q(v) as a q(u)
     mu_u = L @ m
     S_u = L @ C @ C.T @ L.T
     mean = alpha.T @ mu_u  # eq. (3.7), averaged over q(u)
-    prior = kernel(x, x, lengthscale, one, shape)
+    prior = kernel(x, x, lengthscale, ones, shape)
     bar = prior - alpha.T @ Kzz @ alpha  # eq. (3.8)
     return mean, (bar + alpha.T @ S_u @ alpha).diagonal()  # eq. (2.65)
 
@@ -82,10 +82,10 @@ def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
 
 def compute_unwhitened(x, Z, lengthscale, m, C, shape, jitter):
     """Moments and divergence of all processes in a short form that autograd differentiates."""
-    one = torch.ones(len(Z), dtype=x.dtype)
+    ones = torch.ones(len(Z), dtype=x.dtype)
     eye = torch.eye(Z.shape[1], dtype=x.dtype)
-    Kzz = kernel(Z, Z, lengthscale, one, shape) * (1 - eye) + (1 + jitter) * eye
-    Kzx = kernel(Z, x.expand(len(Z), *x.shape[-2:]), lengthscale, one, shape)
+    Kzz = kernel(Z, Z, lengthscale, ones, shape) * (1 - eye) + (1 + jitter) * eye
+    Kzx = kernel(Z, x.expand(len(Z), *x.shape[-2:]), lengthscale, ones, shape)
     A = torch.linalg.inv(torch.linalg.cholesky(Kzz)) @ Kzx
     projected = C.mT @ A[:, None]
     variance = 1 - A.square().sum(1)[:, None] + projected.square().sum(2)

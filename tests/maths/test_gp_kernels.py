@@ -47,8 +47,8 @@ def test_kernel_gradients(shape, ard):
 def test_coinciding_points_have_finite_zero_gradients(shape, dtype):
     x = torch.randn(5, 2, generator=generator(0), dtype=dtype)
     z = x.clone().requires_grad_()
-    one = torch.ones(1, dtype=dtype)
-    k = kernel(x, z, one, torch.ones((), dtype=dtype), shape).diagonal()
+    ones = torch.ones(1, dtype=dtype)
+    k = kernel(x, z, ones, torch.ones((), dtype=dtype), shape).diagonal()
     (gradient,) = torch.autograd.grad(k.sum(), z)
     # r² comes from a difference of squares, so it is zero to rounding only; Matérn-1/2 uses its
     # square root.

@@ -66,18 +66,18 @@ def test_important_studies_come_first_then_cheap_ones(monkeypatch, tmp_path):
 def test_studies_are_run_until_the_budget_is_spent(monkeypatch, budget, codes, ran, left):
     now = [0.0]
     monkeypatch.setattr(results_all.time, "monotonic", lambda: now[0])
-    seen = []
+    pages = []
 
     def start(words: list[str]) -> int:
-        seen.append(words)
+        pages.append(words)
         now[0] += 1850.0
-        return codes[len(seen) - 1]
+        return codes[len(pages) - 1]
 
     n = run_all("abc", budget, ["--jobs", "2"], start)
     assert ("abc"[:n], "abc"[n:]) == (ran, left)
-    assert seen[0] == ["study", "a", "--budget", f"{budget:.0f}s", "--jobs", "2"]
-    if len(seen) > 1:
-        assert seen[1][3] == f"{budget - 1850:.0f}s"
+    assert pages[0] == ["study", "a", "--budget", f"{budget:.0f}s", "--jobs", "2"]
+    if len(pages) > 1:
+        assert pages[1][3] == f"{budget - 1850:.0f}s"
 
 
 def test_a_wrong_budget_is_one_line(capsys):

@@ -19,9 +19,9 @@ def test_an_import_that_is_missing_is_told_in_one_line(capsys):
     with pytest.raises(SystemExit) as ended, installed.peer_imports():
         import a_peer_that_nobody_has  # noqa: F401
     assert ended.value.code == installed.ABSENT
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert (
-        told
+        message
         == "a_peer_that_nobody_has, a peer of this benchmark, is not installed: make bench-peers\n"
     )
 
@@ -40,7 +40,7 @@ def test_an_environment_of_its_own_that_is_missing_is_told_alike(monkeypatch, tm
 
 
 def test_make_bench_goes_on(monkeypatch, capsys):
-    found = {
+    versions = {
         "benchmark": "b",
         "peer": "P",
         "ratios": {"case": [2.0, 1.9, 2.1]},
@@ -48,7 +48,7 @@ def test_make_bench_goes_on(monkeypatch, capsys):
     }
     outcomes = {
         "a": SimpleNamespace(returncode=installed.ABSENT, stdout=""),
-        "b": SimpleNamespace(returncode=0, stdout=json.dumps(found)),
+        "b": SimpleNamespace(returncode=0, stdout=json.dumps(versions)),
     }
     monkeypatch.setattr(subprocess, "run", lambda command, **_: outcomes[command[-1]])
     monkeypatch.setattr(bench.sys, "argv", ["bench", "a", "b"])
@@ -67,8 +67,8 @@ def test_the_target_is_in_the_makefile_and_installs_what_benchmarks_import():
     assert installed.TARGET.removeprefix("make ") + ":" in makefile
     assert str(installed.OWN.relative_to(ROOT).parent.parent) in makefile
     for path in sorted((ROOT / "scripts" / "benchmarks").glob("*.py")):
-        told = re.findall(
+        versions = re.findall(
             r"pip install|except (?:ImportError|ModuleNotFoundError)",
             path.read_text(encoding="utf-8"),
         )
-        assert not told, f"{path.name}: absent peers are told by scripts/peers/installed.py"
+        assert not versions, f"{path.name}: absent peers are told by scripts/peers/installed.py"

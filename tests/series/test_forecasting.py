@@ -20,19 +20,19 @@ def of_series(name, model, draws=3, **keys):
 
 def test_forecast_from_the_end_is_that_of_the_model():
     problem, posterior = of_series("dlm_sim", "dlm")
-    found = problem.forecast(posterior, Streams(0))
+    forecast = problem.forecast(posterior, Streams(0))
     ahead = posterior.model.forecast(posterior.flat, problem.series, 4)
-    assert torch.equal(found.mu, ahead.mu)
-    assert torch.equal(found.v, ahead.v)
+    assert torch.equal(forecast.mu, ahead.mu)
+    assert torch.equal(forecast.v, ahead.v)
 
 
 @pytest.mark.parametrize(("name", "model"), [("dlm_sim", "dlm"), ("alternating", "hmm")])
 def test_forecasts_from_before_are_factors_of_the_likelihood(name, model):
     """Σ_h log p(y_{T+h} | y_1:T+h−1, θ) = log p(y_1:T+H | θ) − log p(y_1:T | θ), for one θ."""
     problem, posterior = of_series(name, model, draws=1, origin="before")
-    found = problem.forecast(posterior, Streams(0))
+    forecast = problem.forecast(posterior, Streams(0))
     y = problem.future[0]
-    each = found.log_prob(y.long() if name == "alternating" else y)
+    each = forecast.log_prob(y.long() if name == "alternating" else y)
     whole = problem.series._replace(y=torch.cat([problem.observations, problem.future], 1))
     expected = posterior.log_likelihood(whole) - posterior.log_likelihood(problem.series)
     assert each.sum() == pytest.approx(float(expected), rel=1e-8)
@@ -40,7 +40,7 @@ def test_forecasts_from_before_are_factors_of_the_likelihood(name, model):
 
 def test_scores_are_of_what_no_method_sees():
     problem, posterior = of_series("dlm_sim", "dlm")
-    found = problem.score(posterior, Streams(0))
+    scores = problem.score(posterior, Streams(0))
     assert {
         "mae",
         "predictive_entropy",
@@ -48,12 +48,12 @@ def test_scores_are_of_what_no_method_sees():
         "coverage95",
         "crps",
         "log_score",
-    } <= set(found)
+    } <= set(scores)
     by_hand = (
         (problem.future[0, :, 0] - problem.forecast(posterior, Streams(0)).mean[:, 0]).abs().mean()
     )
-    assert found["mae"] == pytest.approx(float(by_hand))
-    assert found["log_likelihood"] == pytest.approx(
+    assert scores["mae"] == pytest.approx(float(by_hand))
+    assert scores["log_likelihood"] == pytest.approx(
         float(posterior.log_likelihood(problem.series).mean())
     )
     assert all(
@@ -69,10 +69,10 @@ def test_an_accurate_forecast_of_classes():
     # stick breaking of two: the logit
     theta = (rows[..., :1].log() - rows[..., 1:].log()).flatten().unsqueeze(0)
     assert torch.allclose(model.constrain(theta), rows.flatten().unsqueeze(0))
-    found = problem.score(Draws(theta.unsqueeze(0), theta, model.names, model), Streams(0))
-    assert found["accuracy"] == 1
-    assert found["log_score"] == pytest.approx(0.0, abs=0.05)
-    assert found["predictive_entropy"] < 0.1
+    scores = problem.score(Draws(theta.unsqueeze(0), theta, model.names, model), Streams(0))
+    assert scores["accuracy"] == 1
+    assert scores["log_score"] == pytest.approx(0.0, abs=0.05)
+    assert scores["predictive_entropy"] < 0.1
 
 
 @pytest.mark.parametrize("model", ["dlm", "hmm"])
@@ -88,20 +88,20 @@ def test_describes_what_is_held_back():
 
 def test_many_draws_are_thinned_evenly():
     problem, posterior = of_series("dlm_sim", "dlm", draws=1201)
-    found = problem.forecast(posterior, Streams(0))
-    assert len(found.mu) == 500
+    forecast = problem.forecast(posterior, Streams(0))
+    assert len(forecast.mu) == 500
     ends = posterior.model.forecast(posterior.flat[[0, -1]], problem.series, 4)
-    assert torch.allclose(found.mu[[0, -1]], ends.mu)
+    assert torch.allclose(forecast.mu[[0, -1]], ends.mu)
     assert not math.isnan(float(posterior.log_likelihood(problem.series).mean()))
 
 
 def test_a_table_of_what_is_forecast_and_no_score_of_what_is_still_to_come():
     problem, posterior = of_series("dlm_sim", "dlm")
     table = problem.tables(posterior, Streams(0))["forecast"]
-    found = problem.forecast(posterior, Streams(0))
+    forecast = problem.forecast(posterior, Streams(0))
     assert table["time"].tolist() == [1, 2, 3, 4]
-    assert table["mean"].tolist() == pytest.approx(found.mean[:, 0].tolist())
-    assert table["upper95"].tolist() == pytest.approx(found.quantile(0.975)[:, 0].tolist())
+    assert table["mean"].tolist() == pytest.approx(forecast.mean[:, 0].tolist())
+    assert table["upper95"].tolist() == pytest.approx(forecast.quantile(0.975)[:, 0].tolist())
     assert table["observed"].tolist() == problem.future[0, :, 0].tolist()
     problem.future = torch.full_like(problem.future, math.nan)
     assert set(problem.score(posterior, Streams(0))).isdisjoint({"mae", "crps", "coverage95"})

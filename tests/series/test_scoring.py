@@ -34,9 +34,9 @@ def literal(y, predicted, weights):
 @pytest.mark.parametrize("weights", ["equal", "inverse_median", "as_released"])
 def test_each_replicate_on_its_own_observations(series, weights):
     y, predicted = series
-    found = PredictionScore(weights=weights)(y, predicted)
+    scores = PredictionScore(weights=weights)(y, predicted)
     expected = [literal(y[r].numpy(), predicted[r].numpy(), weights) for r in range(R)]
-    assert_close(found, torch.tensor(expected).double())
+    assert_close(scores, torch.tensor(expected).double())
 
 
 def test_weights_of_opposite_sign_are_told_apart(series):
@@ -49,35 +49,37 @@ def test_weights_of_opposite_sign_are_told_apart(series):
 
 def test_all_replicates_on_one_sequence(series):
     y, predicted = series
-    one = y[1] + 1
-    found = PredictionScore(against=one, weights="inverse_median")(y, predicted)
-    expected = [literal(one.numpy(), predicted[r].numpy(), "inverse_median") for r in range(R)]
-    assert_close(found, torch.tensor(expected).double())
+    reference = y[1] + 1
+    scores = PredictionScore(against=reference, weights="inverse_median")(y, predicted)
+    expected = [
+        literal(reference.numpy(), predicted[r].numpy(), "inverse_median") for r in range(R)
+    ]
+    assert_close(scores, torch.tensor(expected).double())
 
 
 def test_late_predictions_are_held_against_the_observation_before(series):
     y, predicted = series
-    found = PredictionScore(late=True)(y, predicted)
+    scores = PredictionScore(late=True)(y, predicted)
     expected = [literal(y[r, :-1].numpy(), predicted[r, 1:].numpy(), "equal") for r in range(R)]
-    assert_close(found, torch.tensor(expected).double())
+    assert_close(scores, torch.tensor(expected).double())
     assert PredictionScore(late=True)(y, predicted[:, :1]) is None
 
 
 def test_the_weights_are_those_of_the_whole_sequence_from_the_first_time_on(series):
     y, predicted = series
-    found = PredictionScore(weights="inverse_median")(y, predicted[:, :4])
+    scores = PredictionScore(weights="inverse_median")(y, predicted[:, :4])
     weights = 1 / np.abs(np.median(y[0].numpy(), axis=0))
     errors = np.median(np.abs(predicted[0, :4] - y[0, :4]).numpy(), axis=0)
-    assert float(found[0]) == pytest.approx(np.average(errors, weights=weights))
+    assert float(scores[0]) == pytest.approx(np.average(errors, weights=weights))
 
 
 def test_missing_observations_are_left_out(series):
     y, predicted = series
     gaps = y.clone()
     gaps[0, 2] = torch.nan
-    found = PredictionScore(weights="inverse_median")(gaps, predicted)
+    scores = PredictionScore(weights="inverse_median")(gaps, predicted)
     keep = [t for t in range(T) if t != 2]
-    assert float(found[0]) == pytest.approx(
+    assert float(scores[0]) == pytest.approx(
         literal(y[0, keep].numpy(), predicted[0, keep].numpy(), "inverse_median")
     )
 

@@ -17,12 +17,12 @@ def test_observations_come_one_by_one_with_their_regressors():
     problem.regressors = torch.arange(10.0).view(5, 2)
     shown = list(problem.batches("observation", Streams(0), 1, 9))
     assert [step for step, _ in shown] == [2, 3, 4, 5]
-    for step, seen in shown:
-        assert isinstance(seen, Observation)
-        assert seen.t == step
-        assert torch.equal(seen.y, problem.observations[:, step - 1])
-        assert torch.equal(seen.x, problem.regressors[step - 1])
-        assert seen.missing is None
+    for step, data in shown:
+        assert isinstance(data, Observation)
+        assert data.t == step
+        assert torch.equal(data.y, problem.observations[:, step - 1])
+        assert torch.equal(data.x, problem.regressors[step - 1])
+        assert data.missing is None
     assert problem.length("observation") == 5
     assert problem.describe()["regressors"] == "2"
 
@@ -33,7 +33,7 @@ def test_a_series_is_shown_whole_at_every_step():
     shown = list(problem.batches("series", Streams(0), 3, 20))
     assert [step for step, _ in shown] == list(range(4, 21))
     assert all(
-        isinstance(seen, Series) and torch.equal(seen.missing, problem.missing) for _, seen in shown
+        isinstance(data, Series) and torch.equal(data.missing, problem.missing) for _, data in shown
     )
     assert problem.length("series") is None
 

@@ -56,15 +56,15 @@ def test_counts_are_whole(wrong, told):
 def test_halves_of_documents():
     rows = [[0, 0, 0, 1, 2], [], [2], [1, 1], [0] * 50 + [1] * 50]
     whole = documents(rows)
-    seen, held = halves(whole, generator(0))
-    assert seen.totals.tolist() == [2, 0, 0, 1, 50]
+    observed, held = halves(whole, generator(0))
+    assert observed.totals.tolist() == [2, 0, 0, 1, 50]
     assert held.totals.tolist() == [3, 0, 1, 1, 50]
-    assert [sorted(a + b) for a, b in zip(as_lists(seen), as_lists(held), strict=True)] == as_lists(
-        whole
-    )
-    share = seen.counts[-2:].double() / 50
+    assert [
+        sorted(a + b) for a, b in zip(as_lists(observed), as_lists(held), strict=True)
+    ] == as_lists(whole)
+    share = observed.counts[-2:].double() / 50
     assert 0.3 < float(share[0]) < 0.7, "drawn at random"
-    assert (seen.counts > 0).all()
+    assert (observed.counts > 0).all()
 
 
 def test_perplexity_is_literal_and_an_unseen_document_has_the_prior_s():
@@ -137,12 +137,12 @@ def test_one_topic_is_a_smoothed_urn(name):
     state = inference.init(lda(problem, 1), problem, Streams(0))
     posterior = inference.posterior(inference.step(state, problem.train, Streams(0))[0])
     urn = (double([2, 2, 0]) + 0.7) / (4 + 3 * 0.7)
-    found = problem.score(posterior, Streams(0))["perplexity"]
+    perplexity = problem.score(posterior, Streams(0))["perplexity"]
     if name == "lda_svi":  # on its way there
-        assert math.isfinite(found)
+        assert math.isfinite(perplexity)
     else:
         assert_close(posterior.topics[0, 0], urn)
-        assert found == pytest.approx(1 / float(urn[2]))
+        assert perplexity == pytest.approx(1 / float(urn[2]))
 
 
 def test_what_is_told_and_what_is_drawn():
@@ -177,5 +177,5 @@ def test_figures_of_words(tmp_path):
     from components.topics.topic_figure import topic_words
 
     problem = corpus([[0, 1], [1, 2], [0, 2]])
-    found = topic_words(problem, Bare(even(3)[None], torch.ones(3).double()), Streams(0))
-    found["topics"].savefig(tmp_path / "topics.png")
+    words = topic_words(problem, Bare(even(3)[None], torch.ones(3).double()), Streams(0))
+    words["topics"].savefig(tmp_path / "topics.png")

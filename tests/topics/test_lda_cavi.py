@@ -92,15 +92,15 @@ def test_updates_are_literal(factors, updates):
     log_pi, _ = mean_logs(expected, lam)
     phi = (log_pi[docs] + log_b[words]).softmax(1)
     stats = torch.zeros_like(lam).index_add_(0, words, phi)
-    found = fit_documents(train.pairs, log_b.exp(), model.alpha, gamma, updates, 1e-12)
-    assert_close(found.gamma, expected, rtol=1e-9, atol=1e-12)
-    assert_close(found.stats, stats, rtol=1e-9, atol=1e-12)
+    fit = fit_documents(train.pairs, log_b.exp(), model.alpha, gamma, updates, 1e-12)
+    assert_close(fit.gamma, expected, rtol=1e-9, atol=1e-12)
+    assert_close(fit.stats, stats, rtol=1e-9, atol=1e-12)
     state = run(corpus(), model, 1, starts=1, fresh_passes=0, updates=updates)
     begun = component("inference", "lda_cavi", starts=1).init(model, corpus(), Streams(0)).lam[0]
-    found = fit_documents(
+    fit = fit_documents(
         train.pairs, log_weights(begun).exp(), model.alpha, evenly(model, train), updates, 1e-3
     )
-    assert_close(state.lam[0], model.eta[:, None] + found.stats)
+    assert_close(state.lam[0], model.eta[:, None] + fit.stats)
     assert state.gamma[0, 1].tolist() == model.alpha.tolist(), (
         "an empty document is left with its prior"
     )
@@ -112,16 +112,16 @@ def test_documents_stop_when_they_move_little():
     model = lda(problem, 6)
     weights = torch.rand(9, 6, generator=generator(0)).double()
     start = evenly(model, problem.train)
-    found = fit_documents(problem.train.pairs, weights, model.alpha, start, 300, 1e-2)
-    numbers = sorted(set(found.passes.tolist()))
+    fit = fit_documents(problem.train.pairs, weights, model.alpha, start, 300, 1e-2)
+    numbers = sorted(set(fit.passes.tolist()))
     assert 3 < numbers[0] < numbers[-1] <= 300
     gamma = torch.stack([
         fit_documents(problem.train.pairs, weights, model.alpha, start, n, 0.0).gamma
         for n in range(numbers[-1] + 1)
     ])  # fmt: skip
     moves = gamma.diff(dim=0).abs().mean(2)
-    for d, n in enumerate(found.passes.tolist()):
-        assert_close(found.gamma[d], gamma[n, d])
+    for d, n in enumerate(fit.passes.tolist()):
+        assert_close(fit.gamma[d], gamma[n, d])
         assert moves[n - 1, d] < 1e-2 or n == 300
         assert (moves[: n - 1, d] >= 1e-2).all()
 
@@ -142,14 +142,14 @@ def test_where_factors_of_documents_begin():
     problem = small_bars()
     model = lda(problem, 6)
     for fresh in (1, 2):
-        before, after = (
+        old, after = (
             run(problem, model, t, starts=1, fresh_passes=fresh, updates=1) for t in (1, 2)
         )
-        begin = evenly(model, problem.train) if fresh == 2 else before.gamma[0]
-        found = fit_documents(
-            problem.train.pairs, log_weights(before.lam[0]).exp(), model.alpha, begin, 1, 1e-3
+        begin = evenly(model, problem.train) if fresh == 2 else old.gamma[0]
+        fit = fit_documents(
+            problem.train.pairs, log_weights(old.lam[0]).exp(), model.alpha, begin, 1, 1e-3
         )
-        assert_close(after.gamma[0], found.gamma)
+        assert_close(after.gamma[0], fit.gamma)
 
 
 def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
@@ -162,12 +162,12 @@ def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
 def test_bars_are_found_where_warm_starts_stick(seed):
     problem, rng = load("bars", seed)
     model = lda(problem, 10, 0.1, 0.1)
-    found = {}
+    results = {}
     for name, keys in {"fresh": {}, "warm": {"fresh_passes": 0, "starts": 1}}.items():
         state = run(problem, model, 50, seed, **keys)
-        found[name] = problem.score(
+        results[name] = problem.score(
             component("inference", "lda_cavi", **keys).posterior(state), rng
         )
-    assert found["fresh"]["perplexity"] < found["fresh"]["perplexity_truth"] + 0.037
-    assert found["fresh"]["topic_distance"] < 0.02
-    assert found["warm"]["perplexity"] > found["warm"]["perplexity_truth"] + 0.3
+    assert results["fresh"]["perplexity"] < results["fresh"]["perplexity_truth"] + 0.037
+    assert results["fresh"]["topic_distance"] < 0.02
+    assert results["warm"]["perplexity"] > results["warm"]["perplexity_truth"] + 0.3

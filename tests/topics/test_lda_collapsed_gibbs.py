@@ -29,9 +29,9 @@ def together(z):
 def test_the_joint_law_is_that_of_filling_urns(model):
     words, docs = words_of(ROWS)
     for z in list(assignments(len(words), K))[::9]:
-        found = log_joint(words, TOTALS, torch.tensor(z), model.alpha, model.eta)
+        log_p = log_joint(words, TOTALS, torch.tensor(z), model.alpha, model.eta)
         assert_close(
-            float(found), log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta)
+            float(log_p), log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta)
         )
 
 
@@ -51,9 +51,9 @@ def test_it_agrees_with_the_exact_posterior(model):
     for u in uniform(g, 6_000, len(words)):
         z = sweep(words, TOTALS, z, u, model.alpha, model.eta)
         chain.append(z)
-    seen = together(torch.stack(chain)).view(100, -1, *exact.shape).mean(1)  # [100, M, M]
+    frequency = together(torch.stack(chain)).view(100, -1, *exact.shape).mean(1)  # [100, M, M]
     upper = torch.ones_like(exact).triu(1) > 0
-    z_scores = ((seen.mean(0) - exact) / (seen.std(0) / 10))[upper]
+    z_scores = ((frequency.mean(0) - exact) / (frequency.std(0) / 10))[upper]
     assert z_scores.abs().max() < 4.5
     assert z_scores.square().mean() < 3
     assert float(exact[upper].max() - exact[upper].min()) > 0.2, (
@@ -102,6 +102,6 @@ def test_a_stopped_run_goes_on_bit_by_bit(tmp_path, stop):
 def test_bars_are_found():
     problem, rng = load("bars", 0)
     inference, state = run(problem, lda(problem, 10, 0.1, 0.1), 300)
-    found = problem.score(inference.posterior(state), rng)
-    assert found["perplexity"] < found["perplexity_truth"] + 0.037
-    assert found["topic_distance"] < 0.02
+    scores = problem.score(inference.posterior(state), rng)
+    assert scores["perplexity"] < scores["perplexity_truth"] + 0.037
+    assert scores["topic_distance"] < 0.02

@@ -50,8 +50,8 @@ def test_updates_are_literal(second_order):
     g = generator(0)
     phi = torch.rand(len(train.words), K, generator=g).double().softmax(1)
     expected = literally(train.pairs, phi, model.alpha, model.eta, second_order)
-    found = update_responsibilities(train.pairs, phi, model.alpha, model.eta, second_order)
-    assert_close(found, expected, rtol=1e-10, atol=1e-12)
+    updated = update_responsibilities(train.pairs, phi, model.alpha, model.eta, second_order)
+    assert_close(updated, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [0, 2])

@@ -47,7 +47,7 @@ def test_its_topics_are_at_rest_under_our_updates():
     problem = small_bars()
     model = lda(problem, 6, 0.1, 0.1)
     _, state = run(problem, model, passes=400, updates=1000, tolerance=1e-9)
-    found = fit_documents(
+    fit = fit_documents(
         problem.train.pairs,
         log_weights(state.lam.T).exp(),
         model.alpha,
@@ -55,4 +55,4 @@ def test_its_topics_are_at_rest_under_our_updates():
         2000,
         1e-10,
     )
-    assert_close(model.eta[:, None] + found.stats, state.lam.T, rtol=1e-2, atol=2e-2)
+    assert_close(model.eta[:, None] + fit.stats, state.lam.T, rtol=1e-2, atol=2e-2)

@@ -51,14 +51,14 @@ def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
     model = lda(problem, 6)
     inference = component("inference", "lda_svi", kappa=0.0, tau=0.0, tolerance=1e-12, updates=3000)
     lam = inference.init(model, problem, Streams(0)).lam
-    found = inference.factors(model, lam, problem.train)
-    natural = model.eta[:, None] + found.stats - lam
+    factors = inference.factors(model, lam, problem.train)
+    natural = model.eta[:, None] + factors.stats - lam
     moving = lam.clone().requires_grad_()
     words, counts, lengths = problem.train.pairs
     rows = torch.arange(len(lengths)).repeat_interleave(lengths)
-    norm = (found.gamma.digamma().exp()[rows] * log_weights(moving).exp()[words]).sum(1)
-    fit = torch.zeros_like(found.fit).index_add(0, rows, counts * norm.log())
-    (gradient,) = grad(topic_elbo(model, problem.train, replace(found, fit=fit), moving), moving)
+    norm = (factors.gamma.digamma().exp()[rows] * log_weights(moving).exp()[words]).sum(1)
+    fit = torch.zeros_like(factors.fit).index_add(0, rows, counts * norm.log())
+    (gradient,) = grad(topic_elbo(model, problem.train, replace(factors, fit=fit), moving), moving)
     for k in range(6):
         fisher = torch.polygamma(1, lam[:, k]).diag() - torch.polygamma(1, lam[:, k].sum())
         assert_close(fisher @ natural[:, k], gradient[:, k], rtol=1e-6, atol=1e-8)
@@ -69,11 +69,11 @@ def test_steps_are_those_of_robbins_and_monro():
     model = lda(problem, 6)
     inference = component("inference", "lda_svi", kappa=0.6, tau=3.0)
     batches = [batch for _, batch in problem.batches("minibatch", Streams(0), 0, 3)]
-    before, _ = stepped(inference, model, problem, batches[:2])
-    after, info = inference.step(before, batches[2], Streams(0))
+    initial, _ = stepped(inference, model, problem, batches[:2])
+    after, info = inference.step(initial, batches[2], Streams(0))
     assert info["rho"] == (3 + 3.0) ** -0.6
-    aim = model.eta[:, None] + 3 * inference.factors(model, before.lam, batches[2]).stats
-    assert_close(after.lam, (1 - info["rho"]) * before.lam + info["rho"] * aim)
+    aim = model.eta[:, None] + 3 * inference.factors(model, initial.lam, batches[2]).stats
+    assert_close(after.lam, (1 - info["rho"]) * initial.lam + info["rho"] * aim)
 
 
 def test_all_documents_at_once_are_a_pass_of_coordinate_ascent():

@@ -39,10 +39,10 @@ def test_the_name_changes_with_every_file(tmp_path):
     for k in range(4):
         (folder / f"{k}.txt").write_text(LINES[k])
     dataset = component("dataset", "texts", path=str(folder))
-    before = dataset.identity(tmp_path, True)
+    identity = dataset.identity(tmp_path, True)
     (folder / "3.txt").write_text("fuel")
-    assert dataset.identity(tmp_path, True) != before
-    assert before.startswith("texts-mine-")
+    assert dataset.identity(tmp_path, True) != identity
+    assert identity.startswith("texts-mine-")
 
 
 @pytest.mark.parametrize(

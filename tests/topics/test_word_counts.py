@@ -64,7 +64,7 @@ def test_the_vocabulary_is_of_training_texts_alone():
         problem.vocabulary[w]: c
         for w, c in zip(of_first.words.tolist(), of_first.counts.tolist(), strict=True)
     } == {word: n for word, n in first.items() if word in problem.vocabulary}
-    seen = {word for i in order[500:520].tolist() for word in texts[i]}
+    words_shown = {word for i in order[500:520].tolist() for word in texts[i]}
     assert problem.left_out == sum(
-        word not in seen for i in order[:500].tolist() for word in texts[i]
+        word not in words_shown for i in order[:500].tolist() for word in texts[i]
     )

@@ -33,9 +33,11 @@ def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
     assert torch.equal(hit.observations[~hit.missing], clean.observations[~hit.missing])
     # lost observations count as corrupted and as missing
     assert torch.equal(hit.missing, hit.is_corrupted)
-    told = hit.describe()
-    assert told["missing"].startswith(f"{int(hit.missing.sum()):,} of")
-    assert told["corrupted"] == f"{100 * float(hit.missing.double().mean()):.1f} % of observations"
+    summary = hit.describe()
+    assert summary["missing"].startswith(f"{int(hit.missing.sum()):,} of")
+    assert (
+        summary["corrupted"] == f"{100 * float(hit.missing.double().mean()):.1f} % of observations"
+    )
 
 
 def test_the_law_of_what_arrives_is_the_clean_one():

@@ -68,34 +68,40 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
             )
             return (x[b] + delta).clamp(0, 1)
 
-        here = hold(x[b] + start[b])
-        last, eta, value, best = here, 2 * eps, *f(here, y[b])[:1], here
+        current = hold(x[b] + start[b])
+        last, eta, value, best = current, 2 * eps, *f(current, y[b])[:1], current
         peak = value
         eta_before = eta
         peak_before = value
         gains = 0
-        before = 0
+        last_check = 0
         for k in range(1, steps + 1):
-            slope = f(here, y[b])[1]
-            z = hold(here + eta * (slope.sign() if norm == "linf" else slope / slope.norm()))
-            moved = z if k == 1 else hold(here + alpha * (z - here) + (1 - alpha) * (here - last))
-            last = here
-            here = moved
-            gained = f(moved, y[b])[0]
+            slope = f(current, y[b])[1]
+            z = hold(current + eta * (slope.sign() if norm == "linf" else slope / slope.norm()))
+            candidate = (
+                z
+                if k == 1
+                else hold(current + alpha * (z - current) + (1 - alpha) * (current - last))
+            )
+            last = current
+            current = candidate
+            gained = f(candidate, y[b])[0]
             gains += gained > value
             value = gained
             if value > peak:
                 peak = value
-                best = here
+                best = current
             if k in _checkpoints(steps):
-                stuck = gains < rho * (k - before) or (eta == eta_before and peak == peak_before)
+                stuck = gains < rho * (k - last_check) or (
+                    eta == eta_before and peak == peak_before
+                )
                 eta_before = eta
                 peak_before = peak
                 gains = 0
-                before = k
+                last_check = k
                 if stuck:
                     eta = eta / 2
-                    here = best
+                    current = best
                     value = peak
                     halvings = halvings + 1
         assert_close(ours[b], best)
@@ -145,14 +151,14 @@ def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
         offset = float(b[i])
         if norm == "l2":
             plane = {"type": "eq", "fun": lambda v, n=normal, o=offset: n @ v + o}
-            found = minimize(
+            solution = minimize(
                 lambda v, at=at: ((v - at) ** 2).sum(),
                 at,
                 bounds=[UNIT] * 5,
                 constraints=plane,
                 tol=1e-14,
             )
-            exact = found.fun**0.5
+            exact = solution.fun**0.5
         else:  # |v − x| ≤ t, coordinate by coordinate or as one
             count = 1 if norm == "linf" else 5
             each = np.ones((5, 1)) if norm == "linf" else np.eye(5)
@@ -179,8 +185,8 @@ def test_fab_finds_the_distance_to_the_planes_of_a_linear_classifier(norm):
     exact = torch.where(apart > 0, (f.gather(1, y) - f) / apart, torch.inf).amin(1)
     assert ((exact <= length) & (length <= 1.01 * exact)).all()
     half = float(length.median())
-    moved = attacker.perturb(Attacked(model), x, y, make_rng(), half)
-    assert torch.equal(find_broken(model, moved, y), length <= half)
+    x_adv = attacker.perturb(Attacked(model), x, y, make_rng(), half)
+    assert torch.equal(find_broken(model, x_adv, y), length <= half)
 
 
 def test_autoattack_is_its_four_attacks():

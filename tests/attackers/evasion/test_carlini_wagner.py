@@ -37,11 +37,11 @@ def test_one_step_of_carlini_and_wagner_written_out(kappa):
     adam = torch.optim.Adam([w], lr=0.05)
     for _ in range(2):
         adam.zero_grad()
-        moved = (w.tanh() + 1) / 2
-        f = model.predict(moved, generator()).logits[0, :, 0]
-        own = f.gather(1, y)[:, 0]
+        x_adv = (w.tanh() + 1) / 2
+        f = model.predict(x_adv, generator()).logits[0, :, 0]
+        label_logit = f.gather(1, y)[:, 0]
         rest = f.scatter(1, y, -torch.inf).amax(1)
-        ((moved - x).square().sum() + 0.7 * (own - rest).clamp_min(-kappa).sum()).backward()
+        ((x_adv - x).square().sum() + 0.7 * (label_logit - rest).clamp_min(-kappa).sum()).backward()
         adam.step()
     assert_close(last, (w.detach().tanh() + 1) / 2)
 

@@ -56,8 +56,8 @@ def test_labels_of_several_tasks_and_missing_ones():
 def test_a_step_follows_the_gradient_of_its_criterion(criterion):
     model, x, y = make_victim(20)
     victim = Attacked(model, UNIT)
-    how = Ascent("l2", 1, 1.0, criterion=criterion, stop_when_broken=False)
-    ours = ascend(victim, x, y, generator(), 0.1, how)
+    settings = Ascent("l2", 1, 1.0, criterion=criterion, stop_when_broken=False)
+    ours = ascend(victim, x, y, generator(), 0.1, settings)
     z = x.clone().requires_grad_(True)
     (gradient,) = torch.autograd.grad(
         CRITERIA[criterion](model.predict(z, generator()), y).sum(), z
@@ -68,8 +68,8 @@ def test_a_step_follows_the_gradient_of_its_criterion(criterion):
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_targets_are_reached_by_every_criterion(criterion):
     model, x, y = make_victim(60)
-    how = Ascent("linf", 40, 0.1, target=2, criterion=criterion)
-    towards = ascend(Attacked(model, UNIT), x, y, generator(), 1.0, how)
+    settings = Ascent("linf", 40, 0.1, target=2, criterion=criterion)
+    towards = ascend(Attacked(model, UNIT), x, y, generator(), 1.0, settings)
     assert (model.predict(towards, generator()).guess == 2).double().mean() > 0.7
 
 
@@ -95,9 +95,9 @@ def test_a_confident_network_hides_from_no_criterion(scale, norm):
     victim = Attacked(model, UNIT)
     assert log_likelihood(model.predict(x, generator()), y).abs().max() == 0
     for name in CRITERIA:
-        how = Ascent(norm, 20, 0.25, criterion=name)
-        moved = ascend(victim, x, y, generator(), {"linf": 0.5, "l2": 1.0}[norm], how)
-        assert victim.broken(moved, y, generator()).all(), name
+        settings = Ascent(norm, 20, 0.25, criterion=name)
+        x_adv = ascend(victim, x, y, generator(), {"linf": 0.5, "l2": 1.0}[norm], settings)
+        assert victim.broken(x_adv, y, generator()).all(), name
 
 
 def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where_one_minus_p_has_none():

@@ -23,9 +23,9 @@ def test_deepfool_is_its_algorithm_written_out(norm):
         for _ in range(20):
             if int(logits(x[b] + 1.02 * total).argmax()) != label:
                 break
-            at = x[b] + total
-            f = logits(at)
-            jacobian = torch.autograd.functional.jacobian(logits, at)
+            point = x[b] + total
+            f = logits(point)
+            jacobian = torch.autograd.functional.jacobian(logits, point)
             steps = []
             for k in range(3):
                 if k != label:

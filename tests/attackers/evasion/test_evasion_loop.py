@@ -54,15 +54,15 @@ def test_projection_is_the_nearest_point_of_the_ball(norm):
 
 @pytest.mark.parametrize("bounds", [None, UNIT])
 def test_the_box_is_the_ball_of_linf_inside_the_bounds(bounds):
-    origin, moved = draw_uniform(2, 6, 4, seed=3)
+    origin, x_adv = draw_uniform(2, 6, 4, seed=3)
     rows = torch.tensor([0, 2, 5])
-    moved = 3 * moved - 1
+    x_adv = 3 * x_adv - 1
     box = room("linf", origin, 0.2, bounds)
     ball = Ball(NORMS["linf"], origin, 0.2, bounds)
-    assert_close(box.hold(moved.clone()), ball.hold(moved.clone()))
-    assert_close(box.of(rows).hold(moved[rows]), ball.of(rows).hold(moved[rows]))
-    literal = origin + (moved - origin).clamp(-0.2, 0.2)
-    assert_close(box.hold(moved.clone()), literal if bounds is None else literal.clamp(*bounds))
+    assert_close(box.hold(x_adv.clone()), ball.hold(x_adv.clone()))
+    assert_close(box.of(rows).hold(x_adv[rows]), ball.of(rows).hold(x_adv[rows]))
+    literal = origin + (x_adv - origin).clamp(-0.2, 0.2)
+    assert_close(box.hold(x_adv.clone()), literal if bounds is None else literal.clamp(*bounds))
 
 
 def test_the_steepest_direction_of_l2_and_linf_gains_most():
@@ -90,8 +90,8 @@ def test_pgd_is_its_equation_written_out():
             z = literal[b : b + 1].clone().requires_grad_(True)
             log_prob = victim_model.predict(z, generator()).log_prob(y[b : b + 1]).sum()
             (gradient,) = torch.autograd.grad(log_prob, z)
-            moved = literal[b] - alpha * gradient[0].sign()
-            literal[b] = torch.minimum(torch.maximum(moved, x[b] - eps), x[b] + eps).clamp(0, 1)
+            x_adv = literal[b] - alpha * gradient[0].sign()
+            literal[b] = torch.minimum(torch.maximum(x_adv, x[b] - eps), x[b] + eps).clamp(0, 1)
     assert_close(ours, literal)
 
 
@@ -126,11 +126,11 @@ def test_stopping_early_breaks_the_same_images_for_less():
     calls = []
     for stop in (True, False):
         model.calls = 0
-        moved = ascend(
+        x_adv = ascend(
             victim, x, y, generator(), 0.3, Ascent("linf", 20, 0.1, stop_when_broken=stop)
         )
         calls.append(model.calls)
-        outcome.append(victim.broken(moved, y, generator()))
+        outcome.append(victim.broken(x_adv, y, generator()))
     assert (outcome[0] >= outcome[1]).all()  # stopped rows cannot leave the region again
     assert calls[0] < 0.8 * calls[1]
 
@@ -142,10 +142,12 @@ def test_a_broken_row_is_never_traded_for_one_that_is_not():
     for seed, stop in itertools.product(range(3), (True, False)):
         broken = []
         for restarts in (1, 4):
-            how = Ascent(
+            settings = Ascent(
                 "linf", 6, 0.3, random_start=True, restarts=restarts, stop_when_broken=stop
             )
-            broken.append(find_broken(model, ascend(victim, x, y, generator(seed), 0.15, how), y))
+            broken.append(
+                find_broken(model, ascend(victim, x, y, generator(seed), 0.15, settings), y)
+            )
         assert (broken[1] >= broken[0]).all()
 
 
@@ -162,12 +164,13 @@ def test_no_row_stops_where_predictions_are_random():
     wavering = Wavering()
     assert Attacked(wavering).is_stochastic(x)
     assert not Attacked(model).is_stochastic(x)
-    one, many = (
-        ascend(Attacked(wavering, UNIT), x, y, generator(1), 0.3, how)
-        for how in (Ascent("linf", 1, 1.0, stop_when_broken=False), Ascent("linf", 20, 0.125))
+    single, many = (
+        ascend(Attacked(wavering, UNIT), x, y, generator(1), 0.3, settings)
+        for settings in (Ascent("linf", 1, 1.0, stop_when_broken=False), Ascent("linf", 20, 0.125))
     )
     standing = [
-        float((~Attacked(wavering).broken(z, y, generator(9))).double().mean()) for z in (one, many)
+        float((~Attacked(wavering).broken(z, y, generator(9))).double().mean())
+        for z in (single, many)
     ]
     assert standing[1] <= standing[0]
     going_on = Ascent("linf", 20, 0.125, stop_when_broken=False)

@@ -19,9 +19,9 @@ VICTIMS = {
 
 @pytest.fixture(scope="module", params=VICTIMS)
 def victim(request):
-    name, model, how = VICTIMS[request.param]
+    name, model, options = VICTIMS[request.param]
     problem = classes()
-    method = component("inference", request.param, lr=0.01, **how)
+    method = component("inference", request.param, lr=0.01, **options)
     state, _ = train(method, component("model", name, **model), problem, 30)
     return problem, method.posterior(state)
 
@@ -35,10 +35,10 @@ def gradient(victim, expectation, seed):
 def test_a_single_draw_is_the_same_at_every_step(victim):
     assert torch.equal(gradient(victim, "single_draw", 1), gradient(victim, "single_draw", 2))
     problem, posterior = victim
-    one = posterior.some(1, None).predict(problem.test.x, torch.Generator())
-    assert one.logits.shape[0] == 1
+    single = posterior.some(1, None).predict(problem.test.x, torch.Generator())
+    assert single.logits.shape[0] == 1
     alone = dataclasses.replace(posterior, n_predict=1).predict(problem.test.x, generator(0))
-    assert torch.equal(one.logits, alone.logits)  # a draw of the posterior, not another network
+    assert torch.equal(single.logits, alone.logits)  # a draw of the posterior, not another network
 
 
 def test_fresh_draws_are_few_and_differ_from_step_to_step(victim):

@@ -30,13 +30,13 @@ def check_against_graph(posterior, x, y, criterion):
     leaf = x.clone().requires_grad_()
     objective = CRITERIA[criterion](posterior.predict(leaf, generator()), y)
     (literal,) = torch.autograd.grad(objective.sum(), leaf)
-    before = x.clone()
+    original = x.clone()
     victim = Attacked(posterior)
     ours = victim.answer(x, y, generator(), criterion)
     assert_close(ours.gradient, literal, rtol=1e-10, atol=1e-10)
     assert_close(ours.objective, objective.detach(), rtol=1e-10, atol=1e-10)
     assert torch.equal(victim.input_gradient(x, y, generator(), criterion), ours.gradient)
-    assert torch.equal(x, before)
+    assert torch.equal(x, original)
     assert not ours.gradient[::5].any()
 
 
@@ -73,15 +73,15 @@ def test_a_whole_attack_is_the_same_with_a_graph():
     y = problem.test.y
     for activation in ACTIVATIONS:
         posterior = PointEstimate(build_network(problem, widths=[16, 8], activation=activation))
-        for how in (
+        for settings in (
             Ascent("linf", 10, 0.2, random_start=True, stop_when_broken=False),
             Ascent("l2", 10, 0.2, restarts=3),
         ):
-            one, other = (
-                ascend(Attacked(p), x, y, generator(3), 0.3, how)
+            first, other = (
+                ascend(Attacked(p), x, y, generator(3), 0.3, settings)
                 for p in (posterior, SimpleNamespace(predict=posterior.predict))
             )
-            assert torch.equal(one, other)
+            assert torch.equal(first, other)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -134,6 +134,6 @@ def test_nobody_is_judged_on_the_way_where_success_is_not_asked():
     """An attack along a single draw without early stopping never evaluates the full predictive."""
     model, x, y = make_victim(30, draws=12)
     model.calls = 0
-    how = Ascent("linf", 5, 0.2, stop_when_broken=False)
-    ascend(Attacked(model, (0.0, 1.0), "single_draw"), x, y, generator(), 0.2, how)
+    settings = Ascent("linf", 5, 0.2, stop_when_broken=False)
+    ascend(Attacked(model, (0.0, 1.0), "single_draw"), x, y, generator(), 0.2, settings)
     assert model.calls == 0

@@ -18,23 +18,23 @@ def test_langevin_steps_written_out():
     g = generator(3)
     number, alpha, margin = attacker.draw(x, g, eps)
     assert 0 < margin.sum() < 10
-    at = x.clone()
+    iterate = x.clone()
     for t in range(int(number.max())):
         z = normal(g, x.shape)
         for b in range(len(x)):
             if t >= number[b]:
                 continue
-            here = at[b : b + 1].clone().requires_grad_(True)
-            log_p = model.predict(here, generator()).logits[0, 0, 0].log_softmax(0)
+            leaf = iterate[b : b + 1].clone().requires_grad_(True)
+            log_p = model.predict(leaf, generator()).logits[0, 0, 0].log_softmax(0)
             label = int(y[b])
             objective = log_p[label]
             if margin[b]:
                 objective = log_p[label] - max(log_p[k] for k in range(3) if k != label)
-            (gradient,) = torch.autograd.grad(objective, here)
+            (gradient,) = torch.autograd.grad(objective, leaf)
             a = float(alpha[b])
-            moved = at[b] - a * gradient[0].sign() + (2 * a * 0.01) ** 0.5 * z[b]
-            at[b] = moved.clamp(x[b] - eps, x[b] + eps).clamp(0, 1)
-    assert_close(ours, at)
+            x_adv = iterate[b] - a * gradient[0].sign() + (2 * a * 0.01) ** 0.5 * z[b]
+            iterate[b] = x_adv.clamp(x[b] - eps, x[b] + eps).clamp(0, 1)
+    assert_close(ours, iterate)
 
 
 def test_uncertain_numbers_have_the_moments_of_their_laws():
@@ -62,5 +62,5 @@ def test_uncertain_numbers_have_the_moments_of_their_laws():
 def test_only_a_projection_keeps_samples_in_the_ball(project):
     model, x, y = make_victim()
     keys = {"temperature": 1.0, "project": project}
-    moved = perturb("sgld_attack", model, x, y, 0.1, bounds=None, **keys)
-    assert ((moved - x).abs().max() <= 0.1 + 1e-12) == project
+    x_adv = perturb("sgld_attack", model, x, y, 0.1, bounds=None, **keys)
+    assert ((x_adv - x).abs().max() <= 0.1 + 1e-12) == project

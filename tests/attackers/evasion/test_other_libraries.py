@@ -57,9 +57,9 @@ def digits():
 def ours(digits):
     attacker = component("attacker", "pgd", steps=STEPS, step_size=ALPHA)
     rng = SimpleNamespace(attack=generator())
-    moved = attacker.perturb(Attacked(digits, (0.0, 1.0)), digits.x, digits.y[:, None], rng, EPS)
+    x_adv = attacker.perturb(Attacked(digits, (0.0, 1.0)), digits.x, digits.y[:, None], rng, EPS)
     assert digits.accuracy(digits.x) > 0.9
-    return digits.accuracy(moved)
+    return digits.accuracy(x_adv)
 
 
 def compare(ours, theirs):
@@ -85,8 +85,8 @@ def test_foolbox(digits, ours):
     attack = foolbox.attacks.LinfPGD(rel_stepsize=ALPHA, steps=STEPS, random_start=True)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        _, moved, _ = attack(model, digits.x, digits.y, epsilons=EPS)
-    compare(ours, digits.accuracy(moved))
+        _, x_adv, _ = attack(model, digits.x, digits.y, epsilons=EPS)
+    compare(ours, digits.accuracy(x_adv))
 
 
 def test_adversarial_robustness_toolbox(digits, ours):
@@ -111,5 +111,5 @@ def test_adversarial_robustness_toolbox(digits, ours):
         batch_size=ROWS,
         verbose=False,
     )
-    moved = attack.generate(digits.x.numpy(), y=digits.y.numpy())
-    compare(ours, digits.accuracy(torch.from_numpy(moved)))
+    x_adv = attack.generate(digits.x.numpy(), y=digits.y.numpy())
+    compare(ours, digits.accuracy(torch.from_numpy(x_adv)))

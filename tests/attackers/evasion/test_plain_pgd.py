@@ -22,8 +22,8 @@ def convolutions(*channels):
     pairs = zip((1, *channels), channels, strict=False)
     layers = [
         layer
-        for before, after in pairs
-        for layer in (nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU())
+        for old, after in pairs
+        for layer in (nn.Conv2d(old, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU())
     ]
     return [nn.Unflatten(1, (1, 8, 8)), *layers, nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3)]
 

@@ -32,13 +32,13 @@ def test_rounded_gradients_are_those_of_a_copy_in_that_format(trained):
     x = problem.test.x
     y = problem.test.y
     exact, rounded = (Attacked(posterior).round_gradient(p) for p in ("full", "bfloat16"))
-    one, other = (v.input_gradient(x, y, generator()) for v in (exact, rounded))
+    first, other = (v.input_gradient(x, y, generator()) for v in (exact, rounded))
     assert other.dtype == x.dtype
-    assert not torch.equal(one, other)
+    assert not torch.equal(first, other)
     # bfloat16 keeps 8 binary digits: sums of a few dozen products are right to a few per cent of
     # the largest slope.
-    assert float((one - other).abs().max() / one.abs().max()) < 0.05
-    assert (one.sign() == other.sign()).double().mean() > 0.95
+    assert float((first - other).abs().max() / first.abs().max()) < 0.05
+    assert (first.sign() == other.sign()).double().mean() > 0.95
     assert rounded.posterior is posterior  # as it was
 
 
@@ -62,8 +62,8 @@ def test_a_rounded_gradient_never_decides_success(trained, target):
 
     victim = dataclasses.replace(Attacked(posterior, None), shadow=Liar(), precision="bfloat16")
     labels = y if aim else torch.full_like(y, target)
-    told = victim.answer(x, labels, generator(), aim=aim)
-    assert torch.equal(told.broken, Attacked(posterior).broken(x, labels, generator()))
+    reply = victim.answer(x, labels, generator(), aim=aim)
+    assert torch.equal(reply.broken, Attacked(posterior).broken(x, labels, generator()))
 
 
 def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(trained):
@@ -71,20 +71,20 @@ def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(trained
     x = problem.test.x
     y = problem.test.y
     victim = Attacked(posterior)
-    left = {}
+    remaining = {}
     for precision in ("full", "bfloat16"):
         for restarts in (1, 3):
-            how = Ascent(
+            settings = Ascent(
                 "linf", 20, 0.125, random_start=True, restarts=restarts, precision=precision
             )
-            moved = ascend(victim, x, y, generator(1), 0.2, how)
-            assert (moved - x).abs().max() <= 0.2 + 1e-6
-            left[precision, restarts] = float(
-                (~victim.broken(moved, y, generator())).double().mean()
+            x_adv = ascend(victim, x, y, generator(1), 0.2, settings)
+            assert (x_adv - x).abs().max() <= 0.2 + 1e-6
+            remaining[precision, restarts] = float(
+                (~victim.broken(x_adv, y, generator())).double().mean()
             )
     for restarts in (1, 3):
-        assert 0 < left["full", restarts] < 1
-        assert abs(left["full", restarts] - left["bfloat16", restarts]) <= 0.02
+        assert 0 < remaining["full", restarts] < 1
+        assert abs(remaining["full", restarts] - remaining["bfloat16", restarts]) <= 0.02
 
 
 def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused():
@@ -111,8 +111,8 @@ def test_where_the_cpu_does_not_multiply_the_format_one_line_says_so(trained, mo
     problem, posterior = trained
     monkeypatch.setattr(loop, "multiplies", lambda precision: has)
     attacker = component("attacker", "fgsm", precision="bfloat16")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         attacker.perturb(Attacked(posterior), problem.test.x, problem.test.y, Streams(0), 0.1)
-    assert [w.category for w in told] == ([] if has else [QuestionableConfigWarning])
-    assert has or "use attacker.precision=full" in str(told[0].message)
+    assert [w.category for w in caught] == ([] if has else [QuestionableConfigWarning])
+    assert has or "use attacker.precision=full" in str(caught[0].message)

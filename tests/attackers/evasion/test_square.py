@@ -29,7 +29,7 @@ def test_squares_change_one_window_and_keep_what_helps(shape):
     eps = 0.02
     x, y = images(model, 1, seed=5)
     model.queries.clear()
-    moved = perturb("square", model, x, y, eps, shape=shape, seed=1, queries=40, p=0.5)
+    x_adv = perturb("square", model, x, y, eps, shape=shape, seed=1, queries=40, p=0.5)
     queries = torch.cat(model.queries)
     assert len(queries) == 40, "no success at this size, so that the whole budget is used"
     assert torch.equal(queries[:1], x)
@@ -46,15 +46,15 @@ def test_squares_change_one_window_and_keep_what_helps(shape):
             assert (where.amax(0) - where.amin(0) < torch.tensor([h, w])).all()
         if values[query] < values[best]:
             best = query
-    assert torch.equal(moved[0], queries[best])
+    assert torch.equal(x_adv[0], queries[best])
     if shape is None or len(shape) == 2:
         stripes = (queries[1] - x).reshape(shape or (1, 16))
         assert (stripes.sign() == stripes[:1].sign()).all()
 
 
 def test_squares_shrink_by_the_printed_schedule():
-    at = (0, 10, 11, 51, 201, 501, 1001, 2001, 4001, 6001, 8001)
-    assert [_count_halvings(i, 10_000) for i in at] == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    steps = (0, 10, 11, 51, 201, 501, 1001, 2001, 4001, 6001, 8001)
+    assert [_count_halvings(i, 10_000) for i in steps] == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert [_count_halvings(i, 1000) for i in (1, 2, 5, 6)] == [0, 1, 1, 2]
 
 

@@ -65,19 +65,19 @@ def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
 
     rng = Own()
     rows = torch.randperm(300, generator=rng.data)[:120]
-    known = replace(
+    informed = replace(
         problem,
         train=Batch(problem.train.x[rows], problem.train.y[rows], problem.train.mask[rows], 1.0),
     )
     method = component("inference", "map", lr=0.02)
-    state = method.init(MLP.build(known, rng), known, rng)
-    for _, batch in known.batches("minibatch", rng, 0, 120):
+    state = method.init(MLP.build(informed, rng), informed, rng)
+    for _, batch in informed.batches("minibatch", rng, 0, 120):
         state, _ = method.step(state, batch, rng)
     x = problem.test.x
     y = problem.test.y
-    seen = Attacked(method.posterior(state), problem.bounds)
+    attacked = Attacked(method.posterior(state), problem.bounds)
     literal = component("attacker", "pgd", steps=8, stop_when_broken=False).perturb(
-        seen, x, y, Streams(0), 0.1
+        attacked, x, y, Streams(0), 0.1
     )
     assert torch.equal(
         ours.perturb(Attacked(posterior, problem.bounds), x, y, Streams(0), 0.1), literal
@@ -87,19 +87,21 @@ def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
 def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim):
     problem, posterior, _ = victim
     rng = Streams(1)
-    before = rng.state()
+    rng_state = rng.state()
     first, second = (transfer().with_problem(problem, rng) for _ in range(2))
-    assert all(torch.equal(before[name], state) for name, state in rng.state().items())
+    assert all(torch.equal(rng_state[name], state) for name, state in rng.state().items())
     assert first.with_problem(problem, rng) is first
     x = problem.test.x
     y = problem.test.y
-    seen = Attacked(posterior, problem.bounds)
+    attacked = Attacked(posterior, problem.bounds)
     assert torch.equal(
-        first.perturb(seen, x, y, Streams(0), 0.1), second.perturb(seen, x, y, Streams(0), 0.1)
+        first.perturb(attacked, x, y, Streams(0), 0.1),
+        second.perturb(attacked, x, y, Streams(0), 0.1),
     )
     other = transfer().with_problem(problem, Streams(2))
     assert not torch.equal(
-        first.perturb(seen, x, y, Streams(0), 0.1), other.perturb(seen, x, y, Streams(0), 0.1)
+        first.perturb(attacked, x, y, Streams(0), 0.1),
+        other.perturb(attacked, x, y, Streams(0), 0.1),
     )
 
 

@@ -42,17 +42,17 @@ def test_each_row_keeps_the_strongest_by_counting():
     rng = Streams(0)
     ours = attack.perturb(victim, x, y, rng, 0.1)
     rng = Streams(0)
-    found = [m.perturb(victim, x, y, rng, 0.1) for m in MEMBERS]
-    counts = [0] * len(found)
+    candidates = [m.perturb(victim, x, y, rng, 0.1) for m in MEMBERS]
+    counts = [0] * len(candidates)
     for b in range(len(x)):
         outcomes = []
-        for i, z in enumerate(found):
+        for i, z in enumerate(candidates):
             probs = model.predict(z[b : b + 1], generator()).probs[0, 0]
             broken = int(probs.argmax()) != int(y[b])
             outcomes.append((not broken, float(probs[y[b, 0]].log()), i))
         best = min(outcomes)[2]
         counts[best] += 1
-        torch.testing.assert_close(ours[b], found[best][b], rtol=0, atol=0)
+        torch.testing.assert_close(ours[b], candidates[best][b], rtol=0, atol=0)
     assert min(counts[1:]) > 0  # no member does all the work
 
 
@@ -78,8 +78,8 @@ def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
 def test_one_member_is_that_attack_itself():
     model, problem = honest()
     alone = curve_of(MEMBERS[1], model, problem).rows
-    one = curve_of(several(MEMBERS[1]), model, problem).rows
-    assert one[list(alone.columns)].equals(alone)
+    single = curve_of(several(MEMBERS[1]), model, problem).rows
+    assert single[list(alone.columns)].equals(alone)
 
 
 def test_no_member_is_stronger_even_where_predictions_are_random():
@@ -135,8 +135,8 @@ def test_a_black_box_among_the_members_does_not_pass_for_a_white_one():
     model, problem = honest()
     attack = several(member("bim"), member("square", queries=100))
     assert [m.name for m in attack.most_informed_members.members] == ["bim"]
-    found = verdicts(Spoilt(model, "wrong sign"), problem, attacker=attack)
-    assert not found["a white box is no weaker than a black box"]
+    checks = verdicts(Spoilt(model, "wrong sign"), problem, attacker=attack)
+    assert not checks["a white box is no weaker than a black box"]
 
 
 def test_it_goes_on_where_a_defence_trains_against_it():
@@ -147,10 +147,10 @@ def test_it_goes_on_where_a_defence_trains_against_it():
 def test_figure_and_scores():
     model, problem = honest()
     attacker = several(*MEMBERS)
-    found = assess_security(problem, model, attacker, threat(attacker, EPS), Streams(0))
-    scores = found.scores
-    figures = found.figures
-    tables = found.tables
+    assessment = assess_security(problem, model, attacker, threat(attacker, EPS), Streams(0))
+    scores = assessment.scores
+    figures = assessment.figures
+    tables = assessment.tables
     assert scores["robust_accuracy"] == tables["security_curve"]["accuracy"].iloc[-1]
     eps = EPS[-1]
     assert (

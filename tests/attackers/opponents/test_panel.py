@@ -60,21 +60,21 @@ def test_members_learn_from_their_replicates_only(agent):
     panel = component("attacker", "panel", members=[fixed, alone])
     game = matrix_game(panel)
     seat = game.seat(0, values_of(game), 2)
-    one = alone.reset(seat, Streams(0))
+    mind = alone.reset(seat, Streams(0))
     both = panel.reset(seat, Streams(0))
-    before = alone.policy_in(alone.reset(seat, Streams(0)), torch.zeros(R).long(), 0)
+    old_policy = alone.policy_in(alone.reset(seat, Streams(0)), torch.zeros(R).long(), 0)
     for move in random_moves(30, generator(2)):
-        one = alone.observe(one, move)
+        mind = alone.observe(mind, move)
         both = panel.observe(both, move)
-    own = torch.arange(R) % 2 == 1
+    is_own = torch.arange(R) % 2 == 1
     for s in range(5):
         states = torch.full((R,), s)
         inside = alone.policy_in(both[1], states, 0)
-        outside = alone.policy_in(one, states, 0)
-        assert_close(inside[own], outside[own], rtol=0, atol=0)
-        assert_close(inside[~own], before[~own], rtol=0, atol=0)
-    moved = alone.policy_in(one, torch.zeros(R).long(), 0)
-    assert not torch.equal(moved[own], before[own])
+        outside = alone.policy_in(mind, states, 0)
+        assert_close(inside[is_own], outside[is_own], rtol=0, atol=0)
+        assert_close(inside[~is_own], old_policy[~is_own], rtol=0, atol=0)
+    new_policy = alone.policy_in(mind, torch.zeros(R).long(), 0)
+    assert not torch.equal(new_policy[is_own], old_policy[is_own])
 
 
 def test_scores_by_replicate_are_those_against_the_members():

@@ -35,9 +35,9 @@ def turn(replicates=5, policy=None):
 
 
 def game(name, attacker, **keys):
-    found = component("dataset", name, **keys).load(Streams(0), SETTING)
-    found.attacker = attacker
-    return found
+    data = component("dataset", name, **keys).load(Streams(0), SETTING)
+    data.attacker = attacker
+    return data
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_a_fixed_policy_is_what_it_says(plays, own, share):
     player = component("attacker", "fixed_policy", plays=plays)
     rng = Streams(0)
     state = player.reset(seat(own, replicates=20_000), rng)
-    found = torch.bincount(player.act(state, turn(), rng), minlength=own) / 20_000
-    assert found.tolist() == pytest.approx(share, abs=0.015)
+    frequency = torch.bincount(player.act(state, turn(), rng), minlength=own) / 20_000
+    assert frequency.tolist() == pytest.approx(share, abs=0.015)
 
 
 def test_tit_for_tat_does_what_she_did():
@@ -79,9 +79,9 @@ def test_forgiving_and_erring_have_their_rates(forgives, errs):
     rng = Streams(1)
     n = 40_000
     state = player.observe(player.reset(seat(replicates=n), rng), move_of(torch.ones(n).long()))
-    found = 1 - player.act(state, turn(n), rng).double().mean()
+    frequency = 1 - player.act(state, turn(n), rng).double().mean()
     exact = forgives * (1 - errs) + (1 - forgives) * errs
-    assert abs(float(found) - exact) < 4 * (exact * (1 - exact) / n) ** 0.5
+    assert abs(float(frequency) - exact) < 4 * (exact * (1 - exact) / n) ** 0.5
 
 
 def test_replayed_actions_come_from_the_file(tmp_path):
@@ -90,11 +90,11 @@ def test_replayed_actions_come_from_the_file(tmp_path):
     player = component("attacker", "replayed", file=str(file))
     rng = Streams(0)
     state = player.reset(seat(3), rng)
-    seen = []
+    actions = []
     for _ in range(3):
-        seen.append(player.act(state, turn(), rng).tolist())
+        actions.append(player.act(state, turn(), rng).tolist())
         state = player.observe(state, move_of(torch.zeros(5).long()))
-    assert seen == [[0] * 5, [2] * 5, [1] * 5]
+    assert actions == [[0] * 5, [2] * 5, [1] * 5]
     with pytest.raises(ConfigMismatchError, match="ends after 3 actions"):
         player.act(state, turn(), rng)
     for text, message in (
@@ -112,8 +112,8 @@ def test_replayed_actions_come_from_the_file(tmp_path):
 def exploited(reward_b, p):
     """max_q Σ_ab p_a q_b r_B(a, b) over the simplex, by a linear programme."""
     gains = p @ reward_b
-    found = linprog(-gains, A_eq=[[1.0] * len(gains)], b_eq=[1.0], bounds=(0, 1))
-    return -found.fun
+    solution = linprog(-gains, A_eq=[[1.0] * len(gains)], b_eq=[1.0], bounds=(0, 1))
+    return -solution.fun
 
 
 def test_the_oracle_answers_best_on_matrix_games():

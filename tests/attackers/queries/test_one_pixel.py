@@ -54,10 +54,10 @@ def test_it_finds_what_enumeration_finds(pixels, eps):
     x = draw_uniform(25, 6, seed=1)
     y = model.predict(x, None).guess
     attack = component("attacker", "one_pixel", pixels=pixels, population=80, generations=40)
-    moved = attack.perturb(victim(model), x, y, Streams(0), eps)
-    assert ((moved != x).sum(1) <= pixels).all()
-    broken = model.predict(moved, None).guess != y
-    value = model.predict(moved, None).log_prob(y)
+    x_adv = attack.perturb(victim(model), x, y, Streams(0), eps)
+    assert ((x_adv != x).sum(1) <= pixels).all()
+    broken = model.predict(x_adv, None).guess != y
+    value = model.predict(x_adv, None).log_prob(y)
     every = [ends(row, eps, pixels) for row in x]
     for b, corners in enumerate(every):
         answers = model.predict(corners, None)
@@ -75,8 +75,8 @@ def test_a_target_is_reached_where_some_pixel_reaches_it():
     x = draw_uniform(25, 6, seed=1)
     attack = component("attacker", "one_pixel", population=80, generations=40, target=1)
     y = model.predict(x, None).guess
-    moved = attack.perturb(victim(model), x, y, Streams(0), 1.0)
-    reached = model.predict(moved, None).guess[:, 0] == 1
+    x_adv = attack.perturb(victim(model), x, y, Streams(0), 1.0)
+    reached = model.predict(x_adv, None).guess[:, 0] == 1
     levels = torch.linspace(0, 1, 101, dtype=F64)
     changed = x[:, None, None].repeat(1, 6, 101, 1)
     for i in range(6):
@@ -91,14 +91,14 @@ def test_pixels_are_painted_literally():
     """Three channels: floor(row), floor(column), a value each, within ε of the pixel's own."""
     x = draw_uniform(2, 3 * 2 * 4)
     members = torch.tensor([[[[1.7, 3.2, 0.9, -0.4, 0.5]]], [[[0.0, 0.5, 2.0, 0.1, 0.3]]]]).double()
-    moved = paint(x, members, Image(3, 2, 4, UNIT), 0.25)[:, 0].view(2, 3, 2, 4)
+    images = paint(x, members, Image(3, 2, 4, UNIT), 0.25)[:, 0].view(2, 3, 2, 4)
     expected = x.view(2, 3, 2, 4).clone()
     for b, (r, c) in enumerate(((1, 3), (0, 0))):
         for channel in range(3):
             old = float(expected[b, channel, r, c])
             value = float(members[b, 0, 0, 2 + channel])
             expected[b, channel, r, c] = min(max(value, old - 0.25), old + 0.25)
-    assert torch.equal(moved, expected)
+    assert torch.equal(images, expected)
 
 
 def test_parents_are_three_different_members_all_equally_often():

@@ -44,8 +44,8 @@ def alone(odds, which, n):
     order."""
     both = torch.cat([odds, odds.flip(1)])
     places = torch.tensor([which, odds.shape[1] - 1 - which])
-    found = estimate_frequency(places, both, 0.8, n, generator(3))
-    return float(found[1])
+    frequency = estimate_frequency(places, both, 0.8, n, generator(3))
+    return float(frequency[1])
 
 
 def test_frequencies_count_3_12_literally_and_converge():
@@ -61,10 +61,10 @@ def test_frequencies_count_3_12_literally_and_converge():
         exact.append((laws[z].pdf(grid) * rest).mean())
     assert sum(exact) == pytest.approx(1, abs=1e-5)
     for n in (100, 10_000):
-        found = attack_frequencies(odds, 0.8, n, generator(1))[0]
-        assert found.sum() == pytest.approx(1)
-        assert float(found[3]) == 0
-        for p, value in zip(exact, found[:3].tolist(), strict=True):
+        frequency = attack_frequencies(odds, 0.8, n, generator(1))[0]
+        assert frequency.sum() == pytest.approx(1)
+        assert float(frequency[3]) == 0
+        for p, value in zip(exact, frequency[:3].tolist(), strict=True):
             assert abs(value - p) < 4 * math.sqrt(p * (1 - p) / n)
             assert abs(alone(odds, exact.index(p), n) - p) < 4 * math.sqrt(p * (1 - p) / n)
     # Count choices of the same draws in a loop.
@@ -84,11 +84,11 @@ def test_the_frequency_of_one_candidate_has_the_law_of_all():
     odds[2, 1:] = torch.inf  # nothing else to send
     all_of_them = attack_frequencies(odds, 0.5, n, g)
     for which in range(5):
-        found = estimate_frequency(torch.tensor([which, which, 0, which]), odds, 0.5, n, g)
+        frequency = estimate_frequency(torch.tensor([which, which, 0, which]), odds, 0.5, n, g)
         expected = all_of_them[range(4), [which, which, 0, which]]
         error = (2 * expected * (1 - expected) / n).sqrt() + 1e-12
-        assert ((found - expected).abs() / error).max() < 4
-    assert float(found[2]) == 1
+        assert ((frequency - expected).abs() / error).max() < 4
+    assert float(frequency[2]) == 1
     sure = estimate_frequency(odds.argmin(1), odds, 0.0, n, g)
     assert sure.tolist() == [1, 1, 1, 1]
     assert estimate_frequency(odds.argmax(1), odds, 0.0, n, g).tolist() == [0, 0, 0, 0]

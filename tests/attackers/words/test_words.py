@@ -84,7 +84,7 @@ def test_dalvi_solves_3_4_by_trying_all(removal):
     x = problem.test.x[:40]
     y = torch.ones(40, 1, dtype=torch.long)
     attacked = attack.perturb(Attacked(posterior), x, y, Streams(0), 3)
-    moved = 0
+    n_changed = 0
 
     def cost(a, b):
         return sum(0 if u == v else 1.3 if v else removal for u, v in zip(a, b, strict=True))
@@ -95,10 +95,10 @@ def test_dalvi_solves_3_4_by_trying_all(removal):
         if log_odds(posterior, row) <= 0 or not passing:
             assert sent == row
             continue
-        moved += 1
+        n_changed += 1
         assert sent in passing
         assert cost(row, sent) == pytest.approx(min(cost(row, z) for z in passing))
-    assert moved > 5
+    assert n_changed > 5
 
 
 def test_the_integer_programme_of_a_known_answer():

@@ -38,9 +38,9 @@ def test_moments_are_those_of_the_observed_labels():
     y = normal(Streams(1).data, 50, 7) * torch.arange(1, 8)
     mask = observed_labels(50, 2, Streams(0).data)
     mean, std = moments(torch.where(mask, y, torch.full_like(y, 1e6)), mask)
-    seen = np.ma.array(y, mask=~mask)
-    assert_close(mean, torch.tensor(seen.mean(0).data))
-    assert_close(std, torch.tensor(seen.std(0).data))
+    masked = np.ma.array(y, mask=~mask)
+    assert_close(mean, torch.tensor(masked.mean(0).data))
+    assert_close(std, torch.tensor(masked.std(0).data))
 
 
 def test_moments_of_tasks_with_no_or_one_label():

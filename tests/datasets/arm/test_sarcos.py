@@ -107,9 +107,9 @@ def test_everything_is_standardised_by_what_is_observed_in_training(genuine):
     mask = problem.train.mask
     assert_close(x.mean(0), torch.zeros(21, dtype=x.dtype), atol=1e-10, rtol=0)
     assert_close(x.std(0, correction=0), torch.ones(21, dtype=x.dtype))
-    seen = np.ma.array(y, mask=~mask)
-    assert_allclose(seen.mean(0), np.zeros(7), atol=1e-10)
-    assert_allclose(seen.std(0), np.ones(7))
+    masked = np.ma.array(y, mask=~mask)
+    assert_allclose(masked.mean(0), np.zeros(7), atol=1e-10)
+    assert_allclose(masked.std(0), np.ones(7))
     assert (y[~mask] == 0).all()
     assert problem.test.mask.all()
     # y_mean and y_std lead back to the torques of the file.

@@ -14,14 +14,14 @@ from components.errors import ConfigMismatchError
 
 @pytest.mark.parametrize(("name", "inputs"), [("year", 90), ("airlines", 8)])
 def test_rows_are_scored_apart(name, inputs):
-    one = load_problem(name, simulated=True, n_train=100, n_test=40)
-    assert one.name == f"{name}-sim"
-    assert one.train.x.shape == (100, inputs)
-    assert one.test.x.shape == (40, inputs)
-    rows = {tuple(row.tolist()) for row in one.train.x}
-    assert not rows & {tuple(row.tolist()) for row in one.test.x}
-    assert_close(one.train.y.mean(0), torch.zeros(1, dtype=F64), atol=1e-9, rtol=0)
-    assert float(one.y_std) > 1  # scores are in the units of the label
+    problem = load_problem(name, simulated=True, n_train=100, n_test=40)
+    assert problem.name == f"{name}-sim"
+    assert problem.train.x.shape == (100, inputs)
+    assert problem.test.x.shape == (40, inputs)
+    rows = {tuple(row.tolist()) for row in problem.train.x}
+    assert not rows & {tuple(row.tolist()) for row in problem.test.x}
+    assert_close(problem.train.y.mean(0), torch.zeros(1, dtype=F64), atol=1e-9, rtol=0)
+    assert float(problem.y_std) > 1  # scores are in the units of the label
 
 
 def test_more_rows_than_there_are():

@@ -98,7 +98,7 @@ def test_plane_of_a_target_of_more_dimensions(name):
     kept = draws.reshape(4, 10_000, 5)
     figures = problem.draw(Draws(kept, kept[:, 0], problem.names), rng)
     assert set(figures) >= {"marginal", "trace"}  # in addition to figures of all samples
-    said = [int(p) for p in re.findall(r"(\d+)%", figures["marginal"].axes[0].get_title())]
-    assert said[1::2] == [50, 90, 99]
-    assert said[0::2] == pytest.approx([50, 90, 99], abs=1.5)
+    percentages = [int(p) for p in re.findall(r"(\d+)%", figures["marginal"].axes[0].get_title())]
+    assert percentages[1::2] == [50, 90, 99]
+    assert percentages[0::2] == pytest.approx([50, 90, 99], abs=1.5)
     assert problem.sample_prior(7, rng.init).shape == (7, 5)

@@ -36,9 +36,9 @@ def test_moments_of_the_exponentials_are_those_of_quadrature_and_of_the_printed_
 
 
 def test_weights_are_shares():
-    one, _ = load("mixture_of_exponentials")
+    problem, _ = load("mixture_of_exponentials")
     other, _ = load("mixture_of_exponentials", weights=[10.0, 20.0])
-    assert_close(one.mean, other.mean)
+    assert_close(problem.mean, other.mean)
 
 
 def test_draws_of_the_exponentials_are_scored_as_parameters():

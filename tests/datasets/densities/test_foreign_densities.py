@@ -168,14 +168,14 @@ def school_data():
 def test_eight_schools_are_ours_up_to_a_constant(name):
     """log π and ∇ log π of the package against ours, to rounding."""
     target, _ = real(name)
-    own = eight_schools(school_data(), double([]))
+    ours = eight_schools(school_data(), double([]))
     theta = normal(generator(1), 5, 10)
     value, gradient = value_and_gradient(target.log_density, theta[:, ORDER])
-    our_value, our_gradient = value_and_gradient(own.log_density, theta)
+    our_value, our_gradient = value_and_gradient(ours.log_density, theta)
     constant = value - our_value
     assert torch.allclose(constant, constant[0].expand(5), rtol=0, atol=1e-12)
     assert torch.allclose(gradient, our_gradient[:, ORDER], rtol=1e-12, atol=1e-12)
-    assert_close(target.constrain(theta[:, ORDER])[:, -8:], own.constrain(theta)[:, :8])
+    assert_close(target.constrain(theta[:, ORDER])[:, -8:], ours.constrain(theta)[:, :8])
     assert torch.allclose(target.log_density(theta[:, ORDER]), value, rtol=1e-13)
     first = "theta[1]" if name == "stan" else "theta[0]"
     assert target.names[10] == first

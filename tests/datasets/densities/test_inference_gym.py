@@ -55,9 +55,9 @@ def test_lorenz_bridge_is_its_formula():
             velocity = torch.stack([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
             step = Normal(u[t - 1] + 0.02 * velocity, math.sqrt(0.02) * 0.1)
             value = value + step.log_prob(u[t]).sum()
-        for t, seen in enumerate(OBSERVED):
-            if seen is not None:
-                value = value + Normal(u[t, 0], 1.0).log_prob(torch.tensor(seen, dtype=F64))
+        for t, observation in enumerate(OBSERVED):
+            if observation is not None:
+                value = value + Normal(u[t, 0], 1.0).log_prob(torch.tensor(observation, dtype=F64))
         literal.append(value)
     assert differs_by_a_constant(target.log_density(theta), literal)
 

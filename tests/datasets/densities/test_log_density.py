@@ -43,10 +43,10 @@ def draws(target, chains=2, steps=100):
 
 
 def test_what_is_known_is_scored_and_what_is_not_is_left_out():
-    known = problem(mean=[0.0, 0.0], sd=[1.0, 1.0])
+    gaussian = problem(mean=[0.0, 0.0], sd=[1.0, 1.0])
     unknown = problem()
-    posterior = draws(known)
-    scores = known.score(posterior, Streams(0))
+    posterior = draws(gaussian)
+    scores = gaussian.score(posterior, Streams(0))
     fewer = unknown.score(posterior, Streams(0))
     assert scores["z_max"] < 4
     assert {"error_mean", "error_mean/x1", "z_max"} <= scores.keys()

@@ -33,8 +33,8 @@ def literally(shape, x, y):
 def test_density_and_moments(shape):
     problem, _ = load("planar_toy", shape=shape)
     for x, y in [(0.3, 0.8), (-1.7, 2.0), (2.5, -1.0)]:
-        found = problem.log_density(double([[x, y]]))
-        assert float(found) == pytest.approx(float(literally(shape, x, y)), rel=1e-12)
+        log_p = problem.log_density(double([[x, y]]))
+        assert float(log_p) == pytest.approx(float(literally(shape, x, y)), rel=1e-12)
     x = torch.linspace(-9, 9, 901, dtype=F64)
     y = torch.linspace(-12, 50, 3101, dtype=F64)
     grid = torch.cartesian_prod(x, y)

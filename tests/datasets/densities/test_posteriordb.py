@@ -20,9 +20,9 @@ def test_every_posterior_has_a_density_and_its_four_files_in_the_catalogue():
         f.annotation.__args__ for n, f in Posteriordb.model_fields.items() if n == "posterior"
     ]
     assert set(choices) == {*DENSITIES, SIMULATED}
-    known = {f.path: f for f in files.catalogue() if f.dataset == "posteriordb"}
-    assert set(known) == {path for posterior in DENSITIES for path in paths(posterior)}
-    assert all(f.sha256 and f.urls[0].endswith(Path(f.path).name) for f in known.values())
+    catalogue = {f.path: f for f in files.catalogue() if f.dataset == "posteriordb"}
+    assert set(catalogue) == {path for posterior in DENSITIES for path in paths(posterior)}
+    assert all(f.sha256 and f.urls[0].endswith(Path(f.path).name) for f in catalogue.values())
 
 
 @pytest.mark.parametrize("posterior", DENSITIES)
@@ -51,9 +51,9 @@ def test_real_posteriors_load_with_their_reference(posterior):
 
 
 def test_the_stand_in_is_the_same_regression_for_all_seeds():
-    one, other = (load_problem("posteriordb", seed=s, posterior=SIMULATED) for s in (0, 1))
-    assert torch.equal(one.mean, other.mean)
-    assert one.mean_error is None
+    first, other = (load_problem("posteriordb", seed=s, posterior=SIMULATED) for s in (0, 1))
+    assert torch.equal(first.mean, other.mean)
+    assert first.mean_error is None
 
 
 def test_z_scores_count_both_errors_and_weights():

@@ -68,15 +68,15 @@ def test_our_densities_are_those_of_the_database(posterior):
     keys = {"folder": database, "posterior": posterior, "compiler": "stanli"}
     theirs = component("dataset", "posteriordb_stan", **keys).load(Streams(0), setting)
     data = read(locate(Path(folder), paths(posterior)[0], True))
-    own = DENSITIES[posterior](data, torch.empty(0, dtype=F64))
-    columns = [theirs.names.index(name) for name in own.names]
+    ours = DENSITIES[posterior](data, torch.empty(0, dtype=F64))
+    columns = [theirs.names.index(name) for name in ours.names]
     x = theirs.reference_draws[0, :20][:, columns]
-    theta = own.unconstrain(x)
+    theta = ours.unconstrain(x)
     scale = torch.ones(theirs.dim, dtype=F64)
     if posterior.startswith("hmm"):
         scale[:2] = simplex_scale(theirs, theta, x, columns)
     assert torch.allclose(theirs.constrain(theta * scale)[:, columns], x, rtol=1e-10)
-    our_value, our_gradient = value_and_gradient(own.log_density, theta)
+    our_value, our_gradient = value_and_gradient(ours.log_density, theta)
     value, gradient = value_and_gradient(theirs.log_density, theta * scale)
     constant = value - our_value
     assert torch.allclose(constant, constant[0].expand(20), rtol=0, atol=1e-10)

@@ -113,12 +113,16 @@ def test_the_value_of_where_an_episode_is_truncated_follows_its_rewards_literall
         for first in range(0, len(NOTED), 3):
             moves = NOTED[first : first + 3]
             step = torch.zeros_like(theta)
-            assert [bool(seen.truncated[replicate]) for seen, _, _ in moves] == [False, False, True]
+            assert [bool(observation.truncated[replicate]) for observation, _, _ in moves] == [
+                False,
+                False,
+                True,
+            ]
             returns = 0.8**3 * float(moves[2][1][replicate])
-            for t, (seen, _, mean) in reversed(list(enumerate(moves))):
-                returns += 0.8**t * float(seen.r_a[replicate] - mean[replicate])
-                place = int(seen.s[replicate, 4])
-                a = int(seen.a[replicate])
+            for t, (observation, _, mean) in reversed(list(enumerate(moves))):
+                returns += 0.8**t * float(observation.r_a[replicate] - mean[replicate])
+                place = int(observation.s[replicate, 4])
+                a = int(observation.a[replicate])
                 step[place] += returns * (torch.eye(2, dtype=F64)[a] - theta[place].softmax(-1))
             theta += inference.lr * step
         assert_close(state.mind.theta[replicate], theta, rtol=1e-9, atol=1e-12)

@@ -34,8 +34,8 @@ class Telling(Plain):
         self.infos = infos
 
     def reset(self, seed=None, options=None):
-        seen, _ = super().reset(seed)
-        return seen, self.infos(self)
+        observation, _ = super().reset(seed)
+        return observation, self.infos(self)
 
     def step(self, actions):
         *returned, _ = super().step(actions)

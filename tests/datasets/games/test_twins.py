@@ -80,13 +80,13 @@ class Positions:
         mine = 0.0
         theirs = [0.0] * len(b)
         for place, hers in enumerate(self.ways[a]):
-            there = [m for m, n in enumerate(b) if n == place]
-            if not there or hers == len(there):
+            matches = [m for m, n in enumerate(b) if n == place]
+            if not matches or hers == len(matches):
                 continue
-            sign = 1 if hers > len(there) else -1
+            sign = 1 if hers > len(matches) else -1
             mine += sign
-            for m in there:
-                theirs[m] -= sign / len(there)
+            for m in matches:
+                theirs[m] -= sign / len(matches)
         return mine, theirs
 
 
@@ -116,17 +116,17 @@ class Grid:
                 self.players[who] = (row + down, column + right)
         gains = [0.0, 0.0]
         for i, coin in enumerate(self.coins):
-            there = [who for who in (0, 1) if self.players[who] == coin]
-            if len(there) == 1:
-                gains[there[0]] += 1
-            elif there:
+            matches = [who for who in (0, 1) if self.players[who] == coin]
+            if len(matches) == 1:
+                gains[matches[0]] += 1
+            elif matches:
                 for who, share in zip(
                     (0, 1),
                     {"split": (0.5, 0.5), "hers": (1, 0), "his": (0, 1)}[self.shared],
                     strict=True,
                 ):
                     gains[who] += share
-            if there:
+            if matches:
                 self.coins[i] = None
         return gains[0], [gains[1]]
 

@@ -46,9 +46,9 @@ def test_static_pixels_have_their_brightness_as_probability():
 
 
 def test_the_other_ways_are_those_of_images():
-    for how in ("threshold", "dynamic", "static"):
-        ours = load("binarised_mnist", seed=2, binarised=how)
-        theirs = load("images", seed=2, set="mnist", binarised=how)
+    for mode in ("threshold", "dynamic", "static"):
+        ours = load("binarised_mnist", seed=2, binarised=mode)
+        theirs = load("images", seed=2, set="mnist", binarised=mode)
         assert torch.equal(ours.train.x, theirs.train.x)
         assert torch.equal(ours.test.x, theirs.test.x)
         assert (ours.name, ours.redrawn) == (theirs.name, theirs.redrawn)

@@ -38,10 +38,10 @@ def test_stand_in_has_its_own_name(name):
 
 
 def test_test_images_are_the_same_in_every_replicate_and_training_images_are_not(tmp_path):
-    one, other = (loaded(offline="always", seed=s, n_train=50, n_test=20) for s in (0, 1))
-    assert torch.equal(one.test.x, other.test.x)
-    assert not torch.equal(one.train.x, other.train.x)
-    assert len(one.train.x) == 50
+    first, other = (loaded(offline="always", seed=s, n_train=50, n_test=20) for s in (0, 1))
+    assert torch.equal(first.test.x, other.test.x)
+    assert not torch.equal(first.train.x, other.train.x)
+    assert len(first.train.x) == 50
 
 
 @both

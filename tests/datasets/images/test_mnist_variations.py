@@ -44,10 +44,10 @@ def test_ink_hides_the_background_and_paper_shows_it():
 
 
 def test_patches_are_rich_pieces_of_the_photographs():
-    found = patches(40, 0.2, np.random.default_rng(0))
-    assert found.shape == (40, 28, 28)
-    assert (found.std((1, 2)) >= 0.2).all()
-    assert 0 <= found.min() <= found.max() <= 1
+    result = patches(40, 0.2, np.random.default_rng(0))
+    assert result.shape == (40, 28, 28)
+    assert (result.std((1, 2)) >= 0.2).all()
+    assert 0 <= result.min() <= result.max() <= 1
     photos = photographs()
     assert len(photos) == 3
 
@@ -55,7 +55,7 @@ def test_patches_are_rich_pieces_of_the_photographs():
         starts = np.argwhere(photo[:-27, :-27] == patch[0, 0])
         return any(np.array_equal(photo[i : i + 28, j : j + 28], patch) for i, j in starts)
 
-    assert all(any(holds(photo, patch) for photo in photos) for patch in found[:10])
+    assert all(any(holds(photo, patch) for photo in photos) for patch in result[:10])
     poor = patches(200, 0.0, np.random.default_rng(0)).std((1, 2))
     assert (poor < 0.2).mean() > 0.3, "without the rule many patches have little texture"
 

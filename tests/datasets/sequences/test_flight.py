@@ -20,9 +20,9 @@ X0 = (-7.5e3, 5e3, 1.1e3, 88.15, -60.53, 0.0)
 def test_flight_and_noise_have_the_laws_of_d_3_4():
     problem, _ = load("tan", replicates=40, n_steps=500)
     x = problem.states[0]
-    before = torch.cat([double([X0]), x[:-1]])
-    drive = x - before
-    drive[:, :3] -= 0.1 * before[:, 3:]
+    previous = torch.cat([double([X0]), x[:-1]])
+    drive = x - previous
+    drive[:, :3] -= 0.1 * previous[:, 3:]
     sd = double([2.0, 2.0, 6.0, 0.29, 0.456, 2.3])
     assert z_score((drive / sd).square(), 1.0).abs().max() < 4.5
     noise = (problem.observations - problem.means).flatten(0, 1)
@@ -66,8 +66,8 @@ def test_released_states_are_the_same_at_every_rate_and_a_beginning_is_a_beginni
 
 
 def test_replicates_have_their_own_observations_or_the_first():
-    own = released(replicates=3, scored_on="first")
-    assert not torch.equal(own.observations[0], own.observations[1])
+    data = released(replicates=3, scored_on="first")
+    assert not torch.equal(data.observations[0], data.observations[1])
     first = released(replicates=3, observed="first", scored_on="first")
     assert torch.equal(first.observations[2], first.scoring.against)
     attacked = first.attack(

@@ -57,15 +57,15 @@ def test_hmm_sim_with_one_state_draws_from_its_row():
 def test_co2_in_units_of_what_it_is_standardised_by(standardise):
     problem, _ = load("co2", simulated=True, standardise=standardise)
     record = component("dataset", "co2").simulate()
-    seen = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
+    series = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
     assert problem.name == "co2-sim"
     assert problem.observations.shape == (1, 120, 1)
     assert problem.future.shape == (1, 24, 1)
     about = {"train": record[:120], "record": record}.get(standardise)
     if about is None:
-        assert torch.equal(seen, record[:144])
+        assert torch.equal(series, record[:144])
     else:
-        assert_close(seen * about.std(correction=0) + about.mean(), record[:144])
+        assert_close(series * about.std(correction=0) + about.mean(), record[:144])
 
 
 def test_co2_is_the_record():
@@ -98,8 +98,8 @@ def test_monthly_records(name, months, dates):
         genuine = component("dataset", name, **keys).load(None, make_setting(FOLDER))
         y = torch.cat([genuine.observations, genuine.future], 1)[0, :, 0]
         assert genuine.name == name
-        known = {"airline": (112, 432, 622), "nutria": (0.55, 2.65, 5.55)}[name]
-        assert (float(y[0]), float(y[-1]), float(y.max())) == known
+        totals = {"airline": (112, 432, 622), "nutria": (0.55, 2.65, 5.55)}[name]
+        assert (float(y[0]), float(y[-1]), float(y.max())) == totals
 
 
 def test_sunspots_have_no_logarithm_where_there_are_none():

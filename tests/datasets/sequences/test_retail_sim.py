@@ -60,13 +60,13 @@ def test_what_is_shown():
 
 
 def test_missing_weeks_change_nothing_else():
-    one, _ = load("retail_sim")
+    problem, _ = load("retail_sim")
     gone, _ = load("retail_sim", missing_share=0.3)
     assert gone.missing.sum() == 31
     assert not bool(gone.missing[0, 0])
-    assert torch.equal(gone.observations[~gone.missing], one.observations[~gone.missing])
-    assert torch.equal(gone.future, one.future)
-    assert torch.equal(gone.regressors, one.regressors)
+    assert torch.equal(gone.observations[~gone.missing], problem.observations[~gone.missing])
+    assert torch.equal(gone.future, problem.future)
+    assert torch.equal(gone.regressors, problem.regressors)
 
 
 @pytest.mark.parametrize("nu", [None, 4.0])

@@ -52,8 +52,8 @@ class Says:
         self.problem = problem
 
     def predict(self, x, generator):
-        at = self.law(x)
-        return at.rescale(-self.problem.y_mean / self.problem.y_std, 1 / self.problem.y_std)
+        law = self.law(x)
+        return law.rescale(-self.problem.y_mean / self.problem.y_std, 1 / self.problem.y_std)
 
 
 @pytest.mark.parametrize(("name", "oracle"), [("heteroscedastic_toy", 1.57), ("bimodal_toy", 2.07)])

@@ -179,5 +179,5 @@ def test_a_file_that_is_not_there_and_one_that_is_no_parquet(tmp_path):
 def test_many_columns_are_told_by_kind(load_table):
     names = [f"p{i}" for i in range(20)]
     rows = "".join(",".join(["1", "2"] * 10) + f",{'ab'[i % 2]},{i}\n" for i in range(9))
-    told = load_table(",".join([*names, "sort", "y"]) + "\n" + rows).describe()["columns"]
-    assert told == "p0, … p19 (20): numbers; sort: 2 texts"
+    columns = load_table(",".join([*names, "sort", "y"]) + "\n" + rows).describe()["columns"]
+    assert columns == "p0, … p19 (20): numbers; sort: 2 texts"

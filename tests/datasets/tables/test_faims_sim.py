@@ -39,7 +39,7 @@ def test_plumes_follow_their_drift_and_fade():
     alpha2 = np.array([2.0, -1.0])
     alpha4 = np.array([0.5, 0.3])
     loss = np.array([1.0, 2.0])
-    found = plumes(alpha2, alpha4, loss, 5, 9)
+    result = plumes(alpha2, alpha4, loss, 5, 9)
     for k in range(2):
         for i in range(5):
             for j in range(9):
@@ -48,7 +48,7 @@ def test_plumes_follow_their_drift_and_fade():
                 drift = alpha2[k] * s**3 + alpha4[k] * s**5
                 width = 0.25 + 0.2 * s
                 expected = np.exp(-loss[k] * s**2) * np.exp(-((v - drift) ** 2) / (2 * width**2))
-                assert_close(found[k, i, j], expected)
+                assert_close(result[k, i, j], expected)
 
 
 def test_rows_are_patients_times_runs_and_patients_stay_on_one_side():

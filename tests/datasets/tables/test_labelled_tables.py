@@ -46,19 +46,19 @@ def test_titanic_is_trained_and_scored_on_all_rows_as_the_thesis_has_it():
     assert_close(x.std(0, correction=0), torch.ones(3, dtype=F64))
     # the standardised values that the archive of Fernández-Delgado et al. (2014) prints
     values = [[-1.87, -0.923, 0.0214, 0.965], [-0.228, 4.38], [-1.92, 0.521]]
-    for column, known in zip(x.T, values, strict=True):
-        assert column.unique().tolist() == pytest.approx(known, rel=5e-3)
+    for column, levels in zip(x.T, values, strict=True):
+        assert column.unique().tolist() == pytest.approx(levels, rel=5e-3)
     step, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     assert (step, len(batch.x), batch.scale) == (1, 10, 220.1)
 
 
 def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
-    one, other = (load_problem("titanic", seed=s, n_test=201) for s in (0, 1))
-    assert (len(one.train.x), len(one.test.x)) == (2000, 201)
-    assert one.train.x.mean(0).abs().max() < 1e-12
-    assert one.test.x.mean(0).abs().max() > 1e-3
-    assert not one.test.y.equal(other.test.y)
-    assert int(one.train.y.sum() + one.test.y.sum()) == 711
+    first, other = (load_problem("titanic", seed=s, n_test=201) for s in (0, 1))
+    assert (len(first.train.x), len(first.test.x)) == (2000, 201)
+    assert first.train.x.mean(0).abs().max() < 1e-12
+    assert first.test.x.mean(0).abs().max() > 1e-3
+    assert not first.test.y.equal(other.test.y)
+    assert int(first.train.y.sum() + first.test.y.sum()) == 711
     with pytest.raises(
         ConfigMismatchError,
         match=r"dataset.n_test=2200: leaves 1 of 2201 rows to learn from; lower it",
@@ -102,8 +102,8 @@ def test_weights_have_variance_25_and_the_bias_1():
 
 
 def test_training_rows_do_not_depend_on_the_number_of_test_rows_and_replicates_differ():
-    one, two = (load_problem("logistic_synthetic", n_test=n) for n in (5, 50))
-    assert (tuple(one.train.x.shape), one.batch_size) == ((100, 20), None)
-    assert one.train.x.equal(two.train.x)
-    assert one.train.y.equal(two.train.y)
-    assert not one.train.x.equal(load_problem("logistic_synthetic", replicate=1).train.x)
+    first, two = (load_problem("logistic_synthetic", n_test=n) for n in (5, 50))
+    assert (tuple(first.train.x.shape), first.batch_size) == ((100, 20), None)
+    assert first.train.x.equal(two.train.x)
+    assert first.train.y.equal(two.train.y)
+    assert not first.train.x.equal(load_problem("logistic_synthetic", replicate=1).train.x)

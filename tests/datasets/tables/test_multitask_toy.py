@@ -48,9 +48,9 @@ def test_labels_are_standardised_by_the_training_labels_and_lead_back(asymmetric
     mask = problem.train.mask
     assert_close(back[mask], expected[mask])
     for t in range(2):
-        own = problem.train.y[mask[:, t], t]
-        assert own.mean() == pytest.approx(0, abs=1e-12)
-        assert_close(float(own.std(correction=0)), 1.0)
+        labels = problem.train.y[mask[:, t], t]
+        assert labels.mean() == pytest.approx(0, abs=1e-12)
+        assert_close(float(labels.std(correction=0)), 1.0)
     assert_close(problem.y_mean + problem.y_std * problem.test.y, truth(problem.test.x[:, 0]))
 
 

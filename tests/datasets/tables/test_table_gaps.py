@@ -129,12 +129,12 @@ def test_gaps_of_rows_without_labels_are_imputed_in_their_units(load_table):
     for line, column, mean, sd in table.itertuples(index=False):
         row = torch.tensor(x[line - 2])
         j = "abcd".index(column)
-        seen = ~row.isnan()
-        gain = law.covariance_matrix[j, seen] @ torch.linalg.inv(
-            law.covariance_matrix[seen][:, seen]
+        is_observed = ~row.isnan()
+        gain = law.covariance_matrix[j, is_observed] @ torch.linalg.inv(
+            law.covariance_matrix[is_observed][:, is_observed]
         )
-        assert_close(mean, float(law.mean[j] + gain @ (row - law.mean)[seen]))
-        rest = law.covariance_matrix[j, j] - gain @ law.covariance_matrix[seen, j]
+        assert_close(mean, float(law.mean[j] + gain @ (row - law.mean)[is_observed]))
+        rest = law.covariance_matrix[j, j] - gain @ law.covariance_matrix[is_observed, j]
         assert_close(sd, float(rest.sqrt()))
 
 
@@ -182,8 +182,8 @@ def test_cells_that_are_no_inputs_are_refused(load_table, cells, error):
     ],
 )
 def test_cells_without_a_value(cells, missing):
-    found = find_cells([f" {cell} " for cell in cells], WORDS)
-    assert [row for row, cell in enumerate(found) if cell is None] == [*missing]
+    cells_found = find_cells([f" {cell} " for cell in cells], WORDS)
+    assert [row for row, cell in enumerate(cells_found) if cell is None] == [*missing]
     assert find_cells(["1", "-", "n/a", ""], ["x"]) == ["1", "-", "n/a", ""]
 
 

@@ -176,9 +176,9 @@ def test_classes_and_texts_that_only_test_rows_have_are_named(load_table):
         targets=["a"],
         split="s",
     )
-    told = facts.describe()
-    assert told["texts not learnt from"] == "city C in 1 test row"
-    assert told["classes not learnt from"].startswith("maybe: only in test rows")
+    summary = facts.describe()
+    assert summary["texts not learnt from"] == "city C in 1 test row"
+    assert summary["classes not learnt from"].startswith("maybe: only in test rows")
     same = load_table(
         rows(*learnt, "A,no,test"), labels="binary", targets=["a"], split="s"
     ).describe()

@@ -47,13 +47,13 @@ class Known:
 
 @pytest.mark.parametrize("rows", [308, 506, 1030])
 def test_splits_are_disjoint_and_together_all_rows(rows):
-    seen = []
+    records = []
     for split in range(20):
         train, test = split_rows(rows, split)
         assert len(train) == round(0.9 * rows)
         assert sorted([*train, *test]) == list(range(rows))
-        seen.append(tuple(sorted(test)))
-    assert len(set(seen)) == 20
+        records.append(tuple(sorted(test)))
+    assert len(set(records)) == 20
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -20,14 +20,14 @@ def test_an_archive_by_hand(tmp_path):
             entry = tarfile.TarInfo(name)
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
-    found = read(path)
-    assert found == [(("dull", ",", "very", "dull"), 0, 9), (("a", "fine", "film", "."), 1, 1)]
+    texts = read(path)
+    assert texts == [(("dull", ",", "very", "dull"), 0, 9), (("a", "fine", "film", "."), 1, 1)]
 
 
 def test_the_simulated_corpus_is_fixed_and_of_the_real_size():
-    found = reviews()
-    assert found is simulated_reviews()
-    check_size(found)
+    texts = reviews()
+    assert texts is simulated_reviews()
+    check_size(texts)
 
 
 def check_size(found):
@@ -36,7 +36,7 @@ def check_size(found):
 
 
 def test_the_genuine_archive():
-    found = reviews(*find_or_skip(REVIEWS))
-    check_size(found)
-    assert len({word for words, *_ in found for word in words}) == 50_920
-    assert found[0].words[:4] == ("plot", ":", "two", "teen")
+    texts = reviews(*find_or_skip(REVIEWS))
+    check_size(texts)
+    assert len({word for words, *_ in texts for word in words}) == 50_920
+    assert texts[0].words[:4] == ("plot", ":", "two", "teen")

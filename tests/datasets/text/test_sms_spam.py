@@ -21,11 +21,11 @@ def test_words_by_hand():
         words_of(text) for text in ("Win a FREE prize, win £1000!", "free now?", "now or 2 late")
     ]
     assert texts[0] == ["win", "free", "prize", "win", "1000"]
-    found = [frozenset(words) for words in texts]
+    word_sets = [frozenset(words) for words in texts]
     # two messages each, then the alphabet
-    assert most_frequent(found, 3) == ["free", "now", "1000"]
-    assert bag(found, ["now", "free", "win"]).tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 0]]
-    assert bag(found, ["absent"]).tolist() == [[0], [0], [0]]
+    assert most_frequent(word_sets, 3) == ["free", "now", "1000"]
+    assert bag(word_sets, ["now", "free", "win"]).tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 0]]
+    assert bag(word_sets, ["absent"]).tolist() == [[0], [0], [0]]
 
 
 def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
@@ -39,21 +39,21 @@ def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
 
 def test_the_vocabulary_is_of_training_messages_alone():
     """Recomputed from the training rows: the columns are the words in most of them."""
-    found, _ = messages()
-    order = torch.randperm(len(found), generator=Streams(0).data)
-    train = [found[i] for i in order[1394 : 1394 + 50].tolist()]
+    texts, _ = messages()
+    order = torch.randperm(len(texts), generator=Streams(0).data)
+    train = [texts[i] for i in order[1394 : 1394 + 50].tolist()]
     counts = {
         word: sum(word in message for message in train) for message in train for word in message
     }
     best = sorted(counts, key=lambda word: (-counts[word], word))[:30]
     problem = load(n_train=50, n_words=30)
     assert problem.train.x.sum(0).tolist() == [counts[word] for word in best]
-    test = [found[i] for i in order[:1394].tolist()]
+    test = [texts[i] for i in order[:1394].tolist()]
     assert problem.test.x.sum(0).tolist() == [
         sum(word in message for message in test) for word in best
     ]
     leaky = sorted(
-        counts, key=lambda word: (-sum(word in message for message in found), word)
+        counts, key=lambda word: (-sum(word in message for message in texts), word)
     )  # of all messages: another vocabulary
     assert set(leaky[:30]) != set(best)
 

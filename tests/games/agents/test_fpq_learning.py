@@ -44,13 +44,13 @@ def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior(
     quadrature."""
     counts = double([[[2.0, 3.0]]])
     s = torch.zeros(1, dtype=torch.long)
-    seen = [0, 1, 1, 0, 0, 0, 1]
-    for b in seen:
+    actions = [0, 1, 1, 0, 0, 0, 1]
+    for b in actions:
         count(counts, s, one_hot(torch.tensor([b]), 2).double(), forget=1.0)
 
     def unnormalised(p):
         value = p ** (2 - 1) * (1 - p) ** (3 - 1)
-        for b in seen:
+        for b in actions:
             value *= p if b == 0 else 1 - p
         return value
 
@@ -62,13 +62,13 @@ def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior(
 
 
 def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
-    seen = torch.randint(0, 3, (40,), generator=generator(0))
+    actions = torch.randint(0, 3, (40,), generator=generator(0))
     counts = torch.ones(1, 1, 3, dtype=F64)
     forget = 0.8
-    for b in seen:
+    for b in actions:
         count(counts, torch.tensor([0]), one_hot(b[None], 3).double(), forget)
     ages = torch.arange(39, -1, -1)
-    expected = forget**40 + (forget ** ages.double()) @ one_hot(seen, 3).double()
+    expected = forget**40 + (forget ** ages.double()) @ one_hot(actions, 3).double()
     assert_near(counts[0, 0], expected)
     # "just the last 1/(1 − λ) opponent actions"
     assert counts.sum() == pytest.approx(1 / (1 - forget), rel=1e-3)
@@ -111,5 +111,5 @@ def test_a_prior_of_each_action_is_the_first_forecast(belief):
     if belief == "by_state":
         counts = state.mind.counts
         count(counts, state.standing.s, one_hot(torch.tensor([2, 2]), 3).to(counts), 1.0)
-        found = agent.forecast_opponent(state.mind, state.standing.s, 1)
-        assert_close(found, p.new_tensor([[6, 3, 2]]).expand(2, -1) / 11)
+        forecast = agent.forecast_opponent(state.mind, state.standing.s, 1)
+        assert_close(forecast, p.new_tensor([[6, 3, 2]]).expand(2, -1) / 11)

@@ -30,19 +30,19 @@ def duel(level, replicates, episodes, **changes):
 
 def play_noted(game, method):
     """Return the end of a game, and the forecasts and actions of each round."""
-    seen = []
+    records = []
 
     class Noted(ModelAveraging):
         def predict_actions(self, mind, s, episode):
-            seen.append([super().predict_actions(mind, s, episode)])
-            return seen[-1][0]
+            records.append([super().predict_actions(mind, s, episode)])
+            return records[-1][0]
 
         def learn(self, mind, move, episode):
             super().learn(mind, move, episode)
-            seen[-1].append(move.b)
+            records[-1].append(move.b)
 
     state, posterior = play(game, Noted(**dict(method)))
-    return state, posterior, seen
+    return state, posterior, records
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ def test_beliefs_are_counts_of_correct_models(counted, prior):
     """Algorithm 4.2 as printed counts every correct model; ``sole`` counts a model if it is the
     only correct one, ``right_or_all`` counts all models if none is correct."""
     method = averaging(counted=counted, prior_of_models=prior)
-    state, posterior, seen = play_noted(three_states(4, 60), method)
+    state, posterior, records = play_noted(three_states(4, 60), method)
     for r in range(4):
         counts = np.array(prior)
-        for guesses, b in seen:
+        for guesses, b in records:
             right = guesses[r].numpy() == int(b[r])
             if counted == "right_or_all" and not right.any():
                 right[:] = True
@@ -70,12 +70,12 @@ def test_beliefs_are_counts_of_correct_models(counted, prior):
 def test_predictions_are_draws_from_each_model():
     state, _ = play(three_states(2000, 3), averaging())
     s = state.standing.s
-    found = averaging().predict_actions(state.mind, s, 2)
+    probs = averaging().predict_actions(state.mind, s, 2)
     for i, (thinker, held) in enumerate(
         zip(averaging()._build_thinkers(), state.mind.types, strict=True)
     ):
         p = thinker.forecast_opponent(held, s, 2)
-        shares = torch.nn.functional.one_hot(found[:, i], 3).double() - p
+        shares = torch.nn.functional.one_hot(probs[:, i], 3).double() - p
         assert (shares.mean(0).abs() < 4 * shares.std(0) / 2000**0.5 + 1e-9).all()
 
 

@@ -29,15 +29,15 @@ def solved(tax=0.0, **changes):
 def by_deviation(r_a, r_b):
     """P(first action) of both in every equilibrium of a 2 × 2 game, by enumeration of pairs and of
     indifference conditions."""
-    found = []
+    results = []
     for a, b in itertools.product(range(2), repeat=2):
         if r_a[a, b] >= r_a[1 - a, b] and r_b[a, b] >= r_b[a, 1 - b]:
-            found.append((1.0 - a, 1.0 - b))
+            results.append((1.0 - a, 1.0 - b))
     his = r_b[0, 0] - r_b[0, 1] - r_b[1, 0] + r_b[1, 1]
     hers = r_a[0, 0] - r_a[0, 1] - r_a[1, 0] + r_a[1, 1]
     x = (r_b[1, 1] - r_b[1, 0]) / his
     y = (r_a[1, 1] - r_a[0, 1]) / hers
-    return [*found, (x, y)] if 0 < x < 1 and 0 < y < 1 else found
+    return [*results, (x, y)] if 0 < x < 1 and 0 < y < 1 else results
 
 
 def games(n, seed=0):
@@ -65,10 +65,10 @@ def test_no_deviation_beats_an_equilibrium(on, n):
     """Enumeration of supports and enumeration of deviations give the same pairs."""
     for game in games(n):
         hers = paid(*game, on)
-        found = sorted((float(e.x[0]), float(e.y[0])) for e in equilibria(hers, hers.T))
+        strategies = sorted((float(e.x[0]), float(e.y[0])) for e in equilibria(hers, hers.T))
         exact = sorted(by_deviation(hers, hers.T))
-        assert len(found) == len(exact)
-        assert np.allclose(found, exact)
+        assert len(strategies) == len(exact)
+        assert np.allclose(strategies, exact)
 
 
 @pytest.mark.parametrize("on", ["all", "defectors"])
@@ -160,7 +160,7 @@ def test_a_leader_earns_what_no_vertex_beats_and_no_less_than_at_equilibrium(see
     assert (x @ r_b @ y) == pytest.approx((x @ r_b).max())  # the reply is a best response
     lead = x @ r_a @ y
     assert lead == pytest.approx(by_vertices(r_a, r_b))
-    assert lead >= max(one.x @ r_a @ one.y for one in equilibria(r_a, r_b)) - 1e-9
+    assert lead >= max(pair.x @ r_a @ pair.y for pair in equilibria(r_a, r_b)) - 1e-9
 
 
 def test_leading_is_worth_nothing_where_the_sum_is_zero():

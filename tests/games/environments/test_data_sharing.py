@@ -46,9 +46,9 @@ def bimatrix(rate, **keys):
 
 def solved(rate, **keys):
     """Pure equilibria, and the number of mixed ones."""
-    found = equilibria(*bimatrix(rate, **keys))
-    pure = {("CD"[e.x.argmax()], "CD"[e.y.argmax()]) for e in found if e.pure}
-    return pure, sum(not e.pure for e in found)
+    solutions = equilibria(*bimatrix(rate, **keys))
+    pure = {("CD"[e.x.argmax()], "CD"[e.y.argmax()]) for e in solutions if e.pure}
+    return pure, sum(not e.pure for e in solutions)
 
 
 def by_section_4b(x, T, R, P, S):
@@ -75,14 +75,14 @@ def payoffs(rng):
 @pytest.mark.filterwarnings("error")
 def test_one_shot_equilibria_under_a_tax_on_defectors():
     rng = np.random.default_rng(0)
-    seen = set()
+    profiles = set()
     for _ in range(150):
         pays = payoffs(rng)
         x = float(rng.uniform(0, 1))
         expected = by_section_4b(x, **pays)
         assert solved(x, tax_on="defectors", **pays) == expected, (pays, x)
-        seen.add(frozenset(expected[0]))
-    assert seen == {frozenset({DD}), frozenset({CC}), frozenset({CC, DD}), frozenset({CD, DC})}
+        profiles.add(frozenset(expected[0]))
+    assert profiles == {frozenset({DD}), frozenset({CC}), frozenset({CC, DD}), frozenset({CD, DC})}
     # The printed condition of a prisoner's dilemma, x < 2(P − S)/T, is wrong if temptation vanishes
     # before fear.
     pays = {"T": 6.0, "R": 5.5, "P": 3.0, "S": 1.0}
@@ -125,8 +125,8 @@ def test_a_citizen_turns_where_the_future_is_worth_less_than_the_temptation():
     0.8, and at 0.792 for γ = 0.96."""
     for gamma in (0.15, 0.7, 0.8, 0.96):
         for p in (0.0, 0.3, 0.7, 0.74, 0.76, 0.8, 1.0):
-            found = advantage_of_cooperation(gamma, p)
-            assert found.tolist() == pytest.approx([gamma * (1 - p) * 5 - 1] * 5, abs=1e-9)
+            advantage = advantage_of_cooperation(gamma, p)
+            assert advantage.tolist() == pytest.approx([gamma * (1 - p) * 5 - 1] * 5, abs=1e-9)
 
 
 @pytest.mark.parametrize("forgives", [0.4, 0.85])
@@ -137,8 +137,8 @@ def test_a_learner_finds_out_on_which_side_she_is(forgives):
     agent = component("inference", "fpq_learning", alpha=1.0, gamma=0.8, epsilon=1.0, forget=1.0)
     _, posterior = play(game, agent, tensors=True)
     values = torch.stack([posterior.values_at(torch.full((20,), s)) for s in range(4)])  # [S, R, A]
-    found = (values[..., C] - values[..., D]).mean(1)
-    assert found.tolist() == pytest.approx([0.8 * (1 - forgives) * 5 - 1] * 4, abs=0.2)
+    gain = (values[..., C] - values[..., D]).mean(1)
+    assert gain.tolist() == pytest.approx([0.8 * (1 - forgives) * 5 - 1] * 4, abs=0.2)
 
 
 @pytest.mark.parametrize("incentive", [0.0, 1.0])
@@ -169,10 +169,10 @@ def test_k_players_meet_in_pairs_and_share_the_tax_by_one_kth(players, payers):
     """r_i the mean of i's pairs, r̃_i = r_i − τ_i r_i + k⁻¹ Σ_j τ_j r_j."""
     net = taxed(0.3, players, tax_on=payers)
     for actions in product((C, D), repeat=players):
-        own = np.array(actions)
-        met = PAIR[own[:, None], own]
+        own_actions = np.array(actions)
+        met = PAIR[own_actions[:, None], own_actions]
         rewards = (met.sum(1) - np.diag(met)) / (players - 1)
-        taxes = 0.3 * rewards * ((payers == "all") | (own == D))
+        taxes = 0.3 * rewards * ((payers == "all") | (own_actions == D))
         assert net[actions] == pytest.approx(rewards - taxes + taxes.sum() / players)
         assert net[actions].sum() == pytest.approx(rewards.sum())
 

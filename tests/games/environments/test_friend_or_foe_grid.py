@@ -45,7 +45,7 @@ def walk(environment, steps=3000, replicates=4):
     for _ in range(steps):
         a = torch.randint(0, 4, (replicates,), generator=g)
         b = torch.randint(0, 2, (replicates, 1), generator=g)
-        shown, seen = environment.observe(s, a)
+        shown, observation = environment.observe(s, a)
         r_a, r_b, s, done, *_ = environment.step(s, a, b, g)
         for i, room in enumerate(rooms):
             word = ("up", "right", "down", "left")[a[i]]
@@ -53,7 +53,7 @@ def walk(environment, steps=3000, replicates=4):
             assert (float(r_a[i]), float(r_b[i, 0])) == (mine, his)
             assert int(s[i]) == 3 * room.row + room.column
             assert shown[i].tolist() == [float(target == side) for side in ("left", "right")]
-            assert bool(seen[i]) == bool(done[i]) == (target is not None)
+            assert bool(observation[i]) == bool(done[i]) == (target is not None)
             if target or room.moves == 50:
                 room.reset()
                 s[i] = 10
@@ -114,27 +114,27 @@ def test_replicates_that_have_arrived_are_left_alone():
     learns and earns nothing, and its opponent observes nothing."""
     game = grid(episodes=1, replicates=2)
     rng = Streams(0)
-    seen = []
+    states = []
     standing = game.opening(rng)
 
     def choose(s):
         p = torch.zeros(2, 4, dtype=F64)
-        p[0, 0 if len(seen) < 3 else 3] = 1
-        p[1, 2 if len(seen) < 6 else 0 if len(seen) < 9 else 1] = 1
+        p[0, 0 if len(states) < 3 else 3] = 1
+        p[1, 2 if len(states) < 6 else 0 if len(states) < 9 else 1] = 1
         return p
 
     memories = []
 
     def learn(move):
-        seen.append(move)
+        states.append(move)
         memories.append(standing.adversary.clone())
 
     total = Episode(game, 0).play(standing, rng, choose, learn)["reward"]
-    assert len(seen) == 10
-    assert all(move.live is None for move in seen[:1])
-    assert [move.live.tolist() for move in seen[1:4]] == [[True, True]] * 3
-    assert [move.live.tolist() for move in seen[4:]] == [[False, True]] * 6
-    assert torch.equal(seen[5].rate(0.3), double([0.0, 0.3]))
+    assert len(states) == 10
+    assert all(move.live is None for move in states[:1])
+    assert [move.live.tolist() for move in states[1:4]] == [[True, True]] * 3
+    assert [move.live.tolist() for move in states[4:]] == [[False, True]] * 6
+    assert torch.equal(states[5].rate(0.3), double([0.0, 0.3]))
     assert abs(float(total[0])) in (46.0, 54.0)
     assert all(torch.equal(memory[0], memories[3][0]) for memory in memories[3:])
     assert not torch.equal(memories[9][1], memories[8][1])

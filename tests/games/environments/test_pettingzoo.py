@@ -42,8 +42,8 @@ def test_it_plays_as_the_environment_does(players, agent):
 
     world = game(kwargs={"players": players, "stops": "ends"}, agent=agent, horizon=9).environment
     assert (world.n_actions, world.n_threats, world.continuing) == (3, (3,) * (players - 1), False)
-    own = 0 if agent is None else 1
-    order = [own, *(i for i in range(players) if i != own)]
+    seat = 0 if agent is None else 1
+    order = [seat, *(i for i in range(players) if i != seat)]
     g = generator(1)
     s = world.reset(4, g)
     twins = [Weather(players=players, stops="ends") for _ in range(4)]
@@ -62,9 +62,9 @@ def test_it_plays_as_the_environment_does(players, agent):
                 assert torch.equal(outcome.s_next[i], s[i])
                 continue
             given = {f"p{i}": acts[order.index(i)] + 1 for i in range(players)}
-            seen, gains, *_ = twin.step(given)
+            observation, gains, *_ = twin.step(given)
             assert paid == [gains[f"p{i}"] for i in order]
-            assert world.features(outcome.s_next)[i].tolist() == seen["p0"].tolist()
+            assert world.features(outcome.s_next)[i].tolist() == observation["p0"].tolist()
             assert bool(outcome.done[i]) is not bool(twin.agents)
         s = outcome.s_next
     assert torch.equal(world.observe(s, a).targets.argmax(1), a)

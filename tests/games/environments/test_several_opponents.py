@@ -89,8 +89,8 @@ def test_each_of_two_opponents_is_modelled_by_himself(level):
     game = against_two(2, 30, PAIR)
     state, posterior = play(game, component("inference", "level_k", level=level))
     shapes = [tuple(q.values.shape[2:]) for q in state.mind.q]
-    own = {2: [(3, 2), (2, 2)], 3: [(2, 3), (3, 2), (2, 2), (2, 2)]}[level]
-    assert shapes == [*own, (2, 6)]
+    expected = {2: [(3, 2), (2, 2)], 3: [(2, 3), (3, 2), (2, 2), (2, 2)]}[level]
+    assert shapes == [*expected, (2, 6)]
     assert state.mind.counts.shape[-1] == {2: 4, 3: 5}[level]
     assert posterior.forecast.shape == (2, 6)
     assert all(bool((q.values != 0).any()) for q in state.mind.q)
@@ -107,6 +107,6 @@ def test_an_opponent_of_one_action_changes_nothing(name, keys):
     members = [alone.attacker, component("attacker", "fixed_policy", plays="cooperate")]
     beside.attacker = component("attacker", "together", members=members)
     agent = component("inference", name, **keys)
-    one, other = (play(game, agent, tensors=True)[1] for game in (alone, beside))
-    assert torch.equal(one.rewards, other.rewards)
-    assert torch.equal(one.values, other.values)
+    first, other = (play(game, agent, tensors=True)[1] for game in (alone, beside))
+    assert torch.equal(first.rewards, other.rewards)
+    assert torch.equal(first.values, other.values)

@@ -96,8 +96,8 @@ def test_states_without_numbers_and_an_approximator_of_ones_own(name, keys):
     earned = posterior.rewards[:, -20:].mean()
     aimless = component("inference", name, alpha=0.02, epsilon=1.0, **keys)
     assert earned > play(line(episodes=60), aimless, model=model)[1].rewards.mean() + 1
-    here = posterior.values_at(double([[2.0]]).expand(30, 1))
-    assert (here[:, 0] > here[:, 1]).double().mean() > 0.8  # back towards the middle
+    values = posterior.values_at(double([[2.0]]).expand(30, 1))
+    assert (values[:, 0] > values[:, 1]).double().mean() > 0.8  # back towards the middle
     assert game.describe()["states"] == "not numbered"
 
 

@@ -14,7 +14,7 @@ from runner.execution.rng import Streams
 
 
 def test_of_foes_alone_it_is_minimax_q():
-    found = []
+    results = []
     for method in (
         component("inference", "minimax_q"),
         component("inference", "friend_or_foe_q", opponents="foe"),
@@ -22,8 +22,8 @@ def test_of_foes_alone_it_is_minimax_q():
         game = three_states(4, 60)
         game.attacker = seated(method.name)
         state, posterior = play(game, method)
-        found.append((state.mind.q.values, posterior.rewards, posterior.values))
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+        results.append((state.mind.q.values, posterior.rewards, posterior.values))
+    assert all(torch.equal(first, other) for first, other in zip(*results, strict=True))
 
 
 def test_of_friends_alone_it_is_q_learning_over_joint_actions():

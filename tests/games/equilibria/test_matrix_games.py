@@ -20,15 +20,15 @@ def test_it_is_the_linear_programme(shape, games):
     """With many ties, for all games in parallel and separately; the other player has a strategy
     with the same bound (von Neumann)."""
     payoff = torch.randint(-3, 4, (games, *shape), generator=generator(0)).double()
-    found = maximin(payoff)
-    assert_near(found.value, [programme(matrix)[0] for matrix in payoff.numpy()])
-    assert_near((found.strategy.unsqueeze(1) @ payoff).squeeze(1).amin(-1), found.value)
-    assert_near(found.strategy.sum(-1), np.ones(games))
-    assert (found.strategy >= 0).all()
-    assert_near(-maximin(-payoff.mT).value, found.value)
-    one = maximin(payoff[0])
-    assert torch.equal(one.value, found.value[0])
-    assert torch.equal(one.strategy, found.strategy[0])
+    solutions = maximin(payoff)
+    assert_near(solutions.value, [programme(matrix)[0] for matrix in payoff.numpy()])
+    assert_near((solutions.strategy.unsqueeze(1) @ payoff).squeeze(1).amin(-1), solutions.value)
+    assert_near(solutions.strategy.sum(-1), np.ones(games))
+    assert (solutions.strategy >= 0).all()
+    assert_near(-maximin(-payoff.mT).value, solutions.value)
+    first = maximin(payoff[0])
+    assert torch.equal(first.value, solutions.value[0])
+    assert torch.equal(first.strategy, solutions.strategy[0])
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (4, 3)])
@@ -69,10 +69,10 @@ def test_known_games():
         (hunt, hunt.T, [[1, 0], [0, 1], [0.5, 0.5]]),
         (rock, -rock, [thirds]),
     ):
-        found = equilibria(r_a, r_b)
-        assert_near([one.x for one in found], strategies)
-        assert_near([one.y for one in found], strategies)
-        assert [one.pure for one in found] == [max(x) == 1 for x in strategies]
+        solutions = equilibria(r_a, r_b)
+        assert_near([pair.x for pair in solutions], strategies)
+        assert_near([pair.y for pair in solutions], strategies)
+        assert [pair.pure for pair in solutions] == [max(x) == 1 for x in strategies]
 
 
 @pytest.mark.parametrize(("shape", "games"), [((2, 2), 10_000), ((3, 3), 300), ((2, 4), 300)])
@@ -81,10 +81,10 @@ def test_random_games_have_an_odd_number_of_equilibria(shape, games):
     rng = np.random.default_rng(0)
     for _ in range(games):
         r_a, r_b = rng.normal(size=(2, *shape))
-        found = equilibria(r_a, r_b)
-        assert len(found) % 2 == 1  # Wilson (1971), of games that are not degenerate
-        assert max(gain(r_a, r_b, x, y) for x, y in found) < 1e-9
-        pure = {(int(x.argmax()), int(y.argmax())) for x, y in found if x.max() == 1}
+        solutions = equilibria(r_a, r_b)
+        assert len(solutions) % 2 == 1  # Wilson (1971), of games that are not degenerate
+        assert max(gain(r_a, r_b, x, y) for x, y in solutions) < 1e-9
+        pure = {(int(x.argmax()), int(y.argmax())) for x, y in solutions if x.max() == 1}
         best = (r_a == r_a.max(0)) & (r_b == r_b.max(1, keepdims=True))
         assert pure == set(zip(*np.nonzero(best), strict=True))
 
@@ -103,9 +103,9 @@ def check_equilibria(found, r_a, r_b):
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4)])
 def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
     r_a, r_b = draw_normal(2, 100, *shape, seed=4)
-    found = equilibrium(r_a, r_b, selection)
-    check_equilibria(found, r_a, r_b)
-    for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
+    solutions = equilibrium(r_a, r_b, selection)
+    check_equilibria(solutions, r_a, r_b)
+    for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *solutions)), strict=True):
         every = equilibria(a, b)
         pays = [PAYS[selection](u @ a @ v, u @ b @ v) for u, v in every]
         assert PAYS[selection](x @ a @ y, x @ b @ y) == pytest.approx(max(pays))

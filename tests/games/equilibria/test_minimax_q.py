@@ -92,8 +92,8 @@ def test_values_of_a_markov_game_are_shapleys():
     state, _ = play(game, method)
     exact = shapley(tables, 0.6)
     for s in range(2):
-        found = method._solution(state.mind, torch.full((2,), s))[:, 0]
-        assert found.tolist() == pytest.approx([exact[s]] * 2, abs=1e-5)
+        solutions = method._solution(state.mind, torch.full((2,), s))[:, 0]
+        assert solutions.tolist() == pytest.approx([exact[s]] * 2, abs=1e-5)
 
 
 def test_two_attackers_are_taken_for_one():
@@ -106,10 +106,10 @@ def test_two_attackers_are_taken_for_one():
 
 
 def test_only_what_has_changed_is_solved():
-    told = []
+    calls = []
 
     def solve(games):
-        told.append(len(games))
+        calls.append(len(games))
         return games.sum(1, keepdim=True)
 
     solved = StageGameSolutions(torch.full((3, 2, 2), torch.nan), torch.zeros(3, 2, 1))
@@ -120,4 +120,4 @@ def test_only_what_has_changed_is_solved():
     games[1] += 1
     assert solved.at(rows, games, solve).tolist() == [[1], [7], [9]]
     assert solved.at(1 - rows, games, solve).tolist() == [[1], [7], [9]]  # other states
-    assert told == [3, 1, 3]
+    assert calls == [3, 1, 3]

@@ -89,9 +89,9 @@ def test_of_zero_sum_games_it_finds_the_value():
     method = component("inference", "nash_q", alpha=1.0, gamma=0.5, epsilon=1.0)
     state, _ = play(matrix_game(payoff, replicates=2, episodes=300), method)
     value, x = programme(payoff)
-    found = double(payoff) + 0.5 * value / 0.5
-    assert_close(state.mind.hers.values[0, 0], found, atol=1e-3, rtol=0)
-    assert_close(state.mind.his.values[0, 0], -found.T, atol=1e-3, rtol=0)
+    q = double(payoff) + 0.5 * value / 0.5
+    assert_close(state.mind.hers.values[0, 0], q, atol=1e-3, rtol=0)
+    assert_close(state.mind.his.values[0, 0], -q.T, atol=1e-3, rtol=0)
     assert method.mixture(state.mind, state.standing.s)[0].tolist() == pytest.approx(
         x.tolist(), abs=1e-2
     )

@@ -67,14 +67,14 @@ def test_no_trust_is_minimax_q():
 
 def best_within(r, y, least):
     """max_x xᵀ r y over distributions x with min_b (xᵀ r)(b) ≥ least."""
-    found = linprog(
+    solution = linprog(
         -(r @ y),
         A_ub=-r.T,
         b_ub=np.full(r.shape[1], -least + 1e-9),
         A_eq=np.ones((1, len(r))),
         b_eq=[1.0],
     )
-    return -found.fun
+    return -solution.fun
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -75,12 +75,14 @@ def test_beta_outside_the_open_unit_interval_is_refused(beta):
 
 def test_a_move_that_takes_no_target_tells_him_nothing():
     attacker = smoother(beta=0.6)
-    before = attacker.observe(attacker.reset(seat_of(3), Streams(0)), took(torch.tensor([0, 1, 1])))
-    after = attacker.observe(
-        before, took(torch.tensor([0, 0, 0]), seen=torch.tensor([True, False, False]))
+    previous = attacker.observe(
+        attacker.reset(seat_of(3), Streams(0)), took(torch.tensor([0, 1, 1]))
     )
-    assert torch.equal(after[1:], before[1:])
-    assert float(after[0, 0]) == pytest.approx(0.6 * float(before[0, 0]) + 0.4)
+    after = attacker.observe(
+        previous, took(torch.tensor([0, 0, 0]), seen=torch.tensor([True, False, False]))
+    )
+    assert torch.equal(after[1:], previous[1:])
+    assert float(after[0, 0]) == pytest.approx(0.6 * float(previous[0, 0]) + 0.4)
 
 
 def test_he_needs_as_many_actions_as_she_has_targets():

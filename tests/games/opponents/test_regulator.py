@@ -58,8 +58,8 @@ def test_rates_are_what_the_policies_say():
             torch.full((R,), rate, dtype=F64),
         )
     player = regulator(policy="discrete")
-    found = player.act(player.reset(seat(), rng), TURN, rng)
-    shares = [float((found == rate).double().mean()) for rate in (0.0, 0.15, 0.3, 0.5)]
+    action = player.act(player.reset(seat(), rng), TURN, rng)
+    shares = [float((action == rate).double().mean()) for rate in (0.0, 0.15, 0.3, 0.5)]
     assert shares == pytest.approx([0.25] * 4, abs=0.03)
     player = regulator(policy="gaussian", start=0.4, sd=0.05)
     d = drawn(player.act(player.reset(seat(), rng), TURN, rng))

@@ -93,8 +93,8 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
         values = [inference.terms(q, 0, problem.train, g)["objective"] for _ in range(200)]
         return float(torch.stack(values).mean())
 
-    one, ten, many = (bound(n) for n in (1, 10, 2000))
-    assert one < ten < many
+    bound_1, ten, many = (bound(n) for n in (1, 10, 2000))
+    assert bound_1 < ten < many
     assert many == pytest.approx(float(evidence), abs=0.1)
 
 

@@ -102,12 +102,12 @@ def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
                      q_mean=layer.q_mean[None], q_scale=1.0, mean_weight=layer.mean_weight[None], jitter=1e-6)  # fmt: skip
     family.q_tril.data.copy_(layer.q_tril[None])
     mean, variance = layer(data.train.x)
-    m, v, told = family(data.train.x)
+    m, v, kl = family(data.train.x)
     assert_close(mean.T, m[0])
     assert_close(variance.T, v[0])
-    assert_close(layer.kl(), told.kl)
+    assert_close(layer.kl(), kl.kl)
     ours = grad((mean * variance).sum() - layer.kl(), [layer.q_mean, layer.q_packed])
-    theirs = grad((m * v).sum() - told.kl, [family.q_mean, family.q_tril])
+    theirs = grad((m * v).sum() - kl.kl, [family.q_mean, family.q_tril])
     assert_close(ours[0], theirs[0][0])
     row, column = torch.tril_indices(6, 6)
     assert_close(ours[1], theirs[1][0][:, row, column])
@@ -194,8 +194,8 @@ def test_gradients_row_by_row_are_those_of_single_backward_passes(top):
     rows, gradients, terms = row_gradients(module, batch, noise)
     parameters = list(module.parameters())
     for b in range(7):
-        one = grad(5.0 * module.elbo_rows(batch, noise)[:, b].mean(), parameters)
-        assert_close(rows[b], flat(list(one), parameters))
+        row_grad = grad(5.0 * module.elbo_rows(batch, noise)[:, b].mean(), parameters)
+        assert_close(rows[b], flat(list(row_grad), parameters))
     whole, same = whole_gradient(module, batch, noise)
     assert_close(flat(gradients, parameters), flat(whole, parameters))
     assert_close(terms["elbo"], same["elbo"])
@@ -221,14 +221,14 @@ def test_predictions_integrate_the_top_and_keep_the_noise():
     data = problem()
     module = built(data)
     x = data.train.x[:2]
-    found = module.sample_predictive(x, 4000, generator(0))
-    assert found.mu.shape == found.v.shape == (4000, 2, 1)
+    samples = module.sample_predictive(x, 4000, generator(0))
+    assert samples.mu.shape == samples.v.shape == (4000, 2, 1)
     noise = normal(generator(9), 4000, 2, module.noise_dim)
     mean, variance = module.top_moments(x, noise)
     y = mean + (variance + 0.01).sqrt() * normal(generator(8), 4000, 2)
     error = y.std(0) / 4000**0.5
-    assert ((found.mean[:, 0] - y.mean(0)).abs() < 5 * error).all()
-    assert torch.allclose(found.variance[:, 0], y.var(0), rtol=0.15)
+    assert ((samples.mean[:, 0] - y.mean(0)).abs() < 5 * error).all()
+    assert torch.allclose(samples.variance[:, 0], y.var(0), rtol=0.15)
 
 
 def test_several_tasks_are_refused():

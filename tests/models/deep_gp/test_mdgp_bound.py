@@ -147,7 +147,7 @@ def noise_of_rows(noise, part, rows):
     """The noise of some rows of the whole batch, arranged for only these rows."""
     layout = Layout.of(part.mask, part.x.dtype)
     shared, specific = noise.levels[0]
-    own = None
+    own_noise = None
     if specific is not None:
         # [S, b, T, J]
         by_label = specific.new_zeros(specific.shape[0], *part.mask.shape, specific.shape[-1])
@@ -159,8 +159,8 @@ def noise_of_rows(noise, part, rows):
                 )
                 if part.mask[b, t]:
                     by_label[:, b, t] = specific[:, t, places][:, 0]
-        own = torch.stack([by_label[:, layout.rows[t], t] for t in range(whole.n_tasks)], 1)
-    return DGPNoise(layout, [[None if shared is None else shared[:, rows], own]], None)
+        own_noise = torch.stack([by_label[:, layout.rows[t], t] for t in range(whole.n_tasks)], 1)
+    return DGPNoise(layout, [[None if shared is None else shared[:, rows], own_noise]], None)
 
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "idgp"])
@@ -174,9 +174,9 @@ def test_minibatch_bounds_average_to_the_whole(name):
     bounds = []
     unscaled = []
     for rows, part in parts_of(problem.train, 4):
-        own = noise_of_rows(noise, part, rows)
-        bounds.append(module.elbo(part, own)["elbo"])
-        unscaled.append(module.elbo(replace(part, scale=1.0), own)["elbo"])
+        own_noise = noise_of_rows(noise, part, rows)
+        bounds.append(module.elbo(part, own_noise)["elbo"])
+        unscaled.append(module.elbo(replace(part, scale=1.0), own_noise)["elbo"])
     assert torch.allclose(torch.stack(bounds).mean(), whole, rtol=1e-10)
     assert not torch.allclose(torch.stack(unscaled).mean(), whole, rtol=1e-3)
 

@@ -58,9 +58,9 @@ def test_idgp_is_a_deep_gp_of_each_task_alone():
     )
     module.zero_grad()
     module.elbo(alone, other)["log_likelihood"].backward()
-    own = module.variational_layers()["specific 1"].inducing.grad
+    own_grad = module.variational_layers()["specific 1"].inducing.grad
     assert G[2:].abs().max() > 0
-    assert own[2:].abs().max() == 0, (
+    assert own_grad[2:].abs().max() == 0, (
         "processes of the second task have no gradient from labels of the first"
     )
 

@@ -33,9 +33,9 @@ def test_inducing_inputs_of_a_task_are_its_own_rows():
     module = build_model("mmdgp", problem, n_inducing=12, specific_dim=1)
     Z = module.inducing_inputs()["specific 1"]  # [T, M, D]
     for t in range(3):
-        own = problem.train.x[problem.train.mask[:, t]]
-        found = (Z[t][:, None] == own).all(-1).any(-1)
-        assert found.sum() == min(12, len(own))
+        inputs = problem.train.x[problem.train.mask[:, t]]
+        is_input = (Z[t][:, None] == inputs).all(-1).any(-1)
+        assert is_input.sum() == min(12, len(inputs))
         assert len(torch.unique(Z[t], dim=0)) == 12
     same = build_model("mmdgp", problem, n_inducing=12, inducing_by_task=False)
     Z = same.inducing_inputs()

@@ -44,8 +44,8 @@ def test_tf_idf_regression_is_scikit_learns(sublinear):
     )
     peer.fit(by_hand(problem.train.x, 9), problem.train.y[:, 0].numpy())
     expected = torch.from_numpy(peer.predict_proba(by_hand(problem.test.x, 9)))
-    found = predict("tfidf_logistic", problem, problem.test.x, C=3.0, sublinear=sublinear)
-    assert_close(found, expected)
+    probs = predict("tfidf_logistic", problem, problem.test.x, C=3.0, sublinear=sublinear)
+    assert_close(probs, expected)
 
 
 @pytest.mark.parametrize("presence", [True, False])
@@ -60,8 +60,8 @@ def test_naive_bayes_by_its_formula(presence):
         theta = (n[y == c].sum(0) + 0.5) / (n[y == c].sum() + 0.5 * 7)
         scores.append(np.log((y == c).mean()) + (m * np.log(theta)).sum(1))
     expected = torch.from_numpy(np.stack(scores, 1)).softmax(1)
-    found = predict("multinomial_naive_bayes", problem, problem.test.x, **keys)
-    assert_close(found, expected)
+    probs = predict("multinomial_naive_bayes", problem, problem.test.x, **keys)
+    assert_close(probs, expected)
 
 
 def test_order_and_unknown_words_have_no_say():

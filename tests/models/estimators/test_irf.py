@@ -19,9 +19,11 @@ FIT = component("inference", "fit")
 def peers(problem, kind, seed, **options):
     """scikit-learn's own forests, one per task."""
     for t in range(problem.n_tasks):
-        seen = problem.train.mask[:, t]
+        is_labelled = problem.train.mask[:, t]
         forest = kind(n_estimators=30, bootstrap=True, random_state=seed + t, **options)
-        yield forest.fit(problem.train.x[seen].numpy(), problem.train.y[seen, t].numpy())
+        yield forest.fit(
+            problem.train.x[is_labelled].numpy(), problem.train.y[is_labelled, t].numpy()
+        )
 
 
 @pytest.mark.parametrize("dtype", [F64, torch.float32])
@@ -134,11 +136,11 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
     assert torch.equal(fitted["threshold"], plain.fit(problem.train, 7)["threshold"])
     probs = forests.predict_fitted(fitted, problem.test.x).probs.numpy()
     for t in range(n_tasks):
-        seen = problem.train.mask[:, t]
+        is_labelled = problem.train.mask[:, t]
         peer = CalibratedClassifierCV(
             RandomForestClassifier(30, max_features=3, random_state=7 + t), method=method, ensemble=False,
             cv=StratifiedKFold(5, shuffle=True, random_state=7 + t),
-        ).fit(problem.train.x[seen].numpy(), problem.train.y[seen, t].numpy())  # fmt: skip
+        ).fit(problem.train.x[is_labelled].numpy(), problem.train.y[is_labelled, t].numpy())  # fmt: skip
         q = peer.predict_proba(problem.test.x.numpy())
         assert_allclose(probs[:, t], (30 * q + 0.7) / (30 + 0.7 * n_classes), rtol=1e-9)
 
@@ -151,8 +153,8 @@ def test_what_calibration_refuses():
     problem = classes(n=60, n_classes=2)
     problem.train.y[:] = (torch.arange(60) < 3)[:, None]
     forests = build_model("irf", problem, trees=5, calibrated="isotonic")
-    said = r"model\.calibrated: task 0 has a class with 3 training labels, but needs 5"
-    with pytest.raises(ValueError, match=said):
+    message = r"model\.calibrated: task 0 has a class with 3 training labels, but needs 5"
+    with pytest.raises(ValueError, match=message):
         forests.fit(problem.train, 0)
 
 

@@ -23,9 +23,9 @@ def moved(values, world, rate=0.1):
     a = torch.tensor([0, 1, 2, 3])
     b = torch.tensor([3, 3, 0, 1])
     target = double([1.0, -2.0, 0.5, 3.0])
-    before = values.q(s).clone()
+    old_q = values.q(s).clone()
     values.learn(s, a, b, target, rate)
-    return s, a, b, target, before
+    return s, a, b, target, old_q
 
 
 def test_a_table_that_does_not_fit_names_the_approximator_that_does():
@@ -52,22 +52,22 @@ def test_a_step_is_the_printed_one(name):
     game = coins()
     values = build_model(name, game).fresh(4, 4)
     held = copy.deepcopy(values.state_dict())
-    s, a, b, target, before = moved(values, game.environment)
+    s, a, b, target, old_q = moved(values, game.environment)
     after = copy.deepcopy(values.state_dict())
     for r in range(4):
-        error = float(target[r] - before[r, a[r], b[r]])
+        error = float(target[r] - old_q[r, a[r], b[r]])
         for key, start in held.items():
             steps = (after[key][r] - start[r]).reshape(-1)
             place = int(steps.abs().argmax())
             h = 1e-6
-            found = []
+            results = []
             for sign in (1, -1):
                 values.load_state_dict(held)
                 with torch.no_grad():
                     values.state_dict()[key][r].view(-1)[place] += sign * h
-                found.append(float(values.q(s)[r, a[r], b[r]]))
+                results.append(float(values.q(s)[r, a[r], b[r]]))
             assert float(steps[place]) == pytest.approx(
-                0.1 * error * (found[0] - found[1]) / (2 * h), abs=1e-7
+                0.1 * error * (results[0] - results[1]) / (2 * h), abs=1e-7
             )
             assert float(steps[place]) != 0
 
@@ -76,9 +76,9 @@ def test_a_step_is_the_printed_one(name):
 def test_a_rate_of_nothing_leaves_a_replicate_alone(name):
     game = coins()
     values = build_model(name, game)
-    before = copy.deepcopy(values.state_dict())
+    old_state = copy.deepcopy(values.state_dict())
     moved(values, game.environment, double([0.0, 0.1, 0.0, 0.1]))
-    for key, held in before.items():
+    for key, held in old_state.items():
         now = values.state_dict()[key]
         assert torch.equal(now[[0, 2]], held[[0, 2]])
         assert not torch.equal(now[[1, 3]], held[[1, 3]])

@@ -99,8 +99,8 @@ def test_equations_2_91_and_2_92_on_a_grid():
     Z = float((prior * (-loss).exp()).sum())
     assert L(posterior) == pytest.approx(-math.log(Z), abs=1e-10)
     for shift in (-0.3, 0.3):
-        moved = (posterior.log() + shift * grid[:, 0]).softmax(0)
-        assert L(moved) > L(posterior) + 1e-4
+        tilted = (posterior.log() + shift * grid[:, 0]).softmax(0)
+        assert L(tilted) > L(posterior) + 1e-4
 
 
 def test_information_of_a_linear_model_by_hand():

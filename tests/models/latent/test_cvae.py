@@ -19,8 +19,8 @@ def test_importance_samples_find_the_evidence_of_every_class(proposal):
     module = built()
     exact = by_quadrature(module)
     with torch.no_grad():
-        found = class_evidence(module, problem().train.x, C, 4_000, Streams(0).noise, proposal)
-    assert_close(found, exact, rtol=0, atol=0.1)
+        log_lik = class_evidence(module, problem().train.x, C, 4_000, Streams(0).noise, proposal)
+    assert_close(log_lik, exact, rtol=0, atol=0.1)
     assert (exact.max(1).values - exact.min(1).values).min() > 0.05, "classes differ"
 
 
@@ -51,7 +51,7 @@ def test_the_bound_is_a_literal_sum():
     module = built(2)
     batch = problem().train
     noise = module.draw_noise(batch, 5, Streams(3).noise)
-    found = module.elbo(batch, noise)
+    bound = module.elbo(batch, noise)
     y = torch.nn.functional.one_hot(batch.y[:, 0], C).double()
     both = torch.cat([batch.x, y], 1)
     m, s = module.guide(both)
@@ -63,8 +63,8 @@ def test_the_bound_is_a_literal_sum():
     divergence = kl_divergence(normal(m, s), normal(torch.zeros(2).double(), 1.0)).sum(-1)
     shares = (torch.bincount(batch.y[:, 0], minlength=C) + 1).double() / (N + C)
     expected = (likelihood.mean(0) - divergence + shares[batch.y[:, 0]].log()).sum()
-    assert_close(found["elbo"], expected)
-    assert float(found["kl"]) == 0
+    assert_close(bound["elbo"], expected)
+    assert float(bound["kl"]) == 0
 
 
 def test_what_is_not_binary_is_refused():
@@ -75,8 +75,8 @@ def test_what_is_not_binary_is_refused():
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
 def test_labelled_images_may_be_cut_at_a_half(name):
     kept, cut = (
-        load(name, offline="always", n_train=50, n_test=20, binarised=how)[0]
-        for how in ("none", "threshold")
+        load(name, offline="always", n_train=50, n_test=20, binarised=mode)[0]
+        for mode in ("none", "threshold")
     )
     assert torch.equal(cut.train.x, (kept.train.x > 0.5).double())
     assert torch.equal(cut.test.x, (kept.test.x > 0.5).double())

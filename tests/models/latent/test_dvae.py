@@ -61,8 +61,8 @@ def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
     expected = module.log_q(problem.train, alone)
     assert_close(log_q, expected)
     parameters = [p for network in module.down for p in network.parameters()]
-    for one, two in zip(*(grad(v.sum(), parameters) for v in (log_q, expected)), strict=True):
-        assert_close(one, two)
+    for first, two in zip(*(grad(v.sum(), parameters) for v in (log_q, expected)), strict=True):
+        assert_close(first, two)
     many, _ = module.sample_with_log_q(problem.train, 20_000, Streams(1).noise)
     p = module.logits(problem.train, [])[0].sigmoid()
     assert ((many[0].mean(0) - p).abs() < 4.5 * (p * (1 - p) / 20_000).sqrt()).all()
@@ -85,9 +85,9 @@ def test_the_derivative_that_it_knows_is_that_of_autograd(layers, architecture, 
     assert torch.equal(log_q, expected)
     assert torch.equal(log_joint, joint)
     assert not log_q.requires_grad
-    found = pull_back(*u_v)
+    result = pull_back(*u_v)
     recorded = grad((expected, joint), list(module.parameters()), list(u_v))
-    for g, other in zip(found, recorded, strict=True):
+    for g, other in zip(result, recorded, strict=True):
         assert not g.requires_grad
         assert_close(g, other, rtol=1e-10, atol=1e-12)
 
@@ -109,11 +109,11 @@ def test_the_two_scores_are_those_of_the_enumerated_model_in_nats_a_row():
     problem.importance_samples = 2
     problem.evaluation_chunk = 1000
     weights = problem.log_weights(LatentPosterior(module), Streams(0))  # [2, 4 copies]
-    found = problem.score(LatentPosterior(module), Streams(0))
+    scores = problem.score(LatentPosterior(module), Streams(0))
     error = float(weights.std()) / copies**0.5
-    assert found["nelbo"] == pytest.approx(-elbo / 4, abs=4 * error)
-    assert found["nll_bound"] == pytest.approx(float(bound), abs=4 * error)
-    assert found["nelbo"] > found["nll_bound"] + 8 * error
+    assert scores["nelbo"] == pytest.approx(-elbo / 4, abs=4 * error)
+    assert scores["nll_bound"] == pytest.approx(float(bound), abs=4 * error)
+    assert scores["nelbo"] > scores["nll_bound"] + 8 * error
 
 
 def test_draws_from_the_prior_have_the_mean_of_the_model():
@@ -144,9 +144,9 @@ def test_it_starts_at_the_data_and_touches_no_global_generator(layers, architect
     model = component(
         "model", "dvae", layers=layers, architecture=architecture, units=5, prior=prior
     )
-    before = torch.random.get_rng_state()
+    rng_state = torch.random.get_rng_state()
     module = model.build(problem, Streams(0))
-    assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.equal(torch.random.get_rng_state(), rng_state)
     assert torch.equal(module.prior_logits, torch.zeros(5).double())
     assert ("prior_logits" in dict(module.named_parameters())) == (prior == "learned")
     (last,) = [network.layers[-1].bias for network in [module.visible.network]]

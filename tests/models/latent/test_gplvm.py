@@ -33,12 +33,12 @@ def test_psi_statistics_are_expectations():
     built, _ = module()
     with torch.no_grad():
         m, v = built._latents()
-        one, two = built.psi_statistics(m, v)
+        psi_1, two = built.psi_statistics(m, v)
         g = generator(0)
         z = m + v.sqrt() * torch.randn(4000, *m.shape, generator=g, dtype=m.dtype)
         K = se(built, z, built.inducing.expand(len(z), -1, -1))  # [S, N, M]
         each = torch.einsum("snm,snk->smk", K, K)
-    for ours, draws in ((one, K), (two, each)):
+    for ours, draws in ((psi_1, K), (two, each)):
         error = draws.std(0) / math.sqrt(len(draws))
         assert ((ours - draws.mean(0)) / error).abs().max() < 4.5
     wrong = built.psi_statistics(m, 1.3 * v)[1].detach()  # another variance
@@ -48,9 +48,9 @@ def test_psi_statistics_are_expectations():
 def test_points_have_the_kernels_themselves():
     built, _ = module(latents="points")
     m, v = built._latents()
-    one, two = built.psi_statistics(m, v)
+    psi_1, two = built.psi_statistics(m, v)
     K = se(built, m, built.inducing)
-    assert_close(one, K)
+    assert_close(psi_1, K)
     assert_close(two, K.T @ K)
 
 

@@ -46,12 +46,12 @@ def log_marginals(x, law):
     """log N of the observed values of each row."""
     out = []
     for row in x:
-        seen = (~row.isnan()).nonzero()[:, 0]
-        if not len(seen):
+        is_observed = (~row.isnan()).nonzero()[:, 0]
+        if not len(is_observed):
             out.append(torch.zeros((), dtype=x.dtype))
             continue
-        covariance = law.covariance_matrix[seen][:, seen]
-        out.append(MultivariateNormal(law.mean[seen], covariance).log_prob(row[seen]))
+        covariance = law.covariance_matrix[is_observed][:, is_observed]
+        out.append(MultivariateNormal(law.mean[is_observed], covariance).log_prob(row[is_observed]))
     return torch.stack(out)
 
 
@@ -100,10 +100,10 @@ def test_draws_have_the_moments_of_the_posterior():
     m, scale = (part.detach() for part in module.location_scale(problem.test))
     W, center, noise = factors_of(module)
     row = problem.test.x[3]
-    seen = ~problem.test.x[3].isnan()
-    M = torch.linalg.inv(torch.eye(2).double() + W[seen].T @ W[seen] / noise)
+    is_observed = ~problem.test.x[3].isnan()
+    M = torch.linalg.inv(torch.eye(2).double() + W[is_observed].T @ W[is_observed] / noise)
     assert_close((scale @ scale.mT)[3], M)
-    assert_close(m[3], M @ W[seen].T @ (row - center)[seen] / noise)
+    assert_close(m[3], M @ W[is_observed].T @ (row - center)[is_observed] / noise)
     assert_close(z[:, 3].mean(0), m[3], atol=0.03, rtol=0)
     assert_close(z[:, 3].T.cov(), M, atol=0.03, rtol=0.03)
 
@@ -127,15 +127,17 @@ def test_one_step_of_em_literally():
     factors = some_factors()
     tau = 0.7
     W, center, noise = factors
-    seen = (~x.isnan()).double()
+    is_observed = (~x.isnan()).double()
     filled = x.nan_to_num()
-    C = torch.linalg.inv(torch.eye(2).double() + torch.einsum("ni,ij,ik->njk", seen, W, W) / noise)
-    m = torch.einsum("njk,ni,ik->nj", C, seen * (filled - center), W) / noise
+    C = torch.linalg.inv(
+        torch.eye(2).double() + torch.einsum("ni,ij,ik->njk", is_observed, W, W) / noise
+    )
+    m = torch.einsum("njk,ni,ik->nj", C, is_observed * (filled - center), W) / noise
     second = torch.ones(20, 3, 3).double()
     second[:, :2, :2] = C + m[:, :, None] * m[:, None]
     second[:, :2, 2] = second[:, 2, :2] = m
-    moments = torch.einsum("ni,njk->ijk", seen, second)
-    products = (seen * filled).T @ second[:, 2]
+    moments = torch.einsum("ni,njk->ijk", is_observed, second)
+    products = (is_observed * filled).T @ second[:, 2]
     ridge = torch.diag(double([1.0, 1.0, 0.0])) * noise / tau**2
     expected = torch.linalg.solve(moments + ridge, products)
     square = filled**2 - 2 * filled * (second[:, 2] @ expected.T)
@@ -143,29 +145,29 @@ def test_one_step_of_em_literally():
     after, _ = em_step(x, factors, tau, False)
     assert_close(after.weights, expected[:, :2])
     assert_close(after.center, expected[:, 2])
-    assert_close(after.noise, square[seen == 1].mean())
+    assert_close(after.noise, square[is_observed == 1].mean())
 
 
 def test_no_slope_at_the_end_of_em():
     problem = with_gaps()
     x = problem.train.x
-    found = fit_factors(x, some_factors(), math.inf, False, 1e-7)
-    slopes = torch.func.grad(lambda f: infer_codes(x, f).log_evidence.sum())(found)
+    fit = fit_factors(x, some_factors(), math.inf, False, 1e-7)
+    slopes = torch.func.grad(lambda f: infer_codes(x, f).log_evidence.sum())(fit)
     assert max(float(s.abs().max()) for s in slopes) < 0.05
     module = built(problem)
     value = module.elbo(problem.train, torch.empty(0))["elbo"].detach()
-    assert float(value) == pytest.approx(float(infer_codes(x, found).log_evidence.sum()), abs=0.02)
+    assert float(value) == pytest.approx(float(infer_codes(x, fit).log_evidence.sum()), abs=0.02)
 
 
 def test_without_gaps_em_ends_in_the_closed_form():
     x = real_rows(n=60).train.x
     closed = component("model", "ppca", latent_dim=2)._closed_form(x)
-    found = fit_factors(x, some_factors(), math.inf, False, 1e-11)
+    fit = fit_factors(x, some_factors(), math.inf, False, 1e-11)
     assert_close(
-        found.weights @ found.weights.T, closed.weights @ closed.weights.T, rtol=1e-4, atol=1e-5
+        fit.weights @ fit.weights.T, closed.weights @ closed.weights.T, rtol=1e-4, atol=1e-5
     )
-    assert_close(found.noise, closed.noise, rtol=1e-5, atol=0)
-    assert_close(found.center, closed.center, rtol=1e-4, atol=1e-4)
+    assert_close(fit.noise, closed.noise, rtol=1e-5, atol=0)
+    assert_close(fit.center, closed.center, rtol=1e-4, atol=1e-4)
 
 
 def test_gaps_are_imputed_by_conditional_gaussians():
@@ -174,12 +176,12 @@ def test_gaps_are_imputed_by_conditional_gaussians():
     law = dense(factors_of(module))
     filled = module.sample_predictive(problem.test.x, 1, Streams(0).noise)
     for row, mean, v in zip(problem.test.x, filled.mean, filled.variance, strict=True):
-        seen = ~row.isnan()
+        is_observed = ~row.isnan()
         gap = row.isnan()
         C = law.covariance_matrix
-        gain = C[gap][:, seen] @ torch.linalg.inv(C[seen][:, seen])
-        expected = law.mean[gap] + gain @ (row - law.mean)[seen]
-        spread = (C[gap][:, gap] - gain @ C[seen][:, gap]).diagonal()
+        gain = C[gap][:, is_observed] @ torch.linalg.inv(C[is_observed][:, is_observed])
+        expected = law.mean[gap] + gain @ (row - law.mean)[is_observed]
+        spread = (C[gap][:, gap] - gain @ C[is_observed][:, gap]).diagonal()
         assert_close(mean[gap].detach(), expected)
         assert_close(v[gap].detach(), spread)
     scores = problem.score(LatentPosterior(module), Streams(0))
@@ -199,19 +201,19 @@ def test_points_minimise_the_regularised_squares():
     """Salakhutdinov and Mnih (2008), eq. (4): no slope in z, W, with λ = σ² and σ²/τ²."""
     x = with_gaps().train.x
     tau = 0.8
-    found = fit_factors(x, some_factors(), tau, True, 1e-6)
-    z = infer_codes(x, found).mean.requires_grad_()
-    W = found.weights.clone().requires_grad_()
-    residual = torch.where(x.isnan(), 0.0, x.nan_to_num(0.0) - z @ W.T - found.center)
-    energy = residual.square().sum() + found.noise * (z.square().sum() + W.square().sum() / tau**2)
+    fit = fit_factors(x, some_factors(), tau, True, 1e-6)
+    z = infer_codes(x, fit).mean.requires_grad_()
+    W = fit.weights.clone().requires_grad_()
+    residual = torch.where(x.isnan(), 0.0, x.nan_to_num(0.0) - z @ W.T - fit.center)
+    energy = residual.square().sum() + fit.noise * (z.square().sum() + W.square().sum() / tau**2)
     slopes = grad(0.5 * energy, [z, W])
     assert max(float(s.abs().max()) for s in slopes) < 0.01
 
 
 def test_what_cannot_be_factorised_is_refused():
     problem = with_gaps()
-    one, two = (built(problem, latents="points", weight_sd=sd) for sd in (None, 1.0))
-    assert torch.equal(factors_of(one).weights, factors_of(two).weights)
+    first, two = (built(problem, latents="points", weight_sd=sd) for sd in (None, 1.0))
+    assert torch.equal(factors_of(first).weights, factors_of(two).weights)
     problem.train.x[:, 2] = NAN
     with pytest.raises(ConfigMismatchError, match="column 3 has no observed value"):
         built(problem)

@@ -62,13 +62,13 @@ def test_no_slope_at_the_maximum():
 def test_training_stays_at_the_maximum():
     problem = real_rows(n=40)
     module = build_model("ppca", problem, latent_dim=2)
-    before = module.generative.network.layers[0].weight.clone()
+    original = module.generative.network.layers[0].weight.clone()
     inference = component("inference", "fixed")
     state = inference.init(module, problem, Streams(0))
     state, _ = inference.step(state, problem.train, Streams(0))
     scores = problem.score(inference.posterior(state), Streams(0))
     assert scores["nelbo"] == pytest.approx(scores["nll_bound"], rel=1e-9)
-    assert torch.equal(before, module.generative.network.layers[0].weight)
+    assert torch.equal(original, module.generative.network.layers[0].weight)
 
 
 def test_needs_fewer_axes_than_values():

@@ -77,9 +77,9 @@ def test_densities_are_those_of_torch(problem):
 
 def test_it_has_its_widths_and_touches_no_global_generator(problem):
     model = component("model", "vae", latent_dim=2, widths=[5, 4])
-    before = torch.random.get_rng_state()
+    rng_state = torch.random.get_rng_state()
     module = model.build(problem, Streams(0))
-    assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.equal(torch.random.get_rng_state(), rng_state)
     assert [len(layer.bias) for layer in module.generative.network.layers] == [5, 4, 4]
     assert [len(layer.bias) for layer in module.guide.network.layers] == [4, 5, 4]
     other = model.build(problem, Streams(0))
@@ -113,8 +113,8 @@ def test_separate_networks_and_a_softplus_variance(problem):
     m, s = module.encode(problem.train)
     assert_close(m, means(problem.train.x))
     assert_close(s.square(), (1 + variances(problem.train.x).exp()).log())
-    own = set(means.parameters())
-    assert not own & set(variances.parameters())
+    parameters = set(means.parameters())
+    assert not parameters & set(variances.parameters())
     m.sum().backward()
     assert all(p.grad is None for p in variances.parameters())
     shared = build_model("vae", problem, latent_dim=3, widths=[6, 5], scale="softplus")

@@ -96,8 +96,8 @@ def test_evidence_is_that_of_a_gaussian_and_of_a_student():
     X = design(data)
     y = data.train.y[:, 0]
     cover = torch.eye(12, dtype=F64) + X * VARIANCE @ X.T
-    known = MultivariateNormal(torch.zeros(12, dtype=F64), 0.3 * cover).log_prob(y)
-    assert_close(built(data, noise=0.3).log_evidence(data.train), known)
+    expected = MultivariateNormal(torch.zeros(12, dtype=F64), 0.3 * cover).log_prob(y)
+    assert_close(built(data, noise=0.3).log_evidence(data.train), expected)
     # σ² ~ InvGamma(a, b) integrated out: a Student t with 2a degrees of freedom and scale matrix
     # b/a · cover
     learned = stats.multivariate_t(
@@ -135,12 +135,12 @@ def test_conditionals_are_those_of_the_joint(block):
     few = drawn[:6]
     if block == "beta":
         assert torch.equal(drawn[:, -1], rest[:, -1])
-        known = model.coefficients(batch)
+        coefficients = model.coefficients(batch)
         noise = float(rest[0, -1].exp())
         covariance = noise * torch.linalg.inv(X.T @ X + torch.diag(1 / VARIANCE))
-        q = MultivariateNormal(known.m, covariance).log_prob(few[:, :-1])
-        centred = drawn[:, :-1] - known.m
-        assert z_score(drawn[:, :-1], known.m).abs().max() < 4
+        q = MultivariateNormal(coefficients.m, covariance).log_prob(few[:, :-1])
+        centred = drawn[:, :-1] - coefficients.m
+        assert z_score(drawn[:, :-1], coefficients.m).abs().max() < 4
         assert z_score(torch.einsum("ki,kj->kij", centred, centred), covariance).abs().max() < 4
     else:
         assert torch.equal(drawn[:, :-1], rest[:, :-1])

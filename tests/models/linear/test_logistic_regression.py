@@ -48,14 +48,14 @@ def test_prior_is_a_normalised_density_and_its_draws_have_it(prior, n_classes):
     family = d.Normal if prior == "gaussian" else d.Laplace
     expected = torch.zeros(4, dtype=F64)
     for j, name in enumerate(model.names):
-        one = d.Normal(0.0, 4.0) if name.startswith("intercept") else family(0.0, 1.5)
-        expected += one.log_prob(theta[:, j])
+        law = d.Normal(0.0, 4.0) if name.startswith("intercept") else family(0.0, 1.5)
+        expected += law.log_prob(theta[:, j])
     assert_close(model.log_prior(theta), expected)
     many = thetas(model, 20_000)
     slope = stats.norm(scale=1.5) if prior == "gaussian" else stats.laplace(scale=1.5)
     for j, name in enumerate(model.names):
-        one = stats.norm(scale=4.0) if name.startswith("intercept") else slope
-        assert stats.kstest(many[:, j].numpy(), one.cdf).pvalue > 1e-3
+        law = stats.norm(scale=4.0) if name.startswith("intercept") else slope
+        assert stats.kstest(many[:, j].numpy(), law.cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -32,15 +32,15 @@ def fitted(data, **options):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_estimate_is_scikit_learns(intercept):
     data = problem()
-    module, found = fitted(data, penalty=0.8, intercept=intercept)
+    module, coefficients = fitted(data, penalty=0.8, intercept=intercept)
     peer = Peer(alpha=0.8, fit_intercept=intercept).fit(
         data.train.x.numpy(), data.train.y[:, 0].numpy()
     )
     expected = torch.from_numpy(peer.coef_)
-    assert_close(found["beta"][int(intercept) :], expected)
+    assert_close(coefficients["beta"][int(intercept) :], expected)
     if intercept:
-        assert_close(float(found["beta"][0]), peer.intercept_)
-    mean = module.predict_fitted(found, data.test.x).mean[:, 0]
+        assert_close(float(coefficients["beta"][0]), peer.intercept_)
+    mean = module.predict_fitted(coefficients, data.test.x).mean[:, 0]
     assert_close(mean, torch.from_numpy(peer.predict(data.test.x.numpy())))
 
 
@@ -48,24 +48,24 @@ def test_it_is_the_bayes_rule_of_linear_regression():
     """The posterior mean under β ~ N(0, σ²/λ), for all σ²; the predictive variances are equal
     too."""
     data = problem()
-    module, found = fitted(data, penalty=0.8, intercept=False)
+    module, coefficients = fitted(data, penalty=0.8, intercept=False)
     for noise in (0.2, 3.0):
         bayes = build_model(
             "linear_regression", data, noise=noise, prior_scale=0.8**-0.5, intercept_scale=None
         )
         mean, second = regression_moments(bayes, data.train)
-        assert_close(found["beta"], mean)
-        assert_close(noise * found["covariance"].diagonal(), second - mean**2)
+        assert_close(coefficients["beta"], mean)
+        assert_close(noise * coefficients["covariance"].diagonal(), second - mean**2)
     # The predictive is N(x β̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)) with σ̂² = RSS/(N − df).
     X = data.train.x
     y = data.train.y[:, 0]
     hat = X @ torch.linalg.inv(X.T @ X + 0.8 * torch.eye(3, dtype=F64)) @ X.T
     assert_close(effective_parameters(X, torch.full((3,), 0.8, dtype=F64)), float(hat.trace()))
     noise = (y - hat @ y).square().sum() / (len(y) - hat.trace())
-    assert_close(found["noise"], noise)
+    assert_close(coefficients["noise"], noise)
     x = data.test.x[5]
     expected = noise * (1 + x @ torch.linalg.inv(X.T @ X + 0.8 * torch.eye(3, dtype=F64)) @ x)
-    assert_close(module.predict_fitted(found, data.test.x).variance[5, 0], expected)
+    assert_close(module.predict_fitted(coefficients, data.test.x).variance[5, 0], expected)
 
 
 def test_generalised_cross_validation_literally_and_against_leaving_one_out():
@@ -82,11 +82,11 @@ def test_generalised_cross_validation_literally_and_against_leaving_one_out():
     # leave-one-out.
     noisy = problem(n=40)
     noisy.train.y.add_(2 * normal(generator(3), 40, 1))
-    _, found = fitted(noisy, penalty="gcv")
+    _, coefficients = fitted(noisy, penalty="gcv")
     X = noisy.train.x.numpy()
     y = noisy.train.y[:, 0].numpy()
     grid = RidgeCV(
-        alphas=[float(found["penalty"]), *(10.0 ** torch.arange(-4, 5)).tolist()],
+        alphas=[float(coefficients["penalty"]), *(10.0 ** torch.arange(-4, 5)).tolist()],
         store_cv_results=True,
     )
     errors = grid.fit(X, y).cv_results_.mean(0)

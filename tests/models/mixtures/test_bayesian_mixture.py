@@ -72,10 +72,10 @@ def exact(model, x):
         value = math.lgamma(K * alpha) - math.lgamma(K * alpha + len(x))
         value += sum(math.lgamma(alpha + c) - math.lgamma(alpha) for c in n)
         for k in range(K):
-            known = model.prior
+            law = model.prior
             for row in x[[i for i, c in enumerate(z) if c == k]]:
-                value += float(known.log_predictive(row[None])[0])
-                known = known.posterior(torch.ones(1, dtype=F64), row[None])
+                value += float(law.log_predictive(row[None])[0])
+                law = law.posterior(torch.ones(1, dtype=F64), row[None])
         every[z] = value
     return every
 
@@ -115,9 +115,9 @@ def test_gibbs_has_the_predictive_of_all_labellings():
     for z, value in every.items():
         n = np.bincount(z, minlength=2)
         for k in range(2):
-            known = model.prior.posterior(double([float(c == k) for c in z]), x)
+            law = model.prior.posterior(double([float(c == k) for c in z]), x)
             share = (model.alpha + n[k]) / (2 * model.alpha + 4)
-            expected += math.exp(value - total) * share * known.log_predictive(new).exp().numpy()
+            expected += math.exp(value - total) * share * law.log_predictive(new).exp().numpy()
     g = generator(0)
     theta, densities = model.sample_prior(400, g), []
     for t in range(40):
@@ -197,7 +197,7 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
     problem, _, _ = separated()
     model = made("gaussian_mixture", problem, concentration=2.0)
     ascent = model.point_masses(True)
-    before = ascent.start(problem.train, 1, generator(0))
+    initial = ascent.start(problem.train, 1, generator(0))
     factors = fitted(ascent, problem.train, 200)
 
     def literal(f):
@@ -206,18 +206,18 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
         likelihood = log_rows(*parts, problem.train.x).logsumexp(2).sum(1)
         return likelihood + log_parameters(*parts, *of_prior(model))
 
-    for f in (before, factors):
+    for f in (initial, factors):
         assert_close(ascent.objective(f, problem.train), literal(f))
     top, g = literal(factors), generator(1)
     for _ in range(12):
         a, m, s = (0.02 * normal(g, 1, 3, *size) for size in ((), (2,), (2,)))
         stretch = s.exp().diag_embed()
-        moved = {
+        shifted = {
             "log_pi": (factors["log_pi"] + a).log_softmax(1),
             "mu": factors["mu"] + m,
             "covariance": stretch @ factors["covariance"] @ stretch,
         }
-        assert literal(moved) < top
+        assert literal(shifted) < top
     for step in 1e-3 * torch.eye(3, dtype=F64):  # and level there in the weights
         ends = [
             literal(factors | {"log_pi": (factors["log_pi"] + way * step).log_softmax(1)})
@@ -227,11 +227,11 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
 
 
 def test_what_cannot_be_fitted():
-    for keys, said in (
+    for keys, message in (
         ({"clusters": 9}, r"model\.clusters=9: dataset=few has only 4 training rows; lower it"),
         ({"D": 2, "freedom": 0.5}, r"model\.freedom=0\.5: must exceed 1 for rows of 2 values"),
     ):
-        with pytest.raises(ConfigMismatchError, match=said):
+        with pytest.raises(ConfigMismatchError, match=message):
             few(**keys)
     model, problem = few(clusters=3)
     with pytest.raises(NumericalError, match="a cluster has collapsed"):
@@ -242,10 +242,10 @@ def test_rand_index_is_scikit_learns():
     from sklearn.metrics import adjusted_rand_score
 
     g = generator(0)
-    one, other = torch.randint(4, (50,), generator=g), torch.randint(3, (50,), generator=g)
-    other[:25] = one[:25] % 3
-    assert_close(adjusted_rand(one, other), adjusted_rand_score(one.numpy(), other.numpy()))
-    assert adjusted_rand(one, (one + 1) % 4) == 1.0
+    first, other = torch.randint(4, (50,), generator=g), torch.randint(3, (50,), generator=g)
+    other[:25] = first[:25] % 3
+    assert_close(adjusted_rand(first, other), adjusted_rand_score(first.numpy(), other.numpy()))
+    assert adjusted_rand(first, (first + 1) % 4) == 1.0
     assert adjusted_rand(torch.zeros(5, dtype=torch.long), torch.zeros(5, dtype=torch.long)) == 1.0
 
 

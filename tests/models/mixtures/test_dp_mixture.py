@@ -58,22 +58,23 @@ def climbed(cycles, starts=3):
 def test_prior_of_weights_is_that_of_sticks():
     theta = MODULE.sample_prior(3, generator(1))
     log_pi, *_ = MODULE.split(theta)
-    for one in range(3):
-        v = [float(log_pi[one, t].exp() / log_pi[one, t:].exp().sum()) for t in range(T - 1)]
+    for k in range(3):
+        v = [float(log_pi[k, t].exp() / log_pi[k, t:].exp().sum()) for t in range(T - 1)]
 
         def shares(eta):  # v of free coordinates η
             pi = torch.cat([eta, eta.new_zeros(1)]).softmax(0)
             return torch.stack([pi[t] / pi[t:].sum() for t in range(T - 1)])
 
-        J = torch.autograd.functional.jacobian(shares, theta[one, : T - 1])
+        J = torch.autograd.functional.jacobian(shares, theta[component, : T - 1])
         literal = sum(math.log(ALPHA) + (ALPHA - 1) * math.log(1 - u) for u in v) + float(
             J.det().abs().log()
         )
         # only of the clusters
         flat = float(
-            GaussianMixtureModule(1.0, PRIOR, T).log_prior(theta)[one] - log_pi[one].sum()
+            GaussianMixtureModule(1.0, PRIOR, T).log_prior(theta)[component]
+            - log_pi[component].sum()
         ) - math.lgamma(T)
-        assert_close(float(MODULE.log_prior(theta)[one]), literal + flat)
+        assert_close(float(MODULE.log_prior(theta)[component]), literal + flat)
     many, *_ = MODULE.split(MODULE.sample_prior(20_000, generator(2)))
     first = many[:, 0].exp()
     assert abs(float(first.mean()) - 1 / (1 + ALPHA)) < 4 * float(first.std()) / 20_000**0.5
@@ -126,9 +127,9 @@ def test_predictive_weights_are_means_of_sticks():
     log_v, log_left = (factors["sticks"] / factors["sticks"].sum(2, keepdim=True)).log().unbind(2)
     assert_close(float(log_shares(log_v, log_left).exp().sum()), 1.0)
     theta = ascent.draw(factors, 40_000, generator(5))
-    at = Rows(X[:2] + 0.1, 1.0)
-    density = MODULE.log_likelihood(theta, at).exp()
-    exact = ascent.log_predictive(factors, at)[0].exp()
+    rows = Rows(X[:2] + 0.1, 1.0)
+    density = MODULE.log_likelihood(theta, rows).exp()
+    exact = ascent.log_predictive(factors, rows)[0].exp()
     assert ((density.mean(0) - exact).abs() < 4 * density.std(0) / 40_000**0.5).all()
 
 

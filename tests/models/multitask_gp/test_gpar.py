@@ -39,10 +39,10 @@ def literal_kernel(gp, a, b, n_inputs):
     total = 0.0
     for part in gp.covariance.parts:
         inner = part.inner
-        own = slice(0, n_inputs) if part is gp.covariance.parts[0] else slice(n_inputs, None)
+        columns = slice(0, n_inputs) if part is gp.covariance.parts[0] else slice(n_inputs, None)
         rate = (-inner.log_lengthscale[0]).exp()
-        linear = float((a[own] * rate) @ (b[own] * rate))
-        kappa = linear if inner.shape == "linear" else matern52(a[own], b[own], rate)
+        linear = float((a[columns] * rate) @ (b[columns] * rate))
+        kappa = linear if inner.shape == "linear" else matern52(a[columns], b[columns], rate)
         total += float(inner.log_variance[0].exp()) * kappa
     return total
 
@@ -124,8 +124,8 @@ def test_order_of_the_tasks():
     assert torch.equal(fitted["0 y"], p.train.y[p.train.mask[:, 2], 2])
     # the first of the order is a process of the inputs only
     only_third = replace(p.train, y=p.train.y[:, 2:], mask=p.train.mask[:, 2:])
-    one = replace(p, train=only_third, test=only_third)
-    single = build(one)
+    part = replace(p, train=only_third, test=only_third)
+    single = build(part)
     expected = single.predict_fitted(single.fit(only_third, 0), p.test.x).mean[:, 0].detach()
     third = module.predict_fitted(fitted, p.test.x).mean[:, 2].detach()
     assert_close(third, expected)

@@ -137,10 +137,10 @@ def test_bound_is_of_the_prefix_and_predictions_follow_the_parameters():
     module = prefix(p, learn_labels=11, prediction_pairs=25)
     alone = ExactGP.log_marginal(module, module.labels)[0]
     assert torch.equal(module.elbo(p.train, None)["log_likelihood"], alone)
-    before = predict(module, p.test.x).mean
+    old_mean = predict(module, p.test.x).mean
     with torch.no_grad():
         module.likelihood.raw_noise += 1.0
-    assert (predict(module, p.test.x).mean - before).abs().max() > 1e-3
+    assert (predict(module, p.test.x).mean - old_mean).abs().max() > 1e-3
     # a larger set of pairs contains a smaller one
     more = prefix(p, learn_labels=11, prediction_pairs=30)
     few = {tuple(row.tolist()) for row in module.inducing.x[0]}

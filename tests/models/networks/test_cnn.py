@@ -37,12 +37,12 @@ def cnn(**changes):
 def literally(theta, x, shape, channels, k, widths, stride, flip=False):
     """Images [B, D] normalised, convolved, tanh, pooled 2 × 2 (or every second taken), then the
     affine layers, by torch's functions of weights that lie in θ one after another."""
-    at = 0
+    offset = 0
 
     def take(*size):
-        nonlocal at
-        at += math.prod(size)
-        return theta[at - math.prod(size) : at].view(size)
+        nonlocal offset
+        offset += math.prod(size)
+        return theta[offset - math.prod(size) : offset].view(size)
 
     pixels = images(n=3, shape=shape).train.x.view(3, -1, *shape[-2:])
     std, mean = torch.std_mean(pixels, (0, 2, 3), correction=0, keepdim=True)
@@ -56,7 +56,7 @@ def literally(theta, x, shape, channels, k, widths, stride, flip=False):
     for out in widths:
         h = F.linear(h, take(out, h.shape[1]), take(out)).tanh()
     h = F.linear(h, take(3, h.shape[1]), take(3))
-    assert at == len(theta)
+    assert offset == len(theta)
     return h
 
 
@@ -79,9 +79,11 @@ def test_forward_and_particles_literally(shape, channels, kernel, widths, downsa
     settings = shape, channels, kernel, widths, downsampling == "stride"
     expected = torch.stack([literally(k, problem.test.x, *settings) for k in theta])
     assert_close(network.outputs(theta, problem.test.x)[:, :, 0], expected)
-    own = torch.stack([problem.test.x, problem.train.x])  # each particle its own images
-    assert_close(network.outputs(theta, own)[0, :, 0], expected[0])
-    assert_close(network.outputs(theta, own)[1], network.outputs(theta, problem.train.x)[1])
+    particle_images = torch.stack([problem.test.x, problem.train.x])  # each particle its own images
+    assert_close(network.outputs(theta, particle_images)[0, :, 0], expected[0])
+    assert_close(
+        network.outputs(theta, particle_images)[1], network.outputs(theta, problem.train.x)[1]
+    )
     network.theta.data.copy_(theta[1])
     assert_close(network(problem.test.x)[:, 0], expected[1])
     if kernel > 1:  # a kernel turned round is another network
@@ -102,9 +104,9 @@ def test_normalisation_is_inside_the_model():
         answers.append(f.detach())
         gradients.append(unit * grad(f.square().sum(), x)[0])
         pixels = problem.train.x
-        seen = (pixels.unflatten(1, (1, 6, 5)) - network.front.mean) / network.front.std
-        assert abs(float(seen.mean())) < 1e-12
-        assert_close(float(seen.std(correction=0)), 1.0)
+        scaled = (pixels.unflatten(1, (1, 6, 5)) - network.front.mean) / network.front.std
+        assert abs(float(scaled.mean())) < 1e-12
+        assert_close(float(scaled.std(correction=0)), 1.0)
     assert_close(*answers)
     assert_close(*gradients)
     blank = images()
@@ -187,11 +189,11 @@ def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path)
     victim = Attacked(pieces[0].posterior(state), problem.bounds)
     x = problem.test.x
     y = problem.test.y
-    before = victim.answer(x, y, rng.at("evaluation", 0)).objective.mean()
+    old_objective = victim.answer(x, y, rng.at("evaluation", 0)).objective.mean()
     attacked = component("attacker", "pgd", steps=5, step_size=0.5, stop_when_broken=False).perturb(
         victim, x, y, rng, 0.2
     )
-    assert victim.answer(attacked, y, rng.at("evaluation", 0)).objective.mean() < before
+    assert victim.answer(attacked, y, rng.at("evaluation", 0)).objective.mean() < old_objective
     assert (attacked - x).abs().max() <= 0.2 + 1e-6
 
 

@@ -149,9 +149,9 @@ def test_nothing_that_was_given_is_written_to():
     model = build_model("mlp", problem, **MLP)
     theta = model.sample_prior(3, generator(1))
     batch = problem.train
-    before = theta.clone(), batch.x.clone(), batch.y.clone()
+    originals = theta.clone(), batch.x.clone(), batch.y.clone()
     value_and_gradient(model, theta, batch)
-    assert_close(before, (theta, batch.x, batch.y), rtol=0, atol=0)
+    assert_close(originals, (theta, batch.x, batch.y), rtol=0, atol=0)
 
 
 def test_convolutions_and_learned_priors_are_left_to_autograd():

@@ -42,13 +42,13 @@ def test_point_biases_stand_where_the_layers_have_them():
     for layer, b in enumerate(network.biases):
         b.data.copy_(torch.arange(len(b)) + 10.0 * layer)
     theta = normal(generator(0), 3, weights)
-    at = 0
+    offset = 0
     for layer, ((W, b), (out, inside)) in enumerate(
         zip(network.layers(theta), plain.shapes, strict=True)
     ):
-        assert torch.equal(W, theta[:, at : at + out * inside].unflatten(1, (out, inside)))
+        assert torch.equal(W, theta[:, offset : offset + out * inside].unflatten(1, (out, inside)))
         assert torch.equal(b, (torch.arange(out) + 10.0 * layer).expand(3, -1).to(b))
-        at += out * inside
+        offset += out * inside
 
 
 def test_the_prior_follows_its_learned_variance():
@@ -75,11 +75,11 @@ def test_variational_posteriors_move_what_has_no_posterior(inference):
     )
     rng = Streams(1)
     network = model.build(problem, rng)
-    before = {name: p.detach().clone() for name, p in network.named_parameters()}
+    originals = {name: p.detach().clone() for name, p in network.named_parameters()}
     state = method.init(network, problem, rng)
     for _ in range(3):
         state, _ = method.step(state, problem.train, rng)
     after = dict(state.q.network.named_parameters())
     for name in ["log_prior_variance", "biases.0", "biases.2", "network.log_noise"]:
-        assert not torch.equal(after[name], before[name]), name
-    assert torch.equal(after["network.theta"], before["network.theta"])  # only where θ began
+        assert not torch.equal(after[name], originals[name]), name
+    assert torch.equal(after["network.theta"], originals["network.theta"])  # only where θ began

@@ -54,8 +54,8 @@ def test_class_likelihood_is_equation_3_13():
     network = build(problem)
     batch = problem.train
     f = network(batch.x)
-    own = f.gather(2, batch.y[..., None])[..., 0]
-    each = (own.exp() / f.exp().sum(2)).log()  # eq. (3.13)
+    label_logits = f.gather(2, batch.y[..., None])[..., 0]
+    each = (label_logits.exp() / f.exp().sum(2)).log()  # eq. (3.13)
     assert_close(network.log_prob(f, batch), (each * batch.mask).sum(1))
     missing = batch.y.clone()
     missing[~batch.mask] = -1  # any value may stand where a label is missing
@@ -68,8 +68,8 @@ def test_log_joint_agrees_with_the_module(options):
     problem = real()
     network = build(problem, **options)
     batch = problem.train
-    own = network.theta if options else torch.cat([network.theta, network.log_noise])
-    theta = torch.stack([own.detach(), 2 * own.detach()])
+    parameters = network.theta if options else torch.cat([network.theta, network.log_noise])
+    theta = torch.stack([parameters.detach(), 2 * parameters.detach()])
     assert_close(network.log_likelihood(theta, batch)[0], network.log_prob(network(batch.x), batch))
     assert network.dim == theta.shape[1] == len(network.theta) + (0 if options else 2)
     # log_prior is a normalised density; penalty is its negative up to a constant

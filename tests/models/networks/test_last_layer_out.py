@@ -34,17 +34,17 @@ def dense(model, rest, problem):
     """Φ [n, m] and y [n] of rows that have a label, σ², and the weights below: of one particle, by
     hand."""
     network = model.network
-    seen = problem.train.mask[:, 0]
-    h = problem.train.x[seen]
-    at = 0
+    is_labelled = problem.train.mask[:, 0]
+    h = problem.train.x[is_labelled]
+    offset = 0
     for out, inside in network.shapes[:-1]:
-        w = rest[at : at + out * inside].reshape(out, inside)
-        b = rest[at + out * inside : at + out * inside + out]
+        w = rest[offset : offset + out * inside].reshape(out, inside)
+        b = rest[offset + out * inside : offset + out * inside + out]
         h = network.activation(h @ w.T + b)
-        at = at + out * inside + out
+        offset = offset + out * inside + out
     phi = torch.cat([h, torch.ones(len(h), 1, dtype=h.dtype)], 1)
-    log_noise = rest[at] if network.learns_noise else network.log_noise[0]
-    return phi, problem.train.y[seen, 0], log_noise.exp(), rest[:at]
+    log_noise = rest[offset] if network.learns_noise else network.log_noise[0]
+    return phi, problem.train.y[is_labelled, 0], log_noise.exp(), rest[:offset]
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -152,12 +152,12 @@ def statistics(model, theta, batch):
     nu = weights.nu
     fit = weights.beta[:, :1] * weights.gamma[:, 0]
     residual = (batch.y - model.function(weights, model.rows(batch)[0])).square().sum(1)
-    one = torch.stack(
+    gradients = torch.stack(
         [weights.m, nu.mu_beta, nu.log_tau_beta, nu.log_tau, residual, residual.log() + nu.log_tau],
         1,
     )
     entries = nu.factor.flatten(1)[:, [0, 2, 3]]
-    return torch.cat([one, nu.mu_gamma, entries, fit, weights.gamma[:, 0], weights.beta], 1)
+    return torch.cat([gradients, nu.mu_gamma, entries, fit, weights.gamma[:, 0], weights.beta], 1)
 
 
 @pytest.mark.parametrize("scan", ["systematic", "random"])

@@ -20,15 +20,15 @@ from runner.execution.rng import Streams
 def by_torch(network):
     """The same net of ``nn.Conv2d``, ``nn.BatchNorm2d``, ``nn.MaxPool2d`` and ``nn.Linear``."""
     layers = []
-    for at, kernel in enumerate(network.kernels):
+    for layer, kernel in enumerate(network.kernels):
         out, inside = kernel.shape[:2]
         convolution = nn.Conv2d(inside, out, 3, padding=1, bias=False)
         norm = nn.BatchNorm2d(out)
         convolution.weight.data = kernel.data
-        norm.weight.data = network.gains[at].data
-        norm.bias.data = network.shifts[at].data
+        norm.weight.data = network.gains[layer].data
+        norm.bias.data = network.shifts[layer].data
         layers += [convolution, norm, nn.ReLU()]
-        if at in network.ends:
+        if layer in network.ends:
             layers.append(nn.MaxPool2d(2))
     head = nn.Linear(network.head[0].shape[1], network.head[0].shape[0])
     head.weight.data = network.head[0].data

@@ -59,10 +59,10 @@ BY_OTHERS = "the outputs of a row depend on other rows of its batch"
 )  # fmt: skip
 def test_what_no_run_could_use_is_refused_in_a_line(n_classes, keys, said):
     problem = classes(n_classes=n_classes)
-    before = problem.train.x.clone()
+    original = problem.train.x.clone()
     with pytest.raises(ConfigMismatchError, match=rf"\A.*{said}.*\Z"):
         built(problem, **keys)
-    assert torch.equal(problem.train.x, before)
+    assert torch.equal(problem.train.x, original)
 
 
 @pytest.mark.parametrize("last", ["none", "zero", "relu", "tanh", "log_softmax"])
@@ -127,12 +127,12 @@ def same(ours, theirs, problem):
     """Log-probabilities, and the gradients of the log-likelihood in weights and inputs."""
     x = problem.test.x
     y = problem.test
-    found = []
+    results = []
     for network in (ours, theirs):
-        seen = x.clone().requires_grad_()
-        value = network.log_prob(network(seen), y).sum()
-        found.append((value, *grad(value, [network.theta, seen])))
-    assert_close(*found, rtol=1e-9, atol=1e-9)
+        leaf = x.clone().requires_grad_()
+        value = network.log_prob(network(leaf), y).sum()
+        results.append((value, *grad(value, [network.theta, leaf])))
+    assert_close(*results, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [F64, torch.float32])
@@ -158,12 +158,12 @@ def test_it_is_trained_copied_and_attacked_in_the_format_of_the_run(name):
     problem.attacker = fgsm
     state, rng = train(method, model(name), problem, 2)
     victim = Attacked(method.posterior(state))
-    moved = fgsm.perturb(victim, problem.test.x, problem.test.y, rng, 0.3)
+    x_adv = fgsm.perturb(victim, problem.test.x, problem.test.y, rng, 0.3)
     values = [
         state.network.log_prob(state.network(z), problem.test).sum()
-        for z in (problem.test.x, moved)
+        for z in (problem.test.x, x_adv)
     ]
-    assert moved.dtype == values[0].dtype == F64
+    assert x_adv.dtype == values[0].dtype == F64
     assert values[1].item() < values[0].item()
 
 
@@ -233,8 +233,8 @@ def test_an_attacker_that_follows_a_gradient_has_to_find_one(name):
 
 def test_the_examination_moves_no_random_stream():
     torch.manual_seed(3)
-    before = torch.get_rng_state()
+    rng_state = torch.get_rng_state()
     built(classes())
     with pytest.raises(ConfigMismatchError):
         built(classes(), "Drop")
-    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(torch.get_rng_state(), rng_state)

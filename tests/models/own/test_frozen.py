@@ -57,15 +57,15 @@ def test_frozen_numbers_stay_and_runs_resume(tmp_path, kind, name):
     model = network(kind, tmp_path)
     problem = classes(batch_size=20)
     inference = method(name)
-    before = model.build(problem, Streams(0))
-    assert len(before.theta) == len(before.prior_std) == N_HEAD
+    original = model.build(problem, Streams(0))
+    assert len(original.theta) == len(original.prior_std) == N_HEAD
     state, rng = train(inference, model, problem, 4)
     predictive = inference.posterior(state).predict(problem.test.x, rng.noise)
     assert predictive.probs.isfinite().all()
     # nothing that is learnt has the length of all parameters, which stay as they are
     values = [v for v in tensors(state) if v.is_floating_point()]
-    whole = [v for v in values if len(before.weights) in v.shape]
-    assert all(torch.equal(v, before.weights) for v in whole)
+    whole = [v for v in values if len(original.weights) in v.shape]
+    assert all(torch.equal(v, original.weights) for v in whole)
     assert any(N_HEAD in v.shape for v in values)
     again = resumed(inference, model, problem, 4, 2, tmp_path)[0]
     assert all(map(torch.equal, tensors(state), tensors(again)))
@@ -151,8 +151,8 @@ def test_frozen_layers_of_other_networks_stay(tmp_path):
     model = component(
         "model", "state_dict", path=str(tmp_path / "vgg.pt"), network=vgg, freeze=["*s.0"]
     )
-    before = model.build(problem, Streams(0))
+    original = model.build(problem, Streams(0))
     after = train(component("inference", "map"), model, problem, 3)[0].network.state_dict()
-    stay = {n for n, value in before.state_dict().items() if torch.equal(value, after[n])}
+    stay = {n for n, value in original.state_dict().items() if torch.equal(value, after[n])}
     assert stay == {"kernels.0", "gains.0", "shifts.0", "mean", "std"}
-    assert before.facts["model"].startswith("3 of 20 parameters frozen")
+    assert original.facts["model"].startswith("3 of 20 parameters frozen")

@@ -64,8 +64,8 @@ def test_its_gradient_is_the_module_s_own(tmp_path):
     network.train(False)
     network.log_prob(network(batch.x), batch).sum().backward()
     (-nn.functional.cross_entropy(net.eval()(batch.x), batch.y[:, 0], reduction="sum")).backward()
-    own = torch.cat([p.grad.flatten() for p in net.parameters() if p.grad is not None])
-    assert torch.allclose(network.theta.grad, own, rtol=1e-9, atol=1e-12)
+    grad = torch.cat([p.grad.flatten() for p in net.parameters() if p.grad is not None])
+    assert torch.allclose(network.theta.grad, grad, rtol=1e-9, atol=1e-12)
 
 
 def test_dropout_draws_on_the_run_s_stream_alone(tmp_path):
@@ -73,9 +73,9 @@ def test_dropout_draws_on_the_run_s_stream_alone(tmp_path):
     network, _ = with_file(tmp_path, problem)
     network.train(False)
     torch.manual_seed(1)
-    before = torch.get_rng_state()
+    rng_state = torch.get_rng_state()
     a, b, c = (network(problem.test.x, generator(seed)) for seed in (0, 0, 1))
-    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(torch.get_rng_state(), rng_state)
     assert torch.equal(a, b)
     assert not torch.equal(a, c)
     assert not torch.equal(a, network(problem.test.x))
@@ -87,13 +87,13 @@ def test_dropout_draws_on_the_run_s_stream_alone(tmp_path):
 def test_two_modules_of_a_seed_are_the_same_and_the_global_stream_stays():
     problem = classes()
     torch.manual_seed(1)
-    before = torch.get_rng_state()
-    one, same, other = (
+    rng_state = torch.get_rng_state()
+    first, same, other = (
         model(arguments=sizes(problem)).build(problem, Streams(seed)).theta for seed in (0, 0, 1)
     )
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
+    assert torch.equal(torch.get_rng_state(), rng_state)
+    assert torch.equal(first, same)
+    assert not torch.equal(first, other)
 
 
 def test_batch_normalisation_learns_where_the_network_trains_and_not_as_a_density(tmp_path):
@@ -109,11 +109,11 @@ def test_batch_normalisation_learns_where_the_network_trains_and_not_as_a_densit
     assert not torch.equal(network.statistics()[0], mean)
     batches = list(problem.train.x.split(20))
     network.gather(batches)
-    seen = torch.stack(
+    inputs_of_net = torch.stack(
         [net.first(x) for x in batches]
     ).detach()  # inputs of the normalisation, by batch
-    assert_close(network.statistics()[0], seen.mean((0, 1)))
-    assert_close(network.statistics()[1], seen.var(1).mean(0))
+    assert_close(network.statistics()[0], inputs_of_net.mean((0, 1)))
+    assert_close(network.statistics()[1], inputs_of_net.var(1).mean(0))
 
 
 def test_members_of_an_ensemble_are_made_apart():
@@ -136,8 +136,8 @@ def test_images_are_images():
 
 def test_one_number_for_a_binary_label_is_its_log_odds():
     problem = classes(n_classes=2)
-    one = model(arguments={"inputs": 4, "outputs": 1}).build(problem, Streams(0)).train(False)
-    f = one(problem.test.x)
+    module = model(arguments={"inputs": 4, "outputs": 1}).build(problem, Streams(0)).train(False)
+    f = module(problem.test.x)
     assert f.shape == (60, 1, 2)
     assert torch.equal(f[..., 0], torch.zeros_like(f[..., 0]))
 
@@ -178,8 +178,8 @@ def test_a_recurrent_module_reads_what_it_is_given():
     network = model("own_things:Recurrent").build(problem, Streams(0))
     net = Recurrent().double()
     theta = torch.cat([p.detach().flatten() for p in net.parameters()])
-    found = network.outputs(theta[None], problem.test.x)[0, :, 0]
-    assert torch.allclose(found, net(problem.test.x), rtol=1e-12, atol=1e-12)
+    outputs = network.outputs(theta[None], problem.test.x)[0, :, 0]
+    assert torch.allclose(outputs, net(problem.test.x), rtol=1e-12, atol=1e-12)
 
 
 def test_a_module_that_keeps_copies_of_its_parameters_is_refused():

@@ -41,9 +41,9 @@ def test_a_cnn_is_the_plain_one(tmp_path, pixels):
     x = problem.test.x
     mean = problem.train.x.mean()
     sd = problem.train.x.std(correction=0)
-    seen = x if pixels == "raw" else (x - mean) / sd
+    scaled = x if pixels == "raw" else (x - mean) / sd
     assert torch.allclose(
-        network(x)[:, 0], net(seen.unflatten(1, (1, 8, 8))), rtol=1e-12, atol=1e-12
+        network(x)[:, 0], net(scaled.unflatten(1, (1, 8, 8))), rtol=1e-12, atol=1e-12
     )
 
 
@@ -90,12 +90,12 @@ def test_no_code_of_a_file_is_run(tmp_path):
     torch.save(mlp(4, 7, 3), tmp_path / "whole.pt")
     (tmp_path / "text.safetensors").write_text("weights")
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
-    for name, said in (
+    for name, message in (
         ("whole.pt", "not a file of tensors"),
         ("text.safetensors", "not a safetensors file"),
         ("table.csv", "not a file of tensors"),
     ):
-        with pytest.raises(DamagedFileError, match=f"^.*{said}.*write it with.*$"):
+        with pytest.raises(DamagedFileError, match=f"^.*{message}.*write it with.*$"):
             built(classes(), str(tmp_path / name))
 
 
@@ -128,16 +128,16 @@ def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
     nets = {name: mlp(4, 7, 3, seed=seed) for seed, name in enumerate(("student", "teacher"))}
     student, teacher = (net.state_dict() for net in nets.values())
     path = saved(tmp_path, {"student": student, "teacher": teacher}, "w.pt")
-    said = re.escape(
+    message = re.escape(
         "several sets of weights, student, teacher; choose one, model.prefix=student. or model.prefix=teacher."
     )
-    with pytest.raises(ConfigMismatchError, match=said):
+    with pytest.raises(ConfigMismatchError, match=message):
         built(classes(), path)
     for name, net in nets.items():
         check_function(net, path, prefix=f"{name}.")
     path = saved(tmp_path, {"ema": student, "net": teacher}, "ema.pt")
-    said = "contains ema in addition to net, which is used; set model.prefix=ema. to use ema"
-    with pytest.warns(QuestionableConfigWarning, match=said):
+    message = "contains ema in addition to net, which is used; set model.prefix=ema. to use ema"
+    with pytest.warns(QuestionableConfigWarning, match=message):
         check_function(nets["teacher"], path)
 
 
@@ -169,9 +169,9 @@ def test_log_odds_are_of_binary_labels_and_of_the_last_layer_alone(tmp_path):
         built(classes(n_classes=2), path, SMALL | {"widths": [14, 5]})
     head = {"head.weight": torch.ones(1, 3), "head.bias": torch.ones(1)}
     asked = {"head.weight": (2, 3), "head.bias": (2,), "body.weight": (3, 3)}
-    found = expand_binary_head(asked, head)
-    assert found["head.weight"].tolist() == [[0, 0, 0], [1, 1, 1]]
-    assert found["head.bias"].tolist() == [0, 1]
+    expanded = expand_binary_head(asked, head)
+    assert expanded["head.weight"].tolist() == [[0, 0, 0], [1, 1, 1]]
+    assert expanded["head.bias"].tolist() == [0, 1]
     two = {**head, "body.weight": torch.ones(1, 3)}
     # which of them is the head is not known
     assert expand_binary_head({**asked, "body.weight": (2, 3)}, two) == two

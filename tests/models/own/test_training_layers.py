@@ -53,14 +53,14 @@ def test_spectral_norms_are_those_of_the_weights_that_are_given(middle):
         part for name, part in parts.items() if name.startswith("middle") and part.numel() == 36
     )
     theta[1] = torch.cat([3 * part if part is W else part for part in parts.values()])
-    before = [value.clone() for value in network.statistics()]
-    one, other = network.outputs(theta, problem.test.x)[:, :, 0]
-    assert all(map(torch.equal, before, network.statistics()))
+    originals = [value.clone() for value in network.statistics()]
+    first, other = network.outputs(theta, problem.test.x)[:, :, 0]
+    assert all(map(torch.equal, originals, network.statistics()))
     h = problem.test.x @ parts["first.weight"].view(6, 4).T + parts["first.bias"]
     h = h @ (W / torch.linalg.matrix_norm(W.view(6, 6), 2)).view(6, 6).T + parts["middle.bias"]
     exact = torch.tanh(h) @ parts["head.weight"].view(3, 6).T + parts["head.bias"]
-    assert_close(one, other)
-    assert torch.allclose(one, exact, rtol=1e-3, atol=1e-3)
+    assert_close(first, other)
+    assert torch.allclose(first, exact, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["swag", "iterate_ensemble"])

@@ -21,9 +21,9 @@ def test_a_network_from_here_comes_back(tmp_path, network, kind):
     problem = kind()
     was = component("model", network, widths=[5]).build(problem, Streams(3))
     was.log_noise.data.fill_(0.3)
-    here = built(problem, saved(tmp_path, was), {"name": network, "widths": [5]})
-    assert torch.equal(here(problem.test.x), was(problem.test.x))
-    assert torch.equal(here.log_noise, was.log_noise)
+    module = built(problem, saved(tmp_path, was), {"name": network, "widths": [5]})
+    assert torch.equal(module(problem.test.x), was(problem.test.x))
+    assert torch.equal(module.log_noise, was.log_noise)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.1])
@@ -57,8 +57,8 @@ def test_methods_of_networks_begin_at_the_file(tmp_path, name):
     inference = component("inference", name, **keys)
     rng = Streams(0)
     state = inference.init(start.build(problem, rng), problem, rng)
-    found = inference.posterior(state).predict(problem.test.x, rng.noise).probs[:, 0]
-    assert torch.allclose(found, net(problem.test.x).softmax(1), atol=1e-5)
+    probs = inference.posterior(state).predict(problem.test.x, rng.noise).probs[:, 0]
+    assert torch.allclose(probs, net(problem.test.x).softmax(1), atol=1e-5)
 
 
 def test_a_network_of_another_kind_is_filled_by_its_own_names(tmp_path):
@@ -66,8 +66,8 @@ def test_a_network_of_another_kind_is_filled_by_its_own_names(tmp_path):
     was = component("model", "vgg", depth=7, width=2).build(problem, Streams(3))
     was.running_mean_0.data.fill_(0.2)
     path = saved(tmp_path, was)
-    here = built(problem, path, {"name": "vgg", "depth": 7, "width": 2})
-    assert torch.equal(here.eval()(problem.test.x), was.eval()(problem.test.x))
+    module = built(problem, path, {"name": "vgg", "depth": 7, "width": 2})
+    assert torch.equal(module.eval()(problem.test.x), was.eval()(problem.test.x))
     with pytest.raises(
         ConfigMismatchError, match=re.escape("running_mean_0 is [2] instead of [3]")
     ):

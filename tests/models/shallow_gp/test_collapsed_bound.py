@@ -67,14 +67,14 @@ def test_bound_literally():
         Kxx = collapsed.covariance.matrix(labels.x, labels.task, labels.x, labels.task)
         residual = labels.y - collapsed.mean(labels.x, labels.task)
         for t in range(3):
-            seen = labels.mask[t]
-            n = int(seen.sum())
+            is_labelled = labels.mask[t]
+            n = int(is_labelled.sum())
             eye = torch.eye(len(Z[t]), dtype=F64)
-            cross = Kzx[t][:, seen]
+            cross = Kzx[t][:, is_labelled]
             Q = cross.T @ torch.linalg.solve(Kzz[t] + collapsed.jitter * eye, cross)
-            K = Kxx[t][seen][:, seen]
+            K = Kxx[t][is_labelled][:, is_labelled]
             noise = collapsed.likelihood.noise_variance[t]
-            r = residual[t, seen]
+            r = residual[t, is_labelled]
 
             def log_normal(covariance, r=r, n=n, noise=noise):
                 C = covariance + noise * torch.eye(n, dtype=F64)

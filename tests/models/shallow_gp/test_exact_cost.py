@@ -36,10 +36,10 @@ def room(monkeypatch, gib):
 def test_all_of_sarcos_does_not_fit_in_24_gib(monkeypatch):
     """11 matrices of 44,484² float64 numbers are 162 GiB; nothing of them is made."""
     room(monkeypatch, 24)
-    one = labels(1, 44_484)
+    labels_1 = labels(1, 44_484)
     seven = labels(7, 6_355)
     with pytest.raises(ConfigMismatchError) as refused:
-        exact_cost.raise_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
+        exact_cost.raise_if_too_large(labels_1, "model.top=coregionalised", "model=mmdgp", seven)
     assert round(11 * 44_484**2 * 8 / GIB, 1) == 162.2
     assert str(refused.value) == (
         "model.top=coregionalised: exact for 44,484 labels, matrices of 44,484 × 44,484, needs 162.2 GiB but 24.0 are free; "
@@ -52,12 +52,12 @@ def test_all_of_sarcos_does_not_fit_in_24_gib(monkeypatch):
     ):
         exact_cost.raise_if_too_large(seven, "model.top=independent", "model=mmdgp", seven)
     with pytest.raises(ConfigMismatchError, match=r"use model=mmdgp or fewer training rows$"):
-        exact_cost.raise_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
+        exact_cost.raise_if_too_large(labels_1, "model.top=coregionalised", "model=mmdgp", seven)
     exact_cost.raise_if_too_large(
         labels(7, 6_355, torch.float32), "model.top=independent", "model=mmdgp"
     )
     monkeypatch.setattr(exact_cost, "room_for", lambda device: None)  # a system that does not say
-    exact_cost.raise_if_too_large(one, "model.top=coregionalised", "model=mmdgp")
+    exact_cost.raise_if_too_large(labels_1, "model.top=coregionalised", "model=mmdgp")
 
 
 PEAK = """
@@ -87,11 +87,11 @@ print((peak() - before) / (mask.numel() * mask.shape[-1] * 8) / MATRICES)
 @pytest.mark.slow  # 12 s
 def test_the_matrices_at_the_peak():
     """Peak memory in multiples of 3 × 1,700², measured in a separate process."""
-    here = Path(__file__).parents[2]
+    root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", PEAK],
         env=os.environ
-        | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent)]), "OMP_NUM_THREADS": "1"},
+        | {"PYTHONPATH": os.pathsep.join([str(root), str(root.parent)]), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=120,
@@ -121,8 +121,8 @@ def told_by(monkeypatch, capfd, *words):
         code = cli.main()
     except SystemExit as end:
         code = end.code
-    said = capfd.readouterr()
-    return code, said.out, said.err
+    output = capfd.readouterr()
+    return code, output.out, output.err
 
 
 def test_refused_in_one_line(tmp_path, monkeypatch, capfd):

@@ -53,10 +53,10 @@ def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
     answer = Attacked(posterior).answer(x, y, torch.Generator())
     error = 0.0
     for b in range(len(x)):
-        at = x[b].clone().requires_grad_()
-        mean, variance = literal_moments(posterior.module, at, variance_matters)
+        leaf = x[b].clone().requires_grad_()
+        mean, variance = literal_moments(posterior.module, leaf, variance_matters)
         log_p = torch.special.log_ndtr((2 * y[b, 0] - 1) * mean / (1 + variance).sqrt())
-        (gradient,) = grad(log_p, at)
+        (gradient,) = grad(log_p, leaf)
         assert float(answer.objective[b]) == pytest.approx(log_p.item(), abs=1e-5)
         error = max(
             error, float((answer.gradient[b] - gradient).abs().max() / gradient.abs().max())

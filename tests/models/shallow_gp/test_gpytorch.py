@@ -44,13 +44,13 @@ def test_the_exact_bound_and_predictive_are_gpytorch_s():
         )
         assert_close(terms["elbo"], asked)
         assert_close(terms["log_hyperprior"], terms["elbo"] - terms["log_likelihood"])
-        found = predict(module, problem.test.x)
+        ours = predict(module, problem.test.x)
         gp.train()
         gp.eval()
         gp.likelihood.eval()
-        own = gp.likelihood(gp(problem.test.x))
-        assert_close(found.mean[:, 0], own.mean)
-        assert_close(found.variance[:, 0], own.variance)
+        law = gp.likelihood(gp(problem.test.x))
+        assert_close(ours.mean[:, 0], law.mean)
+        assert_close(ours.variance[:, 0], law.variance)
         gp.likelihood.train()
         moved(module)
 
@@ -103,14 +103,14 @@ def test_classes_are_learnt_and_attacked_by_gradients(n_classes):
 def test_the_global_stream_stays_where_it_is():
     problem = classes()
     torch.manual_seed(0)
-    before = torch.get_rng_state()
+    rng_state = torch.get_rng_state()
     dsvi = component("inference", "dsvi", n_predict=2)
-    one, same = (
+    first, same = (
         train(dsvi, model("Sparse", arguments={"functions": 3}, n_inducing=5), problem, 2)
         for _ in range(2)
     )
-    assert torch.equal(torch.get_rng_state(), before)
-    for a, b in zip(one[0].module.parameters(), same[0].module.parameters(), strict=True):
+    assert torch.equal(torch.get_rng_state(), rng_state)
+    for a, b in zip(first[0].module.parameters(), same[0].module.parameters(), strict=True):
         assert torch.equal(a, b)
 
 

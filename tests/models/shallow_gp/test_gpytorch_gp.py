@@ -56,11 +56,14 @@ def test_it_is_igp_where_the_kernel_is_ours(shape, posterior):
         ):
             slope = by_name[name].reshape(wanted.shape) * value / -torch.expm1(-value)
             assert_close(slope, wanted, rtol=1e-7, atol=1e-8)
-    at = p.test.x.clone().requires_grad_()
-    found = [predict(m, at) for m in (ours, theirs)]
-    for one, other in ((found[0].mean, found[1].mean), (found[0].variance, found[1].variance)):
-        assert_close(one, other, rtol=0, atol=1e-8)
-        slopes = [grad(v.sum(), at, retain_graph=True)[0] for v in (one, other)]
+    leaf = p.test.x.clone().requires_grad_()
+    predictions = [predict(m, leaf) for m in (ours, theirs)]
+    for ours_value, other in (
+        (predictions[0].mean, predictions[1].mean),
+        (predictions[0].variance, predictions[1].variance),
+    ):
+        assert_close(ours_value, other, rtol=0, atol=1e-8)
+        slopes = [grad(v.sum(), leaf, retain_graph=True)[0] for v in (ours_value, other)]
         assert_close(*slopes, rtol=0, atol=1e-7)
 
 

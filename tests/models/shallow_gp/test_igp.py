@@ -44,7 +44,7 @@ def test_exact_is_scikit_learns(shape, ard):
     ours = predict(module, p.test.x)
     total = 0.0
     for t in range(3):
-        seen = p.train.mask[:, t]
+        is_labelled = p.train.mask[:, t]
         length = module.covariance.log_lengthscale[t].exp().detach().numpy()
         correlation = SHAPES[shape].clone_with_theta(np.log(length[:1]))
         if ard == "own":
@@ -58,9 +58,9 @@ def test_exact_is_scikit_learns(shape, ard):
         gp = GaussianProcessRegressor(kernel, alpha=1e-12, optimizer=None)
         linear = [
             (x @ module.mean.weight[t] + module.mean.bias[t]).detach().numpy()
-            for x in (p.train.x[seen], p.test.x)
+            for x in (p.train.x[is_labelled], p.test.x)
         ]
-        gp.fit(p.train.x[seen].numpy(), p.train.y[seen, t].numpy() - linear[0])
+        gp.fit(p.train.x[is_labelled].numpy(), p.train.y[is_labelled, t].numpy() - linear[0])
         total += gp.log_marginal_likelihood_value_
         mean, sd = gp.predict(p.test.x.numpy(), return_std=True)
         assert_allclose(ours.mean[:, t].detach(), mean + linear[1], atol=1e-6)
@@ -82,12 +82,12 @@ def test_log_gaussian_gradcheck():
 def test_shared_ard_is_own_ard_with_equal_lengthscales():
     p = problem()
     shared = exact(p, ard="shared")
-    own = exact(p, ard="own")
+    own_ard = exact(p, ard="own")
     scatter_parameters(shared)
     state = shared.state_dict()
     state["covariance.log_lengthscale"] = state["covariance.log_lengthscale"].expand(3, -1)
-    own.load_state_dict(state)
-    assert float(bound(shared, p.train)) == pytest.approx(float(bound(own, p.train)), abs=1e-10)
+    own_ard.load_state_dict(state)
+    assert float(bound(shared, p.train)) == pytest.approx(float(bound(own_ard, p.train)), abs=1e-10)
 
 
 def test_cholesky_is_kept_until_the_hyperparameters_change():

@@ -28,8 +28,8 @@ def test_inducing_inputs_are_a_tasks_own_first(initial):
     assert module.inducing.shape == (3, 8, 4)
     if initial == "rows":
         for t in range(3):
-            own = p.train.x[p.train.mask[:, t]]
-            assert all((own == z).all(1).any() for z in module.inducing[t])
+            inputs = p.train.x[p.train.mask[:, t]]
+            assert all((inputs == z).all(1).any() for z in module.inducing[t])
     assert sparse(p, n_inducing=100).inducing.shape == (3, 30, 4)
 
 

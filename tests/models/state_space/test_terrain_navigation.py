@@ -30,10 +30,10 @@ def states(n=5):
 def test_motion_is_a_x_plus_noise_of_the_printed_covariance():
     problem, model, rng = built()
     x = problem.states[:, :1].expand(2, 4000, 6).clone()
-    moved = model.transition(x, 1, rng.noise)
+    next_x = model.transition(x, 1, rng.noise)
     A = torch.eye(6).double()
     A[0, 3] = A[1, 4] = A[2, 5] = 0.1
-    drive = (moved - x @ A.T).flatten(0, 1)
+    drive = (next_x - x @ A.T).flatten(0, 1)
     assert z_score(drive, 0.0).abs().max() < 4
     assert (
         z_score(torch.einsum("ni,nj->nij", drive, drive), double(MOTION).square().diag())
@@ -45,7 +45,7 @@ def test_motion_is_a_x_plus_noise_of_the_printed_covariance():
     printed = double([4, 4, 36, 0.0841, 0.207936, 5.29])
     assert_close(model.Q, printed.diag())
     law = MultivariateNormal(x @ A.T, printed.diag())
-    assert_close(model.log_transition(moved, x, 1), law.log_prob(moved))
+    assert_close(model.log_transition(next_x, x, 1), law.log_prob(next_x))
 
 
 def test_observations_are_gaussian_around_height_and_distance():

@@ -35,9 +35,9 @@ def test_it_reads_what_is_there(tmp_path):
     x = problem.test.x
     assert_close(network(F.pad(x, (0, 5))), network(x))
     assert_close(torch.cat([network(row[None]) for row in x]), network(x))
-    one, same, other = (network(x, generator(s)) for s in (1, 1, 2))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
+    first, same, other = (network(x, generator(s)) for s in (1, 1, 2))
+    assert torch.equal(first, same)
+    assert not torch.equal(first, other)
     assert torch.equal(state, torch.random.get_rng_state())
     assert torch.equal(network(x), network(x))
     swa = component("inference", "swa", burn_in=3, every=2)

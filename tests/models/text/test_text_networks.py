@@ -24,8 +24,8 @@ BOTH = pytest.mark.parametrize(
 def test_an_lstm_is_its_cells_row_by_row():
     problem = texts()
     network = SMALL_LSTM.build(problem, Streams(0))
-    said = network(problem.test.x)[:, 0]
-    for row, expected in zip(problem.test.x, said, strict=True):
+    logits = network(problem.test.x)[:, 0]
+    for row, expected in zip(problem.test.x, logits, strict=True):
         h = network.words[row[row != 0].long()]
         for cell in network.cells:
             h, _ = cell(h)
@@ -53,8 +53,8 @@ def by_torch(layer):
 def test_a_transformer_is_the_layers_of_torch():
     problem = texts()
     network = SMALL_TRANSFORMER.build(problem, Streams(0))
-    said = network(problem.test.x)[:, 0]
-    for row, expected in zip(problem.test.x[:4], said, strict=False):
+    logits = network(problem.test.x)[:, 0]
+    for row, expected in zip(problem.test.x[:4], logits, strict=False):
         n = int((row != 0).sum())
         h = 2 * network.words[row[:n].long()] + positions(n, 4, row)  # √4
         for layer in network.layers:
@@ -93,9 +93,9 @@ def test_order_has_a_say_and_dropout_is_of_the_stream_that_is_given(model):
     f = network(x)
     assert not torch.allclose(f[0], f[1])
     state = torch.random.get_rng_state()
-    one, same, other = (network(x, generator(s)) for s in (1, 1, 2))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
+    first, same, other = (network(x, generator(s)) for s in (1, 1, 2))
+    assert torch.equal(first, same)
+    assert not torch.equal(first, other)
     assert network(x, torch.Generator(), passes=3).shape == (3, 2, 1, 2)
     assert torch.equal(state, torch.random.get_rng_state())
 

@@ -90,8 +90,8 @@ def test_the_attacker_that_leaves_least_leads():
     (table,) = suite.tables
     assert suite.direction(table) == "lower" == table.column_direction("flat")
     lines = [
-        make_line(row, problem, None, robust_accuracy=left)
-        for row, left in {"weak": 0.9, "strong": 0.1}.items()
+        make_line(row, problem, None, robust_accuracy=remaining)
+        for row, remaining in {"weak": 0.9, "strong": 0.1}.items()
         for problem in suite.problems
     ]
     standings = rank_rows(to_frame(lines), "robust_accuracy", suite.direction(table))
@@ -142,5 +142,5 @@ def test_rows_of_kept_suites_keep_their_rules(tmp_path, monkeypatch, name, label
     )
     changed = row.model_copy(update={"overrides": [*row.overrides, *change]})
     snapshot = rows.freeze(few, "", changed, tmp_path, [])
-    told = list(packed.list_deviations(snapshot))
-    assert [said in t for t in told] == [True] if said else told == []
+    deviations = list(packed.list_deviations(snapshot))
+    assert [said in t for t in deviations] == [True] if said else deviations == []

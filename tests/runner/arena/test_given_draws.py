@@ -37,11 +37,11 @@ def sample(dataset, keys, method="nuts", steps=60, **options):
 def test_saved_draws_of_ours_get_the_same_scores(target, method, options, tmp_path):
     problem, rng, model, posterior = sample(*target, method, **options)
     (path,) = posterior.artefacts(tmp_path)
-    before = problem.score(posterior, rng)
+    original_scores = problem.score(posterior, rng)
     given = component("inference", "given_draws", file=str(path), gradients=7)
     after = problem.score(given.posterior(given.init(model, problem, rng)), rng)
-    assert before.keys() == after.keys()
-    for name, value in before.items():
+    assert original_scores.keys() == after.keys()
+    for name, value in original_scores.items():
         assert math.isclose(value, after[name], rel_tol=1e-9, abs_tol=1e-12), name
 
 
@@ -49,10 +49,10 @@ def test_an_array_has_the_parameters_in_their_order(tmp_path):
     problem, rng, model, posterior = sample(*SCALED, chains=3, warmup=30)
     np.save(tmp_path / "draws.npy", posterior.values.numpy())
     draws = read_draws(tmp_path / "draws.npy", model, posterior.start[:1])
-    before = problem.score(posterior, rng)
+    original_scores = problem.score(posterior, rng)
     after = problem.score(draws, rng)
-    assert after["b2_max"] == pytest.approx(before["b2_max"], rel=1e-9)
-    assert before.keys() - after.keys() >= {"ksd"}, "θ is not known"
+    assert after["b2_max"] == pytest.approx(original_scores["b2_max"], rel=1e-9)
+    assert original_scores.keys() - after.keys() >= {"ksd"}, "θ is not known"
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,10 @@ def measure(kept, folder, problem="yacht"):
 def test_the_distance_is_that_of_gaussians_with_these_moments(kept, tmp_path):
     """√ mean (Δm² + Δs²) / s*², and each part of it, by hand."""
     folder = predicted(tmp_path / "mine", [1.5, 2.0, 7.0], [0.5, 2.0, 1.0])
-    found = measure(kept, folder)
-    assert found["distance_mean"] == pytest.approx(np.sqrt((1.0 + 0.0 + 4.0) / 3))
-    assert found["distance_sd"] == pytest.approx(np.sqrt((0.0 + 1.0 + 0.25) / 3))
-    assert found["distance"] == pytest.approx(np.sqrt((1.0 + 1.0 + 4.25) / 3))
+    measured = measure(kept, folder)
+    assert measured["distance_mean"] == pytest.approx(np.sqrt((1.0 + 0.0 + 4.0) / 3))
+    assert measured["distance_sd"] == pytest.approx(np.sqrt((0.0 + 1.0 + 0.25) / 3))
+    assert measured["distance"] == pytest.approx(np.sqrt((1.0 + 1.0 + 4.25) / 3))
 
 
 def test_others_labels_problems_and_missing_predictions_have_none(kept, tmp_path):

@@ -137,7 +137,7 @@ def test_figures_of_a_page():
 def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "draw_boards", lambda *_: [])
     suite = toy()
-    own = rows.make_row(["inference=walk", "plugins=[walk]"], "mine")
+    own_row = rows.make_row(["inference=walk", "plugins=[walk]"], "mine")
     lines = [
         make_line(row, problem, score, ess=10.0)
         for row, score in (("SGLD", 1.0), ("mine", 0.5))
@@ -147,7 +147,9 @@ def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch):
         make_line("walk", "normal", None, "failed"),
         make_line("walk", "mixture", 1.0, "doubted", ess=3.0, checks="bias; rhat"),
     ]
-    text = page.write(suite, "small", to_frame(lines), [own], tmp_path / "page.html").read_text()
+    text = page.write(
+        suite, "small", to_frame(lines), [own_row], tmp_path / "page.html"
+    ).read_text()
     assert "http:" not in text.split("<main>")[1].split("</main>")[0]
     (kind, first), *_ = re.findall(r'<tr class="(\w*)">(.*?)</tr>', text, re.S)
     assert kind == "own"

@@ -71,10 +71,10 @@ def test_the_best_setting_is_chosen_and_its_row_states_the_cost(tmp_path, capsys
     values = "inference.step_size=0.5,1e-6"  # the second one hardly moves
     with use_suite(tmp_path, TOY | KEYS):
         code = command.main(["arena", "tune", "toy", *words, values, "--jobs", "2", *where])
-    said = capsys.readouterr().out
-    assert code == 0, said
-    assert "chosen   inference=random_walk_mh" in said
-    assert "inference.step_size=0.5" in said.split("chosen")[1]
+    output = capsys.readouterr().out
+    assert code == 0, output
+    assert "chosen   inference=random_walk_mh" in output
+    assert "inference.step_size=0.5" in output.split("chosen")[1]
     (written,) = (out / "arena" / "toy").glob("*.tuned.json")
     choice = json.loads(written.read_text())
     assert (

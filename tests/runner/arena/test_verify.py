@@ -55,9 +55,9 @@ def change(pack: Path, **texts: tuple[str, str]) -> None:
     with zipfile.ZipFile(pack) as packed:
         files = {name: packed.read(name) for name in packed.namelist() if name != MANIFEST}
         manifest = json.loads(packed.read(MANIFEST))
-    for name, (before, after) in texts.items():
-        assert before in files[name].decode()
-        files[name] = files[name].decode().replace(before, after).encode()
+    for name, (old, after) in texts.items():
+        assert old in files[name].decode()
+        files[name] = files[name].decode().replace(old, after).encode()
     manifest["files"] = {name: hashlib.sha256(file).hexdigest() for name, file in files.items()}
     with zipfile.ZipFile(pack, "w") as packed:
         for name, file in files.items():
@@ -79,8 +79,8 @@ def run_verify(pack: Path, monkeypatch, **given) -> int:
 
 def test_a_pack_as_it_was_written_agrees(pack, monkeypatch, capsys):
     assert run_verify(pack, monkeypatch) == 0
-    said = capsys.readouterr().out
-    assert "4 of 4 cells agree (of 4; seed 0)" in said
+    output = capsys.readouterr().out
+    assert "4 of 4 cells agree (of 4; seed 0)" in output
     assert run_verify(pack, monkeypatch, cells="1") == 0
     assert "goes unseen with probability 0.75" in capsys.readouterr().out
 
@@ -171,9 +171,9 @@ def test_a_pack_by_other_rules_than_the_suites(suite, tmp_path, change, said):
 
 def test_what_a_clock_gives_and_missing_scores():
     times = {"milliseconds_per_step": 3.0, "cost/cpu_seconds": 1.0, "variance_seconds/a": 2.0}
-    before = {"rmse": [1.0, float("nan")], "lost": 1.0} | times
+    old_scores = {"rmse": [1.0, float("nan")], "lost": 1.0} | times
     after = {"rmse": [1.0 + 1e-9, float("nan")], "new": 2.0} | dict.fromkeys(times, 4.0)
-    assert list(packed.list_differences(before, after, 1e-6)) == [
+    assert list(packed.list_differences(old_scores, after, 1e-6)) == [
         "lost does not come out",
         "new not stated",
     ]

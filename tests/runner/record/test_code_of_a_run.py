@@ -59,8 +59,8 @@ def test_resumed_under_another_commit_and_other_versions(make_job, prune, monkey
     job = make_job(*TOY)
     monkeypatch.setattr(code, "commit", lambda keep_diff=False: {"sha": "a" * 40})
     prune(job)
-    before = read(job.folder)["code"]
-    assert [(e["replicate"], e["step"], e["sha"]) for e in before] == [(0, 0, "a" * 40)]
+    old_code = read(job.folder)["code"]
+    assert [(e["replicate"], e["step"], e["sha"]) for e in old_code] == [(0, 0, "a" * 40)]
     sidecars = [
         json.loads(path.read_text()) for path in (job.folder / "checkpoints").glob("*.json")
     ]

@@ -181,9 +181,12 @@ def make_earlier(data, scores):
 
 def test_a_record_counts_before_an_earlier_score(study):
     record(study, "c", 1000, [1.0, 2.0])
-    own = {(0, 0): 1.0, (0, 1): 2.0}
+    own_cells = {(0, 0): 1.0, (0, 1): 2.0}
     # scores on other data are not mixed in
-    for data, values, earlier in (("sarcos", own | {(0, 2): 3.0}, 1), ("sarcos-sim", own, 0)):
+    for data, values, earlier in (
+        ("sarcos", own_cells | {(0, 2): 3.0}, 1),
+        ("sarcos-sim", own_cells, 0),
+    ):
         kept = make_earlier(data, {1: 9.0, 2: 3.0})
         cell = find_cells(study, earlier=kept)[IGP, "1000"]
         assert (cell.values, cell.earlier, cell.data) == (values, earlier, "sarcos")
@@ -226,8 +229,8 @@ def test_ess_per_second_is_of_the_time_of_a_replicate(study, at_once, rates):
     ]
     result = {"ess": [50.0, 20.0]}
     folder = record(study, "c", 1000, [0.0, 0.0], lines, vectorised=at_once, result=result)
-    found = scores(read(folder), folder, "ess_per_second")
-    np.testing.assert_allclose([found[0, r] for r in range(2)], rates)
+    actual = scores(read(folder), folder, "ess_per_second")
+    np.testing.assert_allclose([actual[0, r] for r in range(2)], rates)
 
 
 def test_a_damaged_record_is_named_and_the_others_are_laid_out(study, monkeypatch):

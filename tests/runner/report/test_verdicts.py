@@ -70,8 +70,8 @@ NUMBER = parse("0.31(0.03)")
     ],
 )
 def test_a_verdict_without_a_comparison_has_a_reason(number, ours, reason, verdict):
-    found = judge(number, ours, "lower", reason)
-    assert (str(found), found.in_se) == (verdict, None)
+    outcome = judge(number, ours, "lower", reason)
+    assert (str(outcome), outcome.in_se) == (verdict, None)
 
 
 def test_replicates_left_out_are_in_the_verdict():

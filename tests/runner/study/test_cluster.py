@@ -113,20 +113,20 @@ def queue(tmp_path, monkeypatch):
 
 def test_runs_end_as_their_jobs_do(queue):
     frozen, fake, made, ended = queue
-    going = made()
+    cluster = made()
     order = iter([("1", 1), ("0", 0)])
-    going.on_poll = lambda _: fake.codes.update([next(order)] if len(ended) < 2 else [])
-    going.go(frozen.runs)
+    cluster.on_poll = lambda _: fake.codes.update([next(order)] if len(ended) < 2 else [])
+    cluster.go(frozen.runs)
     assert [Path(job.folder).name for job in fake.submitted] == ["sa", "sb"]
     assert ended == [("b", 1), ("a", 0)]
 
 
 def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
     frozen, fake, made, ended = queue
-    going = made()
-    going.on_poll = lambda _: going.note_signal(signal.SIGINT, None)
-    going.go(frozen.runs)
-    assert (going.left, ended, len(fake.submitted)) == (2, [], 2)  # they go on without us
+    cluster = made()
+    cluster.on_poll = lambda _: cluster.note_signal(signal.SIGINT, None)
+    cluster.go(frozen.runs)
+    assert (cluster.left, ended, len(fake.submitted)) == (2, [], 2)  # they go on without us
     state = job_queue.SubmittedJobs(frozen).words(frozen.runs[0], "not started")
     assert state == "queued (slurm 0)"
     again = made()
@@ -139,9 +139,9 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
 
 def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
     frozen, _fake, made, _ended = queue
-    going = made()
-    going.on_poll = lambda _: going.note_signal(signal.SIGTERM, None)
-    going.go(frozen.runs)
+    cluster = made()
+    cluster.on_poll = lambda _: cluster.note_signal(signal.SIGTERM, None)
+    cluster.go(frozen.runs)
     monkeypatch.setattr(find_snapshot, "_has_changed", lambda *_: False)
     assert study.main(["study", "two", "--output-dir", str(frozen.output_dir), "--status"]) == 0
     assert "queued (slurm 1)" in capsys.readouterr().out
@@ -156,11 +156,11 @@ def test_a_job_that_ended_before_it_began_is_told_and_the_others_are_watched(
         FakeTicket, "explain_end", lambda self: "slurm 0 CANCELLED" if self.id == "0" else ""
     )
     shown = StudyDisplay(frozen, 2)
-    going = made()
-    going.on_end = shown.report_end
+    cluster = made()
+    cluster.on_end = shown.report_end
     order = iter([("0", 1), ("1", 0)])
-    going.on_poll = lambda _: fake.codes.update([next(order)])
-    going.go(frozen.runs)
+    cluster.on_poll = lambda _: fake.codes.update([next(order)])
+    cluster.go(frozen.runs)
     printed = " ".join(capsys.readouterr().out.split())
     assert "note a: slurm 0 CANCELLED" in printed
     assert "exit code 1: slurm 0 CANCELLED log:" in printed
@@ -173,14 +173,14 @@ def test_a_lost_job_ends_when_the_lease_of_its_run_has(queue, monkeypatch):
     frozen, fake, made, ended = queue
     leases = iter([True, False])
     monkeypatch.setattr(FakeTicket, "explain_end", lambda self: "slurm 0 NODE_FAIL")
-    going = made()
-    going.waiting = frozen.runs[:1]
-    going.start_waiting()
+    cluster = made()
+    cluster.waiting = frozen.runs[:1]
+    cluster.start_waiting()
     monkeypatch.setattr(job_queue.DetachedRun, "going", lambda self: next(leases))
     fake.codes["0"] = 1
-    going.reap()
+    cluster.reap()
     assert not ended
-    going.reap()
+    cluster.reap()
     assert ended == [("a", 1)]
 
 

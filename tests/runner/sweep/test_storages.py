@@ -51,13 +51,13 @@ def postgresql() -> Iterator[str]:
         **options,
     )
     words = [server, "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", "", "-F"]
-    going = subprocess.Popen(words, start_new_session=True, **quiet, **options)
+    process = subprocess.Popen(words, start_new_session=True, **quiet, **options)
     try:
         import psycopg2
 
         deadline = time.monotonic() + 60
         while True:
-            assert going.poll() is None
+            assert process.poll() is None
             assert time.monotonic() < deadline
             try:
                 with psycopg2.connect(
@@ -68,8 +68,8 @@ def postgresql() -> Iterator[str]:
                 time.sleep(0.1)
         yield f"postgresql://runner:secret@127.0.0.1:{port}/postgres"
     finally:
-        going.send_signal(signal.SIGINT)
-        going.wait(30)
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
         shutil.rmtree(folder)
 
 
@@ -161,11 +161,11 @@ def test_a_sweep_keeps_its_trials_in_postgresql(tmp_path, postgresql):
 def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgresql):
     import psycopg2
 
-    own = psycopg2.connect(postgresql)
-    own.autocommit = True
+    client = psycopg2.connect(postgresql)
+    client.autocommit = True
     # Optuna and MLflow each keep a table alembic_version
-    own.cursor().execute("create database tracking")
-    own.close()
+    client.cursor().execute("create database tracking")
+    client.close()
     postgresql = postgresql.removesuffix("postgres") + "tracking"
     port = free_port()
     address = f"http://127.0.0.1:{port}"

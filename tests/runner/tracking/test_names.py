@@ -48,8 +48,8 @@ def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(out
     metrics = run.data.metrics
     final = {k.removeprefix("final/"): v for k, v in metrics.items() if k.startswith("final/")}
     assert sorted(final.values()) == sorted(ODD.values())  # none lost
-    own = {"rmse/a_": 5.0, "mg/__/L": 1.0}
-    assert own.items() <= final.items(), "a name that is fine stays"
+    user_metrics = {"rmse/a_": 5.0, "mg/__/L": 1.0}
+    assert user_metrics.items() <= final.items(), "a name that is fine stays"
     assert {v for k, v in final.items() if k.startswith("rmse/a_ ")} == {0.6, 1.2}
     assert {name: metrics[f"result/{name}"] for name in final} == final
     assert run.info.status == "FINISHED"

@@ -105,10 +105,10 @@ def test_a_server_that_is_not_there(outputs, monkeypatch, capsys):
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("MLFLOW_TRACKING_URI", "http://me:secret@127.0.0.1:9")
         assert synced(outputs) == 1
-        said = capsys.readouterr()
-        assert "2 runs are left for the next runner sync" in said.err
-        assert "me:***@127.0.0.1:9" in said.err
-        assert "secret" not in said.out + said.err + "".join(
+        output = capsys.readouterr()
+        assert "2 runs are left for the next runner sync" in output.err
+        assert "me:***@127.0.0.1:9" in output.err
+        assert "secret" not in output.out + output.err + "".join(
             (f / "mlflow.json").read_text() for f in folders[:1]
         )
     assert synced(outputs) == 0
@@ -175,10 +175,10 @@ def test_it_gives_up_a_store_that_another_process_holds(outputs, capsys):
     with lock_file(outputs / ".mlflow.lock"):
         began = time.monotonic()
         assert synced(outputs, "--timeout", "3") == 1
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert time.monotonic() - began < 9
     held = ".mlflow.lock is still held by another upload after 2 s"
-    assert f"{held}; 1 run is left for the next runner sync" in said.err.replace("\n", " ")
+    assert f"{held}; 1 run is left for the next runner sync" in output.err.replace("\n", " ")
 
 
 def test_a_server_that_never_ends_an_answer_is_given_up(outputs, capsys, monkeypatch):

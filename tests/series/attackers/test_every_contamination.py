@@ -20,11 +20,11 @@ def attack(name, problem, rng, **keys):
 @every
 def test_draws_come_from_the_attack_stream_alone(name):
     problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
-    before = rng.state()
+    rng_state = rng.state()
     clean = problem.observations.clone()
     hit = attack(name, problem, rng, probability=0.3)
     after = rng.state()
-    assert {s for s in after if not torch.equal(after[s], before[s])} == {"attack"}
+    assert {s for s in after if not torch.equal(after[s], rng_state[s])} == {"attack"}
     assert torch.equal(problem.observations, clean)
     assert torch.equal(hit.clean, clean)
     assert torch.equal(hit.states, problem.states)

@@ -20,9 +20,9 @@ def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_facto
     clean, hit = attacked(probability=0.2, scale=7.0)
     struck = hit.is_corrupted
     assert abs(z_score(struck.flatten().double(), 0.2)) < 4
-    before = (clean.observations - clean.means)[struck]
+    errors = (clean.observations - clean.means)[struck]
     after = (hit.observations - clean.means)[struck]
-    factor = after / before  # depends only on ε
+    factor = after / errors  # depends only on ε
     # one for all coordinates
     torch.testing.assert_close(factor[:, 0], factor[:, 1], rtol=1e-6, atol=1e-8)
     xi = factor[:, 0]
@@ -32,7 +32,7 @@ def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_facto
     for q in (0.1, 0.5, 0.9):  # quantiles: P(ξ <= −s log(1 − q)) = q
         assert abs(z_score((xi <= -7.0 * math.log(1 - q)).double(), q)) < 4
     # independent of the clean noise
-    assert abs(z_score((xi - 7.0) * (before[:, 0].square() - 1), 0.0)) < 4
+    assert abs(z_score((xi - 7.0) * (errors[:, 0].square() - 1), 0.0)) < 4
     assert torch.equal(hit.observations[~struck], clean.observations[~struck])
 
 

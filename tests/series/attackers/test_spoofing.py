@@ -39,8 +39,8 @@ def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error
     v = victim(p, error=error)
     g = generator(0)
     u, way = (normal(g, p.observations.shape) for _ in range(2))
-    found, slope = v.gradient(u)
-    assert_close(found, v.error(u))
+    value, slope = v.gradient(u)
+    assert_close(value, v.error(u))
     h = 1e-5
     differences = (v.error(u + h * way) - v.error(u - h * way)) / (2 * h)
     assert_close((slope * way).sum((1, 2)), differences, rtol=1e-6, atol=1e-9)
@@ -73,15 +73,15 @@ def test_a_single_shift_is_as_bad_as_the_worst_of_a_fine_grid():
     attacker = spoofer(steps=15, step_size=1.0, restarts=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(attacker), "struck", lambda *_: struck)
-        found = v.error(attacker.shift(v, RNG, 3.0, None))
+        shift = v.error(attacker.shift(v, RNG, 3.0, None))
     worst = torch.zeros(2, dtype=F64)
     for angle in torch.linspace(0, 2 * math.pi, 241, dtype=F64)[:-1]:
         u = torch.zeros_like(p.observations)
         # convex in u: the worst is on the edge
         u[:, 2] = 3.0 * torch.stack([angle.cos(), angle.sin()])
         worst = torch.maximum(worst, v.error(u))
-    assert (found >= worst * (1 - 1e-3)).all()
-    assert (found <= worst * (1 + 1e-3)).all()
+    assert (shift >= worst * (1 - 1e-3)).all()
+    assert (shift <= worst * (1 + 1e-3)).all()
 
 
 @pytest.mark.parametrize("access", ["gradient", "queries", "nothing"])
@@ -91,15 +91,15 @@ def test_he_keeps_to_his_budget_and_to_his_times(access):
     v = victim(p)
     attacker = spoofer(access=access, steps=4, queries=12, probability=0.3)
     struck = attacker.struck(v, RNG)
-    found = None
+    shift = None
     assert 0 < struck.double().mean() < 0.6
     for eps in (0.5, 2.0, 8.0):
-        found = attacker.shift(v, RNG, eps, found)
-        assert found.norm(dim=-1).max() <= eps * (1 + 1e-12)
-        assert not found[~struck].any()
-        assert not found[p.missing].any()
-    assert torch.equal(v.shift(found).isnan(), p.observations.isnan())
-    assert torch.isfinite(v.error(found)).all()
+        shift = attacker.shift(v, RNG, eps, shift)
+        assert shift.norm(dim=-1).max() <= eps * (1 + 1e-12)
+        assert not shift[~struck].any()
+        assert not shift[p.missing].any()
+    assert torch.equal(v.shift(shift).isnan(), p.observations.isnan())
+    assert torch.isfinite(v.error(shift)).all()
     assert not attacker.shift(v, RNG, 0.0, None).any()
 
 

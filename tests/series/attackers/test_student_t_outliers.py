@@ -43,10 +43,10 @@ def test_density_is_the_printed_mixture_and_integrates_to_one():
     Sigma = torch.tensor([[1.0, 0.3], [0.3, 2.0]]).double()
     density = attacker.log_noise_density(eps, Sigma)
     assert float(density.exp().sum() * 0.01) == pytest.approx(1, abs=1e-4)
-    at = double([1.0, -0.5])
-    gaussian = stats.multivariate_normal.pdf(at, cov=Sigma)
-    exact = math.log(0.7 * gaussian + 0.3 * stats.t.pdf(at, 3, scale=2).prod())
-    assert float(attacker.log_noise_density(at, Sigma)) == pytest.approx(exact)
+    point = double([1.0, -0.5])
+    gaussian = stats.multivariate_normal.pdf(point, cov=Sigma)
+    exact = math.log(0.7 * gaussian + 0.3 * stats.t.pdf(point, 3, scale=2).prod())
+    assert float(attacker.log_noise_density(point, Sigma)) == pytest.approx(exact)
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,11 @@ def planned(spread=0.0, draws=50, **budget):
 
 
 def test_who_knows_the_truth_plans_best():
-    _, found = planned(total=20.0, weekly_most={"ONLINE": 2.0})
-    scores = found.scores()
+    _, plan = planned(total=20.0, weekly_most={"ONLINE": 2.0})
+    scores = plan.scores()
     assert scores["plan_share"] == pytest.approx(1.0)
     assert 0 < scores["equal_share"] < 0.7
-    u = found.plan.u.reshape(4, 5)
+    u = plan.plan.u.reshape(4, 5)
     assert u.sum() == pytest.approx(20.0, abs=1e-8)
     assert u[0, 2] == pytest.approx(2.0)  # the best channel, soonest, as far as it goes
     assert u[3, 0] == pytest.approx(0.0, abs=1e-9)
@@ -74,29 +74,29 @@ def test_effects_are_shrunk_unless_the_budget_says_otherwise():
     _, plain = planned(0.8, total=20.0, shrink=False)
     e = shrunk.law.effect[:5]
     of_draws = plain.law.effect[:5]
-    known = [0, 2, 3]  # the others have no effect in any draw
-    assert np.ptp(e[known]) < np.ptp(of_draws[known])
+    effective = [0, 2, 3]  # the others have no effect in any draw
+    assert np.ptp(e[effective]) < np.ptp(of_draws[effective])
     assert e[[1, 4]].tolist() == of_draws[[1, 4]].tolist() == [0.0, 0.0]
     assert shrunk.scores()["plan_gain"] < plain.scores()["plan_gain"]
 
 
 def test_a_plan_from_a_point_estimate_reports_no_interval():
-    _, found = planned(0.8, draws=1, total=20.0)
-    scores = found.scores()
+    _, plan = planned(0.8, draws=1, total=20.0)
+    scores = plan.scores()
     assert "plan_gain" in scores
     assert not {"plan_width90", "plan_coverage90"} & set(scores)
-    assert found.tables()["budget"]["gain lower90"].isna().all()
+    assert plan.tables()["budget"]["gain lower90"].isna().all()
     (check,) = interval_checks(scores)
     assert check.passed is None
     assert "inference=structural_gibbs" in check.detail
 
 
 def test_a_bound_of_each_week():
-    _, found = planned(total=20.0, weekly=6.0)
-    u = found.plan.u.reshape(4, 5)
+    _, plan = planned(total=20.0, weekly=6.0)
+    u = plan.plan.u.reshape(4, 5)
     # the sooner the more weeks it works for
     assert u.sum(1).tolist() == pytest.approx([6, 6, 6, 2])
-    assert found.budget.equal(found.channels).sum() == pytest.approx(20.0)
+    assert plan.budget.equal(plan.channels).sum() == pytest.approx(20.0)
 
 
 def test_tables_and_figure():
@@ -105,13 +105,13 @@ def test_tables_and_figure():
         "most": {"ONLINE": 3.0},
         "limits": {"co2": {"weights": {"OOH": 1.0}, "most": 1.0}},
     }
-    problem, found = planned(
+    problem, plan = planned(
         0.3,
         risk=11.5,
         strategies={"posters": {"OOH": 4.0}, "web": {"ONLINE": 2.0, "SEARCH": 5.0}},
         **keys,
     )
-    tables = found.tables()
+    tables = plan.tables()
     table = tables["budget"].set_index("choice")
     assert list(table.index) == [
         "the plan",
@@ -132,9 +132,9 @@ def test_tables_and_figure():
     assert table.loc["the plan", "gain lower90"] < gain < table.loc["the plan", "gain upper90"]
     assert table.loc["equal split", "gain"] == 0
     for name, row in table.iterrows():
-        u = next(choice.u for choice in found.choices if choice.name == name)
-        assert row["sales lower90"] == found.law.quantile(u, 0.05) < row["expected"]
-        assert row["sales upper90"] == found.law.quantile(u, 0.95) > row["expected"]
+        u = next(choice.u for choice in plan.choices if choice.name == name)
+        assert row["sales lower90"] == plan.law.quantile(u, 0.05) < row["expected"]
+        assert row["sales upper90"] == plan.law.quantile(u, 0.95) > row["expected"]
     spent = torch.cat([problem.inputs[-1:], problem.beyond.u[:3]]).sum(0)
     assert table.loc["as it was", problem.input_names].tolist() == pytest.approx(spent.tolist())
     weeks = tables["budget_plan"]
@@ -142,24 +142,24 @@ def test_tables_and_figure():
     assert weeks[problem.input_names].sum().tolist() == pytest.approx(
         table.loc["the plan", problem.input_names].tolist()
     )
-    figure = found.figures()["budget"]
+    figure = plan.figures()["budget"]
     assert len(figure.axes) == 2
     assert len(figure.axes[0].lines) == 7  # the frontier and six choices
     assert f"gain above the equal split: {gain:.3g} (90 %:" in figure.axes[1].get_title()
 
 
 def test_a_risk_that_no_plan_meets_is_said_and_leaves_the_run_its_other_results():
-    _, found = planned(0.3, total=8.0, risk=1.0)
+    _, plan = planned(0.3, total=8.0, risk=1.0)
     with pytest.warns(
         IncompleteResultWarning,
         match=r"no plan of dataset.budget: dataset.budget.risk=1: no plan has a standard deviation below",
     ):
-        assert found.scores() == {}
+        assert plan.scores() == {}
 
 
 def test_nothing_is_planned_where_nobody_asks():
-    _, found = planned()
-    assert found is None
+    _, plan = planned()
+    assert plan is None
 
 
 @pytest.mark.parametrize(
@@ -175,6 +175,6 @@ def test_nothing_is_planned_where_nobody_asks():
     ],
 )  # fmt: skip
 def test_what_is_refused_before_any_work(budget, said):
-    with pytest.raises(ConfigMismatchError, match=said) as told:
+    with pytest.raises(ConfigMismatchError, match=said) as error:
         planned(**budget)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)

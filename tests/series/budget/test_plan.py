@@ -42,7 +42,7 @@ def spends(
 def test_two_channels_as_an_exhaustive_grid_has_it(risk, aversion):
     law = SumLaw.of_draws(*made(1, 2))
     total = 10.0
-    found = best_plan(law, spends(2, total), risk, aversion)
+    plan = best_plan(law, spends(2, total), risk, aversion)
     grid = np.linspace(0, total, 101)
     u = np.stack(np.meshgrid(grid, grid, indexing="ij"), -1).reshape(-1, 2)
     u = u[u.sum(1) <= total + 1e-12]
@@ -53,12 +53,12 @@ def test_two_channels_as_an_exhaustive_grid_has_it(risk, aversion):
         value = np.where(sd <= risk, value, -np.inf)
     best = int(value.argmax())
     step = grid[1]
-    ours = found.mean - aversion * found.sd
+    ours = plan.mean - aversion * plan.sd
     assert ours >= value[best] - 1e-9  # the grid holds no better one
     assert ours <= value[best] + 2 * step * np.abs(law.effect).sum()  # and one nearly as good
     if risk is not None:
-        assert found.sd <= risk + 1e-9
-    assert not np.allclose(found.u, total / 2, atol=0.05)  # never the equal split: it is not best
+        assert plan.sd <= risk + 1e-9
+    assert not np.allclose(plan.u, total / 2, atol=0.05)  # never the equal split: it is not best
 
 
 def test_mean_and_variance_of_a_plan_as_simulated():
@@ -175,9 +175,9 @@ def test_the_frontier_rises_and_nothing_on_it_is_beaten():
 )  # fmt: skip
 def test_what_nothing_satisfies_is_named(extra, risk, said):
     law = SumLaw.of_draws(*made(1, 2))
-    with pytest.raises(ConfigMismatchError, match=said) as told:
+    with pytest.raises(ConfigMismatchError, match=said) as error:
         best_plan(law, spends(2, 10.0, extra=extra), risk)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def test_strategies_are_filtered_by_name():

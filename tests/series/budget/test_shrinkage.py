@@ -46,15 +46,15 @@ def test_gaussian_effects_as_dense_conditioning_has_them():
     mean = np.array([1.0, 3.0, -2.0])
     cov = np.diag([0.5, 2.0, 6.0]) + 0.3
     law = draw_law(mean, cov, 200_000, rng)
-    found = shrink_effects(law, 3, rng)
+    effects = shrink_effects(law, 3, rng)
     centre, spread = condition(mean, cov)
-    assert found.effect[:3] == pytest.approx(centre, abs=0.03)
-    assert found.spread[:3, :3] == pytest.approx(spread, abs=0.08)
-    assert found.effect[3:] == pytest.approx(found.effect[:3] / 2)
+    assert effects.effect[:3] == pytest.approx(centre, abs=0.03)
+    assert effects.spread[:3, :3] == pytest.approx(spread, abs=0.08)
+    assert effects.effect[3:] == pytest.approx(effects.effect[:3] / 2)
     # the base follows the first effect, as the posterior has it
-    assert found.a.mean() == pytest.approx(50 - 2 * centre[0], abs=0.05)
-    assert found.shared[0] == pytest.approx(-2 * spread[0, 0], abs=0.15)
-    assert found.v is law.v
+    assert effects.a.mean() == pytest.approx(50 - 2 * centre[0], abs=0.05)
+    assert effects.shared[0] == pytest.approx(-2 * spread[0, 0], abs=0.15)
+    assert effects.v is law.v
 
 
 def test_one_channel_spikes_and_known_effects_stay():
@@ -63,8 +63,8 @@ def test_one_channel_spikes_and_known_effects_stay():
     assert shrink_effects(law, 1, rng) is law
     law.r[0, 0] = 0.0  # a draw that leaves the first out
     assert shrink_effects(law, 2, rng) is law
-    known = SumLaw(law.a, np.ones((50, 4)), law.v)
-    assert shrink_effects(known, 2, rng) is known
+    fixed_law = SumLaw(law.a, np.ones((50, 4)), law.v)
+    assert shrink_effects(fixed_law, 2, rng) is fixed_law
 
 
 def test_plans_from_shrunk_effects_keep_their_promise():

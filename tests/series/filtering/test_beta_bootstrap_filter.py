@@ -77,8 +77,8 @@ def test_published_picture():
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
     scores = {}
     for name in ("kalman", "bootstrap_filter"):
-        found = run(component("inference", name), model, problem, Streams(1))
-        scores[name] = problem.score(found, rng)
+        posterior = run(component("inference", name), model, problem, Streams(1))
+        scores[name] = problem.score(posterior, rng)
     for beta in (0.01, 0.1, 0.2):
         inference = component("inference", "beta_bootstrap_filter", beta=beta)
         scores[beta] = problem.score(run(inference, model, problem, Streams(1)), rng)

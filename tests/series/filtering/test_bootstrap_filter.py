@@ -61,10 +61,10 @@ def test_one_step_predictions_are_means_under_the_weights_of_before(missing):
     rng = Streams(3)
     state = inference.init(model, problem, rng)
     for t, batch in problem.batches("observation", rng, 0, 3):
-        before = state.particles
+        previous = state.particles
         log_w = state.log_w
         drawn = rng.noise.get_state()
-        now = model.transition(before, t, rng.noise)
+        now = model.transition(previous, t, rng.noise)
         rng.noise.set_state(drawn)
         state, _ = inference.step(state, batch, rng)
         for r in range(4):

@@ -34,9 +34,9 @@ def test_densities_are_scipys(df):
         joint = stats.multivariate_t(shape=s.Sigma.numpy(), df=df).logpdf(gaps.numpy())
         got = log_student_t(model, batch, x, df, joint=True, scale=None)
         assert_close(got, torch.from_numpy(joint))
-        own = stats.t(df, scale=20.0).logpdf(gaps.numpy()).sum(-1)
+        log_p = stats.t(df, scale=20.0).logpdf(gaps.numpy()).sum(-1)
         assert_close(
-            log_student_t(model, batch, x, df, joint=False, scale=20.0), torch.from_numpy(own)
+            log_student_t(model, batch, x, df, joint=False, scale=20.0), torch.from_numpy(log_p)
         )
     model, x, batch = drawn(replace(system(), Sigma=diagonal))
     apart = (

@@ -47,7 +47,7 @@ def test_observation_density_is_the_product_printed():
     _, model = built()
     y = double([[3.0, -0.5], [0.0, 7.0]])
     x = draw_normal(2, 3, 4)
-    found = model.log_observation(y, x, 1)
+    log_p = model.log_observation(y, x, 1)
     for r in range(2):
         for n in range(3):
             density = 1.0
@@ -55,7 +55,7 @@ def test_observation_density_is_the_product_printed():
                 e = float(y[r, j] - x[r, n, j])
                 s = 1.0 if e <= 0 else 10.0
                 density *= math.exp(-(e**2) / (2 * s**2)) / math.sqrt(2 * math.pi * s**2)
-            assert float(found[r, n]) == pytest.approx(math.log(density), abs=1e-12)
+            assert float(log_p[r, n]) == pytest.approx(math.log(density), abs=1e-12)
 
 
 def test_each_half_has_half_of_the_mass():

@@ -43,31 +43,31 @@ def exact(model, theta, seen, horizon=0):
     r, q = model._variances(theta.unsqueeze(0))
     joint = dense(model.system, q[0], r[0], T + horizon)
     x = seen.y[0, :, 0]
-    there = torch.cat([~x.isnan(), torch.zeros(horizon, dtype=torch.bool)])
+    is_present = torch.cat([~x.isnan(), torch.zeros(horizon, dtype=torch.bool)])
     ahead = torch.arange(T + horizon) >= T
     C = joint.covariance_matrix
     m = joint.loc
-    own = torch.distributions.MultivariateNormal(m[there], C[there][:, there])
-    off = torch.linalg.solve(C[there][:, there], C[there][:, ahead]).T
-    mean = m[ahead] + off @ (x[~x.isnan()] - m[there])
-    variance = (C[ahead][:, ahead] - off @ C[there][:, ahead]).diagonal()
-    return own.log_prob(x[~x.isnan()]), mean, variance
+    marginal = torch.distributions.MultivariateNormal(m[is_present], C[is_present][:, is_present])
+    off = torch.linalg.solve(C[is_present][:, is_present], C[is_present][:, ahead]).T
+    mean = m[ahead] + off @ (x[~x.isnan()] - m[is_present])
+    variance = (C[ahead][:, ahead] - off @ C[is_present][:, ahead]).diagonal()
+    return marginal.log_prob(x[~x.isnan()]), mean, variance
 
 
 @pytest.mark.parametrize("missing", [(), (0,), (4, 5, 29)])
 @pytest.mark.parametrize(("trend", "period"), KINDS)
 def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, missing):
     model = built(trend, period)
-    seen = series(*missing)
+    data = series(*missing)
     theta = model.medians + 0.7 * draw_normal(3, model.dim)
-    found = model.log_likelihood(theta, seen)
-    by_filter = model._filter(theta, seen)[0]
-    ahead = model.forecast(theta, seen, 15)
-    assert found.shape == (3, 1)
+    log_lik = model.log_likelihood(theta, data)
+    by_filter = model._filter(theta, data)[0]
+    ahead = model.forecast(theta, data, 15)
+    assert log_lik.shape == (3, 1)
     assert ahead.mu.shape == (3, 15, 1)
-    moments = zip(*(exact(model, t, seen, 15) for t in theta), strict=True)
+    moments = zip(*(exact(model, t, data, 15) for t in theta), strict=True)
     value, mean, variance = (torch.stack(rows) for rows in moments)
-    assert torch.allclose(found[:, 0], value, rtol=1e-8)
+    assert torch.allclose(log_lik[:, 0], value, rtol=1e-8)
     assert torch.allclose(by_filter, value, rtol=1e-8)
     assert torch.allclose(ahead.mu[..., 0], mean, rtol=1e-6, atol=1e-7)
     assert torch.allclose(ahead.v[..., 0], variance, rtol=1e-6)
@@ -94,17 +94,17 @@ def test_known_first_state():
     model = built("autoregressive", None, double([2.0]), initial_sd=0.0)
     theta = double([[0.7, 0.4]]).log()
     exact = norm.logpdf(2.0, 3.5, math.sqrt(9 * 0.4**2 + 0.7**2))
-    found = model.log_likelihood(theta, Series(double([[[2.0]]])))
-    assert float(found) == pytest.approx(exact, abs=1e-6)
+    log_lik = model.log_likelihood(theta, Series(double([[[2.0]]])))
+    assert float(log_lik) == pytest.approx(exact, abs=1e-6)
 
 
 @pytest.mark.parametrize(("trend", "period"), [("linear", 12), ("autoregressive", None)])
 def test_gradient_by_differences(trend, period):
     model = built(trend, period)
-    seen = series(2, 3)
+    data = series(2, 3)
     theta = model.sample_prior(2, generator(1)).requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda t: model.log_likelihood(t, seen) + model.log_prior(t)[:, None], theta
+        lambda t: model.log_likelihood(t, data) + model.log_prior(t)[:, None], theta
     )
 
 
@@ -113,44 +113,44 @@ def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
     """Values and gradients at draws of a prior whose variances differ by up to 15 orders of
     magnitude."""
     model = built(*kind)
-    seen = series(3, 4)
+    data = series(3, 4)
     theta = model.sample_prior(60, generator(4)).requires_grad_()
-    found = model.log_likelihood(theta, seen)[:, 0]
-    exact = model._filter(theta, seen)[0]
-    assert torch.allclose(found, exact, rtol=1e-8)
-    slopes = [torch.autograd.grad(value.sum(), theta)[0] for value in (found, exact)]
+    log_lik = model.log_likelihood(theta, data)[:, 0]
+    exact = model._filter(theta, data)[0]
+    assert torch.allclose(log_lik, exact, rtol=1e-8)
+    slopes = [torch.autograd.grad(value.sum(), theta)[0] for value in (log_lik, exact)]
     assert torch.allclose(*slopes, rtol=1e-5, atol=1e-6)
 
 
 def test_long_series_go_through_the_filter(monkeypatch):
     model = built("linear", 4)
-    seen = series()
+    data = series()
     theta = model.sample_prior(2, generator(1))
-    known = model.log_likelihood(theta, seen)
+    expected = model.log_likelihood(theta, data)
     monkeypatch.setattr(dlm, "LONGEST", T - 1)
     model._covariances.clear()
-    found = model.log_likelihood(theta, seen)
+    log_lik = model.log_likelihood(theta, data)
     assert not model._covariances
-    assert torch.allclose(found, known, rtol=1e-8)
-    assert not torch.equal(found, known)
+    assert torch.allclose(log_lik, expected, rtol=1e-8)
+    assert not torch.equal(log_lik, expected)
 
 
 def test_second_derivatives_by_differences():
     """What refinement is differentiated through."""
     model = built("level", 3)
-    seen = series(5)
+    data = series(5)
     theta = model.medians.unsqueeze(0).clone().requires_grad_()
-    assert torch.autograd.gradgradcheck(lambda t: model.log_likelihood(t, seen), theta)
+    assert torch.autograd.gradgradcheck(lambda t: model.log_likelihood(t, data), theta)
 
 
 def test_in_single_precision_it_is_as_exact_as_its_parameters():
     model = built("linear", 12)
-    seen = series()
-    single = component("model", "dlm").build(problem(seen.y[0].float()), Streams(0))
+    data = series()
+    single = component("model", "dlm").build(problem(data.y[0].float()), Streams(0))
     theta = model.medians.unsqueeze(0)
-    found = single.log_likelihood(theta.float(), Series(seen.y.float()))
-    assert found.dtype == torch.float32
-    assert float(found) == pytest.approx(float(model.log_likelihood(theta, seen)), rel=1e-5)
+    log_lik = single.log_likelihood(theta.float(), Series(data.y.float()))
+    assert log_lik.dtype == torch.float32
+    assert float(log_lik) == pytest.approx(float(model.log_likelihood(theta, data)), rel=1e-5)
 
 
 def test_prior_has_the_jacobian():
@@ -171,8 +171,8 @@ def test_starts_at_medians():
 
 def test_nothing_seen_has_no_likelihood():
     model = built("linear", 12)
-    seen = Series(torch.full((1, 4, 1), math.nan, dtype=F64))
-    assert model.log_likelihood(model.sample_prior(2, generator(0)), seen).tolist() == [[0], [0]]
+    data = Series(torch.full((1, 4, 1), math.nan, dtype=F64))
+    assert model.log_likelihood(model.sample_prior(2, generator(0)), data).tolist() == [[0], [0]]
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 1), (1, 5, 2)])

@@ -149,7 +149,7 @@ def test_forecasts_of_a_linear_kernel_are_in_closed_form():
     x = draw_normal(2, 4, seed=3)
     further = double([0.3, math.nan, -0.2])
     series = Series(torch.cat([Y, further]).view(1, -1, 1))
-    found = model.forecast(theta_of(model, x), series, 2)
+    forecast = model.forecast(theta_of(model, x), series, 2)
     q = SCALES["transition_sd"] ** 2
     r = SCALES["observation_sd"] ** 2
     prior = torch.diag(double([SCALES["signal_sd"] ** -2, OFFSET**-2]))
@@ -169,7 +169,7 @@ def test_forecasts_of_a_linear_kernel_are_in_closed_form():
                 gain = v / (v + r)
                 m = m + gain * (y - m)
                 v = (1 - gain) * v
-        got = torch.stack([found.mu[k, :, 0], found.v[k, :, 0]], 1)
+        got = torch.stack([forecast.mu[k, :, 0], forecast.v[k, :, 0]], 1)
         assert_close(got, double(out[-2:]), rtol=1e-6, atol=1e-8)
 
 

@@ -56,21 +56,21 @@ def by_paths(values, x):
 )
 def test_likelihood_is_the_sum_over_paths(x):
     theta = thetas()
-    found = model().log_likelihood(theta, series(*x))
-    assert found.shape == (4, 1)
+    log_lik = model().log_likelihood(theta, series(*x))
+    assert log_lik.shape == (4, 1)
     exact = [math.log(by_paths(values, x)) for values in model().constrain(theta)]
-    assert torch.allclose(found[:, 0], double(exact), atol=1e-12)
+    assert torch.allclose(log_lik[:, 0], double(exact), atol=1e-12)
 
 
 def test_forecast_is_a_ratio_of_sums_over_paths():
     theta = thetas()
     x = [0, 1, 3, 1.0]
-    found = model().forecast(theta, series(*x), 3).logits.exp()  # [K, 3, 1, C]
+    forecast = model().forecast(theta, series(*x), 3).logits.exp()  # [K, 3, 1, C]
     for k, values in enumerate(model().constrain(theta)):
         for h in range(3):
             for c in range(C):
                 exact = by_paths(values, [*x, *[math.nan] * h, float(c)]) / by_paths(values, x)
-                assert float(found[k, h, 0, c]) == pytest.approx(exact, rel=1e-10)
+                assert float(forecast[k, h, 0, c]) == pytest.approx(exact, rel=1e-10)
 
 
 def test_rows_are_probabilities_and_have_names():
@@ -90,11 +90,11 @@ def test_prior_has_the_jacobian():
         return torch.cat([rows[:, :-1].flatten() for rows in split(m.constrain(t[None])[0])])
 
     laws = [Dirichlet(torch.full((n,), a, dtype=F64)) for n, a in ((S, 0.7), (C, 1.3))]
-    for t, found in zip(theta, m.log_prior(theta), strict=True):
+    for t, log_p in zip(theta, m.log_prior(theta), strict=True):
         exact = torch.autograd.functional.jacobian(free, t).slogdet().logabsdet
         for law, rows in zip(laws, split(m.constrain(t[None])[0]), strict=True):
             exact = exact + law.log_prob(rows).sum()
-        assert found == pytest.approx(float(exact), rel=1e-9)
+        assert log_p == pytest.approx(float(exact), rel=1e-9)
 
 
 def test_draws_of_the_prior_are_dirichlet():
@@ -107,17 +107,17 @@ def test_draws_of_the_prior_are_dirichlet():
 
 def test_gradient_by_differences():
     theta = thetas(1).requires_grad_()
-    seen = series(0, 1, 3, 3, 2, 0, 1)
+    data = series(0, 1, 3, 3, 2, 0, 1)
     assert torch.autograd.gradcheck(
-        lambda t: model().log_likelihood(t, seen) + model().log_prior(t), theta
+        lambda t: model().log_likelihood(t, data) + model().log_prior(t), theta
     )
 
 
 def test_long_series_neither_underflow_nor_differ_from_step_by_step():
     theta = thetas(2)
     x = torch.arange(700) % C
-    found = model().log_likelihood(theta, series(*x.double().tolist()))[:, 0]
-    for values, value in zip(model().constrain(theta), found, strict=True):
+    log_lik = model().log_likelihood(theta, series(*x.double().tolist()))[:, 0]
+    for values, value in zip(model().constrain(theta), log_lik, strict=True):
         A, B = split(values)
         alpha = torch.full((S,), 1 / S, dtype=F64)
         total = 0.0

@@ -47,18 +47,18 @@ def test_series_have_the_moments_of_the_matrices():
 
 
 def test_the_states_do_not_depend_on_the_number_of_replicates():
-    one = load("lgssm", 4, 1)[0]
+    lgssm = load("lgssm", 4, 1)[0]
     many = load("lgssm", 4, 5)[0]
-    assert torch.equal(one.states, many.states)
-    assert torch.equal(one.means, one.states @ one.system.H.T)
+    assert torch.equal(lgssm.states, many.states)
+    assert torch.equal(lgssm.means, lgssm.states @ lgssm.system.H.T)
 
 
 def test_matrices_of_ones_own_take_the_place_of_the_simulated_ones():
     problem = sequence(system(), 6, 2)
     same = run(component("inference", "kalman"), built(problem), problem, Streams(0))
-    own = {name: matrix.tolist() for name, matrix in vars(system()).items()}
+    matrices = {name: matrix.tolist() for name, matrix in vars(system()).items()}
     problem.system = None
-    written = run(component("inference", "kalman"), built(problem, **own), problem, Streams(0))
+    written = run(component("inference", "kalman"), built(problem, **matrices), problem, Streams(0))
     assert torch.equal(same.log_normaliser, written.log_normaliser)
     with pytest.raises(ConfigMismatchError, match="does not provide"):
         built(problem)
@@ -97,35 +97,35 @@ def several():
 def test_several_models_at_once_are_each_of_them_alone():
     problem, module, theta, alone = several()
     g = generator(0)
-    x, before = normal(g, 2, 3, 7, 3)
+    x, previous = normal(g, 2, 3, 7, 3)
     y = problem.observations[:, 0]
     together = module.at(theta)
-    for k, one in enumerate(alone):
+    for k, single in enumerate(alone):
         rows = slice(k, k + 1)
         for ask in (
             lambda m, r: m.log_observation(y[r], x[r], 1),
-            lambda m, r: m.log_transition(x[r], before[r], 1),
-            lambda m, r: m.log_proposal(x[r], y[r], before[r], 1),
-            lambda m, r: m.log_predictive(y[r], before[r], 1),
+            lambda m, r: m.log_transition(x[r], previous[r], 1),
+            lambda m, r: m.log_proposal(x[r], y[r], previous[r], 1),
+            lambda m, r: m.log_predictive(y[r], previous[r], 1),
         ):
-            assert_close(ask(together, slice(None))[rows], ask(one, rows))
+            assert_close(ask(together, slice(None))[rows], ask(single, rows))
         integral = together.log_power_integral(x, 1, 1.2).expand(3, 7)
-        assert_close(integral[k], one.log_power_integral(x, 1, 1.2).expand(7))
+        assert_close(integral[k], single.log_power_integral(x, 1, 1.2).expand(7))
         for draw in (
             lambda m, g: m.transition(x, 1, g),
-            lambda m, g: m.propose(y, before, 1, g),
+            lambda m, g: m.propose(y, previous, 1, g),
         ):
-            drawn = [draw(m, generator(5)) for m in (together, one)]
+            drawn = [draw(m, generator(5)) for m in (together, single)]
             assert_close(drawn[0][k], drawn[1][k])
-    bounds = [one.log_observation_bound(1) for one in alone]
+    bounds = [single.log_observation_bound(1) for single in alone]
     assert together.log_observation_bound(1) == pytest.approx(max(bounds))
 
 
 def test_kalman_filters_of_several_models_at_once():
     problem, module, theta, alone = several()
     got = run(component("inference", "kalman"), module.at(theta), problem, Streams(0))
-    for k, one in enumerate(alone):
-        expected = run(component("inference", "kalman"), one, problem, Streams(0))
+    for k, single in enumerate(alone):
+        expected = run(component("inference", "kalman"), single, problem, Streams(0))
         for name in ("log_normaliser", "mean", "variance"):
             assert_close(getattr(got, name)[k], getattr(expected, name)[k])
 
@@ -137,5 +137,7 @@ def test_a_model_with_unknown_scales_stands_for_the_centres_of_its_priors():
     assert module.Q.diagonal().mean().sqrt() == pytest.approx(0.4)
     assert_close(module.Q / module.Q[0, 0], system().Q / system().Q[0, 0])
     assert Parameterised not in component("model", "linear_gaussian_ssm").capabilities()
-    known = problem.system.parameters
-    assert known["observation_sd"] == pytest.approx(float(system().Sigma.diagonal().mean().sqrt()))
+    parameters = problem.system.parameters
+    assert parameters["observation_sd"] == pytest.approx(
+        float(system().Sigma.diagonal().mean().sqrt())
+    )

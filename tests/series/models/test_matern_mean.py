@@ -21,17 +21,17 @@ EXACT = ("rts_smoother", "extended_rts_smoother")
 def shifted(n_steps=60, replicates=2):
     """A simulated process with another mean, its problem and model, and that of mean 0."""
     centred, rng = load("matern_sde", seed=4, replicates=replicates, n_steps=n_steps)
-    moved = replace(centred, observations=centred.observations + MEAN)
+    shifted_data = replace(centred, observations=centred.observations + MEAN)
     models = [component("model", "matern_sde", mean=mean) for mean in (MEAN, 0.0)]
-    return moved, models[0].build(moved, rng), centred, models[1].build(centred, rng)
+    return shifted_data, models[0].build(shifted_data, rng), centred, models[1].build(centred, rng)
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_a_mean_moves_the_exact_smoother_and_nothing_else(name):
-    moved, model, centred, plain = shifted()
+    shifted_data, model, centred, plain = shifted()
     got, expected = (
         run(component("inference", name), m, p, Streams(0))
-        for m, p in ((model, moved), (plain, centred))
+        for m, p in ((model, shifted_data), (plain, centred))
     )
     e = torch.tensor([MEAN, 0.0, 0.0]).to(got.mean)
     assert_close(got.mean - e, expected.mean, rtol=1e-9, atol=1e-7)
@@ -40,23 +40,23 @@ def test_a_mean_moves_the_exact_smoother_and_nothing_else(name):
 
 @pytest.mark.parametrize("name", ["bootstrap_filter", "guided_filter", "auxiliary_filter"])
 def test_particle_filters_estimate_the_evidence_with_a_mean(name):
-    moved, model, _, _ = shifted(30)
-    exact = run(component("inference", "kalman"), model, moved, Streams(0)).log_normaliser
-    found = run(component("inference", name, particles=4000), model, moved, Streams(1))
-    assert (found.log_normaliser - exact).abs().max() < 0.6
-    assert (found.predicted - moved.observations).abs().median() < 3
+    shifted_data, model, _, _ = shifted(30)
+    exact = run(component("inference", "kalman"), model, shifted_data, Streams(0)).log_normaliser
+    posterior = run(component("inference", name, particles=4000), model, shifted_data, Streams(1))
+    assert (posterior.log_normaliser - exact).abs().max() < 0.6
+    assert (posterior.predicted - shifted_data.observations).abs().median() < 3
 
 
 def test_log_densities_of_the_proposal_and_the_transition_agree_by_bayes():
     """f(x' | x) g(y | x') = q(x' | x, y) p(y | x), for every x'."""
-    moved, model, _, _ = shifted(3)
+    shifted_data, model, _, _ = shifted(3)
     g = generator(1)
     x = model.init((2, 5), g)
     after = model.transition(x, 1, g)
-    y = moved.observations[:, 0]
-    left = model.log_transition(after, x, 1) + model.log_observation(y, after, 1)
+    y = shifted_data.observations[:, 0]
+    log_joint = model.log_transition(after, x, 1) + model.log_observation(y, after, 1)
     right = model.log_proposal(after, y, x, 1) + model.log_predictive(y, x, 1)
-    assert_close(left, right, rtol=1e-8, atol=1e-6)
+    assert_close(log_joint, right, rtol=1e-8, atol=1e-6)
 
 
 def test_robust_moments_are_those_of_scipy_and_ignore_outliers():
@@ -72,15 +72,17 @@ def test_robust_moments_are_those_of_scipy_and_ignore_outliers():
 
 
 def test_learnt_moments_are_those_of_the_model():
-    moved, _, _, _ = shifted()
-    centre, variance = robust_moments(moved.observations)
-    model = component("model", "matern_sde", mean="median", variance="mad").build(moved, None)
+    shifted_data, _, _, _ = shifted()
+    centre, variance = robust_moments(shifted_data.observations)
+    model = component("model", "matern_sde", mean="median", variance="mad").build(
+        shifted_data, None
+    )
     assert_close(model.m0, torch.tensor([centre, 0.0, 0.0]).to(model.m0))
     assert_close(model.P0[0, 0], torch.tensor(variance).to(model.P0))
 
 
 def test_observations_without_a_spread_have_no_learnt_variance():
-    moved, _, _, _ = shifted(5)
-    flat = replace(moved, observations=torch.ones_like(moved.observations))
+    shifted_data, _, _, _ = shifted(5)
+    flat = replace(shifted_data, observations=torch.ones_like(shifted_data.observations))
     with pytest.raises(NumericalError, match=r"model\.variance=mad"):
         component("model", "matern_sde", variance="mad").build(flat, None)

@@ -77,13 +77,19 @@ def exact(problem, keys, r):
     """Log evidence of the observations of replicate r, and mean and variance of f at all times, by
     the dense Gaussian process."""
     y = problem.observations[r, :, 0]
-    there = ~problem.missing[r]
+    is_observed = ~problem.missing[r]
     tau = torch.arange(1, len(y) + 1, dtype=F64) * keys["step"]
     K = kernel(tau, keys["smoothness"], keys["lengthscale"], keys["variance"])
-    noisy = K[there][:, there] + keys["noise_variance"] * torch.eye(int(there.sum()), dtype=F64)
-    gain = torch.linalg.solve(noisy, K[there]).T
+    noisy = K[is_observed][:, is_observed] + keys["noise_variance"] * torch.eye(
+        int(is_observed.sum()), dtype=F64
+    )
+    gain = torch.linalg.solve(noisy, K[is_observed]).T
     law = torch.distributions.MultivariateNormal(torch.zeros(len(noisy), dtype=F64), noisy)
-    return law.log_prob(y[there]), gain @ y[there], (K - gain @ K[there]).diagonal()
+    return (
+        law.log_prob(y[is_observed]),
+        gain @ y[is_observed],
+        (K - gain @ K[is_observed]).diagonal(),
+    )
 
 
 def gp(smoothness, missing=0.0):
@@ -105,8 +111,8 @@ def test_filter_and_smoother_are_the_exact_gaussian_process(smoothness, missing)
         for name in ("kalman", "rts_smoother")
     )
     assert_close(filtered.log_normaliser, log_evidence, rtol=1e-10, atol=1e-8)
-    for found, times in ((filtered, slice(-1, None)), (smoothed, slice(None))):
-        ours = found.mean[:, times, 0], found.variance[:, times, 0]
+    for estimate, times in ((filtered, slice(-1, None)), (smoothed, slice(None))):
+        ours = estimate.mean[:, times, 0], estimate.variance[:, times, 0]
         assert_close(ours, (mean[:, times], variance[:, times]), rtol=1e-8, atol=1e-8)
 
 
@@ -122,12 +128,12 @@ def test_only_what_has_a_name_is_scored():
     truth."""
     problem, rng = load("local_level", replicates=2, n_steps=30)
     model = component("model", "matern_sde", lengthscale=0.1, variance=4.0).build(problem, rng)
-    found = run(component("inference", "kalman"), model, problem, rng)
-    assert found.mean.shape == (2, 30, 3)
-    scores = problem.score(found, rng)
-    squares = (problem.states - found.mean[..., :1]).square().sum((1, 2))
+    posterior = run(component("inference", "kalman"), model, problem, rng)
+    assert posterior.mean.shape == (2, 30, 3)
+    scores = problem.score(posterior, rng)
+    squares = (problem.states - posterior.mean[..., :1]).square().sum((1, 2))
     assert_close(scores["nmse"], squares / problem.states.square().sum((1, 2)))
-    assert set(problem.draw(found, rng)) == {"states", "coverage"}
+    assert set(problem.draw(posterior, rng)) == {"states", "coverage"}
 
 
 def test_observations_of_several_coordinates_do_not_fit():

@@ -81,8 +81,8 @@ def test_series_follow_the_equations():
     paths = torch.stack(
         [load("nonlinear_growth", seed, 1, n_steps=2)[0].states[0, :, 0] for seed in range(1500)]
     )
-    before, after = paths.T
-    drive = after - (before / 2 + 25 * before / (1 + before**2) + 8 * math.cos(2.4))
+    previous, after = paths.T
+    drive = after - (previous / 2 + 25 * previous / (1 + previous**2) + 8 * math.cos(2.4))
     assert z_score(drive, 0.0).abs() < 4
     assert z_score(drive.square(), 10.0).abs() < 4
     assert problem.system.parameters == {
@@ -94,11 +94,11 @@ def test_series_follow_the_equations():
 def test_densities_and_moments_are_literal():
     module = model(load("nonlinear_growth", n_steps=4)[0])
     x = torch.linspace(-9, 9, 7, dtype=F64).view(1, 7, 1)
-    before = x.flip(1) + 0.3
+    previous = x.flip(1) + 0.3
     t = 3
-    mean = before / 2 + 25 * before / (1 + before**2) + 8 * math.cos(1.2 * t)
-    assert_close(module.transition_mean(before, t), mean)
-    assert_close(module.log_transition(x, before, t), Normal(mean, 10**0.5).log_prob(x)[..., 0])
+    mean = previous / 2 + 25 * previous / (1 + previous**2) + 8 * math.cos(1.2 * t)
+    assert_close(module.transition_mean(previous, t), mean)
+    assert_close(module.log_transition(x, previous, t), Normal(mean, 10**0.5).log_prob(x)[..., 0])
     y = double([[1.7]])
     assert_close(module.log_observation(y, x, t), Normal(x**2 / 20, 1.0).log_prob(y)[..., 0])
     assert module.log_observation_bound(t) == pytest.approx(-0.5 * math.log(2 * math.pi))
@@ -126,8 +126,8 @@ def test_several_models_at_once_have_their_own_scales():
             (together.log_observation(y, x, 1), alone.log_observation(y[rows], x[rows], 1)),
             (together.log_transition(x, x + 1, 2), alone.log_transition(x, x + 1, 2)[rows]),
         )
-        for both, own in pairs:
-            assert_close(both[rows], own)
+        for both, marginal in pairs:
+            assert_close(both[rows], marginal)
         powers = [m.log_power_integral(x, 1, 1.5).expand(2, 6)[k] for m in (together, alone)]
         assert_close(*powers)
     assert together.Q.shape == (2, 1, 1)

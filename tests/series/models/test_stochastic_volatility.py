@@ -89,14 +89,14 @@ def test_a_broken_weight_is_biased(broken):
 def test_moves_are_drawn_from_the_density_that_is_evaluated():
     _, model = series()
     g = generator(0)
-    before = torch.full((1, 200_000, 1), 0.7, dtype=F64)
-    after = model.transition(before, 1, g)
+    previous = torch.full((1, 200_000, 1), 0.7, dtype=F64)
+    after = model.transition(previous, 1, g)
     mean = KEYS["mu"] + KEYS["phi"] * (0.7 - KEYS["mu"])
     sd = KEYS["sigma"]
     assert abs(z_score(after.flatten(), mean)) < 4
     assert after.std() == pytest.approx(sd, rel=0.01)
     literal = torch.distributions.Normal(mean, sd).log_prob(after).squeeze(-1)
-    assert_close(model.log_transition(after, before, 1), literal)
+    assert_close(model.log_transition(after, previous, 1), literal)
     start = model.init((1, 200_000), g).flatten()
     assert abs(z_score(start, KEYS["mu"])) < 4
     assert start.std() == pytest.approx(sd / math.sqrt(1 - KEYS["phi"] ** 2), rel=0.01)
@@ -120,7 +120,7 @@ def test_power_integral_is_that_of_quadrature(power):
 def test_scores_hold_the_evidence_of_likelihoods_alone():
     problem, rng = load("stochastic_volatility", replicates=3, n_steps=10)
     model = component("model", "stochastic_volatility").build(problem, rng)
-    for name, keys, there in [
+    for name, keys, present in [
         ("bootstrap_filter", {}, True),
         ("beta_bootstrap_filter", {"beta": 0.0}, True),
         ("beta_bootstrap_filter", {"beta": 0.1}, False),
@@ -128,4 +128,4 @@ def test_scores_hold_the_evidence_of_likelihoods_alone():
         scores = problem.score(
             run(component("inference", name, particles=50, **keys), model, problem, rng), rng
         )
-        assert ("log_evidence" in scores) == there
+        assert ("log_evidence" in scores) == present

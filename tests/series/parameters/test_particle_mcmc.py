@@ -40,13 +40,13 @@ class MadeAnew(ParticleMCMC):
 def off_by(problem, inference, steps):
     """z of the means over chains of means and second moments of the parameters of each replicate;
     chains are independent."""
-    found = sampled(problem, inference, steps).parameters
+    posterior = sampled(problem, inference, steps).parameters
     worst = []
     for r in range(problem.replicates):
         problem_r = series(problem.replicates)
         problem_r.observations = problem.observations[r : r + 1]
         mean, sd, _ = exact(problem_r)
-        values = found.select_replicate(r).values  # [C, N, 2]
+        values = posterior.select_replicate(r).values  # [C, N, 2]
         worst.append(z_score(values.mean(1), mean))
         worst.append(z_score((values - mean).square().mean(1), sd.square()))
     return torch.stack(worst)
@@ -90,11 +90,11 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     assert abs(without - mean) > 0.2 * sd
     inference = method(8, 150, 50, beta=0.3)
     built = model(problem, both=False)
-    found = sampled(problem, inference, 160, built).parameters
-    chains = found.values[..., 0].mean(1)
+    posterior = sampled(problem, inference, 160, built).parameters
+    chains = posterior.values[..., 0].mean(1)
     assert abs(z_score(chains, mean)) < 4
     assert abs(z_score(chains, without)) > 8
-    assert abs(z_score((found.values[..., 0] - mean).square().mean(1), sd**2)) < 4
+    assert abs(z_score((posterior.values[..., 0] - mean).square().mean(1), sd**2)) < 4
 
 
 def test_trajectories_are_draws_of_the_smoothing_distribution():
@@ -102,19 +102,21 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
     problem = series(1, n_steps=6)
     many = repeated(problem, 3000)
     built = model(problem)
-    of = built.at(double([[0.1, -0.6]]).expand(3000, -1))
+    conditional = built.at(double([[0.1, -0.6]]).expand(3000, -1))
     rng = Streams(0)
-    passes = passing(component("inference", "bootstrap_filter", particles=150), of, many, 6, rng)
-    path = trajectories(of, [state.weighted for state in passes], rng.noise)[..., 0]
+    passes = passing(
+        component("inference", "bootstrap_filter", particles=150), conditional, many, 6, rng
+    )
+    path = trajectories(conditional, [state.weighted for state in passes], rng.noise)[..., 0]
     v, q = torch.tensor([0.1, -0.6]).mul(2).exp().tolist()
     times = torch.arange(1.0, 7, dtype=F64)
     walk = float(built.P0) + q * torch.minimum(times[:, None], times)  # of x_1 … x_6
     y = problem.observations[0, :, 0]
-    seen = ~y.isnan()
-    noisy = walk[seen][:, seen] + v * torch.eye(int(seen.sum()), dtype=F64)
-    gain = torch.linalg.solve(noisy, walk[seen]).T
-    mean = gain @ y[seen]
-    covariance = walk - gain @ walk[seen]
+    is_observed = ~y.isnan()
+    noisy = walk[is_observed][:, is_observed] + v * torch.eye(int(is_observed.sum()), dtype=F64)
+    gain = torch.linalg.solve(noisy, walk[is_observed]).T
+    mean = gain @ y[is_observed]
+    covariance = walk - gain @ walk[is_observed]
     sd = covariance.diagonal().sqrt()
     # 150 particles are biased by some of their own variance
     assert ((path.mean(0) - mean) / sd).abs().max() < 0.08
@@ -133,30 +135,30 @@ def test_a_step_in_which_a_filter_fails_is_rejected():
     problem = series(2)
     inference = method(5, 2, 0, Failing)
     begun = model(problem).draw_prior(4, Streams(2).init)
-    found = sampled(problem, inference, 3)
-    assert torch.equal(found.parameters.draws, begun.unsqueeze(1).expand(-1, 3, -1))
+    posterior = sampled(problem, inference, 3)
+    assert torch.equal(posterior.parameters.draws, begun.unsqueeze(1).expand(-1, 3, -1))
 
 
 @pytest.mark.parametrize(("outlier", "passed"), [(0.0, True), (1e4, False)])
 def test_collapsed_filters_of_draws_fail_a_check(outlier, passed):
     problem = series(2)
     problem.observations[:, 2] += outlier
-    found = sampled(problem, method(50, 2, 0), 6).parameters
-    ess = found.stats["filter_ess"]
-    assert ess.shape == found.draws.shape[:2]
+    posterior = sampled(problem, method(50, 2, 0), 6).parameters
+    ess = posterior.stats["filter_ess"]
+    assert ess.shape == posterior.draws.shape[:2]
     assert ((ess >= 1 - 1e-9) & (ess <= 50 + 1e-9)).all()
-    (check,) = inner_filter_checks(found)
+    (check,) = inner_filter_checks(posterior)
     assert check.passed is passed
-    assert inner_filter_checks(Draws(found.draws, found.start)) == []
+    assert inner_filter_checks(Draws(posterior.draws, posterior.start)) == []
 
 
 def test_draws_are_kept_after_warm_up_and_scored():
     problem = series(3)
     assert problem.score(sampled(problem, method(5, 2, 6), 6), Streams(0)) == {}
-    found = sampled(problem, method(5, 2, 6, thinning=2), 20)
-    assert found.parameters.draws.shape == (6, 7, 2)
-    assert found.parameters.stats["lp"].shape == (6, 7)
-    scores = problem.score(found, Streams(0))
+    posterior = sampled(problem, method(5, 2, 6, thinning=2), 20)
+    assert posterior.parameters.draws.shape == (6, 7, 2)
+    assert posterior.parameters.stats["lp"].shape == (6, 7)
+    scores = problem.score(posterior, Streams(0))
     names = "nmse coverage90 ess rhat mean/state_sd error/state_sd coverage90/observation_sd"
     assert {*names.split()} <= set(scores)
     assert all(value.shape == (3,) for value in scores.values())

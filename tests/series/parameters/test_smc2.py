@@ -39,21 +39,21 @@ class WithoutThePrior(SMC2):
             def log_prior(self, theta):
                 return theta.new_zeros(len(theta))
 
-        own = type(state.model)
+        model_class = type(state.model)
         state.model.__class__ = Flat
         try:
             return super()._rejuvenate(state, replicates, t, rng)
         finally:
-            state.model.__class__ = own
+            state.model.__class__ = model_class
 
 
 class StaleFilters(SMC2):
     """Broken: moved parameters keep the filters of the previous ones."""
 
     def _rejuvenate(self, state, replicates, t, rng):
-        moved, share = super()._rejuvenate(state, replicates, t, rng)
-        moved.x = state.x
-        return moved, share
+        new_state, share = super()._rejuvenate(state, replicates, t, rng)
+        new_state.x = state.x
+        return new_state, share
 
 
 def against_exact(kind, repeats=60, rate=1.0, **keys):
@@ -61,9 +61,9 @@ def against_exact(kind, repeats=60, rate=1.0, **keys):
     problem = series(1, n_steps=14)
     mean, sd, log_evidence = exact(problem, rate=rate)
     inference = method(kind, rate=rate, **keys)
-    found = run(inference, model(problem), repeated(problem, repeats), Streams(3))
-    first, second = moments(found, mean)
-    ratio = (found.log_normaliser - log_evidence).exp()
+    posterior = run(inference, model(problem), repeated(problem, repeats), Streams(3))
+    first, second = moments(posterior, mean)
+    ratio = (posterior.log_normaliser - log_evidence).exp()
     return torch.cat(
         [z_score(ratio, 1.0).view(1), z_score(first, mean), z_score(second, sd.square())]
     ).abs()
@@ -105,18 +105,18 @@ def test_weights_and_evidence_are_those_of_the_filters_while_nothing_is_resample
 
 def test_rejuvenated_sets_weigh_the_same_and_others_stay():
     inference, state, rng = weighed()
-    before = {key: x.clone() for key, x in vars(state).items() if isinstance(x, torch.Tensor)}
+    originals = {key: x.clone() for key, x in vars(state).items() if isinstance(x, torch.Tensor)}
     after, share = inference._rejuvenate(state, torch.tensor([1]), 6, rng)
     assert 0 < share < 1
     assert_close(after.log_w[1], torch.full((40,), -math.log(40), dtype=F64))
-    assert torch.equal(after.log_w[0], before["log_w"][0])
+    assert torch.equal(after.log_w[0], originals["log_w"][0])
     for name in ("theta", "log_z", "x", "log_wx"):
-        assert torch.equal(vars(after)[name][:40], before[name][:40]), name
+        assert torch.equal(vars(after)[name][:40], originals[name][:40]), name
     for m in range(40, 80):  # one that was not moved has the filter of its ancestor
-        (same,) = (before["theta"] == after.theta[m]).all(1).nonzero().T
+        (same,) = (originals["theta"] == after.theta[m]).all(1).nonzero().T
         if len(same):
-            assert torch.equal(after.x[m], before["x"][same[0]])
-            assert after.log_z[m] == before["log_z"][same[0]]
+            assert torch.equal(after.x[m], originals["x"][same[0]])
+            assert after.log_z[m] == originals["log_z"][same[0]]
 
 
 @pytest.mark.slow
@@ -128,11 +128,11 @@ def test_evidence_and_posterior_with_many_parameter_sets(particles, sets, moves)
 def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
     """W Ẑ^{2N}/Ẑ^N with W ∝ Ẑ^N: weights and evidence equal those of Ẑ^{2N}."""
     inference, state, rng = weighed()
-    before = state.log_z.clone()
+    old_log_z = state.log_z.clone()
     after = inference._double_particles(state, 6, rng)
     assert after.x.shape[1] == 2 * 15
     log_z = after.log_z.view(2, 40)
-    assert not torch.isclose(log_z, before.view(2, 40)).any()
+    assert not torch.isclose(log_z, old_log_z.view(2, 40)).any()
     assert_close(after.log_w, log_z.log_softmax(1))
     assert_close(after.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
 
@@ -156,19 +156,19 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     problem = series(1, n_steps=8, missing=0.0, seed=5)
     problem.observations[0, 3] += 8.0
     mean, sd = generalised(problem, 0.3)
-    found = run(
+    posterior = run(
         method(beta=0.3, sets=200), model(problem, both=False), repeated(problem, 50), Streams(1)
     )
-    first, second = moments(found, mean)
+    first, second = moments(posterior, mean)
     assert z_score(first, mean).abs() < 4
     assert z_score(second, sd**2).abs() < 4
     assert z_score(first, generalised(problem, 0.3, integral=False)[0]).abs() > 8
-    assert not found.evidence
+    assert not posterior.evidence
 
 
 def test_states_are_those_of_the_mixture_over_parameters():
     problem = series(1, n_steps=6)
-    found = run(method(sets=1500, particles=60), model(problem), problem, Streams(4))
+    posterior = run(method(sets=1500, particles=60), model(problem), problem, Streams(4))
     points = [
         torch.exp(torch.linspace(math.log(m) - 3.5 * s, math.log(m) + 3.5 * s, 40))
         for m, s in ((0.8, 0.4), (0.6, 0.6))
@@ -188,15 +188,15 @@ def test_states_are_those_of_the_mixture_over_parameters():
         means.append(mean)
         variances.append(w @ (state.P[:, 0, 0] + (state.m[:, 0] - mean).square()))
     sd = torch.stack(variances).sqrt()
-    assert ((found.mean[0, :, 0] - torch.stack(means)) / sd).abs().max() < 0.12
-    assert (found.variance[0, :, 0].sqrt() / sd - 1).abs().max() < 0.12
-    assert ((found.upper - found.lower)[0, :, 0] / sd).sub(2 * 1.645).abs().max() < 0.5
+    assert ((posterior.mean[0, :, 0] - torch.stack(means)) / sd).abs().max() < 0.12
+    assert (posterior.variance[0, :, 0].sqrt() / sd - 1).abs().max() < 0.12
+    assert ((posterior.upper - posterior.lower)[0, :, 0] / sd).sub(2 * 1.645).abs().max() < 0.5
 
 
 def test_scores_hold_what_is_learnt_and_no_convergence_of_chains():
     problem = series(3)
-    found = run(method(sets=30), model(problem), problem, Streams(0))
-    scores = problem.score(found, Streams(0))
+    posterior = run(method(sets=30), model(problem), problem, Streams(0))
+    scores = problem.score(posterior, Streams(0))
     assert {
         "nmse",
         "medae",
@@ -206,19 +206,19 @@ def test_scores_hold_what_is_learnt_and_no_convergence_of_chains():
         "weight_ess",
     } <= set(scores)
     assert not {"rhat", "ess"} & set(scores)
-    first, _ = moments(found, 0.0)
+    first, _ = moments(posterior, 0.0)
     assert_close(scores["mean/observation_sd"], first[:, 0])
-    assert found.parameters.select_replicate(1).draws.shape == (1, 30, 2)
+    assert posterior.parameters.select_replicate(1).draws.shape == (1, 30, 2)
 
 
 @pytest.mark.parametrize(("outlier", "passed"), [(0.0, True), (1e4, False)])
 def test_collapsed_filters_of_sets_fail_a_check(outlier, passed):
     problem = series(2)
     problem.observations[:, 2] += outlier
-    found = run(method(sets=30), model(problem), problem, Streams(0)).parameters
-    assert found.stats["filter_ess"].shape == (2, 30)
-    assert (found.stats["filter_ess"] >= 1 - 1e-9).all()
-    (check,) = inner_filter_checks(found)
+    posterior = run(method(sets=30), model(problem), problem, Streams(0)).parameters
+    assert posterior.stats["filter_ess"].shape == (2, 30)
+    assert (posterior.stats["filter_ess"] >= 1 - 1e-9).all()
+    (check,) = inner_filter_checks(posterior)
     assert check.passed is passed
 
 

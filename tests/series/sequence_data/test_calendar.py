@@ -106,9 +106,9 @@ def test_gaps_have_the_names_of_their_neighbours(tmp_path, dates, gaps, filled):
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_with_what_would_do(tmp_path, dates, keys, said):
-    with pytest.raises(ConfigMismatchError, match=said) as told:
+    with pytest.raises(ConfigMismatchError, match=said) as error:
         problem_of(tmp_path, dates, **keys)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -136,14 +136,14 @@ def test_a_format_is_obeyed(tmp_path):
 def test_hours_do_not_fall_together_in_figures(tmp_path):
     """Cut to days, 40 hours would lie at two places of the axis."""
     problem = problem_of(tmp_path, iso("2024-03-30", 40, "h"), n_ahead=4)
-    found = type(
+    calendar = type(
         "Found",
         (),
         {"mean": torch.ones(4, 1), "quantile": lambda self, level: torch.full((4, 1), level)},
     )()
-    figure = forecast(problem.observations[0, :, 0], problem.future[0, :, 0], found, problem.dates)[
-        "forecast"
-    ]
+    figure = forecast(
+        problem.observations[0, :, 0], problem.future[0, :, 0], calendar, problem.dates
+    )["forecast"]
     lines = [np.asarray(line.get_xdata()) for line in figure.axes[0].lines]
     assert [len(np.unique(x)) for x in lines] == [4, 12, 4]
     assert all(np.issubdtype(x.dtype, np.datetime64) for x in lines)

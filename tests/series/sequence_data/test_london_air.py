@@ -34,12 +34,14 @@ def small_network():
 
 def test_the_rule_is_what_the_yaml_says():
     network = small_network()
-    found = network.contaminated_windows(hours=20, threshold=10.0, max_level=17.0, max_missing=0.05)
-    assert found[:2] == [
+    windows = network.contaminated_windows(
+        hours=20, threshold=10.0, max_level=17.0, max_missing=0.05
+    )
+    assert windows[:2] == [
         Window(2, 0, 5),
         Window(4, 20, 3),
     ]  # only the better window of sensor 2, none of the high level
-    assert len({w.sensor for w in found}) == len(found) == 7
+    assert len({w.sensor for w in windows}) == len(windows) == 7
     literal = {}
     for s in range(7):
         apart = [
@@ -48,9 +50,9 @@ def test_the_rule_is_what_the_yaml_says():
         ]
         sd = 1.4826 * np.nanmedian(apart)
         literal[s] = [sum(a > 10 * sd for a in apart[start : start + 20]) for start in (0, 20)]
-    assert all(w.outlying == max(literal[w.sensor]) for w in found if w.sensor != 1)
+    assert all(w.outlying == max(literal[w.sensor]) for w in windows if w.sensor != 1)
     # one of twenty missing is not less than 5 %
-    assert next(w for w in found if w.sensor == 1).start == 20
+    assert next(w for w in windows if w.sensor == 1).start == 20
     high = network.contaminated_windows(hours=20, threshold=10.0, max_level=99.0, max_missing=0.05)
     assert high[1] == Window(5, 40, 4)
 
@@ -78,24 +80,24 @@ def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
     assert problem.suspect.sum() == 4
     model = component("model", "matern_sde").build(problem, rng)
     filter_ = component("inference", "beta_bootstrap_filter", particles=50)
-    found = run(
+    posterior = run(
         component("inference", "ffbsi", filter=filter_, trajectories=40), model, problem, Streams(0)
     )
-    scores = problem.score(found, rng)
-    error = (problem.means[0] - found.signal.mean).square().sum(
+    scores = problem.score(posterior, rng)
+    error = (problem.means[0] - posterior.signal.mean).square().sum(
         (1, 2)
     ) / problem.means.square().sum()
     assert_close(scores["nmse"], error)
-    inside = (found.signal.lower <= problem.means) & (problem.means <= found.signal.upper)
+    inside = (posterior.signal.lower <= problem.means) & (problem.means <= posterior.signal.upper)
     assert_close(scores["coverage90"], inside.double().mean((1, 2)))
     assert scores["missing"].tolist() == [1, 1, 1]
-    assert set(problem.draw(found, rng)) == {"signal", "effective_size"}
+    assert set(problem.draw(posterior, rng)) == {"signal", "effective_size"}
     # Times at which the truth is not known do not count.
     problem.means[0, 5:] = math.nan
-    part = problem.score(found, rng)
-    early = (problem.means[0, :5] - found.signal.mean[:, :5]).square().sum((1, 2)) / problem.means[
-        0, :5
-    ].square().sum()
+    part = problem.score(posterior, rng)
+    early = (problem.means[0, :5] - posterior.signal.mean[:, :5]).square().sum(
+        (1, 2)
+    ) / problem.means[0, :5].square().sum()
     assert_close(part["nmse"], early)
     assert_close(part["coverage90"], inside[:, :5].double().mean((1, 2)))
 
@@ -105,8 +107,10 @@ def test_the_interval_is_of_new_observations_and_not_of_the_signal():
     problem, rng = load("london_air", replicates=40, simulated=True, hours=20)
     model = component("model", "matern_sde", variance=1e-4).build(problem, rng)
     filter_ = component("inference", "bootstrap_filter", particles=400)
-    found = run(component("inference", "ffbs", filter=filter_), model, problem, Streams(0)).signal
-    assert abs(float((found.upper - found.lower).mean()) - 2 * 1.645) < 0.05
+    posterior = run(
+        component("inference", "ffbs", filter=filter_), model, problem, Streams(0)
+    ).signal
+    assert abs(float((posterior.upper - posterior.lower).mean()) - 2 * 1.645) < 0.05
 
 
 def test_another_file_is_no_network(tmp_path):

@@ -48,11 +48,11 @@ def test_wiener_noise_has_the_covariances_asked_for():
 
 
 def test_states_depend_on_neither_replicates_nor_precision():
-    one, _ = load("wiener_velocity", replicates=1, n_steps=50)
+    problem, _ = load("wiener_velocity", replicates=1, n_steps=50)
     many, _ = load("wiener_velocity", replicates=7, n_steps=50)
     rough, _ = load("wiener_velocity", replicates=1, n_steps=50, dtype=torch.float32)
-    assert torch.equal(one.states, many.states)
-    assert torch.equal(one.states.float(), rough.states)
+    assert torch.equal(problem.states, many.states)
+    assert torch.equal(problem.states.float(), rough.states)
     assert many.states.shape == (1, 50, 4)
     assert many.observations.shape == (7, 50, 2)
     assert not torch.equal(many.observations[0], many.observations[1])

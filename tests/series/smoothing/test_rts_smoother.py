@@ -19,15 +19,15 @@ DX = 3
 @pytest.mark.parametrize("apart", [False, True])
 def test_smoother_is_the_joint_gaussian_conditioned_on_all_that_was_seen(name, apart):
     problem = gappy(T, 2, apart)
-    found = run(
+    posterior = run(
         component("inference", name), LinearGaussianModule(problem.system), problem, Streams(0)
     )
     for r in range(2):
         mean, covariance = dense_posterior(problem, r)
         variance = covariance.diagonal().view(T, DX)
-        assert_close(found.mean[r], mean, rtol=1e-9, atol=1e-10)
-        assert_close(found.variance[r], variance, rtol=1e-9, atol=1e-10)
-        assert_close(found.upper[r], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6)
+        assert_close(posterior.mean[r], mean, rtol=1e-9, atol=1e-10)
+        assert_close(posterior.variance[r], variance, rtol=1e-9, atol=1e-10)
+        assert_close(posterior.upper[r], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6)
 
 
 def test_theorem_8_2_literally():
@@ -38,7 +38,7 @@ def test_theorem_8_2_literally():
     state = smoother.init(model, problem, Streams(0))
     for _, batch in problem.batches("observation", Streams(0), 0, T):
         state, _ = smoother.step(state, batch, Streams(0))
-    found = smoother.posterior(state)
+    posterior = smoother.posterior(state)
     m = state.filtered.current_posterior().mean[0]
     P = state.covariances.rows
     mean = m[-1]
@@ -49,8 +49,8 @@ def test_theorem_8_2_literally():
         G = P[k] @ s.A.T @ torch.linalg.inv(prior_P)
         mean = m[k] + G @ (mean - prior_m)
         covariance = P[k] + G @ (covariance - prior_P) @ G.T
-        assert_close(found.mean[0, k], mean, rtol=1e-10, atol=1e-12)
-        assert_close(found.variance[0, k], covariance.diagonal(), rtol=1e-10, atol=1e-12)
+        assert_close(posterior.mean[0, k], mean, rtol=1e-10, atol=1e-12)
+        assert_close(posterior.variance[0, k], covariance.diagonal(), rtol=1e-10, atol=1e-12)
 
 
 def test_a_posterior_on_the_way_is_given_what_was_seen_so_far():
@@ -99,7 +99,7 @@ def test_extended_smoother_of_a_nonlinear_model_is_algorithm_9_1():
     state = smoother.init(model, problem, rng)
     for _, batch in problem.batches("observation", rng, 0, 12):
         state, _ = smoother.step(state, batch, rng)
-    found = smoother.posterior(state)
+    posterior = smoother.posterior(state)
     m = state.filtered.current_posterior().mean[0, :, 0]
     P = state.covariances.rows[:, 0, 0, 0]
     mean = m[-1]
@@ -108,8 +108,8 @@ def test_extended_smoother_of_a_nonlinear_model_is_algorithm_9_1():
         F = 0.5 + 25 * (1 - m[k] ** 2) / (1 + m[k] ** 2) ** 2  # of x/2 + 25x/(1 + x²)
         prior = F * P[k] * F + model.Q[0, 0]
         G = P[k] * F / prior
-        moved = model.transition_mean(m[k].view(1, 1, 1), k + 2)[0, 0, 0]
-        mean = m[k] + G * (mean - moved)
+        next_mean = model.transition_mean(m[k].view(1, 1, 1), k + 2)[0, 0, 0]
+        mean = m[k] + G * (mean - next_mean)
         variance = P[k] + G * (variance - prior) * G
-        assert_close(found.mean[0, k, 0], mean)
-        assert_close(found.variance[0, k, 0], variance)
+        assert_close(posterior.mean[0, k, 0], mean)
+        assert_close(posterior.variance[0, k, 0], variance)

@@ -27,19 +27,23 @@ def walk_covariance(n, q, p0):
 def smooth(y, v, q, m0, p0):
     """Mean, variance and Cov(μ_t, μ_t+1) of μ_t | y_1:T, t = 0 … T, of the joint Gaussian."""
     C = walk_covariance(len(y), q, p0)
-    seen = ~y.isnan()
-    noisy = C[1:, 1:][seen][:, seen] + v * torch.eye(int(seen.sum()), dtype=F64)
-    gain = torch.linalg.solve(noisy, C[1:][seen]).T
-    covariance = C - gain @ C[1:][seen]
-    return m0 + gain @ (y[seen] - m0), covariance.diagonal(), covariance.diagonal(1)
+    is_observed = ~y.isnan()
+    noisy = C[1:, 1:][is_observed][:, is_observed] + v * torch.eye(
+        int(is_observed.sum()), dtype=F64
+    )
+    gain = torch.linalg.solve(noisy, C[1:][is_observed]).T
+    covariance = C - gain @ C[1:][is_observed]
+    return m0 + gain @ (y[is_observed] - m0), covariance.diagonal(), covariance.diagonal(1)
 
 
 def log_evidence(y, v, q, m0, p0):
     """log p(y_1:T | σ²_ε, σ²_η) for any shape of the two."""
-    seen = ~y.isnan()
-    C = walk_covariance(len(y), q[..., None, None], p0)[..., 1:, 1:][..., seen, :][..., seen]
-    noisy = C + v[..., None, None] * torch.eye(int(seen.sum()), dtype=F64)
-    return MultivariateNormal(torch.full_like(y[seen], m0), noisy).log_prob(y[seen])
+    is_observed = ~y.isnan()
+    C = walk_covariance(len(y), q[..., None, None], p0)[..., 1:, 1:][..., is_observed, :][
+        ..., is_observed
+    ]
+    noisy = C + v[..., None, None] * torch.eye(int(is_observed.sum()), dtype=F64)
+    return MultivariateNormal(torch.full_like(y[is_observed], m0), noisy).log_prob(y[is_observed])
 
 
 def problem_and_model(replicates=2, n_steps=12, seed=1, **keys):
@@ -80,9 +84,9 @@ class DrawnForwards(Fixed):
         for t in range(series.y.shape[1] + 1):
             if t:
                 p = p + q
-                seen = ~series.missing[:, t - 1, None]
-                gain = torch.where(seen, p / (p + v), 0.0)
-                m = m + torch.where(seen, gain * (series.y[:, t - 1] - m), 0.0)
+                is_observed = ~series.missing[:, t - 1, None]
+                gain = torch.where(is_observed, p / (p + v), 0.0)
+                m = m + torch.where(is_observed, gain * (series.y[:, t - 1] - m), 0.0)
                 p = (1 - gain) * p
             drawn.append(m + p.sqrt() * torch.randn(m.shape, generator=generator, dtype=m.dtype))
         return torch.stack(drawn, -1).unsqueeze(-1)
@@ -141,9 +145,9 @@ def test_variances_are_drawn_from_their_inverse_gammas():
     drawn = model.draw_parameters(series, states, theta, g)
     for r in range(2):
         level = states[r, 0, :, 0]
-        there = ~problem.missing[r]
-        residuals = (problem.observations[r, :, 0] - level[1:])[there]
-        a = double([5.0 + int(there.sum()) / 2, 6.0 + 12 / 2])
+        is_observed = ~problem.missing[r]
+        residuals = (problem.observations[r, :, 0] - level[1:])[is_observed]
+        a = double([5.0 + int(is_observed.sum()) / 2, 6.0 + 12 / 2])
         b = double([2.0, 0.7])
         b = b + torch.stack([residuals.square().sum(), level.diff().square().sum()]) / 2
         assert z_score(drawn[r], b / (a - 1)).abs().max() < 4

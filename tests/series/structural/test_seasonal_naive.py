@@ -25,37 +25,39 @@ def posterior(problem, rng, **keys):
 def test_each_month_is_as_it_was_a_year_before_and_the_variance_grows_by_the_year():
     problem, rng = load("airline", **AIRLINE)
     y = problem.observations[0, :, 0].tolist()
-    found = problem.forecast(posterior(problem, rng), rng)
+    forecast = problem.forecast(posterior(problem, rng), rng)
     errors = [y[t] - y[t - 12] for t in range(12, 36)]
     s2 = sum(e * e for e in errors) / len(errors)
     for h in range(1, 31):
         years = math.ceil(h / 12)
-        assert float(found.mean[h - 1, 0]) == pytest.approx(y[36 + h - 12 * years - 1])
-        assert float(found.variance[h - 1, 0]) == pytest.approx(years * s2)
+        assert float(forecast.mean[h - 1, 0]) == pytest.approx(y[36 + h - 12 * years - 1])
+        assert float(forecast.variance[h - 1, 0]) == pytest.approx(years * s2)
 
 
 def test_the_likelihood_is_that_of_the_differences():
     problem, rng = load("airline", **AIRLINE)
     y = problem.observations[0, :, 0].tolist()
-    found = posterior(problem, rng, period=1)
-    s2 = float(found.variance)
+    samples = posterior(problem, rng, period=1)
+    s2 = float(samples.variance)
     by_hand = sum(
         -0.5 * (math.log(2 * math.pi * s2) + (y[t] - y[t - 1]) ** 2 / s2) for t in range(1, 36)
     )
-    assert float(found.log_likelihood(problem.series)) == pytest.approx(by_hand)
+    assert float(samples.log_likelihood(problem.series)) == pytest.approx(by_hand)
 
 
 def test_forecast_errors_are_scaled_by_those_of_the_season_before():
     """Hyndman and Koehler (2006): mean |e| of the forecasts over mean |y_t − y_{t−12}| seen."""
     problem, rng = load("airline", **AIRLINE)
-    found = posterior(problem, rng, period=1)
+    samples = posterior(problem, rng, period=1)
     y = problem.observations[0, :, 0].tolist()
     future = problem.future[0, :, 0].tolist()
-    seen = sum(abs(y[t] - y[t - 12]) for t in range(12, 36)) / 24
+    mean_change = sum(abs(y[t] - y[t - 12]) for t in range(12, 36)) / 24
     ahead = sum(abs(v - y[-1]) for v in future) / 30
-    assert problem.score(found, rng)["mase"] == pytest.approx(ahead / seen)
-    assert replace(problem, season=1).score(found, rng)["mase"] != pytest.approx(ahead / seen)
-    assert "mase" not in replace(problem, season=40).score(found, rng)
+    assert problem.score(samples, rng)["mase"] == pytest.approx(ahead / mean_change)
+    assert replace(problem, season=1).score(samples, rng)["mase"] != pytest.approx(
+        ahead / mean_change
+    )
+    assert "mase" not in replace(problem, season=40).score(samples, rng)
 
 
 def test_a_missing_value_stands_for_the_one_a_season_before():
@@ -86,6 +88,6 @@ def test_series_that_tell_no_error_are_refused(keys, changes, told):
 
 def test_one_month_ahead_it_sees_all_months_before():
     problem, rng = load("airline", origin="before", **AIRLINE)
-    found = problem.forecast(posterior(problem, Streams(0), period=1), rng)
+    forecast = problem.forecast(posterior(problem, Streams(0), period=1), rng)
     y = [*problem.observations[0, -1:, 0].tolist(), *problem.future[0, :-1, 0].tolist()]
-    assert found.mean[:, 0].tolist() == pytest.approx(y)
+    assert forecast.mean[:, 0].tolist() == pytest.approx(y)

@@ -18,10 +18,10 @@ def test_partial_autocorrelations_within_one_are_stationarity():
     1), and nowhere else."""
     phi = draw_uniform(400, 3) * 4 - 2
 
-    found = (coefficients_to_partial(phi).abs() < 1).all(1)
+    is_stationary = (coefficients_to_partial(phi).abs() < 1).all(1)
 
     roots = [np.abs(np.roots([1.0, *(-row).tolist()])).max() < 1 for row in phi]
-    assert found.tolist() == roots
+    assert is_stationary.tolist() == roots
     assert 10 < sum(roots) < 390
     r = torch.tanh(draw_normal(50, 3, seed=1))
     assert all(

@@ -24,12 +24,12 @@ def test_a_stock_fades_and_grows_as_printed(n, monkeypatch):
     kept = double([[0.3, 0.9], [0.0, 1.0]])
     tensors(monkeypatch)
     none = torch.zeros(2, dtype=F64)
-    found = stocks.accumulate_stock(u, kept, none)
+    stock = stocks.accumulate_stock(u, kept, none)
     A = torch.zeros(2, 2, dtype=F64)
     for t in range(n):
-        assert torch.allclose(found[:, t], A, rtol=1e-12, atol=1e-13)
+        assert torch.allclose(stock[:, t], A, rtol=1e-12, atol=1e-13)
         A = kept * A + u[t]
-    assert torch.allclose(compiled.accumulate_stock(u, kept, none), found, rtol=1e-12, atol=1e-13)
+    assert torch.allclose(compiled.accumulate_stock(u, kept, none), stock, rtol=1e-12, atol=1e-13)
 
 
 def test_a_stock_with_a_limit_grows_as_vidale_and_wolfe_have_it(monkeypatch):

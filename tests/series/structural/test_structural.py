@@ -47,13 +47,15 @@ def test_likelihood_is_that_of_the_dense_gaussian(name):
     design = built.design(data.series)
     system = built.system(theta, design)
 
-    found = filter_system(system, design.y, design.seen.tolist()).log_density
+    log_p = filter_system(system, design.y, design.seen.tolist()).log_density
 
     for c in range(len(theta)):
         whole, _, _ = joint(system, c)
-        seen = design.seen
-        own = MultivariateNormal(whole.loc[seen], whole.covariance_matrix[seen][:, seen])
-        assert found[c] == pytest.approx(float(own.log_prob(design.y[seen])), rel=1e-10)
+        is_observed = design.seen
+        marginal = MultivariateNormal(
+            whole.loc[is_observed], whole.covariance_matrix[is_observed][:, is_observed]
+        )
+        assert log_p[c] == pytest.approx(float(marginal.log_prob(design.y[is_observed])), rel=1e-10)
 
 
 PEERS = {  # as UnobservedComponents names them, and the order of its parameters here
@@ -113,12 +115,12 @@ def test_likelihood_is_that_of_statsmodels(name, missing):
         mean, sd = (torch.cat([v, v.new_zeros(size - len(mean))]) for v in (mean, sd))
     peer.ssm.initialize_known(mean.numpy(), torch.diag(sd.square()).numpy())
 
-    found = filter_system(built.system(theta, design), design.y, design.seen.tolist()).log_density
+    log_p = filter_system(built.system(theta, design), design.y, design.seen.tolist()).log_density
 
     for c, row in enumerate(theta):
         named = dict(zip(order, row.tolist(), strict=True))
         values = [named[n] ** (2 if n.startswith("sigma2") else 1) for n in peer.param_names]
-        assert found[c] == pytest.approx(peer.loglike(values, transformed=True), rel=1e-8)
+        assert log_p[c] == pytest.approx(peer.loglike(values, transformed=True), rel=1e-8)
 
 
 def test_stocks_are_the_goodwill_of_the_thesis():

@@ -64,8 +64,8 @@ def all_ranks(blocks, data_sets, broken=None, burn_in=BURN_IN, thinning=THINNING
             broken(state.sweeps)
         steps = burn_in + DRAWS // CHAINS * thinning
         state, _ = advance(gibbs, state, simulated.problem, rng, 0, steps)
-        found = compute_quantities(simulated, gibbs.posterior(state), DRAWS, rng.evaluation)
-        rows.append({name: rank(one, rng.evaluation) for name, one in found.items()})
+        quantities = compute_quantities(simulated, gibbs.posterior(state), DRAWS, rng.evaluation)
+        rows.append({name: rank(draws, rng.evaluation) for name, draws in quantities.items()})
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 

@@ -87,9 +87,9 @@ def test_a_sweep_is_that_of_the_reference(name):
         chain = Reference(state.model.structure, state.sweeps.design, one_of(place, c))
         chain.sweep(one_of(drawn, (0, c)))
         for key in ("sigma", "phi", "gamma", "beta", "nu", "precisions"):
-            found = vars(new)[key][c].numpy()
+            value = vars(new)[key][c].numpy()
             expected = np.asarray(vars(chain)[key])
-            assert np.allclose(found, expected, rtol=1e-6, atol=1e-6), key
+            assert np.allclose(value, expected, rtol=1e-6, atol=1e-6), key
         assert np.allclose(alpha[c].numpy(), chain.alpha, rtol=1e-6, atol=1e-6)
 
 
@@ -107,10 +107,10 @@ def test_what_blocks_add_is_the_series_less_its_noise():
     data, rng, gibbs, state = setup("goodwill", burn_in=50, thinning=1)
     posterior = gibbs.posterior(go(data, rng, gibbs, state, 0, 250))
     assert posterior.contributions.shape == (3, 200, 24, 3)
-    seen = ~data.observations[0, :, 0].isnan()
-    left = (data.observations[0, :, 0] - posterior.contributions.sum(-1))[..., seen]
+    is_observed = ~data.observations[0, :, 0].isnan()
+    residuals = (data.observations[0, :, 0] - posterior.contributions.sum(-1))[..., is_observed]
     sigma = posterior.draws[..., 0]
-    assert (left.square().mean(-1).sqrt() / sigma).mean() == pytest.approx(1.0, abs=0.15)
+    assert (residuals.square().mean(-1).sqrt() / sigma).mean() == pytest.approx(1.0, abs=0.15)
     assert posterior.labels == ["level", "goodwill", "regression"]
 
 
@@ -121,14 +121,14 @@ def test_its_draws_open_in_arviz(tmp_path):
     posterior = gibbs.posterior(go(data, rng, gibbs, state, 0, 12))
     (path,) = write(posterior, tmp_path)
     with xarray.open_datatree(path, engine="h5netcdf") as tree:
-        found = tree["posterior"]
-        assert list(found.data_vars) == posterior.names
-        assert {name: tuple(found[name].dims) for name in posterior.names} == dict.fromkeys(
+        group = tree["posterior"]
+        assert list(group.data_vars) == posterior.names
+        assert {name: tuple(group[name].dims) for name in posterior.names} == dict.fromkeys(
             posterior.names, ("chain", "draw")
         )
-        assert dict(found.sizes) == {"chain": 3, "draw": 10}
+        assert dict(group.sizes) == {"chain": 3, "draw": 10}
         for j, name in enumerate(posterior.names):
-            assert (found[name].values == posterior.draws[..., j].numpy()).all()
+            assert (group[name].values == posterior.draws[..., j].numpy()).all()
 
 
 def test_chains_start_apart_and_within_their_limits():
@@ -145,9 +145,9 @@ def test_certain_columns_are_always_in():
     parts = ["local_level", block("regression", inclusion={"a": 1.0, "b": 0.0}, expected_size=None)]
     gibbs = component("inference", "structural_gibbs", burn_in=1, chains=2)
     state = go(data, rng, gibbs, gibbs.init(model(*parts, of=data), data, rng), 0, 20)
-    found = gibbs.posterior(state)
-    assert (found.draws[..., 2] != 0).all()
-    assert not (found.draws[..., 3] != 0).any()
+    posterior = gibbs.posterior(state)
+    assert (posterior.draws[..., 2] != 0).all()
+    assert not (posterior.draws[..., 3] != 0).any()
 
 
 def test_what_is_not_finite_is_trouble(monkeypatch):

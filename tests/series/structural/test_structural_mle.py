@@ -132,17 +132,21 @@ def test_what_an_intervention_did_is_what_the_forecast_lacks():
     data = replace(problem(times=40, seed=5), intervention=True)
     built = model("local_level", block("regression", expected_size=None), of=data)
     posterior, _ = fitted(built, data, steps=12)
-    before = data.score(posterior, Streams(0))
+    original_scores = data.score(posterior, Streams(0))
     lifted = replace(data, future=data.future + 5.0)
 
-    found = lifted.score(posterior, Streams(0))
+    scores = lifted.score(posterior, Streams(0))
 
-    assert found["effect/cumulative"] - before["effect/cumulative"] == pytest.approx(5.0 * AHEAD)
-    assert found["effect/average_upper95"] - before["effect/average_upper95"] == pytest.approx(5.0)
-    assert "mape" not in found
-    empty = {"effect/cumulative_upper95": found["effect/cumulative_lower95"]}
-    assert [check.passed for check in interval_checks(found)] == [True]
-    assert [check.passed for check in interval_checks(found | empty)] == [False]
+    assert scores["effect/cumulative"] - original_scores["effect/cumulative"] == pytest.approx(
+        5.0 * AHEAD
+    )
+    assert scores["effect/average_upper95"] - original_scores[
+        "effect/average_upper95"
+    ] == pytest.approx(5.0)
+    assert "mape" not in scores
+    empty = {"effect/cumulative_upper95": scores["effect/cumulative_lower95"]}
+    assert [check.passed for check in interval_checks(scores)] == [True]
+    assert [check.passed for check in interval_checks(scores | empty)] == [False]
     assert "effect" in lifted.draw(posterior, Streams(0))
 
 

@@ -34,10 +34,10 @@ class Weather(ParallelEnv):
 
     def _look(self):
         self.sky = self._draw()
-        seen = np.array([self.sky, self.made], np.float32)
+        observation = np.array([self.sky, self.made], np.float32)
         if self.odd == "nan":
-            seen[0] = np.nan
-        return dict.fromkeys(self.possible_agents, seen)
+            observation[0] = np.nan
+        return dict.fromkeys(self.possible_agents, observation)
 
     def reset(self, seed=None, options=None):
         if self.odd == "breaks":
@@ -60,13 +60,13 @@ class Weather(ParallelEnv):
         }
         if self.odd == "forgets":
             gains.pop("p1")
-        there = self.agents
+        agents = self.agents
         ended = self.stops == "ends" and self.sky == 3
         cut = self.made >= self.moves
         observed = self._look()
-        self.agents = [] if ended or cut else there
-        flags = dict.fromkeys(there, ended), dict.fromkeys(there, cut)
-        return observed, gains, *flags, {agent: {} for agent in there}
+        self.agents = [] if ended or cut else agents
+        flags = dict.fromkeys(agents, ended), dict.fromkeys(agents, cut)
+        return observed, gains, *flags, {agent: {} for agent in agents}
 
 
 class Plain(ParallelEnv):
@@ -101,15 +101,15 @@ class Plain(ParallelEnv):
         return dict.fromkeys(self.agents, False)
 
     def step(self, actions):
-        there = self.agents
+        agents = self.agents
         pay = self.pay(actions)
         self.made = self.made + 1
         ends = self.ends()
         cut = self.made == self.limit
-        self.agents = [] if cut else [agent for agent in there if not ends[agent]]
-        seen = dict.fromkeys(there, self.at)
-        cuts = dict.fromkeys(there, cut)
-        return seen, pay, ends, cuts, {agent: {} for agent in there}
+        self.agents = [] if cut else [agent for agent in agents if not ends[agent]]
+        observations = dict.fromkeys(agents, self.at)
+        cuts = dict.fromkeys(agents, cut)
+        return observations, pay, ends, cuts, {agent: {} for agent in agents}
 
 
 class Fork(Plain):
@@ -153,8 +153,8 @@ class Loud(Plain):
         return dict.fromkeys(infos, np.full(50, 255.0)), infos
 
     def step(self, actions):
-        seen, *rest = super().step(actions)
-        return dict.fromkeys(seen, np.full(50, 255.0)), *rest
+        observations, *rest = super().step(actions)
+        return dict.fromkeys(observations, np.full(50, 255.0)), *rest
 
 
 class Short(Plain):
@@ -180,25 +180,25 @@ class Odd(Plain):
         self.odd = odd
 
     def reset(self, seed=None, options=None):
-        seen, infos = super().reset(seed)
+        observations, infos = super().reset(seed)
         if self.odd == "mask in info":
             infos["b"] = {"action_mask": np.ones(2, np.int8)}
         changed = {
-            "reset returns observations": seen,
-            "infos are a list": (seen, []),
+            "reset returns observations": observations,
+            "infos are a list": (observations, []),
             "no observation at reset": ({}, infos),
-            "observation outside": (dict.fromkeys(seen, -1), infos),
-            "observation None": (dict.fromkeys(seen), infos),
+            "observation outside": (dict.fromkeys(observations, -1), infos),
+            "observation None": (dict.fromkeys(observations), infos),
         }
         if self.odd == "a stranger":
             self.agents = [*self.agents, "z"]
-        return changed.get(self.odd, (seen, infos))
+        return changed.get(self.odd, (observations, infos))
 
     def ends(self):
         return dict.fromkeys(self.agents, self.made == 3)
 
     def step(self, actions):
-        seen, pay, ends, cuts, infos = super().step(actions)
+        observations, pay, ends, cuts, infos = super().step(actions)
         last = self.made == 3
         first = self.possible_agents[0]
         if self.odd == "reward is an array":
@@ -208,7 +208,7 @@ class Odd(Plain):
         if self.odd == "flags are numbers":
             ends = {agent: np.array([end]) for agent, end in ends.items()}
         if self.odd == "left out at the end" and last:
-            seen = {}
+            observations = {}
             ends = {}
             cuts = {}
             infos = {}
@@ -221,12 +221,12 @@ class Odd(Plain):
         if self.odd == "opponent stays":
             ends["b"] = True
         if self.odd == "four values":
-            return seen, pay, ends, infos
+            return observations, pay, ends, infos
         if self.odd == "returns None":
             return None
         if self.odd == "ends the process":
             raise SystemExit(3)
-        return seen, pay, ends, cuts, infos
+        return observations, pay, ends, cuts, infos
 
 
 def without_players():

@@ -28,7 +28,7 @@ def made_record(
                   if phase == "train" or (step % 2 == 0 and step < steps)]  # fmt: skip
         lines.append(line(steps, r, "final"))
     result = {"rmse": [1.0 / steps + r for r in range(replicates)]}
-    found = {
+    fields = {
         "state": "done", "experiment": "made", "signature": signature, "data": "made-data", "data_digest": "d" * 16,
         "choice": {"dataset": "made", "model": "bnn", "inference": "sgld", "attacker": None}, "seed": 0,
         "replicates": replicates, "smoke": False, "study": None, "started": STARTED, "ended": "2026-11-01T12:00:20+00:00",
@@ -36,7 +36,7 @@ def made_record(
         "error": None, "git": {"sha": "a" * 40}, "user": "somebody", "command": ["+experiment=made"], "overrides": ["seed=0"],
         "vectorised": False,
     }  # fmt: skip
-    write(folder, lines, found | facts)
+    write(folder, lines, fields | facts)
     config = {
         "experiment": "made",
         "description": "made by hand",
@@ -78,7 +78,7 @@ def history(client: Any, run: Any, key: str) -> list[Any]:
 def all_of(client: Any) -> list[Any]:
     """What MLflow holds of all runs, in a form that can be compared: nothing that differs between
     two stores."""
-    found = []
+    rows = []
     for experiment in client.search_experiments():
         for run in client.search_runs([experiment.experiment_id], max_results=5000):
             tags = {
@@ -93,7 +93,7 @@ def all_of(client: Any) -> list[Any]:
             inputs = [(i.dataset.name, i.dataset.digest) for i in run.inputs.dataset_inputs]
             files = sorted(a.path for a in client.list_artifacts(run.info.run_id))
             times = run.info.start_time, run.info.end_time
-            found.append(
+            rows.append(
                 [
                     run.info.run_name,
                     run.info.status,
@@ -105,4 +105,4 @@ def all_of(client: Any) -> list[Any]:
                     files,
                 ]
             )
-    return sorted(found, key=lambda entry: entry[0])
+    return sorted(rows, key=lambda entry: entry[0])

@@ -33,19 +33,19 @@ class Printed:
 
 def split(text: str) -> list[list[str]]:
     """The commands of a line, ``runner`` and variables before it left out."""
-    found = []
+    commands = []
     for command in re.split(r" && |; ", text):
         words = shlex.split(command, comments=True)
         while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
             words.pop(0)
         if words and words[0] == "runner":
-            found.append(words[1:])
-    return found
+            commands.append(words[1:])
+    return commands
 
 
 def printed() -> list[Printed]:
     """Commands of indented blocks, and of the page's prose those between backticks, each once."""
-    found: dict[Printed, None] = {}
+    commands: dict[Printed, None] = {}
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
         blocks = [
@@ -59,18 +59,18 @@ def printed() -> list[Printed]:
         ]
         for line in (*blocks, *prose):
             for words in split(line):
-                found[Printed(page, tuple(words), line.startswith("PYTHONPATH=."))] = None
-    return list(found)
+                commands[Printed(page, tuple(words), line.startswith("PYTHONPATH=."))] = None
+    return list(commands)
 
 
 def files(page: Path) -> dict[str, str]:
     """File name -> content of the page's fenced blocks whose first line names a file, and of tables
     after a line that does."""
     text = page.read_text(encoding="utf-8")
-    found = {}
+    commands = {}
     for block in re.findall(r"```\w+\n(.*?)```", text, re.DOTALL):
         if named := re.match(r"# ([\w./-]+\.(?:py|yaml))\n", block):
-            found[named[1]] = block
-    return found | dict(
+            commands[named[1]] = block
+    return commands | dict(
         re.findall(r"^`([\w./-]+\.csv)`:\n\n```csv\n(.*?)```", text, re.DOTALL | re.MULTILINE)
     )

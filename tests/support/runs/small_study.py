@@ -84,8 +84,8 @@ def record(
 ) -> Path:
     """Writes run.json and metrics.jsonl of one run, as the loop would."""
     values = [float(v) for v in nlpp]
-    own = {"experiment": experiment, "signature": f"{experiment}{n}", "replicates": len(values)}
-    facts = FACTS | own | {"finished": {}, "result": {"nlpp": values}} | changes
+    entry = {"experiment": experiment, "signature": f"{experiment}{n}", "replicates": len(values)}
+    facts = FACTS | entry | {"finished": {}, "result": {"nlpp": values}} | changes
     if facts["state"] == "done" and not facts["finished"]:
         facts["finished"] = _finish(facts["result"], facts["vectorised"])
     folder = study.output_dir / experiment / f"{experiment}{n}"

@@ -26,10 +26,10 @@ def dense(
         rows.append([system.F @ effect for effect in effects])
     spreads = [system.s0**2 * torch.ones(d, dtype=G.dtype)] + [q] * times
     covariance = torch.zeros(times, times, dtype=G.dtype)
-    for i, one in enumerate(rows):
+    for i, row in enumerate(rows):
         for j, other in enumerate(rows):
             covariance[i, j] = sum(
-                (a * s * b).sum() for a, s, b in zip(one, spreads, other, strict=False)
+                (a * s * b).sum() for a, s, b in zip(row, spreads, other, strict=False)
             )
     covariance = covariance + r * torch.eye(times, dtype=G.dtype)
     return torch.distributions.MultivariateNormal(torch.stack(means), covariance)

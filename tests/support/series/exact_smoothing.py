@@ -32,14 +32,16 @@ def smoothed(s: LinearGaussianSystem, y: Tensor) -> Exact:
             F[(t - 1) * dx : t * dx, v * dx : (v + 1) * dx] = torch.linalg.matrix_power(s.A, t - v)
     mean = F @ torch.cat([s.m0, s.m0.new_zeros(times * dx)])
     cov = F @ torch.block_diag(s.P0, *[s.Q] * times) @ F.T
-    there = (~y.isnan().any(1)).repeat_interleave(dy)
-    H = torch.block_diag(*[s.H] * times)[there]
+    is_observed = (~y.isnan().any(1)).repeat_interleave(dy)
+    H = torch.block_diag(*[s.H] * times)[is_observed]
     gain = (
         cov
         @ H.T
-        @ torch.linalg.inv(H @ cov @ H.T + torch.block_diag(*[s.Sigma] * times)[there][:, there])
+        @ torch.linalg.inv(
+            H @ cov @ H.T + torch.block_diag(*[s.Sigma] * times)[is_observed][:, is_observed]
+        )
     )
-    mean = mean + gain @ (y.flatten()[there] - H @ mean)
+    mean = mean + gain @ (y.flatten()[is_observed] - H @ mean)
     cov = cov - gain @ H @ cov
     blocks = [cov[t * dx : (t + 1) * dx, t * dx : (t + 1) * dx] for t in range(times)]
     return Exact(mean.view(times, dx), torch.stack(blocks))

@@ -38,12 +38,12 @@ def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 
 
     x = s.m0 + normal(s.P0)
     states = []
-    seen = []
+    batches = []
     for _ in range(length):
         x = s.A @ x + normal(s.Q)
         states.append(x)
-        seen.append(s.H @ x + normal(s.Sigma))
-    observations = torch.stack(seen).expand(replicates, -1, -1).contiguous()
+        batches.append(s.H @ x + normal(s.Sigma))
+    observations = torch.stack(batches).expand(replicates, -1, -1).contiguous()
     return Sequence(
         "test", torch.stack(states).unsqueeze(0), observations, s, [f"x{j}" for j in range(len(x))]
     )
@@ -51,8 +51,8 @@ def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 
 
 def one_observation(y: float, slope: float, variance: float) -> Sequence:
     """y = slope · x + N(0, variance) with x ~ N(0, 1 + 0.5), in 80 replicates."""
-    one = torch.ones(1, 1, dtype=F64)
-    s = LinearGaussianSystem(one, 0.5 * one, slope * one, variance * one, 0 * one[0], one)
+    ones = torch.ones(1, 1, dtype=F64)
+    s = LinearGaussianSystem(ones, 0.5 * ones, slope * ones, variance * ones, 0 * ones[0], ones)
     problem = sequence(s, 1, replicates=80)
     problem.observations[:] = y
     return problem
@@ -120,8 +120,8 @@ def dense_posterior(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tens
         both = slice(t * dx, (t + 2) * dx)
         precision[both, both] += move.T @ inverse_Q @ move
         if not missing[t]:
-            here = slice((t + 1) * dx, (t + 2) * dx)
-            precision[here, here] += s.H.T @ inverse_S @ s.H
-            shift[here] += s.H.T @ inverse_S @ y[t]
+            block = slice((t + 1) * dx, (t + 2) * dx)
+            precision[block, block] += s.H.T @ inverse_S @ s.H
+            shift[block] += s.H.T @ inverse_S @ y[t]
     covariance = torch.linalg.inv(precision)
     return (covariance @ shift)[dx:].view(T, dx), covariance[dx:, dx:]

@@ -84,8 +84,8 @@ def joint(
         powers.append(G @ powers[-1])
     effects = torch.stack(powers)  # of the noise of k times ago
     for k, spread in enumerate(spreads):
-        own = effects[: n - k]
-        C[k:, :, k:] += torch.einsum("sij,jk,tlk->sitl", own, spread, own)
+        own_effects = effects[: n - k]
+        C[k:, :, k:] += torch.einsum("sij,jk,tlk->sitl", own_effects, spread, own_effects)
     mean = effects @ system.mean
     y_mean = (system.F * mean).sum(1) + system.offset[c]
     y_cov = torch.einsum("si,sitj,tj->st", system.F, C, system.F) + torch.diag(system.noise[c])
@@ -96,11 +96,11 @@ def smooth_states(system: TimeVaryingSystem, design: Design) -> tuple[Tensor, Te
     """E[α | y] [n, d] and Cov(α_t | y) [n, d, d] of the first set, by conditioning
     the joint Gaussian."""
     whole, mean, C = joint(system, 0)
-    seen = design.seen
+    is_observed = design.seen
     n, d = mean.shape
-    cross = torch.einsum("sitj,tj->sit", C, system.F)[:, :, seen].flatten(0, 1)
-    S = whole.covariance_matrix[seen][:, seen]
+    cross = torch.einsum("sitj,tj->sit", C, system.F)[:, :, is_observed].flatten(0, 1)
+    S = whole.covariance_matrix[is_observed][:, is_observed]
     lift = torch.linalg.solve(S, cross.T).T
-    posterior = mean.flatten() + lift @ (design.y[seen] - whole.loc[seen])
+    posterior = mean.flatten() + lift @ (design.y[is_observed] - whole.loc[is_observed])
     spread = (C.reshape(n * d, n * d) - lift @ cross.T).view(n, d, n, d)
     return posterior.view(n, d), torch.stack([spread[t, :, t] for t in range(n)])

@@ -54,12 +54,12 @@ def by_quadrature(module) -> torch.Tensor:
     z = grid[:, None, None].expand(-1, N, 1)
     with torch.no_grad():
         up, out = module.generative.network.layers
-        found = []
+        rows = []
         for c in range(C):
             y = torch.zeros(C, dtype=F64)
             y[c] = 1
             given = torch.cat([z, y.expand(*z.shape[:2], C)], -1)
             p = torch.sigmoid(torch.relu(given @ up.weight.T + up.bias) @ out.weight.T + out.bias)
             likelihood = torch.where(problem().train.x == 1, p, 1 - p).log().sum(-1)
-            found.append((likelihood + prior[:, None]).logsumexp(0))
-    return torch.stack(found, -1)
+            rows.append((likelihood + prior[:, None]).logsumexp(0))
+    return torch.stack(rows, -1)

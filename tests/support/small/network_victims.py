@@ -15,16 +15,18 @@ def build_network(problem, **changes):
 
 def build_network_victims(problem, activation="tanh", widths=(6, 1, 5)):
     """A victim of each kind, and how many rows of x are a block of it."""
-    own = [build_network(problem, activation=activation, widths=list(widths)) for _ in range(2)]
-    theta = draw_normal(3, own[0].dim)
-    own[1].theta.data = theta[2].clone()
+    networks = [
+        build_network(problem, activation=activation, widths=list(widths)) for _ in range(2)
+    ]
+    theta = draw_normal(3, networks[0].dim)
+    networks[1].theta.data = theta[2].clone()
     biases = component("model", "mlp", widths=list(widths), activation=activation, biases="point")
-    draws = Draws(theta[None], theta[:1], model=own[0])
+    draws = Draws(theta[None], theta[:1], model=networks[0])
     return [
-        (PointEstimate(own[0]), 1),
+        (PointEstimate(networks[0]), 1),
         (PointEstimate(biases.build(problem, Streams(1))), 1),
-        (Networks(tuple(own)), 1),
-        (Particles(own[0], theta), 1),
-        (BlockwiseParticles(own[0], theta), 3),
+        (Networks(tuple(networks)), 1),
+        (Particles(networks[0], theta), 1),
+        (BlockwiseParticles(networks[0], theta), 3),
         (draws, 1),
     ]

@@ -38,8 +38,8 @@ def problem(
         y = (y > 0).long()
     if target == "classes":
         y = torch.bucketize(y, double([-0.5, 0.5]))
-    seen = torch.where(mask, y[:n], torch.nan if target == "real" else -1)
-    train = Batch(x[:n], seen if target == "real" else seen.long(), mask, 1.0)
+    labels = torch.where(mask, y[:n], torch.nan if target == "real" else -1)
+    train = Batch(x[:n], labels if target == "real" else labels.long(), mask, 1.0)
     test = Batch(x[n:], y[n:], torch.ones_like(y[n:], dtype=torch.bool), 1.0)
     names = [f"task {t}" for t in range(T)]
     return Supervised("toy", target, train, test, None, classes, task_names=names)  # type: ignore[arg-type]

@@ -104,12 +104,12 @@ def z_scores(
     rng = Streams(7)
     exact = enumerated_gradient(module, batch) if exact is None else exact
     state = estimator.init(module, rng)
-    found = []
+    results = []
     many = replicated(batch, draws // groups)
     for _ in range(groups):
         gradients, _, state = estimator.estimate(module, many, rng, state)
-        found.append(flat(gradients))
-    drawn = torch.stack(found)
+        results.append(flat(gradients))
+    drawn = torch.stack(results)
     error = drawn.std(0) / groups**0.5
     off = drawn.mean(0) - exact
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
@@ -124,10 +124,10 @@ def fresh_z(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int) 
     rng = Streams(7)
     exact = enumerated_gradient(module, batch)
     state = estimator.init(module, rng)
-    found = [
+    results = [
         flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(draws)
     ]
-    drawn = torch.stack(found)
+    drawn = torch.stack(results)
     off = drawn.mean(0) - exact
     error = drawn.std(0) / draws**0.5
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
@@ -153,10 +153,10 @@ def guide_variance(estimator: Any, state: Any = None, n: int = 80, layers: int =
     rng = Streams(3)
     module = small_dvae(problem, layers)
     names = [key for key, _ in module.named_parameters()]
-    found = []
+    results = []
     for _ in range(n):
         gradients, _, _ = estimator.estimate(module, problem.train, rng, copy.deepcopy(state))
-        found.append(
+        results.append(
             flat(g for key, g in zip(names, gradients, strict=True) if key.startswith("down"))
         )
-    return float(torch.stack(found).var(0).sum())
+    return float(torch.stack(results).var(0).sum())

@@ -133,7 +133,7 @@ def programme(matrix) -> tuple[float, np.ndarray]:
     """max v so that Σ_a x_a r(a, b) ≥ v for all b, x a distribution, and an x that reaches it."""
     matrix = np.asarray(matrix)
     rows, columns = matrix.shape
-    found = linprog(
+    solution = linprog(
         np.r_[np.zeros(rows), -1.0],
         A_ub=np.c_[-matrix.T, np.ones(columns)],
         b_ub=np.zeros(columns),
@@ -141,7 +141,7 @@ def programme(matrix) -> tuple[float, np.ndarray]:
         b_eq=[1.0],
         bounds=[(0, 1)] * rows + [(None, None)],
     )
-    return float(-found.fun), found.x[:-1]
+    return float(-solution.fun), solution.x[:-1]
 
 
 def play(game: Game, inference, seed: int = 0, model="q_table", tensors: bool = False):

@@ -21,12 +21,12 @@ SMALL_TRANSFORMER = component("model", "text_transformer", words=4, hidden=3)
 
 def tanh_layers(theta, x, shapes) -> torch.Tensor:
     """W_L tanh(… tanh(W_1 x + b_1) …) + b_L; θ holds W_1 by rows, b_1, W_2, …"""
-    at = 0
+    offset = 0
     for layer, (out, inside) in enumerate(shapes):
-        W = theta[at : at + out * inside].view(out, inside)
-        b = theta[at + out * inside :][:out]
+        W = theta[offset : offset + out * inside].view(out, inside)
+        b = theta[offset + out * inside :][:out]
         x = (x if layer == 0 else x.tanh()) @ W.T + b
-        at += out * inside + out
+        offset += out * inside + out
     return x
 
 
@@ -58,11 +58,11 @@ def check_resumed(method: Any, model: Any, folder: Path) -> None:
     whole = train(method, model, problem, 17)[0]
     parts = resumed(method, model, problem, 17, 10, folder)[0]
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
-    one, other = (
+    first, other = (
         method.posterior(s).predict(problem.test.x, torch.Generator()).logits
         for s in (whole, parts)
     )
-    assert torch.equal(one, other)
+    assert torch.equal(first, other)
 
 
 def random_network(problem, seed=0, scale=1.5, model="mlp", **keys):

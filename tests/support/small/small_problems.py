@@ -129,9 +129,9 @@ def check_resumed(
     again, restored = resumed(inference, model, problem, steps, stop, folder)
     assert_same_state(whole, again)
     assert torch.equal(rng.noise.get_state(), restored.noise.get_state())
-    one, other = (inference.posterior(state) for state in (whole, again))
-    if hasattr(one, "draws"):
-        assert torch.equal(one.draws, other.draws)
+    first, other = (inference.posterior(state) for state in (whole, again))
+    if hasattr(first, "draws"):
+        assert torch.equal(first.draws, other.draws)
     return again
 
 

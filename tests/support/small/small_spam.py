@@ -21,8 +21,8 @@ def words(n=120, n_words=6, seed=0) -> Supervised:
     y = (torch.rand(2 * n, 1, generator=g) < 0.4).long()
     p = uniform(g, 2, n_words)
     x = (uniform(g, 2 * n, n_words) < p[y[:, 0]]).double()
-    seen = torch.ones(2 * n, 1, dtype=torch.bool)
-    train, test = (Batch(x[rows], y[rows], seen[rows], 1.0) for rows in (slice(n), slice(n, None)))
+    mask = torch.ones(2 * n, 1, dtype=torch.bool)
+    train, test = (Batch(x[rows], y[rows], mask[rows], 1.0) for rows in (slice(n), slice(n, None)))
     return Supervised(
         "words", "binary", train, test, None, 2, ["spam"], bounds=(0.0, 1.0), domain="binary"
     )

@@ -96,8 +96,8 @@ def verdicts(
 ) -> dict[str, bool]:
     attacker = attacker or component("attacker", "pgd", norm=norm)
     victim = Attacked(model, problem.bounds, image_shape=problem.image_shape)
-    found = victim_checks(attacker, victim, problem, problem.test.y, Streams(0), norm, eps)
-    return {check.name: check.passed for check in found}
+    checks = victim_checks(attacker, victim, problem, problem.test.y, Streams(0), norm, eps)
+    return {check.name: check.passed for check in checks}
 
 
 class Spoilt:

@@ -20,14 +20,14 @@ def vcd_by_quadrature(log_joint, mean, log_std, eps):
         r = x[None]
         slope = torch.func.grad(lambda z: log_joint(z).sum())
         half = r + 0.5 * eps * slope(z)
-        moved = z + eps * half
-        after = half + 0.5 * eps * slope(moved)
-        rate = (log_joint(moved) - 0.5 * after**2 - log_joint(z) + 0.5 * r**2).clamp(max=0).exp()
+        proposal = z + eps * half
+        after = half + 0.5 * eps * slope(proposal)
+        rate = (log_joint(proposal) - 0.5 * after**2 - log_joint(z) + 0.5 * r**2).clamp(max=0).exp()
         weight = Normal(0.0, 1.0).log_prob(r).exp() * (x[1] - x[0])
 
     def f(z):
         return log_joint(z) - q.log_prob(z)
 
-    worth = (weight * (rate * f(moved) + (1 - rate) * f(z))).sum(1)
+    worth = (weight * (rate * f(proposal) + (1 - rate) * f(z))).sum(1)
     density = q.log_prob(z[:, 0]).exp() * (z[1, 0] - z[0, 0])
     return (density * (worth - f(z[:, 0]))).sum()

@@ -48,9 +48,9 @@ class TwoModes(Line):
 
     def log_prior(self, theta: Tensor) -> Tensor:
         x = theta[:, 0]
-        left = torch.log(double(0.3 / 0.5)) - 2 * (x + 1.5) ** 2
+        log_left = torch.log(double(0.3 / 0.5)) - 2 * (x + 1.5) ** 2
         right = torch.log(double(0.7)) - 0.5 * (x - 1.5) ** 2
-        return torch.logaddexp(left, right)
+        return torch.logaddexp(log_left, right)
 
 
 class HalfNormal(Line):

@@ -88,11 +88,11 @@ def trained(estimator, module, batch, steps, seed=0):
     """The state after a number of estimates, the streams, and the estimates."""
     rng = Streams(seed)
     state = estimator.init(module, rng)
-    found = []
+    results = []
     for _ in range(steps):
         gradients, _, state = estimator.estimate(module, batch, rng, state)
-        found.append(flat(gradients))
-    return state, rng, torch.stack(found)
+        results.append(flat(gradients))
+    return state, rng, torch.stack(results)
 
 
 def share_noise(module):
@@ -142,8 +142,8 @@ def regression(noise="rows", full=True):
 def nodes(dimensions, points=12):
     """Gauss-Hermite points ε [K, D] and weights [K]: exact for polynomials up to degree 2·points −
     1."""
-    at, weight = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(points))
-    grid = torch.cartesian_prod(*[at] * dimensions).reshape(-1, dimensions)
+    abscissae, weight = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(points))
+    grid = torch.cartesian_prod(*[abscissae] * dimensions).reshape(-1, dimensions)
     products = (
         torch.cartesian_prod(*[weight / weight.sum()] * dimensions).reshape(-1, dimensions).prod(1)
     )
@@ -152,8 +152,8 @@ def nodes(dimensions, points=12):
 
 def exact(q, batch, points=40):
     """∇ of the bound of the batch's rows, each with N/B, by quadrature over ε."""
-    at, weight = nodes(q.noise_dim, points)
-    theta = q.transform(at)[:, None]
+    abscissae, weight = nodes(q.noise_dim, points)
+    theta = q.transform(abscissae)[:, None]
     value = batch.scale * (q.target.log_likelihood(theta, batch) * weight[:, None]).sum() - q.kl()
     return flat(grad(value, list(q.parameters())))
 

@@ -185,13 +185,13 @@ def rank_p(
     M = torch.randint(length, (replications,), generator=g)  # states before θ in the chain
     place = torch.arange(1, length)[:, None]
     used = torch.cat([place <= length - 1 - M, place <= M])  # [2(L − 1), R]
-    own = values[0]
+    true_value = values[0]
     others = values[1:]
     # a stuck chain repeats θ
-    ties = torch.rand(others.shape, generator=g) < torch.rand(own.shape, generator=g)
+    ties = torch.rand(others.shape, generator=g) < torch.rand(true_value.shape, generator=g)
     # Ranks among ties are uniform: every state has a uniform key, and θ's own is shared by all its
     # comparisons.
-    below = (others < own) | ((others == own) & ties)
+    below = (others < true_value) | ((others == true_value) & ties)
     rank = (below & used[..., None]).sum(0)  # [R, S], uniform on 0 … L − 1
     counts = torch.stack([torch.bincount(r, minlength=length) for r in rank.T]).numpy()  # [S, L]
     return min(1.0, float(chisquare(counts, axis=1).pvalue.min()) * len(counts))
@@ -210,9 +210,10 @@ def two_sample_p(
     not be reversible."""
     theta, batch = joint(model, replications, seed)
     last = path(name, model, theta, batch, 1, steps, Streams(seed), settings)[-1]
-    moved = statistics(model, last, batch)
+    next_values = statistics(model, last, batch)
     fresh = statistics(model, *joint(model, replications, seed + 1))
     ps = [
-        float(ks_2samp(a.numpy(), b.numpy()).pvalue) for a, b in zip(moved.T, fresh.T, strict=True)
+        float(ks_2samp(a.numpy(), b.numpy()).pvalue)
+        for a, b in zip(next_values.T, fresh.T, strict=True)
     ]
     return min(1.0, min(ps) * len(ps))

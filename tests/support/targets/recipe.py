@@ -110,7 +110,7 @@ def stationary(
     zero = torch.zeros(n, dtype=F64)
     xi = torch.zeros(n_noise or n, dtype=F64)
     A, B = (
-        torch.stack([step(*at) for at in points], 1) - step(zero, xi).unsqueeze(1)
+        torch.stack([step(*point) for point in points], 1) - step(zero, xi).unsqueeze(1)
         for points in _units(n, len(xi))
     )
     return fixed_point(lambda S: A @ S @ A.T + B @ B.T, n)

@@ -17,14 +17,14 @@ def slice_sample(log_density, x, low, high, seed):
     """Neal (2003), figure 5, from hashed uniforms."""
     level = log_density(x) + math.log(counter_uniform(seed, 0))
     k = 0
-    left = low
+    lower = low
     right = high
     while True:
         k += 1
-        point = left + (right - left) * counter_uniform(seed, k)
+        point = lower + (right - lower) * counter_uniform(seed, k)
         if log_density(point) >= level:
             return point
-        left, right = (point, right) if point < x else (left, point)
+        lower, right = (point, right) if point < x else (lower, point)
 
 
 class Reference:
@@ -139,7 +139,7 @@ class Reference:
         b = X.T @ (w * self.left)
         a = (scale.df + self.seen.sum()) / 2
         S = scale.df * scale.guess**2 + (w * self.left**2).sum()
-        before = self.gamma.copy()
+        old_gamma = self.gamma.copy()
         self.scan(A, b, lambda q: -a * math.log(S - q), drawn.u)
 
         def rest():
@@ -147,7 +147,7 @@ class Reference:
             return S - b[on] @ np.linalg.solve((A + self.omega)[np.ix_(on, on)], b[on])
 
         if rest() / 2 / g[-1] > scale.upper**2:
-            self.gamma = before
+            self.gamma = old_gamma
         self.sigma[0] = math.sqrt(variance_from_gamma(g[0], a, rest() / 2, scale.upper))
         self.draw_beta(A, b, drawn.z)
 

@@ -123,9 +123,9 @@ def faults(scores: dict[str, Any]) -> list[str]:
     else:
         most = most | {"rhat": 1.01}
         least = {"ess": 400.0}
-    found = [
+    results = [
         f"{k} {scores[k]:.3g} > {v:g}" for k, v in most.items() if not scores.get(k, math.nan) <= v
     ]
-    return found + [
+    return results + [
         f"{k} {scores[k]:.3g} < {v:g}" for k, v in least.items() if not scores.get(k, math.nan) >= v
     ]

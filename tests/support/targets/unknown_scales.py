@@ -28,8 +28,8 @@ def series(replicates: int, n_steps: int = 10, seed: int = 1, **keys) -> Sequenc
 
 def repeated(problem: Sequence, times: int) -> Sequence:
     """The first series, repeated."""
-    seen = problem.observations[:1].expand(times, -1, -1).contiguous()
-    return replace(problem, observations=seen, states=problem.states[:1], means=None)
+    observed = problem.observations[:1].expand(times, -1, -1).contiguous()
+    return replace(problem, observations=observed, states=problem.states[:1], means=None)
 
 
 def build_filter(particles: int, beta: float | None = None):

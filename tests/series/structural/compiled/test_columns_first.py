@@ -38,14 +38,18 @@ def setup():
     design = built.design(data.series)
     system = built.system(theta, design)
     X = built.columns(theta, design)
-    known = sweeps.model.system
+    reference = sweeps.model.system
     y = sweeps.design.y
     scale = np.array(THETA)[sweeps.model.scales.owner]
-    values = kept_values(known, sweeps.structure.transition(theta[:, 3:4]))[0]
-    work = white_work(known, 5)
+    values = kept_values(reference, sweeps.structure.transition(theta[:, 3:4]))[0]
+    work = white_work(reference, 5)
     Y = torch.cat([X[0], y.view(-1, 1)], 1).numpy()
     whiten(
-        Y, known, SystemMotion(values, scale, np.full(len(y), THETA[0])), state_work(known), work
+        Y,
+        reference,
+        SystemMotion(values, scale, np.full(len(y), THETA[0])),
+        state_work(reference),
+        work,
     )
     return sweeps, work, system, X
 
@@ -53,17 +57,17 @@ def setup():
 def test_what_the_filter_leaves_has_the_likelihood_of_the_dense_gaussian():
     sweeps, work, system, X = setup()
     y = sweeps.design.y
-    left = torch.from_numpy(work.white)
-    seen = sweeps.design.seen
+    residuals = torch.from_numpy(work.white)
+    is_observed = sweeps.design.seen
     law, _, _ = joint(system, 0)
     some = draw_normal(5, 4, seed=1)
-    own = -0.5 * (left[:, 4] - some @ left[:, :4].T).square().sum(1)
-    mean = law.mean[seen]
-    cov = law.covariance_matrix[seen][:, seen]
+    marginal = -0.5 * (residuals[:, 4] - some @ residuals[:, :4].T).square().sum(1)
+    mean = law.mean[is_observed]
+    cov = law.covariance_matrix[is_observed][:, is_observed]
     dense = torch.distributions.MultivariateNormal(mean, cov).log_prob(
-        y[seen] - some @ X[0, seen].T
+        y[is_observed] - some @ X[0, is_observed].T
     )
-    assert torch.allclose(own - own[0], dense - dense[0], rtol=1e-9, atol=1e-9)
+    assert torch.allclose(marginal - marginal[0], dense - dense[0], rtol=1e-9, atol=1e-9)
 
 
 @compiled()
@@ -78,13 +82,13 @@ def test_chains_have_the_law_of_the_enumerated_models():
     """γ and β of given standard deviations after 30 scans, and β's two first moments."""
     C = 3000
     sweeps, work, system, X = setup()
-    seen = sweeps.design.seen.numpy()
+    is_observed = sweeps.design.seen.numpy()
     sigma = THETA[0]
     law, _, _ = joint(system, 0)
-    x = X[0].numpy()[seen]
-    y = sweeps.design.y.numpy()[seen]
-    mean = law.mean.numpy()[seen]
-    cov = law.covariance_matrix.numpy()[np.ix_(seen, seen)]
+    x = X[0].numpy()[is_observed]
+    y = sweeps.design.y.numpy()[is_observed]
+    mean = law.mean.numpy()[is_observed]
+    cov = law.covariance_matrix.numpy()[np.ix_(is_observed, is_observed)]
     omega = sweeps.model.slab.omega
     models = list(itertools.product([0, 1], repeat=4))
     logs = []
@@ -117,11 +121,11 @@ def test_chains_have_the_law_of_the_enumerated_models():
     inside = np.array(models, dtype=float)
     exact = np.einsum("m,mi,mj->ij", weights, inside, inside).ravel()
     assert 0.02 < weights.max() < 0.9  # there is a choice
-    for found, truth in (
+    for estimate, truth in (
         (pairs, exact),
         (beta, weights @ np.array(means)),
         (beta.square(), weights @ np.array(seconds)),
     ):
-        z = (found.mean(0).numpy() - truth) / (found.std(0).numpy() / math.sqrt(C)).clip(1e-6)
+        z = (estimate.mean(0).numpy() - truth) / (estimate.std(0).numpy() / math.sqrt(C)).clip(1e-6)
         assert abs(z).max() < 4
     assert torch.equal(beta != 0, gamma)

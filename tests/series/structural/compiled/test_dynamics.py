@@ -29,11 +29,11 @@ def test_precisions_are_gamma_given_their_error_and_the_prior_where_none_is_seen
     C = 3000
     nu = 5.0
     z = np.array([0.0, 3.0, 9.0])
-    seen = np.array([True, True, False])
+    is_observed = np.array([True, True, False])
     lam = np.empty((C, 3))
     with np.errstate(over="ignore"):
-        for own, seed in zip(lam, hashed(C), strict=True):
-            draw_precisions(z, seen, nu, seed, own)
+        for draw, seed in zip(lam, hashed(C), strict=True):
+            draw_precisions(z, is_observed, nu, seed, draw)
     for t, (shape, rate) in enumerate([(3.0, 2.5), (3.0, 7.0), (2.5, 2.5)]):
         assert stats.kstest(lam[:, t], stats.gamma(shape, scale=1 / rate).cdf).pvalue > 1e-3
 
@@ -48,12 +48,14 @@ def test_degrees_of_freedom_have_the_conditional_of_student_errors():
     """Against the posterior on a grid: ν − 2 ~ Gamma(2, 0.1) times the t density of the errors that
     are seen."""
     z = stats.t(4).rvs(40, random_state=1)
-    seen = np.ones(40, dtype=bool)
-    seen[::5] = False
+    is_observed = np.ones(40, dtype=bool)
+    is_observed[::5] = False
     nu = np.full(3000, 20.0)
     for k in range(12):
-        _slice_all(Tails(True, True, 2.0, 0.1), z, seen, nu, hashed(len(nu), k))
+        _slice_all(Tails(True, True, 2.0, 0.1), z, is_observed, nu, hashed(len(nu), k))
     grid = 2 + np.linspace(1e-4, 150, 40_000)
-    log = stats.gamma(2, scale=10).logpdf(grid - 2) + stats.t(grid[:, None]).logpdf(z[seen]).sum(1)
+    log = stats.gamma(2, scale=10).logpdf(grid - 2) + stats.t(grid[:, None]).logpdf(
+        z[is_observed]
+    ).sum(1)
     cdf = np.exp(log - log.max()).cumsum()
     assert stats.kstest(nu, lambda x: np.interp(x, grid, cdf / cdf[-1])).pvalue > 1e-3

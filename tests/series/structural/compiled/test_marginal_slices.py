@@ -47,7 +47,7 @@ def test_draws_have_the_posterior_on_a_grid(part, second):
         place = replace(place, directions=directions, centre=centre)
         drawn = state.sweeps.numbers(150, C, Streams(1).noise, states=False)
         place, _, _ = state.sweeps.advance(place, drawn)
-    found = [place.sigma[:, 0], place.sigma[:, 1] if second == "level_sd" else place.phi[:, 0]]
+    results = [place.sigma[:, 0], place.sigma[:, 1] if second == "level_sd" else place.phi[:, 0]]
     scales = built.structure.scales
     x = torch.linspace(0.01, scales[0].upper, POINTS, dtype=F64)
     y = torch.linspace(0.01, scales[1].upper, POINTS, dtype=F64)
@@ -56,15 +56,15 @@ def test_draws_have_the_posterior_on_a_grid(part, second):
     pairs = torch.cartesian_prod(x, y)
     theta = pairs
     if second == "ar_1":
-        known = torch.full_like(pairs[:, :1], scales[1].guess)
-        theta = torch.cat([pairs[:, :1], known, pairs[:, 1:]], 1)
+        fixed_scale = torch.full_like(pairs[:, :1], scales[1].guess)
+        theta = torch.cat([pairs[:, :1], fixed_scale, pairs[:, 1:]], 1)
     design = built.design(data.series)
     log = filter_system(built.system(theta, design), design.y, design.seen.tolist()).log_density
     for j, scale in enumerate(scales[: 2 if second == "level_sd" else 1]):
         sigma = theta[:, j]
         log = log - (scale.df + 1) * sigma.log() - scale.df * scale.guess**2 / (2 * sigma**2)
     p = (log - log.max()).exp().view(POINTS, POINTS)
-    for axis, (values, grid) in enumerate(zip(found, (x, y), strict=True)):
+    for axis, (values, grid) in enumerate(zip(results, (x, y), strict=True)):
         cells = (p.sum(1 - axis) / p.sum()).numpy()
         exact = np.interp(values.numpy(), grid.numpy(), cells.cumsum() - 0.5 * cells)
         assert stats.kstest(exact, "uniform").pvalue > 1e-3
@@ -78,6 +78,6 @@ def test_directions_are_the_principal_axes_of_enough_draws():
     assert learn_directions(state.place, rows[:50].mT @ rows[:50]) is state.place
     learned = learn_directions(state.place, rows.mT @ rows)
     assert torch.allclose(learned.centre[0], z.mean(0))
-    found = learned.directions[0] / 4
-    assert torch.allclose(found.mT @ found, z.mT.cov(correction=0), rtol=1e-6)
-    assert abs(float(found[0] @ found[1])) < 1e-9
+    direction = learned.directions[0] / 4
+    assert torch.allclose(direction.mT @ direction, z.mT.cov(correction=0), rtol=1e-6)
+    assert abs(float(direction[0] @ direction[1])) < 1e-9

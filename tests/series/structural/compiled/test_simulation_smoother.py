@@ -52,10 +52,10 @@ def test_a_draw_has_the_mean_and_covariance_of_the_states_given_y(name):
         motion = SystemMotion(*(np.tile(x, (size + 1, 1)) for x in rows))
         y = np.tile((design.y - system.offset[c]).numpy(), (size + 1, 1))
         alpha = torch.from_numpy(simulate_states(y, layout, motion, drawn))
-        seen = design.seen
-        both = torch.einsum("sitj,tj->sit", C, system.F).flatten(0, 1)[:, seen]
-        gain = torch.linalg.solve(law.covariance_matrix[seen][:, seen], both.T).T
-        exact = mean.flatten() + gain @ (design.y - law.mean)[seen]
+        is_observed = design.seen
+        both = torch.einsum("sitj,tj->sit", C, system.F).flatten(0, 1)[:, is_observed]
+        gain = torch.linalg.solve(law.covariance_matrix[is_observed][:, is_observed], both.T).T
+        exact = mean.flatten() + gain @ (design.y - law.mean)[is_observed]
         assert torch.allclose(alpha[0].flatten(), exact, rtol=1e-9, atol=1e-9)
         J = (alpha[1:] - alpha[0]).flatten(1)
         assert torch.allclose(

@@ -131,21 +131,21 @@ def swept(M, gamma):
 
 def test_odds_of_every_flip_are_those_of_the_enumerated_models():
     p = 10
-    known = prior(p)
+    slab_prior = prior(p)
     (A, b, c) = data(p)
-    slab = known.slab
+    slab = slab_prior.slab
     whole = np.block(
-        [[(A + known.precision).numpy(), b[:, None].numpy()], [b.numpy(), c.numpy() + SQUARES]]
+        [[(A + slab_prior.precision).numpy(), b[:, None].numpy()], [b.numpy(), c.numpy() + SQUARES]]
     )
     rows = [m for m in itertools.product([False, True], repeat=p) if sum(m) % 3 == 1][::17]
     for row in rows:
         M = swept(whole, row)
         E = swept(slab.omega, row)
         for k in range(p):
-            found = spike_slab.log_odds(M, E, k, row[k], slab, 0.0)
+            log_p = spike_slab.log_odds(M, E, k, row[k], slab, 0.0)
             on, off = ((*row[:k], inside, *row[k + 1 :]) for inside in (True, False))
-            exact = log_marginal(on, known, A, b, c) - log_marginal(off, known, A, b, c)
-            assert found == pytest.approx(exact, rel=1e-9, abs=1e-9)
+            exact = log_marginal(on, slab_prior, A, b, c) - log_marginal(off, slab_prior, A, b, c)
+            assert log_p == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
 def test_a_pivot_undone_is_none():
@@ -183,10 +183,10 @@ def z_scores(values, exact):
 @pytest.mark.parametrize("upper", [math.inf, 1.05])
 def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
     """Without a limit and with one that cuts much of σ away."""
-    known = prior(4, upper=upper)
+    slab_prior = prior(4, upper=upper)
     (A, b, c) = data(4)
-    models, weights, means, seconds, variances = enumerated(known, A, b, c)
-    gamma, sigma, beta = chains(known, A, b, c, 400, 50, burn_in=30)
+    models, weights, means, seconds, variances = enumerated(slab_prior, A, b, c)
+    gamma, sigma, beta = chains(slab_prior, A, b, c, 400, 50, burn_in=30)
     inside = np.array(models, dtype=float)
     assert sigma.max() <= upper
     assert z_scores(gamma, weights @ inside) < 4
@@ -199,19 +199,19 @@ def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
 
 
 def test_certain_coefficients_are_in_and_impossible_ones_out():
-    known = prior(4, [1.0, 0.0, 0.3, 1.0])
+    slab_prior = prior(4, [1.0, 0.0, 0.3, 1.0])
     (A, b, c) = data(4)
-    gamma, _, beta = chains(known, A, b, c, 400, 40)
+    gamma, _, beta = chains(slab_prior, A, b, c, 400, 40)
     assert gamma[..., [0, 3]].all()
     assert not gamma[..., 1].any()
-    models, weights, means, _, _ = enumerated(known, A, b, c)
+    models, weights, means, _, _ = enumerated(slab_prior, A, b, c)
     weights = weights * np.array([0.3 if m[2] else 0.7 for m in models])
     assert z_scores(beta, weights / weights.sum() @ means) < 4
 
 
 def test_without_columns_the_variance_is_drawn_alone():
     nothing = torch.zeros(0, dtype=F64)
-    known = SpikeSlab(nothing, nothing.diag(), DF, SQUARES, math.inf)
-    _, sigma, beta = chains(known, nothing.diag(), nothing, double(10.0), 400, 40)
+    slab_prior = SpikeSlab(nothing, nothing.diag(), DF, SQUARES, math.inf)
+    _, sigma, beta = chains(slab_prior, nothing.diag(), nothing, double(10.0), 400, 40)
     assert beta.shape == (400, 20, 0)
     assert z_scores(sigma.square(), (SQUARES + 10) / 2 / ((DF + N) / 2 - 1)) < 4
