@@ -159,7 +159,7 @@ def test_a_room_holds_about_fifteen_files_each_with_a_sentence():
 
             assert len(files) <= ROOM, f"{folder}: {len(files)} modules"
             assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), (
-                f"{folder} does not say what it holds"
+                f"{folder} does not describe its contents"
             )
 
 

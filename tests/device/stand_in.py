@@ -45,8 +45,8 @@ def build() -> Path:
     """The compiled library, made where it is not there yet for this source and this torch.
 
     Raises:
-        NoCompilerError: there is no compiler.
-        BuildError: it fails.
+        NoCompilerError: no compiler is installed.
+        BuildError: the compilation fails.
     """
     compiler = find_compiler()
     if compiler is None:
@@ -108,7 +108,7 @@ def waits() -> dict[str, int]:
 
 
 def clear_waits() -> None:
-    """Counting starts anew."""
+    """Reset the counter."""
     torch.ops.standin.clear_waits()
 
 

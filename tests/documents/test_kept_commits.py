@@ -1,4 +1,4 @@
-"""Kept scores whose code is unknown, or of a commit outside the history."""
+"""Kept scores with unknown code, or from a commit outside the history."""
 
 import json
 

@@ -1,5 +1,5 @@
-"""Random numbers of the CPU on any device: a run on a GPU then draws what a run on the CPU draws,
-and the two can be compared.
+"""Random numbers of the CPU on any device: runs on a GPU and on the CPU then have the same draws
+and can be compared.
 
 A stream of a GPU gives other numbers than one of the CPU from the same seed.  Here generators are
 those of the CPU, and whatever function of torch is given one and makes a tensor elsewhere draws on

@@ -1,5 +1,5 @@
-"""``make test-gpu``: a small run of every family on device=cuda, in float64 and float32, beside the
-same run on the CPU.
+"""``make test-gpu``: a small run of every family on device=cuda, in float64 and float32,
+compared with the same run on the CPU.
 
 Both draw the random numbers of the CPU, so that they compute the same; what remains is rounding,
 which float32 carries further, and which steps that accept, resample or choose an action can turn

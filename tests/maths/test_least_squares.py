@@ -45,7 +45,7 @@ def test_log_likelihood_and_its_maximum():
         value = literal_log_likelihood(X, y, other, NOISE)
         assert value < best
         assert float(fit.log_likelihood(other)) == pytest.approx(value)
-        # "∝ −‖y − Xθ‖²": differences equal those of the squares divided by 2σ²
+        # "∝ −‖y − Xθ‖²": differences equal differences of squares divided by 2σ²
         squares = (y - X @ other).square().sum() - (y - X @ fit.beta).square().sum()
         assert best - value == pytest.approx(float(squares) / (2 * NOISE), rel=1e-6, abs=1e-12)
     assert_close(fit.beta, torch.linalg.inv(X.T @ X) @ X.T @ y)

@@ -1,4 +1,4 @@
-"""Standard numbers equal those of torch for every shape, including single numbers."""
+"""Standard draws equal torch's draws for every shape, including scalars."""
 
 import pytest
 import torch

@@ -13,6 +13,6 @@ def test_data_of_a_published_table():
     )
     assert several.is_comparable_on("bimodal_toy")
     assert several.is_comparable_on("heteroscedastic_toy")
-    assert not several.is_comparable_on("bimodal")  # a part of a name is no name
+    assert not several.is_comparable_on("bimodal")  # a part of a name does not match
     assert several.data_label == "bimodal_toy and heteroscedastic_toy"
     assert isinstance(several, Published)

@@ -58,7 +58,7 @@ def test_important_studies_come_first_then_cheap_ones(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("budget", "codes", "ran", "left"),
     [
-        (7200.0, [0, 1, 0], "abc", ""),  # a study with failures is no reason to stop
+        (7200.0, [0, 1, 0], "abc", ""),  # a study with failures does not stop the others
         (7200.0, [0, 130, 0], "ab", "c"),  # Ctrl-C is
         (3700.0, [0, 0, 0], "ab", "c"),  # an hour each by the clock of the test
     ],

@@ -1,5 +1,5 @@
-"""A benchmark whose peer is not installed: one line that names the target, and ``make bench`` goes
-on."""
+"""A benchmark whose peer is not installed: one line that names the target, and ``make bench``
+continues."""
 
 import json
 import re
@@ -71,4 +71,4 @@ def test_the_target_is_in_the_makefile_and_installs_what_benchmarks_import():
             r"pip install|except (?:ImportError|ModuleNotFoundError)",
             path.read_text(encoding="utf-8"),
         )
-        assert not versions, f"{path.name}: absent peers are told by scripts/peers/installed.py"
+        assert not versions, f"{path.name}: scripts/peers/installed.py reports absent peers"

@@ -23,8 +23,8 @@ ACTIVATIONS = ("relu", "leaky_relu", "tanh", "gelu", "softplus", "identity")
 
 
 def check_against_graph(posterior, x, y, criterion):
-    """Assert that the objective and its gradient equal those of autograd, for rows with and without
-    a label, and that the inputs are unchanged."""
+    """Assert that the objective and its gradient match autograd, for rows with and without a label,
+    and that the inputs are unchanged."""
     y[::5] = -1
     assert posterior.reverse(x, generator()) is not None
     leaf = x.clone().requires_grad_()

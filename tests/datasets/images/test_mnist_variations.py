@@ -103,8 +103,8 @@ def test_training_digits_of_the_tasks_differ_and_test_digits_are_the_same():
     assert (test[2][ink] == 1).all()
     assert torch.equal(labels[0, :, 0], labels[1, :, 1])
     assert torch.equal(labels[0, :, 0], labels[2, :, 2])
-    # All 3 · 400 digits of the pool are used once: the classes of the tasks together are those of
-    # the pool.
+    # All 3 · 400 digits of the pool are used once: the tasks together have the classes of the
+    # pool.
     given = problem.train.y[problem.train.mask].bincount(minlength=10)
     assert given.tolist() == np.bincount(enlarged_digits()[0][1], minlength=10).tolist()
 

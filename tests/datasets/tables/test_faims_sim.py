@@ -58,7 +58,7 @@ def test_rows_are_patients_times_runs_and_patients_stay_on_one_side():
         assert batch.x.shape == (3 * n, 20)
         assert torch.equal(batch.mask, torch.eye(3, dtype=torch.bool).repeat(n, 1))
         labels = batch.y[batch.mask].reshape(n, 3)
-        assert (labels == labels[:, :1]).all(), "a patient has one label, whatever the run"
+        assert (labels == labels[:, :1]).all(), "a patient has the same label in every run"
     assert problem.train.y[:, 0].sum() == round(0.7 * 48), "stratified"
     assert problem.test.y[:, 0].sum() == 48 - round(0.7 * 48)
 

@@ -143,6 +143,6 @@ def test_equal_rows_make_the_tied_factor_exact(alpha):
         return float(each.sum() / alpha - renyi)
 
     assert objective(0.0, 1.0) == pytest.approx(evidence, abs=1e-8 if alpha > 0.1 else 1e-4)
-    if alpha > 0.1:  # stationary: differences are of second order
+    if alpha > 0.1:  # stationary: differences are second-order
         for change in ((1e-3, 1.0), (-1e-3, 1.0), (0.0, 1.003), (0.0, 0.997)):
             assert abs(objective(*change) - evidence) < 1e-4

@@ -91,8 +91,8 @@ def annealed_swag(**changes):
 
 
 def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
-    """Moments equal those of ``swa`` on the same path; every draw has its own statistics and does
-    not change."""
+    """Moments equal the moments of ``swa`` on the same path; every draw has its own statistics and
+    does not change."""
     problem = images()
     method = annealed_swag()
     state, rng = train(method, SMALL_VGG, problem, 16)

@@ -35,7 +35,7 @@ def test_maximum_likelihood_literally():
     with torch.no_grad():
         weights = LatentPosterior(module).row_log_weights(problem.test, 7, Streams(0).noise)
     assert_close(weights, law.log_prob(problem.test.x).expand(7, -1))
-    # at the maximum the other eigenvalues are those of the sample
+    # at the maximum the other eigenvalues equal the sample's
     assert_close(torch.linalg.eigvalsh(C)[2:], values[2:])
 
 

@@ -65,16 +65,15 @@ def test_prior_of_weights_is_that_of_sticks():
             pi = torch.cat([eta, eta.new_zeros(1)]).softmax(0)
             return torch.stack([pi[t] / pi[t:].sum() for t in range(T - 1)])
 
-        J = torch.autograd.functional.jacobian(shares, theta[component, : T - 1])
+        J = torch.autograd.functional.jacobian(shares, theta[k, : T - 1])
         literal = sum(math.log(ALPHA) + (ALPHA - 1) * math.log(1 - u) for u in v) + float(
             J.det().abs().log()
         )
         # only of the clusters
         flat = float(
-            GaussianMixtureModule(1.0, PRIOR, T).log_prior(theta)[component]
-            - log_pi[component].sum()
+            GaussianMixtureModule(1.0, PRIOR, T).log_prior(theta)[k] - log_pi[k].sum()
         ) - math.lgamma(T)
-        assert_close(float(MODULE.log_prior(theta)[component]), literal + flat)
+        assert_close(float(MODULE.log_prior(theta)[k]), literal + flat)
     many, *_ = MODULE.split(MODULE.sample_prior(20_000, generator(2)))
     first = many[:, 0].exp()
     assert abs(float(first.mean()) - 1 / (1 + ALPHA)) < 4 * float(first.std()) / 20_000**0.5

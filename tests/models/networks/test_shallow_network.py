@@ -72,7 +72,7 @@ def z_values(values, exact):
 
 
 def test_output_weights_are_integrated_out_of_the_likelihood():
-    """p(D | γ, ν) is N(y; Z mean, σ² I + Z S² Zᵀ), and (a, β) given it that of a linear model."""
+    """p(D | γ, ν) is N(y; Z mean, σ² I + Z S² Zᵀ); (a, β) | γ, ν, D has a linear model's law."""
     data = problem()
     model = network(data, units=3)
     theta = model.sample_prior(5, generator(3))
@@ -147,7 +147,7 @@ def residual_density(model, theta, X, y):
 
 
 def statistics(model, theta, batch):
-    """Parameters, those of the first unit, and their products with the data."""
+    """All parameters, the first unit's parameters, and their products with the data."""
     weights = model.prior.unpack(theta)
     nu = weights.nu
     fit = weights.beta[:, :1] * weights.gamma[:, 0]

@@ -74,7 +74,7 @@ torch.set_num_threads(1)
 values = yaml.safe_load((CONF / "model" / "igp.yaml").read_text())
 gp = get("model", "igp")(**values).build(problem(n=3_300, T=3, keep=0.4), streams())
 told = lambda: dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
-peak = lambda: int(told()["VmHWM"].split()[0]) * 1024  # of this program alone: ru_maxrss begins at that of its parent
+peak = lambda: int(told()["VmHWM"].split()[0]) * 1024  # of this program only: ru_maxrss starts at its parent's value
 before = peak()
 for _ in range(3):
     gp.elbo(None, None)["elbo"].backward()
@@ -139,7 +139,7 @@ def test_refused_in_one_line(tmp_path, monkeypatch, capfd):
     assert "step" not in out.split("run ")[-1].partition("smoke")[2]
 
 
-# ---- what is free
+# ---- free memory
 # -----------------------------------------------------------------------------------------------------
 def test_what_is_free_and_what_the_process_holds_already(tmp_path, monkeypatch):
     for name, text in {

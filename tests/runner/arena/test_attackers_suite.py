@@ -132,7 +132,7 @@ def test_each_problem_of_the_kept_suite_has_a_norm():
     ],
 )
 def test_rows_of_kept_suites_keep_their_rules(tmp_path, monkeypatch, name, label, change, said):
-    """A row that plays another opponent, or meets a weaker attack, is told apart from the kept."""
+    """A row with another opponent or a weaker attack deviates from the kept row."""
     monkeypatch.setattr(rows, "refuse_frozen", lambda suite, row: None)
     suite = load_suite(name)
     row = next(row for row in suite.rows if row.name == label)

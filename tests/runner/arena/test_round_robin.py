@@ -85,7 +85,7 @@ def test_mistakes_of_a_round_robin(changes, message):
 
 
 def test_opponents_of_the_kept_suite_are_its_rows():
-    """Labels are those of rows with the same agent and keys, in the order of the members."""
+    """Labels match rows with the same agent and keys, in the order of the members."""
     suite = load_suite("games")
     shared = [*suite.overrides, *suite.problems["blotto"]]
     attacker = OmegaConf.to_container(compose(shared).cfg.attacker)

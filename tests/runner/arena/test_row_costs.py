@@ -1,5 +1,5 @@
-"""Counted costs of every row of `posteriors`, `weights` and `gradients` equal those of a counter inside
-the density, the network or the model."""
+"""Counted costs of every row of `posteriors`, `weights` and `gradients` equal the counts of a counter
+inside the density, the network or the model."""
 
 from contextlib import suppress
 
@@ -34,7 +34,7 @@ class CountedRows:
         self.rows = self.slopes = 0
 
     def watch(self, value, width=1):
-        """A tensor with so many entries for each row."""
+        """A tensor with this number of entries for each row."""
         inside = value
         while torch._C._functorch.is_functorch_wrapped_tensor(inside):
             inside = torch._C._functorch.get_unwrapped(inside)
@@ -181,7 +181,7 @@ def test_passes_of_an_estimator_equal_an_independent_counter(row, tmp_path, monk
             words = [*GRADIENTS.overrides, *GRADIENTS.problems[name], *short, *more]
             job, rng, problem = prepare_row(tmp_path, words)
             break
-    timed = []  # costs of one estimate, which are those of the suite
+    timed = []  # costs of one estimate, as in the suite
 
     def record(costs):
         timed.append(costs)

@@ -57,7 +57,7 @@ def test_problem_without_a_score_counts_as_last(state):
 
 
 def test_problem_without_any_score_ranks_nobody():
-    """A table need not have its score on every problem: a failure there is no last place."""
+    """A table may lack its score on a problem: a failure there does not rank last."""
     lines = make_lines(problems="x", a=[1.0], b=[2.0])
     lines += [make_line("a", "y", None, "failed"), make_line("b", "y", None)]
     a, b = rank(lines)

@@ -1,4 +1,4 @@
-"""Settings of a row are chosen on validation problems, and what the choice cost is stated."""
+"""Settings of a row are chosen on validation problems, and the cost of tuning is reported."""
 
 import json
 

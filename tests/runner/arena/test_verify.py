@@ -1,4 +1,4 @@
-"""``runner arena verify``: a pack whose scores were changed does not pass."""
+"""``runner arena verify``: a pack with edited scores does not pass."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_the_reader_agrees_with_the_parser_on_every_yaml(path):
 def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
     path = CONF / role / f"{name}.yaml"
     if not path.exists():
-        pytest.skip("the contract test says that it has no YAML")
+        pytest.skip("the contract test reports the missing YAML")
     declared = describe(role, name)
     for key in explain_keys(read_text(path.read_text())[0], declared):
         if key.path != "name":
@@ -82,18 +82,18 @@ def test_what_a_shared_key_means_is_said_once():
         for key in read_text((CONF / role / f"{name}.yaml").read_text())[0]:
             if key.path in shared and key.comment:
                 assert key.comment != declared.comments.get(key.path), (
-                    f"{role}.{key.path} of {name} says it again"
+                    f"{role}.{key.path} of {name} repeats it"
                 )
 
 
 def test_comments_inline_above_and_going_on_below():
     keys = read_keys(
         "# @package _global_\n"
-        "# says what a is\n"
+        "# the meaning of a\n"
         "a: 1\n"
-        "b: 'x # y'  # a quoted sign is no comment\n"
+        "b: 'x # y'  # a quoted sign is part of a value\n"
         "c: [1, 2]   # begins here\n"
-        "            # and goes on\n"
+        "            # and continues\n"
         "# a heading, not about d\n"
         "\n"
         "d:          # holds more\n"
@@ -109,9 +109,9 @@ def test_comments_inline_above_and_going_on_below():
     )
     described = {key.path: (key.text, key.comment) for key in keys}
     assert described == {
-        "a": ("1", "says what a is"),
-        "b": ("'x # y'", "a quoted sign is no comment"),
-        "c": ("[1, 2]", "begins here and goes on"),
+        "a": ("1", "the meaning of a"),
+        "b": ("'x # y'", "a quoted sign is part of a value"),
+        "c": ("[1, 2]", "begins here and continues"),
         "d": ("", "holds more"),
         "d.e": ("null", "nested"),
         "d.f": ("null", ""),

@@ -36,7 +36,7 @@ def test_class_and_yaml_fit_each_other(role, tmp_path, monkeypatch):
     name = f"new_{role}_of_a_test"
     module, conf, test = create(role, name, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    # other tests list what there is
+    # other tests list all registered components
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     import_plugins([name])
     cls = registry.get(role, name)
@@ -44,9 +44,7 @@ def test_class_and_yaml_fit_each_other(role, tmp_path, monkeypatch):
     keys = yaml.safe_load(conf.read_text())
     assert set(keys) == cls.yaml_keys()
     cls(**{key: value for key, value in keys.items() if key not in cls.threat_keys})
-    assert all("#" in line for line in conf.read_text().splitlines()[1:]), (
-        "every key says what it is"
-    )
+    assert all("#" in line for line in conf.read_text().splitlines()[1:]), "every key has a comment"
     compile(test.read_text(), str(test), "exec")
     assert module.read_text().count("Source:") == 1
 

@@ -48,7 +48,7 @@ def test_the_direction_of_a_score_follows_from_its_name(score):
     direction, other = DIRECTIONS if score in LOWER.split() else reversed(DIRECTIONS)
     assert single(score, None) == Objective(score, direction)
     assert single(score, None).contradiction is None
-    assert single(score, other).direction == other  # the user has the last word, and is told
+    assert single(score, other).direction == other  # the user's choice wins, with a warning
     assert "but the search is set to" in single(score, other).contradiction
 
 

@@ -28,7 +28,7 @@ def test_names_become_full_mappings_with_what_the_whole_shares():
     fgsm, pgd, transfer = made.config["attacker"]["members"]
     assert fgsm["criterion"] == "cross_entropy"
     assert pgd["steps"] == 7
-    assert pgd["step_size"] == 0.0625  # that of its own YAML
+    assert pgd["step_size"] == 0.0625  # the value in its own YAML
     assert fgsm["eps"] == pgd["eps"] == transfer["eps"] == transfer["attack"]["eps"] == [0.0, 0.2]
     assert transfer["surrogate"]["name"] == "mlp"
     assert made.attacker.members[1].steps == 7

@@ -72,7 +72,7 @@ def test_a_study_of_plugins_runs_and_is_reported(own, command_line):
     named = ["study", "mine", "--config-dir", "conf", "--plugin", "walk"]
     code, out, error = command_line(*named)
     assert code == 0, out + error
-    # what was frozen is somebody's code still
+    # a frozen study may still contain untrusted code
     assert command_line("study", "mine")[0] == 2
     assert command_line(*named)[0] == 0
     assert command_line("report", "mine", "--config-dir", "conf", "--plugin", "walk")[0] == 0

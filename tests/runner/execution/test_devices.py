@@ -15,7 +15,7 @@ from runner.execution.storage.packing import unpack
 from runner.record.facts import read
 
 GAME = ("+experiment=friend_or_foe", "smoke=true", "checkpoint_every=10", "eval_every=20")
-META = torch.device("meta")  # stands for an accelerator: tensors go there, and nothing comes back
+META = torch.device("meta")  # a mock accelerator: tensors go there, and nothing comes back
 
 
 def test_a_tensor_goes_to_where_the_fresh_state_has_it():
@@ -72,7 +72,7 @@ def test_a_run_goes_on_on_another_device_and_says_so(make_job, monkeypatch, caps
         raise RunInterruptedError(15, step)
 
     with pytest.raises(RunInterruptedError):
-        run(job, stop)  # at the evaluation of step 20: the newest checkpoint is that of step 10
+        run(job, stop)  # at the evaluation of step 20: the newest checkpoint is from step 10
     with pytest.raises(ConfigError, match="--device=gpu: must be cpu, cuda"):
         resume.main(["resume", str(job.folder), "--device", "gpu"])
     if not torch.cuda.is_available():

@@ -43,7 +43,7 @@ def test_a_step_size_too_large(command, tmp_path):
     assert complaints == []
     assert kept["step"] == (step - 1) // 5 * 5  # the last one before
     assert all(torch.isfinite(t).all() for t in tensors.values() if t.is_floating_point())
-    assert command(*argv)[1] == error  # goes on from there, and says the same
+    assert command(*argv)[1] == error  # resumes from there, with the same message
     assert command("+experiment=mog", "smoke=true")[0] == 0  # a good step size is another run
 
 
@@ -98,5 +98,5 @@ def test_scores_that_are_not_finite_end_as_diverged_and_are_kept(command, tmp_pa
     assert scores(facts, folder, "rmse") == {
         (0, r): value for r, value in enumerate(facts["result"]["rmse"])
     }
-    assert command(*argv) == (code, error)  # says the same, without computing anything again
+    assert command(*argv) == (code, error)  # the same message, without a new computation
     assert read(folder)["finished"] == facts["finished"]

@@ -27,7 +27,7 @@ def test_truths_of_densities_states_and_topics(dataset, hidden):
     problem, rng = load(dataset)
     state = rng.data.get_state()
     shown = hide_truth(problem, Blind)
-    assert torch.equal(rng.data.get_state(), state)  # nothing is drawn anew
+    assert torch.equal(rng.data.get_state(), state)  # nothing is drawn again
     assert all(getattr(shown, name) is None for name in hidden)
     assert any(getattr(problem, name) is not None for name in hidden)
     assert hide_truth(problem, type("Open", (), {"reads_truth": True})) is problem

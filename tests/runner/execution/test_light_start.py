@@ -35,7 +35,7 @@ def steps(*_):
 
 replicate.steps = steps
 for name in experiments:
-    tracking = str(name == experiments[-1]).lower()  # of the last alone: MLflow is imported where a run ends
+    tracking = str(name == experiments[-1]).lower()  # only for the last: MLflow is imported where a run ends
     given = [f"+experiment={name}", "smoke=true", "offline=true", f"tracking={tracking}", f"output_dir={output_dir}"]
     try:
         print(app.attempt(compose(given)))
@@ -117,4 +117,4 @@ def test_a_record_of_before_is_known_the_next_time(finished):
     assert app.find_finished_run(app.resolve(compose(argv))) is None
     assert app.attempt(compose(argv)).code == 0
     assert app.find_finished_run(app.resolve(compose(argv))) is not None
-    assert read(folder)["git"] == facts["git"]  # what it says of its making stays
+    assert read(folder)["git"] == facts["git"]  # the recorded commit stays

@@ -15,6 +15,6 @@ def test_a_run_without_figures_has_the_same_scores_and_no_file_of_draws(make_job
     plain, second = run(make_job(*TOY, "figures=false", "fresh=true"))
     assert plain.job.signature == drawn.job.signature
     assert repeatable(first) == repeatable(second)
-    assert not (plain.job.folder / "figures").exists()  # nor those of the run before
+    assert not (plain.job.folder / "figures").exists()  # nor figures of the previous run
     assert not (plain.job.folder / "posterior.nc").exists()
     assert (plain.job.folder / "references.bib").is_file()

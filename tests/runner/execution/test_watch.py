@@ -10,7 +10,7 @@ from runner.execution.signals import RunPrunedError
 from runner.execution.watch import Watch
 from runner.record.facts import read
 
-# Two replicates, one after the other; robust accuracy is scored at the end alone.
+# Two replicates, one after the other; robust accuracy is scored only at the end.
 DIGITS = ["+experiment=digits_security", "smoke=true", "inference=map", "inference.optimizer=sgd", "inference.momentum=0.5",
           "steps=6", "eval_every=3", "replicates=2", "checkpoint_every=100", "objective=robust_accuracy"]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""``run`` and ``load``: a silent run equal to that of the command line, and its recorded results."""
+"""``run`` and ``load``: a silent run equal to the command line's, and its recorded results."""
 
 import json
 import os

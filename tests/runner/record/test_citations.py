@@ -6,7 +6,7 @@ from components import registry
 from runner.catalogue.declarations import catalogue
 from runner.record.citations import BIBLIOGRAPHY, cited_entries, entries
 
-WITHOUT = {"Forina et al. (1988)"}  # a program of which nobody here has seen the handbook
+WITHOUT = {"Forina et al. (1988)"}  # a program with an unavailable handbook
 
 
 def keys(text):

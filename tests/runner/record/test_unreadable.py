@@ -133,7 +133,7 @@ def test_clean_goes_on_where_it_may_not_remove(outputs, monkeypatch):
 def test_the_record_of_a_run_is_not_taken_for_damaged(outputs, monkeypatch):
     folder = outputs / "made" / THEIRS
     bar(monkeypatch, folder / "run.json")
-    # which Record.open tells as an output_dir that cannot be used
+    # Record.open reports an unusable output_dir
     with pytest.raises(PermissionError):
         load_facts(folder)
     with pytest.warns(RunnerWarning, match="cannot be read"):

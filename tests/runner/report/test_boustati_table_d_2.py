@@ -12,7 +12,7 @@ from runner.statistics.published import load_published
 BPF = "bootstrap_filter"
 T = "student_t_filter"
 APF = "auxiliary_filter"
-PRINTED = {  # the label in print of each row whose label is wrong there
+PRINTED = {  # the printed label of each row that is mislabelled in print
     "beta_bootstrap_filter 0.005": T,
     "beta_bootstrap_filter 0.01": "beta_bootstrap_filter 0.005",
     "beta_bootstrap_filter 0.05": "beta_bootstrap_filter 0.01",

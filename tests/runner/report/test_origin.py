@@ -36,7 +36,9 @@ def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
     alone = tmp_path / "alone_replicates.csv"
     alone.write_bytes(kept.read_bytes())
     (laid,) = layout_table(STUDY, None, read_kept_scores({"kept": alone}, STUDY))
-    assert not any(cell.failed for _, line in laid.rows for cell in line), "nothing lies beside it"
+    assert not any(cell.failed for _, line in laid.rows for cell in line), (
+        "no origin to compare with"
+    )
     origin_path(kept).write_text("{")
     with pytest.raises(ConfigError, match=r"small_origin\.json cannot be read"):
         read_kept_scores({"kept": kept}, STUDY)

@@ -123,7 +123,7 @@ def test_a_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
     order = ["sMDGPas published", "sMDGPtuned", "iGPtuned", "iRF"]
     assert page_state["back"] == order
     assert page_state["up"] == ["sMDGPtuned", "iGPtuned", "sMDGPas published", "iRF"], (
-        "what was not run comes last"
+        "methods without runs come last"
     )
     assert page_state["down"] == ["sMDGPas published", "iGPtuned", "sMDGPtuned", "iRF"]
     assert page_state["filtered"] == ["iGPtuned"]

@@ -29,7 +29,7 @@ def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):
     text = path.read_text()
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert len({row.count("&") - row.count(r"\&") for row in rows}) == 1, (
-        "all rows have as many cells"
+        "all rows have the same number of cells"
     )
     se = noise.std(ddof=1) / np.sqrt(8)
     assert rf"sMDGP & as published & {{--}} & {0.20:.2f} \pm {se:.2f} \\" in text
@@ -70,10 +70,10 @@ def test_what_was_run_and_once_what_is_printed_of_it_in_a_table_that_fits_the_li
     body = text.partition(r"\midrule")[2].partition(r"\bottomrule")[0]
     rows = [line for line in body.splitlines() if line.endswith(r"\\")]
     ours = [row for row in rows if not row.startswith(r"\quad published")]
-    assert len(ours) == 2, "rows of which nothing was run are left out"
+    assert len(ours) == 2, "rows without runs are left out"
     assert all(r"\pm" in row for row in ours)
     labels = [row.split(" & ")[0] for row in ours]
-    assert len(rows) - len(ours) == len(set(labels)), "below the last of those that it is beside"
+    assert len(rows) - len(ours) == len(set(labels)), "below the last printed row with this label"
     assert r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%" in text
     assert text.count("{") == text.count("}")
 

@@ -154,7 +154,7 @@ def test_every_study_reads_and_has_its_published_numbers(path):
     study = load_study(path.stem)
     assert study.name == path.stem
     columns: dict[tuple[str, str], set[str]] = defaultdict(set)
-    partial = {}  # printed rows of which a table of ours has more columns than are printed
+    partial = {}  # printed rows with fewer columns than our table
     for laid in layout_table(study, None):
         published = laid.published
         assert (published is None) == (laid.spec.published is None)
@@ -166,5 +166,5 @@ def test_every_study_reads_and_has_its_published_numbers(path):
             columns[key] |= {cell.column for cell in cells if cell.number is not None}
             if any(cell.number is None for cell in cells):
                 partial[key] = published.values[row.published_label].keys()
-    # where the paper prints some columns alone, all of these are found, in one table or several
+    # if the paper prints only some columns, all of them are found, in one table or several
     assert {key: columns[key] for key in partial} == partial

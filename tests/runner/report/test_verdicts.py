@@ -108,7 +108,7 @@ OURS = [0.6, 0.65, 0.7, 0.8, 1.0049]
 @pytest.mark.parametrize(
     ("runs", "ours", "word"),
     [
-        # one run is compared with one of ours, whose spread counts
+        # one published run is compared with the spread of our runs
         (1, [*OURS, 1e9], "agrees"),
         (1, [*OURS, 1.006], "agrees"),
         (1, OURS, "agrees"),

@@ -13,7 +13,7 @@ from runner.study.definition import StudyDefinition
 from runner.study.job_pool import JobPool
 from runner.study.snapshot import FrozenRun, Snapshot
 
-# Stands in for the runner: what it does depends on the name of the run.
+# A mock runner: its behaviour depends on the name of the run.
 FAKE = """
 import json, os, pathlib, signal, sys, time
 folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]

@@ -52,7 +52,9 @@ def test_the_launcher_is_taken_out_of_the_overrides():
     )
     assert overrides == ["steps=3"]
     assert (launcher.engine, launcher.keys["partition"]) == ("slurm", "gpu")
-    assert launcher.keys["max_num_timeout"] == 10  # of our preset: a job whose time is up goes on
+    assert (
+        launcher.keys["max_num_timeout"] == 10
+    )  # of our preset: a job resumes after its time limit
     assert split_launcher(["hydra/launcher=joblib", "hydra.launcher.n_jobs=3"])[0].jobs == 3
 
 
@@ -126,7 +128,7 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
     cluster = made()
     cluster.on_poll = lambda _: cluster.note_signal(signal.SIGINT, None)
     cluster.go(frozen.runs)
-    assert (cluster.left, ended, len(fake.submitted)) == (2, [], 2)  # they go on without us
+    assert (cluster.left, ended, len(fake.submitted)) == (2, [], 2)  # they continue without us
     state = job_queue.SubmittedJobs(frozen).words(frozen.runs[0], "not started")
     assert state == "queued (slurm 0)"
     again = made()

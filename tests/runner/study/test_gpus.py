@@ -43,7 +43,7 @@ def test_only_what_we_may_see_is_shared_out(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1, GPU-abc")
     assert visible() == ["1", "GPU-abc"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert GpuSlots().take(CUDA) == {}  # the run itself says that it finds none
+    assert GpuSlots().take(CUDA) == {}  # the run itself reports that no GPU is available
 
 
 def test_runs_of_a_study_share_out_the_gpus(tmp_path, monkeypatch):

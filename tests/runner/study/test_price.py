@@ -18,7 +18,7 @@ from runner.study.pricing.probe import next_size, shrink_steps
 
 @pytest.fixture(autouse=True)
 def sizes(monkeypatch):
-    """Records of 1 MB, 0.3 MB of which do not depend on replicates."""
+    """Records of 1 MB, including 0.3 MB that do not depend on replicates."""
     monkeypatch.setattr(MeasuredRun, "bytes_once", 0.3e6)
     monkeypatch.setattr(MeasuredRun, "bytes_each", 0.7e6)
 

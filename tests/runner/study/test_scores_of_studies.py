@@ -42,7 +42,7 @@ def launch(text, folder, *words):
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_study_is_refused_before_its_first_run(what, tmp_path, monkeypatch):
-    monkeypatch.setenv("RUNNER_CONFIG_DIR", "")  # what the command sets is forgotten afterwards
+    monkeypatch.setenv("RUNNER_CONFIG_DIR", "")  # the command's setting is undone after the test
     old, new, message = CHANGES[what]
     assert old in WHOLE
     with pytest.raises(ConfigError) as error:

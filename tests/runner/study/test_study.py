@@ -83,7 +83,7 @@ def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, cap
     assert "1 of 3 runs cannot be composed" in printed
     assert "refused  1 runs that cannot be composed" in printed
     assert f"runner report two --output-dir {tmp_path}" in printed
-    assert study.main([*arguments, "--only", "label=SGLD"]) == 0, "the others alone were asked for"
+    assert study.main([*arguments, "--only", "label=SGLD"]) == 0, "only the others were requested"
     assert "HMC steps=60" in printed
     assert "no_such" in next(
         run.refused for run in snapshot.load("two", tmp_path).runs if run.refused
@@ -184,7 +184,7 @@ def test_a_study_from_launch_to_report(path, tmp_path):
     assert "running 0" in again.stdout
     assert [frozen.facts(run)["ended"] for run in frozen.runs] == [f["ended"] for f in facts]
 
-    # a run that was killed: its state says running, no process holds it
+    # a killed run: its recorded state is running, but no process holds it
     folder = frozen.folder(frozen.runs[0])
     killed = json.loads((folder / "run.json").read_text())
     killed |= {"state": "running", "finished": {}, "result": {}}
@@ -206,7 +206,7 @@ def test_a_study_from_launch_to_report(path, tmp_path):
     (128 + signal.SIGTERM, True, "interrupted"),
     (-signal.SIGKILL, True, "interrupted"),  # a second Ctrl-C
     (-signal.SIGTERM, False, "failed"),
-    (2, True, "failed"),  # it was refused, whatever was pressed
+    (2, True, "failed"),  # it was refused, with or without Ctrl-C
 ])  # fmt: skip
 def test_ctrl_c_is_no_failure(made, tmp_path, code, stopped, counted):
     frozen = made("a")

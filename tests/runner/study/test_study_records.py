@@ -114,7 +114,7 @@ def test_steps_of_a_run_forecast_those_that_wait(tmp_path, lines, seconds):
 
 @pytest.mark.parametrize(("line", "seconds"), [
     (to_line(1, 99, 5.0), 40.0),  # the record includes the last evaluation
-    (to_line(0, 50, 50.0), 150.0),  # this machine is slower than that of the record
+    (to_line(0, 50, 50.0), 150.0),  # this machine is slower than the record's
 ])  # fmt: skip
 def test_forecast_takes_the_slower_of_record_and_steps(tmp_path, line, seconds):
     run = run_of("a")

@@ -34,7 +34,7 @@ def crashed(make_job, tmp_path, monkeypatch):
     """States of a run, the function that resumes it, and the expected result."""
 
     monkeypatch.setattr(Figure, "savefig", drawn)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)  # bytes: what is kept fills some
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)  # bytes: the samples fill some blocks
 
     def begin(family: str):
         job = make_job(*FAMILIES[family].overrides, *OFTEN)

@@ -123,7 +123,7 @@ def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
     if file != "metrics.jsonl":
         assert lines == all_lines
     elif "broken" in message:
-        assert lines == [*all_lines[:1], *all_lines[2:]]  # that line alone
+        assert lines == [*all_lines[:1], *all_lines[2:]]  # only that line
     else:
         assert lines == all_lines[-len(lines) :] != []
     assert names(folder) - {"run.json.damaged"} == names(whole)
@@ -184,7 +184,7 @@ def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkey
     job = prepare(compose([*RUN, *where]))
     fresh = prepare(compose([*RUN, *where, "fresh=true"]))
     shutil.copytree(whole, job.folder)
-    (job.folder / "metrics.jsonl").write_text("")  # what was there can be told from what comes
+    (job.folder / "metrics.jsonl").write_text("")  # to tell old lines from new ones
     crashes = Crashes(job.folder, tmp_path / "crashes")
     with crashes.taken():
         Record.open(fresh).close()

@@ -25,8 +25,8 @@ DEFINITION = yaml.safe_load(
     (Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text()
 )
 
-# Stands in for the runner: goes on until it is told to end, and notes how many do so at the same
-# time.
+# A mock runner: it runs until it is asked to end, and records how many runs are active at the
+# same time.
 FAKE = """
 import json, pathlib, signal, sys, time
 folder = pathlib.Path(sys.argv[1])
@@ -134,7 +134,7 @@ def test_it_is_left_alone_while_its_own_study_lives(living):
     assert launched.poll() is None
     assert [run.name for run in left_going(two)] == ["a"]
     assert two.state(two.runs[0]) == "running"
-    # b alone was asked for: a is the other study's to wait for
+    # only b was requested: the other study waits for a
     assert runs_to_await(two, {"sb"}) == []
     assert [run.name for run in runs_to_await(two, {"sa", "sb"})] == ["a"]
 

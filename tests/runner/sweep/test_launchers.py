@@ -32,7 +32,7 @@ def test_launchers_by_name(launcher, target):
 def test_a_preempted_slurm_job_is_submitted_again():
     with initialize_config_module("conf", version_base="1.3"):
         cfg = compose("config", overrides=["hydra/launcher=slurm"], return_hydra_config=True)
-    assert cfg.hydra.launcher.max_num_timeout > 0  # its run goes on from the checkpoint
+    assert cfg.hydra.launcher.max_num_timeout > 0  # its run resumes from the checkpoint
     assert cfg.hydra.launcher.cpus_per_task == 1
 
 

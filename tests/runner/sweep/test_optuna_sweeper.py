@@ -129,7 +129,7 @@ def test_the_users_own_mistake_stops_a_sweep(sweep, tmp_path):
 
     with pytest.raises(ConfigError, match=r"first 3 trials failed for the same reason: steps=0"):
         sweep(wrong, X, "hydra.sweeper.n_trials=50")
-    # mended, under the same name: a study that holds failures alone is begun anew
+    # fixed, under the same name: a study that holds only failures starts again
     assert len(sweep(quadratic, X, "y=1", "hydra.sweeper.n_trials=2").trials) == 2
     with pytest.raises(Exception, match="Could not override 'z'"):
         sweep(quadratic, "z=interval(0,1)", "hydra.sweeper.study_name=other")

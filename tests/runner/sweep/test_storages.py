@@ -33,8 +33,8 @@ def postgresql() -> Iterator[str]:
     server = shutil.which("postgres")
     if initdb is None or server is None:
         pytest.skip("PostgreSQL's initdb and postgres are not on the PATH")
-    # Not in pytest's own folder, which is root's alone, and stays so: each session of pytest sees
-    # to that.
+    # Not in pytest's own folder, which only root can access: each session of pytest restores its
+    # permissions.
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
     port = free_port()
     options = {}

@@ -94,7 +94,9 @@ def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
         in printed
     )
     assert "2 done, 1 failed, 1 interrupted" in printed
-    assert "\n1\t0, 1\t3 ± 0.9129\tdone\t" in printed, "tab-separated where it is no terminal"
+    assert "\n1\t0, 1\t3 ± 0.9129\tdone\t" in printed, (
+        "tab-separated if the output is not a terminal"
+    )
     assert "must be &gt; 0" in (sweep / "sweep.html").read_text()
 
 

@@ -1,4 +1,4 @@
-"""``runner clean`` removes files that are not results, except those of kept or active runs."""
+"""``runner clean`` removes files that are not results, except for kept or active runs."""
 
 import json
 import os

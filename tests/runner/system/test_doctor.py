@@ -124,9 +124,7 @@ def test_the_sqlite_store(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert "will be created by the first run" in only(doctor.store(tmp_path)).found
     assert not (tmp_path / "mlflow.db").exists()
-    (tmp_path / "mlflow.db").write_text(
-        "this is no database, and long enough to be looked at as one " * 20
-    )
+    (tmp_path / "mlflow.db").write_text("not a database, and long enough to be read as one " * 20)
     finding = only(doctor.store(tmp_path))
     assert finding.level == "problem"
     assert "runner sync" in finding.fix

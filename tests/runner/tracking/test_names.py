@@ -65,7 +65,7 @@ def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(out
     ("names", "keys_of_mlflow"),
     [
         (FINE, FINE),
-        (["theta[0]"], ["theta_0_"]),  # alone it is called as ever
+        (["theta[0]"], ["theta_0_"]),  # without a clash it keeps its usual name
         (["a%", "a$", "a_"], ["a_", None, None]),  # the first one keeps it
     ],
 )

@@ -62,7 +62,7 @@ def test_a_run_asks_and_is_pushed(outputs):
     assert read_marks(folder, OWN).lines == {"train": 3, "evaluation": 2}
     write(folder, lines, facts | {"state": "done", "ended": facts["started"]})
     assert not run.complete
-    at_work.look()  # at once
+    at_work.look()  # immediately
     assert run.complete
     run.end()
     assert at_work.look() == 1

@@ -32,7 +32,7 @@ def mirrored(tmp_path_factory, empty_store):
         shutil.copy(empty_store, folder / "outputs" / "mlflow.db")
         job = made_job(
             folder, "+experiment=bnn_uci", "smoke=true", "replicates=2", "steps=30",
-            "eval_every=10", "record_every=10", "description=what it is for",
+            "eval_every=10", "record_every=10", "description=purpose of the run",
         )  # fmt: skip
         run(job)
         mirror = Mirror(job.folder, Path(job.settings.output_dir))
@@ -70,7 +70,7 @@ def test_who_what_and_with_which_code(mirrored):
     assert tags["mlflow.user"] == facts["user"]
     assert shlex.split(tags["mlflow.source.name"])[1:] == facts["command"]
     assert tags["mlflow.source.git.commit"] == tags["git"] == facts["git"]["sha"]
-    assert tags["mlflow.note.content"] == "what it is for"
+    assert tags["mlflow.note.content"] == "purpose of the run"
     assert (tags["signature"], tags["data"], tags["state"]) == (job.signature, job.data, "done")
     assert tags["checks"] == "1 passed, 1 not checked"  # a smoke run
 

@@ -125,7 +125,7 @@ def test_evidence_and_smoothed_states_are_exact_with_a_linear_kernel():
 
 
 MUTANTS = {
-    "f drawn anew at each time": (
+    "f drawn again at each time": (
         "return self._cov(scales, x, x) + noise",
         "return self._cov(scales, x, x) * torch.eye(x.shape[1]).to(x) + noise",
     ),

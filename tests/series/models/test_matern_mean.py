@@ -19,7 +19,7 @@ EXACT = ("rts_smoother", "extended_rts_smoother")
 
 
 def shifted(n_steps=60, replicates=2):
-    """A simulated process with another mean, its problem and model, and that of mean 0."""
+    """A simulated process with another mean, its problem and model, and the process with mean 0."""
     centred, rng = load("matern_sde", seed=4, replicates=replicates, n_steps=n_steps)
     shifted_data = replace(centred, observations=centred.observations + MEAN)
     models = [component("model", "matern_sde", mean=mean) for mean in (MEAN, 0.0)]

@@ -126,7 +126,7 @@ def test_evidence_and_posterior_with_many_parameter_sets(particles, sets, moves)
 
 
 def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
-    """W Ẑ^{2N}/Ẑ^N with W ∝ Ẑ^N: weights and evidence equal those of Ẑ^{2N}."""
+    """W Ẑ^{2N}/Ẑ^N with W ∝ Ẑ^N: weights and evidence match Ẑ^{2N}."""
     inference, state, rng = weighed()
     old_log_z = state.log_z.clone()
     after = inference._double_particles(state, 6, rng)

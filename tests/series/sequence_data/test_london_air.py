@@ -103,7 +103,7 @@ def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
 
 
 def test_the_interval_is_of_new_observations_and_not_of_the_signal():
-    """With two almost equal particles, the 90 % interval is that of the noise, 2 · 1.645 σ."""
+    """With two almost equal particles, the 90 % interval is the noise's, 2 · 1.645 σ."""
     problem, rng = load("london_air", replicates=40, simulated=True, hours=20)
     model = component("model", "matern_sde", variance=1e-4).build(problem, rng)
     filter_ = component("inference", "bootstrap_filter", particles=400)

@@ -8,8 +8,8 @@ from pettingzoo import ParallelEnv
 
 
 class Weather(ParallelEnv):
-    """Two or more guess the weather (1 … 3) that the last one sees coming; whoever is right is paid
-    by who is not."""
+    """Two or more agents guess the weather (1 … 3), which the last agent observes; agents that guess
+    wrong pay agents that guess right."""
 
     def __init__(
         self, players=2, moves=5, source="seed", stops=None, acts=None, sees=None, odd=None

@@ -134,7 +134,7 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
 
 
 def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:
-    """The threat of an attacker at given sizes, or at those of its YAML."""
+    """The threat of an attacker at the given sizes, by default the sizes in its YAML."""
     return build_threat(
         attacker, defaults("attacker", attacker.name)["eps"] if eps is None else eps
     )

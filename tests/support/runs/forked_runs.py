@@ -20,7 +20,7 @@ from runner.commands import cli
 from runner.terminal import printer
 
 SECONDS = 120  # of one composition, by the clock
-MEMORY = 24 * 2**30  # of addresses, beyond those of the forking process
+MEMORY = 24 * 2**30  # bytes of address space in addition to the forking process's
 
 
 @dataclass

@@ -54,7 +54,7 @@ class TwoModes(Line):
 
 
 class HalfNormal(Line):
-    """|N(0, 1)|, whose log density is −∞ for x < 0 and whose gradient there is NaN."""
+    """|N(0, 1)|: for x < 0 the log density is −∞ and its gradient NaN."""
 
     def __init__(self) -> None:
         super().__init__((2 / torch.pi) ** 0.5, 1.0)

@@ -13,7 +13,7 @@ from runner.execution.rng import Streams
 
 
 class PriorAlone:
-    """A model without data, whose log prior is all; chains start at N(0, spread² I)."""
+    """A model without data: only a log prior; chains start at N(0, spread² I)."""
 
     dim = 2
     names = ["a", "b"]
@@ -57,7 +57,7 @@ class GaussianTarget(PriorAlone):
 
 
 class GammaTarget(PriorAlone):
-    """Gamma(shape, rate) of exp(θ): a constrained parameter, whose log density needs the
+    """Gamma(shape, rate) of exp(θ): a constrained parameter; its log density needs the
     log-Jacobian θ."""
 
     dim = 1

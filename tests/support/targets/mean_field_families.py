@@ -44,8 +44,7 @@ def made(name, problem, **changes):
 
 
 def two_parameters() -> dict:
-    """Models whose θ has two coordinates, and a problem of each: q(θ) can be integrated on a
-    grid."""
+    """Models with two coordinates of θ, and a problem for each: q(θ) can be integrated on a grid."""
     problems = {
         "normal_gamma": (rows(), {}),
         "linear_regression": (labels(binary=False), {"intercept_scale": None, "noise": "learned"}),

@@ -166,7 +166,7 @@ def mutated_names(module: ModuleType, right: str, wrong: str) -> dict[str, Any]:
 
 
 def twisted(z: Tensor) -> tuple[Tensor, Tensor]:
-    """A diffusion with directions of its own and a curl, both of which depend on z [2]."""
+    """A diffusion matrix with its own directions and a curl, both functions of z [2]."""
     u = torch.stack([torch.sin(z[1]), torch.cos(z[0])])
     D = 0.3 * torch.eye(2, dtype=z.dtype) + torch.outer(u, u)
     return D, (1 + 0.5 * torch.tanh(z[0] * z[1])) * curl(1)

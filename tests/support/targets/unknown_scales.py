@@ -1,4 +1,4 @@
-"""A local level whose noise scales are unknown: series, models, and exact posteriors by numerical
+"""A local level with unknown noise scales: series, models, and exact posteriors by numerical
 integration."""
 
 from __future__ import annotations

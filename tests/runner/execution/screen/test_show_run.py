@@ -56,7 +56,7 @@ def test_few_metrics_stand_beside_each_other_with_what_is_printed_below(shown):
 def test_many_metrics_stand_below_each_other(shown):
     result = {f"metric{k}": [float(k)] for k in range(12)} | {"metric3/theta[x]": [7.0]}
     table = shown(result, printed={"metric3": "3.1"})
-    assert words(table[0]) == ["all", "theta[x]", "published"]  # a name in brackets is no markup
+    assert words(table[0]) == ["all", "theta[x]", "published"]  # brackets in a name are not markup
     assert [line[0].strip() for line in table[1:]] == [f"metric{k}" for k in range(12)]
     assert words(table[4]) == ["metric3", "3", "7", "3.1"]
 
