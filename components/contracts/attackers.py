@@ -126,7 +126,7 @@ class Evasion(Component):
     def iterates(self) -> bool:
         """True if the attack takes several steps away from the true class.
 
-        Several steps must be no weaker than a single one.
+        Several steps must be not weaker than a single one.
         """
         return False
 

@@ -77,7 +77,8 @@ def frequencies(firsts: Tensor, tail: float) -> dict[str, Tensor]:
     """Share of action 0 (often cooperation) among the moves of the last episodes; [1 + M, R, t] ->
     [R].
 
-    Episodes without moves of a player are NaN and excluded; without any move there is no score."""
+    Episodes without moves of a player are NaN and excluded; the result is empty
+    without any move."""
     last = firsts[:, :, -_count_tail_episodes(tail, firsts) :]
     mean = torch.nanmean if last.isnan().any() else torch.mean
     shares = mean(last, 2)

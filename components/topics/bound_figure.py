@@ -13,7 +13,7 @@ def bounds_figure(bounds: Tensor, fresh: int) -> Figures:
     """Draw ``elbo_by_start``: ELBO [T, R] of R starts, with a thick line for the best one, and the
     first pass with warm factors of documents.
 
-    With fewer than four passes there is no figure."""
+    Empty with fewer than four passes."""
     if len(bounds) <= LEFT_OUT + 1:
         return {}
 

@@ -18,7 +18,7 @@ from runner.conformance.step_checks import StepTrial
 # test rows
 VICTIM_CHECKS = frozenset(
     {
-        "an iterative attack is no weaker than one step",
+        "an iterative attack is not weaker than one step",
         "more steps and restarts do not help the defender",
         "noise is weaker than the gradient",
         "the loss rises during the attack",

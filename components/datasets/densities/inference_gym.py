@@ -36,7 +36,7 @@ class InferenceGym(StandInDataset[Density]):
     Regressions of German credit data (logistic, probit, sparse), Brownian motions and Lorenz
     bridges with known and unknown scales, an item response model, a log-Gaussian Cox process, and
     stochastic volatility (small and whole).  The densities are written over unconstrained θ [K, P]
-    with log-Jacobians; moments are of the parameters.  The standard error of a second moment is
+    with log-Jacobians; moments refer to the parameters.  The standard error of a second moment is
     derived from the standard error of the mean, as for a Gaussian parameter.
     ``mean_log_volatility`` of the small stochastic volatility is not scored because its tail is too
     heavy.  If the files are not available, a simulated regression with exact moments replaces them,

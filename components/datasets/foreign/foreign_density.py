@@ -34,7 +34,7 @@ TRIED = 3  # starts for the checks of the density
 class ForeignDensity(NormalStart):
     """A density evaluated by another package over unconstrained parameters θ [K, P].
 
-    Chains start at N(start_mean, start_sd² I) in θ; draws are of the constrained parameters
+    Chains start at N(start_mean, start_sd² I) in θ; draws contain the constrained parameters
     [K, P'].
     """
 

@@ -31,7 +31,7 @@ class Airfoil(FileOrSimulationDataset[Supervised], HeldOutRows):
     """Sound pressure of NACA 0012 aerofoils, a regression on five inputs.
 
     The inputs are frequency, angle of attack, chord, speed and thickness of the boundary
-    layer.  1,503 rows (the thesis says 1,500); inputs and label are standardised by the
+    layer.  1,503 rows (1,500 in the thesis); inputs and label are standardised by the
     training rows.  ``n_test`` rows, drawn from the seed, are held out; 0 trains on all rows
     and scores the same rows, as in the thesis.  If the file is unavailable, a random network of the
     same shape, named ``airfoil-sim``, replaces it with a ``SimulatedDataWarning`` warning, unless

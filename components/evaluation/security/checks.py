@@ -103,7 +103,7 @@ def _check_members(rows: pd.DataFrame, column: str, sign: float) -> list[Check]:
     excess = float((sign * rows[column] - (sign * rows[members]).min(axis=1)).max())
     side = "above the lowest" if sign > 0 else "below the highest"
     detail = f"{side} member by at most {max(excess, 0):.4f}"
-    return [Check("the worst case is no weaker than any member", excess <= 0, detail)]
+    return [Check("the worst case is not weaker than any member", excess <= 0, detail)]
 
 
 def check_certificates(contradictions: Mapping[float, int], labels: int) -> list[Check]:

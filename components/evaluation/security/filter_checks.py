@@ -41,7 +41,7 @@ class SpoofingResult:
 
 
 def check_not_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
-    """Check that the error of one attack is no smaller than the error of another.
+    """Check that the error of one attack is at least the error of another.
 
     Errors are paired by replicate, with a tolerance for Monte-Carlo error.
     """
@@ -91,14 +91,14 @@ def budget_checks(
         b = rows[worst + 1]
         checks.append(
             check_not_weaker(
-                "a larger budget is no weaker", b.error, a.error, f"at ε = {b.eps:g} and {a.eps:g}"
+                "a larger budget is not weaker", b.error, a.error, f"at ε = {b.eps:g} and {a.eps:g}"
             )
         )
     if attacker.references().get("random signs") is not None and len(rows) > 1:
         gap = min(rows[1:], key=lambda row: float((row.error - row.random).mean()))
         checks.append(
             check_not_weaker(
-                "the attack is no weaker than random signs",
+                "the attack is not weaker than random signs",
                 gap.error,
                 gap.random,
                 f"at ε = {gap.eps:g}",
@@ -135,14 +135,16 @@ def reference_checks(
     if attacker.knowledge_used() == "white box":
         checks.append(
             check_not_weaker(
-                "a white box is no weaker than a black box", telling.error, black, where
+                "a white box is not weaker than a black box", telling.error, black, where
             )
         )
         checks.append(
-            check_not_weaker("several steps are no weaker than one", telling.error, one_step, where)
+            check_not_weaker(
+                "several steps are not weaker than one", telling.error, one_step, where
+            )
         )
     checks.append(
-        check_not_weaker("a black box is no weaker than random signs", black, signs, where)
+        check_not_weaker("a black box is not weaker than random signs", black, signs, where)
     )
     try:
         _, slope = simulated.gradient(torch.zeros_like(simulated.observations))

@@ -167,8 +167,8 @@ def victim_checks(
     white = share(many & more & survivors) if white_box else share(many & more)
     silent = share((answer.gradient == 0).all(1) & (y >= 0).any(1))
     checks = [
-        no_higher("an iterative attack is no weaker than one step", share(many), one_step),
-        no_higher("a white box is no weaker than a black box", white, black),
+        no_higher("an iterative attack is not weaker than one step", share(many), one_step),
+        no_higher("a white box is not weaker than a black box", white, black),
         no_higher("more steps and restarts do not help the defender", share(more), share(many)),
         less(
             "noise is weaker than the gradient",
@@ -190,13 +190,13 @@ def victim_checks(
     ]
     if not white_box:
         checks.append(
-            no_higher(f"a white box is no weaker than this {knowledge}", white, share(survivors))
+            no_higher(f"a white box is not weaker than this {knowledge}", white, share(survivors))
         )
     if white_box and attacker.iterates() and norm == "linf":
         step = share(standing(reference.climb(criterion, 1, 1.0)))
         checks.append(
             no_higher(
-                "the attack, of several steps, is no weaker than one step", share(survivors), step
+                "the attack, of several steps, is not weaker than one step", share(survivors), step
             )
         )
     if white_box and target is not None:

@@ -81,7 +81,7 @@ class QTable(Model[Game, Table]):
         environment = problem.environment
         if not isinstance(environment, NumberedStates):
             raise ConfigMismatchError(
-                f"model={self.name}: a table requires numbered states, unlike those of dataset={problem.name}"
+                f"model={self.name}: a table requires numbered states; they are missing in dataset={problem.name}"
             )
         shape = (problem.replicates, environment.n_states, problem.n_actions, problem.n_threats)
         size = prod(shape) * environment.dtype.itemsize

@@ -98,7 +98,7 @@ class Game:
         """Players of the seats, and a third party at the end, if any.
 
         Raises:
-            ConfigMismatchError: there is no opponent, or not one per seat.
+            ConfigMismatchError: the opponent is missing, or the opponents do not match the seats.
         """
         if self.attacker is None:
             raise ConfigMismatchError(

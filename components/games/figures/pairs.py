@@ -10,7 +10,7 @@ import numpy as np
 from components.figures.style import Figure, new_figure
 
 COLUMNS = 2  # panels per row
-ZERO = 1e-4  # scores below this share of the largest one are shown as 0
+ZERO = 1e-4  # scores below this share of the largest one are drawn as 0
 
 
 def pair_figure(

@@ -54,7 +54,7 @@ class Regulator(Opponent[RegulatorState]):
 
         θ ← θ + lr (W_{k+1} − W_{k−1}) ∇_θ log π(d_k)
 
-    ``regulates`` is the opponent beside the regulator; it is not used among the members of
+    ``regulates`` is the other opponent; it is not used among the members of
     ``together``.  The released code uses a negative ``lr``, draws with sd 0.1, omits the ½ in log π
     and uses only the last draw of each ``every``: Figure 4.14.  State: θ [R, ·] and sums over the
     turns since the last step.

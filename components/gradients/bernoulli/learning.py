@@ -25,7 +25,7 @@ def descend(state: Learnt[Any], by_alpha: Sequence[Tensor]) -> None:
     Must be called after ``by_alpha`` has been used, because a control variate must be independent
     of the noise that it corrects."""
     square = torch.stack([g.square().sum(-1).mean() for g in by_alpha]).sum()
-    parameters = list(state.control.parameters())  # not those of the model
+    parameters = list(state.control.parameters())  # without the model's
     slopes = torch.autograd.grad(square, parameters)
     for parameter, slope in zip(parameters, slopes, strict=True):
         parameter.grad = slope

@@ -123,7 +123,7 @@ class Robustification(ParticleDefence[RobustState]):
         one."""
         if 0 < state.t <= self.undefended_steps:
             message = (
-                f"after {state.t} steps there is no defence yet; "
+                f"the defence is untrained after {state.t} steps; "
                 f"its training starts after {self.undefended_steps}"
             )
             warnings.warn(

@@ -100,7 +100,7 @@ class Module(Model[Supervised, ModuleNetwork]):
                     module,
                     tensors,
                     f"model.path={self.path}",
-                    "set model.path or model.arguments to those of the saved module",
+                    "set model.path or model.arguments to the values of the saved module",
                 )
             return module
 

@@ -49,7 +49,7 @@ class Spoofing(Injection):
     section 3.
     """
 
-    requires = Requirements(refused_traits={"unknown_states": "knows the true states"})
+    requires = Requirements(refused_traits={"unknown_states": "requires the true states"})
 
     error: Literal["rmse", "nmse"]
     access: Literal["gradient", "queries", "nothing"]

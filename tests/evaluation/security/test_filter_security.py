@@ -104,7 +104,7 @@ class NeverNothing(Spoofing):
     [
         (BeyondBudget, {"no observation moves by more than ε"}),
         (EveryTime, {"only the attacker's share of times is shifted"}),
-        (Timid, {"the attack is no weaker than random signs", "a white box is no weaker than a black box"}),
+        (Timid, {"the attack is not weaker than random signs", "a white box is not weaker than a black box"}),
         (NeverNothing, {"a budget of 0 does not change the error"}),
     ],
 )  # fmt: skip

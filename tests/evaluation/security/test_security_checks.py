@@ -30,7 +30,7 @@ def test_an_honest_victim_passes_every_check(norm, eps):
     assert len(checks) == (9 if norm == "linf" else 8)
 
 
-WEAK = "a white box is no weaker than a black box"
+WEAK = "a white box is not weaker than a black box"
 CHANCE = "an unbounded attack reaches chance"
 
 
@@ -52,7 +52,7 @@ def test_an_attack_of_too_small_steps_is_found_out():
     model, problem = honest()
     weak = component("attacker", "bim", steps=10, step_size=0.001)
     assert not verdicts(model, problem, attacker=weak)[
-        "the attack, of several steps, is no weaker than one step"
+        "the attack, of several steps, is not weaker than one step"
     ]
 
 

@@ -158,7 +158,7 @@ def test_a_run_that_ends_before_the_defence_says_so():
     problem = spam()
     with pytest.warns(
         IncompleteResultWarning,
-        match=r"there is no defence yet.*lower inference\.undefended_steps or raise steps",
+        match=r"the defence is untrained.*lower inference\.undefended_steps or raise steps",
     ):
         method.posterior(train(method, LOGISTIC, problem, 5)[0])
     with warnings.catch_warnings():
