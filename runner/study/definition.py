@@ -166,7 +166,7 @@ def _list_table_references(study: StudyDefinition) -> Iterator[Reference]:
         else:
             scores = [t.metric for t in study.tables if t.columns == curve.x and t.metric]
             yield (
-                f"{where} against={{}} requires a table of it by {curve.x}",
+                f"{where} against={{}} requires a table by {curve.x}",
                 [curve.against],
                 scores,
             )

@@ -34,7 +34,7 @@ MISTAKES = [
                 {"name": "f", "x": "dataset.n_train", "against": "losss", "metrics": ["nlpp"]}
             ]
         },
-        "against needs a table of losss by",
+        "against=losss requires a table by",
     ),
     ({"figures": [{"kind": "coast"}]}, "'curve', 'cost'"),
     (
