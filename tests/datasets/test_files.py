@@ -26,9 +26,9 @@ def locate(folder, **keys):
 def test_catalogue_gives_every_file_a_checksum_a_mirror_and_a_licence():
     for file in files.catalogue():
         assert file.sha256 or file.content_sha256 or file.git_blob or file.numbers_sha256
-        # london_air is made from thousands of files, which no address offers as one; other copies
-        # of year are other archives; those of oil flow and of faces other formats; the moments of the
-        # Inference Gym are modules of its package
+        # london_air consists of thousands of files; other copies of year are different archives;
+        # copies of oil flow and faces have other formats; the moments of the Inference Gym are
+        # modules of its package
         if file.dataset not in {"london_air", "year", "gplvm", "images_small", "inference_gym"}:
             assert len({url.split("/")[2] for url in file.urls}) >= 2, (
                 "mirrors are on different hosts"

@@ -75,10 +75,10 @@ def load() -> torch.device:
     """The device, registered with torch: from then on ``device="standin"`` works everywhere.
 
     It must be loaded before the first gradient of a process: autograd starts one thread for each
-    kind of device that it then knows.
+    kind of device that is registered by then.
 
     Raises:
-        NoCompilerError, BuildError: it cannot be compiled.
+        NoCompilerError, BuildError: the device cannot be compiled.
     """
     torch.ops.load_library(str(build()))
     torch.utils.rename_privateuse1_backend(NAME)

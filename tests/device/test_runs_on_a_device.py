@@ -1,5 +1,5 @@
 """``make test-device``: small runs of every component on the stand-in for a GPU give the scores of
-the CPU, which its generators' numbers and its arithmetic are those of.
+the CPU: its generators and its arithmetic are the CPU's.
 
 Scores, attacks, evaluations and figures are part of a run.  The fast tests have one run for each
 family of each role."""

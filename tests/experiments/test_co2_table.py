@@ -25,16 +25,16 @@ def scores(folder, steps, *overrides):
     (4, [], (0.239, 2.401, 13.461)),
 ])  # fmt: skip
 def test_as_published(tmp_path, steps, overrides, printed):
-    result = scores(tmp_path, steps, "+experiment=co2_dlm_as_published", *overrides)
-    ours = [result[name] for name in ("mae", "predictive_entropy", "interval_score_2sd")]
+    metrics = scores(tmp_path, steps, "+experiment=co2_dlm_as_published", *overrides)
+    ours = [metrics[name] for name in ("mae", "predictive_entropy", "interval_score_2sd")]
     assert ours == pytest.approx(printed, rel=0.01)
 
 
 @pytest.mark.slow
 def test_the_printed_model_at_maximum_likelihood(tmp_path):
-    result = scores(tmp_path, 1000, "+experiment=co2_dlm")
-    assert result["mae"] <= 0.02
-    assert result["predictive_entropy"] <= -2
-    assert result["interval_score"] <= 0.15
-    assert result["interval_score_2sd"] <= 0.15
-    assert result["coverage95"] >= 0.9
+    metrics = scores(tmp_path, 1000, "+experiment=co2_dlm")
+    assert metrics["mae"] <= 0.02
+    assert metrics["predictive_entropy"] <= -2
+    assert metrics["interval_score"] <= 0.15
+    assert metrics["interval_score_2sd"] <= 0.15
+    assert metrics["coverage95"] >= 0.9

@@ -1,9 +1,9 @@
 """Random numbers of the CPU on any device: runs on a GPU and on the CPU then have the same draws
 and can be compared.
 
-A stream of a GPU gives other numbers than one of the CPU from the same seed.  Here generators are
-those of the CPU, and whatever function of torch is given one and makes a tensor elsewhere draws on
-the CPU and moves what it drew."""
+A stream of a GPU gives other numbers than one of the CPU from the same seed.  Here all generators
+belong to the CPU: a torch function that takes one and makes a tensor on another device draws on the
+CPU and copies the draw to the device."""
 
 from __future__ import annotations
 

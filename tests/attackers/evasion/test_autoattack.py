@@ -146,14 +146,14 @@ def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
         return
     assert 0 <= z.min() <= z.max() <= 1
     for i in range(len(x)):
-        at = x[i].numpy()
+        point = x[i].numpy()
         normal = w[i].numpy()
         offset = float(b[i])
         if norm == "l2":
             plane = {"type": "eq", "fun": lambda v, n=normal, o=offset: n @ v + o}
             solution = minimize(
-                lambda v, at=at: ((v - at) ** 2).sum(),
-                at,
+                lambda v, p=point: ((v - p) ** 2).sum(),
+                point,
                 bounds=[UNIT] * 5,
                 constraints=plane,
                 tol=1e-14,
@@ -166,7 +166,7 @@ def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
             cost = np.r_[np.zeros(5), np.ones(count)]
             plane = np.r_[normal, np.zeros(count)][None]
             limits = [UNIT] * 5 + [(0, None)] * count
-            exact = linprog(cost, sides, np.r_[at, -at], plane, [-offset], limits).fun
+            exact = linprog(cost, sides, np.r_[point, -point], plane, [-offset], limits).fun
         assert float(length[i]) == pytest.approx(exact, abs=1e-6)
 
 

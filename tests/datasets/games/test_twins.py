@@ -30,11 +30,11 @@ def walk(world, twin, moves, look=lambda one, s: True):
         a = torch.randint(0, world.n_actions, (40,), generator=g)
         b = torch.stack([torch.randint(0, n, (40,), generator=g) for n in world.n_threats], 1)
         outcome = world.step(s, a, b, g)
-        for i, one in enumerate(twins):
-            mine, theirs = one.move(int(a[i]), b[i].tolist())
+        for i, small in enumerate(twins):
+            mine, theirs = small.move(int(a[i]), b[i].tolist())
             assert float(outcome.r_a[i]) == pytest.approx(mine)
             assert outcome.r_b[i].tolist() == pytest.approx(theirs)
-            assert look(one, outcome.s_next[i])
+            assert look(small, outcome.s_next[i])
         s = outcome.s_next
 
 

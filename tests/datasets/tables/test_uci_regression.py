@@ -160,5 +160,5 @@ def test_files_of_both_forms_are_read_and_verified(tmp_path, monkeypatch, form):
 
 
 def test_refusals():
-    with pytest.raises(ConfigMismatchError, match="replicates: protein has 5 splits"):
+    with pytest.raises(ConfigMismatchError, match="replicates: protein has only 5 splits"):
         loaded(set="protein", replicate=5)

@@ -40,9 +40,9 @@ def test_update_is_algorithm_4_1():
 @pytest.mark.parametrize("forget", [1.0, 0.8])
 def test_level_1_is_fpq_learning(forget):
     game = three_states(replicates=5, episodes=80)
-    first, posterior = play(game, component("inference", "level_k", level=1, forget=forget))
+    state, posterior = play(game, component("inference", "level_k", level=1, forget=forget))
     fpq, other = play(game, component("inference", "fpq_learning", forget=forget))
-    assert torch.equal(first.mind.q[0].values, fpq.mind.q.values)
+    assert torch.equal(state.mind.q[0].values, fpq.mind.q.values)
     assert torch.equal(posterior.rewards, other.rewards)
 
 

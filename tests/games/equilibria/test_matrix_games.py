@@ -103,9 +103,9 @@ def check_equilibria(found, r_a, r_b):
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4)])
 def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
     r_a, r_b = draw_normal(2, 100, *shape, seed=4)
-    solutions = equilibrium(r_a, r_b, selection)
-    check_equilibria(solutions, r_a, r_b)
-    for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *solutions)), strict=True):
+    solution = equilibrium(r_a, r_b, selection)
+    check_equilibria(solution, r_a, r_b)
+    for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *solution)), strict=True):
         every = equilibria(a, b)
         pays = [PAYS[selection](u @ a @ v, u @ b @ v) for u, v in every]
         assert PAYS[selection](x @ a @ y, x @ b @ y) == pytest.approx(max(pays))

@@ -92,8 +92,8 @@ def test_values_of_a_markov_game_are_shapleys():
     state, _ = play(game, method)
     exact = shapley(tables, 0.6)
     for s in range(2):
-        solutions = method._solution(state.mind, torch.full((2,), s))[:, 0]
-        assert solutions.tolist() == pytest.approx([exact[s]] * 2, abs=1e-5)
+        values = method._solution(state.mind, torch.full((2,), s))[:, 0]
+        assert values.tolist() == pytest.approx([exact[s]] * 2, abs=1e-5)
 
 
 def test_two_attackers_are_taken_for_one():

@@ -107,28 +107,28 @@ def test_rodeo_by_hand():
     estimate, _, _ = estimator.estimate(module, batch, Streams(0), state)
     d = draws_of(module, batch, S)
 
-    def surrogate(at, s, b, y):
+    def surrogate(layer, s, b, y):
         values = []
         for j in range(S):
             if j != s:
-                rise = d.slope[at][j, b] @ (y - d.z[at][j, b])
+                rise = d.slope[layer][j, b] @ (y - d.z[layer][j, b])
                 inside = torch.stack([(d.f[j, b] + 3.0) / 2.0, rise / 2.0])
-                values.append(0.6 * rise + 2.0 * H.networks[at](inside))
+                values.append(0.6 * rise + 2.0 * H.networks[layer](inside))
         return sum(values) / (S - 1)  # [2]
 
     baseline = d.f.clone()
     vectors = [torch.zeros(S, 2, 3, dtype=F64) for _ in range(2)]
-    for s, b, at in itertools.product(range(S), range(2), range(2)):
-        z = d.z[at][s, b]
-        mu = d.probability[at][s, b]
+    for s, b, layer in itertools.product(range(S), range(2), range(2)):
+        z = d.z[layer][s, b]
+        mu = d.probability[layer][s, b]
         for i in range(3):
             flipped = z.clone()
             flipped[i] = 1 - z[i]
             rate = mu[i] if flipped[i] > 0 else 1 - mu[i]
-            flipped_value = surrogate(at, s, b, flipped)
-            value = surrogate(at, s, b, z)
+            flipped_value = surrogate(layer, s, b, flipped)
+            value = surrogate(layer, s, b, z)
             baseline[s, b] += (rate * (flipped_value[0] - value[0])).item()
-            vectors[at][s, b] += (
+            vectors[layer][s, b] += (
                 rate * (flipped_value[1] * (flipped - mu) - value[1] * (z - mu))
             ).detach()
     signal = (d.f - mean_of_others(baseline))[..., None]

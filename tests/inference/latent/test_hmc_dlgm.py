@@ -49,7 +49,7 @@ def test_fields_are_the_log_joint_and_its_slope(problem):
 
 def test_draws_of_the_posterior_stay_so(problem):
     """With steps so large that at least a tenth of the proposals are rejected, means and variances
-    equal those of p(z|x)."""
+    match p(z|x)."""
     module = ppca(problem, exact_guide=True)
     with torch.no_grad():
         m, s = module.encode(problem.train)

@@ -50,7 +50,7 @@ def problem():
 
 def test_step_sizes_of_the_run_that_counts_were_learnt_before_it(problem):
     """Step sizes are independent of the run's draws: given them and the noise, the weights equal
-    those of one run with fixed steps."""
+    the weights of one run with fixed steps."""
     target = target_rows(ppca(problem, exact_guide=True), problem.test)
     like = torch.zeros(N, 2, dtype=F64)
     g = Streams(0).noise

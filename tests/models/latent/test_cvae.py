@@ -19,8 +19,8 @@ def test_importance_samples_find_the_evidence_of_every_class(proposal):
     module = built()
     exact = by_quadrature(module)
     with torch.no_grad():
-        log_lik = class_evidence(module, problem().train.x, C, 4_000, Streams(0).noise, proposal)
-    assert_close(log_lik, exact, rtol=0, atol=0.1)
+        evidence = class_evidence(module, problem().train.x, C, 4_000, Streams(0).noise, proposal)
+    assert_close(evidence, exact, rtol=0, atol=0.1)
     assert (exact.max(1).values - exact.min(1).values).min() > 0.05, "classes differ"
 
 

@@ -109,11 +109,11 @@ def test_batch_normalisation_learns_where_the_network_trains_and_not_as_a_densit
     assert not torch.equal(network.statistics()[0], mean)
     batches = list(problem.train.x.split(20))
     network.gather(batches)
-    inputs_of_net = torch.stack(
+    activations = torch.stack(
         [net.first(x) for x in batches]
     ).detach()  # inputs of the normalisation, by batch
-    assert_close(network.statistics()[0], inputs_of_net.mean((0, 1)))
-    assert_close(network.statistics()[1], inputs_of_net.var(1).mean(0))
+    assert_close(network.statistics()[0], activations.mean((0, 1)))
+    assert_close(network.statistics()[1], activations.var(1).mean(0))
 
 
 def test_members_of_an_ensemble_are_made_apart():

@@ -89,7 +89,7 @@ def test_a_record_says_what_it_imports(own, command_line):
         "mog/abc imports walk, code outside the runner; give --trust if you trust it"
     )
     assert "walk" not in sys.modules
-    # of which there is little to resume
+    # the folder holds only a configuration
     _, _, error = command_line("resume", "abc", "--trust")
     assert "walk" in sys.modules
     assert "Traceback" not in error

@@ -26,8 +26,8 @@ from runner.study.definition import load_study
 from runner.study.snapshot import load as load_snapshot
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, after in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{name}: &{name} [{', '.join([f'*{previous}'] * 9)}]\n"
+    for previous, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 BOMBS = {
     "anchors": (LAUGHS, "more than 50,000 values"),

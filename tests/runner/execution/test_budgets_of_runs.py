@@ -77,10 +77,10 @@ def test_replicates_together_and_one_after_the_other_count_the_same(make_job, tm
     filters = ["+experiment=wiener_velocity", "smoke=true", "replicates=3", "steps=5"]
     executed, together = run(make_job(*filters))
     assert executed.vectorised
-    one = run(make_job(*filters[:2], "replicates=1", "steps=5", f"output_dir={tmp_path / 'one'}"))[
-        1
-    ]
-    assert together["cost/densities"] == 3 * one["cost/densities"]
+    single = run(
+        make_job(*filters[:2], "replicates=1", "steps=5", f"output_dir={tmp_path / 'one'}")
+    )[1]
+    assert together["cost/densities"] == 3 * single["cost/densities"]
 
 
 @pytest.mark.parametrize("budget", [[], ["budget.gradients=190"]])

@@ -18,9 +18,9 @@ from runner.execution.storage import blocks
 
 OFTEN = ["steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2"]
 FAMILIES = {
-    str(found): found
+    str(family): family
     for name in registry.names("inference")
-    for found in runs_of("inference", name)
+    for family in runs_of("inference", name)
 }
 SAMPLED = [
     "friend_or_foe-q_table-q_learning-exponential_smoother",

@@ -53,8 +53,8 @@ def build_wheel(folder: Path) -> Path:
 def install(wheel: Path, folder: Path) -> tuple[Path, str]:
     """A new environment with the wheel: its folder of programs, and its site-packages.
 
-    The packages that the wheel needs are links to those of this interpreter, without the one that
-    leads to the checkout. A path file would not do: Hydra's plug-ins must be installed.
+    The wheel's dependencies are links to this interpreter's packages, except the link to the
+    checkout. A path file would not suffice: Hydra's plug-ins must be installed.
     """
     venv.create(folder)
     python = folder / "bin" / "python"

@@ -1,5 +1,5 @@
-"""Compositions at random, as strangers would try them: a dataset, a model, a method, perhaps an
-attacker, and up to two more keys with values that are valid or lie on the border of what is.
+"""Random compositions, as a new user would try them: a dataset, a model, a method, perhaps an
+attacker, and up to two more keys with valid or borderline values.
 
     runner dataset=… model=… inference=… [attacker=…] [a.key=…] smoke=true
 

@@ -124,7 +124,7 @@ def check_resumed(
     inference: Any, model: Any, problem: Supervised, folder: Path, steps: int = 9, stop: int = 4
 ) -> Any:
     """The state of a run that is stopped and resumed; asserts that its state, draws and noise equal
-    those of a run without a stop."""
+    the results of a run without a stop."""
     whole, rng = train(inference, model, problem, steps)
     again, restored = resumed(inference, model, problem, steps, stop, folder)
     assert_same_state(whole, again)

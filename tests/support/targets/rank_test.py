@@ -1,5 +1,5 @@
 """Gandy & Scott's exact tests that a Markov kernel leaves the posterior of any data set invariant,
-many data sets at once.
+for many data sets together.
 
 θ is drawn from the prior and y from the model, so that θ is an exact draw of the posterior of y and
 nothing need burn in.  One chain goes with each of R data sets.

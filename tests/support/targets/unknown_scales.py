@@ -40,7 +40,7 @@ def build_filter(particles: int, beta: float | None = None):
 
 
 def model(problem: Sequence, both: bool = True):
-    """The local level with both scales unknown, or only that of the observations."""
+    """The local level with both scales unknown, or only the observations' scale."""
     laws = {
         name: {"law": "log_normal", "median": m, "spread": s} for name, (m, s) in PRIORS.items()
     }

@@ -142,10 +142,10 @@ def test_odds_of_every_flip_are_those_of_the_enumerated_models():
         M = swept(whole, row)
         E = swept(slab.omega, row)
         for k in range(p):
-            log_p = spike_slab.log_odds(M, E, k, row[k], slab, 0.0)
+            log_odds = spike_slab.log_odds(M, E, k, row[k], slab, 0.0)
             on, off = ((*row[:k], inside, *row[k + 1 :]) for inside in (True, False))
             exact = log_marginal(on, slab_prior, A, b, c) - log_marginal(off, slab_prior, A, b, c)
-            assert log_p == pytest.approx(exact, rel=1e-9, abs=1e-9)
+            assert log_odds == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
 def test_a_pivot_undone_is_none():
