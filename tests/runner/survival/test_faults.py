@@ -122,7 +122,7 @@ def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
     all_lines = recorded(whole)
     if file != "metrics.jsonl":
         assert lines == all_lines
-    elif "broken" in message:
+    elif "damaged line" in message:
         assert lines == [*all_lines[:1], *all_lines[2:]]  # only that line
     else:
         assert lines == all_lines[-len(lines) :] != []

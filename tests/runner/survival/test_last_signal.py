@@ -37,7 +37,7 @@ def test_while_figures_are_written(job, monkeypatch):
     two = job("replicates=2")
     with monkeypatch.context() as patch:
         patch.setattr(replicate, "write_artefacts", signalled(replicate.write_artefacts))
-        with pytest.raises(RunInterruptedError, match="the same command goes on") as stopped:
+        with pytest.raises(RunInterruptedError, match="the same command resumes") as stopped:
             run(two)
     assert stopped.value.code == 128 + signal.SIGTERM
     facts = read(two.folder)
