@@ -50,7 +50,7 @@ def test_data_says_what_could_not_be_fetched(tmp_path, closed, capsys, listed):
 def test_data_names_the_nearest():
     with pytest.raises(ConfigError, match=r"sarcas: unknown data set, did you mean sarcos\?"):
         data.main(["data", "list", "sarcas"])
-    with pytest.raises(ConfigError, match="name what to download: sarcos, mnist"):
+    with pytest.raises(ConfigError, match="choose sarcos, mnist"):
         data.main(["data", "fetch"])
 
 

@@ -96,5 +96,5 @@ def test_replicates_take_their_splits_whatever_the_seed():
 
 
 def test_refusals():
-    with pytest.raises(ConfigMismatchError, match="replicates: crabs has 20 splits"):
+    with pytest.raises(ConfigMismatchError, match="replicates: crabs has only 20 splits"):
         loaded(replicate=20)

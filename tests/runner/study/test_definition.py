@@ -71,7 +71,7 @@ COST = {"kind": "cost", "metric": "rmse"}
     ({"figures": [CURVE | {"x": "mean", "floor": "u"}]},
      "figure f: u is not a table, as required for x and floor; there are: mean"),
     ({"figures": [CURVE | {"against": "mae"}]},
-     "figure f: against=mae requires a table of it by steps; there are: error_mean"),
+     "figure f: against=mae requires a table by steps; there are: error_mean"),
     ({"figures": [COST | {"cell": {"steps": 5}}]},
      "figure cost_rmse_seconds: cell has steps=5, which is not in the grid"),
     ({"figures": [COST | {"cel": {}}]}, "figures.0.cost.cel: unknown key, did you mean cell?"),
