@@ -43,8 +43,7 @@ class RowMarginals(NamedTuple):
 
 
 class Tilted(NamedTuple):
-    """Cavities N(h/c, 1/c) of u_n, with quadrature nodes and the rows' log-likelihoods at the
-    nodes."""
+    """Cavities N(h/c, 1/c) of u_n, with quadrature nodes and the log-likelihoods of rows there."""
 
     c: Tensor  # [N]
     h: Tensor  # [N]
@@ -114,9 +113,8 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         prior_std = model.gaussian_prior() if isinstance(model, GaussianPrior) else None
         if prior_std is None:
             raise ConfigMismatchError(
-                f"inference={self.name}: the prior of the model is not a Gaussian with known "
-                f"variances; use model.prior=gaussian (logistic_regression) or a number as "
-                f"model.noise (linear_regression)"
+                f"inference={self.name}: the prior of the model is not a Gaussian with known variances; "
+                "use model.prior=gaussian (logistic_regression) or a number as model.noise (linear_regression)"
             )
         a = self._directions(model, problem, prior_std, rng)
         rows = (a != 0).any(1).nonzero().flatten()

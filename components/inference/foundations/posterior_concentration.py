@@ -79,8 +79,7 @@ def _hellinger(model: Conjugate, x: Tensor, y: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Contraction:
-    """Radii (∫ ‖f − f₀‖² dΠ(f|y))^½ of R data sets at each N, ‖·‖² a mean over the inputs, and
-    their slopes."""
+    """Radii (∫ ‖f − f₀‖² dΠ(f|y))^½ of R data sets at each N, ‖·‖² a mean over inputs; slopes."""
 
     model: LinearSmoother
     train: Batch
@@ -173,8 +172,7 @@ class Contraction:
         return {"contraction": figure}
 
     def table(self) -> pd.DataFrame:
-        """One row per N: mean radius with its standard error, exact radius, and slope from the
-        previous N."""
+        """One row per N: mean radius with its SE, exact radius, and slope from the previous N."""
         import pandas as pd
 
         between = [(math.nan, math.nan), *self.slope_between()]
@@ -207,8 +205,7 @@ class ContractionState:
 
 @register("inference", "posterior_concentration")
 class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, ContractionState]):
-    """The rate at which a posterior contracts to the true regression function, compared with
-    theory.
+    """Rate at which a posterior contracts to the true regression function, compared with theory.
 
     r_N² = ∫ ‖f − f₀‖²_N dΠ(f | y) = ‖S y − f₀‖²_N + σ² tr S/N, ‖·‖²_N the mean over the inputs x_i
     = (i − ½)/N.  Every step draws ``simulations`` vectors of labels f₀ + N(0, σ₀² I) at each N in

@@ -89,8 +89,7 @@ def choose_initial_inputs(
 
 def make_linear_map(x: Tensor, n_outputs: int) -> Tensor:
     """Weights [D, Q] of a fixed linear mean function: the identity if D = Q, the first Q principal
-    axes if D > Q (with signs as on the CPU for any device), or the identity with zero columns if D
-    < Q.
+    axes if D > Q (signs as on the CPU for any device), the identity with zero columns if D < Q.
 
     Source: Salimbeni and Deisenroth (2017), section 3.
     """
