@@ -130,7 +130,9 @@ def test_wrong_keys_are_named():
 
 def test_a_loss_of_other_labels_is_refused(make_job):
     run = ["dataset=diabetes", "model=linear_regression", "inference=conjugate_bayes", "steps=1"]
-    with pytest.raises(ConfigError, match=r"decision\.loss=costs: requires classes, which dataset=diab"):
+    with pytest.raises(
+        ConfigError, match=r"decision\.loss=costs: requires classes, which dataset=diab"
+    ):
         make_job(*run, "decision.loss=costs")
     assert make_job(*run).decision is None
     assert make_job(*run, "decision.loss=absolute").decision.loss == "absolute"

@@ -45,7 +45,7 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
         return {"c": [[name, pack(v, tensors, f"{path}.{name}")] for name, v in parts.items()]}
     if isinstance(value, InPlaceLoadable):
         return {"s": pack(dict(value.state_dict()), tensors, path)}
-    raise TypeError(f"{path}: a {type(value).__name__} cannot be stored in a checkpoint")
+    raise TypeError(f"{path}: type {type(value).__name__} cannot be stored in a checkpoint")
 
 
 def _stored_fields(value: Any) -> list[dataclasses.Field[Any]]:

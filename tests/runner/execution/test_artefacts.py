@@ -60,7 +60,7 @@ def test_a_file_that_the_program_lacks_is_not_called_a_folder_that_cannot_be_wri
     job = make_job("+experiment=friend_or_foe", "smoke=true")
     with pytest.raises(
         RunFailure,
-        match=r"^FileNotFoundError: .*elsewhere/references.bib \(No such file or directory\); fix that",
+        match=r"^FileNotFoundError: .*elsewhere/references.bib \(No such file or directory\); fix this",
     ):
         run(job)
     assert read(job.folder)["state"] == "failed"

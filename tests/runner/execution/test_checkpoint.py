@@ -80,7 +80,7 @@ def test_round_trip_is_exact(tmp_path):
 
 
 def test_what_cannot_be_kept_is_refused():
-    with pytest.raises(TypeError, match=r"state\.what: a Event cannot be kept"):
+    with pytest.raises(TypeError, match=r"state\.what: type Event cannot be stored"):
         pack({"what": threading.Event()}, {})
 
 

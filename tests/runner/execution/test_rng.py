@@ -30,7 +30,7 @@ def test_at_depends_on_its_index_alone():
     first = torch.randn(3, generator=a.at("batches", 4))
     torch.randn(3, generator=a.at("batches", 5))
     assert torch.equal(first, torch.randn(3, generator=a.at("batches", 4)))
-    with pytest.raises(KeyError, match="no stream 'nise'"):
+    with pytest.raises(KeyError, match="unknown stream 'nise'"):
         a.at("nise", 0)
 
 
