@@ -43,7 +43,7 @@ def test_an_exact_posterior_passes_and_the_command_goes_on(tmp_path, monkeypatch
 
     monkeypatch.setattr(fits.Fitter, "fit", stop_at_seven)
     assert calibrate(tmp_path) == 130
-    assert "7 data sets are kept" in capsys.readouterr().out
+    assert "7 data sets are saved" in capsys.readouterr().out
     (folder,) = (tmp_path / "sbc").iterdir()
     kept = (folder / RANKS).read_text()
     (folder / RANKS).write_text(kept + '{"data_set": 7, "ra')  # cut short by a crash

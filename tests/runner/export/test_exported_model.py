@@ -175,7 +175,7 @@ def test_documents_are_counted_in_the_words_of_the_model():
     assert to_documents(pd.DataFrame({"saw": [2]}), words, "rows").words.tolist() == [1]
     with pytest.raises(ConfigError, match="neither a column text nor a column named by a word"):
         to_documents(pd.DataFrame({"area": [1.0]}), words, "rows")
-    with pytest.raises(ConfigError, match="whole numbers"):
+    with pytest.raises(ConfigError, match="nonnegative integers"):
         to_documents(pd.DataFrame({"saw": [0.5]}), words, "rows")
 
 

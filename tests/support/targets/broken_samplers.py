@@ -87,7 +87,7 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "adam_noise: missing 2": ("adam_noise", {}, "2 / eps * M", "1 / eps * M"),
     "adam_nr: missing 2": ("adam_nr", {}, "(2 * L / eps * M)", "(L / eps * M)"),
     "santa: thermostat at twice the heat": ("santa", {}, "u.square() - heat", "u.square() - 2 * heat"),
-    "recipe: drift twice": ("recipe", {"dynamics": "langevin"}, "moved = eps * terms", "moved = 2 * eps * terms"),
+    "recipe: drift twice": ("recipe", {"dynamics": "langevin"}, "increment = eps * terms", "increment = 2 * eps * terms"),
     "recipe: no Γ of the metric": (
         "recipe", {"dynamics": "langevin", "metric": "potential"}, "potential_metric(value, gradient,",
         "potential_metric(value, 0 * gradient,"),
