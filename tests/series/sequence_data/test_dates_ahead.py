@@ -75,7 +75,7 @@ def test_rows_of_a_series_are_read_as_its_file(tmp_path):
     )
     check_times(indexed, series.columns.time, expected, "the frame")
     with pytest.raises(
-        ConfigError, match=r"row 2023-01-31 00:00:00: month is .* expected 2022-12-31; rows are"
+        ConfigError, match=r"row 2023-01-31 00:00:00: month is .* expected 2022-12-31; give"
     ):
         check_times(indexed[1:], series.columns.time, expected[:1], "the frame")
     check_times(torch.zeros(2, 1), series.columns.time, expected, "the frame")

@@ -116,5 +116,5 @@ def test_the_interval_is_of_new_observations_and_not_of_the_signal():
 def test_another_file_is_no_network(tmp_path):
     path = tmp_path / "other.npz"
     np.savez(path, data=np.zeros(3))
-    with pytest.raises(DamagedFileError, match="no measurements of PM25 in it"):
+    with pytest.raises(DamagedFileError, match="contains no measurements of PM25"):
         read_network(path, "PM25")

@@ -122,7 +122,7 @@ def test_a_prior_in_units_of_the_series_is_refused():
     built = settings.build(template, Streams(0))
     simulated = simulate(built, template, 1, Streams(0))
     after = settings.build(simulated.problem, Streams(0))
-    with pytest.raises(ConfigMismatchError, match=r"give model\.scale=1 model\.centre=0"):
+    with pytest.raises(ConfigMismatchError, match=r"set model\.scale=1 model\.centre=0"):
         check_prior(built, after, simulated.theta, "structural")
 
 

@@ -152,5 +152,5 @@ def test_what_an_intervention_did_is_what_the_forecast_lacks():
 
 def test_heavy_tails_have_no_closed_form():
     data = problem()
-    with pytest.raises(ConfigMismatchError, match=r"use model\.errors=gaussian"):
+    with pytest.raises(ConfigMismatchError, match=r"set model\.errors=gaussian"):
         fitted(model("local_level", of=data, errors="student_t"), data)
