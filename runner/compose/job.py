@@ -186,7 +186,7 @@ def check_device(device: str, dtype: str) -> None:
     count = module.device_count()
     if number and int(number) >= count:
         raise ConfigError(
-            f"device={device}: this machine has {count} such devices, numbered from 0; use {kind}:{count - 1} or lower"
+            f"device={device}: this machine has {count} of this kind, numbered from 0; use {kind}:{count - 1} or lower"
         )
     try:
         torch.zeros((), dtype=vars(torch)[dtype], device=device)

@@ -104,7 +104,7 @@ def test_a_model_that_cannot_is_refused(make_job):
     for model in ("bnn", "linear_regression"):
         with pytest.raises(
             ConfigError,
-            match=r"inference\.collapse=last_layer needs collapsible",
+            match=r"inference\.collapse=last_layer requires collapsible",
         ):
             make_job(
                 "dataset=uci_regression",

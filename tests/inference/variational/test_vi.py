@@ -79,7 +79,7 @@ def test_pairs_that_do_not_fit_are_refused():
     ):
         check_pairs(OfCounts(name="counts"), vae, vi(), None)
     with pytest.raises(
-        ConfigError, match=r"inference.gradient=reparam needs pathwise, which model=dull lacks"
+        ConfigError, match=r"inference.gradient=reparam requires pathwise, which model=dull lacks"
     ):
         check_pairs(images, WithoutNoise(name="dull"), vi(), None)
     check_pairs(images, vae, vi(), None)
