@@ -22,15 +22,8 @@ from runner.commands.sub_commands import COMMANDS
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
 
-SECOND_WORDS = (
-    [],
-    ["run"],
-    ["score"],
-    ["tune"],
-    ["show"],
-    ["pack"],
-    ["verify"],
-)  # commands of the arena have two words
+# commands of the arena have two words
+SECOND_WORDS = ([], ["run"], ["score"], ["tune"], ["show"], ["pack"], ["verify"])
 
 
 def describe_command(name: str) -> ClassDeclaration:

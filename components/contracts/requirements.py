@@ -10,13 +10,8 @@ if TYPE_CHECKING:
     from components.contracts.problems import BatchKind, Domain
 
 # Keys with the same meaning in every inference method; the runner finds them by name.
-RATES = (
-    "lr",
-    "learning_rate",
-    "step_size",
-    "epsilon",
-    "eta",
-)  # to be reduced after a non-finite value
+# to be reduced after a non-finite value
+RATES = ("lr", "learning_rate", "step_size", "epsilon", "eta")
 LEFT_OUT = ("warmup", "burn_in")  # steps with discarded draws
 CHAINS = "chains"  # of a sampler
 THINNING = "thinning"  # every n-th state is stored

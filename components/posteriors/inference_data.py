@@ -75,9 +75,8 @@ class Groups:
         from arviz_base import from_dict
 
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message="Found chain dimension to be longer"
-            )  # many chains are common here
+            # many chains are common here
+            warnings.filterwarnings("ignore", message="Found chain dimension to be longer")
             attributes = {"/": {"inference_library": "bayes-runner"}}
             return from_dict(self.values, coords=self.coords, dims=self.dims, attrs=attributes)
 

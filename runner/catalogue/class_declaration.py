@@ -26,9 +26,8 @@ class ClassDeclaration:
     comments: dict[str, str] = field(default_factory=dict)  # comments on a field's line or above it
     facts: dict[str, Any] = field(default_factory=dict)  # class variables
     needs: dict[str, Any] = field(default_factory=dict)  # fields of ``requires``
-    inherited_keys: list[str] = field(
-        default_factory=list
-    )  # keys passed to the components inside it
+    # keys passed to the components inside it
+    inherited_keys: list[str] = field(default_factory=list)
     imports: list[str] = field(default_factory=list)  # keys with users' code, ``module:function``
     # keys that name a file, and the key that holds its checksum
     reads: dict[str, str] = field(default_factory=dict)

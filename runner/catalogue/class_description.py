@@ -53,7 +53,6 @@ _BOUND_SIGNS = {"gt": "> {}", "ge": "≥ {}", "lt": "< {}", "le": "≤ {}", "min
                 "max_length": "at most {} of them", "pattern": "matching {}"}  # fmt: skip
 
 
-# --------------------------------------------------------------------------------------------------
 def words(annotation: Any, limits: Iterable[Any] = ()) -> str:
     """Describe a type in words: ``Annotated[float, Field(gt=0, le=1)]`` is "number > 0, ≤ 1"."""
     base = _describe_type(annotation)
@@ -117,7 +116,6 @@ def nested_roles(cls: type[BaseModel]) -> dict[str, str]:
     return {key: role for key, role in roles.items() if role}
 
 
-# --------------------------------------------------------------------------------------------------
 def describe_class(cls: type[BaseModel], role: str = "", name: str = "") -> ClassDeclaration:
     """Declarations of an imported class and its base classes."""
     file = Path(vars(sys.modules[cls.__module__]).get("__file__") or "") if role else Path()

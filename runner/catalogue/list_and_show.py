@@ -21,7 +21,6 @@ GROUPS = (*registry.ROLES, "experiment", "study", "published")
 Row = tuple[str, ...]
 
 
-# --------------------------------------------------------------------------------------------------------
 def options(group: str) -> list[str]:
     """Names of a group on the command line: its YAML files."""
     return conf_folders.names(group)

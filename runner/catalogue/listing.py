@@ -60,7 +60,6 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-# --------------------------------------------------------------------------------------------------
 def _parse_role(word: str) -> tuple[str, str]:
     """Parse a role and a family; plurals of roles are accepted.
 
@@ -117,7 +116,6 @@ def _print_entries(group: str, entries: list[tuple[str, ...]], as_json: bool, ti
         print_table(title, (group, "summary", third), entries)
 
 
-# --------------------------------------------------------------------------------------------------
 def _print_overview() -> None:
     """Print the families of every group with their counts; in a pipe, one family a line."""
     by_group = {group: members for group in GROUPS if (members := families(group))}

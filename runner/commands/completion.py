@@ -40,7 +40,6 @@ FLAGS = [
 ]
 
 
-# -----------------------------------------------------------------------------------------------------
 def _output_dir(words: list[str]) -> Path:
     """Folder of records given by the words so far."""
     parser = Parser(add_help=False)

@@ -34,9 +34,8 @@ SHORT_SERIES = 60  # steps: some attackers of filters need the last one
 UNDEFINED_FOR_FEW_DRAWS = frozenset(
     {"ess", "ess_tail", "rhat", "rhat_predictions", "e_bfmi", "weight_ess", "pareto_k", "z_max"}
 )
-MEASURED_TIMES = frozenset(
-    {"milliseconds", "total_seconds", "variance_seconds"}
-)  # scores that depend on more than the seed
+# scores that depend on more than the seed
+MEASURED_TIMES = frozenset({"milliseconds", "total_seconds", "variance_seconds"})
 
 
 @dataclass

@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_UNSYNCABLE_ERRNOS = (
-    errno.EINVAL,
-    errno.ENOTSUP,
-)  # errors of file systems that cannot flush a folder
+# errors of file systems that cannot flush a folder
+_UNSYNCABLE_ERRNOS = (errno.EINVAL, errno.ENOTSUP)
 
 
 @contextmanager

@@ -92,9 +92,8 @@ def check_limits(*, with_torch: bool) -> bool:
     available = address_space_left()
     if available != math.inf:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-    given = re.match(
-        r"[1-9]\d*", os.environ.get("OMP_NUM_THREADS", "")
-    )  # number for the outer level
+    # number for the outer level
+    given = re.match(r"[1-9]\d*", os.environ.get("OMP_NUM_THREADS", ""))
     threads = int(given[0]) if given else os.cpu_count() or 1
     if "torch" not in sys.modules:  # otherwise its threads run already
         _try_threads(RUN_THREADS + BLAS_LIBRARIES * threads if with_torch else threads)

@@ -19,13 +19,14 @@ from runner.record.facts import skip_unreadable
 NAME = "metrics.jsonl"
 TAIL_BYTES = 65536  # size of the tail searched for the last line
 KeyTypes = Mapping[str, type | tuple[type, ...]]
+# keys of all lines
 REQUIRED_KEY_TYPES: KeyTypes = {
     "step": int,
     "replicate": int,
     "time": (int, float),
     "phase": str,
     "metrics": dict,
-}  # keys of all lines
+}
 
 Line = dict[str, Any]
 

@@ -72,9 +72,8 @@ class UsageMeter:
     """CPU seconds of a run by phase; a nested phase counts only for itself."""
 
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    before: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # usage of earlier processes of this run
+    # usage of earlier processes of this run
+    before: Mapping[str, Any] = field(default_factory=dict)
     passes: int = 0  # number of finished replicates, or one for all of them together
     _open: list[str] = field(default_factory=list)
     _since: float = 0.0

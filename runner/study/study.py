@@ -34,13 +34,8 @@ from runner.terminal.printer import out
 from runner.terminal.tables import print_json, print_table
 
 LOCAL = Launcher()  # processes on this machine
-UNFINISHED = (
-    "not started",
-    "interrupted",
-    "pruned",
-    "failed",
-    "crashed",
-)  # states of unfinished runs
+# states of unfinished runs
+UNFINISHED = ("not started", "interrupted", "pruned", "failed", "crashed")
 
 
 def launch(

@@ -207,9 +207,8 @@ class OptunaSearch(Sweeper):
                 return
             returns = [JobReturn(status=JobStatus.FAILED, _return_value=error)]
         stopped: BaseException | None = None
-        study.sampler = sampler(
-            "random", self.seed, 0, 1
-        )  # GridSampler would stop Optuna's loop, which does not exist here
+        # GridSampler would stop Optuna's loop, which does not exist here
+        study.sampler = sampler("random", self.seed, 0, 1)
         for (number, params), job in zip(batch, returns, strict=True):
             value = job._return_value
             if job.status == JobStatus.COMPLETED and (scores := _finite(value)):

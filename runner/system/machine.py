@@ -33,7 +33,6 @@ class Finding:
 Findings = Iterator[Finding]
 
 
-# ------------------------------------------------------------------------------------------------------
 def python() -> Findings:
     detail = f"{platform.python_version()} ({sys.executable})"
     is_old = sys.version_info[:2] < OLDEST_PYTHON
@@ -99,7 +98,6 @@ def torch_and_gpu() -> Findings:
         yield Finding("ok", "gpu", "none found; runs use device=cpu")
 
 
-# ------------------------------------------------------------------------------------------------------
 def threads() -> Findings:
     """Report available cores, their load, and the threads of a job."""
     is_told = sys.platform == "linux"

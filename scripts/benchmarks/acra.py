@@ -36,9 +36,8 @@ class MessageLoops:
         f = posterior.undefended.fitted
         present = f["log_present"].tolist()
         absent = f["log_absent"].tolist()
-        self.log_word = [
-            list(zip(absent[c], present[c], strict=True)) for c in (0, 1)
-        ]  # log p(x_i|c), indexed by class, word and x_i
+        # log p(x_i|c), indexed by class, word and x_i
+        self.log_word = [list(zip(absent[c], present[c], strict=True)) for c in (0, 1)]
         self.log_class, self.method, self.draw = (
             f["log_class"].tolist(),
             method,

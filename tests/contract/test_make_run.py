@@ -21,9 +21,8 @@ def test_setup_first_says_how_long_it_takes_and_shows_the_download_of_torch(tmp_
     (torch,) = (line for line in lines if "torch==" in line)
     assert "--quiet" not in torch
     (project_line,) = (line for line in lines if line.endswith("-e ."))
-    assert project_line.startswith(
-        "PYTHONWARNINGS='ignore:Editable installation'"
-    )  # asterisks from setuptools
+    # asterisks from setuptools
+    assert project_line.startswith("PYTHONWARNINGS='ignore:Editable installation'")
     assert lines[-1].endswith("runner +experiment=sarcos_mdgp")
 
 

@@ -32,9 +32,8 @@ def test_scores_and_figures_share_one_prediction():
     assert posterior.asked == 1
     with torch.no_grad():
         kept = problem.predictive_at(posterior, problem.test.x, rng)
-        anew = problem.predictive_at(
-            posterior, problem.test.x.clone(), rng
-        )  # equal inputs in another tensor than the test set
+        # equal inputs in another tensor than the test set
+        anew = problem.predictive_at(posterior, problem.test.x.clone(), rng)
     assert posterior.asked == 2
     assert torch.equal(kept.probs, anew.probs)
     posterior.scale = -1.0  # the same object, trained in place

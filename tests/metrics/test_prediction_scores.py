@@ -44,9 +44,8 @@ def test_scores_of_classes_are_over_those_that_are_there_and_the_area_is_that_of
     g = generator(1)
     y = torch.randint(2, (60, 2), generator=g)
     mask = torch.rand(60, 2, generator=g) < 0.7
-    pull = torch.stack(
-        [torch.zeros(60, 2, dtype=F64), 1.5 * (2 * y - 1).to(F64)], -1
-    )  # class 1 is separated well but not perfectly
+    # class 1 is separated well but not perfectly
+    pull = torch.stack([torch.zeros(60, 2, dtype=F64), 1.5 * (2 * y - 1).to(F64)], -1)
     logits = pull + normal(g, 2, 60, 2, 2)
     labels = torch.where(mask, y, -1)
     scores = classification.scores(Categorical(logits), labels, mask, TASKS)

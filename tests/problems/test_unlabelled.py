@@ -55,9 +55,8 @@ def test_bounds_are_ordered_and_equal_where_the_likelihood_is_known():
     class Noisy(Known):
         def row_log_weights(self, batch, n_samples, generator):
             noise = torch.randn(n_samples, batch.n_rows, generator=generator, dtype=batch.x.dtype)
-            return (
-                super().row_log_weights(batch, 1, generator) + noise - 0.5
-            )  # E exp(noise − ½) = 1
+            # E exp(noise − ½) = 1
+            return super().row_log_weights(batch, 1, generator) + noise - 0.5
 
     exact = float(problem.test.x.square().sum(1).mean())
     assert problem.score(Known(), Streams(0)) == {

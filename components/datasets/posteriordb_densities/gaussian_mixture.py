@@ -45,9 +45,8 @@ def two_gaussians(data: dict[str, Any], like: Tensor) -> NamedTarget:
             log_scale.exp() / WIDTH
         ).square().sum(1)
         log_prior = log_prior + (BETA - 1) * log_weights.sum(1)
-        log_likelihood = torch.where(
-            torch.isfinite(log_prior), log_likelihood, 0.0
-        )  # NaN for μ = ∞, with prior density 0
+        # NaN for μ = ∞, with prior density 0
+        log_likelihood = torch.where(torch.isfinite(log_prior), log_likelihood, 0.0)
         # last three: Jacobian
         return log_likelihood + log_prior + log_jacobian + log_scale.sum(1) + log_weights.sum(1)
 

@@ -39,9 +39,8 @@ class TwoMoons(Dataset):
             t = math.pi * torch.rand(n, generator=rng.data, dtype=torch.float64)
             y = torch.randint(2, (n,), generator=rng.data)
             sign = 1 - 2 * y
-            shift = torch.stack(
-                [y, y / 2], 1
-            )  # class 1 is class 0 rotated by π and shifted by (1, ½)
+            # class 1 is class 0 rotated by π and shifted by (1, ½)
+            shift = torch.stack([y, y / 2], 1)
             x = sign[:, None] * torch.stack([t.cos(), t.sin()], 1) + shift
             x = x + self.noise * torch.randn(n, 2, generator=rng.data, dtype=torch.float64)
             return labelled_rows(x, y[:, None], setting)

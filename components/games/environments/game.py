@@ -66,9 +66,8 @@ class Game:
     figures: list[Drawing] = field(default_factory=list)
     replicates: int = 1
     attacker: Opponent | None = None
-    n_states: int = field(
-        init=False
-    )  # number of numbered states; 1 if states have no numbers: only approximators distinguish them
+    # number of numbered states; 1 if states have no numbers: only approximators distinguish them
+    n_states: int = field(init=False)
     numbered: bool = field(init=False)
 
     def __post_init__(self) -> None:

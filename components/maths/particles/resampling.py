@@ -129,9 +129,8 @@ def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
     sums = torch.log1p(-u).neg_().cumsum_(1)
     sorted_uniforms = sums / sums.gather(1, points.unsqueeze(1))  # 1 from position k on
     total = weights.double().sum(1, keepdim=True)
-    edges = torch.where(
-        total > 0, _cumulative_weights(weights), 0.0
-    )  # where the sum is 0 there are no points to draw
+    # where the sum is 0 there are no points to draw
+    edges = torch.where(total > 0, _cumulative_weights(weights), 0.0)
     if loops.is_on_cpu(edges):
         return _between(compiled.count_points_below(sorted_uniforms, edges))
     return _between(torch.searchsorted(sorted_uniforms, edges))
@@ -186,6 +185,5 @@ def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
         fractions = torch.cat([torch.where(up, both - 1, both), fractions[:, 2 * pairs :]], 1)
         indices = torch.cat([torch.where(first_on, first, second), indices[:, 2 * pairs :]], 1)
     counts = (floors + more).long()
-    return counts.scatter_add_(
-        1, indices, n - counts.sum(1, keepdim=True)
-    )  # the last gets the remainder, 0 or 1 up to rounding
+    # the last gets the remainder, 0 or 1 up to rounding
+    return counts.scatter_add_(1, indices, n - counts.sum(1, keepdim=True))

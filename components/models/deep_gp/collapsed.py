@@ -213,7 +213,6 @@ class CollapsedMDGP(nn.Module):
         """ω = 1/ℓ² of the top layer by task and feature [T, D], eq. (3.15); a coregionalised top
         has the same for all tasks."""
         covariance = self.top.covariance
-        assert isinstance(
-            covariance, IndependentCovariance | CoregionalisedCovariance
-        )  # the types of its top layer
+        # the types of its top layer
+        assert isinstance(covariance, IndependentCovariance | CoregionalisedCovariance)
         return torch.exp(-2 * covariance.log_lengthscale).expand(covariance.n_tasks, -1).clone()

@@ -63,9 +63,8 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
             )
         seed = seed_from(rng.init)
         with exactly(where, cls), keep_global_streams(problem.train.x.device):
-            torch.manual_seed(
-                seed
-            )  # constructors draw random numbers, and q(u) starts with a little noise
+            # constructors draw random numbers, and q(u) starts with a little noise
+            torch.manual_seed(seed)
             if issubclass(cls, ExactGP):
                 return self._exact(cls, arguments, problem, where)
             x = problem.train.x

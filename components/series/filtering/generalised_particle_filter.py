@@ -230,7 +230,6 @@ def moments(x: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
         return weighing.moments(x, w, sums)
     shares = (w / sums[:, :1]).to(x).unsqueeze(1)
     mean = shares @ x  # [R, 1, dx]
-    variance = (
-        shares @ (x - mean).square()
-    )  # centred first, because positions are 10³ times their spread
+    # centred first, because positions are 10³ times their spread
+    variance = shares @ (x - mean).square()
     return mean.squeeze(1), variance.squeeze(1)

@@ -79,9 +79,8 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
             rows = torch.where(batch.missing.repeat_interleave(n), identity, rows)
         parents = take_rows(previous, rows)
         x = model.transition(parents, t, rng.noise)
-        parent_log_g = (
-            log_g.flatten().index_select(0, rows).view(r, n)
-        )  # log Ǧ_t of each particle's parent
+        # log Ǧ_t of each particle's parent
+        parent_log_g = log_g.flatten().index_select(0, rows).view(r, n)
         second = (
             zero_where_missing(batch, potential(model, observation, x)) - parent_log_g
         )  # Weight: f G / (f Ǧ)

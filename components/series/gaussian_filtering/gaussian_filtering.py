@@ -80,9 +80,8 @@ class Gaussians(Generic[M]):
     model: M = rebuilt()
     m: Tensor  # [R, dx]
     P: Tensor  # [dx, dx], shared by all replicates, or [R, dx, dx]
-    gain: Gain | None = (
-        rebuilt()
-    )  # of the last step: reused once P has converged, recomputed from P after resuming
+    # of the last step: reused once P has converged, recomputed from P after resuming
+    gain: Gain | None = rebuilt()
     filtered: Filtering
 
 

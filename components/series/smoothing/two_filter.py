@@ -123,9 +123,10 @@ class TwoFilter(ParticleSmoother):
             predicted = torch.empty_like(log_b)
             for block in pairs(model, now, previous, log_before, t):
                 top = block.logits.amax(2, keepdim=True)
+                # in place for speed
                 total = (
                     block.logits.sub_(top).exp_().sum(2, keepdim=True).log_() + top + block.constant
-                )  # in place for speed
+                )
                 predicted[block.replicates, block.later] = total.squeeze(2)
             yield FilteredParticles(
                 t, now, torch.softmax(log_b + predicted - prior.log_density(now), 1)

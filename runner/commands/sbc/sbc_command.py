@@ -110,9 +110,8 @@ def _calibrate(arguments: Namespace) -> int:
     facts |= {"config": job.config, "code": identity(commit(), versions())}
     total = arguments.data_sets
     if job.settings.fresh or not read_rows(folder).keys() >= set(range(total)):
-        _ = (
-            fitter.template
-        )  # fails here, before a folder is made, if the config cannot be calibrated
+        # fails here, before a folder is made, if the config cannot be calibrated
+        _ = fitter.template
     try:
         with open_ranks(folder, facts, job.settings.fresh) as rows:
             missing = [number for number in range(total) if number not in rows]

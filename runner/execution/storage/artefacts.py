@@ -64,9 +64,8 @@ def write_artefacts(
 ) -> None:
     """Write ``figures/<name>.png``, ``tables/<name>.csv`` and the references of the components."""
     if figures:
-        from components.figures.labels import (
-            readable,
-        )  # imports matplotlib, only if there are figures
+        # imports matplotlib, only if there are figures
+        from components.figures.labels import readable
     for name in report_each(figures, "saving {}".format):
         figure = figures[name]
         (folder / "figures").mkdir(exist_ok=True)

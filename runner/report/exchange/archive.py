@@ -43,17 +43,10 @@ from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import out
 
-FIXED_TIME = (
-    1980,
-    1,
-    1,
-    0,
-    0,
-    0,
-)  # time of every entry, fixed so that equal files give equal archives
-STATE_FOLDERS = frozenset(
-    {"checkpoints"}
-)  # included only with --checkpoints, like files of posteriors
+# time of every entry, fixed so that equal files give equal archives
+FIXED_TIME = (1980, 1, 1, 0, 0, 0)
+# included only with --checkpoints, like files of posteriors
+STATE_FOLDERS = frozenset({"checkpoints"})
 PRIVATE_NAMES = frozenset({"mlflow.json"})  # files specific to this machine
 LOCK = code.ROOT / "requirements.lock"
 PLUGINS = "plugins"

@@ -52,9 +52,8 @@ def distances(view: RunView, gold: RunView, metric: str) -> ReplicateScores:
         for replicate in sorted(map(int, shared)):
             ours = read_predictions(view.folder, replicate)
             theirs = read_predictions(gold.folder, replicate)
-            is_same = np.array_equal(
-                ours["label"], theirs["label"]
-            )  # labels are kept at full precision
+            # labels are kept at full precision
+            is_same = np.array_equal(ours["label"], theirs["label"])
             if is_same and (measured := measure_distances(ours, theirs)):
                 by_replicate[view.facts["seed"], replicate] = measured[metric]
     return by_replicate

@@ -27,11 +27,8 @@ POLL_SECONDS = 0.2  # interval between checks of the process
 # than Slurm's KillWait (30 s), so that a requeued job leaves no result
 REQUEUE_SECONDS = 90.0
 SLURM_WARNING = signal.SIGUSR2  # set by submitit: sbatch --signal=USR2@signal_delay_s
-PASSED_ENV_PREFIXES = (
-    "RUNNER_",
-    "MLFLOW_",
-    "OPTUNA_",
-)  # environment variables of the study's process that are passed to jobs of all engines
+# environment variables of the study's process that are passed to jobs of all engines
+PASSED_ENV_PREFIXES = ("RUNNER_", "MLFLOW_", "OPTUNA_")
 
 
 @dataclass

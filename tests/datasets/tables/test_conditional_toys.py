@@ -38,9 +38,8 @@ def test_rows_are_standardised_and_units_kept(name, reach):
     assert problem.test.x.shape == (30, 1)
     assert problem.train.y.mean() == pytest.approx(0, abs=1e-9)
     assert_close(float(problem.train.y.std(correction=0)), 1.0)
-    assert problem.train.x.abs().max() == pytest.approx(
-        math.sqrt(3), rel=0.05
-    )  # of a uniform distribution of any width
+    # of a uniform distribution of any width
+    assert problem.train.x.abs().max() == pytest.approx(math.sqrt(3), rel=0.05)
     assert float(problem.y_std) > 4
 
 

@@ -55,9 +55,8 @@ def test_a_filter_that_follows_no_observation_says_so():
         (check,) = observation_checks(posterior, problem)
         assert check.passed is passed, check
     assert "0 of 5 observations" in observation_checks(filter_result(equal), problem)[0].detail
-    assert (
-        observation_checks(filter_result(), problem) == []
-    )  # an exact filter uses all observations
+    # an exact filter uses all observations
+    assert observation_checks(filter_result(), problem) == []
     problem.observations[:] = math.nan
     # there are no observations
     assert observation_checks(filter_result(equal), problem)[0].passed is True

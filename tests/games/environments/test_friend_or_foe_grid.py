@@ -189,10 +189,8 @@ def test_bootstrapping_through_the_end_is_caught(monkeypatch):
 def test_fictitious_play_learns_where_he_hides():
     game, state, posterior = explored("fpq_learning", 0.9, forget=1.0)
     psi = torch.stack([posterior.values_at(torch.tensor([s])) for s in range(12)], 1)  # [R, S, A]
-    assert psi[0, [1, 3]].argmax(-1).tolist() == [
-        3,
-        0,
-    ]  # from the neighbour of the left target to it
+    # from the neighbour of the left target to it
+    assert psi[0, [1, 3]].argmax(-1).tolist() == [3, 0]
     gaps = (state.mind.q.values[0] - values(game.environment, 0.9, 0.5))[~game.environment.ends]
     # rewards differ by 100: forecasts are frequencies of few visits
     assert gaps.abs().max() < 5

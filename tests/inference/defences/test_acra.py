@@ -117,9 +117,8 @@ def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direct
     assert gaps[0] > 0.05
     assert gaps[-2] < 1e-9
     assert gaps[-1] < 1e-9
-    mutant = posterior(
-        "acra", problem, direction=direction, variance=0.0, changes=1
-    )  # another X' gives another classifier
+    # another X' gives another classifier
+    mutant = posterior("acra", problem, direction=direction, variance=0.0, changes=1)
     assert (mutant.predict(every, torch.Generator()).probs[:, 0, 1] - goal).abs().max() > 0.05
 
 

@@ -80,9 +80,8 @@ def test_steps_are_algorithm_8(beta, stabiliser, predictions):
 
 @pytest.mark.parametrize("stabiliser", [0.0, 0.05, 1.0])
 def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
-    calm = replace(
-        system(), Q=0.15 * system().Q
-    )  # without a stabiliser weights have a variance if Q is small compared with Σ
+    # without a stabiliser weights have a variance if Q is small compared with Σ
+    calm = replace(system(), Q=0.15 * system().Q)
     problem = sequence(calm, 4, replicates=3000)
     problem.observations[::2, 2] = NAN  # half of the replicates miss one
     model = LinearGaussianModule(calm)
@@ -114,9 +113,8 @@ def test_a_stabiliser_makes_weights_finite_in_variance_where_the_states_move_far
             (run(inference, model, problem, Streams(s)).log_normaliser - exact).exp()
             for s in (2, 3, 4)
         ]
-        spread[stabiliser] = max(
-            float(ratio.std()) for ratio in ratios
-        )  # without a finite variance, compare the largest weights
+        # without a finite variance, compare the largest weights
+        spread[stabiliser] = max(float(ratio.std()) for ratio in ratios)
     assert abs(z_score(torch.cat(ratios), 1.0)) < 4
     assert spread[0.0] > 2 * spread[0.05]
 

@@ -86,9 +86,8 @@ def test_the_posterior_predicts_by_draws_of_q():
     assert {"rmse", "nlpp", "nelbo"} <= set(scores)
     exact = exact_bound(state.module, model, problem).detach()
     assert scores["nelbo"] == pytest.approx(-float(exact), rel=0.02)
-    assert torch.equal(
-        inference.posterior(state).draws, draws.view_as(actual.draws)
-    )  # they depend only on q
+    # they depend only on q
+    assert torch.equal(inference.posterior(state).draws, draws.view_as(actual.draws))
 
 
 def test_a_log_joint_without_a_gradient_is_refused():

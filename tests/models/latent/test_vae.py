@@ -32,9 +32,8 @@ def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(pr
     module = ppca(problem, exact_guide=False)
     exact = log_evidence(module, problem.test.x)
     with torch.no_grad():
-        w = LatentPosterior(module).row_log_weights(
-            problem.test, 40_000, Streams(0).noise
-        )  # [S, B]
+        # [S, B]
+        w = LatentPosterior(module).row_log_weights(problem.test, 40_000, Streams(0).noise)
     elbo = w.mean(0)
     assert (exact - elbo).min() > 0.05
     bounds = [

@@ -51,10 +51,8 @@ def test_a_study_draws_its_scores_against_cost_by_one_key(study):
     expected = [[[10, 3.0], [20, 1.0]], [[10, 2.0], [20, 0.5]]]
     assert_allclose(curves_of(by_steps), expected)
     faces = [bars[0].get_markerfacecolor() for bars in by_steps.figure.axes[1].containers]
-    assert [face == "white" for face in faces] == [
-        True,
-        False,
-    ]  # the same number of steps, a worse score
+    # the same number of steps, a worse score
+    assert [face == "white" for face in faces] == [True, False]
     written, _ = write("small", frozen.study, frozen, study.output_dir / "out", forms=())
     assert "cost_nlpp_steps.png" in {path.name for path in written}
 

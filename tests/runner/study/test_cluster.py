@@ -52,9 +52,8 @@ def test_the_launcher_is_taken_out_of_the_overrides():
     )
     assert overrides == ["steps=3"]
     assert (launcher.engine, launcher.keys["partition"]) == ("slurm", "gpu")
-    assert (
-        launcher.keys["max_num_timeout"] == 10
-    )  # of our preset: a job resumes after its time limit
+    # of our preset: a job resumes after its time limit
+    assert launcher.keys["max_num_timeout"] == 10
     assert split_launcher(["hydra/launcher=joblib", "hydra.launcher.n_jobs=3"])[0].jobs == 3
 
 

@@ -37,10 +37,8 @@ def test_the_rule_is_what_the_yaml_says():
     windows = network.contaminated_windows(
         hours=20, threshold=10.0, max_level=17.0, max_missing=0.05
     )
-    assert windows[:2] == [
-        Window(2, 0, 5),
-        Window(4, 20, 3),
-    ]  # only the better window of sensor 2, none of the high level
+    # only the better window of sensor 2, none of the high level
+    assert windows[:2] == [Window(2, 0, 5), Window(4, 20, 3)]
     assert len({w.sensor for w in windows}) == len(windows) == 7
     literal = {}
     for s in range(7):

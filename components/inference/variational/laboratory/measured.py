@@ -36,9 +36,8 @@ class Findings:
 
     # by name, "trace_ratio/<gradient>/<step>"
     scores: dict[str, float] = field(default_factory=dict)
-    curves: dict[str, float] = field(
-        default_factory=dict
-    )  # trace ratios during learning, by "<gradient>/<step>/<iteration>"
+    # trace ratios during learning, by "<gradient>/<step>/<iteration>"
+    curves: dict[str, float] = field(default_factory=dict)
     # quantiles of |δ^CV/E[a_VarGrad]| by step
     corrections: dict[str, list[float]] = field(default_factory=dict)
     # noise and gradient at two minibatches, by step
