@@ -55,8 +55,17 @@ def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
         lines.append(f"{row[0]:.4f},{row[1]:.4f},{['ash', 'birch', 'cedar'][int(3 * row[0])]}")
     table = tmp_path / "trees.csv"
     table.write_text("\n".join(lines))
-    chosen = ["dataset=csv", f"dataset.path={table}", "dataset.labels=classes", "dataset.targets=[kind]", "model=mlp",
-              "inference=map", "steps=3", "attacker=pgd", "attacker.eps=[0.0,0.5]"]  # fmt: skip
+    chosen = [
+        "dataset=csv",
+        f"dataset.path={table}",
+        "dataset.labels=classes",
+        "dataset.targets=[kind]",
+        "model=mlp",
+        "inference=map",
+        "steps=3",
+        "attacker=pgd",
+        "attacker.eps=[0.0,0.5]",
+    ]
     job = make_job(*chosen, "attacker.target=cedar")
     problem = load_problem(job, Streams(0))
     assert problem.classes == ["ash", "birch", "cedar"]
@@ -123,8 +132,11 @@ def test_what_is_equal_is_not_told_apart():
     attacker = component("attacker", "fgsm")
     curve = security_curve(problem, Rock(), attacker, threat(attacker, [0.1]), Streams(0))
     checks = {check.name: check for check in curve.checks}
-    for name in ("noise is weaker than the gradient", "the loss rises during the attack",
-                 "the attack beats random signs of the same size"):  # fmt: skip
+    for name in (
+        "noise is weaker than the gradient",
+        "the loss rises during the attack",
+        "the attack beats random signs of the same size",
+    ):
         assert checks[name].passed is None
         assert checks[name].detail.startswith("indistinguishable, ")
     assert checks["the gradient is not zero"].passed is False

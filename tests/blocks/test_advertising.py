@@ -126,9 +126,19 @@ def test_no_plan_is_made_of_effects_that_are_not_proportional():
 def test_simulated_channels_saturate():
     """Seen through weeks without noise: A_{t+1} − (1 − δ) A_t is q u/(h + u)."""
     dataset = component(
-        "dataset", "retail_sim", n_steps=30, n_train=20, channels=["TV"], q={"TV": 4.0},
-        half={"TV": 2.0}, effects={}, goodwill_sd=0.0, level_sd=0.0, observation_sd=1e-6, level=0.0,
-    )  # fmt: skip
+        "dataset",
+        "retail_sim",
+        n_steps=30,
+        n_train=20,
+        channels=["TV"],
+        q={"TV": 4.0},
+        half={"TV": 2.0},
+        effects={},
+        goodwill_sd=0.0,
+        level_sd=0.0,
+        observation_sd=1e-6,
+        level=0.0,
+    )
     data = dataset.load(Streams(0), make_setting())
     y = data.observations[0, :, 0]
     u = data.inputs[:20, 0]

@@ -32,42 +32,81 @@ OTHER = Turn(torch.zeros(5, 1), 0, None)
 STEP = r"must return \(state, info\): a state with the class and dtypes of the given one"
 
 
+ARGUMENTS = {
+    "load": (None, None),
+    "build": (None, None),
+    "init": (None, None, None),
+    "step": (ONE, None, None),
+    "posterior": (ONE,),
+    "perturb": (None, X, X, None, 0.1),
+    "corrupt": (Y, None),
+    "act": (None, OTHER, None),
+    "estimate": (None, None, None, None),
+    "terms": (None,),
+}
+
+
 @pytest.mark.parametrize(
-    ("component", "method", "given", "returned", "said"),
+    ("component", "method", "returned", "message"),
     [
-        (Data, "load", (None, None), {}, "load returns a dict but must return a problem of the kind that the class declares"),
-        (Net, "build", (None, None), None, "build returns an object but must return an object with the capabilities in offers"),
-        (Method, "init", (None, None, None), {"x": X}, "init returns a dict but must return the state, a dataclass"),
-        (Method, "init", (None, None, None), State, "init returns a type but must return the state, a dataclass"),
-        (Method, "init", (None, None, None), None, "init returns nothing but must return the state, a dataclass"),
-        (Method, "step", (ONE, None, None), ONE, f"step returns a State but {STEP}"),
-        (Method, "step", (ONE, None, None), (ONE, {}, 1), rf"step returns \(a State, a dict, an int\) but {STEP}"),
-        (Method, "step", (ONE, None, None), ({}, {}), rf"step returns \(a dict, a dict\) but {STEP}"),
-        (Method, "step", (ONE, None, None), (Turn, {}), rf"step returns \(a type, a dict\) but {STEP}"),
-        (Method, "step", (ONE, None, None), (ONE, 3), rf"step returns \(a State, an int\) but {STEP}"),
-        (Method, "step", (ONE, None, None), (ONE, {1: 2}), rf"step returns \(a State, a dict\) but {STEP}"),
-        (Method, "step", (ONE, None, None), (ONE, {"a": "b"}), rf"step returns \(a State, a dict\) but {STEP}"),
-        (Method, "step", (ONE, None, None), (State(X.half()), {}), rf"step returns \(a State, a dict\) but {STEP}"),
-        (Method, "posterior", (ONE,), X, r"posterior returns torch.\w+ \[3, 2\] but must return a posterior with"),
-        (Attack, "perturb", (None, X, X, None, 0.1), X.numpy(), "perturb returns a ndarray but must return a tensor"),
-        (Attack, "perturb", (None, X, X, None, 0.1), X[:1], r"perturb returns torch.float32 \[1, 2\] but must return a tensor"),
-        (Attack, "perturb", (None, X, X, None, 0.1), X.double(), r"returns torch.float64 \[3, 2\] but must return a tensor"),
-        (Attack, "perturb", (None, X, X, None, 0.1), X / 0, r"perturb returns torch.float32 \[3, 2\] but must return a tensor"),
-        (Dirt, "corrupt", (Y, None), None, "corrupt returns nothing but must return a tensor with the shape"),
-        (Player, "act", (None, OTHER, None), 1, "act returns an int but must return an action number"),
-        (Player, "act", (None, OTHER, None), torch.zeros(3), r"returns torch.float32 \[3\] but must return an action number"),
-        (Player, "act", (None, OTHER, None), torch.zeros(5), r"returns torch.float32 \[5\] but must return an action number"),
-        (Player, "act", (None, OTHER, None), torch.zeros(5).long() - 1, r"returns torch.int64 \[5\] but must .* torch.long"),
-        (Slope, "estimate", (None, None, None, None), [], r"returns a list but must return \(gradients, terms, state\)"),
-        (Slope, "estimate", (None, None, None, None), (X, {}, 1), r"estimate returns \(torch.float32 .*, a dict, an int\)"),
-        (Slope, "estimate", (None, None, None, None), ([X], X, 1), r"estimate returns \(a list, torch.float32 .*, an int\)"),
-        (Part, "terms", (None,), None, "terms returns a list but must return Terms"),
+        (Data, "load", {}, "load returns a dict but must return a problem"),
+        (
+            Net,
+            "build",
+            None,
+            "build returns an object but must return an object with the capabilities",
+        ),
+        (Method, "init", {"x": X}, "init returns a dict but must return the state"),
+        (Method, "init", State, "init returns a type but must return the state"),
+        (Method, "init", None, "init returns nothing but must return the state"),
+        (Method, "step", ONE, f"step returns a State but {STEP}"),
+        (Method, "step", (ONE, {}, 1), rf"step returns \(a State, a dict, an int\) but {STEP}"),
+        (Method, "step", ({}, {}), rf"step returns \(a dict, a dict\) but {STEP}"),
+        (Method, "step", (Turn, {}), rf"step returns \(a type, a dict\) but {STEP}"),
+        (Method, "step", (ONE, 3), rf"step returns \(a State, an int\) but {STEP}"),
+        (Method, "step", (ONE, {1: 2}), rf"step returns \(a State, a dict\) but {STEP}"),
+        (Method, "step", (ONE, {"a": "b"}), rf"step returns \(a State, a dict\) but {STEP}"),
+        (Method, "step", (State(X.half()), {}), rf"step returns \(a State, a dict\) but {STEP}"),
+        (
+            Method,
+            "posterior",
+            X,
+            r"posterior returns torch.\w+ \[3, 2\] but must return a posterior with",
+        ),
+        (Attack, "perturb", X.numpy(), "perturb returns a ndarray but must return a tensor"),
+        (
+            Attack,
+            "perturb",
+            X[:1],
+            r"perturb returns torch.float32 \[1, 2\] but must return a tensor",
+        ),
+        (Attack, "perturb", X.double(), r"returns torch.float64 \[3, 2\] but must return a tensor"),
+        (
+            Attack,
+            "perturb",
+            X / 0,
+            r"perturb returns torch.float32 \[3, 2\] but must return a tensor",
+        ),
+        (Dirt, "corrupt", None, "corrupt returns nothing but must return a tensor with the shape"),
+        (Player, "act", 1, "act returns an int but must return an action"),
+        (Player, "act", torch.zeros(3), r"returns torch.float32 \[3\] but must return an action"),
+        (Player, "act", torch.zeros(5), r"returns torch.float32 \[5\] but must return an action"),
+        (
+            Player,
+            "act",
+            torch.zeros(5).long() - 1,
+            r"returns torch.int64 \[5\] but must .* torch.long",
+        ),
+        (Slope, "estimate", [], r"returns a list but must return \(gradients, terms, state\)"),
+        (Slope, "estimate", (X, {}, 1), r"estimate returns \(torch.float32 .*, a dict, an int\)"),
+        (Slope, "estimate", ([X], X, 1), r"estimate returns \(a list, torch.float32 .*, an int\)"),
+        (Part, "terms", None, "terms returns a list but must return Terms"),
     ],
-)  # fmt: skip
-def test_a_wrong_return_is_one_line(component, method, given, returned, said):
+)
+def test_wrong_return_raises_one_line(component, method, returned, message):
     part = make_watched("role", component, returns=returned)
-    with pytest.raises(ConfigMismatchError, match=rf"^role=mine: .*{said}.*{HERE}") as error:
-        getattr(part, method)(*given)
+    with pytest.raises(ConfigMismatchError, match=rf"^role=mine: .*{message}.*{HERE}") as error:
+        getattr(part, method)(*ARGUMENTS[method])
     assert "\n" not in str(error.value)
 
 

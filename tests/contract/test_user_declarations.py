@@ -23,23 +23,53 @@ from runner.errors import ConfigError
 
 DECLARED = [
     # class of a user, its declarations, and the error
-    (Method, {"requires": Requirements(capabilities={"log_jont"})},
-     "requires.capabilities: unknown word 'log_jont'; import LogJoint from components"),
-    (Method, {"provides": {"holds_drws"}}, "provides: unknown word 'holds_drws'; import HoldsDraws from components"),
-    (Method, {"requires": Requirements(batch_kind="minibach")},
-     "requires.batch_kind: unknown word 'minibach'; did you mean minibatch?"),
-    (Method, {"requires": Requirements(capabilities_by_kind={"games": set()})},
-     "requires.capabilities_by_kind: unknown word 'games'; did"),
-    (Method, {"requires": Requirements(capabilities_by_kind={"game": {"q"}})},
-     r"requires.capabilities_by_kind\['game'\]: unknown word 'q'"),
-    (Method, {"requires": Requirements(kinds="density")}, "requires.kinds is a str, must be a set of words"),
+    (
+        Method,
+        {"requires": Requirements(capabilities={"log_jont"})},
+        "requires.capabilities: unknown word 'log_jont'; import LogJoint from components",
+    ),
+    (
+        Method,
+        {"provides": {"holds_drws"}},
+        "provides: unknown word 'holds_drws'; import HoldsDraws from components",
+    ),
+    (
+        Method,
+        {"requires": Requirements(batch_kind="minibach")},
+        "requires.batch_kind: unknown word 'minibach'; did you mean minibatch?",
+    ),
+    (
+        Method,
+        {"requires": Requirements(capabilities_by_kind={"games": set()})},
+        "requires.capabilities_by_kind: unknown word 'games'; did",
+    ),
+    (
+        Method,
+        {"requires": Requirements(capabilities_by_kind={"game": {"q"}})},
+        r"requires.capabilities_by_kind\['game'\]: unknown word 'q'",
+    ),
+    (
+        Method,
+        {"requires": Requirements(kinds="density")},
+        "requires.kinds is a str, must be a set of words",
+    ),
     (Net, {"offers": {"elbow"}}, "offers: unknown word 'elbow'; import Elbo from components"),
-    (Net, {"requires": Requirements(targets={"reals"})}, "requires.targets: unknown word 'reals'; did you mean real?"),
-    (Net, {"build": lambda self, problem, rng: None, "offers": Model.__dict__["offers"]},
-     "Mine has no offers; annotate what build returns, or declare offers"),
+    (
+        Net,
+        {"requires": Requirements(targets={"reals"})},
+        "requires.targets: unknown word 'reals'; did you mean real?",
+    ),
+    (
+        Net,
+        {"build": lambda self, problem, rng: None, "offers": Model.__dict__["offers"]},
+        "Mine has no offers; annotate what build returns, or declare offers",
+    ),
     (Data, {"kind": "densities"}, "kind: unknown word 'densities'; did you mean density?"),
-    (Slope, {"requires": Requirements(capabilities={"elbw"})},
-     "requires.capabilities: unknown word 'elbw'; import Elbo from components"),
+    (
+        Slope,
+        {"requires": Requirements(capabilities={"elbw"})},
+        "requires.capabilities: unknown word 'elbw'; import Elbo from components",
+    ),
     (Attack, {"knowledge": "grey"}, "knowledge: unknown word 'grey'; did you mean grey box?"),
     (Inference, {}, r"Mine has no init; write init\(self, model, problem, rng\) -> State"),
     (Dataset, {}, r"Mine has no load; write load\(self, rng, setting\) -> Problem"),
@@ -47,7 +77,7 @@ DECLARED = [
     (Evasion, {}, r"Mine has no perturb; write perturb\(self, victim, x, y, rng, eps\)"),
     (Opponent, {}, r"Mine has no reset; write reset\(self, seat, rng\)"),
     (Gradient, {}, r"Mine has no init; write init\(self, module, rng\)"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("base", "declared", "said"), DECLARED)

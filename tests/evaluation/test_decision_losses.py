@@ -60,8 +60,11 @@ def test_costs_of_classes_are_sums_over_the_labelled_rows():
 def literal_loss(loss, a, s):
     if loss == "pinball":
         return torch.where(s > a, 0.8 * (s - a), 0.2 * (a - s))
-    return {"squared": (s - a) ** 2, "absolute": (s - a).abs(),
-            "tolerance": ((s - a).abs() > 0.6).to(s)}[loss]  # fmt: skip
+    return {
+        "squared": (s - a) ** 2,
+        "absolute": (s - a).abs(),
+        "tolerance": ((s - a).abs() > 0.6).to(s),
+    }[loss]
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "pinball", "tolerance"])

@@ -66,11 +66,24 @@ def test_leave_one_out_of_an_exact_gaussian_process():
     assert_allclose([by_label[name] for name in names], left_out, atol=0.15)
 
 
-@pytest.mark.parametrize(("name", "changes"), [
-    ("igp", {}), ("igp", {"posterior": "sparse"}), ("cgp", {}), ("cgp", {"posterior": "sparse"}), ("mmdgp", {}),
-    ("smdgp", {}), ("cmdgp", {}), ("idgp", {}), ("gpytorch_gp", {}),
-    *(pytest.param("collapsed_mdgp", {"top": top}, marks=pytest.mark.slow) for top in ("independent", "coregionalised")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("igp", {}),
+        ("igp", {"posterior": "sparse"}),
+        ("cgp", {}),
+        ("cgp", {"posterior": "sparse"}),
+        ("mmdgp", {}),
+        ("smdgp", {}),
+        ("cmdgp", {}),
+        ("idgp", {}),
+        ("gpytorch_gp", {}),
+        *(
+            pytest.param("collapsed_mdgp", {"top": top}, marks=pytest.mark.slow)
+            for top in ("independent", "coregionalised")
+        ),
+    ],
+)
 def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
     """E f and Var f + σ² of p(y | f) are the mean and the variance of p(y)."""
     data = problem(n=25)
@@ -105,14 +118,24 @@ def test_what_is_given_of_classes():
     assert isinstance(given, Categorical)
     literal = torch.special.ndtr(mean / (1 + variance).sqrt())  # E Φ(f)
     assert float(given.probs[0, 0, 1]) == pytest.approx(float(literal), abs=0.01)
-    classes = predictive_at_draws(SoftmaxLabels(2), torch.zeros(1, 1, 1, 2, dtype=F64), torch.ones(1, 1, 1, 2, dtype=F64), 50,
-                          generator())  # fmt: skip
+    classes = predictive_at_draws(
+        SoftmaxLabels(2),
+        torch.zeros(1, 1, 1, 2, dtype=F64),
+        torch.ones(1, 1, 1, 2, dtype=F64),
+        50,
+        generator(),
+    )
     assert isinstance(classes, Categorical)
     assert classes.logits.shape == (50, 1, 1, 2)
     assert 0.5 < classes.logits.std() < 1.5
     # Two components with weight ½: moments [2, T, B, 1]
-    two = predictive_at_draws(GaussianLabels(1, 0.1, mean), double([-5.0, 5.0]).view(2, 1, 1, 1),
-                      torch.zeros(2, 1, 1, 1, dtype=F64), 10, torch.Generator())  # fmt: skip
+    two = predictive_at_draws(
+        GaussianLabels(1, 0.1, mean),
+        double([-5.0, 5.0]).view(2, 1, 1, 1),
+        torch.zeros(2, 1, 1, 1, dtype=F64),
+        10,
+        torch.Generator(),
+    )
     assert isinstance(two, GaussianMixture)
     assert two.mu.flatten().tolist() == [-5, 5] * 5
 

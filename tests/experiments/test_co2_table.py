@@ -20,10 +20,13 @@ def scores(folder, steps, *overrides):
     return problem.score(job.inference.posterior(state), rng)
 
 
-@pytest.mark.parametrize(("steps", "overrides", "printed"), [
-    (10, ["inference.refine_steps=0", "inference.infer_steps=0"], (0.270, 2.537, 15.247)),
-    (4, [], (0.239, 2.401, 13.461)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("steps", "overrides", "printed"),
+    [
+        (10, ["inference.refine_steps=0", "inference.infer_steps=0"], (0.270, 2.537, 15.247)),
+        (4, [], (0.239, 2.401, 13.461)),
+    ],
+)
 def test_as_published(tmp_path, steps, overrides, printed):
     metrics = scores(tmp_path, steps, "+experiment=co2_dlm_as_published", *overrides)
     ours = [metrics[name] for name in ("mae", "predictive_entropy", "interval_score_2sd")]

@@ -67,9 +67,10 @@ def test_a_band_holds_the_central_part_of_the_replicates_around_their_mean():
         many, {"reward": 2.0}, "episode", band=True, words={"reward": "mean reward"}, known="value"
     )
     (ax,) = figure.axes
-    assert_allclose([line.get_xydata() for line in ax.lines[:2]], [
-        [[t, 2 * t + i] for t in steps] for i in range(2)
-    ])  # fmt: skip
+    assert_allclose(
+        [line.get_xydata() for line in ax.lines[:2]],
+        [[[t, 2 * t + i] for t in steps] for i in range(2)],
+    )
     corners = {(x, round(y, 9)) for x, y in ax.collections[0].get_paths()[0].vertices}
     assert corners == {(t, round(v * t, 9)) for t in steps for v in (-2.5, 6.5)}
     assert list(ax.lines[2].get_ydata()) == [2.0, 2.0]

@@ -43,12 +43,20 @@ from runner.study.plan import plan
 
 SAMPLERS: dict[str, dict[str, Any]] = {
     "nuts": {"steps": 750, "chains": 8, "warmup": 250, "mass": "dense", "max_depth": 6},
-    "hmc": {"steps": 1200, "chains": 8, "warmup": 400, "mass": "dense", "trajectory": "jittered", "length": 3.0,
-            "max_steps": 64, "target_acceptance": 0.95},
+    "hmc": {
+        "steps": 1200,
+        "chains": 8,
+        "warmup": 400,
+        "mass": "dense",
+        "trajectory": "jittered",
+        "length": 3.0,
+        "max_steps": 64,
+        "target_acceptance": 0.95,
+    },
     "mala": {"steps": 3500, "chains": 8, "warmup": 800},
     "random_walk_mh": {"steps": 14000, "chains": 8, "warmup": 1500},
     "importance_sampling": {"steps": 100, "chains": 100},
-}  # fmt: skip
+}
 FAST_TARGET = "gamma"  # the target with a Jacobian that a sampler may omit
 FAST_SAMPLER = "importance_sampling"
 REFERENCE = [

@@ -32,16 +32,38 @@ KEYS = [
     ("generalised_filter", {"gamma": -0.1}, "gamma"),
     ("generalised_filter", {"threshold": 0.0}, "threshold"),
     ("beta_auxiliary_filter", {"beta": -0.1}, "beta"),
-    ("ffbs", {"filter": FILTER("kalman")}, "filter: kalman is not a particle filter; choose bootstrap_filter"),
-    ("two_filter", {"filter": FILTER("student_t_filter")}, "student_t_filter has weights that the backward pass"),
+    (
+        "ffbs",
+        {"filter": FILTER("kalman")},
+        "filter: kalman is not a particle filter; choose bootstrap_filter",
+    ),
+    (
+        "two_filter",
+        {"filter": FILTER("student_t_filter")},
+        "student_t_filter has weights that the backward pass",
+    ),
     ("hmc", {"chains": 1}, "chees requires several chains"),
     ("hmc", {"warmup": 0}, "chees adapts during warm-up"),
-    ("importance_sampling", {"chains": 100, "proposal": "gaussian", "points": "sobol"},
-     r"chains: 100 is not a power of two.* 64 or 128"),
-    ("importance_sampling", {"chains": 64, "proposal": "prior", "points": "sobol"},
-     "points: sobol requires a q with a known inverse"),
-    ("ksivi", {"n_samples": 1, "pairs": "u_statistic"}, "n_samples: must be at least 2 for pairs of draws"),
-    ("ksivi", {"n_samples": 3, "pairs": "two_batches"}, "n_samples: must be at least 2 for pairs of draws"),
+    (
+        "importance_sampling",
+        {"chains": 100, "proposal": "gaussian", "points": "sobol"},
+        r"chains: 100 is not a power of two.* 64 or 128",
+    ),
+    (
+        "importance_sampling",
+        {"chains": 64, "proposal": "prior", "points": "sobol"},
+        "points: sobol requires a q with a known inverse",
+    ),
+    (
+        "ksivi",
+        {"n_samples": 1, "pairs": "u_statistic"},
+        "n_samples: must be at least 2 for pairs of draws",
+    ),
+    (
+        "ksivi",
+        {"n_samples": 3, "pairs": "two_batches"},
+        "n_samples: must be at least 2 for pairs of draws",
+    ),
     ("map", {"schedule": "cosine"}, "anneal_steps: schedule=cosine requires the number"),
     ("posterior_concentration", {"numbers": [64, 64, 128]}, "must increase"),
     ("ridge_path", {"lowest": 2.0, "highest": 1.0}, "below highest"),
@@ -57,7 +79,7 @@ KEYS = [
     ("sgld_r", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 4 is not a block size"),
     ("svgd", {"chains": 6, "kernel_particles": 4}, "kernel_particles: 4 is not a block size"),
     *((name, {"chains": 1}, ALONE) for name in ("sgld_r", "sgdm_r", "adam_nr")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "keys", "message"), KEYS)
@@ -80,34 +102,113 @@ def attack_problem(attacker):
 MISFITS = [
     ("mc_dropout", {}, mlp(), real(), r"model\.dropout: with 0, MC dropout has no randomness"),
     ("mc_dropout_alpha", {}, mlp(), real(), r"model\.dropout: with 0"),
-    ("pbp", {}, mlp(widths=[4], activation="tanh"), real(n_tasks=1, missing=0.0), r"model\.activation=relu"),
-    ("laplace", {"hyperparameters": "trained"}, mlp(widths=[2600]), real(),
-     r"inference\.structure=full: needs the covariances of .*use diagonal or last_layer"),
-    ("alpha_divergence", {}, TARGET, density("banana", dim=2), "has 2; use dataset=mixture_of_gaussians_1d"),
-    ("power_ep", {}, component("model", "logistic_regression", prior="laplace"),
-     density("binary_simulation", n_train=25, n_test=20, beta=[1.5]), r"model\.prior=gaussian"),
-    ("power_ep", {}, component("model", "logistic_regression", prior="gaussian"), classes(), "one linear predictor"),
-    ("oracle", {}, component("model", "asymmetric_wiener"), density("asymmetric_wiener", replicates=2, n_steps=8),
-     r"inference=oracle: .* require a model with noise N\(0, Σ\)"),
-    ("oracle", {}, component("model", "linear_gaussian_ssm"), attack_problem("sensor_stuck"),
-     "attacker=sensor_stuck does not provide its noise distribution"),
-    ("posterior_concentration", {}, component("model", "matern_regression"), real(n_inputs=1, n_tasks=1),
-     "use dataset=smooth_function"),
-    ("function_draws", {"given": "rows"}, component("model", "idgp", n_inducing=4), real(n_tasks=1),
-     r"inference.given=rows"),
-    ("importance_sampling", {"proposal": "prior"}, TARGET, density("mixture_of_gaussians_2d"),
-     r"inference\.proposal: a density has no prior"),
-    ("statistical_risk", {}, component("model", "linear_regression", noise=1.0, intercept_scale=None),
-     density("linear_simulation", beta=[1.0, 2.0]), "at least 3"),
-    ("bbvi", {"family": "flow", "gradient": "reparam"}, TARGET, density("gaussian", dim=1),
-     "couplings require at least two"),
+    (
+        "pbp",
+        {},
+        mlp(widths=[4], activation="tanh"),
+        real(n_tasks=1, missing=0.0),
+        r"model\.activation=relu",
+    ),
+    (
+        "laplace",
+        {"hyperparameters": "trained"},
+        mlp(widths=[2600]),
+        real(),
+        r"inference\.structure=full: needs the covariances of .*use diagonal or last_layer",
+    ),
+    (
+        "alpha_divergence",
+        {},
+        TARGET,
+        density("banana", dim=2),
+        "has 2; use dataset=mixture_of_gaussians_1d",
+    ),
+    (
+        "power_ep",
+        {},
+        component("model", "logistic_regression", prior="laplace"),
+        density("binary_simulation", n_train=25, n_test=20, beta=[1.5]),
+        r"model\.prior=gaussian",
+    ),
+    (
+        "power_ep",
+        {},
+        component("model", "logistic_regression", prior="gaussian"),
+        classes(),
+        "one linear predictor",
+    ),
+    (
+        "oracle",
+        {},
+        component("model", "asymmetric_wiener"),
+        density("asymmetric_wiener", replicates=2, n_steps=8),
+        r"inference=oracle: .* require a model with noise N\(0, Σ\)",
+    ),
+    (
+        "oracle",
+        {},
+        component("model", "linear_gaussian_ssm"),
+        attack_problem("sensor_stuck"),
+        "attacker=sensor_stuck does not provide its noise distribution",
+    ),
+    (
+        "posterior_concentration",
+        {},
+        component("model", "matern_regression"),
+        real(n_inputs=1, n_tasks=1),
+        "use dataset=smooth_function",
+    ),
+    (
+        "function_draws",
+        {"given": "rows"},
+        component("model", "idgp", n_inducing=4),
+        real(n_tasks=1),
+        r"inference.given=rows",
+    ),
+    (
+        "importance_sampling",
+        {"proposal": "prior"},
+        TARGET,
+        density("mixture_of_gaussians_2d"),
+        r"inference\.proposal: a density has no prior",
+    ),
+    (
+        "statistical_risk",
+        {},
+        component("model", "linear_regression", noise=1.0, intercept_scale=None),
+        density("linear_simulation", beta=[1.0, 2.0]),
+        "at least 3",
+    ),
+    (
+        "bbvi",
+        {"family": "flow", "gradient": "reparam"},
+        TARGET,
+        density("gaussian", dim=1),
+        "couplings require at least two",
+    ),
     ("vis", {"q0": "prior"}, TARGET, density("gaussian"), r"inference\.q0=prior"),
-    *((name, {"gradient": gradient}, TARGET, density("mixture_of_gaussians_2d"),
-       rf"inference\.gradient={gradient}: a density")
-      for name in ("sgld", "sghmc", "psgld", "sgd_momentum", "adam_noise") for gradient in ("control_variate", "svrg")),
-    *((name, {"noise_estimate": True}, TARGET, density("mixture_of_gaussians_2d"), r"inference\.noise_estimate: a density")
-      for name in ("sghmc", "recipe")),
-]  # fmt: skip
+    *(
+        (
+            name,
+            {"gradient": gradient},
+            TARGET,
+            density("mixture_of_gaussians_2d"),
+            rf"inference\.gradient={gradient}: a density",
+        )
+        for name in ("sgld", "sghmc", "psgld", "sgd_momentum", "adam_noise")
+        for gradient in ("control_variate", "svrg")
+    ),
+    *(
+        (
+            name,
+            {"noise_estimate": True},
+            TARGET,
+            density("mixture_of_gaussians_2d"),
+            r"inference\.noise_estimate: a density",
+        )
+        for name in ("sghmc", "recipe")
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "keys", "model", "problem", "message"), MISFITS)
@@ -123,12 +224,24 @@ LEFT = r"weights became non-finite.*inference\.collect_lr"
 DIVERGING = [
     ("swa", {"burn_in": 6, "every": 3, "lr": 1e200}, mlp(widths=[4]), real(), 9, LEFT),
     ("swag", {"burn_in": 5, "every": 3, "lr": 1e200}, mlp(widths=[4]), real(), 8, LEFT),
-    ("deep_ensemble", SGD, mlp(widths=[5]), real(), 5,
-     r"members of the ensemble became non-finite.*lower inference\.lr"),
-    ("gaussian_vi", SGD | {"lr": 100.0}, component("model", "linear_regression"),
-     real(n=24, n_tasks=1, missing=0.0), 200, r"lower inference.lr"),
+    (
+        "deep_ensemble",
+        SGD,
+        mlp(widths=[5]),
+        real(),
+        5,
+        r"members of the ensemble became non-finite.*lower inference\.lr",
+    ),
+    (
+        "gaussian_vi",
+        SGD | {"lr": 100.0},
+        component("model", "linear_regression"),
+        real(n=24, n_tasks=1, missing=0.0),
+        200,
+        r"lower inference.lr",
+    ),
     ("sgld", {"step_size": 5.0}, TARGET, density("gaussian"), 2000, r"lower inference\.step_size"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "keys", "model", "problem", "steps", "message"), DIVERGING)

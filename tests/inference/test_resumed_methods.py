@@ -31,11 +31,32 @@ IMPROVE = {"improve_steps": 2, "leapfrog_steps": 2, "lr": 0.02}
 RUNS = [
     ("map", {"optimizer": "adam"}, mlp(widths=[8]), SINGLE, 20, 7),
     ("map", {"optimizer": "sgd"}, mlp(widths=[8]), SINGLE, 20, 7),
-    ("map", {"schedule": "cosine", "anneal_steps": 15, "dropout": "training"}, DROPOUT, SINGLE, 20, 7),
-    ("mc_dropout", {"lr": 0.01}, component("model", "mann2", widths=[4], dropout=0.3), SINGLE, 20, 7),
+    (
+        "map",
+        {"schedule": "cosine", "anneal_steps": 15, "dropout": "training"},
+        DROPOUT,
+        SINGLE,
+        20,
+        7,
+    ),
+    (
+        "mc_dropout",
+        {"lr": 0.01},
+        component("model", "mann2", widths=[4], dropout=0.3),
+        SINGLE,
+        20,
+        7,
+    ),
     ("deep_ensemble", {"members": 3, "lr": 0.05}, mlp(widths=[6]), SINGLE, 20, 7),
     ("laplace", {"hyperparameters": "trained"}, mlp(widths=[4]), SINGLE, 12, 5),
-    ("swag", {"burn_in": 5, "every": 3, "rank": 3, "momentum": 0.9}, mlp(widths=[4]), SINGLE, 20, 13),
+    (
+        "swag",
+        {"burn_in": 5, "every": 3, "rank": 3, "momentum": 0.9},
+        mlp(widths=[4]),
+        SINGLE,
+        20,
+        13,
+    ),
     ("mean_field_vi", {"lr": 0.01}, component("model", "mbnn3"), SINGLE, 16, 7),
     ("mean_field_vi", {"lr": 0.01}, mlp(), SINGLE, 16, 7),
     ("mean_field_vi", {"lr": 0.01}, component("model", "mann2"), SINGLE, 16, 7),
@@ -52,7 +73,14 @@ RUNS = [
     ("sivi", LABELS, LOGISTIC, partial(BINARY, batch_size=16), 40, 21),
     ("uivi", LABELS, LOGISTIC, partial(BINARY, batch_size=16), 40, 21),
     ("ksivi", LABELS, LOGISTIC, BINARY, 40, 21),
-    ("vcd", {"lr": 0.05, "n_samples": 8, "draws": 100, "improve_steps": 2}, LOGISTIC, BINARY, 40, 21),
+    (
+        "vcd",
+        {"lr": 0.05, "n_samples": 8, "draws": 100, "improve_steps": 2},
+        LOGISTIC,
+        BINARY,
+        40,
+        21,
+    ),
     ("gibbs", {"burn_in": 3, "scan": "random"}, LINEAR, FEW, 20, 11),
     ("random_walk_mh", {"warmup": 8}, LINEAR, FEW, 20, 11),
     ("mala", {"warmup": 14}, LINEAR, FEW, 20, 11),
@@ -62,10 +90,17 @@ RUNS = [
     ("hmc", COLLAPSE | JITTERED, mlp(widths=[3, 2]), FEW, 14, 10),
     ("nuts", COLLAPSE, mlp(widths=[3, 2]), FEW, 14, 4),
     ("nuts", COLLAPSE, mlp(widths=[3, 2]), FEW, 14, 10),
-    ("vis", {"draws": 5, "kernel": "sgld_r", "n_samples": 3}, LOGISTIC, partial(BINARY, batch_size=16), 9, 4),
+    (
+        "vis",
+        {"draws": 5, "kernel": "sgld_r", "n_samples": 3},
+        LOGISTIC,
+        partial(BINARY, batch_size=16),
+        9,
+        4,
+    ),
     ("vis", {"draws": 5, "learn_eta": True}, LOGISTIC, partial(BINARY, batch_size=16), 9, 4),
     ("vis", {"draws": 5, "q0": "point"}, LOGISTIC, partial(BINARY, batch_size=16), 9, 4),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "keys", "model", "problem", "steps", "stop"), RUNS)

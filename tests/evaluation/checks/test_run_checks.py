@@ -64,11 +64,20 @@ BY_TASK = {"nlpp": math.nan, "nlpp/a": math.nan, "rmse/a": math.nan, "nlpp/b": m
     [
         ({"rmse": 1.0, "nlpp": math.inf}, None, False, "nlpp inf"),
         ({"rmse": [1.0, math.nan]}, None, False, "rmse nan of replicate 2"),
-        ({"rmse": 1.0, "rhat": math.nan, "auc/task": math.nan, "pareto_k": -math.inf}, None, True, ""),
+        (
+            {"rmse": 1.0, "rhat": math.nan, "auc/task": math.nan, "pareto_k": -math.inf},
+            None,
+            True,
+            "",
+        ),
         # only a task without test labels excuses its scores
         (BY_TASK, HALF, False, "nlpp nan, nlpp/a nan, rmse/a nan"),
-        ({"nlpp": 1.0, "nlpp/a": 1.0, "nlpp/b": math.nan}, HALF, True,
-         "3 scores; nlpp/b without a value: no test row has a label of the task"),
+        (
+            {"nlpp": 1.0, "nlpp/a": 1.0, "nlpp/b": math.nan},
+            HALF,
+            True,
+            "3 scores; nlpp/b without a value: no test row has a label of the task",
+        ),
         ({"nlpp/b": math.inf}, HALF, False, ""),
         (BY_TASK, NONE, True, ""),
         ({"nelbo": math.nan}, NONE, False, ""),
@@ -79,7 +88,7 @@ BY_TASK = {"nlpp": math.nan, "nlpp/a": math.nan, "rmse/a": math.nan, "nlpp/b": m
         ({"nmse": math.inf, "mape": math.inf}, None, True, ""),
         ({"nmse": math.nan}, None, False, ""),
     ],
-)  # fmt: skip
+)
 def test_scores_that_are_not_finite_are_named(scores, problem, passed, detail):
     check = finite_scores(scores, problem or SimpleNamespace())
     assert check.passed is passed
@@ -103,8 +112,15 @@ def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
 def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
     """The resumed run still reports half of the weight on one particle at a time before the
     stop."""
-    argv = ["+experiment=stochastic_volatility", "dataset.n_steps=40", "replicates=2", "inference.particles=2",
-            "record_every=1", "eval_every=20", "checkpoint_every=10"]  # fmt: skip
+    argv = [
+        "+experiment=stochastic_volatility",
+        "dataset.n_steps=40",
+        "replicates=2",
+        "inference.particles=2",
+        "record_every=1",
+        "eval_every=20",
+        "checkpoint_every=10",
+    ]
 
     def stop(step, _):
         raise RunPrunedError(f"at {step}")
@@ -127,8 +143,13 @@ def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
 
 
 def test_a_run_records_its_checks_and_changes_no_score(make_job):
-    job = make_job("dataset=gaussian", "model=target_density", "inference=hmc", "steps=40",
-                   "inference.warmup=20")  # fmt: skip
+    job = make_job(
+        "dataset=gaussian",
+        "model=target_density",
+        "inference=hmc",
+        "steps=40",
+        "inference.warmup=20",
+    )
     _, result = run(job)
     checks = read(job.folder)["checks"]["0"]
     assert {check["about"] for check in checks} == {"run"}

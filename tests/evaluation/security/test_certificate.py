@@ -45,10 +45,17 @@ def margins(f, y):
 
 
 NETWORKS = [{"widths": [7, 6], "activation": name} for name in ACTIVATIONS] + [
-    {"model": "cnn", "channels": [3, 4], "kernel": 3, "widths": [5],
-     "activation": activation, "downsampling": downsampling}
-    for activation in ("relu", "gelu") for downsampling in ("pool", "stride")
-]  # fmt: skip
+    {
+        "model": "cnn",
+        "channels": [3, 4],
+        "kernel": 3,
+        "widths": [5],
+        "activation": activation,
+        "downsampling": downsampling,
+    }
+    for activation in ("relu", "gelu")
+    for downsampling in ("pool", "stride")
+]
 
 
 @pytest.mark.parametrize("measure", NORMS)

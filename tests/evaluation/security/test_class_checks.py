@@ -97,9 +97,18 @@ def test_others_have_no_such_checks():
 def test_a_run_says_so(make_job, last, passed):
     """A trained network with a last layer of zeros except for a bias."""
     victim = {"none": "Victim", "one": "OneClass"}[last]
-    words = ["dataset=two_moons", "dataset.n_train=100", "dataset.n_test=50", "plugins=[own_victims]", "model=module",
-             f"model.class_path=own_victims:{victim}", "model.arguments={inputs: 2, n_outputs: 2}", "inference=map",
-             "inference.lr=0.05", "steps=30"]  # fmt: skip
+    words = [
+        "dataset=two_moons",
+        "dataset.n_train=100",
+        "dataset.n_test=50",
+        "plugins=[own_victims]",
+        "model=module",
+        f"model.class_path=own_victims:{victim}",
+        "model.arguments={inputs: 2, n_outputs: 2}",
+        "inference=map",
+        "inference.lr=0.05",
+        "steps=30",
+    ]
     job = make_job(*words)
     run(job)
     checks = {check["check"]: check["passed"] for check in read(job.folder)["checks"]["0"]}

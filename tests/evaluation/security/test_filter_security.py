@@ -104,10 +104,16 @@ class NeverNothing(Spoofing):
     [
         (BeyondBudget, {"no observation moves by more than ε"}),
         (EveryTime, {"only the attacker's share of times is shifted"}),
-        (Timid, {"the attack is not weaker than random signs", "a white box is not weaker than a black box"}),
+        (
+            Timid,
+            {
+                "the attack is not weaker than random signs",
+                "a white box is not weaker than a black box",
+            },
+        ),
         (NeverNothing, {"a budget of 0 does not change the error"}),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
     attacker = wrong(**dict(spoofer(steps=4, queries=20)))
     with pytest.warns(IncompleteResultWarning, match="is not reliable"):

@@ -37,11 +37,14 @@ CHANCE = "an unbounded attack reaches chance"
 @pytest.mark.parametrize(
     ("how", "failing"),
     [
-        ("wrong sign", {"noise is weaker than the gradient", "the loss rises during the attack", WEAK, CHANCE}),
+        (
+            "wrong sign",
+            {"noise is weaker than the gradient", "the loss rises during the attack", WEAK, CHANCE},
+        ),
         ("silent", {"the gradient is not zero", WEAK, CHANCE}),
         ("random", {WEAK}),
     ],
-)  # fmt: skip
+)
 def test_gradients_that_lie_are_found_out(how, failing):
     model, problem = honest()
     checks = verdicts(Spoilt(model, how), problem)

@@ -155,5 +155,9 @@ def test_every_part_of_a_curve_is_told_before_it_begins(victim):
     assert [done for _, done, _ in messages] == [*range(4 * chunks), 4 * chunks]
     assert {total for _, _, total in messages} == {4 * chunks + 1}
     assert [what for what, _, _ in messages[::chunks]] == [
-        "fgsm, ε = 0", "fgsm, ε = 0.05", "fgsm, ε = 0.1", "fgsm, ε = 0.25", "checks of the attack",
-    ]  # fmt: skip
+        "fgsm, ε = 0",
+        "fgsm, ε = 0.05",
+        "fgsm, ε = 0.1",
+        "fgsm, ε = 0.25",
+        "checks of the attack",
+    ]

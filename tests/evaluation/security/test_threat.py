@@ -41,26 +41,47 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        (["attacker.eps=[0.2,0.1]"], "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.2, 0.1]"),
-        (["attacker.eps=[]"], "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not []"),
+        (
+            ["attacker.eps=[0.2,0.1]"],
+            "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
+        ),
+        (
+            ["attacker.eps=[]"],
+            "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
+        ),
         (["attacker.eps=[-0.1]"], "attacker.eps.0=-0.1: out of range, must be ≥ 0"),
         (["attacker.eps=0.1"], "attacker.eps=0.1: must be a list [a, b, …]"),
         (["+attacker.esp=[0.1]"], "attacker.esp: unknown key, did you mean eps?"),
-        (["attacker.eps=[0.2,0.1]", "attacker.criterion=none"],
-         "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.2, 0.1]"),
-        (["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3]}]"],
-         "attacker.members: pgd sets eps=[0.3]; set attacker.eps for all members instead"),
-        (["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3,0.2]}]"],
-         "attacker.members.1.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
-        (["attacker=worst_case", "attacker.members=[fgsm,cw]"],
-         "attacker.members: cw is bounded in l2, but the worst case in linf; use norm=l2 for all, or leave cw out"),
-        (["inference=adversarial_training", "inference.training_attacker={name: pgd, eps: [0.3,0.2]}"],
-         "inference.training_attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
-        (["attacker=worst_case", "attacker.members=[gaussian_contamination]"],
-         "attacker.members.0=gaussian_contamination does not fit dataset=digits (a supervised problem); "
-         "compatible values of attacker.members.0: "),
+        (
+            ["attacker.eps=[0.2,0.1]", "attacker.criterion=none"],
+            "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
+        ),
+        (
+            ["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3]}]"],
+            "attacker.members: pgd sets eps=[0.3]; set attacker.eps for all members instead",
+        ),
+        (
+            ["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3,0.2]}]"],
+            "attacker.members.1.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
+        ),
+        (
+            ["attacker=worst_case", "attacker.members=[fgsm,cw]"],
+            "attacker.members: cw is bounded in l2, but the worst case in linf; use norm=l2 for all, or leave cw out",
+        ),
+        (
+            [
+                "inference=adversarial_training",
+                "inference.training_attacker={name: pgd, eps: [0.3,0.2]}",
+            ],
+            "inference.training_attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
+        ),
+        (
+            ["attacker=worst_case", "attacker.members=[gaussian_contamination]"],
+            "attacker.members.0=gaussian_contamination does not fit dataset=digits (a supervised problem); "
+            "compatible values of attacker.members.0: ",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_name_the_key(overrides, told):
     with pytest.raises(ConfigError) as error:
         job(*DIGITS, *overrides)

@@ -99,9 +99,12 @@ def test_without_future_the_table_learns_the_payoffs():
 
 @pytest.mark.parametrize(
     "belief",
-    ["by_state", {"name": "markov_chains", "weights": [1.0, 1.0, 1.0], "learn": False},
-     {"name": "bloom", "cells": 101, "hashes": 2, "bits": 8}],
-)  # fmt: skip
+    [
+        "by_state",
+        {"name": "markov_chains", "weights": [1.0, 1.0, 1.0], "learn": False},
+        {"name": "bloom", "cells": 101, "hashes": 2, "bits": 8},
+    ],
+)
 def test_a_prior_of_each_action_is_the_first_forecast(belief):
     """α⁰ = (6, 3, 1): p(b) = α⁰_b / Σ α⁰, and its weight: after one b = 2, p = (6, 3, 2)/11."""
     agent = component("inference", "fpq_learning", prior=[6.0, 3.0, 1.0], belief=belief)

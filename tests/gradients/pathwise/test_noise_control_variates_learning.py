@@ -145,8 +145,12 @@ def test_moments_row_by_row_have_the_same_mean_and_vary_less():
     errors; order 2, S = 2."""
     module = Location(0.02)
     batch = rows(scale=2.0)
-    by_row, by_sum = (gradient("context_free_cv", solver="moving_average", order=2, n_samples=2, objective=objective)
-                      for objective in ("partial_gradients", "squared_difference"))  # fmt: skip
+    by_row, by_sum = (
+        gradient(
+            "context_free_cv", solver="moving_average", order=2, n_samples=2, objective=objective
+        )
+        for objective in ("partial_gradients", "squared_difference")
+    )
     rng = Streams(4)
     results = {"rows": [], "sum": []}
     mean = whole_gradient(module, batch, torch.zeros(1, 5, 2, dtype=F64))[0]

@@ -60,10 +60,12 @@ def test_nvil_scales_the_guide_and_not_the_model():
     for _ in range(200):
         gradients, _, _ = estimator.estimate(module, batch, rng, state)
         results.append(flat(gradients))
-    factor = torch.cat([
-        torch.full((p.numel(),), 1 / 3 if name in module.guide else 1.0, dtype=F64)
-        for name, p in module.named_parameters()
-    ])  # fmt: skip
+    factor = torch.cat(
+        [
+            torch.full((p.numel(),), 1 / 3 if name in module.guide else 1.0, dtype=F64)
+            for name, p in module.named_parameters()
+        ]
+    )
     draws = torch.stack(results)
     exact = exact_gradient(module, batch) * factor
     assert ((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max() < 4.2

@@ -49,7 +49,7 @@ def evaluate_divergence(log_p, log_q, dx, alpha):
 def test_the_divergence_is_equation_17_and_its_closed_form_for_gaussians(alpha):
     target = Normal(0.3, 0.9)
     two = Normal(1.0, 1.1)
-    grid = grid_of(torch.ones(1, dtype=F64), double([0.3]), double([0.9]))  # fmt: skip
+    grid = grid_of(torch.ones(1, dtype=F64), double([0.3]), double([0.9]))
     log_q = gaussian(grid, 1.0, 1.1)
     value = float(divergence(grid, log_q, alpha))
     dx = math.exp(grid.log_dx)
@@ -115,9 +115,18 @@ def test_the_free_mass_leaves_the_shape(alpha):
     dx = math.exp(TWO_MODES.log_dx)
     steps = torch.linspace(-0.2, 0.2, 9).tolist()
     best = min(
-        (float(evaluate_divergence(TWO_MODES.log_p, gaussian(TWO_MODES, fitted.mean + a, fitted.sd + b), dx, alpha)), a, b)
-        for a in steps for b in steps
-    )  # fmt: skip
+        (
+            float(
+                evaluate_divergence(
+                    TWO_MODES.log_p, gaussian(TWO_MODES, fitted.mean + a, fitted.sd + b), dx, alpha
+                )
+            ),
+            a,
+            b,
+        )
+        for a in steps
+        for b in steps
+    )
     assert best[1:] == pytest.approx((0.0, 0.0), abs=1e-6)
 
 
@@ -140,7 +149,7 @@ def test_infinite_alphas_lie_above_and_below_the_target():
 
 @pytest.mark.parametrize("alpha", [-math.inf, *ALPHAS, math.inf])
 def test_a_gaussian_is_its_own_nearest(alpha):
-    grid = grid_of(torch.ones(1, dtype=F64), double([1.2]), double([0.7]))  # fmt: skip
+    grid = grid_of(torch.ones(1, dtype=F64), double([1.2]), double([0.7]))
     fitted = fit(alpha, grid)
     assert (fitted.mass, fitted.mean, fitted.sd) == pytest.approx((1.0, 1.2, 0.7), abs=1e-4)
 

@@ -104,11 +104,15 @@ def test_both_draws_estimate_one_objective(alpha):
     K = 4000
     spread = {}
     for draws in ("cavity", "posterior"):
-        bb_alpha = component("inference", "bb_alpha", alpha=alpha, n_samples=K, draws_from=draws, n_predict=5)  # fmt: skip
-        values = torch.tensor([
-            float(bb_alpha.terms(q, 0, problem.train, generator(s))["objective"])
-            for s in range(12)
-        ])  # fmt: skip
+        bb_alpha = component(
+            "inference", "bb_alpha", alpha=alpha, n_samples=K, draws_from=draws, n_predict=5
+        )
+        values = torch.tensor(
+            [
+                float(bb_alpha.terms(q, 0, problem.train, generator(s))["objective"])
+                for s in range(12)
+            ]
+        )
         assert abs(float(values.mean()) - exact) < 5 * float(values.std()) / 12**0.5 + 1e-2
         spread[draws] = float(values.std())
     assert spread["cavity"] < spread["posterior"]

@@ -42,9 +42,14 @@ def plane(n=301):
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
 def test_a_linear_regression_is_exact_for_every_alpha(alpha):
     inference, state, info, problem, model = fit_posterior(
-        "linear_simulation", "linear_regression", 3, {"n_train": 15, "n_test": 5}, {"noise": 4.0},
-        alpha=alpha, damping=1.0,
-    )  # fmt: skip
+        "linear_simulation",
+        "linear_regression",
+        3,
+        {"n_train": 15, "n_test": 5},
+        {"noise": 4.0},
+        alpha=alpha,
+        damping=1.0,
+    )
     X = torch.cat([torch.ones(15, 1, dtype=F64), problem.train.x], 1)
     y = problem.train.y[:, 0]
     s2 = model.gaussian_prior().square()
@@ -73,7 +78,7 @@ def test_the_moments_of_all_tilted_distributions_are_those_of_q(alpha):
         tilted_mean = tilted @ theta
         centred = theta - tilted_mean
         assert_close(tilted_mean, mean, rtol=0, atol=1e-5)
-        assert_close(centred.T @ (tilted[:, None] * centred), covariance, rtol=0, atol=1e-5)  # fmt: skip
+        assert_close(centred.T @ (tilted[:, None] * centred), covariance, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
@@ -157,9 +162,14 @@ def test_expectation_propagation_is_nearer_to_the_evidence_and_the_spread():
 def test_one_probit_row_matches_the_closed_form_of_expectation_propagation():
     """One row: q has the moments of N(u | 0, v) Φ(y u) (Rasmussen and Williams 2006, eq. 3.85)."""
     inference, state, _, problem, _model = fit_posterior(
-        "binary_simulation", "probit_regression", 60, PROBIT | {"n_train": 1},
-        {"intercept_scale": 1.0}, alpha=1.0, nodes=64,
-    )  # fmt: skip
+        "binary_simulation",
+        "probit_regression",
+        60,
+        PROBIT | {"n_train": 1},
+        {"intercept_scale": 1.0},
+        alpha=1.0,
+        nodes=64,
+    )
     q = inference.gaussians(state)
     v = float(state.a[0].square() @ (1 / state.prior_precision))
     row = torch.cat([torch.ones(1, dtype=F64), problem.train.x[0]])

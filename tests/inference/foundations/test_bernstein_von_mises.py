@@ -74,10 +74,13 @@ def test_it_comes_to_its_normal_limit_at_the_rate_of_its_skewness():
         q = stats.norm(estimate, sd)
         crossings = [
             optimize.brentq(lambda x, p=p, q=q: p.logpdf(x) - q.logpdf(x), *ends)
-            for ends in ((estimate - 3 * sd, estimate - sd), (estimate - sd, estimate + sd),
-                         (estimate + sd, estimate + 3 * sd))
+            for ends in (
+                (estimate - 3 * sd, estimate - sd),
+                (estimate - sd, estimate + sd),
+                (estimate + sd, estimate + 3 * sd),
+            )
             if (p.logpdf(ends[0]) - q.logpdf(ends[0])) * (p.logpdf(ends[1]) - q.logpdf(ends[1])) < 0
-        ]  # fmt: skip
+        ]
         gaps = [0.0, *(p.cdf(x) - q.cdf(x) for x in crossings), 0.0]
         literal += mass * 0.5 * sum(abs(b - a) for a, b in pairwise(gaps))
     assert float(measure_distances(theta, 0.5).distances[0, 0]) == pytest.approx(literal, abs=1e-3)

@@ -69,9 +69,13 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
 
 @pytest.mark.parametrize(
     ("shape", "smoothness", "scale", "noise"),
-    [("matern12", 1.5, 1.0, 0.5), ("matern32", 1.5, 1.0, 0.1), ("matern52", "line", 1.0, 0.1),
-     ("matern52", 1.0, 10.0, 0.01)],
-)  # fmt: skip
+    [
+        ("matern12", 1.5, 1.0, 0.5),
+        ("matern32", 1.5, 1.0, 0.1),
+        ("matern52", "line", 1.0, 0.1),
+        ("matern52", 1.0, 10.0, 0.01),
+    ],
+)
 def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, noise):
     """Slopes of the posterior sd, −α/(2α + 1), and of the radius; for a rougher truth the error
     dominates."""

@@ -47,13 +47,48 @@ PLAYERS = {
     "level 2 softmax": ("level_k", SOFT | {"policy_opponent": "softmax", "bootstrap_at_end": True}),
     "level 2 draws": ("level_k", {"forecast": "sampled", "ties": "first"}),
     "level 2 draws softly": ("level_k", SOFT | {"forecast": "sampled", "forecast_at": "current"}),
-    "level 3": ("level_k", {"level": 3, "alpha_opponent": 0.6, "forget": 0.9, "epsilon_opponent": {"mean": 0.1, "rise": 0.2}}),
-    "level 3 first": ("level_k", {"level": 3, "ties": "first", "forecast_at": "current", "policy_opponent": "softmax"}),
-    "level 4": ("level_k", {"level": 4, "alpha": 1.0, "temperature_opponent": 0.7, "policy_opponent": "softmax"}),
+    "level 3": (
+        "level_k",
+        {
+            "level": 3,
+            "alpha_opponent": 0.6,
+            "forget": 0.9,
+            "epsilon_opponent": {"mean": 0.1, "rise": 0.2},
+        },
+    ),
+    "level 3 first": (
+        "level_k",
+        {"level": 3, "ties": "first", "forecast_at": "current", "policy_opponent": "softmax"},
+    ),
+    "level 4": (
+        "level_k",
+        {"level": 4, "alpha": 1.0, "temperature_opponent": 0.7, "policy_opponent": "softmax"},
+    ),
     "level 2 decays": ("level_k", {"epsilon_opponent": {"start": 0.9, "factor": 0.5, "every": 4}}),
     "averaging": ("model_averaging", {"levels": [1, 2], "forget": 0.9}),
-    "averaging of three": ("model_averaging", SOFT | {"levels": [1, 3, 2], "forecast_at": "current"}),
-}  # fmt: skip
+    "averaging of three": (
+        "model_averaging",
+        SOFT | {"levels": [1, 3, 2], "forecast_at": "current"},
+    ),
+}
+# games with opponents without and with random actions
+TABLES = [
+    ("friend_or_foe", "first"),
+    ("three targets", "first"),
+    ("six targets", "first"),
+    ("grid", "first"),
+    ("ends of the room", "first"),
+    ("matrix with memory", "tit for tat"),
+    ("chicken", "defects"),
+    ("sharing", "tit for tat"),
+]
+RANDOM_TABLES = [
+    ("friend_or_foe", "smoother"),
+    ("matrix with memory", "forgives"),
+    ("sharing", "mixed"),
+    ("grid", "smoother"),
+    ("three targets", "smoother"),
+]
 # action values differ, so that no action is drawn
 GREEDY = {"policy": "epsilon_greedy", "epsilon": 0.0}
 

@@ -8,6 +8,8 @@ import torch
 from compiled_games import (
     GREEDY,
     PLAYERS,
+    RANDOM_TABLES,
+    TABLES,
     difference,
     game,
     largest_z,
@@ -22,9 +24,6 @@ from components.contracts.roles import Setting
 from components.games.fast import averaging, engine, episodes, rules, thinkers
 from runner.execution.rng import Streams
 
-TABLES = [("friend_or_foe", "first"), ("three targets", "first"), ("six targets", "first"), ("grid", "first"),
-          ("ends of the room", "first"), ("matrix with memory", "tit for tat"), ("chicken", "defects"),
-          ("sharing", "tit for tat")]  # fmt: skip
 PAIRS = [
     ("chicken", "level 2", "level 3"),
     ("grid", "level 3", "q"),
@@ -44,10 +43,7 @@ def cell_of(i, j, name):
 
 
 FIXED = [cell_of(i, j, name) for i, name in enumerate(PLAYERS) for j in (0, 3, 5)] + PAIRS
-DRAWN = [("friend_or_foe", "smoother"), ("matrix with memory", "forgives"), ("sharing", "mixed"),
-         ("grid", "smoother"),
-         ("three targets", "smoother")]  # fmt: skip
-LAW = [(*DRAWN[i % len(DRAWN)], name) for i, name in enumerate(PLAYERS)]
+LAW = [(*RANDOM_TABLES[i % len(RANDOM_TABLES)], name) for i, name in enumerate(PLAYERS)]
 LAW += [
     ("coins", "q softmax", "level 2 softmax"),
     ("hers", "level 2", "fpq"),
@@ -135,19 +131,53 @@ COLLECT = rules.collect_coins
 LEARN = thinkers.learn
 RESPOND = thinkers.respond
 BROKEN = {
-    "forgets nothing": (thinkers, "count_action", without_forgetting, ("friend_or_foe", "first", "level 3")),
-    "models opponents by own rewards": (thinkers, "turn", own_rewards, ("chicken", "defects", "level 2")),
+    "forgets nothing": (
+        thinkers,
+        "count_action",
+        without_forgetting,
+        ("friend_or_foe", "first", "level 3"),
+    ),
+    "models opponents by own rewards": (
+        thinkers,
+        "turn",
+        own_rewards,
+        ("chicken", "defects", "level 2"),
+    ),
     "adds targets": (thinkers, "move_weights", values_at_s, ("chicken", "defects", "q")),
     "modelled players stay at the level below": (
-        thinkers, "respond", lambda mind, j, *rest: None if j == 0 and len(mind.alphas) == 3 else RESPOND(mind, j, *rest),
+        thinkers,
+        "respond",
+        lambda mind, j, *rest: (
+            None if j == 0 and len(mind.alphas) == 3 else RESPOND(mind, j, *rest)
+        ),
         ("chicken", "defects", "level 3"),
     ),
     "a shared coin pays both": (rules, "collect_coins", shared_coin_twice, ("hers", "q", "q")),
-    "ends and horizons are bootstrapped": (averaging, "learn", learns_before, ("grid", "first", "q softmax")),
-    "every model is counted as correct": (averaging, "count_correct", counts_all, ("chicken", "tit for tat", "averaging")),
-    "models are not weighed": (averaging, "add_values", weighs_nothing, ("matrix with memory", "tit for tat", "averaging")),
-    "the smoother follows": (episodes, "choose_target", lambda p, *_: int(p.argmax()), ("friend_or_foe", "first", "q")),
-}  # fmt: skip
+    "ends and horizons are bootstrapped": (
+        averaging,
+        "learn",
+        learns_before,
+        ("grid", "first", "q softmax"),
+    ),
+    "every model is counted as correct": (
+        averaging,
+        "count_correct",
+        counts_all,
+        ("chicken", "tit for tat", "averaging"),
+    ),
+    "models are not weighed": (
+        averaging,
+        "add_values",
+        weighs_nothing,
+        ("matrix with memory", "tit for tat", "averaging"),
+    ),
+    "the smoother follows": (
+        episodes,
+        "choose_target",
+        lambda p, *_: int(p.argmax()),
+        ("friend_or_foe", "first", "q"),
+    ),
+}
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
@@ -197,8 +227,14 @@ def test_mean_rewards_of_a_known_policy_are_exact(policy):
     assert abs(float(first.mean()) - float(p[0])) < 4 * float(first.std()) / first.numel() ** 0.5
 
 
-@pytest.mark.parametrize("case", [("friend_or_foe", "smoother", "level 3"), ("grid", "mixed", "level 2 draws"),
-                                  ("his", "level 2", "q softmax")])  # fmt: skip
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("friend_or_foe", "smoother", "level 3"),
+        ("grid", "mixed", "level 2 draws"),
+        ("his", "level 2", "q softmax"),
+    ],
+)
 def test_a_resumed_run_continues_with_the_same_numbers(case):
     name, opponent, who = case
     inference = player(who)

@@ -11,9 +11,15 @@ def play_rewards(epsilon, episodes, replicates, tensors=False):
     smoother = component("attacker", "exponential_smoother", beta=0.75)
     game = game_of("friend_or_foe_grid", replicates, smoother, episodes=episodes, **keys)
     method = component(
-        "inference", "level_k", alpha=0.5, alpha_opponent=0.25, forecast="sampled", ties="first", epsilon_opponent=epsilon,
+        "inference",
+        "level_k",
+        alpha=0.5,
+        alpha_opponent=0.25,
+        forecast="sampled",
+        ties="first",
+        epsilon_opponent=epsilon,
         epsilon={"start": epsilon, "factor": 0.995, "every": 10},
-    )  # fmt: skip
+    )
     return play(game, method, tensors=tensors)[1].rewards
 
 

@@ -21,8 +21,18 @@ LEARNED = {
     "prior_init": 0.3,
     "biases": "point",
 }
-KEYS = {"n_samples": 6, "n_predict": 5, "noise_dim": 7, "generator_widths": [8], "discriminator_widths": [8],
-        "initial_std": 0.4, "noise_log_variance": 0.0, "lr": 1e-2, "discriminator_lr": 1e-2, "warmup": 4}  # fmt: skip
+KEYS = {
+    "n_samples": 6,
+    "n_predict": 5,
+    "noise_dim": 7,
+    "generator_widths": [8],
+    "discriminator_widths": [8],
+    "initial_std": 0.4,
+    "noise_log_variance": 0.0,
+    "lr": 1e-2,
+    "discriminator_lr": 1e-2,
+    "warmup": 4,
+}
 STEPS = 12
 
 

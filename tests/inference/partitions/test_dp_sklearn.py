@@ -25,8 +25,12 @@ def test_it_is_the_library_and_its_density_a_mixture_of_normals(prior):
     m = model.prior
     keys = {}
     if prior == "model":
-        keys = {"mean_prior": m.m, "mean_precision_prior": float(m.beta), "degrees_of_freedom_prior": float(m.nu),
-                "covariance_prior": m.V.numpy()}  # fmt: skip
+        keys = {
+            "mean_prior": m.m,
+            "mean_precision_prior": float(m.beta),
+            "degrees_of_freedom_prior": float(m.nu),
+            "covariance_prior": m.V.numpy(),
+        }
     seed = int(torch.randint(2**31, (), generator=Streams(0).init))
     x = problem.train.x.flatten(1).double().numpy()
     theirs = BayesianGaussianMixture(

@@ -76,9 +76,14 @@ def test_without_steps_it_is_variational_inference(name):
     assert posterior.scores()["nelbo"] == pytest.approx(expected.scores()["nelbo"])
 
 
-@pytest.mark.parametrize("keys", [
-    {"kernel": "sgld"}, {"kernel": "svgd", "n_samples": 3}, {"kernel": "sgd", "entropy": "jacobian", "eta": 1e-4},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"kernel": "sgld"},
+        {"kernel": "svgd", "n_samples": 3},
+        {"kernel": "sgd", "entropy": "jacobian", "eta": 1e-4},
+    ],
+)
 def test_all_kernels_follow_a_series_and_resume(tmp_path, keys):
     model, problem = of_series("dlm", 12)
     inference = vis(draws=4, start="drawn", **({"eta": 1e-3} | keys))

@@ -59,7 +59,9 @@ def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
 
 def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal():
     """z_1 and v_1 are jointly Gaussian: with r = q(v_1 | z_1), L = −KL(q(z_1) ‖ p)."""
-    inference, state, *_ = begin(data={"dim": 1, "mean": 0.5, "sd": 2.0}, step_size=0.5, initial_std=0.8)  # fmt: skip
+    inference, state, *_ = begin(
+        data={"dim": 1, "mean": 0.5, "sd": 2.0}, step_size=0.5, initial_std=0.8
+    )
     q = state.q
     eps = 0.5
     precision = 1 / 4.0
@@ -98,7 +100,10 @@ def test_transitions_reach_a_correlated_gaussian_that_a_diagonal_one_cannot():
     draws = posterior.flat
     assert torch.corrcoef(draws.T)[0, 1] > 0.5
     covariance = double([[1.0, 0.8], [0.8, 1.0]])
-    assert kl_divergence(
-        MultivariateNormal(draws.mean(0), draws.T.cov()),
-        MultivariateNormal(torch.full((2,), 0.5, dtype=F64), covariance),
-    ) < loss + 0.05  # fmt: skip
+    assert (
+        kl_divergence(
+            MultivariateNormal(draws.mean(0), draws.T.cov()),
+            MultivariateNormal(torch.full((2,), 0.5, dtype=F64), covariance),
+        )
+        < loss + 0.05
+    )

@@ -85,9 +85,16 @@ def test_blocks_stay_within_replicates(theta):
 
 def test_a_sampler_of_blocks_has_the_targets_moments():
     draws = sampled(
-        "sgld_r", correlated(), steps=1500, chains=8, kernel_particles=2, bandwidth=1.0,
-        step_size=0.06, burn_in=200, thinning=5,
-    ).flat  # fmt: skip
+        "sgld_r",
+        correlated(),
+        steps=1500,
+        chains=8,
+        kernel_particles=2,
+        bandwidth=1.0,
+        step_size=0.06,
+        burn_in=200,
+        thinning=5,
+    ).flat
     target = correlated()
     assert (draws.mean(0) - target.mean).abs().max() < 0.2
     assert (torch.cov(draws.T) - target.covariance).abs().max() < 0.3

@@ -19,8 +19,12 @@ from components.inference.sgmcmc.recipe import Recipe
 def worst(dynamics, target, eps, **keys):
     """Largest |z| of two moments of draws of many chains."""
     values = defaults("inference", "recipe") | {
-        "dynamics": dynamics, "chains": 300, "step_size": eps, "burn_in": int(4 / eps), "thinning": int(0.4 / eps),
-    }  # fmt: skip
+        "dynamics": dynamics,
+        "chains": 300,
+        "step_size": eps,
+        "burn_in": int(4 / eps),
+        "thinning": int(0.4 / eps),
+    }
     method = Recipe.model_validate(values | keys)
     return moment_z(method.posterior(run_chains(method, target, int(12 / eps))[0]), target)
 
@@ -33,13 +37,25 @@ LONG = {
 
 
 CASES: dict[str, Any] = {
-    "langevin": ("langevin", 0.02, LONG, "metric.g * gradient + metric.slope", "metric.g * gradient"),
+    "langevin": (
+        "langevin",
+        0.02,
+        LONG,
+        "metric.g * gradient + metric.slope",
+        "metric.g * gradient",
+    ),
     "hamiltonian": ("hamiltonian", 0.1, LONG | {"chains": 2000}, "+ metric.slope / (2 * root)", ""),
     "thermostat": ("thermostat", 0.1, {}, "heat - curvature", "heat"),
     "thermostats": ("thermostats", 0.1, {}, "heat - curvature", "heat"),
-    "relativistic": ("hamiltonian", 0.1, {"speed": 0.5}, "friction * metric.g * v", "friction * rest[:, :P]"),
+    "relativistic": (
+        "hamiltonian",
+        0.1,
+        {"speed": 0.5},
+        "friction * metric.g * v",
+        "friction * rest[:, :P]",
+    ),
     "relativistic thermostat": ("thermostat", 0.1, {"speed": 1.0}, "heat - curvature", "heat - 1"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -87,11 +87,15 @@ def svgd_adagrad(target, steps, rng, step_size, scaling, beta2):
         (sgld_r, 6, {"step_size": 0.3, "jitter": 1e-8}),
         (sgdm_r, 6, {"step_size": 0.3, "friction": 0.7}),
         (sgdm_r, 50, {"step_size": 0.1, "friction": 0.0}),
-        (adam_nr, 6, {"step_size": 0.1, "beta1": 0.8, "beta2": 0.95, "damping": 1e-3, "adapt": "always"}),
+        (
+            adam_nr,
+            6,
+            {"step_size": 0.1, "beta1": 0.8, "beta2": 0.95, "damping": 1e-3, "adapt": "always"},
+        ),
         (svgd, 6, {"step_size": 0.2}),
         (svgd_adagrad, 6, {"step_size": 0.2, "scaling": "adagrad", "beta2": 0.8}),
     ],
-)  # fmt: skip
+)
 def test_steps_are_the_equations_pair_by_pair(equations, steps, keys):
     name = "svgd" if equations is svgd_adagrad else equations.__name__
     settings = keys | {"chains": 4, "bandwidth": BANDWIDTH, "burn_in": steps - 1, "thinning": 1}

@@ -66,9 +66,12 @@ def test_a_step_is_the_algorithm_in_print(correction, refine):
             for j in range(2):
                 v = sigma * float(state.v[k, j]) + (1 - sigma) * float(f[j]) ** 2
                 g = 1 / math.sqrt(0.3 + math.sqrt(v / (1 - sigma**t)))
-                old = g if t == 1 else 1 / math.sqrt(
-                    0.3 + math.sqrt(float(state.v[k, j]) / (1 - sigma ** (t - 1)))
-                )  # fmt: skip
+                old = (
+                    g
+                    if t == 1
+                    else 1
+                    / math.sqrt(0.3 + math.sqrt(float(state.v[k, j]) / (1 - sigma ** (t - 1))))
+                )
                 u = float(state.u[k, j])
                 alpha = float(state.alpha[k, j])
                 new = 0.0
@@ -94,9 +97,15 @@ def worst(target, cls=santa.Santa, eta=0.01, **keys):
     """Largest |z| of two moments of many chains that start at exact draws, with G fixed."""
     steps = int(20 / eta**0.5)
     values = defaults("inference", "santa") | {
-        "chains": 1500, "step_size": eta, "annealing": 0.0, "refine": False, "adapt": "burn_in",
-        "burn_in": 1, "thinning": steps, "damping": 0.2,
-    }  # fmt: skip
+        "chains": 1500,
+        "step_size": eta,
+        "annealing": 0.0,
+        "refine": False,
+        "adapt": "burn_in",
+        "burn_in": 1,
+        "thinning": steps,
+        "damping": 0.2,
+    }
     method, rng = cls.model_validate(values | keys), Streams(0)  # type: ignore[attr-defined]
     state = method.init(target, None, rng)
     v = ROOT[: target.dim].square() * (1 - method.averaging)

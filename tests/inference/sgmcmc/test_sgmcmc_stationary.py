@@ -169,8 +169,12 @@ def skewed_errors(cls=psgld.PSGLD, eps=0.02, chains=600, **keys):
     """pSGLD on x = exp θ ~ Gamma(3, 2), where scales depend on θ: largest |z| of two moments;
     relative error of E[x²]."""
     values = defaults("inference", "psgld") | {
-        "chains": chains, "step_size": eps, "burn_in": int(8 / eps), "thinning": int(0.5 / eps), "damping": 1.0,
-    }  # fmt: skip
+        "chains": chains,
+        "step_size": eps,
+        "burn_in": int(8 / eps),
+        "thinning": int(0.5 / eps),
+        "damping": 1.0,
+    }
     inference = cls.model_validate(values | keys)
     target = GammaTarget()
     draws = inference.posterior(run_chains(inference, target, int(24 / eps))[0])

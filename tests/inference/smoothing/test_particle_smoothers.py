@@ -31,9 +31,13 @@ def matrix(*rows):
 
 # Observations leave weight on many particles, because quantiles of few particles are biased.
 GENTLE = LinearGaussianSystem(
-    A=matrix([0.9, 0.4], [-0.2, 0.8]), Q=matrix([0.5, 0.2], [0.2, 0.4]), H=matrix([1.0, 0.5]), Sigma=matrix([1.5]),
-    m0=matrix([1.0, -1.0])[0], P0=matrix([1.0, -0.3], [-0.3, 0.8]),
-)  # fmt: skip
+    A=matrix([0.9, 0.4], [-0.2, 0.8]),
+    Q=matrix([0.5, 0.2], [0.2, 0.4]),
+    H=matrix([1.0, 0.5]),
+    Sigma=matrix([1.5]),
+    m0=matrix([1.0, -1.0])[0],
+    P0=matrix([1.0, -0.3], [-0.3, 0.8]),
+)
 
 
 def smoother(name, particles=N, **filter_keys):

@@ -24,18 +24,37 @@ def made_record(
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
     for r in range(replicates):
-        lines += [line(step, r, phase) for step in range(1, steps + 1) for phase in ("train", "evaluation")
-                  if phase == "train" or (step % 2 == 0 and step < steps)]  # fmt: skip
+        lines += [
+            line(step, r, phase)
+            for step in range(1, steps + 1)
+            for phase in ("train", "evaluation")
+            if phase == "train" or (step % 2 == 0 and step < steps)
+        ]
         lines.append(line(steps, r, "final"))
     result = {"rmse": [1.0 / steps + r for r in range(replicates)]}
     fields = {
-        "state": "done", "experiment": "made", "signature": signature, "data": "made-data", "data_digest": "d" * 16,
-        "choice": {"dataset": "made", "model": "bnn", "inference": "sgld", "attacker": None}, "seed": 0,
-        "replicates": replicates, "smoke": False, "study": None, "started": STARTED, "ended": "2026-11-01T12:00:20+00:00",
-        "seconds": 20.0, "finished": {str(r): {"rmse": 1.0 / steps + r} for r in range(replicates)}, "result": result,
-        "error": None, "git": {"sha": "a" * 40}, "user": "somebody", "command": ["+experiment=made"], "overrides": ["seed=0"],
+        "state": "done",
+        "experiment": "made",
+        "signature": signature,
+        "data": "made-data",
+        "data_digest": "d" * 16,
+        "choice": {"dataset": "made", "model": "bnn", "inference": "sgld", "attacker": None},
+        "seed": 0,
+        "replicates": replicates,
+        "smoke": False,
+        "study": None,
+        "started": STARTED,
+        "ended": "2026-11-01T12:00:20+00:00",
+        "seconds": 20.0,
+        "finished": {str(r): {"rmse": 1.0 / steps + r} for r in range(replicates)},
+        "result": result,
+        "error": None,
+        "git": {"sha": "a" * 40},
+        "user": "somebody",
+        "command": ["+experiment=made"],
+        "overrides": ["seed=0"],
         "vectorised": False,
-    }  # fmt: skip
+    }
     write(folder, lines, fields | facts)
     config = {
         "experiment": "made",
@@ -50,8 +69,13 @@ def made_record(
 def line(step: int, replicate: int, phase: str, seconds: float | None = None) -> dict[str, Any]:
     """One line of metrics.jsonl, a second after the one before."""
     metrics = {"loss": 10.0 / step} if phase == "train" else {"rmse": 1.0 / step + replicate}
-    return {"step": step, "replicate": replicate, "time": float(step) if seconds is None else seconds, "phase": phase,
-            "metrics": metrics}  # fmt: skip
+    return {
+        "step": step,
+        "replicate": replicate,
+        "time": float(step) if seconds is None else seconds,
+        "phase": phase,
+        "metrics": metrics,
+    }
 
 
 def write(folder: Path, lines: list[dict[str, Any]], facts: dict[str, Any]) -> None:

@@ -28,22 +28,46 @@ STEP_SIZES = {
     "overrides": ["smoke=true", "tracking=false", "offline=true"],
     "grid": {"steps": [60, 80], "seed": [0, 1]},
     "rows": [
-        {"label": "SGLD", "model": "sgld", "preset": "small", "experiment": "mog", "overrides": ["inference.step_size=0.01"]},
-        {"label": "SGLD", "model": "sgld", "preset": "large", "experiment": "mog", "grid": {"steps": [60]}},
+        {
+            "label": "SGLD",
+            "model": "sgld",
+            "preset": "small",
+            "experiment": "mog",
+            "overrides": ["inference.step_size=0.01"],
+        },
+        {
+            "label": "SGLD",
+            "model": "sgld",
+            "preset": "large",
+            "experiment": "mog",
+            "grid": {"steps": [60]},
+        },
     ],
-    "tables": [{"name": "mean", "title": "Error of the mean", "columns": "steps", "metric": "error_mean", "better": "lower"}],
-}  # fmt: skip
+    "tables": [
+        {
+            "name": "mean",
+            "title": "Error of the mean",
+            "columns": "steps",
+            "metric": "error_mean",
+            "better": "lower",
+        }
+    ],
+}
 
 
 def made_definition(**importance: float) -> StudyDefinition:
     """A study with a row for each name."""
-    return StudyDefinition.model_validate({
-        "name": "s",
-        "description": "d",
-        "rows": [{"label": name, "model": "m", "preset": "", "experiment": "e", "importance": value}
-                 for name, value in importance.items()],
-        "tables": [{"name": "t", "title": "t", "columns": {"r": "rmse"}}],
-    })  # fmt: skip
+    return StudyDefinition.model_validate(
+        {
+            "name": "s",
+            "description": "d",
+            "rows": [
+                {"label": name, "model": "m", "preset": "", "experiment": "e", "importance": value}
+                for name, value in importance.items()
+            ],
+            "tables": [{"name": "t", "title": "t", "columns": {"r": "rmse"}}],
+        }
+    )
 
 
 def made_run(name: str, row: str = "a", **config: Any) -> FrozenRun:

@@ -25,11 +25,21 @@ ABSENT = {
     ("model", "roberta"),
 }
 RUN_KEYS = {
-    "replicates": ["2", "3"], "eval_every": ["1", "2"], "record_every": ["1"], "checkpoint_every": ["1"],
-    "dtype": ["float32"], "seed": ["0", "4294967296", "9223372036854775807"], "validation": ["0.5", "0.01", "0.999"],
-    "side_by_side": ["true"], "debug": ["overfit", "profile"], "keep_predictions": ["true"], "objective": ["rmse", "nlpp"],
-    "threads": ["2"], "fresh": ["true"], "figures": ["false"],
-}  # fmt: skip
+    "replicates": ["2", "3"],
+    "eval_every": ["1", "2"],
+    "record_every": ["1"],
+    "checkpoint_every": ["1"],
+    "dtype": ["float32"],
+    "seed": ["0", "4294967296", "9223372036854775807"],
+    "validation": ["0.5", "0.01", "0.999"],
+    "side_by_side": ["true"],
+    "debug": ["overfit", "profile"],
+    "keep_predictions": ["true"],
+    "objective": ["rmse", "nlpp"],
+    "threads": ["2"],
+    "fresh": ["true"],
+    "figures": ["false"],
+}
 
 
 def composition(rng: random.Random) -> list[str]:

@@ -33,19 +33,36 @@ STUDY = StudyDefinition.model_validate(
         ],
         "reference": "sMDGP, tuned",
         "tables": [
-            {"name": "nlpp", "title": "NLPP", "columns": "dataset.n_train", "metric": "nlpp", "better": "lower",
-             "published": "boustati_table_3_1"},
+            {
+                "name": "nlpp",
+                "title": "NLPP",
+                "columns": "dataset.n_train",
+                "metric": "nlpp",
+                "better": "lower",
+                "published": "boustati_table_3_1",
+            },
         ],
         "figures": [{"name": "curve", "x": "dataset.n_train", "metrics": ["nlpp"]}],
     }
-)  # fmt: skip
+)
 NOISE = np.array([-0.03, 0.02, 0.01, -0.02, 0.03, -0.01])
 NOISE_OF_EIGHT = np.concatenate([NOISE, NOISE[:2]])
 FACTS = {
-    "state": "done", "data": "sarcos", "choice": {}, "seed": 0, "smoke": False, "vectorised": False, "started": "",
-    "ended": "", "seconds": 3600.0, "error": None, "threads": 1, "git": {"sha": "f" * 40, "diff": ""},
-    "versions": {"python": "3.11.7", "torch": "2.13.0"}, "hardware": {"cpu": "a processor"},
-}  # fmt: skip
+    "state": "done",
+    "data": "sarcos",
+    "choice": {},
+    "seed": 0,
+    "smoke": False,
+    "vectorised": False,
+    "started": "",
+    "ended": "",
+    "seconds": 3600.0,
+    "error": None,
+    "threads": 1,
+    "git": {"sha": "f" * 40, "diff": ""},
+    "versions": {"python": "3.11.7", "torch": "2.13.0"},
+    "hardware": {"cpu": "a processor"},
+}
 
 
 def launch(folder: Path) -> Snapshot:

@@ -30,18 +30,28 @@ def small_data(posterior):
     return {
         "sblri-blr": {"X": normal(g, n, 3).tolist(), "y": y},
         "kidiq-kidscore_momiq": {"mom_iq": (100 + 15 * normal(g, n)).tolist(), "kid_score": y},
-        "kilpisjarvi_mod-kilpisjarvi": {"x": (1950 + torch.arange(n)).tolist(), "y": y, "pmualpha": 9.0, "psalpha": 100.0,
-                                        "pmubeta": 0.0, "psbeta": 0.03},
-        "mesquite-logmesquite": {k: normal(g, n).exp().tolist() for k in sizes} | {"group": [0, 1] * 6},
+        "kilpisjarvi_mod-kilpisjarvi": {
+            "x": (1950 + torch.arange(n)).tolist(),
+            "y": y,
+            "pmualpha": 9.0,
+            "psalpha": 100.0,
+            "pmubeta": 0.0,
+            "psbeta": 0.03,
+        },
+        "mesquite-logmesquite": {k: normal(g, n).exp().tolist() for k in sizes}
+        | {"group": [0, 1] * 6},
         "nes2000-nes": {k: torch.randint(1, 8, (n,), generator=g).tolist() for k in answers}
         | {"age_discrete": [1, 2, 3, 4] * 3},
         "arK-arK": {"K": 2, "y": y},
-        "eight_schools-eight_schools_noncentered": {"y": y, "sigma": (1 + normal(g, n).exp()).tolist()},
+        "eight_schools-eight_schools_noncentered": {
+            "y": y,
+            "sigma": (1 + normal(g, n).exp()).tolist(),
+        },
         "low_dim_gauss_mix-low_dim_gauss_mix": {"y": y},
         "hmm_example-hmm_example": {"y": (6 + 3 * normal(g, 13)).tolist()},
         "garch-garch11": {"y": y, "sigma1": 0.5},
         "gp_pois_regr-gp_regr": {"x": list(range(-10, 14, 2)), "y": y},
-    }[posterior]  # fmt: skip
+    }[posterior]
 
 
 def literal(posterior, data, v):
@@ -94,8 +104,12 @@ def literal(posterior, data, v):
         tau = v[-1]
         # in the parameters themselves the effects are N(μ, τ²): η = (ϑ − μ)/τ brings their Jacobian
         # with it
-        return (Normal(effect, d["sigma"]).log_prob(y).sum() + Normal(mu, tau).log_prob(effect).sum()
-                + Normal(0.0, 5.0).log_prob(mu) + HalfCauchy(5.0).log_prob(tau))  # fmt: skip
+        return (
+            Normal(effect, d["sigma"]).log_prob(y).sum()
+            + Normal(mu, tau).log_prob(effect).sum()
+            + Normal(0.0, 5.0).log_prob(mu)
+            + HalfCauchy(5.0).log_prob(tau)
+        )
     if posterior.startswith("low_dim"):
         mu = v[:2]
         sigma = v[2:4]
