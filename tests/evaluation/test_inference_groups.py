@@ -30,7 +30,8 @@ from components.series.structural.structural_posterior import StructuralDraws
 from runner import run
 from runner.execution.rng import Streams
 
-N, SIGMA = 30, 0.5
+N = 30
+SIGMA = 0.5
 
 
 class Line:
@@ -74,7 +75,8 @@ def draws_of(mean, covariance, chains=4, n=500):
 
 def test_leave_one_out_of_a_regression_is_the_exact_one():
     data = regression()
-    x, y = data.train.x, data.train.y
+    x = data.train.x
+    y = data.train.y
     mean, covariance, X = exact(x, y)
     tree = inference_groups(data, draws_of(mean, covariance, n=5_000), Streams(0))
     theta = tree["posterior"]["a"].values, tree["posterior"]["b"].values
@@ -103,7 +105,8 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
 
 def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
     g = generator()
-    x, y = normal(g, 5, 1), torch.randint(3, (5, 2), generator=g)
+    x = normal(g, 5, 1)
+    y = torch.randint(3, (5, 2), generator=g)
     mask = torch.ones(5, 2, dtype=torch.bool)
     theta = normal(g, 2, 2000, 3)
     draws = Draws(theta, theta[:, 0], [], Odds())
@@ -120,7 +123,7 @@ def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
     some = inference_groups(data, draws, Streams(0))
     assert some["log_likelihood"]["y"].dims == ("chain", "draw", "label")
     labels = some["observed_data"]["y"].coords["label"].values.tolist()
-    assert labels == "0/up 0/down 1/up 1/down 2/up 3/up 3/down 4/up 4/down".split()
+    assert " ".join(labels) == "0/up 0/down 1/up 1/down 2/up 3/up 3/down 4/up 4/down"
     np.testing.assert_array_equal(
         some["log_likelihood"]["y"].sel(label="4/down"), whole[:, :, 4, 1]
     )

@@ -69,7 +69,10 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
             return (x[b] + delta).clamp(0, 1)
 
         current = hold(x[b] + start[b])
-        last, eta, value, best = current, 2 * eps, *f(current, y[b])[:1], current
+        last = current
+        eta = 2 * eps
+        value = f(current, y[b])[0]
+        best = current
         peak = value
         eta_before = eta
         peak_before = value

@@ -36,7 +36,9 @@ EVERY = [
 @pytest.mark.parametrize(("name", "keys"), EVERY)
 def test_attacks_stay_in_ball_and_bounds_and_repeat(name, keys):
     model, x, y = make_victim(80, draws=2)
-    x[0], x[1] = 0.0, 1.0  # at the bounds
+    # at the bounds
+    x[0] = 0.0
+    x[1] = 1.0
     attacker = component("attacker", name, **keys)
     victim = Attacked(model, UNIT)
     eps = SIZES[attacker.measure()]

@@ -159,7 +159,8 @@ class Awaiting:
     higher under attack."""
 
     def __init__(self, undefended, sent):
-        self.undefended, self.sent = undefended, set(rows(sent))
+        self.undefended = undefended
+        self.sent = set(rows(sent))
 
     def predict(self, x, generator):
         expected = torch.tensor([row in self.sent for row in rows(x)])

@@ -158,7 +158,8 @@ def explored(inference, p, episodes=150, horizon=50, **keys):
     that hides the reward on the left with probability p; with α = 1 every visit is an exact
     backup."""
     game = grid(episodes, replicates=1, horizon=horizon)
-    game.environment, game.attacker = replace(game.environment, start=4), Stationary(p=[p, 1 - p])
+    game.environment = replace(game.environment, start=4)
+    game.attacker = Stationary(p=[p, 1 - p])
     component_ = component("inference", inference, alpha=1.0, epsilon=1.0, gamma=0.5, **keys)
     table = component("model", "q_table", initial=10.0).build(game, Streams(0))
     return game, *play(game, component_, model=table)

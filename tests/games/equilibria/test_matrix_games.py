@@ -119,7 +119,8 @@ def test_degenerate_games_have_an_equilibrium_too(shape):
     """Payoffs −1, 0 and 1 with many ties, and games with a constant payoff of one or both
     players."""
     r_a, r_b = torch.randint(-1, 2, (2, 600, *shape), generator=generator(5)).double()
-    r_a[:100], r_b[50:150] = 0, 0
+    r_a[:100] = 0
+    r_b[50:150] = 0
     check_equilibria(equilibrium(r_a, r_b, "welfare"), r_a, r_b)
 
 

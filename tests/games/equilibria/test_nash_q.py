@@ -29,7 +29,8 @@ def test_update_is_hu_and_wellmans():
     class Begun(type(method)):
         def sit(self, values, seat, rng):
             mind = super().sit(values, seat, rng)
-            mind.hers.values[:], mind.his.values[:] = begin[0], begin[1].mT
+            mind.hers.values[:] = begin[0]
+            mind.his.values[:] = begin[1].mT
             return mind
 
     state, posterior = play(game, Begun(**dict(method)))

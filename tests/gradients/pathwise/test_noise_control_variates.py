@@ -73,7 +73,8 @@ def test_their_known_covariance_is_that_of_draws():
 def test_radial_functions_that_keep_their_mean_are_found(monkeypatch, excess):
     right = controlled.basis
     monkeypatch.setattr(controlled, "basis", lambda *keys: right(*keys) + excess)
-    (module, exact, batch), rng = gaussian_models()[0], Streams(0)
+    module, exact, batch = gaussian_models()[0]
+    rng = Streams(0)
     estimator = gradient("context_free_cv", radial=3, lr=1e-12)
     state = estimator.init(module, rng)
     torch.nn.init.ones_(state.control.c)

@@ -86,7 +86,9 @@ def by_hand(q, batch, noise, slopes):
 @pytest.mark.parametrize(("noise", "full"), [("rows", True), ("shared", True), ("rows", False)])
 def test_the_taylor_estimate_is_the_one_printed(noise, full):
     problem, q = logistic(noise, full)
-    batch, m, L = some(problem), q.mean.detach(), q.scale_tril.detach()
+    batch = some(problem)
+    m = q.mean.detach()
+    L = q.scale_tril.detach()
     epsilon = q.draw_noise(batch, 2, Streams(0).noise)
     plain, _ = whole_gradient(q, batch, epsilon)
 
@@ -106,7 +108,6 @@ def test_the_local_estimate_holds_the_slope_for_the_scale():
     """For m the first-order expansion; for L the slope at m times ε, with mean 0."""
     problem, q = logistic()
     batch = some(problem)
-    D = 2
     first, _, _ = component("gradient", "taylor_cv").estimate(q, batch, Streams(0), None)
     local, _, _ = component("gradient", "taylor_cv", scale="local").estimate(
         q, batch, Streams(0), None
@@ -114,7 +115,7 @@ def test_the_local_estimate_holds_the_slope_for_the_scale():
     assert_close(first[0], local[0])
     epsilon = q.draw_noise(batch, 1, Streams(0).noise)[0]
     plain, _ = whole_gradient(q, batch, epsilon[None])
-    slope = Derivatives(q, batch, q.mean.expand(1, 3, D)).slope[0]
+    slope = Derivatives(q, batch, q.mean.expand(1, 3, 2)).slope[0]
     outer = batch.scale * torch.einsum("bi,bj->ij", slope, epsilon)
     expected = plain[1] - outer.diagonal() * q.log_std.detach().exp()
     assert_close(local[1], expected)
@@ -161,8 +162,7 @@ def test_the_surrogate_descends_the_squared_difference():
 
 
 def test_the_joint_estimate_is_the_one_printed():
-    """Tables after a pass, with half of the rows without an entry and a q that has changed
-    since."""
+    """Tables after a pass, with entries for half of the rows, at a q that has changed since."""
     problem, q = logistic("rows")
     estimator = component("gradient", "joint_cv", n_samples=2)
     rng = Streams(0)
@@ -171,7 +171,8 @@ def test_the_joint_estimate_is_the_one_printed():
         _, _, state = estimator.estimate(q, some(problem, rows), rng, state)
     assert not state.used.known.any()  # the pass continues
     state.used = copy.deepcopy(state.filled)
-    state.h, state.H = state.filled.h.sum(0), state.filled.H.sum(0)
+    state.h = state.filled.h.sum(0)
+    state.H = state.filled.H.sum(0)
     then = q.mean.detach().clone()
     spread_out(q, 3)
     m = q.mean.detach()
@@ -214,8 +215,7 @@ def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
 
 @pytest.mark.parametrize("noise", ["rows", "shared"])
 def test_of_a_quadratic_log_joint_one_pass_leaves_neither_noise(noise):
-    """For any draws and rows, the gradient of all rows for the current q, not for the q at which
-    the rows were visited."""
+    """Exact gradient of all rows at the current q, for any draws and any order of the rows."""
     problem, q = regression(noise)
     estimator = component("gradient", "joint_cv")
     rng = Streams(0)

@@ -54,7 +54,8 @@ def test_svrg_literally():
     v = by_hand(module, batch, 3, state.snapshot.phi) - state.snapshot.mean
     assert_close(later.square, 0.05 * v @ v)
     learnt = estimator("svrg")
-    state.cross, state.square = double(0.6), double(2.0)
+    state.cross = double(0.6)
+    state.square = double(2.0)
     estimate, _, _ = learnt.estimate(module, batch, Streams(3), state)
     assert_close(flat(estimate), by_hand(module, batch, 3) - 0.3 * v)
 

@@ -19,7 +19,8 @@ class Moments:
 
     def __init__(self, module, shift=0.0):
         log_q, f = log_ratio(module, rows())
-        self.q, self.B = log_q.exp().detach(), scores(module, log_q[:, 0])
+        self.q = log_q.exp().detach()
+        self.B = scores(module, log_q[:, 0])
         self.A = f.detach() - shift
 
     def mean(self, v):

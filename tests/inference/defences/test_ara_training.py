@@ -40,7 +40,8 @@ def ara(**settings):
 
 def literal_attack(inference, model, theta, batch, generator):
     """(3.14) for every particle and row, with random numbers in the order of the module."""
-    K, (B, D) = len(theta), batch.x.shape
+    K = len(theta)
+    B, D = batch.x.shape
     rate = torch.full((1,), inference.attack_steps, dtype=F64)
     T = int(torch.poisson(rate, generator=generator))
     shapes = double(inference.attack_beta).expand(K * B, 2)

@@ -125,7 +125,9 @@ def test_extended_step_is_algorithm_5_4():
 
 
 def test_unscented_step_is_algorithm_5_14():
-    problem, model, (alpha, beta, kappa) = nonlinear(), Sine(), (0.8, 1.5, 0.5)
+    problem = nonlinear()
+    model = Sine()
+    alpha, beta, kappa = (0.8, 1.5, 0.5)
     keys = {"alpha": alpha, "beta": beta, "kappa": kappa}
     got = run_filter("unscented_kalman", problem, model, **keys)
     n = 1

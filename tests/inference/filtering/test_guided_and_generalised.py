@@ -56,7 +56,8 @@ def draw_states():
 
 
 def test_linearised_proposal_is_the_optimal_one_where_h_is_linear():
-    model, (x, batch) = LinearGaussianModule(system()), draw_states()
+    model = LinearGaussianModule(system())
+    x, batch = draw_states()
     a = propose(model, batch, x, Streams(4), "optimal")
     b = propose(model, batch, x, Streams(4), "linearised")
     assert_close(a.x, b.x)  # the same normals through the same factors
@@ -136,7 +137,8 @@ def test_losses_are_their_equations_term_by_term():
 
 @pytest.mark.parametrize("threshold", [0.5, 1.345, 50.0])
 def test_hubers_loss_is_that_of_whitened_residuals(threshold):
-    model, (x, batch) = LinearGaussianModule(system()), draw_states()
+    model = LinearGaussianModule(system())
+    x, batch = draw_states()
     got = log_huber_likelihood(model, batch, x, threshold)
     L = torch.linalg.cholesky(model.Sigma)
     residuals = (batch.y[:, None] - x @ model.H.T).mT
@@ -149,7 +151,8 @@ def test_hubers_loss_is_that_of_whitened_residuals(threshold):
 
 
 def test_bound_of_beta_is_reached_at_the_mode():
-    model, (x, _) = LinearGaussianModule(system()), draw_states()
+    model = LinearGaussianModule(system())
+    x, _ = draw_states()
     mode = Observation(1, model.observation_mean(x, 1)[:, 0])
     for beta in (0.0, 0.2, 1.0):
         integral = model.log_power_integral(x, 1, 1 + beta)

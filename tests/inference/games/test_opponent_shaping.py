@@ -48,7 +48,8 @@ def slope(f, x, h=1e-5):
 @pytest.mark.parametrize("lookahead", [0.0, 0.4])
 @pytest.mark.parametrize("form", ["full", "taylor"])
 def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
-    her, (game, mine, theirs) = shaping(form=form, lookahead=lookahead, gamma=0.8), a_game()
+    her = shaping(form=form, lookahead=lookahead, gamma=0.8)
+    game, mine, theirs = a_game()
 
     def V(which, x, y):
         return game.values(x.softmax(-1), y.softmax(-1), 0.8)[which][0, game.start]

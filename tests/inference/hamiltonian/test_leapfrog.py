@@ -105,7 +105,8 @@ def test_a_closed_form_is_asked_for_the_value_only_where_the_trajectory_ends():
 
     closed = Closed()
     mass = Mass.of(COVARIANCES["dense"])
-    closed.asked, z = [], start(mass)
+    closed.asked = []
+    z = start(mass)
     none = torch.zeros(0, 1)
     rows = Batch(none, none, none > 0, 1.0)  # the closed form of the density is not used
     a = leapfrog(closed, rows, mass, 0.1, z, 4)

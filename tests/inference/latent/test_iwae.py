@@ -41,7 +41,8 @@ def test_weights_are_a_literal_ratio_of_densities(problem):
         with torch.no_grad():
             m, s = module.encode(batch)
             noise = normal(Streams(2).noise, 3, N, 2)
-            z, (up,) = m + s * noise, module.generative.network.layers
+            z = m + s * noise
+            (up,) = module.generative.network.layers
             eye = torch.eye(4, dtype=F64)
             p = MultivariateNormal(
                 z @ up.weight.T + up.bias, module.generative.log_noise.exp() * eye

@@ -90,7 +90,8 @@ def test_draws_of_no_density_weigh_nothing():
         """Gamma(5, 2) of θ itself: −∞ for θ ≤ 0."""
 
         def __init__(self):
-            self.first, self.second = double([2.5]), double([7.5])
+            self.first = double([2.5])
+            self.second = double([7.5])
 
         def sample_prior(self, n, generator):
             return 1 + super().sample_prior(n, generator)

@@ -103,7 +103,8 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
 
 def test_the_cosine_schedule_is_that_of_torch():
     """Half a cosine from lr to final_lr, then constant."""
-    problem, (_, model) = real(batch_size=8), _pieces()
+    problem = real(batch_size=8)
+    _, model = _pieces()
     keys = {"optimizer": "sgd", "lr": 0.1, "schedule": "cosine", "anneal_steps": 9}
     method = component("inference", "map", final_lr=0.02, **keys)
     state, _ = train(method, model, problem, 12)

@@ -83,7 +83,8 @@ def test_the_target_of_a_minibatch_stands_for_all_rows():
     model = LOGISTIC.build(problem, Streams(0))
     theta = 0.3 * draw_normal(4, 2, model.dim)
     q = torch.nn.Module()
-    q.transform, q.entropy = lambda noise: noise, torch.zeros((), dtype=F64)
+    q.transform = lambda noise: noise
+    q.entropy = torch.zeros((), dtype=F64)
     batch = problem.train.part(slice(0, 16), 60 / 16)
     log_target = sample_parameter_guide(q, model, batch, theta).target(theta)
     for i in range(4):

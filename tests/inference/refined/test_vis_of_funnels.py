@@ -13,7 +13,8 @@ from support.targets.refined_targets import TARGET, trained, vis
 def divergence(q, a, s=1.35):
     """KL(q ‖ p) of q = N(m, diag σ²) from the funnel v ~ N(0, s²), x | v ~ N(0, e^{a v}), in closed
     form."""
-    (m, n), (sv, sx) = q.mean.tolist(), q.log_std.exp().tolist()
+    m, n = q.mean.tolist()
+    sv, sx = q.log_std.exp().tolist()
     entropy_terms = -0.5 * (m**2 + sv**2) / s**2 - math.log(s)
     scaled = -0.5 * (n**2 + sx**2) * math.exp(-a * m + 0.5 * a**2 * sv**2) - 0.5 * a * m
     return -(entropy_terms + scaled - math.log(2 * math.pi)) - float(q.entropy.detach())

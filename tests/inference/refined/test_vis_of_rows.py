@@ -53,7 +53,8 @@ def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_si
             **({"refine_steps": 0} if name == "vis" else {}),
         )
         results[name] = after(inference, problem, model, 12)
-    (vi_state, of_vi), (state, info) = results["vi"], results["vis"]
+    vi_state, of_vi = results["vi"]
+    state, info = results["vis"]
     assert info == of_vi
     assert all(
         torch.equal(a, b)

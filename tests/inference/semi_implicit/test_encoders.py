@@ -25,7 +25,8 @@ def affine(name, problem, **changes):
     rng = Streams(0)
     model = ppca(problem, exact_guide=True)
     state = inference.init(model, problem, rng)
-    (layer,), (down,) = state.q.network.layers, model.guide.network.layers
+    (layer,) = state.q.network.layers
+    (down,) = model.guide.network.layers
     with torch.no_grad():
         layer.weight.copy_(torch.cat([down.weight[:2] + 0.05, WEIGHT], 1))
         layer.bias.copy_(down.bias[:2] - 0.1)
@@ -41,7 +42,8 @@ def means(module, x):
 
 def exact_elbo(module, x):
     """Σ_b E_q[log p(x_b|z)] − KL(q ‖ p) of the marginal q, differentiable in all parameters."""
-    (layer,), (up,) = module.network.layers, module.model.generative.network.layers
+    (layer,) = module.network.layers
+    (up,) = module.model.generative.network.layers
     mixing = layer.weight[:, x.shape[1] :]
     m = means(module, x)
     C = mixing @ mixing.T + (2 * module.log_std).exp().diag()

@@ -106,7 +106,8 @@ def worst(target, cls=santa.Santa, eta=0.01, **keys):
         "thinning": steps,
         "damping": 0.2,
     }
-    method, rng = cls.model_validate(values | keys), Streams(0)  # type: ignore[attr-defined]
+    method = cls.model_validate(values | keys)  # type: ignore[attr-defined]
+    rng = Streams(0)
     state = method.init(target, None, rng)
     v = ROOT[: target.dim].square() * (1 - method.averaging)
     # G as after one step of burn-in

@@ -81,11 +81,9 @@ class Middle(nn.Module):
         self, inputs: int = 4, outputs: int = 3, middle: str = "noise", still: bool = False
     ):
         super().__init__()
-        self.first, self.middle, self.head = (
-            nn.Linear(inputs, 6),
-            MIDDLES[middle](6),
-            nn.Linear(6, outputs),
-        )
+        self.first = nn.Linear(inputs, 6)
+        self.middle = MIDDLES[middle](6)
+        self.head = nn.Linear(6, outputs)
         self.still = still
 
     def train(self, mode: bool = True) -> Middle:

@@ -19,8 +19,10 @@ class Net(nn.Module):
     def __init__(self, inputs: int = 2, outputs: int = 2, hidden: int = 3):
         super().__init__()
         self.first = nn.Linear(inputs, hidden)
-        self.norm, self.drop = nn.BatchNorm1d(hidden), nn.Dropout(0.3)
-        self.second, self.third = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+        self.norm = nn.BatchNorm1d(hidden)
+        self.drop = nn.Dropout(0.3)
+        self.second = nn.Linear(hidden, hidden)
+        self.third = nn.Linear(hidden, hidden)
         self.third.weight = self.second.weight
         self.scale = nn.Parameter(torch.full((hidden,), 0.7))
         self.head = nn.Linear(hidden, outputs)
@@ -33,7 +35,8 @@ class Net(nn.Module):
 class Images(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.convolution, self.head = nn.Conv2d(1, 2, 3, padding=1), nn.Linear(128, 10)
+        self.convolution = nn.Conv2d(1, 2, 3, padding=1)
+        self.head = nn.Linear(128, 10)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.convolution(x).relu().flatten(1))
@@ -42,7 +45,8 @@ class Images(nn.Module):
 class Recurrent(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.lstm, self.head = nn.LSTM(2, 3, batch_first=True), nn.Linear(3, 2)
+        self.lstm = nn.LSTM(2, 3, batch_first=True)
+        self.head = nn.Linear(3, 2)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.lstm(x[:, None])[0][:, -1])
@@ -70,10 +74,8 @@ class Broken(nn.Module):
 class Exact(ExactGP):
     def __init__(self, train_x: Tensor, train_y: Tensor, likelihood: nn.Module):
         super().__init__(train_x, train_y, likelihood)
-        self.mean, self.kernel = (
-            ConstantMean(),
-            ScaleKernel(RBFKernel(lengthscale_prior=NormalPrior(1.0, 2.0))),
-        )
+        self.mean = ConstantMean()
+        self.kernel = ScaleKernel(RBFKernel(lengthscale_prior=NormalPrior(1.0, 2.0)))
 
     def forward(self, x: Tensor) -> MultivariateNormal:
         return MultivariateNormal(self.mean(x), self.kernel(x))

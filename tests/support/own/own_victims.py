@@ -20,7 +20,8 @@ class Victim(nn.Module):
         scale: float = 1.0,
     ):
         super().__init__()
-        self.first, self.second = nn.Linear(inputs, hidden), nn.Linear(hidden, n_outputs)
+        self.first = nn.Linear(inputs, hidden)
+        self.second = nn.Linear(hidden, n_outputs)
         self.last = last
         self.scale = scale
         if last in ("zero", "half"):
@@ -126,7 +127,8 @@ class WholeRange(Victim):
 class Recurrent(nn.Module):
     def __init__(self, batch_first: bool = True) -> None:
         super().__init__()
-        self.memory, self.last = nn.LSTM(2, 8, batch_first=batch_first), nn.Linear(8, 3)
+        self.memory = nn.LSTM(2, 8, batch_first=batch_first)
+        self.last = nn.Linear(8, 3)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.last(self.memory(x.unflatten(1, (2, 2)))[0][:, -1])

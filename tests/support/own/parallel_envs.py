@@ -16,8 +16,11 @@ class Weather(ParallelEnv):
     ):
         self.metadata = {"name": "weather"}
         self.possible_agents = [f"p{i}" for i in range(players)]
-        self.moves, self.source = moves, source
-        self.stops, self.odd, self.remembered = stops, odd, 0
+        self.moves = moves
+        self.source = source
+        self.stops = stops
+        self.odd = odd
+        self.remembered = 0
         self._acts = acts or Discrete(3, start=1)
         self._sees = sees or Box(-1, 9, (2,), np.float32)
 
@@ -80,7 +83,8 @@ class Plain(ParallelEnv):
         # moves after which the environment truncates
         self.possible_agents = list(players)
         self.limit = limit
-        self.place, self.choice = Discrete(self.places), Discrete(2)
+        self.place = Discrete(self.places)
+        self.choice = Discrete(2)
 
     def observation_space(self, agent):
         return self.place
@@ -208,14 +212,12 @@ class Odd(Plain):
         if self.odd == "flags are numbers":
             ends = {agent: np.array([end]) for agent, end in ends.items()}
         if self.odd == "left out at the end" and last:
-            observations = {}
-            ends = {}
-            cuts = {}
-            infos = {}
+            observations = ends = cuts = infos = {}
         if self.odd == "left out of the rewards" and last:
             pay = {}
         if self.odd == "leaves without a word":
-            self.agents, ends = [] if last else self.agents, dict.fromkeys(ends, False)
+            self.agents = [] if last else self.agents
+            ends = dict.fromkeys(ends, False)
         if self.odd == "never leaves":
             self.agents = list(self.possible_agents)
         if self.odd == "opponent stays":

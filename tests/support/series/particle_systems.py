@@ -30,7 +30,8 @@ class Systems:
         self.particles = particles
         self.start_sd = start_sd
         self.start_mean = start_mean
-        self.dim, self.names = dim + 1, [f"x{j}" for j in range(dim + 1)]
+        self.dim = dim + 1
+        self.names = [f"x{j}" for j in range(dim + 1)]
 
     def constrain(self, theta: Tensor) -> Tensor:
         """Every coordinate about its own centre: all of them are N(0, 1) under the target."""

@@ -43,7 +43,8 @@ def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
     W = torch.linalg.qr(normal(g, values, D))[0] * torch.tensor([1.5, 0.7])
     b = normal(g, values)
     M = (W.T @ W).diagonal() + NOISE  # [D]
-    (up,), (down,) = module.generative.network.layers, module.guide.network.layers
+    (up,) = module.generative.network.layers
+    (down,) = module.guide.network.layers
     with torch.no_grad():
         up.weight.copy_(W)
         up.bias.copy_(b)

@@ -32,10 +32,18 @@ class SmallBernoulli(nn.Module):
             return nn.Parameter(normal(g, *shape))
 
         self.prior = drawn(UNITS)
-        self.down, self.down_bias = drawn(UNITS, UNITS), drawn(UNITS)  # z₂ -> logits of z₁
-        self.out, self.out_bias = drawn(VALUES, UNITS), drawn(VALUES)  # z₁ -> logits of x
-        self.inward, self.inward_bias = drawn(UNITS, VALUES), drawn(UNITS)  # x -> logits of q(z₁)
-        self.up, self.up_bias = drawn(UNITS, UNITS), drawn(UNITS)  # z₁ -> logits of q(z₂)
+        # z₂ -> logits of z₁
+        self.down = drawn(UNITS, UNITS)
+        self.down_bias = drawn(UNITS)
+        # z₁ -> logits of x
+        self.out = drawn(VALUES, UNITS)
+        self.out_bias = drawn(VALUES)
+        # x -> logits of q(z₁)
+        self.inward = drawn(UNITS, VALUES)
+        self.inward_bias = drawn(UNITS)
+        # z₁ -> logits of q(z₂)
+        self.up = drawn(UNITS, UNITS)
+        self.up_bias = drawn(UNITS)
 
     @property
     def guide(self) -> list[str]:

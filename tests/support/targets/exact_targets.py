@@ -24,10 +24,8 @@ class Line(PriorAlone):
     names = ["x"]
 
     def __init__(self, first: float, second: float):
-        self.first, self.second = (
-            double([first]),
-            double([second]),
-        )
+        self.first = double([first])
+        self.second = double([second])
 
 
 class HeavyTails(Line):

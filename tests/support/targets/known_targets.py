@@ -37,8 +37,10 @@ class GaussianTarget(PriorAlone):
         self.covariance = covariance
         self.spread = spread
         self.precision = torch.linalg.inv(covariance)
-        self.dim, self.names = len(mean), [f"x{j}" for j in range(len(mean))]
-        self.first, self.second = mean, covariance.diagonal() + mean**2
+        self.dim = len(mean)
+        self.names = [f"x{j}" for j in range(len(mean))]
+        self.first = mean
+        self.second = covariance.diagonal() + mean**2
 
     def to(self, dtype: torch.dtype) -> Self:
         """The target with its tensors in another precision."""
@@ -98,7 +100,9 @@ class Tailed(PriorAlone):
     """Student's t of ν degrees of freedom in P dimensions; ν = 1 is Cauchy's."""
 
     def __init__(self, dim: int, dof: float):
-        self.dim, self.names, self.dof = dim, [f"x{j}" for j in range(dim)], dof
+        self.dim = dim
+        self.names = [f"x{j}" for j in range(dim)]
+        self.dof = dof
 
     def log_prior(self, theta: Tensor) -> Tensor:
         return -0.5 * (self.dof + self.dim) * (theta.square().sum(1) / self.dof).log1p()

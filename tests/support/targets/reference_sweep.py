@@ -17,14 +17,12 @@ def slice_sample(log_density, x, low, high, seed):
     """Neal (2003), figure 5, from hashed uniforms."""
     level = log_density(x) + math.log(counter_uniform(seed, 0))
     k = 0
-    lower = low
-    right = high
     while True:
         k += 1
-        point = lower + (right - lower) * counter_uniform(seed, k)
+        point = low + (high - low) * counter_uniform(seed, k)
         if log_density(point) >= level:
             return point
-        lower, right = (point, right) if point < x else (lower, point)
+        low, high = (point, high) if point < x else (low, point)
 
 
 class Reference:
@@ -169,8 +167,8 @@ class Reference:
 
     def log_density(self, z):
         """log p(log σ, φ | γ, β, λ, y), the states summed out by the dense Gaussian."""
-        S = len(self.sigma)
-        self.sigma, self.phi = np.exp(z[:S]), z[S:].copy()
+        self.sigma = np.exp(z[: len(self.sigma)])
+        self.phi = z[len(self.sigma) :].copy()
         value = 0.0
         for sigma, scale in zip(self.sigma, self.s.scales, strict=True):
             if sigma > scale.upper:
@@ -223,8 +221,10 @@ class Reference:
             new = self.log_density(trial)
             proposed = law.logpdf(steps) - law.logpdf(back @ (z - self.centre))
             if math.log(u[size]) <= new - value - proposed.sum():
-                z, value = trial, new
-        self.sigma, self.phi = np.exp(z[: len(self.sigma)]), z[len(self.sigma) :]
+                z = trial
+                value = new
+        self.sigma = np.exp(z[: len(self.sigma)])
+        self.phi = z[len(self.sigma) :]
 
     def draw_tails(self, seeds):
         errors = self.s.errors
