@@ -70,7 +70,7 @@ def test_a_channel_that_is_not_there_is_refused(key):
         columns(**{key: value})
 
 
-def simulated(half, times=160):
+def simulate_sales(half, times=160):
     """Sales with 6 s_tv + 2 s_web, s_tv saturated at ``half``."""
     g = generator(5)
     n = times + AHEAD
@@ -86,7 +86,7 @@ def simulated(half, times=160):
     return split(whole, AHEAD, "end")
 
 
-def fitted(data, **keys):
+def fit_gibbs(data, **keys):
     rng = Streams(0)
     gibbs = component("inference", "structural_gibbs", burn_in=150, chains=2)
     goodwill = block("nerlove_arrow", expected_size=2.0, **keys)
@@ -97,7 +97,7 @@ def fitted(data, **keys):
 
 
 def test_the_half_saturation_of_simulated_sales_is_found():
-    posterior = fitted(simulated(0.5), saturation={"tv": [0.05, 0.5, 10.0]})
+    posterior = fit_gibbs(simulate_sales(0.5), saturation={"tv": [0.05, 0.5, 10.0]})
     shares = posterior.inclusion
     assert shares["tv_half_0.5"] > 0.95
     assert max(shares["tv_half_0.05"], shares["tv_half_10"]) < 0.3
@@ -187,7 +187,7 @@ def test_the_limit_of_simulated_sales_is_found():
     whole = Sequence(
         "sales", None, y.view(1, -1, 1), None, ["y"], inputs=u, input_names=["tv", "web"]
     )
-    posterior = fitted(split(whole, AHEAD, "end"), vidale_wolfe={"tv": [0.02, 0.2, 0.32]})
+    posterior = fit_gibbs(split(whole, AHEAD, "end"), vidale_wolfe={"tv": [0.02, 0.2, 0.32]})
     shares = posterior.inclusion
     assert shares["tv_limit_0.2"] > 0.95
     assert max(shares["tv_limit_0.02"], shares["tv_limit_0.32"]) < 0.3

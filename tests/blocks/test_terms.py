@@ -19,7 +19,7 @@ def terms(name, **changes):
     return block(name, **changes).terms(facts)
 
 
-def moved(made, state, phi=()):
+def advance_state(made, state, phi=()):
     """G(φ) times a state."""
     G = made.G.clone()
     values = list(phi)
@@ -30,8 +30,8 @@ def moved(made, state, phi=()):
 
 
 def test_trends():
-    assert moved(terms("local_level"), [5.0]).tolist() == [5.0]
-    assert moved(terms("local_linear_trend"), [5.0, 2.0]).tolist() == [7.0, 2.0]
+    assert advance_state(terms("local_level"), [5.0]).tolist() == [5.0]
+    assert advance_state(terms("local_linear_trend"), [5.0, 2.0]).tolist() == [7.0, 2.0]
 
 
 def test_semilocal_slope_returns_to_its_mean():
@@ -41,7 +41,11 @@ def test_semilocal_slope_returns_to_its_mean():
     D = 0.5
     phi = 0.25
 
-    assert moved(made, [mu, slope, D], [phi]).tolist() == [mu + slope, D + phi * (slope - D), D]
+    assert advance_state(made, [mu, slope, D], [phi]).tolist() == [
+        mu + slope,
+        D + phi * (slope - D),
+        D,
+    ]
     assert made.transitions[0].within == (-1.0, 1.0)
 
 
@@ -49,7 +53,7 @@ def test_a_season_and_those_before_it_sum_to_nothing():
     made = terms("seasonal", period=4)
     state = [3.0, -1.0, 0.5]
 
-    updated = moved(made, state)
+    updated = advance_state(made, state)
 
     assert updated.tolist() == [-2.5, 3.0, -1.0]
     assert made.scales[0].states == (0,)
@@ -67,13 +71,15 @@ def test_waves_repeat_after_a_period(period):
     assert len(made.states) == (5 if period == 6.0 else 6)
     w = 2 * math.pi / period
     assert_close(
-        moved(made, [1.0, *[0.0] * (len(made.states) - 1)])[:2].tolist(),
+        advance_state(made, [1.0, *[0.0] * (len(made.states) - 1)])[:2].tolist(),
         [math.cos(w), -math.sin(w)],
     )
 
 
 def test_an_autoregression_remembers():
-    assert moved(terms("autoregressive", lags=3), [1.0, 2.0, 4.0], [0.5, 0.25, -1.0]).tolist() == [
+    assert advance_state(
+        terms("autoregressive", lags=3), [1.0, 2.0, 4.0], [0.5, 0.25, -1.0]
+    ).tolist() == [
         -3.0,
         1.0,
         2.0,
@@ -90,7 +96,7 @@ def test_dynamic_regression_reads_standardised_regressors():
 def test_goodwill_keeps_a_part():
     made = terms("nerlove_arrow", inputs=["web"], inclusion={"web": 0.25})
 
-    assert moved(made, [8.0], [0.75]).tolist() == [6.0]
+    assert advance_state(made, [8.0], [0.75]).tolist() == [6.0]
     assert made.regressors.names == ("web",)
     assert made.regressors.inclusion.tolist() == [0.25]
     assert made.regressors.fades == (0, 0)

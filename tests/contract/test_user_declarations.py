@@ -96,7 +96,7 @@ def test_a_class_without_a_base_is_one_line():
 
 
 @pytest.fixture
-def registered(tmp_path, monkeypatch):
+def register_plugin(tmp_path, monkeypatch):
     """A plug-in ``mine_to_be_wrong`` from a text, with its YAML, removed from the registry
     afterwards."""
 
@@ -117,8 +117,10 @@ HEAD = (
 )
 
 
-def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(registered, monkeypatch):
-    yaml = registered(
+def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(
+    register_plugin, monkeypatch
+):
+    yaml = register_plugin(
         HEAD + "class Mine(Inference):\n    lr: float\n    steps: int\n",
         "name: wrong_one\nlr: 0.1\nlrr: 2\n",
     )
@@ -142,8 +144,8 @@ def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(register
 
 
 @pytest.mark.parametrize("leaves", ["import sys\nsys.exit(0)\n", "raise SystemExit\n"])
-def test_a_module_that_ends_the_process_is_one_line(registered, leaves):
-    registered(leaves)
+def test_a_module_that_ends_the_process_is_one_line(register_plugin, leaves):
+    register_plugin(leaves)
     with pytest.raises(
         ConfigError,
         match=r"plugins: mine_to_be_wrong: SystemExit.*\(mine_to_be_wrong.py, line \d\)",
@@ -151,8 +153,8 @@ def test_a_module_that_ends_the_process_is_one_line(registered, leaves):
         import_plugins(["mine_to_be_wrong"])
 
 
-def test_a_plug_in_without_a_base_is_one_line(registered):
-    registered(HEAD + "class Mine:\n    pass\n")
+def test_a_plug_in_without_a_base_is_one_line(register_plugin):
+    register_plugin(HEAD + "class Mine:\n    pass\n")
     import_plugins(["mine_to_be_wrong"])
     with pytest.raises(
         ConfigError,

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from support.runs.printed_commands import ROOT, printed
+from support.runs.printed_commands import ROOT, list_printed
 
 from scripts import readme_table
 from scripts.outputs.__main__ import PAGES, build_environment, run_command
@@ -37,7 +37,9 @@ def test_a_page_is_filled():
 
 @pytest.mark.parametrize(("page", "output"), OUTPUTS, ids=lambda value: getattr(value, "stem", ""))
 def test_what_a_page_shows_is_a_command_that_it_prints(page, output):
-    assert output.words in [list(command.words) for command in printed() if command.page == page]
+    assert output.words in [
+        list(command.words) for command in list_printed() if command.page == page
+    ]
     text = page.read_text(encoding="utf-8")
     assert len(output.shown.splitlines()) > 3
     for figure in output.figures.values():

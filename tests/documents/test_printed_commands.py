@@ -13,7 +13,7 @@ import pytest
 import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep
-from support.runs.printed_commands import PAGES, ROOT, Printed, files, printed
+from support.runs.printed_commands import PAGES, ROOT, Printed, files, list_printed
 
 from components.errors import DataUnavailableError
 from runner.catalogue.declarations import read_index
@@ -27,7 +27,7 @@ from runner.report.exchange.opened import SUFFIX
 from runner.study.definition import load_study
 from runner.study.plan import plan
 
-ALL = printed()
+ALL = list_printed()
 RUNS = [command for command in ALL if command.words[0] not in COMMANDS]
 NAMES = {command.words[1] for command in ALL if command.words[0] == "study" and command.words[1:]}
 STUDIES = sorted(NAMES & {*options("study")})

@@ -82,7 +82,7 @@ class Launched:
 
 
 @contextmanager
-def launched(
+def launch_study(
     folder: Path, definition: dict[str, Any], *arguments: str, **env: str
 ) -> Iterator[Launched]:
     """A study's command, which does not outlive the test."""
@@ -115,9 +115,9 @@ def longest(folder: Path) -> float:
     return max(json.loads(p.read_text())["seconds"] for p in folder.glob("outputs/*/*/run.json"))
 
 
-def undisturbed(folder: Path, seeds: int, steps: int) -> dict[int, Any]:
+def run_undisturbed(folder: Path, seeds: int, steps: int) -> dict[int, Any]:
     """Results of the same study in processes of this machine."""
     folder.mkdir()
-    with launched(folder, study(seeds, steps), "--jobs", "2") as command:
+    with launch_study(folder, study(seeds, steps), "--jobs", "2") as command:
         assert command.wait() == 0, command.output
     return results(folder)

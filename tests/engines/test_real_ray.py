@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine_studies import LONG, eventually, launched, results, study, undisturbed
+from engine_studies import LONG, eventually, launch_study, results, run_undisturbed, study
 from support.runs.local_servers import free_port
 
 pytestmark = [
@@ -77,10 +77,10 @@ def test_the_run_of_a_killed_worker_goes_on_in_another(head, tmp_path):
     number, port = head
     seeds = 2
     address = f"+hydra.launcher.ray.init.address=127.0.0.1:{port}"
-    with launched(tmp_path, study(seeds, LONG), "hydra/launcher=ray", address) as command:
+    with launch_study(tmp_path, study(seeds, LONG), "hydra/launcher=ray", address) as command:
         eventually(lambda: command.is_training(seeds))
         workers = [n for n, words in descendants(number).items() if words.startswith("ray::one")]
         os.kill(workers[0], signal.SIGKILL)
         assert command.wait() == 0, command.output
         assert command.logs.count("resumed at step") == 1
-    assert results(tmp_path) == undisturbed(tmp_path / "here", seeds, LONG)
+    assert results(tmp_path) == run_undisturbed(tmp_path / "here", seeds, LONG)

@@ -13,11 +13,11 @@ from engine_studies import (
     ROOT,
     SHORT,
     eventually,
-    launched,
+    launch_study,
     longest,
     results,
+    run_undisturbed,
     study,
-    undisturbed,
 )
 from real_slurm import RealSlurm, SlurmAbsentError, unpack
 
@@ -50,7 +50,7 @@ def slurm(cluster):
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory):
-    return undisturbed(tmp_path_factory.mktemp("short") / "here", 4, SHORT)
+    return run_undisturbed(tmp_path_factory.mktemp("short") / "here", 4, SHORT)
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +60,14 @@ def here(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def long(here):
-    return undisturbed(here, 1, LONG)
+    return run_undisturbed(here, 1, LONG)
 
 
 @pytest.fixture(scope="module")
 def beyond(here, long, tmp_path_factory):
     """Steps of a run that takes two minutes on this machine, and its results."""
     steps = LONG * ceil(120 / longest(here))
-    return steps, undisturbed(tmp_path_factory.mktemp("beyond") / "here", 1, steps)
+    return steps, run_undisturbed(tmp_path_factory.mktemp("beyond") / "here", 1, steps)
 
 
 def steps_resumed_at(text):
@@ -76,7 +76,7 @@ def steps_resumed_at(text):
 
 def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, short):
     """An array of 4: one is cancelled as it runs, one before it began."""
-    with launched(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as command:
+    with launch_study(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
         slurm.ask("scancel", command.jobs[3])
         running = eventually(lambda: slurm.running() & set(command.jobs)).pop()
@@ -88,7 +88,7 @@ def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, 
         assert f"slurm {running} CANCELLED: cancelled" in command.output
         assert f"slurm {command.jobs[3]} FORGOTTEN" in command.output
         assert len(results(tmp_path)) == 2
-    with launched(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as again:
+    with launch_study(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as again:
         assert again.wait() == 0, again.output
     assert results(tmp_path) == short
 
@@ -97,7 +97,7 @@ def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, beyond):
     """No checkpoint on the way: only the warning before the limit makes one."""
     steps, expected = beyond
     limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=10")
-    with launched(tmp_path, study(1, steps), *KEYS, *limit, **slurm.environment) as command:
+    with launch_study(tmp_path, study(1, steps), *KEYS, *limit, **slurm.environment) as command:
         assert command.wait(meanwhile=slurm.start_delayed_jobs) == 0, command.output
         resumed = steps_resumed_at(command.logs)
     assert resumed
@@ -106,7 +106,7 @@ def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, beyond):
 
 
 def test_a_preempted_job_goes_on_when_the_other_has_ended(slurm, tmp_path, long):
-    with launched(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
+    with launch_study(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
         slurm.ask(
             "sbatch", "--partition=high", "--exclusive", "--output=/dev/null", "--wrap=sleep 5"
@@ -119,7 +119,7 @@ def test_a_preempted_job_goes_on_when_the_other_has_ended(slurm, tmp_path, long)
 
 def test_a_run_on_a_node_that_dies_starts_again(slurm, tmp_path, long):
     """The node's daemon and every process of the job are killed; the node comes back."""
-    with launched(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
+    with launch_study(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
         slurm.kill_node()
         eventually(lambda: not slurm.running())
@@ -130,19 +130,19 @@ def test_a_run_on_a_node_that_dies_starts_again(slurm, tmp_path, long):
 
 
 def test_the_status_of_a_cancelled_job_is_no_queued_one(slurm, tmp_path):
-    with launched(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
+    with launch_study(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
         command.process.send_signal(signal.SIGINT)
         assert command.wait() == 130
         assert "1 go on in the queue of slurm" in command.output
         (number,) = command.jobs
-    with launched(tmp_path, study(1, LONG), "--status", **slurm.environment) as status:
+    with launch_study(tmp_path, study(1, LONG), "--status", **slurm.environment) as status:
         assert status.wait() == 0
         assert f"running (slurm {number})" in " ".join(status.output.split())
     slurm.ask("scancel", number)
     eventually(lambda: number not in slurm.running())
     eventually(lambda: not slurm.ask("squeue", "--noheader"))
-    with launched(tmp_path, study(1, LONG), "--status", **slurm.environment) as status:
+    with launch_study(tmp_path, study(1, LONG), "--status", **slurm.environment) as status:
         assert status.wait() == 0
         assert "slurm" not in status.output.replace(str(tmp_path), "")
 

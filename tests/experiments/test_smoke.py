@@ -68,10 +68,10 @@ def test_smoke_and_resume(experiment, make_job, tmp_path, monkeypatch):
     with pytest.raises(RunPrunedError):
         run(stopped, stop)
     _, resumed = run(stopped)
-    assert untimed(resumed) == untimed(result)
+    assert drop_times(resumed) == drop_times(result)
 
 
-def untimed(scores):
+def drop_times(scores):
     """All except times, which differ in each run."""
     timed = (
         "milliseconds/",

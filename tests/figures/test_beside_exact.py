@@ -3,7 +3,7 @@ with the densities."""
 
 import torch
 from support.runs.configured import F64, component, double, draw_normal, load
-from support.targets.mean_field_families import made, rows
+from support.targets.mean_field_families import build_model, rows
 from torch.testing import assert_close
 
 from components.figures.variational.beside_exact import (
@@ -37,7 +37,7 @@ def test_of_rows_and_of_a_density():
     problem = rows(n=10)
     rng = Streams(0)
     inference = component("inference", "cavi", draws=200)
-    state = inference.init(made("normal_gamma", problem), problem, rng)
+    state = inference.init(build_model("normal_gamma", problem), problem, rng)
     for _, batch in problem.batches("whole", rng, 0, 5):
         state, _ = inference.step(state, batch, rng)
     posterior = inference.posterior(state)

@@ -1,13 +1,13 @@
 """The learned state of a gradient: a stopped run resumes with it, bit for bit."""
 
 import pytest
-from support.runs.configured import component, composed
+from support.runs.configured import component, compose_component
 from support.small.small_bernoulli import binary_rows
 from support.small.small_problems import check_resumed, real
 from support.small.unlabelled_problems import real_rows
 
-VI = composed("inference", "vi", n_samples=2)
-POSTERIOR = composed("inference", "gaussian_vi", noise="rows", draws=4)
+VI = compose_component("inference", "vi", n_samples=2)
+POSTERIOR = compose_component("inference", "gaussian_vi", noise="rows", draws=4)
 PROBLEMS = {
     "vae": (component("model", "vae", latent_dim=2, widths=[3]), real_rows(n=20, batch_size=6)),
     "dvae": (component("model", "dvae", units=3), binary_rows(n=6)),
@@ -50,5 +50,5 @@ LEARNING = {
 @pytest.mark.parametrize(("model", "keys"), [(m, keys) for m in LEARNING for keys in LEARNING[m]])
 def test_killed_and_resumed_to_the_bit(model, keys, tmp_path):
     method = POSTERIOR if model == "linear_regression" else VI
-    gradient = composed("gradient", n_samples=method.gradient.n_samples, **keys)
+    gradient = compose_component("gradient", n_samples=method.gradient.n_samples, **keys)
     check_resumed(method.model_copy(update={"gradient": gradient}), *PROBLEMS[model], tmp_path)

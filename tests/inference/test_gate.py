@@ -24,7 +24,7 @@ from support.targets.sampler_gate import (
     built_in,
     faults,
     posteriordb,
-    sampled,
+    sample_problem,
 )
 
 from components.datasets.densities.posteriordb import paths, read
@@ -85,7 +85,7 @@ def all_samplers(*fast: str) -> list[Any]:
 
 
 def find_faults(sampler: str, problem: Density, model: Any = None, **settings: Any) -> list[str]:
-    draws = sampled(sampler, problem, model=model, **(settings or SAMPLERS[sampler]))
+    draws = sample_problem(sampler, problem, model=model, **(settings or SAMPLERS[sampler]))
     return faults(problem.score(draws, Streams(0)))
 
 

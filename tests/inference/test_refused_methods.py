@@ -4,7 +4,7 @@ raise errors that name them."""
 from functools import partial
 
 import pytest
-from support.runs.configured import component, composed, load
+from support.runs.configured import component, compose_component, load
 from support.small.small_problems import classes, real, train
 
 from components.errors import ConfigMismatchError, NumericalError
@@ -214,7 +214,7 @@ MISFITS = [
 @pytest.mark.parametrize(("name", "keys", "model", "problem", "message"), MISFITS)
 def test_what_a_method_cannot_do_with_is_refused(name, keys, model, problem, message):
     with pytest.raises(ConfigMismatchError, match=message):
-        train(composed("inference", name, **keys), model, problem, 0)
+        train(compose_component("inference", name, **keys), model, problem, 0)
 
 
 SGD = {"optimizer": "sgd", "lr": 1e200}
@@ -247,4 +247,4 @@ DIVERGING = [
 @pytest.mark.parametrize(("name", "keys", "model", "problem", "steps", "message"), DIVERGING)
 def test_a_step_that_is_too_long_is_named(name, keys, model, problem, steps, message):
     with pytest.raises(NumericalError, match=message):
-        train(composed("inference", name, **keys), model, problem, steps)
+        train(compose_component("inference", name, **keys), model, problem, steps)

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import component, composed
+from support.runs.configured import component, compose_component
 from support.small.small_problems import check_resumed, classes, real
 from support.small.unlabelled_problems import real_rows
 
@@ -105,5 +105,5 @@ RUNS = [
 
 @pytest.mark.parametrize(("name", "keys", "model", "problem", "steps", "stop"), RUNS)
 def test_resumed_run_is_bit_identical(tmp_path, name, keys, model, problem, steps, stop):
-    inference = composed("inference", name, **keys)
+    inference = compose_component("inference", name, **keys)
     check_resumed(inference, model, problem(), tmp_path, steps, stop)

@@ -3,7 +3,7 @@ it is NaN."""
 
 import pytest
 import torch
-from support.targets.known_targets import F64, GaussianTarget, sampled
+from support.targets.known_targets import F64, GaussianTarget, sample_target
 
 from components.errors import NumericalError
 from components.inference.chains import init_chains
@@ -64,6 +64,6 @@ def test_a_density_that_is_no_number_is_refused_at_once():
     ("name", "settings"), [("random_walk_mh", {"warmup": 300}), ("mala", {"warmup": 300})]
 )
 def test_samplers_find_the_mean_of_a_truncated_normal(name, settings):
-    draws = sampled(name, Truncated(0.5), 700, chains=20, **settings)
+    draws = sample_target(name, Truncated(0.5), 700, chains=20, **settings)
     assert (draws.draws > 0.5).all()
     assert draws.draws.mean() == pytest.approx(1.141, abs=0.08)  # φ(½)/(1 − Φ(½))

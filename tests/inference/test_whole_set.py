@@ -14,7 +14,7 @@ from runner.execution.rng import Streams
 def test_draws_do_not_depend_on_the_size_of_batches(name):
     keys = {"gibbs": {"burn_in": 3}, "importance_sampling": {}}.get(name, {"warmup": 3})
 
-    def drawn(batch_size):
+    def sample_in_batches(batch_size):
         problem = real(n=12, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size)
         rng = Streams(0)
         sampler = component("inference", name, chains=2, **keys)
@@ -24,6 +24,6 @@ def test_draws_do_not_depend_on_the_size_of_batches(name):
         state, _ = advance(sampler, state, problem, rng, 0, 8)
         return sampler.posterior(state).draws
 
-    assert drawn(None).shape[1] >= 5
-    assert torch.equal(drawn(None), drawn(3))
+    assert sample_in_batches(None).shape[1] >= 5
+    assert torch.equal(sample_in_batches(None), sample_in_batches(3))
     assert component("inference", "sgld").requires.batch_kind == "minibatch"

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, draw_normal, generator, load, normal
-from support.targets.sampler_gate import sampled
+from support.targets.sampler_gate import sample_problem
 from torch.distributions import MultivariateNormal
 
 from components.errors import IncompleteResultWarning
@@ -85,7 +85,9 @@ def test_a_metropolis_chain_at_its_target_has_no_divergence(step, refused):
     problem.log_normaliser = float(problem.log_density(torch.zeros(1, 2, dtype=F64))) + math.log(
         2 * math.pi
     )
-    draws = sampled("random_walk_mh", problem, steps=3000, chains=8, warmup=0, step_size=step)
+    draws = sample_problem(
+        "random_walk_mh", problem, steps=3000, chains=8, warmup=0, step_size=step
+    )
     assert len(draws.flat.unique(dim=0)) < (1 - 0.5 * refused) * len(draws.flat)
     assert problem.score(draws, Streams(0))["kl"] == pytest.approx(0.0, abs=0.1)
 

@@ -6,7 +6,7 @@ from support.targets.known_targets import z_score
 from components.contracts.sequences import Clean
 
 
-def attacked(name, seed=0, replicates=60, n_steps=500, **keys):
+def contaminate(name, seed=0, replicates=60, n_steps=500, **keys):
     problem, rng = load("wiener_velocity", seed, replicates=replicates, n_steps=n_steps)
     return problem, problem.attack(component("attacker", name, **keys), rng)
 
@@ -27,7 +27,7 @@ def run_lengths(struck):
 
 @pytest.mark.parametrize("run_length", [None, 6.0])
 def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
-    clean, hit = attacked("missing", probability=0.2, run_length=run_length)
+    clean, hit = contaminate("missing", probability=0.2, run_length=run_length)
     assert abs(z_score(share(hit.missing), 0.2)) < 4
     assert abs(z_score(run_lengths(hit.missing), 1.25 if run_length is None else run_length)) < 4
     assert torch.equal(hit.observations[~hit.missing], clean.observations[~hit.missing])
@@ -41,7 +41,7 @@ def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
 
 
 def test_the_law_of_what_arrives_is_the_clean_one():
-    _, hit = attacked("missing", probability=0.4)
+    _, hit = contaminate("missing", probability=0.4)
     noise = (hit.observations - hit.means)[~hit.missing]
     weights, covariances = hit.attacker.mixture(hit.system.Sigma)
     assert weights.tolist() == [1.0]
@@ -51,7 +51,7 @@ def test_the_law_of_what_arrives_is_the_clean_one():
 
 
 def test_a_stuck_sensor_repeats_its_last_value():
-    problem, hit = attacked("sensor_stuck", probability=0.3, run_length=5.0)
+    problem, hit = contaminate("sensor_stuck", probability=0.3, run_length=5.0)
     struck = hit.is_corrupted
     assert abs(z_score(share(struck), 0.3)) < 4
     assert abs(z_score(run_lengths(struck), 5.0)) < 4

@@ -48,7 +48,7 @@ NETWORKS = {
 
 
 @cache
-def trained(name, steps=400):
+def train_network(name, steps=400):
     from sklearn.datasets import load_digits
 
     data = load_digits()
@@ -82,7 +82,7 @@ def attack_plainly(network, x, labels, eps, seed, norm, uphill):
 
 def differences(name, eps, seeds, norm="linf", target=None, steps=400, attack="pgd"):
     """Shares of rows that withstand plain PGD, and the differences of ours, by seed."""
-    network, x, y = trained(name, steps)
+    network, x, y = train_network(name, steps)
     victim = SimpleNamespace(predict=lambda z, _: Categorical(network(z)[None, :, None]))
     attacker = component("attacker", attack, steps=STEPS, norm=norm, target=target)
     aim, uphill = (y, 1) if target is None else (torch.full_like(y, target), -1)

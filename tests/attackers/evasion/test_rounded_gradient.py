@@ -19,7 +19,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.fixture(scope="module")
-def trained():
+def train_classifier():
     problem = classes(n=200, n_inputs=7, n_classes=3, dtype=torch.float32)
     model = component("model", "mlp", widths=[32, 16])
     method = component("inference", "map", lr=0.02)
@@ -27,8 +27,8 @@ def trained():
     return problem, method.posterior(state)
 
 
-def test_rounded_gradients_are_those_of_a_copy_in_that_format(trained):
-    problem, posterior = trained
+def test_rounded_gradients_are_those_of_a_copy_in_that_format(train_classifier):
+    problem, posterior = train_classifier
     x = problem.test.x
     y = problem.test.y
     exact, rounded = (Attacked(posterior).round_gradient(p) for p in ("full", "bfloat16"))
@@ -43,10 +43,10 @@ def test_rounded_gradients_are_those_of_a_copy_in_that_format(trained):
 
 
 @pytest.mark.parametrize("target", [None, 1])
-def test_a_rounded_gradient_never_decides_success(trained, target):
+def test_a_rounded_gradient_never_decides_success(train_classifier, target):
     """A copy that lies about every row stops none that the victim itself does not give up, and none
     is stopped unseen."""
-    problem, posterior = trained
+    problem, posterior = train_classifier
     x = problem.test.x
     y = problem.test.y
     aim = target is None
@@ -66,8 +66,8 @@ def test_a_rounded_gradient_never_decides_success(trained, target):
     assert torch.equal(reply.broken, Attacked(posterior).broken(x, labels, generator()))
 
 
-def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(trained):
-    problem, posterior = trained
+def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(train_classifier):
+    problem, posterior = train_classifier
     x = problem.test.x
     y = problem.test.y
     victim = Attacked(posterior)
@@ -107,8 +107,10 @@ def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused
 
 
 @pytest.mark.parametrize("has", [True, False])
-def test_where_the_cpu_does_not_multiply_the_format_one_line_says_so(trained, monkeypatch, has):
-    problem, posterior = trained
+def test_where_the_cpu_does_not_multiply_the_format_one_line_says_so(
+    train_classifier, monkeypatch, has
+):
+    problem, posterior = train_classifier
     monkeypatch.setattr(loop, "multiplies", lambda precision: has)
     attacker = component("attacker", "fgsm", precision="bfloat16")
     with warnings.catch_warnings(record=True) as caught:

@@ -109,7 +109,7 @@ def test_replayed_actions_come_from_the_file(tmp_path):
         component("attacker", "replayed", file=str(tmp_path / "none")).reset(seat(3), rng)
 
 
-def exploited(reward_b, p):
+def best_reward(reward_b, p):
     """max_q Σ_ab p_a q_b r_B(a, b) over the simplex, by a linear programme."""
     gains = p @ reward_b
     solution = linprog(-gains, A_eq=[[1.0] * len(gains)], b_eq=[1.0], bounds=(0, 1))
@@ -124,7 +124,7 @@ def test_the_oracle_answers_best_on_matrix_games():
         policy = policy / policy.sum(-1, keepdim=True)
         q = best_response(world, policy, 0.0)
         for r, s in itertools.product(range(6), range(3)):
-            exact = exploited(world.reward_b[s, :, :, 0].numpy(), policy[r, s].numpy())
+            exact = best_reward(world.reward_b[s, :, :, 0].numpy(), policy[r, s].numpy())
             assert q[r, s].max() == pytest.approx(exact)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from support.runs.configured import component, double, generator, threat
-from support.small.small_spam import fitted, log_odds, neighbours, rows, words
+from support.small.small_spam import fit_estimator, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
 from components.attackers.words.changes import change_sets, flip_words, possible
@@ -34,7 +34,7 @@ def test_sets_lead_to_every_neighbour_once(direction, most):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_the_attack_is_the_least_of_3_11_by_trying_all(model, direction):
     problem = words(n_words=6)
-    posterior = fitted(problem, model, **({"trees": 20} if model == "irf" else {}))
+    posterior = fit_estimator(problem, model, **({"trees": 20} if model == "irf" else {}))
     attack = component("attacker", f"word_{direction}")
     victim = Attacked(posterior, (0.0, 1.0))
     x = problem.test.x[:30]
@@ -56,7 +56,7 @@ def test_greedy_changes_of_naive_bayes_are_the_exact_ones_and_never_worse_than_f
     """The log odds of naive Bayes add up, so that the best words one by one are the best
     together."""
     problem = words(n_words=7)
-    victim = Attacked(fitted(problem), (0.0, 1.0))
+    victim = Attacked(fit_estimator(problem), (0.0, 1.0))
     x = problem.test.x[:30]
     y = problem.test.y[:30]
     exact, greedy = (component("attacker", f"word_{direction}", exact=n) for n in (4, 0))
@@ -66,7 +66,7 @@ def test_greedy_changes_of_naive_bayes_are_the_exact_ones_and_never_worse_than_f
 
 def test_a_confident_victim_is_attacked_where_probabilities_are_rounded_to_one():
     problem = words(n_words=8)
-    posterior = fitted(problem)
+    posterior = fit_estimator(problem)
     posterior.fitted["log_class"] = double([-60.0, 0.0])
     x = problem.test.x[:10]
     y = torch.ones(10, 1, dtype=torch.long)
@@ -79,7 +79,7 @@ def test_a_confident_victim_is_attacked_where_probabilities_are_rounded_to_one()
 @pytest.mark.parametrize("removal", [None, 0.7])
 def test_dalvi_solves_3_4_by_trying_all(removal):
     problem = words(n_words=7, seed=2)
-    posterior = fitted(problem)
+    posterior = fit_estimator(problem)
     attack = component("attacker", "dalvi", insertion_cost=1.3, removal_cost=removal)
     x = problem.test.x[:40]
     y = torch.ones(40, 1, dtype=torch.long)
@@ -111,7 +111,7 @@ def test_the_integer_programme_of_a_known_answer():
 
 def test_dalvi_is_for_naive_bayes():
     problem = words()
-    victim = Attacked(fitted(problem, "logistic_lasso"))
+    victim = Attacked(fit_estimator(problem, "logistic_lasso"))
     with pytest.raises(ConfigMismatchError, match="model=naive_bayes"):
         component("attacker", "dalvi").perturb(
             victim, problem.test.x, problem.test.y, Streams(0), 1
@@ -121,7 +121,7 @@ def test_dalvi_is_for_naive_bayes():
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_ara_without_uncertainty_is_the_deterministic_attack(direction):
     problem = words(n_words=7)
-    victim = Attacked(fitted(problem))
+    victim = Attacked(fit_estimator(problem))
     ara = component("attacker", "ara", direction=direction, variance=0.0)
     sure = component("attacker", f"word_{direction}")
     for eps in (0, 1, 2):
@@ -132,7 +132,7 @@ def test_ara_without_uncertainty_is_the_deterministic_attack(direction):
 
 def test_ara_draws_with_the_frequencies_of_3_12():
     problem = words(n_words=5)
-    victim = Attacked(fitted(problem))
+    victim = Attacked(fit_estimator(problem))
     ara = component("attacker", "ara", variance=1.0)
     x = problem.test.x[:1].expand(4000, -1)
     sent = rows(ara.perturb(victim, x, torch.ones(4000, 1, dtype=torch.long), Streams(0), 2))
@@ -146,7 +146,7 @@ def test_ara_draws_with_the_frequencies_of_3_12():
 @pytest.mark.parametrize("name", ["word_insertion", "word_flip", "dalvi", "ara"])
 def test_the_curve_of_an_attack_on_words_is_trusted(name):
     problem = words(n=300, n_words=20)
-    posterior = fitted(problem)
+    posterior = fit_estimator(problem)
     attacker = component("attacker", name)
     curve = security_curve(problem, posterior, attacker, threat(attacker), Streams(0))
     assert curve.verdict, curve.checks
@@ -182,7 +182,7 @@ class Kind(WordInsertion):
 
 def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_undefended():
     problem = words(n=300, n_words=8, seed=3)
-    base = fitted(problem)
+    base = fit_estimator(problem)
     attack = component("attacker", "word_insertion", against="undefended")
     x = problem.test.x
     y = problem.test.y

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, draw_normal, load
-from support.targets.known_targets import F64, sampled
+from support.targets.known_targets import F64, sample_target
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
@@ -44,7 +44,7 @@ def test_weights_are_shares():
 def test_draws_of_the_exponentials_are_scored_as_parameters():
     problem, rng = load("mixture_of_exponentials")
     model = component("model", MODEL).build(problem, rng)
-    draws = sampled(
+    draws = sample_target(
         "sgld", model, 40, problem=problem, burn_in=10, thinning=5, chains=8, step_size=0.05
     )
     assert (draws.values > 0).all()
@@ -78,7 +78,7 @@ def test_samplers_start_where_the_gaussian_says():
 def test_a_gaussian_in_the_plane_shows_the_paths_of_few_particles():
     problem, rng = load("gaussian")
     model = component("model", MODEL).build(problem, rng)
-    few = sampled("svgd", model, 10, problem=problem, burn_in=0, thinning=1, chains=6)
-    many = sampled("svgd", model, 10, problem=problem, burn_in=0, thinning=1, chains=60)
+    few = sample_target("svgd", model, 10, problem=problem, burn_in=0, thinning=1, chains=6)
+    many = sample_target("svgd", model, 10, problem=problem, burn_in=0, thinning=1, chains=60)
     assert "trajectories" in problem.draw(few, rng)
     assert "trajectories" not in problem.draw(many, rng)

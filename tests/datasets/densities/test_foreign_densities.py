@@ -11,7 +11,7 @@ import torch
 from support.runs.configured import F64, component, double, generator, load, normal
 from support.targets.exact_moments import school_moments
 from support.targets.gradients import value_and_gradient
-from support.targets.sampler_gate import sampled
+from support.targets.sampler_gate import sample_problem
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -96,7 +96,7 @@ def test_nuts_reaches_the_exact_moments(program, tmp_path):
     data = tmp_path / "data.json"
     data.write_text('{"a": 2.0}')
     target, _ = load("stan", program=str(program), data=str(data), mean=[2.0, 1.0], sd=[0.5, 1.0])
-    draws = sampled("hmc", target, 400, chains=4, warmup=100)
+    draws = sample_problem("hmc", target, 400, chains=4, warmup=100)
     scores = target.score(draws, Streams(0))
     assert scores["z_max"] < 4
     assert scores["error_mean"] < 0.2
@@ -186,7 +186,7 @@ def test_eight_schools_are_ours_up_to_a_constant(name):
 def test_nuts_on_eight_schools_has_the_moments_of_quadrature(name):
     mean, second = school_moments(school_data())
     target, _ = real(name)
-    posterior = sampled("nuts", target, 1300, chains=8, warmup=300, target_acceptance=0.9)
+    posterior = sample_problem("nuts", target, 1300, chains=8, warmup=300, target_acceptance=0.9)
     estimate = posterior.mean[[*range(10, 18), 0, 1]]  # theta, mu, tau
     ess = torch.tensor(2000.0)
     sd = (second - mean.square()).sqrt()

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.runs.configured import F64, component, double, load, made_job
 from support.small.small_problems import advance
-from support.targets.sampler_gate import sampled
+from support.targets.sampler_gate import sample_problem
 
 from components.errors import ConfigMismatchError
 from runner.execution.assembly import load_problem
@@ -39,7 +39,7 @@ def test_a_real_parameter_is_theta_itself():
 
 
 def draws(target, chains=2, steps=100):
-    return sampled("hmc", target, steps, chains=chains, warmup=40)
+    return sample_problem("hmc", target, steps, chains=chains, warmup=40)
 
 
 def test_what_is_known_is_scored_and_what_is_not_is_left_out():

@@ -35,7 +35,7 @@ class Tallied:
 
 
 @pytest.fixture(scope="module")
-def trained():
+def train_classifier():
     problem = classes(n=120, n_inputs=16)
     problem.image_shape = (4, 4)
     method = component("inference", "map", lr=0.01)
@@ -57,8 +57,8 @@ def trained():
         ("random_noise", {"repeats": 3}),
     ],
 )
-def test_counts_are_those_of_the_classifier(trained, name, keys):
-    problem, posterior, _ = trained
+def test_counts_are_those_of_the_classifier(train_classifier, name, keys):
+    problem, posterior, _ = train_classifier
     tallied = Tallied(posterior)
     queries = Queries()
     attacker = component("attacker", name, **keys)
@@ -69,10 +69,10 @@ def test_counts_are_those_of_the_classifier(trained, name, keys):
     assert bool(queries.gradients) == attacker.follows_gradient
 
 
-def test_costs_of_a_security_evaluation(trained):
+def test_costs_of_a_security_evaluation(train_classifier):
     """One gradient for each test row at each size above 0; checks of the attack are not counted,
     and the costs of training do not change."""
-    problem, posterior, rng = trained
+    problem, posterior, rng = train_classifier
     fgsm = component("attacker", "fgsm")
     training = Costs()
     with counting(training):
@@ -86,8 +86,8 @@ def test_costs_of_a_security_evaluation(trained):
     count_queries(forwards=3)  # no counts outside an attack
 
 
-def test_the_mean_certified_accuracy_is_over_sizes_above_0(trained):
-    problem, posterior, rng = trained
+def test_the_mean_certified_accuracy_is_over_sizes_above_0(train_classifier):
+    problem, posterior, rng = train_classifier
     fgsm = component("attacker", "fgsm")
     sizes = [0.0, 0.001, 0.01, 0.05]
     scores = assess_security(problem, posterior, fgsm, threat(fgsm, sizes), rng, False).scores

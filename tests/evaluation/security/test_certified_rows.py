@@ -5,7 +5,7 @@ import torch
 from support.runs.configured import F64, component, threat
 from support.small.small_nets import random_network
 from support.small.small_problems import classes, train
-from support.small.small_spam import fitted, neighbours, rows, words
+from support.small.small_spam import fit_estimator, neighbours, rows, words
 
 from components.attackers.norms import NORMS
 from components.contracts.capabilities.margins import MarginBounds
@@ -48,7 +48,7 @@ def test_words_by_trying_every_mail(model, direction):
         net = random_network(problem, widths=[6])
         posterior = Particles(net, torch.stack([net.theta, 0.9 * net.theta]))
     else:
-        posterior = fitted(problem, model)
+        posterior = fit_estimator(problem, model)
     for eps in (0, 1, 2, 4):
         stands = []
         for row, label in zip(rows(problem.test.x), y[:, 0].tolist(), strict=True):

@@ -10,9 +10,9 @@ from support.small.small_games import (
     Stationary,
     friend_or_foe,
     play,
-    resumed,
+    play_and_resume,
+    play_episodes,
     same,
-    stepped,
     three_states,
 )
 from torch import Tensor
@@ -49,7 +49,7 @@ def test_a_learning_opponent_of_the_user_resumes(name, keys):
         model = component("model", "q_table").build(game, rng)
         return inference, game, rng, inference.init(model, game, rng)
 
-    whole, again = resumed(opened, 15)
+    whole, again = play_and_resume(opened, 15)
     assert whole.standing.adversary.sum() == 4 * (2 + 30)
     assert same(whole, again)
 
@@ -72,7 +72,7 @@ def test_the_agent_draws_one_uniform_a_move_from_the_noise():
     rng = Streams(0)
     inference = component("inference", "q_learning")
     state = inference.init(component("model", "q_table").build(game, rng), game, rng)
-    stepped(inference, game, rng, state, 0, 6)
+    play_episodes(inference, game, rng, state, 0, 6)
     after = uniform(rng.noise, 1)
     fresh = uniform(Streams(0).noise, 13)
     assert torch.equal(after, fresh[12:])

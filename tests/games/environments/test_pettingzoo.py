@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from support.runs.configured import generator, load
-from support.small.small_games import resumed, same, stepped
+from support.small.small_games import play_and_resume, play_episodes, same
 
 from components.errors import ConfigMismatchError
 from runner.execution.assembly import load_problem
@@ -111,7 +111,7 @@ def test_a_killed_run_resumes_bit_by_bit(make_job, killed):
     def opened():
         return job.inference, *begun(job)
 
-    whole, again = resumed(opened, killed)
+    whole, again = play_and_resume(opened, killed)
     assert same(whole, again)
     rewards = whole.standing.rewards_so_far
     assert rewards.shape == (3, 8)
@@ -171,7 +171,7 @@ def test_players_may_be_numbers(make_job):
     problem, rng, state = begun(job := make_job(*RUN, *numbers, "dataset.agent=2"))
     assert job.dataset.agent == 2
     assert (
-        stepped(job.inference, problem, rng, state, 0, 2).standing.rewards_so_far.tolist()
+        play_episodes(job.inference, problem, rng, state, 0, 2).standing.rewards_so_far.tolist()
         == [[3.0, 3.0]] * 3
     )
     with pytest.raises(
@@ -195,7 +195,9 @@ def test_more_or_fewer_players_than_attacker_has(make_job, players, seats):
 def test_one_opponent_takes_every_seat(make_job):
     problem, rng, state = begun(job := make_job(*RUN, *SMALL, "dataset.kwargs={players: 4}"))
     # three and the welfare
-    assert stepped(job.inference, problem, rng, state, 0, 2).standing.opponent_rewards.shape == (
+    assert play_episodes(
+        job.inference, problem, rng, state, 0, 2
+    ).standing.opponent_rewards.shape == (
         4,
         3,
         2,

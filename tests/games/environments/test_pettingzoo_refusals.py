@@ -41,7 +41,7 @@ RUN = [
             "dataset.agent=she: not a player of parallel_envs:Weather, which has p0, p1",
         ),
         (
-            {"env": "parallel_envs:masked"},
+            {"env": "parallel_envs:make_masked"},
             "the observation of p0 has action_mask; every action must be allowed at every move",
         ),
         (

@@ -5,7 +5,14 @@ import pytest
 import torch
 from support.runs.configured import F64, component, draw_normal
 from support.small.literal_games import literal_moves
-from support.small.small_games import assert_near, play, programme, seat_of, seated, three_states
+from support.small.small_games import (
+    assert_near,
+    play,
+    programme,
+    seat_of,
+    seat_opponent,
+    three_states,
+)
 
 from components.errors import ConfigMismatchError
 from components.games.environments.game import Game
@@ -20,7 +27,7 @@ def test_of_foes_alone_it_is_minimax_q():
         component("inference", "friend_or_foe_q", opponents="foe"),
     ):
         game = three_states(4, 60)
-        game.attacker = seated(method.name)
+        game.attacker = seat_opponent(method.name)
         state, posterior = play(game, method)
         results.append((state.mind.q.values, posterior.rewards, posterior.values))
     assert all(torch.equal(first, other) for first, other in zip(*results, strict=True))
@@ -50,7 +57,9 @@ def two_opponents(reward, episodes=1, replicates=2):
         n_threats=(2, 3),
         touches=torch.zeros(1, 2, 1, dtype=F64),
     )
-    both = component("attacker", "together", members=[seated("random"), seated("random")])
+    both = component(
+        "attacker", "together", members=[seat_opponent("random"), seat_opponent("random")]
+    )
     return Game("two-opponents", tables, episodes, 0.2, 10, replicates=replicates, attacker=both)
 
 

@@ -12,7 +12,7 @@ from support.small.small_games import (
     matrix_game,
     play,
     programme,
-    seated,
+    seat_opponent,
     three_states,
 )
 
@@ -87,7 +87,7 @@ def test_values_of_a_markov_game_are_shapleys():
         n_threats=(2,),
         touches=torch.zeros(2, 2, 1, dtype=F64),
     )
-    game = Game("two-states", tables, 500, 0.2, 10, replicates=2, attacker=seated("random"))
+    game = Game("two-states", tables, 500, 0.2, 10, replicates=2, attacker=seat_opponent("random"))
     method = component("inference", "minimax_q", alpha=1.0, gamma=0.6, epsilon=1.0)
     state, _ = play(game, method)
     exact = shapley(tables, 0.6)

@@ -16,7 +16,7 @@ from support.targets.pathwise_models import (
     gradient,
     rows,
     share_noise,
-    trained,
+    train_estimator,
     z_score,
 )
 from torch.autograd import grad
@@ -220,7 +220,7 @@ SHARED_NOISE = r"set inference.noise=rows, or objective=squared_difference"
 )
 def test_a_misfit_is_refused(make, name, changes, message):
     with pytest.raises(ConfigMismatchError, match=message):
-        trained(gradient(name, **changes), make(), rows(), 1)
+        train_estimator(gradient(name, **changes), make(), rows(), 1)
 
 
 def test_a_misfit_is_refused_before_a_step():

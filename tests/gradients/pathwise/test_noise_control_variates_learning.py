@@ -14,7 +14,7 @@ from support.targets.pathwise_models import (
     gradient,
     rows,
     share_noise,
-    trained,
+    train_estimator,
     z_score,
 )
 
@@ -57,7 +57,7 @@ def test_unbiased_while_it_learns(which, number, steps, draws):
     name, changes = COMPARED[number]
     estimator = gradient(name, lr=0.3 if draws == 1 else 0.05, n_samples=draws, **changes)
     module, exact, batch = gaussian_models()[which]
-    assert z_score(trained(estimator, module, batch, steps)[2], exact) < 4.2
+    assert z_score(train_estimator(estimator, module, batch, steps)[2], exact) < 4.2
 
 
 @pytest.mark.parametrize("name", ["amortised_cv", "context_free_cv"])
@@ -98,7 +98,7 @@ def left_of_linear(name, changes, objective, steps, lr=0.03):
     module = Location()
     batch = rows(scale=2.0)
     estimator = gradient(name, objective=objective, lr=lr, **changes)
-    draws = trained(estimator, module, batch, steps)[2]
+    draws = train_estimator(estimator, module, batch, steps)[2]
     return float((draws[-100:, :2].var(0) / (4 * 5 * (2 * module.s).exp().detach())).max())
 
 
@@ -119,7 +119,7 @@ def test_order_two_removes_what_is_quadratic():
     module = Location()
     batch = rows()
     estimator = gradient("amortised_cv", order=2, widths=[], objective="partial_gradients", lr=0.01)
-    draws = trained(estimator, module, batch, 2500)[2]
+    draws = train_estimator(estimator, module, batch, 2500)[2]
     assert (draws[-400:].var(0) / draws[:50].var(0)).max() < 0.05
 
 
@@ -130,7 +130,7 @@ def test_the_moving_average_finds_the_best_coefficient():
         estimator = gradient(
             "context_free_cv", solver="moving_average", decay=0.998, n_samples=samples
         )
-        state, _, draws = trained(estimator, module, batch, 1000)
+        state, _, draws = train_estimator(estimator, module, batch, 1000)
         scale = module.s.exp().detach()
         slope = scale * (batch.x - module.a.detach()).mean(0)
         best = torch.cat([-scale.diag(), slope.diag()])
@@ -173,8 +173,8 @@ def test_an_amortised_coefficient_beats_one_for_all_rows():
     batch = rows()
     plain, least = best_possible(module, batch, 2000)
     keys = {"objective": "partial_gradients", "lr": 0.005}
-    amortised = trained(gradient("amortised_cv", widths=[], **keys), module, batch, 2000)[2]
-    state_trained = trained(gradient("context_free_cv", **keys), module, batch, 2000)[2]
+    amortised = train_estimator(gradient("amortised_cv", widths=[], **keys), module, batch, 2000)[2]
+    state_trained = train_estimator(gradient("context_free_cv", **keys), module, batch, 2000)[2]
     ratios = [float(draws[-300:].var(0).sum()) / plain for draws in (amortised, state_trained)]
     # residual with the best coefficients of each row
     assert ratios[0] == pytest.approx(least / plain, rel=0.2)
@@ -184,8 +184,8 @@ def test_an_amortised_coefficient_beats_one_for_all_rows():
 def test_shared_noise_has_the_covariance_of_its_sum():
     module = share_noise(Location())
     batch = rows()
-    trained(gradient("amortised_cv"), module, batch, 1)
-    draws = trained(
+    train_estimator(gradient("amortised_cv"), module, batch, 1)
+    draws = train_estimator(
         gradient("context_free_cv", solver="moving_average", decay=0.998), module, batch, 800
     )[2]
     assert float(draws[-300:, :2].var(0).sum() / (25 * (2 * module.s).exp().detach().sum())) < 0.1

@@ -87,13 +87,13 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
     q = some_q(problem, 0.15, LINEAR)
     q.network.theta.copy_(linear_posterior(problem, 0.09, 0.64)[0][:, 0])
 
-    def bound(n_samples):
+    def estimate_bound(n_samples):
         inference = component("inference", "renyi_vi", alpha=0.0, n_samples=n_samples)
         g = generator(3)
         values = [inference.terms(q, 0, problem.train, g)["objective"] for _ in range(200)]
         return float(torch.stack(values).mean())
 
-    bound_1, ten, many = (bound(n) for n in (1, 10, 2000))
+    bound_1, ten, many = (estimate_bound(n) for n in (1, 10, 2000))
     assert bound_1 < ten < many
     assert many == pytest.approx(float(evidence), abs=0.1)
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import F64, composed, draw_normal, generator, normal, uniform
+from support.runs.configured import F64, compose_component, draw_normal, generator, normal, uniform
 from support.small.small_problems import component, linear_posterior, real, train
 from torch.testing import assert_close
 
@@ -14,7 +14,7 @@ from components.maths.divergences.gaussian_kl import kl_gaussian
 from components.maths.optimizers import Adam
 from runner.errors import ConfigError
 
-full_rank = partial(composed, "inference", "full_rank_vi")
+full_rank = partial(compose_component, "inference", "full_rank_vi")
 
 
 def test_it_finds_all_covariances_of_a_conjugate_regression():

@@ -45,11 +45,11 @@ def test_noise_in_training_certifies_more():
     state, _ = train(component("inference", "map", lr=0.02), MLP, problem, 300)
     fragile = SmoothedNetwork(state.network.requires_grad_(False), **rest(robust))
 
-    def certified(posterior):
+    def count_certified(posterior):
         rows = [
             certify(problem, posterior, problem.test.y, "l2", eps, Streams(0)).rows.sum()
             for eps in (0.1, 0.3, 0.5)
         ]
         return sum(rows)
 
-    assert certified(robust) > certified(fragile)
+    assert count_certified(robust) > count_certified(fragile)

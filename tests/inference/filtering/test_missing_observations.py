@@ -48,7 +48,7 @@ def condition_gaussian(problem, r):
     y = problem.observations[r].flatten()
     present = (~problem.missing[r]).repeat_interleave(dy)
 
-    def given(t, n):
+    def condition(t, n):
         """Mean and variance of x_t, given the first n observations."""
         rows = slice(t * dx, (t + 1) * dx)
         selected = present & (torch.arange(T * dy) < n * dy)
@@ -56,8 +56,8 @@ def condition_gaussian(problem, r):
         variance = spread[rows, rows] - gain @ cross[rows][:, selected].T
         return mean[rows] + gain @ (y - H @ mean)[selected], variance.diagonal()
 
-    means, variances = zip(*[given(t, t + 1) for t in range(T)], strict=True)
-    predicted = torch.stack([given(t, t)[0] for t in range(T)]) @ s.H.T
+    means, variances = zip(*[condition(t, t + 1) for t in range(T)], strict=True)
+    predicted = torch.stack([condition(t, t)[0] for t in range(T)]) @ s.H.T
     law = torch.distributions.MultivariateNormal((H @ mean)[present], cov_y[present][:, present])
     return torch.stack(means), torch.stack(variances), predicted, law.log_prob(y[present])
 

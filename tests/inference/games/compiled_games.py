@@ -2,7 +2,7 @@
 
 import torch
 from support.runs.configured import component
-from support.small.small_games import game_of, stepped
+from support.small.small_games import game_of, play_episodes
 
 from components.games.agents.player import Player
 from components.games.fast.engine import CompiledPlayerState
@@ -128,7 +128,7 @@ def start_game(problem, inference, seed=3, alike=False, tensors=False):
 
 def play_game(problem, inference, **keys):
     rng, state = start_game(problem, inference, **keys)
-    return stepped(inference, problem, rng, state, 0, problem.episodes)
+    return play_episodes(inference, problem, rng, state, 0, problem.episodes)
 
 
 def tensors_of(state):

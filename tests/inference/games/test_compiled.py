@@ -18,7 +18,7 @@ from compiled_games import (
     start_game,
 )
 from support.runs.configured import component, double
-from support.small.small_games import matrix_game, resumed, stepped
+from support.small.small_games import matrix_game, play_and_resume, play_episodes
 
 from components.contracts.roles import Setting
 from components.games.fast import averaging, engine, episodes, rules, thinkers
@@ -218,7 +218,7 @@ def test_mean_rewards_of_a_known_policy_are_exact(policy):
     rng, state = start_game(problem, inference)
     values = double([0.0, 1.0, 0.5])
     inference.tables(state.mind)[0].values.copy_(values.view(1, 1, 3, 1))
-    stepped(inference, problem, rng, state, 0, 25)
+    play_episodes(inference, problem, rng, state, 0, 25)
     p = torch.softmax(values / 0.5, 0) if policy == "softmax" else double([0.1, 0.8, 0.1])
     rewards = state.standing.rewards_so_far
     exact = float(p @ r @ double([0.3, 0.7]))
@@ -243,7 +243,7 @@ def test_a_resumed_run_continues_with_the_same_numbers(case):
         problem = game(name, opponent, 5, 20)
         return inference, problem, *start_game(problem, inference)
 
-    whole, again = resumed(open_game, 9)
+    whole, again = play_and_resume(open_game, 9)
     assert difference(whole, again) == 0
 
 

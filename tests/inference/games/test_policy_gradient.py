@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.runs.configured import F64, component, double, draw_normal
-from support.small.small_games import game_of, play, stepped
+from support.small.small_games import game_of, play, play_episodes
 from torch.testing import assert_close
 
 from components.games.agents.policy_gradient import PolicyGradient
@@ -56,7 +56,7 @@ def test_the_estimate_is_unbiased(baseline):
         state.mind.mean += 2.5
     if baseline == "by_state":
         state.mind.values.values += 3.0
-    state = stepped(her, game, rng, state, 0, rounds)
+    state = play_episodes(her, game, rng, state, 0, rounds)
     step = state.mind.theta - theta
 
     def z(exactly):

@@ -11,10 +11,10 @@ from support.targets.known_targets import (
     Funnel,
     GammaTarget,
     PriorAlone,
-    correlated,
+    correlated_gaussian,
     moment_z,
     run_chains,
-    sampled,
+    sample_target,
 )
 from support.targets.rank_test import NormalGamma, Rows, rank_p, two_sample_p
 from torch.testing import assert_close
@@ -35,9 +35,9 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("name", "steps", "keys"), SETTINGS)
-@pytest.mark.parametrize("target", [correlated(), GammaTarget(), Funnel()])
+@pytest.mark.parametrize("target", [correlated_gaussian(), GammaTarget(), Funnel()])
 def test_moments_are_exact(target, name, steps, keys):
-    draws = sampled(name, target, steps, chains=200, **keys)
+    draws = sample_target(name, target, steps, chains=200, **keys)
     assert moment_z(draws, target) < 4
     assert draws.stats.keys() == STATS | ({"tree_depth"} if name == "nuts" else set())
     assert_close(draws.stats["lp"][:, -1], target.log_prior(draws.draws[:, -1]))
@@ -46,8 +46,8 @@ def test_moments_are_exact(target, name, steps, keys):
 @pytest.mark.parametrize(("name", "steps"), [("hmc", 120), ("nuts", 70)])
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 def test_precision_is_that_of_the_target(dtype, name, steps):
-    target = correlated().to(dtype)
-    draws = sampled(name, target, steps, chains=100, warmup=steps - 50, mass="dense")
+    target = correlated_gaussian().to(dtype)
+    draws = sample_target(name, target, steps, chains=100, warmup=steps - 50, mass="dense")
     assert draws.draws.dtype == draws.stats["energy"].dtype == dtype
     assert moment_z(draws, target) < 4
 
@@ -89,7 +89,7 @@ KERNELS = {
 
 def coarse_z(name, jacobian=True):
     target = ExactGamma(6.0, jacobian=jacobian)
-    return moment_z(sampled(name, target, chains=400, **COARSE[name]), target)
+    return moment_z(sample_target(name, target, chains=400, **COARSE[name]), target)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -145,7 +145,7 @@ def test_kernels_leave_laws_invariant_and_mutants_do_not(name, monkeypatch):
 )
 def test_divergences_are_counted_and_rejected(name, steps, keys):
     sampler = component("inference", name, chains=50, **keys)
-    state, info = run_chains(sampler, correlated(), steps)
+    state, info = run_chains(sampler, correlated_gaussian(), steps)
     draws = sampler.posterior(state)
     assert info["divergences"] == draws.stats["diverging"].sum() == 50 * steps
     assert torch.equal(draws.draws[:, -1], state.start)

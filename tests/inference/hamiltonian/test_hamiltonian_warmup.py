@@ -6,9 +6,9 @@ from support.runs.configured import component, double, generator, normal
 from support.targets.known_targets import (
     F64,
     GaussianTarget,
-    correlated,
+    correlated_gaussian,
     run_chains,
-    sampled,
+    sample_target,
     walk,
     white,
     z_score,
@@ -73,7 +73,7 @@ def test_scatter_is_the_covariance_of_all_states_together(dense):
 
 
 def test_reasonable_step_crosses_a_half():
-    target = correlated()
+    target = correlated_gaussian()
     mass = Mass.of(torch.ones(2, dtype=F64))
     theta = target.sample_prior(50, generator(0))
     z = Phase(theta, theta, *value_and_gradient(target, theta, None))
@@ -101,7 +101,7 @@ def test_a_density_that_no_step_size_suits_is_named():
 
 @pytest.mark.parametrize("name", ["hmc", "nuts"])
 def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
-    target = correlated(0.9)
+    target = correlated_gaussian(0.9)
     keys = {"mass": "dense", "target_acceptance": 0.85}
     sampler = component("inference", name, chains=30, warmup=220, **keys)
     path = list(walk(sampler, target, 260))
@@ -120,7 +120,7 @@ def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
 
 def test_without_a_warm_up_nothing_is_learnt():
     hmc = component("inference", "hmc", warmup=0, step_size=0.3, trajectory="jittered")
-    path = list(walk(hmc, correlated(), 5))
+    path = list(walk(hmc, correlated_gaussian(), 5))
     assert {info["step_size"] for _, info in path} == {0.3}
     assert torch.equal(path[-1][0].tuning.mass.inverse, torch.ones(2, dtype=F64))
 
@@ -221,7 +221,7 @@ def stiff():
 
 
 def test_chees_converges_where_chains_start_far_away():
-    draws = sampled("hmc", stiff(), 300, chains=10, warmup=150)
+    draws = sample_target("hmc", stiff(), 300, chains=10, warmup=150)
     assert split_rhat(draws.draws).max() < 1.03
 
 

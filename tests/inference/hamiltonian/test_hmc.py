@@ -2,7 +2,7 @@ import math
 
 import torch
 from support.runs.configured import double, normal, uniform
-from support.targets.known_targets import F64, correlated, moment_z, sampled
+from support.targets.known_targets import F64, correlated_gaussian, moment_z, sample_target
 from torch.testing import assert_close
 
 from components.inference.hamiltonian.mass import Mass
@@ -42,8 +42,8 @@ def literal(model, steps, eps, L, seed):
 
 
 def test_one_chain_is_the_literal_algorithm():
-    target = correlated(0.6)
-    draws = sampled("hmc", target, 40, seed=3, chains=1, step_size=0.6, length=1.8, **FIXED)
+    target = correlated_gaussian(0.6)
+    draws = sample_target("hmc", target, 40, seed=3, chains=1, step_size=0.6, length=1.8, **FIXED)
     slow = literal(target, 40, 0.6, 3, seed=3)
     assert_close(draws.draws[0], slow, rtol=1e-9, atol=1e-9)
     rate = draws.stats["acceptance_rate"]
@@ -58,18 +58,18 @@ def test_a_wrong_inverse_of_the_mass_fails(monkeypatch):
         return Mass(covariance, right(1 / covariance).root)
 
     monkeypatch.setattr(Mass, "of", staticmethod(wrong))
-    target = correlated()
-    draws = sampled("hmc", target, 250, chains=200, warmup=150, trajectory="fixed")
+    target = correlated_gaussian()
+    draws = sample_target("hmc", target, 250, chains=200, warmup=150, trajectory="fixed")
     assert moment_z(draws, target) > 6
 
 
 def test_lengths_of_trajectories():
     keys = {"step_size": 0.3, "length": 1.0, "warmup": 0, "chains": 2}
-    fixed = sampled("hmc", correlated(), 4, trajectory="fixed", **keys)
+    fixed = sample_target("hmc", correlated_gaussian(), 4, trajectory="fixed", **keys)
     assert fixed.stats["n_steps"].unique().tolist() == [4]
     # four steps have exactly the requested length
     assert fixed.stats["step_size"].unique().tolist() == [0.25]
-    jittered = sampled("hmc", correlated(), 4, trajectory="jittered", **keys)
+    jittered = sample_target("hmc", correlated_gaussian(), 4, trajectory="jittered", **keys)
     assert jittered.stats["n_steps"][0].tolist() == [2, 1, 3, 1]  # h = 1/2, 1/4, 3/4, 1/8
-    short = sampled("hmc", correlated(), 2, trajectory="fixed", max_steps=3, **keys)
+    short = sample_target("hmc", correlated_gaussian(), 2, trajectory="fixed", max_steps=3, **keys)
     assert short.stats["n_steps"].max() == 3

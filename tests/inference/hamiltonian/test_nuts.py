@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, normal, uniform
-from support.targets.known_targets import Funnel, correlated, sampled
+from support.targets.known_targets import Funnel, correlated_gaussian, sample_target
 from torch.testing import assert_close
 
 from runner.execution.rng import Streams
@@ -79,7 +79,8 @@ def literal(model, theta, r, u, eps, max_depth):
 
 
 @pytest.mark.parametrize(
-    ("eps", "target"), [(0.15, correlated(0.9)), (0.5, correlated(0.5)), (0.25, Funnel())]
+    ("eps", "target"),
+    [(0.15, correlated_gaussian(0.9)), (0.5, correlated_gaussian(0.5)), (0.25, Funnel())],
 )
 def test_every_chain_is_the_literal_recursion(eps, target):
     C = 7
@@ -107,19 +108,21 @@ def test_every_chain_is_the_literal_recursion(eps, target):
 
 
 def test_depth_is_bounded():
-    shallow = sampled("nuts", correlated(), 20, chains=5, step_size=1e-4, max_depth=3, **FIXED)
+    shallow = sample_target(
+        "nuts", correlated_gaussian(), 20, chains=5, step_size=1e-4, max_depth=3, **FIXED
+    )
     assert shallow.stats["n_steps"].unique().tolist() == [7]
 
 
 def test_chains_that_are_done_are_not_evaluated():
-    class Counting(type(correlated())):
+    class Counting(type(correlated_gaussian())):
         rows = 0
 
         def log_prior(self, theta):
             self.rows += len(theta)
             return super().log_prior(theta)
 
-    base = correlated(0.95)
+    base = correlated_gaussian(0.95)
     target = Counting(base.mean, base.covariance)
     nuts = component("inference", "nuts", chains=40, step_size=0.1, **FIXED)
     rng = Streams(0)

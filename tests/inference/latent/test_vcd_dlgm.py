@@ -8,7 +8,7 @@ import torch
 from support.runs.configured import component, normal
 from support.small.small_problems import train as trained
 from support.small.unlabelled_problems import ppca, real_rows
-from support.targets.contrastive_divergence import held, vcd_by_quadrature
+from support.targets.contrastive_divergence import make_parameters, vcd_by_quadrature
 from support.targets.known_targets import F64, z_score
 from test_iwae import fisher
 from torch.distributions import Normal
@@ -54,7 +54,7 @@ def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(contr
         gradients, info, _ = inference.contrast(module, batch, 0.7, control, rng.noise)
         results.append(-guide_bias(module, gradients))  # the maximised objective is −L_VCD
         values.append(info["vcd"])
-    module_held = held(0.9, math.log(0.5))
+    module_held = make_parameters(0.9, math.log(0.5))
     exact = vcd_by_quadrature(
         lambda z: module.log_joint(batch, z.reshape(-1, 1, 1)).reshape(z.shape), *module_held, 0.7
     )

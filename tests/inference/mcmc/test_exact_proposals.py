@@ -10,7 +10,7 @@ from support.targets.exact_targets import (
     mutate,
     without_jacobian,
 )
-from support.targets.known_targets import moment_z, sampled
+from support.targets.known_targets import moment_z, sample_target
 from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 
 from components.inference.mcmc import adapted_metropolis
@@ -24,7 +24,7 @@ FIXED = {
 
 
 def largest_z(name, model):
-    return moment_z(sampled(name, model, STEPS[name], chains=200, warmup=400), model)
+    return moment_z(sample_target(name, model, STEPS[name], chains=200, warmup=400), model)
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -58,7 +58,7 @@ RATIOS = [
 def test_a_wrong_accept_ratio_is_found(name, mutant, steps, keys, monkeypatch):
     mutate(monkeypatch, adapted_metropolis, mutant)
     model = TwoModes()
-    assert moment_z(sampled(name, model, steps, **PLAIN | keys), model) > 4
+    assert moment_z(sample_target(name, model, steps, **PLAIN | keys), model) > 4
     assert rank_p(name, NormalGamma(), replications=4000, **FIXED[name]) < 1e-6
 
 

@@ -3,7 +3,12 @@ import torch
 from support.runs.configured import component, double, normal
 from support.small import small_problems
 from support.targets.exact_moments import regression_moments
-from support.targets.known_targets import GaussianTarget, correlated, moment_z, sampled
+from support.targets.known_targets import (
+    GaussianTarget,
+    correlated_gaussian,
+    moment_z,
+    sample_target,
+)
 from support.targets.rank_test import NormalGamma, rank_p, two_sample_p
 
 from components.contracts.capabilities import Conditionals
@@ -18,7 +23,7 @@ class Coordinates(GaussianTarget):
     1/Λ_jj)."""
 
     def __init__(self, correlation=0.8, precision_factor=1.0):
-        other = correlated(correlation)
+        other = correlated_gaussian(correlation)
         super().__init__(other.mean, other.covariance)
         self.blocks = ["x0", "x1"]
         self.factor = precision_factor
@@ -48,14 +53,16 @@ def regression(**settings):
 @pytest.mark.parametrize("scan", ["systematic", "random"])
 def test_moments_are_those_of_a_gaussian(scan):
     model = Coordinates()
-    assert moment_z(sampled("gibbs", model, 500, chains=200, burn_in=60, scan=scan), model) < 4
+    assert (
+        moment_z(sample_target("gibbs", model, 500, chains=200, burn_in=60, scan=scan), model) < 4
+    )
 
 
 def test_a_gaussian_chain_has_the_autocorrelation_of_a_sweep():
     """After a systematic sweep x1 is autoregressive with coefficient ρ² (Robert & Casella, section
     9.1)."""
     model = Coordinates(0.7)
-    x = sampled("gibbs", model, 400, chains=500, burn_in=50).draws[..., 1] - model.mean[1]
+    x = sample_target("gibbs", model, 400, chains=500, burn_in=50).draws[..., 1] - model.mean[1]
     lag = (x[:, 1:] * x[:, :-1]).mean(1) / model.covariance[1, 1]  # [C]
     error = lag.std() / len(lag) ** 0.5
     assert abs((lag.mean() - 0.49) / error) < 4
@@ -66,7 +73,7 @@ def test_a_gaussian_chain_has_the_autocorrelation_of_a_sweep():
 def test_moments_are_those_of_linear_regression(scan, noise):
     model, problem = regression(noise=noise)
     assert isinstance(model, Conditionals)
-    draws = sampled(
+    draws = sample_target(
         "gibbs", model, 500, chains=200, burn_in=40, scan=scan, problem=problem, batch=problem.train
     )
     assert moment_z(draws, model) < 4
@@ -74,7 +81,7 @@ def test_moments_are_those_of_linear_regression(scan, noise):
 
 def test_a_wrong_conditional_is_seen():
     model = Coordinates(precision_factor=1.1)
-    assert moment_z(sampled("gibbs", model, 500, chains=200, burn_in=60), model) > 4
+    assert moment_z(sample_target("gibbs", model, 500, chains=200, burn_in=60), model) > 4
 
     class ForgetsPrior(NormalGamma):
         def draw_block(self, block, theta, batch, generator):
@@ -97,7 +104,7 @@ def test_a_wrong_conditional_is_seen():
         return right(block, theta, batch, generator)
 
     model.draw_block = half_the_noise
-    draws = sampled(
+    draws = sample_target(
         "gibbs", model, 500, chains=200, burn_in=40, problem=problem, batch=problem.train
     )
     assert moment_z(draws, model) > 4
@@ -112,7 +119,7 @@ def test_the_kernel_leaves_every_posterior_invariant():
 
 def test_a_systematic_sweep_draws_blocks_in_the_models_order():
     model = Coordinates()
-    sampled("gibbs", model, 3, chains=2, burn_in=0)
+    sample_target("gibbs", model, 3, chains=2, burn_in=0)
     assert model.asked == ["x0", "x1"] * 3
 
 
@@ -131,7 +138,7 @@ def test_a_random_scan_gives_each_chain_its_own_blocks():
 
 def test_burn_in_thinning_and_log_density():
     model = Coordinates()
-    draws = sampled("gibbs", model, 11, chains=3, burn_in=5, thinning=2)
+    draws = sample_target("gibbs", model, 11, chains=3, burn_in=5, thinning=2)
     assert draws.draws.shape == (3, 3, 2)
     torch.testing.assert_close(draws.stats["lp"].flatten(), model.log_prior(draws.flat))
 
@@ -142,4 +149,4 @@ def test_bad_conditionals_are_refused():
             return theta / 0
 
     with pytest.raises(NumericalError, match="fix the conditionals of the model"):
-        sampled("gibbs", Overflowing(), 3, chains=2)
+        sample_target("gibbs", Overflowing(), 3, chains=2)

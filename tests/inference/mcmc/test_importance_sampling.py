@@ -7,7 +7,7 @@ from support.runs.configured import component, double, generator, normal
 from support.small import small_problems
 from support.targets.exact_moments import regression_moments
 from support.targets.exact_targets import TwoModes
-from support.targets.known_targets import GammaTarget, correlated, sampled, white
+from support.targets.known_targets import GammaTarget, correlated_gaussian, sample_target, white
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
@@ -43,7 +43,7 @@ def weighted_moment_z(draws, model):
 
 
 def test_estimate_is_the_literal_ratio_of_sums():
-    model = correlated()
+    model = correlated_gaussian()
     draws, info = ran(model, 7, chains=5, proposal="student_t", dof=4.0, inflation=1.3)
     centre, L = laplace(model, model.sample_prior(4, generator(0)), None)
     scale = 1.3**2 * L @ L.T
@@ -61,12 +61,12 @@ def test_estimate_is_the_literal_ratio_of_sums():
 @pytest.mark.parametrize(
     ("target", "proposal", "inflation"),
     [
-        (correlated, "gaussian", 1.5),
-        (correlated, "student_t", 1.0),
+        (correlated_gaussian, "gaussian", 1.5),
+        (correlated_gaussian, "student_t", 1.0),
         (GammaTarget, "student_t", 1.0),
         (TwoModes, "gaussian", 3.0),
         (TwoModes, "student_t", 1.5),
-        (correlated, "mixture", 1.0),
+        (correlated_gaussian, "mixture", 1.0),
         (GammaTarget, "mixture", 1.0),
         (TwoModes, "mixture", 1.0),
     ],
@@ -193,7 +193,7 @@ class Nowhere(TwoModes):
 )
 def test_densities_without_weights_are_refused(model, steps, error, message):
     with pytest.raises(error, match=message):
-        sampled("importance_sampling", model(), steps)
+        sample_target("importance_sampling", model(), steps)
 
 
 def test_a_prior_without_weight_is_named():

@@ -3,7 +3,7 @@
 import torch
 from support.runs.configured import double, generator
 from support.targets.exact_targets import TwoModes
-from support.targets.known_targets import F64, GammaTarget, GaussianTarget, correlated
+from support.targets.known_targets import F64, GammaTarget, GaussianTarget, correlated_gaussian
 from torch.testing import assert_close
 
 from components.inference.mcmc.laplace import derivatives, laplace, mode
@@ -14,7 +14,7 @@ def test_laplace_finds_mode_and_curvature():
     centre, L = laplace(model, double([[3.0], [-5.0]]), None)
     assert_close(centre, double([1.5]).log())
     assert_close(L @ L.T, double([[1 / 3]]))
-    gaussian = correlated()
+    gaussian = correlated_gaussian()
     centre, L = laplace(gaussian, gaussian.sample_prior(2, generator(0)), None)
     assert_close(centre, gaussian.mean)
     assert_close(L @ L.T, gaussian.covariance)
@@ -22,7 +22,7 @@ def test_laplace_finds_mode_and_curvature():
 
 def test_laplace_does_not_depend_on_units():
     scale = double([1e-6, 1e7])
-    covariance = scale[:, None] * correlated(0.99).covariance * scale
+    covariance = scale[:, None] * correlated_gaussian(0.99).covariance * scale
     target = GaussianTarget(scale * 3, covariance)
     centre, L = laplace(target, torch.zeros(1, 2, dtype=F64), None)
     assert_close(centre / scale, torch.full((2,), 3.0, dtype=F64))

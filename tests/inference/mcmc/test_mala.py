@@ -1,7 +1,7 @@
 import pytest
 import torch
 from support.runs.configured import component, double, normal, uniform
-from support.targets.known_targets import F64, PriorAlone, run_chains, sampled
+from support.targets.known_targets import F64, PriorAlone, run_chains, sample_target
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
@@ -89,7 +89,7 @@ def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():
             v, x = theta.unbind(1)
             return -0.5 * v**2 + v - 0.5 * (x * v.exp()) ** 2
 
-    draws = sampled("mala", Neck(), 1500, chains=8, warmup=500)
+    draws = sample_target("mala", Neck(), 1500, chains=8, warmup=500)
     assert draws.stats["acceptance_rate"].mean(1).min() > 0.3
     assert draws.draws[0, :, 0].mean() < 2
 
@@ -101,4 +101,4 @@ def test_a_gradient_that_is_nan_where_the_density_is_not_is_trouble():
             return super().log_prior(theta) + torch.where(x > 1, 0.0, 0 * (1 - x).sqrt())
 
     with pytest.raises(NumericalError, match="gradient of the log density is not a number"):
-        sampled("mala", NoSlope(), 300, chains=1, warmup=0, step_size=1.0, seed=1)
+        sample_target("mala", NoSlope(), 300, chains=1, warmup=0, step_size=1.0, seed=1)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.runs.configured import component
-from support.targets.known_targets import F64, Tailed, sampled, white
+from support.targets.known_targets import F64, Tailed, sample_target, white
 
 from components.inference.mcmc.t_mixture import TMixture
 from components.inference.mcmc.tails import tail_growth
@@ -18,7 +18,7 @@ def growth(target, proposal, **settings):
 
 @pytest.mark.parametrize("dim", [1, 3])
 def test_a_proposal_of_lighter_tails_is_found_out_where_its_weights_do_not_show_it(dim):
-    draws = sampled("importance_sampling", Tailed(dim, 1.0), 100, proposal="gaussian")
+    draws = sample_target("importance_sampling", Tailed(dim, 1.0), 100, proposal="gaussian")
     assert pareto_k(draws.log_weights) < 0.8  # a chance thing: 0.67 in one dimension
     assert growth(Tailed(dim, 1.0), "gaussian") > 0.9
     assert growth(Tailed(dim, 1.0), "student_t", dof=5.0) > 0.7

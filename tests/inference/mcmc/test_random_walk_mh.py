@@ -14,7 +14,13 @@ from support.runs.configured import (
 from support.targets.exact_targets import (
     HalfNormal,
 )
-from support.targets.known_targets import F64, correlated, moment_z, run_chains, sampled
+from support.targets.known_targets import (
+    F64,
+    correlated_gaussian,
+    moment_z,
+    run_chains,
+    sample_target,
+)
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -37,7 +43,7 @@ def test_accept_step_is_the_literal_ratio():
 
 
 def test_a_step_is_the_literal_random_walk():
-    target = correlated()
+    target = correlated_gaussian()
     C = 6
     rng = Streams(3)
     method = component("inference", "random_walk_mh", chains=C, warmup=30)
@@ -89,7 +95,7 @@ def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
 
 def test_no_warm_up_leaves_the_proposal_as_configured():
     method = component("inference", "random_walk_mh", chains=3, warmup=0, step_size=0.7)
-    state, info = run_chains(method, correlated(), 5)
+    state, info = run_chains(method, correlated_gaussian(), 5)
     assert float(info["step_size"]) == pytest.approx(0.7)
     assert torch.equal(state.proposal.factor, torch.eye(2, dtype=F64))
     assert method.posterior(state).n_draws == 5
@@ -101,7 +107,7 @@ def test_needs_no_gradient():
             return super().log_prior(theta.detach())
 
     model = NotDifferentiable()
-    assert moment_z(sampled("random_walk_mh", model, 1000, chains=100, warmup=300), model) < 4
+    assert moment_z(sample_target("random_walk_mh", model, 1000, chains=100, warmup=300), model) < 4
 
 
 @pytest.mark.parametrize(

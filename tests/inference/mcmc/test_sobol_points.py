@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 from support.runs.configured import double, generator, load, normal, uniform
-from support.targets.known_targets import F64, sampled, white
+from support.targets.known_targets import F64, sample_target, white
 from torch.testing import assert_close
 
 from components.inference.mcmc.sobol import SobolPoints
@@ -20,7 +20,7 @@ def estimates(points, T, seeds, dim=2, block=64):
     """Î(θ_1²) of T draws by seed, exact value 1."""
     keys = {"chains": block, "proposal": "gaussian", "inflation": 1.4, "points": points}
     each = [
-        sampled("importance_sampling", white(dim), T // block, seed=seed, **keys)
+        sample_target("importance_sampling", white(dim), T // block, seed=seed, **keys)
         for seed in range(seeds)
     ]
     return torch.stack([draws.second_moment[0] for draws in each])
@@ -78,7 +78,7 @@ def test_the_relative_variance_grows_exponentially_with_the_dimension(dim):
     inverted weights do not have this growth."""
     c = 1.4
     keys = {"chains": 1000, "proposal": "gaussian", "inflation": c}
-    draws = sampled("importance_sampling", white(dim), 40, **keys)
+    draws = sample_target("importance_sampling", white(dim), 40, **keys)
     exact = dim * math.log(c**2 / math.sqrt(2 * c**2 - 1)) + math.log(c**2 / (2 * c**2 - 1))
     assert log_relative_variance(draws.values, draws.log_weights) == pytest.approx(exact, abs=0.06)
     assert abs(log_relative_variance(draws.values, -draws.log_weights) - exact) > 0.2

@@ -4,7 +4,7 @@ import pytest
 from support.runs.configured import component
 from support.small import small_problems
 from support.targets.exact_moments import regression_moments
-from support.targets.known_targets import sampled
+from support.targets.known_targets import sample_target
 
 from components.metrics.diagnostics import bulk_ess, split_rhat
 from runner.execution.rng import Streams
@@ -18,7 +18,7 @@ def far_out(name, **settings):
     problem = small_problems.real(n=300, n_inputs=8, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression").build(problem, Streams(0))
     first, second = regression_moments(model, problem.train)
-    draws = sampled(name, model, problem=problem, batch=problem.train, **settings)
+    draws = sample_target(name, model, problem=problem, batch=problem.train, **settings)
     return float(((draws.mean - first) / (second - first**2).sqrt()).abs().max()), draws
 
 

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 import torch
-from support.runs.configured import F64, component, composed, load
-from support.targets.refined_targets import trained, vis
+from support.runs.configured import F64, component, compose_component, load
+from support.targets.refined_targets import train_refined, vis
 
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
@@ -52,7 +52,7 @@ def test_bounds_lie_below_the_evidence_and_near_it(keys):
     inference = vis(
         kernel="sgd", covariance="full", n_samples=4, lr=0.05, draws=200, initial_std=0.3, **keys
     )
-    state, _, _ = trained(inference, DLM, problem, 200)
+    state, _, _ = train_refined(inference, DLM, problem, 200)
     posterior = inference.posterior(state)
     scores = posterior.scores()
     assert set(scores) >= {"nelbo"}
@@ -63,8 +63,8 @@ def test_bounds_lie_below_the_evidence_and_near_it(keys):
 @pytest.mark.parametrize("name", ["nuts"])
 def test_draws_have_the_moments_of_the_integral(name):
     problem, _, mean, sd = exact()
-    inference = composed("inference", name, warmup=200, chains=4)
-    state, _, _ = trained(inference, DLM, problem, 600)
+    inference = compose_component("inference", name, warmup=200, chains=4)
+    state, _, _ = train_refined(inference, DLM, problem, 600)
     draws = inference.posterior(state).draws  # [C, N, P]
     error = (draws.mean((0, 1)) - mean) / sd
     assert error.abs().max() < 0.25

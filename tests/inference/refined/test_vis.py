@@ -5,10 +5,10 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import F64, component, composed, draw_normal, load
+from support.runs.configured import F64, component, compose_component, draw_normal, load
 from support.small.small_problems import classes
 from support.small.small_problems import train as train_labels
-from support.targets.refined_targets import TARGET, trained, vis
+from support.targets.refined_targets import TARGET, train_refined, vis
 
 from components.errors import NumericalError
 from components.inference.refined.guides import sample_parameter_guide
@@ -17,16 +17,16 @@ from runner.execution.rng import Streams
 LOGISTIC = component("model", "logistic_regression")
 
 
-gaussian_vi = partial(composed, "inference", "gaussian_vi", covariance="diagonal")
+gaussian_vi = partial(compose_component, "inference", "gaussian_vi", covariance="diagonal")
 
 
 # T = 0
 @pytest.mark.parametrize("entropy", ["initial", "gaussian", "jacobian"])
 def test_without_steps_it_is_variational_inference_draw_for_draw(entropy):
     problem, _ = load("funnel", dim=3)
-    vi_state, of_vi, _ = trained(gaussian_vi(n_samples=3), TARGET, problem, 20)
+    vi_state, of_vi, _ = train_refined(gaussian_vi(n_samples=3), TARGET, problem, 20)
     inference = vis(refine_steps=0, kernel="sgd", entropy=entropy, n_samples=3, draws=501)
-    state, info, _ = trained(inference, TARGET, problem, 20)
+    state, info, _ = train_refined(inference, TARGET, problem, 20)
     assert info == of_vi
     assert torch.equal(state.module.mean, vi_state.module.mean)
     assert torch.equal(state.module.log_std, vi_state.module.log_std)
@@ -36,7 +36,7 @@ def test_without_steps_it_is_variational_inference_draw_for_draw(entropy):
 
 
 def again(problem, draws):
-    return trained(gaussian_vi(n_samples=3, draws=draws), TARGET, problem, 20)[0]
+    return train_refined(gaussian_vi(n_samples=3, draws=draws), TARGET, problem, 20)[0]
 
 
 @pytest.mark.parametrize("batch_size", [None, 16])
@@ -117,7 +117,7 @@ def test_parameters_that_follow_a_minibatch_and_are_scored_on_it_bound_nothing(
 ):
     problem = classes(n_classes=2, batch_size=batch_size)
     keys = {"kernel": "sgd", "entropy": "jacobian", "eta": 1e-3, "n_samples": 2, "draws": 10}
-    _, info, _ = trained(vis(refine_steps=steps, **keys), LOGISTIC, problem, 1)
+    _, info, _ = train_refined(vis(refine_steps=steps, **keys), LOGISTIC, problem, 1)
     assert ("elbo" in info, "objective" in info) == (bound, not bound)
 
 
@@ -135,7 +135,7 @@ def test_parameters_that_follow_a_minibatch_and_are_scored_on_it_bound_nothing(
 )
 def test_bounds_alone_are_called_bounds(keys, name):
     inference = vis(draws=10, **keys)
-    state, info, _ = trained(inference, TARGET, load("gaussian")[0], 1)
+    state, info, _ = train_refined(inference, TARGET, load("gaussian")[0], 1)
     assert info.keys() & {"elbo", "objective"} == {name}
     scores = {"elbo": "nelbo", "objective": "objective"}
     assert set(inference.posterior(state).scores()) == {scores[name]}
@@ -146,7 +146,7 @@ def test_the_step_size_is_learnt():
     problem, _ = load("gaussian")
     keys = {"eta": 0.01, "refine_steps": 2, "lr": 0.05}
     learnt, fixed = (
-        trained(vis(learn_eta=flag, **keys), TARGET, problem, 30) for flag in (True, False)
+        train_refined(vis(learn_eta=flag, **keys), TARGET, problem, 30) for flag in (True, False)
     )
     assert float(learnt[1]["eta"]) != pytest.approx(0.01, rel=0.1)
     assert float(fixed[1]["eta"]) == pytest.approx(0.01)
@@ -159,7 +159,7 @@ def test_draws_are_refined_in_sets_of_as_many_as_in_training():
 
     def draws(n):
         inference = vis(kernel="svgd", n_samples=4, draws=n)
-        return inference.posterior(trained(inference, TARGET, problem, 3)[0]).draws
+        return inference.posterior(train_refined(inference, TARGET, problem, 3)[0]).draws
 
     assert torch.equal(draws(8), draws(8))
     assert draws(6).shape[1] == 6
@@ -174,4 +174,4 @@ def test_draws_are_refined_in_sets_of_as_many_as_in_training():
 )
 def test_large_steps_are_refused(keys, message):
     with pytest.raises(NumericalError, match=message):
-        trained(vis(kernel="sgd", **keys), TARGET, load("gaussian")[0], 5)
+        train_refined(vis(kernel="sgd", **keys), TARGET, load("gaussian")[0], 5)

@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 from contract.only import only
-from support.runs.configured import F64, component, composed
-from support.small.class_rows import C, N, built, by_quadrature, problem
+from support.runs.configured import F64, component, compose_component
+from support.small.class_rows import C, N, build_cvae, by_quadrature, problem
 from support.small.small_problems import advance
 from support.targets.refined_targets import vis
 from torch.testing import assert_close
@@ -35,7 +35,7 @@ def after(inference, module, steps):
 
 def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
     (vi_state, of_vi), (state, info) = (
-        after(composed("inference", name, n_samples=3, lr=0.01, **keys), built(), 5)
+        after(compose_component("inference", name, n_samples=3, lr=0.01, **keys), build_cvae(), 5)
         for name, keys in (("vi", {}), ("vis", {"refine_steps": 0}))
     )
     assert {key: info[key] for key in ("elbo", "grad_norm")} == {
@@ -48,7 +48,7 @@ def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
 
 
 def test_the_objective_of_refined_draws_is_a_literal_sum():
-    module = built(2)
+    module = build_cvae(2)
     batch = problem().train
     S = 4
     _, info = after(vis(**KEYS, n_samples=S, lr=1e-30, optimizer="sgd"), module, 1)
@@ -74,7 +74,7 @@ def test_the_objective_of_refined_draws_is_a_literal_sum():
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])
 def test_classes_follow_from_evidence_however_far_the_guide_was_refined(proposal):
     """T changes the proposal of draws, but not the target of their weights."""
-    module = built()
+    module = build_cvae()
     x = problem().test.x
     joint = by_quadrature(module).exp() * shares()
     for infer_steps in (0, 3):
@@ -88,7 +88,7 @@ def test_classes_follow_from_evidence_however_far_the_guide_was_refined(proposal
 
 
 def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
-    module = built()
+    module = build_cvae()
     inference = vis(**KEYS, draws=4_000)
     x = problem().test.x.clone().requires_grad_()
     state, _ = after(inference, module, 0)
@@ -124,7 +124,7 @@ def test_from_the_prior_classes_do_not_depend_on_the_encoder():
     inference = vis(**{**KEYS, "q0": "prior"}, n_samples=2, draws=4)
     results = []
     for shift in (0.0, 3.0):
-        module = built(2)
+        module = build_cvae(2)
         with torch.no_grad():
             for p in module.guide.parameters():
                 p.add_(shift)

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import load, normal
-from support.targets.refined_targets import TARGET, trained, vis
+from support.targets.refined_targets import TARGET, train_refined, vis
 
 
 # the funnel
@@ -24,7 +24,7 @@ def divergence(q, a, s=1.35):
 def test_without_steps_the_funnel_has_the_divergence_in_closed_form(spread, kl):
     problem, _ = load("funnel", dim=2, scale=1.35, spread=spread)
     inference = vis(refine_steps=0, n_samples=30, lr=0.03, draws=2000)
-    state, _, rng = trained(inference, TARGET, problem, 400)
+    state, _, rng = train_refined(inference, TARGET, problem, 400)
     divergences = divergence(state.module, {"sd": 2, "variance": 1}[spread])
     assert kl - 0.001 < divergences < kl + 0.02
     scores = problem.score(inference.posterior(state), rng)
@@ -38,7 +38,7 @@ def test_the_divergence_of_refined_draws_is_that_of_their_density():
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
     eta = 0.03
     inference = vis(refine_steps=1, eta=eta, n_samples=10, lr=0.03, draws=2000)
-    state, _, rng = trained(inference, TARGET, problem, 300)
+    state, _, rng = train_refined(inference, TARGET, problem, 300)
     posterior = inference.posterior(state)
     with torch.no_grad():
         start = state.module.transform(normal(rng.noise, 20_000, 2))
@@ -60,7 +60,7 @@ def test_refined_draws_are_nearer_the_funnel():
 
     def spread(steps):
         inference = vis(infer_steps=steps, **keys)
-        state, _, _ = trained(inference, TARGET, problem, 200)
+        state, _, _ = train_refined(inference, TARGET, problem, 200)
         return float(inference.posterior(state).flat[:, 0].std())
 
     raw = spread(0)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.runs.configured import F64, component, composed, normal
+from support.runs.configured import F64, component, compose_component, normal
 from support.small.small_problems import advance
 from support.small.unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
 from support.targets.refined_targets import vis
@@ -45,7 +45,7 @@ def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_si
     results = {}
     for name in ("vi", "vis"):
         model = component("model", "vae", latent_dim=2, widths=[5]).build(problem, Streams(0))
-        inference = composed(
+        inference = compose_component(
             "inference",
             name,
             n_samples=3,

@@ -3,9 +3,24 @@ step size per coordinate."""
 
 import pytest
 import torch
-from support.runs.configured import F64, component, composed, double, generator, load, normal
+from support.runs.configured import (
+    F64,
+    component,
+    compose_component,
+    double,
+    generator,
+    load,
+    normal,
+)
 from support.small.small_problems import check_resumed
-from support.targets.refined_targets import PRECISION, TARGET, gaussian, slope_of, trained, vis
+from support.targets.refined_targets import (
+    PRECISION,
+    TARGET,
+    gaussian,
+    slope_of,
+    train_refined,
+    vis,
+)
 
 from components.errors import ConfigMismatchError
 from components.inference.log_joint import value_and_gradient
@@ -40,7 +55,7 @@ def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
         "lr": 1e-3,
     }
     inference = vis(refine_steps=steps, eta=2e-3, start="drawn", draws=2, **keys)
-    state, _, _ = trained(inference, model, problem, 3)
+    state, _, _ = train_refined(inference, model, problem, 3)
     built = model.build(problem, Streams(0))
     z = inference.init(built, problem, Streams(0)).module.mean.detach().clone()
     for _ in range(3):
@@ -67,9 +82,13 @@ def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
 @pytest.mark.parametrize("name", SERIES)
 def test_without_steps_it_is_variational_inference(name):
     model, problem = of_series(name)
-    plain = composed("inference", "gaussian_vi", covariance="diagonal", n_samples=2, draws=6)
+    plain = compose_component(
+        "inference", "gaussian_vi", covariance="diagonal", n_samples=2, draws=6
+    )
     inference = vis(refine_steps=0, n_samples=2, draws=6)
-    (vi_state, _, _), (state, _, _) = (trained(i, model, problem, 4) for i in (plain, inference))
+    (vi_state, _, _), (state, _, _) = (
+        train_refined(i, model, problem, 4) for i in (plain, inference)
+    )
     assert torch.equal(state.module.mean, vi_state.module.mean)
     posterior = inference.posterior(state)
     expected = plain.posterior(vi_state)
@@ -126,7 +145,7 @@ def test_jacobian_of_several_step_sizes():
 
 def test_they_are_learnt_apart():
     problem, _ = load("gaussian")
-    state, _, _ = trained(vis(eta=[0.01, 0.02], learn_eta=True, lr=0.05), TARGET, problem, 20)
+    state, _, _ = train_refined(vis(eta=[0.01, 0.02], learn_eta=True, lr=0.05), TARGET, problem, 20)
     assert state.sampler.eta.shape == (2,)
     assert len(set((state.sampler.eta.detach() / double([0.01, 0.02])).tolist())) == 2
 

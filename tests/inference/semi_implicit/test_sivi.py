@@ -20,7 +20,7 @@ from support.targets.affine_families import (
     target,
 )
 from support.targets.known_targets import GaussianTarget, walk, z_score
-from support.targets.refined_targets import TARGET, trained
+from support.targets.refined_targets import TARGET, train_refined
 
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
@@ -167,7 +167,7 @@ def test_of_the_plane(name, steps, shape, request):
         request.applymarker(pytest.mark.xfail(reason=narrow, strict=True))
     problem, _ = load("planar_toy", shape=shape)
     inference = component("inference", name, n_samples=50, lr=0.005, draws=2000)
-    state, _, rng = trained(inference, TARGET, problem, steps)
+    state, _, rng = train_refined(inference, TARGET, problem, steps)
     scores = problem.score(inference.posterior(state), rng)
     # ksivi minimises another discrepancy
     assert -0.01 < scores["nelbo"] < (0.5 if name == "ksivi" else 0.35)

@@ -6,9 +6,9 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, load, normal
-from support.targets.contrastive_divergence import held, vcd_by_quadrature
+from support.targets.contrastive_divergence import make_parameters, vcd_by_quadrature
 from support.targets.known_targets import F64, GaussianTarget, run_chains, z_score
-from support.targets.refined_targets import TARGET, trained
+from support.targets.refined_targets import TARGET, train_refined
 from torch.distributions import Normal
 
 from components.inference.semi_implicit.transitions import iterate
@@ -52,7 +52,7 @@ def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
             # descent: of L_VCD itself
             results.append(torch.cat([p.grad for p in (state.q.mean, state.q.log_std)]))
             values.append(info["vcd"])
-    module_held = held(0.4, math.log(0.7))
+    module_held = make_parameters(0.4, math.log(0.7))
     exact = vcd_by_quadrature(lambda z: -0.25 * z**4, *module_held, EPS)
     assert float(exact.detach()) > 0
     assert abs(z_score(torch.stack(values), exact.detach())) < 4
@@ -120,7 +120,7 @@ def test_without_steps_draws_are_of_q_and_the_bound_is_its_own():
     problem, _ = load("planar_toy", shape="banana")
     keys = {"n_samples": 20, "lr": 0.03, "improve_steps": 4, "leapfrog_steps": 3}
     inference = component("inference", "vcd", infer_steps=0, **keys)
-    state, _, rng = trained(inference, TARGET, problem, 150)
+    state, _, rng = train_refined(inference, TARGET, problem, 150)
     posterior = inference.posterior(state)
     better = component("inference", "vcd", **keys).posterior(state)
     assert posterior.scores() == better.scores()

@@ -18,7 +18,7 @@ from support.targets.recipe import (
     fokker_planck,
     gradient,
     mutated_names,
-    twisted,
+    twisted_diffusion,
 )
 from torch.testing import assert_close
 
@@ -173,15 +173,15 @@ def test_special_cases_step_by_step(dynamics, other, noise):
 
 def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not():
     def D(z):
-        return twisted(z)[0]
+        return twisted_diffusion(z)[0]
 
     def Q(z):
-        return twisted(z)[1]
+        return twisted_diffusion(z)[1]
 
     def drift(share):
         def mu(z):
             slope = torch.func.grad(MODEL.U)(z)[None]
-            terms = recipe_terms.any_matrices(twisted, z[None], slope, slope, "")
+            terms = recipe_terms.any_matrices(twisted_diffusion, z[None], slope, slope, "")
             jacobian = torch.func.jacfwd(lambda y: D(y) + Q(y))(z)
             gamma = jacobian.diagonal(dim1=1, dim2=2).sum(1)
             return terms.drift[0] - (1 - share) * gamma

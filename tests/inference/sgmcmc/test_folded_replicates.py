@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from support.runs.configured import component, draw_normal, load
-from support.targets.known_targets import correlated
+from support.targets.known_targets import correlated_gaussian
 
 from components.inference.sgmcmc import repulsion, svgd
 from runner.execution.rng import Streams
@@ -51,17 +51,17 @@ class SideBySide(torch.Generator):
     parts: list[torch.Generator]
 
 
-def drawn_of_each(draw):
+def split_draw(draw):
     """torch.randn or torch.rand, which also takes a ``SideBySide``."""
 
-    def drawn(*shape, generator, **like):
+    def draw_by_part(*shape, generator, **like):
         if not isinstance(generator, SideBySide):
             return draw(*shape, generator=generator, **like)
         rows, *rest = shape[0] if isinstance(shape[0], tuple) else shape
         n = len(generator.parts)
         return torch.cat([draw((rows // n, *rest), generator=g, **like) for g in generator.parts])
 
-    return drawn
+    return draw_by_part
 
 
 def together(n):
@@ -79,7 +79,7 @@ def sample_draws(name, replicates, rng, keys):
     """Draws of all replicates after ``STEPS`` steps."""
     defaults = {"chains": 4, "step_size": 0.05, "thinning": 1, "burn_in": 5}
     sampler = component("inference", name, **defaults | keys)
-    state = sampler.init(correlated(), Empty(replicates), rng)
+    state = sampler.init(correlated_gaussian(), Empty(replicates), rng)
     for _ in range(STEPS):
         state, info = sampler.step(state, None, rng)
     assert torch.as_tensor(info["log_joint"]).shape == (() if replicates == 1 else (replicates,))
@@ -105,7 +105,7 @@ def largest_difference(name, keys):
 @pytest.fixture
 def _side_by_side(monkeypatch):
     for name in ("randn", "rand"):
-        monkeypatch.setattr(torch, name, drawn_of_each(getattr(torch, name)))
+        monkeypatch.setattr(torch, name, split_draw(getattr(torch, name)))
 
 
 @pytest.mark.usefixtures("_side_by_side")

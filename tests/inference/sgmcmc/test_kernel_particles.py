@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.runs.configured import generator, normal
 from support.series.particle_systems import gradient_of_k, k
-from support.targets.known_targets import F64, correlated, sampled
+from support.targets.known_targets import F64, correlated_gaussian, sample_target
 from torch.testing import assert_close
 
 from components.inference.sgmcmc.repulsion import BlockInteraction, among, within_blocks
@@ -84,9 +84,9 @@ def test_blocks_stay_within_replicates(theta):
 
 
 def test_a_sampler_of_blocks_has_the_targets_moments():
-    draws = sampled(
+    draws = sample_target(
         "sgld_r",
-        correlated(),
+        correlated_gaussian(),
         steps=1500,
         chains=8,
         kernel_particles=2,
@@ -95,6 +95,6 @@ def test_a_sampler_of_blocks_has_the_targets_moments():
         burn_in=200,
         thinning=5,
     ).flat
-    target = correlated()
+    target = correlated_gaussian()
     assert (draws.mean(0) - target.mean).abs().max() < 0.2
     assert (torch.cov(draws.T) - target.covariance).abs().max() < 0.3

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from support.runs.configured import defaults
-from support.targets.known_targets import ExactGamma, correlated, moment_z, run_chains
+from support.targets.known_targets import ExactGamma, correlated_gaussian, moment_z, run_chains
 from support.targets.recipe import (
     mutated_names,
-    twisted,
+    twisted_diffusion,
 )
 
 from components.inference.sgmcmc import recipe_terms
@@ -69,6 +69,6 @@ def test_moments_are_exact_and_without_gamma_they_are_not(case, monkeypatch):
 
 
 def test_matrices_of_the_user_find_exact_moments(offer_matrices):
-    offer_matrices(lambda z: tuple(0.2 * matrix for matrix in twisted(z)))
+    offer_matrices(lambda z: tuple(0.2 * matrix for matrix in twisted_diffusion(z)))
     keys = {"matrices": "own_recipe:matrices", "chains": 100}
-    assert worst("langevin", correlated(), 0.05, **keys) < 4
+    assert worst("langevin", correlated_gaussian(), 0.05, **keys) < 4

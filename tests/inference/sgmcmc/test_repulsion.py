@@ -4,7 +4,7 @@ import pytest
 import torch
 from support.runs.configured import double, generator, normal
 from support.series.particle_systems import gradient_of_k, gram
-from support.targets.known_targets import F64, correlated, sampled, z_score
+from support.targets.known_targets import F64, correlated_gaussian, sample_target, z_score
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -163,16 +163,18 @@ def test_repulsion_ends_when_told(name, monkeypatch):
     calls = []
     real = repulsion.kernel
     monkeypatch.setattr(repulsion, "kernel", lambda theta, h: calls.append(1) or real(theta, h))
-    sampled(name, correlated(), steps=9, chains=4, repulsion_until=6, step_size=0.01, burn_in=1)
+    sample_target(
+        name, correlated_gaussian(), steps=9, chains=4, repulsion_until=6, step_size=0.01, burn_in=1
+    )
     assert len(calls) == 6
 
 
 def test_particles_at_one_place_are_refused_before_the_first_step():
-    target = correlated()
+    target = correlated_gaussian()
     target.spread = 0.0
     for name in [*REPULSIVE, "svgd"]:
         with pytest.raises(NumericalError, match=r"median distance of the particles is 0"):
-            sampled(name, target, steps=1)
+            sample_target(name, target, steps=1)
 
 
 def test_a_single_particle_has_a_bandwidth():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.runs.configured import component, normal
 from support.series.particle_systems import Systems, force, gram
-from support.targets.known_targets import F64, correlated, sampled, walk
+from support.targets.known_targets import F64, correlated_gaussian, sample_target, walk
 from torch.testing import assert_close
 
 from components.inference.log_joint import value_and_gradient
@@ -99,8 +99,8 @@ def svgd_adagrad(target, steps, rng, step_size, scaling, beta2):
 def test_steps_are_the_equations_pair_by_pair(equations, steps, keys):
     name = "svgd" if equations is svgd_adagrad else equations.__name__
     settings = keys | {"chains": 4, "bandwidth": BANDWIDTH, "burn_in": steps - 1, "thinning": 1}
-    fast = sampled(name, correlated(), steps, seed=3, **settings)
-    slow = equations(correlated(), steps, Streams(3), **keys)
+    fast = sample_target(name, correlated_gaussian(), steps, seed=3, **settings)
+    slow = equations(correlated_gaussian(), steps, Streams(3), **keys)
     assert_close(fast.draws[:, -1], slow, rtol=1e-8, atol=1e-8)
 
 
@@ -117,7 +117,7 @@ SYSTEMS = {
 def sample_systems(target, name, eta, steps, **keys):
     n = S * L
     settings = {"chains": n, "step_size": n * eta, "bandwidth": 2.0, "thinning": 10}
-    return sampled(name, target, steps, **settings | keys)
+    return sample_target(name, target, steps, **settings | keys)
 
 
 def systems_z(name):
@@ -174,7 +174,7 @@ def test_particles_that_start_together_end_as_the_target():
 
 def test_masses_are_fixed_after_burn_in():
     adam = component("inference", "adam_nr", adapt="burn_in", burn_in=3, chains=4)
-    masses = [float(info["preconditioner"]) for _, info in walk(adam, correlated(), 6)]
+    masses = [float(info["preconditioner"]) for _, info in walk(adam, correlated_gaussian(), 6)]
     assert len(set(masses[:3])) == 3
     assert len(set(masses[2:])) == 1
 

@@ -12,11 +12,11 @@ import torch
 from support.runs.configured import component, defaults, double, normal
 from support.targets.known_targets import (
     ExactGamma,
-    correlated,
+    correlated_gaussian,
     moment_z,
     run_chains,
 )
-from support.targets.recipe import F64, PriorOfTwo, gradient, mutated
+from support.targets.recipe import F64, PriorOfTwo, gradient, mutate_component
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -119,7 +119,7 @@ def worst(target, cls=santa.Santa, eta=0.01, **keys):
 
 def at_rest(coldness):
     """A Gaussian with chains that start at exact draws of its power 1/A."""
-    target = correlated()
+    target = correlated_gaussian()
     root = torch.linalg.cholesky(target.covariance) / coldness**0.5
     target.second = target.covariance.diagonal() / coldness + target.mean**2
     target.sample_prior = lambda n, generator: (  # type: ignore[method-assign]
@@ -148,14 +148,14 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_mutant_rests_elsewhere(mutant):
     try:
-        z = worst(correlated(), mutated(santa, *MUTANTS[mutant]))
+        z = worst(correlated_gaussian(), mutate_component(santa, *MUTANTS[mutant]))
     except NumericalError:  # values may become non-finite
         z = math.inf
     assert not z < 5
 
 
 def test_refinement_descends_to_the_mode():
-    target = correlated()
+    target = correlated_gaussian()
     keys = {"chains": 4, "burn_in": 50, "thinning": 1, "step_size": 0.05, "damping": 0.5}
     state, info = run_chains(component("inference", "santa", **keys), target, 600)
     assert info["temperature"] == 0

@@ -11,7 +11,7 @@ import torch
 from support.runs.configured import component, defaults, double
 from support.targets.known_targets import (
     GammaTarget,
-    correlated,
+    correlated_gaussian,
     moment_z,
     run_chains,
     walk,
@@ -25,7 +25,7 @@ from support.targets.recipe import (
     fixed_point,
     flow,
     in_turn,
-    mutated,
+    mutate_component,
     stationary,
     with_momentum,
     zero,
@@ -35,7 +35,7 @@ from torch.testing import assert_close
 from components.inference.sgmcmc import adam_noise, psgld, sgd_momentum, sghmc
 from runner.execution.rng import Streams
 
-TARGET = correlated()
+TARGET = correlated_gaussian()
 P = 2
 THETA = slice(0, P)
 REST = slice(P, 2 * P)
@@ -152,7 +152,7 @@ def test_a_mutant_rests_elsewhere(mutant):
     module, right, wrong = MUTANTS[mutant]
     name = module.__name__.split(".")[-1]
     eps, steps = STEPS[name]
-    theta = last(name, eps, steps, cls=mutated(module, right, wrong))
+    theta = last(name, eps, steps, cls=mutate_component(module, right, wrong))
     assert not covariance_z(theta, covariance(name, eps)) < 4
 
 
@@ -184,7 +184,12 @@ def skewed_errors(cls=psgld.PSGLD, eps=0.02, chains=600, **keys):
 def test_correction_makes_the_target_invariant_and_one_of_the_wrong_sign_does_not():
     keys = {"averaging": 0.0, "adapt": "always", "correction": True}
     assert skewed_errors(**keys)[0] < 4
-    assert skewed_errors(mutated(psgld, "drift - G.square()", "drift + G.square()"), **keys)[0] > 6
+    assert (
+        skewed_errors(mutate_component(psgld, "drift - G.square()", "drift + G.square()"), **keys)[
+            0
+        ]
+        > 6
+    )
 
 
 @pytest.mark.slow
@@ -192,7 +197,9 @@ def test_a_correction_that_is_missing_or_wrong_leaves_another():
     keys = {"averaging": 0.0, "adapt": "always"}
     assert skewed_errors(correction=False, **keys)[0] > 6
     assert (
-        skewed_errors(mutated(psgld, "* hessian * share", "* share"), correction=True, **keys)[0]
+        skewed_errors(
+            mutate_component(psgld, "* hessian * share", "* share"), correction=True, **keys
+        )[0]
         > 6
     )
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from support.runs.configured import double
-from support.targets.known_targets import F64, GaussianTarget, correlated, sampled
+from support.targets.known_targets import F64, GaussianTarget, correlated_gaussian, sample_target
 from torch.testing import assert_close
 
 from components.inference.log_joint import value_and_gradient
@@ -29,13 +29,13 @@ NOTEBOOK_END = [
 
 
 def test_a_single_particle_ascends_the_gradient():
-    target = correlated()
+    target = correlated_gaussian()
     z = target.sample_prior(1, Streams(0).init)
     for _ in range(5):
         z = z + 0.05 * value_and_gradient(target, z, None)[1]
-    single_chain = sampled("svgd", target, 5, chains=1, step_size=0.05, burn_in=4, thinning=1)
+    single_chain = sample_target("svgd", target, 5, chains=1, step_size=0.05, burn_in=4, thinning=1)
     assert_close(single_chain.draws[:, -1], z)
-    mode = sampled("svgd", target, 2000, chains=1, step_size=0.1, burn_in=1999, thinning=1)
+    mode = sample_target("svgd", target, 2000, chains=1, step_size=0.1, burn_in=1999, thinning=1)
     assert_close(mode.draws[0, -1], target.mean)
 
 
@@ -48,7 +48,7 @@ def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
     start = double(NOTEBOOK_START)
     target = GaussianTarget(torch.zeros(2, dtype=F64), 0.5 * torch.eye(2, dtype=F64))
     target.sample_prior = lambda n, generator: start
-    draws = sampled(
+    draws = sample_target(
         "svgd", target, 200, chains=6, step_size=0.06, bandwidth=2.0, burn_in=0, thinning=1
     ).draws
     # The notebook ran on a TPU with matrix products of 8 mantissa bits: 2e-3 after 200

@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 import torch
 from support.runs.configured import component, double, generator, normal
-from support.series.exact_smoothing import smoothed
+from support.series.exact_smoothing import smooth_exactly
 from support.series.small_sequences import run, run_filter, sequence
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -64,7 +64,7 @@ def gappy(missing):
 def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
     problem = gappy(missing)
     got = run(smoother(name), LinearGaussianModule(problem.system), problem, Streams(3))
-    exact = smoothed(problem.system, problem.observations[0])
+    exact = smooth_exactly(problem.system, problem.observations[0])
     assert z_score(got.mean, exact.mean).abs().max() < 4.5
     assert z_score(got.variance, exact.variance).abs().max() < 4.5
     quantile = 1.6448536269514722 * exact.variance.sqrt()
@@ -195,7 +195,7 @@ def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):
     monkeypatch.setattr(two_filter, "artificial_priors", wide)
     problem = gappy(False)
     got = run(smoother("two_filter"), LinearGaussianModule(GENTLE), problem, Streams(3))
-    exact = smoothed(GENTLE, problem.observations[0])
+    exact = smooth_exactly(GENTLE, problem.observations[0])
     assert z_score(got.mean, exact.mean).abs().max() < 4.5
     assert z_score(got.variance, exact.variance).abs().max() < 4.5
 
@@ -204,7 +204,7 @@ def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):
 def test_exact_signal_of_the_rauch_tung_striebel_smoother(missing):
     problem = gappy(missing)
     got = run_filter("rts_smoother", problem, LinearGaussianModule(GENTLE)).signal
-    exact = smoothed(GENTLE, problem.observations[0])
+    exact = smooth_exactly(GENTLE, problem.observations[0])
     spread = (
         (GENTLE.H @ exact.covariance @ GENTLE.H.T + GENTLE.Sigma).diagonal(dim1=1, dim2=2).sqrt()
     )

@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 import torch
-from support.runs.configured import component, composed, generator, normal
+from support.runs.configured import component, compose_component, generator, normal
 from support.small.small_problems import real
 from support.targets.known_targets import F64
 from torch.distributions import MultivariateNormal, kl_divergence
@@ -18,7 +18,7 @@ from runner.execution.rng import Streams
 LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=1.2, intercept_scale=3.0)
 
 
-gaussian_vi = partial(composed, "inference", "gaussian_vi")
+gaussian_vi = partial(compose_component, "inference", "gaussian_vi")
 
 
 def regression(batch_size=None):

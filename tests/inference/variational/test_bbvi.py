@@ -6,11 +6,19 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import component, composed, double, generator, load, normal, uniform
+from support.runs.configured import (
+    component,
+    compose_component,
+    double,
+    generator,
+    load,
+    normal,
+    uniform,
+)
 from support.small.line_model import line_gaussian, line_gradient, line_rows
 from support.small.small_problems import train
 from support.targets.known_targets import z_score
-from support.targets.mean_field_families import F64, labels, log_joint, made, rows
+from support.targets.mean_field_families import F64, build_model, labels, log_joint, rows
 from torch.nn.utils import parameters_to_vector
 from torch.testing import assert_close
 
@@ -19,12 +27,14 @@ from components.inference.variational.flexible_guide import FlowGuide, MixtureGu
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from runner.execution.rng import Streams
 
-bbvi = partial(composed, "inference", "bbvi")
+bbvi = partial(compose_component, "inference", "bbvi")
 
 
 def guide(kind, P=2):
     problem = labels(D=P - 1)
-    target = RowwiseLogJoint.of(made("probit_regression", problem, intercept_scale=2.0), problem)
+    target = RowwiseLogJoint.of(
+        build_model("probit_regression", problem, intercept_scale=2.0), problem
+    )
     g = generator(0)
     places = normal(g, 3, P)
     if kind == "mixture":
@@ -90,7 +100,7 @@ def test_rao_blackwell_literally_and_its_variance():
     """Eq. (6) of the paper, draw by draw; without other coordinates' log q and priors the variance
     falls."""
     problem = labels(D=3)
-    model = made("logistic_regression", problem, intercept_scale=2.0)
+    model = build_model("logistic_regression", problem, intercept_scale=2.0)
     q = GlobalGaussian(
         RowwiseLogJoint.of(model, problem), 0.3 * torch.ones(4, dtype=F64), 0.6, False, "shared"
     )
@@ -154,7 +164,7 @@ def test_rows_without_labels_and_the_exact_evidence():
     inference = bbvi(family="full_rank", gradient="reparam", lr=0.05, draws=2000)
     state, rng = train(inference, component("model", "normal_gamma"), problem, 400)
     scores = problem.score(inference.posterior(state), rng)
-    model = made("normal_gamma", problem)
+    model = build_model("normal_gamma", problem)
     m, kappa, a, b = model.exact(problem.train)
     evidence = math.lgamma(a) - math.lgamma(model.a) + model.a * math.log(model.b) - a * math.log(b)
     evidence += 0.5 * math.log(model.kappa / kappa) - 0.5 * problem.n * math.log(2 * math.pi)

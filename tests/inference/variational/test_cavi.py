@@ -11,11 +11,11 @@ from support.runs.configured import component, double, generator, load
 from support.small.small_problems import advance
 from support.targets.mean_field_families import (
     F64,
-    fitted,
+    build_model,
+    fit_factors,
     grid,
     labels,
     log_joint,
-    made,
     rows,
     two_parameters,
 )
@@ -35,7 +35,7 @@ def test_the_bound_is_the_expectation_it_stands_for(name):
     model, problem = MODELS[name]
     ascent = model.mean_field()
     for cycles in (0, 1, 50):
-        factors = fitted(ascent, problem.train, cycles)
+        factors = fit_factors(ascent, problem.train, cycles)
         theta, area = grid(ascent, factors)
         log_q = ascent.log_density(factors, theta)
         mass = log_q.exp() * area
@@ -82,7 +82,7 @@ def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
     """b (1 − 1/2a) = b_0 + ½S, from eqs. (10.27) and (10.30) of Bishop (2006); the exact posterior
     is normal–gamma."""
     model, problem = MODELS["normal_gamma"]
-    factors = fitted(model.mean_field(), problem.train)
+    factors = fit_factors(model.mean_field(), problem.train)
     m, kappa, a_n, b_n = model.exact(problem.train)
     a = factors["a"][0]
     b = factors["b"][0]
@@ -113,9 +113,9 @@ def test_the_mean_of_a_probit_is_its_mode_and_its_bound_is_literal():
     """E_q[log p(y, z, β) − log q(z) q(β)] with moments and entropies of truncated normals from
     scipy."""
     problem = labels(n=5, D=2)
-    model = made("probit_regression", problem, intercept_scale=None, prior_scale=1.5)
+    model = build_model("probit_regression", problem, intercept_scale=None, prior_scale=1.5)
     ascent = model.mean_field()
-    factors = fitted(ascent, problem.train, 3)
+    factors = fit_factors(ascent, problem.train, 3)
     m = factors["m"][0]
     V = factors["V"][0]
     X, y = model.select(problem.train)
@@ -137,7 +137,7 @@ def test_the_mean_of_a_probit_is_its_mode_and_its_bound_is_literal():
     mode = optimize.minimize(
         lambda b: -float(log_joint(model, torch.tensor(b)[None], problem.train)), [0.0, 0.0]
     ).x
-    assert fitted(ascent, problem.train, 2000)["m"][0].tolist() == pytest.approx(
+    assert fit_factors(ascent, problem.train, 2000)["m"][0].tolist() == pytest.approx(
         mode.tolist(), abs=1e-4
     )
 
@@ -145,9 +145,9 @@ def test_the_mean_of_a_probit_is_its_mode_and_its_bound_is_literal():
 def test_a_logistic_cycle_is_jaakkola_and_jordans():
     """Bishop (2006), eqs. (10.156), (10.157), (10.163) and (10.164), row by row."""
     problem = labels(D=2)
-    model = made("logistic_regression", problem, intercept_scale=None, prior_scale=1.5)
+    model = build_model("logistic_regression", problem, intercept_scale=None, prior_scale=1.5)
     ascent = model.mean_field()
-    factors = fitted(ascent, problem.train, 2)
+    factors = fit_factors(ascent, problem.train, 2)
     m = factors["m"][0]
     V = factors["V"][0]
     X, y = model.select(problem.train)
@@ -176,7 +176,7 @@ def test_a_logistic_cycle_is_jaakkola_and_jordans():
 
 def test_a_linear_regression_reaches_its_fixed_point():
     model, problem = MODELS["linear_regression"]
-    factors = fitted(model.mean_field(), problem.train)
+    factors = fit_factors(model.mean_field(), problem.train)
     coefficients = model.coefficients(problem.train)
     b_n = coefficients.noise_posterior(*model.noise)[1]
     a = float(factors["a"])
@@ -207,4 +207,4 @@ def test_a_normal_of_several_values_is_refused():
         ConfigMismatchError,
         match="requires rows of one value, but rows of dataset=few have more; use model=gaussian_mixture",
     ):
-        made("normal_gamma", rows(D=2))
+        build_model("normal_gamma", rows(D=2))

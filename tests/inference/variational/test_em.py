@@ -8,7 +8,7 @@ import torch
 from scipy import optimize
 from support.runs.configured import component, load
 from support.small.small_problems import advance
-from support.targets.mean_field_families import F64, fitted, labels, log_joint, made
+from support.targets.mean_field_families import F64, build_model, fit_factors, labels, log_joint
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -18,7 +18,7 @@ from runner.execution.rng import Streams
 @pytest.mark.parametrize("penalised", [True, False])
 def test_a_probit_ends_where_its_objective_is_highest(penalised):
     problem = labels(n=30, D=2)
-    model = made("probit_regression", problem, prior_scale=0.8)
+    model = build_model("probit_regression", problem, prior_scale=0.8)
     ascent = model.point_masses(penalised)
 
     def loss(beta):
@@ -30,7 +30,7 @@ def test_a_probit_ends_where_its_objective_is_highest(penalised):
         )
         return -float(value)
 
-    factors = fitted(ascent, problem.train, 1500, starts=2)
+    factors = fit_factors(ascent, problem.train, 1500, starts=2)
     best = optimize.minimize(loss, [0.0, 0.0, 0.0])
     for start in range(2):
         assert factors["beta"][start].tolist() == pytest.approx(best.x.tolist(), abs=2e-4)
@@ -42,9 +42,9 @@ def test_a_probit_ends_where_its_objective_is_highest(penalised):
 def test_it_is_the_limit_of_mean_field():
     """The point of a probit model is the mean of q(β), independent of q's other factors."""
     problem = labels(n=30, D=2)
-    model = made("probit_regression", problem)
-    mean = fitted(model.mean_field(), problem.train, 1000)["m"][0]
-    assert_close(mean, fitted(model.point_masses(True), problem.train, 1000)["beta"][0])
+    model = build_model("probit_regression", problem)
+    mean = fit_factors(model.mean_field(), problem.train, 1000)["m"][0]
+    assert_close(mean, fit_factors(model.point_masses(True), problem.train, 1000)["beta"][0])
 
 
 def test_objectives_rise_and_the_best_start_is_handed_back():
@@ -75,7 +75,7 @@ def test_labels_are_predicted_at_the_point():
     problem = labels(n=30, D=2)
     inference = component("inference", "em")
     rng = Streams(0)
-    state = inference.init(made("probit_regression", problem), problem, rng)
+    state = inference.init(build_model("probit_regression", problem), problem, rng)
     state, _ = advance(inference, state, problem, rng, 0, 20)
     posterior = inference.posterior(state)
     p = posterior.predict(problem.test.x, rng.noise).logits.softmax(-1)[0, :, 0, 1]

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 from support.runs.configured import component, generator
 from support.small.small_problems import advance, real
-from support.targets.mean_field_families import F64, fitted, grid, log_joint, two_parameters
+from support.targets.mean_field_families import F64, fit_factors, grid, log_joint, two_parameters
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
@@ -23,7 +23,7 @@ def regression(**keys):
 
 
 def compute_bound(ascent, cycles=400):
-    return float(ascent.objective(fitted(ascent, PROBLEM.train, cycles), PROBLEM.train))
+    return float(ascent.objective(fit_factors(ascent, PROBLEM.train, cycles), PROBLEM.train))
 
 
 def gram_of(model):
@@ -36,7 +36,7 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
     model, problem = MODELS[name]
     ascent = model.structured_field(["all"])
     for cycles in (0, 1):
-        factors = fitted(ascent, problem.train, cycles)
+        factors = fit_factors(ascent, problem.train, cycles)
         theta, area = grid(ascent, factors)
         log_q = ascent.log_density(factors, theta)
         mass = log_q.exp() * area
@@ -52,7 +52,8 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
     mean_field = model.mean_field()
     assert (
         value
-        > float(mean_field.objective(fitted(mean_field, problem.train, 50), problem.train)) + 0.01
+        > float(mean_field.objective(fit_factors(mean_field, problem.train, 50), problem.train))
+        + 0.01
     )
     drawn = ascent.draw(factors, 20_000, generator(1))
     mean = (mass[:, None] * theta).sum(0)
@@ -65,14 +66,14 @@ def test_the_evidence_of_a_regression():
         float(model.log_evidence(PROBLEM.train)), rel=1e-12
     )
     prior = model.structured_field(["all"])
-    objective_before = float(prior.objective(fitted(prior, PROBLEM.train, 0), PROBLEM.train))
+    objective_before = float(prior.objective(fit_factors(prior, PROBLEM.train, 0), PROBLEM.train))
     assert objective_before < model.log_evidence(PROBLEM.train)
 
 
 def test_a_new_row_is_students_t():
     model, problem = MODELS["normal_gamma"]
     ascent = model.structured_field(["mu", "tau"])
-    factors = fitted(ascent, problem.train, 1)
+    factors = fit_factors(ascent, problem.train, 1)
     m, kappa, a, b = model.exact(problem.train)
     x = problem.train.x[:, 0]
     exact = stats.t.logpdf(x.numpy(), 2 * a, m, (b * (kappa + 1) / (a * kappa)) ** 0.5)
@@ -84,7 +85,7 @@ def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_othe
     """L(blocks) = L(q(β) q(σ²)) − ½ (Σ_B log det Λ_BB − log det Λ), since b is the same."""
     model = regression()
     ascent = model.structured_field(joint)
-    factors = fitted(ascent, PROBLEM.train, 400)
+    factors = fit_factors(ascent, PROBLEM.train, 400)
     gram = gram_of(model)
     posterior = model.coefficients(PROBLEM.train)
     assert_close(factors["m"][0], posterior.m)

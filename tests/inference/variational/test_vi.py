@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 import torch
 from support.runs.checked_pairs import check_pairs
-from support.runs.configured import component, composed
+from support.runs.configured import component, compose_component
 from support.small.small_problems import train
 from support.small.unlabelled_problems import log_evidence, real_rows
 
@@ -22,7 +22,7 @@ from runner.catalogue.class_description import nested_roles
 from runner.compose.pairs import nested_components
 from runner.errors import ConfigError
 
-vi = partial(composed, "inference", "vi")
+vi = partial(compose_component, "inference", "vi")
 
 
 @pytest.mark.parametrize(("optimizer", "lr"), [("adam", 0.01), ("sgd", 0.002)])

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from support.runs.configured import component, composed, generator, normal
+from support.runs.configured import component, compose_component, generator, normal
 from support.small.small_problems import advance
 
 from components.contracts.problems import Batch
@@ -13,7 +13,7 @@ from components.inference.variational import vi as module_of_vi
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
-vi = partial(composed, "inference", "vi")
+vi = partial(compose_component, "inference", "vi")
 
 
 def curve(n=60):

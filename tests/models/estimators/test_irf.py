@@ -8,7 +8,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import StratifiedKFold
 from support.runs.configured import F64, build_model, generator
-from support.small.small_problems import classes, component, real, resumed, tensors, train
+from support.small.small_problems import classes, component, real, tensors, train, train_and_resume
 from torch.testing import assert_close
 
 from components.metrics import regression
@@ -167,7 +167,7 @@ def test_a_calibrated_forest_resumes_and_gives_a_class_never_shown_what_smoothin
     problem.train = replace(problem.train, y=lacking)
     pieces = FIT, component("model", "irf", trees=10, calibrated=method)
     whole, rng = train(*pieces, problem, 2)
-    parts, _ = resumed(*pieces, problem, 2, 1, tmp_path)
+    parts, _ = train_and_resume(*pieces, problem, 2, 1, tmp_path)
     assert_close(tensors(whole), tensors(parts), rtol=0, atol=0)
     probs = FIT.posterior(whole).predict(problem.test.x, rng.evaluation).probs[:, 0]
     assert_close(probs[:, 1], torch.full_like(probs[:, 1], 1 / 13))

@@ -4,7 +4,7 @@ Bayes' rule."""
 import pytest
 import torch
 from support.runs.configured import build_model, load
-from support.small.class_rows import C, N, built, by_quadrature, problem
+from support.small.class_rows import C, N, build_cvae, by_quadrature, problem
 from support.small.small_problems import classes
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.testing import assert_close
@@ -16,7 +16,7 @@ from runner.execution.rng import Streams
 
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])
 def test_importance_samples_find_the_evidence_of_every_class(proposal):
-    module = built()
+    module = build_cvae()
     exact = by_quadrature(module)
     with torch.no_grad():
         evidence = class_evidence(module, problem().train.x, C, 4_000, Streams(0).noise, proposal)
@@ -26,7 +26,7 @@ def test_importance_samples_find_the_evidence_of_every_class(proposal):
 
 @pytest.mark.parametrize("samples", [1, 3])
 def test_few_samples_are_unbiased(samples):
-    module = built()
+    module = build_cvae()
     rng = Streams(0)
     exact = by_quadrature(module)
     with torch.no_grad():
@@ -38,7 +38,7 @@ def test_few_samples_are_unbiased(samples):
 
 
 def test_predictions_are_bayes_rule():
-    module = built()
+    module = build_cvae()
     x = problem().train.x
     shares = (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C)
     with torch.no_grad():
@@ -48,7 +48,7 @@ def test_predictions_are_bayes_rule():
 
 
 def test_the_bound_is_a_literal_sum():
-    module = built(2)
+    module = build_cvae(2)
     batch = problem().train
     noise = module.draw_noise(batch, 5, Streams(3).noise)
     bound = module.elbo(batch, noise)

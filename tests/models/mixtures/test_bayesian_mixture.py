@@ -10,7 +10,7 @@ import torch
 from support.runs.configured import component, double, generator, load, normal
 from support.small.small_problems import train
 from support.targets.known_targets import z_score
-from support.targets.mean_field_families import F64, fitted, made, rows
+from support.targets.mean_field_families import F64, build_model, fit_factors, rows
 from torch.autograd.functional import jacobian
 from torch.distributions import Dirichlet, MultivariateNormal, Wishart
 from torch.testing import assert_close
@@ -22,7 +22,7 @@ from components.metrics.unlabelled.clusters import adjusted_rand
 def few(n=4, D=1, **changes):
     problem = rows(n=n, D=D)
     keys = {"clusters": 2, "concentration": 1.5, "mean_rows": 0.5} | changes
-    return made("gaussian_mixture", problem, **keys), problem
+    return build_model("gaussian_mixture", problem, **keys), problem
 
 
 def log_parameters(log_pi, mu, L, alpha, m, beta, V, nu):
@@ -85,7 +85,7 @@ def test_the_bound_is_its_expectation_and_below_the_evidence(cycles):
     """Σ_z q(z) E_q(θ)[log p(x, z, θ) − log q(z) q(θ)] with the best q(z), over draws of θ."""
     model, problem = few()
     ascent, x = model.mean_field(), problem.train.x
-    factors = fitted(ascent, problem.train, cycles)
+    factors = fit_factors(ascent, problem.train, cycles)
     r = ascent.responsibilities(factors, problem.train)[0]
     parts = model.split(ascent.draw(factors, 20_000, generator(1)))
     q = [factors[name][0] for name in ("alpha", "m", "beta", "V", "nu")]
@@ -99,7 +99,7 @@ def test_the_bound_is_its_expectation_and_below_the_evidence(cycles):
 
 def test_one_cluster_is_exact():
     model, problem = few(D=2, clusters=1)
-    factors = fitted(model.mean_field(), problem.train, 1)
+    factors = fit_factors(model.mean_field(), problem.train, 1)
     (evidence,) = exact(model, problem.train.x).values()
     assert float(model.mean_field().objective(factors, problem.train)) == pytest.approx(
         evidence, rel=1e-10
@@ -138,9 +138,9 @@ def test_scikit_learns_bayesian_mixture_under_the_same_prior():
     from sklearn.mixture import BayesianGaussianMixture
 
     problem, _, x = separated()
-    model = made("gaussian_mixture", problem, concentration=0.7, mean_rows=0.3)
+    model = build_model("gaussian_mixture", problem, concentration=0.7, mean_rows=0.3)
     p, ascent = model.prior, model.mean_field()
-    factors = fitted(ascent, problem.train, 300, starts=4)
+    factors = fit_factors(ascent, problem.train, 300, starts=4)
     best = int(ascent.objective(factors, problem.train).argmax())
     theirs = BayesianGaussianMixture(
         n_components=3, weight_concentration_prior_type="dirichlet_distribution", weight_concentration_prior=0.7,
@@ -171,9 +171,9 @@ def test_em_is_scikit_learns_from_one_start(cycles):
     from sklearn.mixture import GaussianMixture
 
     problem, _, x = separated()
-    ascent = made("gaussian_mixture", problem).point_masses(False)
+    ascent = build_model("gaussian_mixture", problem).point_masses(False)
     start = ascent.start(problem.train, 1, generator(0))
-    ours = fitted(ascent, problem.train, cycles)
+    ours = fit_factors(ascent, problem.train, cycles)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it has not converged, as it should not
         theirs = GaussianMixture(
@@ -195,10 +195,10 @@ def test_em_is_scikit_learns_from_one_start(cycles):
 
 def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
     problem, _, _ = separated()
-    model = made("gaussian_mixture", problem, concentration=2.0)
+    model = build_model("gaussian_mixture", problem, concentration=2.0)
     ascent = model.point_masses(True)
     initial = ascent.start(problem.train, 1, generator(0))
-    factors = fitted(ascent, problem.train, 200)
+    factors = fit_factors(ascent, problem.train, 200)
 
     def literal(f):
         L = torch.linalg.cholesky(torch.linalg.inv(f["covariance"]))
@@ -235,7 +235,7 @@ def test_what_cannot_be_fitted():
             few(**keys)
     model, problem = few(clusters=3)
     with pytest.raises(NumericalError, match="a cluster has collapsed"):
-        fitted(model.point_masses(False), problem.train, 300)
+        fit_factors(model.point_masses(False), problem.train, 300)
 
 
 def test_rand_index_is_scikit_learns():

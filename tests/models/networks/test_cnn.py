@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import F64, generator, normal
-from support.small.small_problems import classes, component, resumed, tensors, train
+from support.small.small_problems import classes, component, tensors, train, train_and_resume
 from torch.autograd import grad, gradcheck
 from torch.nn import functional as F
 from torch.testing import assert_close
@@ -184,7 +184,7 @@ def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path)
         cnn(dropout=0.2 if method == "mc_dropout" else 0.0),
     )
     state, rng = train(*pieces, problem, 3)
-    again, _ = resumed(*pieces, problem, 3, 2, tmp_path)
+    again, _ = train_and_resume(*pieces, problem, 3, 2, tmp_path)
     assert_close(tensors(state), tensors(again), rtol=0, atol=0)
     victim = Attacked(pieces[0].posterior(state), problem.bounds)
     x = problem.test.x

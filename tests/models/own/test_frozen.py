@@ -4,7 +4,7 @@ import pytest
 import torch
 from own_frozen import Transfer
 from support.runs.configured import F64, component, load
-from support.small.small_problems import classes, resumed, tensors, train
+from support.small.small_problems import classes, tensors, train, train_and_resume
 from torch import nn
 from torch.autograd import grad
 from torch.distributions import Normal
@@ -67,7 +67,7 @@ def test_frozen_numbers_stay_and_runs_resume(tmp_path, kind, name):
     whole = [v for v in values if len(original.weights) in v.shape]
     assert all(torch.equal(v, original.weights) for v in whole)
     assert any(N_HEAD in v.shape for v in values)
-    again = resumed(inference, model, problem, 4, 2, tmp_path)[0]
+    again = train_and_resume(inference, model, problem, 4, 2, tmp_path)[0]
     assert all(map(torch.equal, tensors(state), tensors(again)))
 
 

@@ -6,7 +6,14 @@ import re
 import pytest
 import torch
 from support.runs.configured import load
-from support.small.saved_weights import SMALL, built, check_function, mlp, renamed, saved
+from support.small.saved_weights import (
+    SMALL,
+    build_from_file,
+    check_function,
+    mlp,
+    rename_layers,
+    save_weights,
+)
 from support.small.small_problems import classes
 from torch import nn
 from torch.autograd import grad
@@ -20,13 +27,13 @@ from components.models.own.weights_file import expand_binary_head
 @pytest.mark.parametrize("name", ["w.safetensors", "w.pt"])
 def test_an_mlp_is_the_plain_one(tmp_path, name):
     net = mlp(4, 7, 7, 7, 3)
-    check_function(net, saved(tmp_path, net, name), {"name": "mlp", "widths": [7, 7, 7]})
+    check_function(net, save_weights(tmp_path, net, name), {"name": "mlp", "widths": [7, 7, 7]})
 
 
 def test_ten_equal_layers_are_in_the_order_of_their_numbers(tmp_path):
     """As texts, layer 10 would come before layer 2."""
     net = mlp(4, *[4] * 11, 3)
-    check_function(net, saved(tmp_path, net), {"name": "mlp", "widths": [4] * 11})
+    check_function(net, save_weights(tmp_path, net), {"name": "mlp", "widths": [4] * 11})
     assert sorted(["a10.b", "a9.b"], key=_natural) == ["a9.b", "a10.b"]
 
 
@@ -37,7 +44,7 @@ def test_a_cnn_is_the_plain_one(tmp_path, pixels):
     net = nn.Sequential(*front, nn.Linear(48, 5), nn.ReLU(), nn.Linear(5, 10)).double()
     problem, _ = load("digits", n_train=50, n_test=20)
     given = {"name": "cnn", "channels": [3], "widths": [5]}
-    network = built(problem, saved(tmp_path, net), given, pixels=pixels)
+    network = build_from_file(problem, save_weights(tmp_path, net), given, pixels=pixels)
     x = problem.test.x
     mean = problem.train.x.mean()
     sd = problem.train.x.std(correction=0)
@@ -49,18 +56,18 @@ def test_a_cnn_is_the_plain_one(tmp_path, pixels):
 
 def test_layers_of_other_names_are_told_apart_by_their_shapes(tmp_path):
     net = mlp(4, 7, 3)
-    check_function(net, saved(tmp_path, renamed(net, {"zebra": 0, "ape": 2})))
+    check_function(net, save_weights(tmp_path, rename_layers(net, {"zebra": 0, "ape": 2})))
 
 
 def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
     net = mlp(4, 4, 4, 3)
     names = {"first": 0, "second": 2, "head": 4}
-    path = saved(tmp_path, renamed(net, names))
+    path = save_weights(tmp_path, rename_layers(net, names))
     given = {"name": "mlp", "widths": [4, 4]}
     with pytest.raises(
         ConfigMismatchError, match=r"first and second have the same shape.*model\.layers=\[…\]"
     ):
-        built(classes(), path, given)
+        build_from_file(classes(), path, given)
     check_function(net, path, given, layers=list(names))
 
 
@@ -82,7 +89,9 @@ def test_what_does_not_fit_is_named(tmp_path, change, keys, said):
     change(tensors)
     given = SMALL | {k: v for k, v in keys.items() if k == "widths"}
     with pytest.raises(ConfigMismatchError, match=re.escape(said)) as error:
-        built(classes(), saved(tmp_path, tensors), given, prefix=keys.get("prefix", ""))
+        build_from_file(
+            classes(), save_weights(tmp_path, tensors), given, prefix=keys.get("prefix", "")
+        )
     assert re.fullmatch(r".*(; (set|save|write)|its names are).*", str(error.value)), "what to do"
 
 
@@ -96,13 +105,13 @@ def test_no_code_of_a_file_is_run(tmp_path):
         ("table.csv", "not a file of tensors"),
     ):
         with pytest.raises(DamagedFileError, match=f"^.*{message}.*write it with.*$"):
-            built(classes(), str(tmp_path / name))
+            build_from_file(classes(), str(tmp_path / name))
 
 
 def test_the_weights_of_a_training_loop_lie_deeper_and_have_a_prefix(tmp_path):
     net = mlp(4, 7, 3)
-    kept = {"epoch": 3, "state_dict": renamed(net, {"model.0": 0, "model.2": 2})}
-    check_function(net, saved(tmp_path, kept, "w.ckpt"), prefix="model.")
+    kept = {"epoch": 3, "state_dict": rename_layers(net, {"model.0": 0, "model.2": 2})}
+    check_function(net, save_weights(tmp_path, kept, "w.ckpt"), prefix="model.")
 
 
 OPTIMIZER = {
@@ -117,25 +126,25 @@ OPTIMIZER = {
 @pytest.mark.parametrize("wrapped", ["", "module.", "_orig_mod.", "module._orig_mod."])
 def test_weights_beside_other_things_are_taken(tmp_path, key, wrapped):
     net = mlp(4, 7, 3)
-    kept = renamed(net, {f"{wrapped}0": 0, f"{wrapped}2": 2})
+    kept = rename_layers(net, {f"{wrapped}0": 0, f"{wrapped}2": 2})
     for name in reversed(key.split(".")):
         kept = {name: kept}
     kept |= {"optimizer_state_dict": OPTIMIZER, "epoch": 3, "loss": 0.1, "args": {"lr": 0.1}}
-    check_function(net, saved(tmp_path, kept, "w.pt"))
+    check_function(net, save_weights(tmp_path, kept, "w.pt"))
 
 
 def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
     nets = {name: mlp(4, 7, 3, seed=seed) for seed, name in enumerate(("student", "teacher"))}
     student, teacher = (net.state_dict() for net in nets.values())
-    path = saved(tmp_path, {"student": student, "teacher": teacher}, "w.pt")
+    path = save_weights(tmp_path, {"student": student, "teacher": teacher}, "w.pt")
     message = re.escape(
         "several sets of weights, student, teacher; choose one, model.prefix=student. or model.prefix=teacher."
     )
     with pytest.raises(ConfigMismatchError, match=message):
-        built(classes(), path)
+        build_from_file(classes(), path)
     for name, net in nets.items():
         check_function(net, path, prefix=f"{name}.")
-    path = saved(tmp_path, {"ema": student, "net": teacher}, "ema.pt")
+    path = save_weights(tmp_path, {"ema": student, "net": teacher}, "ema.pt")
     message = "contains ema in addition to net, which is used; set model.prefix=ema. to use ema"
     with pytest.warns(QuestionableConfigWarning, match=message):
         check_function(nets["teacher"], path)
@@ -147,7 +156,7 @@ def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
     is the same."""
     net = mlp(4, 7, 5, tasks)
     problem = classes(n_classes=2, n_tasks=tasks)
-    network = built(problem, saved(tmp_path, net), SMALL | {"widths": [7, 5]})
+    network = build_from_file(problem, save_weights(tmp_path, net), SMALL | {"widths": [7, 5]})
     x = problem.test.x.clone().requires_grad_()
     f = network(x)
     odds = net(x)
@@ -162,11 +171,11 @@ def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
 
 
 def test_log_odds_are_of_binary_labels_and_of_the_last_layer_alone(tmp_path):
-    path = saved(tmp_path, mlp(4, 7, 5, 1))
+    path = save_weights(tmp_path, mlp(4, 7, 5, 1))
     with pytest.raises(ConfigMismatchError, match=r"4\.weight is \[1, 5\] instead of \[3, 5\]"):
-        built(classes(), path, SMALL | {"widths": [7, 5]})
+        build_from_file(classes(), path, SMALL | {"widths": [7, 5]})
     with pytest.raises(ConfigMismatchError, match=r"0\.weight is \[7, 4\] instead of \[14, 4\]"):
-        built(classes(n_classes=2), path, SMALL | {"widths": [14, 5]})
+        build_from_file(classes(n_classes=2), path, SMALL | {"widths": [14, 5]})
     head = {"head.weight": torch.ones(1, 3), "head.bias": torch.ones(1)}
     asked = {"head.weight": (2, 3), "head.bias": (2,), "body.weight": (3, 3)}
     expanded = expand_binary_head(asked, head)

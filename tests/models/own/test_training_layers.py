@@ -4,7 +4,7 @@ import pytest
 import torch
 from own_frozen import Middle
 from support.runs.configured import F64, component, generator
-from support.small.small_problems import classes, resumed, tensors, train
+from support.small.small_problems import classes, tensors, train, train_and_resume
 from torch import nn
 from torch.testing import assert_close
 
@@ -69,7 +69,7 @@ def test_runs_with_running_statistics_resume(tmp_path, middle, name):
     problem = classes(batch_size=20)
     inference = component("inference", name, every=1, burn_in=1)
     whole = train(inference, model(middle), problem, 9)[0]
-    again = resumed(inference, model(middle), problem, 9, 4, tmp_path)[0]
+    again = train_and_resume(inference, model(middle), problem, 9, 4, tmp_path)[0]
     assert all(map(torch.equal, tensors(whole), tensors(again)))
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 from support.runs.configured import component, load
-from support.small.saved_weights import built, mlp, model, saved
+from support.small.saved_weights import build_from_file, mlp, model, save_weights
 from support.small.small_problems import classes, real
 
 from components.errors import ConfigMismatchError
@@ -21,7 +21,7 @@ def test_a_network_from_here_comes_back(tmp_path, network, kind):
     problem = kind()
     was = component("model", network, widths=[5]).build(problem, Streams(3))
     was.log_noise.data.fill_(0.3)
-    module = built(problem, saved(tmp_path, was), {"name": network, "widths": [5]})
+    module = build_from_file(problem, save_weights(tmp_path, was), {"name": network, "widths": [5]})
     assert torch.equal(module(problem.test.x), was(problem.test.x))
     assert torch.equal(module.log_noise, was.log_noise)
 
@@ -29,7 +29,7 @@ def test_a_network_from_here_comes_back(tmp_path, network, kind):
 @pytest.mark.parametrize("spread", [0.0, 0.1])
 def test_chains_and_ensembles_begin_about_the_file(tmp_path, spread):
     problem = classes()
-    start = model(saved(tmp_path, mlp(4, 7, 3)), spread=spread)
+    start = model(save_weights(tmp_path, mlp(4, 7, 3)), spread=spread)
     theta = start.build(problem, Streams(0)).theta.detach()
     for name, keys in (("sgld", {"chains": 400}), ("deep_ensemble", {"members": 400})):
         inference = component("inference", name, **keys)
@@ -50,7 +50,7 @@ def test_chains_and_ensembles_begin_about_the_file(tmp_path, spread):
 def test_methods_of_networks_begin_at_the_file(tmp_path, name):
     net = mlp(4, 7, 3)
     problem = classes()
-    start = model(saved(tmp_path, net))
+    start = model(save_weights(tmp_path, net))
     keys = {"initial_std": 1e-9} if name in ("mean_field_vi", "bayes_by_backprop") else {}
     if name == "adversarial_training":
         keys["training_attacker"] = component("attacker", "fgsm")
@@ -65,10 +65,10 @@ def test_a_network_of_another_kind_is_filled_by_its_own_names(tmp_path):
     problem, _ = load("digits", n_train=30, n_test=10)
     was = component("model", "vgg", depth=7, width=2).build(problem, Streams(3))
     was.running_mean_0.data.fill_(0.2)
-    path = saved(tmp_path, was)
-    module = built(problem, path, {"name": "vgg", "depth": 7, "width": 2})
+    path = save_weights(tmp_path, was)
+    module = build_from_file(problem, path, {"name": "vgg", "depth": 7, "width": 2})
     assert torch.equal(module.eval()(problem.test.x), was.eval()(problem.test.x))
     with pytest.raises(
         ConfigMismatchError, match=re.escape("running_mean_0 is [2] instead of [3]")
     ):
-        built(problem, path, {"name": "vgg", "depth": 7, "width": 3})
+        build_from_file(problem, path, {"name": "vgg", "depth": 7, "width": 3})

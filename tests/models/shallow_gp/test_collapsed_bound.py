@@ -9,7 +9,7 @@ import torch
 from support.runs.configured import build_model, component
 from support.small.shallow_gp_problems import (
     F64,
-    bound,
+    elbo_of,
     gradient_error,
     problem,
     scatter_parameters,
@@ -41,7 +41,7 @@ def modules(name, mean="linear", **keys):
 def test_is_the_variational_bound_at_the_optimal_q(name):
     data, collapsed, variational = modules(name)
     terms = collapsed.elbo(data.train, None)
-    at_start = bound(variational, data.train).item()
+    at_start = elbo_of(variational, data.train).item()
     set_optimal_q(variational, data.train)
     best = variational.elbo(data.train, None)
     assert_close(terms["elbo"], best["elbo"])
@@ -85,7 +85,7 @@ def test_bound_literally():
 
             total += log_normal(Q) - 0.5 * float((K - Q).trace() / noise)
             evidence += log_normal(K)
-    ours = float(bound(collapsed, data.train))
+    ours = float(elbo_of(collapsed, data.train))
     assert_close(ours, total)
     assert ours < evidence - 0.1
 
@@ -95,14 +95,14 @@ def test_all_inputs_as_inducing_ones_give_the_evidence():
     keys = SPARSE | {"n_inducing": 100, "jitter": 1e-10, "mean": "zero"}
     collapsed = build_model("igp", data, bound="collapsed", **keys)
     exact = build_model("igp", data, **keys | {"posterior": "exact"})
-    ours, theirs = (float(bound(m, data.train)) for m in (collapsed, exact))
+    ours, theirs = (float(elbo_of(m, data.train)) for m in (collapsed, exact))
     assert ours == pytest.approx(theirs, abs=1e-4)
     assert ours <= theirs + 1e-6
 
 
 def test_gradient():
     data, collapsed, _ = modules("cgp")
-    assert gradient_error(collapsed, lambda: bound(collapsed, data.train)) < 1e-6
+    assert gradient_error(collapsed, lambda: elbo_of(collapsed, data.train)) < 1e-6
 
 
 def test_needs_gaussian_noise():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 from support.runs.configured import build_model, component, double, generator, normal
-from support.small.shallow_gp_problems import F64, bound, problem, streams
+from support.small.shallow_gp_problems import F64, elbo_of, problem, streams
 from torch.testing import assert_close
 
 from components.contracts.predictive import PoissonMixture, components_of, join
@@ -112,7 +112,7 @@ def test_linear_kernel_is_a_poisson_regression():
 
     def loss():
         optimizer.zero_grad()
-        value = -bound(module, data.train)
+        value = -elbo_of(module, data.train)
         value.backward()
         return value
 

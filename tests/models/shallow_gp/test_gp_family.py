@@ -6,7 +6,7 @@ import pytest
 import torch
 from support.runs.configured import build_model, generator
 from support.small.shallow_gp_problems import (
-    bound,
+    elbo_of,
     gradient_error,
     kernel_parts,
     literally,
@@ -44,7 +44,7 @@ def test_exact_literally_with_missing_labels(name, changes):
     module = build(name, p, **changes).requires_grad_(False)
     scatter_parameters(module)
     ours = predict(module, p.test.x)
-    assert_close((bound(module, p.train), ours.mean, ours.variance), literally(module, p))
+    assert_close((elbo_of(module, p.train), ours.mean, ours.variance), literally(module, p))
 
 
 @pytest.mark.parametrize("sparse", [{}, {"posterior": "sparse", "n_inducing": 6}])
@@ -69,7 +69,7 @@ def test_gradients(name, changes, sparse):
     p = problem()
     module = build(name, p, hyperprior=0.8, **changes, **sparse)
     scatter_parameters(module, scale=0.2)
-    assert gradient_error(module, lambda: bound(module, p.train)) < 1e-5
+    assert gradient_error(module, lambda: elbo_of(module, p.train)) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_sparse_at_all_labels_is_exact(name, changes, shape):
         module.inducing_task = task[None]
     set_optimal_q(module, p.train)
     if stable:
-        assert_close(bound(module, p.train), bound(full, p.train), rtol=0, atol=1e-5)
+        assert_close(elbo_of(module, p.train), elbo_of(full, p.train), rtol=0, atol=1e-5)
     ours = predict(module, p.test.x)
     theirs = predict(full, p.test.x)
     assert_close((ours.mu, ours.v), (theirs.mu, theirs.v), rtol=0, atol=1e-6 if stable else 1e-4)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
 from support.runs.configured import component, generator
-from support.small.shallow_gp_problems import bound, predict
+from support.small.shallow_gp_problems import elbo_of, predict
 from support.small.small_problems import classes, real, train
 from torch.autograd import grad
 from torch.testing import assert_close
@@ -68,7 +68,7 @@ def test_the_sparse_bound_is_gpytorch_s():
     asked = problem.n * VariationalELBO(likelihood, module.gp, problem.n)(
         module.gp(batch.x), batch.y[:, 0]
     )
-    assert_close(bound(module, batch), asked)
+    assert_close(elbo_of(module, batch), asked)
 
 
 def test_predictions_are_of_the_parameters_of_now():

@@ -5,7 +5,7 @@ import gpytorch
 import pytest
 import torch
 from support.runs.configured import build_model
-from support.small.shallow_gp_problems import bound, predict, problem, scatter_parameters
+from support.small.shallow_gp_problems import elbo_of, predict, problem, scatter_parameters
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -41,7 +41,7 @@ def pair(p, shape, posterior):
 def test_it_is_igp_where_the_kernel_is_ours(shape, posterior):
     p = problem()
     ours, theirs = pair(p, shape, posterior)
-    bounds = [bound(m, p.train) for m in (ours, theirs)]
+    bounds = [elbo_of(m, p.train) for m in (ours, theirs)]
     assert bounds[0].item() == pytest.approx(bounds[1].item(), abs=1e-8)
     # d/d ln v = v/(1 − e⁻ᵛ)⁻¹ d/dρ for v = softplus(ρ), GPyTorch's transform
     mine, raw = (

@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from support.runs.configured import build_model, generator, normal
 from support.small.shallow_gp_problems import (
     F64,
-    bound,
+    elbo_of,
     predict,
     problem,
     scatter_parameters,
@@ -87,7 +87,9 @@ def test_shared_ard_is_own_ard_with_equal_lengthscales():
     state = shared.state_dict()
     state["covariance.log_lengthscale"] = state["covariance.log_lengthscale"].expand(3, -1)
     own_ard.load_state_dict(state)
-    assert float(bound(shared, p.train)) == pytest.approx(float(bound(own_ard, p.train)), abs=1e-10)
+    assert float(elbo_of(shared, p.train)) == pytest.approx(
+        float(elbo_of(own_ard, p.train)), abs=1e-10
+    )
 
 
 def test_cholesky_is_kept_until_the_hyperparameters_change():
@@ -97,7 +99,7 @@ def test_cholesky_is_kept_until_the_hyperparameters_change():
     assert module.condition() is first
     predict(module, p.test.x)
     assert module.condition() is first
-    bound(module, p.train).backward()
+    elbo_of(module, p.train).backward()
     torch.optim.Adam(module.parameters(), fused=True).step()
     second = module.condition()
     assert second is not first

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.runs.configured import build_model, generator
 from support.small.small_nets import texts
-from support.small.small_problems import component, resumed, tensors, train
+from support.small.small_problems import component, tensors, train, train_and_resume
 from torch.nn import functional as F
 from torch.testing import assert_close
 
@@ -43,7 +43,7 @@ def test_it_reads_what_is_there(tmp_path):
     swa = component("inference", "swa", burn_in=3, every=2)
     short = texts(dtype=torch.float32)
     whole = train(swa, model, short, 8)[0]
-    parts = resumed(swa, model, short, 8, 5, tmp_path)[0]
+    parts = train_and_resume(swa, model, short, 8, 5, tmp_path)[0]
     assert_close(tensors(whole), tensors(parts), rtol=0, atol=0)
 
 

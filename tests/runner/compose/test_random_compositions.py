@@ -4,7 +4,12 @@ import random
 
 import pytest
 from support.runs.forked_runs import run
-from support.runs.random_compositions import composition, followed, is_fault_of_its_own, offered
+from support.runs.random_compositions import (
+    composition,
+    follow_offer,
+    is_fault_of_its_own,
+    list_offers,
+)
 
 SEED = 20261125
 WORKS = 0.95  # share of the offers that are refused no more
@@ -22,10 +27,10 @@ def check(n, seed, folder):
         outcome = run(argv, folder / str(i))
         if outcome.is_broken:
             broken.append((argv, outcome.code, outcome.output[-800:]))
-        words = offered(outcome.message) if outcome.code == 2 else []
+        words = list_offers(outcome.message) if outcome.code == 2 else []
         if not words:
             continue
-        again = followed(argv, rng.choice(words), outcome.message)
+        again = follow_offer(argv, rng.choice(words), outcome.message)
         second = run(again, folder / f"{i}_again")
         offers += 1
         if second.is_broken:
@@ -61,9 +66,13 @@ def test_what_a_refusal_offers_is_read_from_its_words():
         "inference=dsvi requires elbo, which model=mlp lacks as configured; set model.posterior=sparse; compatible "
         "inference methods: map, sgld"
     )
-    assert offered(message) == [["model.posterior=sparse"], ["inference=map"], ["inference=sgld"]]
-    assert offered("a; remove the attacker (z) with ~attacker") == [["~attacker"]]
-    assert offered("a; experiments with dataset=d: +experiment=e, +experiment=f") == [
+    assert list_offers(message) == [
+        ["model.posterior=sparse"],
+        ["inference=map"],
+        ["inference=sgld"],
+    ]
+    assert list_offers("a; remove the attacker (z) with ~attacker") == [["~attacker"]]
+    assert list_offers("a; experiments with dataset=d: +experiment=e, +experiment=f") == [
         ["+experiment=e"],
         ["+experiment=f"],
     ]
@@ -74,4 +83,9 @@ def test_what_a_refusal_offers_is_read_from_its_words():
         ["model=m", "steps=9"], ["model=n", "steps=9"], "model=n: has no steps.size"
     )
     argv = ["dataset=d", "model=m", "model.k=1", "inference=i", "smoke=true"]
-    assert followed(argv, ["model=x"], "m") == ["dataset=d", "inference=i", "smoke=true", "model=x"]
+    assert follow_offer(argv, ["model=x"], "m") == [
+        "dataset=d",
+        "inference=i",
+        "smoke=true",
+        "model=x",
+    ]

@@ -1,7 +1,7 @@
 """Costs in a record, and the budget that ends a run."""
 
 import pytest
-from support.runs.configured import recorded, repeatable
+from support.runs.configured import read_records, repeatable
 
 from components.metrics.names import without_costs
 from components.problems.density import Density
@@ -89,7 +89,7 @@ def test_a_resumed_run_counts_as_one_that_was_not_stopped(make_job, prune, tmp_p
     prune(make_job(*MOG, *budget), at=20)
     again, resumed = run(make_job(*MOG, *budget))
     assert repeatable(resumed) == repeatable(result)
-    assert recorded(again.job.folder) == recorded(whole.job.folder)
+    assert read_records(again.job.folder) == read_records(whole.job.folder)
     ends = [read(executed_run.job.folder).get("budget_ends") for executed_run in (whole, again)]
     assert ends[0] == ends[1]
 

@@ -2,7 +2,7 @@
 replicates."""
 
 import pytest
-from support.runs.configured import recorded, repeatable
+from support.runs.configured import read_records, repeatable
 
 from components.metrics.names import without_costs
 from runner import load
@@ -47,7 +47,7 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
     loaded = load(job.folder)  # each replicate has a posterior of its own
     scored = loaded.problem.score(loaded.posterior, Streams(0))
     assert len(loaded.posterior) == len(scored["rmse"]) == 2
-    assert recorded(job.folder) == recorded(executed.job.folder)
+    assert read_records(job.folder) == read_records(executed.job.folder)
 
 
 def test_a_record_of_several_alphas_has_scores_and_predictions_of_each(make_job, monkeypatch):

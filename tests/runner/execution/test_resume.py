@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.runs.configured import recorded, repeatable
+from support.runs.configured import read_records, repeatable
 
 from components.problems.supervised import Supervised
 from runner.errors import ConfigError, RunFailure
@@ -79,8 +79,8 @@ def test_killed_and_given_again(tmp_path, undisturbed, signum):
     folder = _folder(tmp_path)
     assert read(folder)["state"] == "done"
     assert repeatable(read(folder)["result"]) == repeatable(read(undisturbed)["result"])
-    assert [line for line in recorded(folder) if line["phase"] != "train"] == [
-        line for line in recorded(undisturbed) if line["phase"] != "train"
+    assert [line for line in read_records(folder) if line["phase"] != "train"] == [
+        line for line in read_records(undisturbed) if line["phase"] != "train"
     ]
 
 
@@ -141,7 +141,7 @@ def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluati
     assert sorted((job.folder / "checkpoints").glob("*.json"))[-1].stem.endswith(str(step))
     _, finished = run(job)
     assert repeatable(finished) == repeatable(result)
-    assert recorded(job.folder) == recorded(whole.job.folder)
+    assert read_records(job.folder) == read_records(whole.job.folder)
 
 
 def test_a_run_that_is_done_is_not_run_again(make_job):

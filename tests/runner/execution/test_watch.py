@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from support.runs.configured import recorded, repeatable
+from support.runs.configured import read_records, repeatable
 
 from runner.execution.execute import run
 from runner.execution.signals import RunPrunedError
@@ -54,7 +54,7 @@ def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
     assert repeatable(again) == repeatable(result), (
         "attacks on the way leave the random streams as they were"
     )
-    assert recorded(job.folder) == recorded(whole.job.folder)
+    assert read_records(job.folder) == read_records(whole.job.folder)
 
 
 def test_given_up_after_a_replicate_which_stays_finished(make_job):

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from crashes import Crashes, drawn
 from matplotlib.figure import Figure
-from support.runs.configured import recorded, repeatable
+from support.runs.configured import read_records, repeatable
 
 from runner.commands import resume
 from runner.compose.compose import compose
@@ -118,8 +118,8 @@ def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
     assert {r: repeatable(scores) for r, scores in after["finished"].items()} == {
         r: repeatable(scores) for r, scores in expected["finished"].items()
     }
-    lines = recorded(folder)
-    all_lines = recorded(whole)
+    lines = read_records(folder)
+    all_lines = read_records(whole)
     if file != "metrics.jsonl":
         assert lines == all_lines
     elif "damaged line" in message:
@@ -195,7 +195,7 @@ def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkey
         executed, result = run(job)
         assert repeatable(result) == repeatable(read(whole)["result"]), operation
         assert (
-            recorded(job.folder) in ([], recorded(whole))
+            read_records(job.folder) in ([], read_records(whole))
             if executed.was_done
-            else recorded(job.folder) == recorded(whole)
+            else read_records(job.folder) == read_records(whole)
         )

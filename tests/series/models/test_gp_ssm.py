@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.runs.configured import component, double, draw_normal, load
 from support.small.small_problems import advance
-from support.targets.recipe import F64, mutated
+from support.targets.recipe import F64, mutate_component
 from torch.distributions import MultivariateNormal, Normal
 from torch.testing import assert_close
 
@@ -140,7 +140,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_mutant_has_another_evidence_or_other_states(mutant):
-    assert z_of(mutated(gp_ssm, *MUTANTS[mutant])) > 6
+    assert z_of(mutate_component(gp_ssm, *MUTANTS[mutant])) > 6
 
 
 def test_forecasts_of_a_linear_kernel_are_in_closed_form():

@@ -6,7 +6,14 @@ import torch
 from support.runs.configured import F64, component, double
 from support.small.small_problems import advance
 from support.targets.known_targets import z_score
-from support.targets.unknown_scales import build_filter, exact, generalised, model, repeated, series
+from support.targets.unknown_scales import (
+    build_filter,
+    exact,
+    generalised_moments,
+    model,
+    repeat_series,
+    series,
+)
 from torch.testing import assert_close
 
 from components.errors import NumericalError
@@ -85,8 +92,8 @@ def test_chains_of_a_replicate_learn_one_step_size():
 def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     problem = series(1, n_steps=8, missing=0.0, seed=5)
     problem.observations[0, 3] += 8.0
-    mean, sd = generalised(problem, 0.3)
-    without, _ = generalised(problem, 0.3, integral=False)
+    mean, sd = generalised_moments(problem, 0.3)
+    without, _ = generalised_moments(problem, 0.3, integral=False)
     assert abs(without - mean) > 0.2 * sd
     inference = method(8, 150, 50, beta=0.3)
     built = model(problem, both=False)
@@ -100,7 +107,7 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
 def test_trajectories_are_draws_of_the_smoothing_distribution():
     """Of one θ for all: means and squares of x_t | y_1:T of the joint Gaussian."""
     problem = series(1, n_steps=6)
-    many = repeated(problem, 3000)
+    many = repeat_series(problem, 3000)
     built = model(problem)
     conditional = built.at(double([[0.1, -0.6]]).expand(3000, -1))
     rng = Streams(0)

@@ -10,7 +10,14 @@ from support.runs.configured import F64, component
 from support.series.small_sequences import run
 from support.small.small_problems import advance, check_resumed
 from support.targets.known_targets import z_score
-from support.targets.unknown_scales import build_filter, exact, generalised, model, repeated, series
+from support.targets.unknown_scales import (
+    build_filter,
+    exact,
+    generalised_moments,
+    model,
+    repeat_series,
+    series,
+)
 from torch.testing import assert_close
 
 from components.evaluation.checks.filters import inner_filter_checks
@@ -61,7 +68,7 @@ def against_exact(kind, repeats=60, rate=1.0, **keys):
     problem = series(1, n_steps=14)
     mean, sd, log_evidence = exact(problem, rate=rate)
     inference = method(kind, rate=rate, **keys)
-    posterior = run(inference, model(problem), repeated(problem, repeats), Streams(3))
+    posterior = run(inference, model(problem), repeat_series(problem, repeats), Streams(3))
     first, second = moments(posterior, mean)
     ratio = (posterior.log_normaliser - log_evidence).exp()
     return torch.cat(
@@ -155,14 +162,17 @@ def test_filters_are_doubled_and_all_stays_exact():
 def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     problem = series(1, n_steps=8, missing=0.0, seed=5)
     problem.observations[0, 3] += 8.0
-    mean, sd = generalised(problem, 0.3)
+    mean, sd = generalised_moments(problem, 0.3)
     posterior = run(
-        method(beta=0.3, sets=200), model(problem, both=False), repeated(problem, 50), Streams(1)
+        method(beta=0.3, sets=200),
+        model(problem, both=False),
+        repeat_series(problem, 50),
+        Streams(1),
     )
     first, second = moments(posterior, mean)
     assert z_score(first, mean).abs() < 4
     assert z_score(second, sd**2).abs() < 4
-    assert z_score(first, generalised(problem, 0.3, integral=False)[0]).abs() > 8
+    assert z_score(first, generalised_moments(problem, 0.3, integral=False)[0]).abs() > 8
     assert not posterior.evidence
 
 
@@ -175,7 +185,7 @@ def test_states_are_those_of_the_mixture_over_parameters():
     ]
     x = torch.cartesian_prod(*points).double()
     built = model(problem)
-    many = repeated(problem, len(x))
+    many = repeat_series(problem, len(x))
     inference = component("inference", "kalman")
     rng = Streams(0)
     state = inference.init(built.at(x.log()), many, rng)

@@ -245,7 +245,7 @@ def continuous():
     return Weather(acts=Box(0, 1, (2,)))
 
 
-def masked():
+def make_masked():
     return Weather(sees=Dict({"observation": Box(0, 1, (2,)), "action_mask": Box(0, 1, (3,))}))
 
 

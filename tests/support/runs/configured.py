@@ -69,7 +69,7 @@ def component(role: str, name: str, **changes: Any) -> Any:
     )
 
 
-def composed(role: str, name: str, **changes: Any) -> Any:
+def compose_component(role: str, name: str, **changes: Any) -> Any:
     """A component with its parts, built as in the runner."""
     values = expand_component(role, defaults(role, name) | changes, role)
     return build_component(role, values, role)
@@ -128,7 +128,7 @@ def repeatable_line(line: Mapping[str, Any]) -> dict[str, Any]:
     return rest | {"metrics": repeatable(line["metrics"])}
 
 
-def recorded(folder: Path) -> list[dict[str, Any]]:
+def read_records(folder: Path) -> list[dict[str, Any]]:
     """The recorded lines of a run without their times."""
     return [repeatable_line(line) for line in read_lines(folder)]
 

@@ -43,7 +43,7 @@ def split(text: str) -> list[list[str]]:
     return commands
 
 
-def printed() -> list[Printed]:
+def list_printed() -> list[Printed]:
     """Commands of indented blocks, and of the page's prose those between backticks, each once."""
     commands: dict[Printed, None] = {}
     for page in PAGES:

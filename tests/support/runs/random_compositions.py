@@ -143,7 +143,7 @@ ROLES = {
 WORD = re.compile(r"^(?:~attacker|[a-z_.]+=\S+)$")
 
 
-def offered(message: str) -> list[list[str]]:
+def list_offers(message: str) -> list[list[str]]:
     """Suggestions of an error message, each as words that change a command."""
     out: list[list[str]] = []
     for part in message.split("; "):
@@ -158,7 +158,7 @@ def offered(message: str) -> list[list[str]]:
     return out
 
 
-def followed(argv: list[str], words: list[str], message: str) -> list[str]:
+def follow_offer(argv: list[str], words: list[str], message: str) -> list[str]:
     """A command line changed as a refusal offers: keys of a component that is replaced go with
     it."""
     if words[0].startswith("+experiment="):

@@ -20,7 +20,7 @@ class Exact(NamedTuple):
         return self.covariance.diagonal(dim1=1, dim2=2)
 
 
-def smoothed(s: LinearGaussianSystem, y: Tensor) -> Exact:
+def smooth_exactly(s: LinearGaussianSystem, y: Tensor) -> Exact:
     """E and Cov of x_1 … x_T given the observations [T, dy] without those with a NaN coordinate."""
     times = len(y)
     dx = len(s.m0)

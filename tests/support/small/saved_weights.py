@@ -22,7 +22,7 @@ def mlp(*sizes, seed=0):
     return nn.Sequential(*layers[:-1]).double()
 
 
-def saved(folder, net, name="w.safetensors"):
+def save_weights(folder, net, name="w.safetensors"):
     tensors = net.state_dict() if isinstance(net, nn.Module) else net
     save_file(tensors, folder / name) if name.endswith(".safetensors") else torch.save(
         tensors, folder / name
@@ -30,7 +30,7 @@ def saved(folder, net, name="w.safetensors"):
     return str(folder / name)
 
 
-def renamed(net, names):
+def rename_layers(net, names):
     """The tensors of a network under other names of its layers."""
     tensors = net.state_dict()
     kinds = ("weight", "bias")
@@ -45,11 +45,11 @@ def model(path, network=SMALL, **keys):
     return component("model", "state_dict", path=path, network=part, **keys)
 
 
-def built(problem, path, network=SMALL, **keys):
+def build_from_file(problem, path, network=SMALL, **keys):
     return model(path, network, **keys).build(problem, Streams(0))
 
 
 def check_function(net, path, network=SMALL, **keys):
     """A network with the weights of a file computes what ``net`` does."""
     x = classes().test.x
-    assert_close(built(classes(), path, network, **keys)(x)[:, 0], net(x))
+    assert_close(build_from_file(classes(), path, network, **keys)(x)[:, 0], net(x))

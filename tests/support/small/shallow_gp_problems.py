@@ -101,7 +101,7 @@ def literally(module, p: Supervised) -> tuple[torch.Tensor, torch.Tensor, torch.
     return marginal, *(part.view(p.n_tasks, -1).T for part in moments)
 
 
-def bound(module, batch: Batch) -> torch.Tensor:
+def elbo_of(module, batch: Batch) -> torch.Tensor:
     """The bound of a batch, without samples."""
     return module.elbo(batch, None)["elbo"]
 

@@ -82,7 +82,7 @@ def flat(gradients: Any) -> Tensor:
     return torch.cat([g.flatten() for g in gradients])
 
 
-def replicated(batch: Rows, times: int) -> Rows:
+def repeat_rows(batch: Rows, times: int) -> Rows:
     """The rows again and again, so that one estimate is the mean of ``times`` independent ones."""
     return Rows(batch.x.repeat(times, 1), batch.scale / times)
 
@@ -105,7 +105,7 @@ def z_scores(
     exact = enumerated_gradient(module, batch) if exact is None else exact
     state = estimator.init(module, rng)
     results = []
-    many = replicated(batch, draws // groups)
+    many = repeat_rows(batch, draws // groups)
     for _ in range(groups):
         gradients, _, state = estimator.estimate(module, many, rng, state)
         results.append(flat(gradients))

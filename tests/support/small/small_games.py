@@ -48,7 +48,7 @@ class Stationary(Opponent[Tensor]):
 def game_of(name: str, replicates: int, attacker: Opponent | str = "random", **keys: Any) -> Game:
     """The game of a dataset, against an opponent or a decision maker by name."""
     game, _ = load(name, replicates=replicates, **keys)
-    game.attacker = seated(attacker)
+    game.attacker = seat_opponent(attacker)
     return game
 
 
@@ -117,11 +117,11 @@ def matrix_game(
         tail=0.2,
         window=10,
         replicates=replicates,
-        attacker=seated(opponent),
+        attacker=seat_opponent(opponent),
     )
 
 
-def seated(opponent: Opponent | str) -> Opponent:
+def seat_opponent(opponent: Opponent | str) -> Opponent:
     if isinstance(opponent, Opponent):
         return opponent
     if opponent == "random":
@@ -151,33 +151,35 @@ def play(game: Game, inference, seed: int = 0, model="q_table", tensors: bool = 
     rng = Streams(seed)
     values = component("model", model).build(game, rng) if isinstance(model, str) else model
     init = Player.init if tensors else type(inference).init
-    state = stepped(inference, game, rng, init(inference, values, game, rng), 0, game.episodes)
+    state = play_episodes(
+        inference, game, rng, init(inference, values, game, rng), 0, game.episodes
+    )
     posterior: Play = inference.posterior(state)
     return state, posterior
 
 
-def stepped(inference, problem, rng, state, start, stop):
+def play_episodes(inference, problem, rng, state, start, stop):
     """The state after the episodes from one to another."""
     for _, episode in problem.batches("episode", rng, start, stop):
         state, _ = inference.step(state, episode, rng)
     return state
 
 
-def resumed(opened, half: int):
+def play_and_resume(opened, half: int):
     """States of a game played through, and stopped after ``half`` episodes and resumed; streams
     must end alike.
 
     ``opened()`` gives the agent, the game, its streams and the state before the first episode."""
     agent, game, rng, state = opened()
-    state = stepped(agent, game, rng, state, 0, half)
+    state = play_episodes(agent, game, rng, state, 0, half)
     tensors: dict[str, Any] = {}
     skeleton = pack(state, tensors)
     kept = {k: (v.rows if hasattr(v, "rows") else v).clone() for k, v in tensors.items()}
     streams = rng.state()
-    whole = stepped(agent, game, rng, state, half, game.episodes)
+    whole = play_episodes(agent, game, rng, state, half, game.episodes)
     agent, game, again, fresh = opened()
     again.restore(streams)
-    state = stepped(agent, game, again, unpack(skeleton, kept, fresh), half, game.episodes)
+    state = play_episodes(agent, game, again, unpack(skeleton, kept, fresh), half, game.episodes)
     torch.testing.assert_close(again.state(), rng.state(), rtol=0, atol=0)
     return whole, state
 

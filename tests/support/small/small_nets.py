@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from support.runs.configured import F64, draw_normal, generator
-from support.small.small_problems import classes, component, resumed, tensors, train
+from support.small.small_problems import classes, component, tensors, train, train_and_resume
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
@@ -56,7 +56,7 @@ def check_resumed(method: Any, model: Any, folder: Path) -> None:
     """Asserts that a run of 17 steps that is stopped after 10 ends in the same bits."""
     problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
     whole = train(method, model, problem, 17)[0]
-    parts = resumed(method, model, problem, 17, 10, folder)[0]
+    parts = train_and_resume(method, model, problem, 17, 10, folder)[0]
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
     first, other = (
         method.posterior(s).predict(problem.test.x, torch.Generator()).logits

@@ -104,7 +104,7 @@ def advance(
     return state, info
 
 
-def resumed(
+def train_and_resume(
     inference: Any, model: Any, problem: Supervised, steps: int, stop: int, folder: Path
 ) -> tuple[Any, Streams]:
     """The same, but checkpointed to disk at ``stop``, forgotten, and continued from a fresh
@@ -126,7 +126,7 @@ def check_resumed(
     """The state of a run that is stopped and resumed; asserts that its state, draws and noise equal
     the results of a run without a stop."""
     whole, rng = train(inference, model, problem, steps)
-    again, restored = resumed(inference, model, problem, steps, stop, folder)
+    again, restored = train_and_resume(inference, model, problem, steps, stop, folder)
     assert_same_state(whole, again)
     assert torch.equal(rng.noise.get_state(), restored.noise.get_state())
     first, other = (inference.posterior(state) for state in (whole, again))

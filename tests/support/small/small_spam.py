@@ -28,7 +28,7 @@ def words(n=120, n_words=6, seed=0) -> Supervised:
     )
 
 
-def fitted(problem: Supervised, name="naive_bayes", **options) -> FittedEstimator:
+def fit_estimator(problem: Supervised, name="naive_bayes", **options) -> FittedEstimator:
     model = component("model", name, **options).build(problem, Streams(0))
     return FittedEstimator(model, model.fit(problem.train, 0))
 

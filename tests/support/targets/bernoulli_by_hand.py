@@ -28,22 +28,22 @@ class SmallBernoulli(nn.Module):
         super().__init__()
         g = generator(seed)
 
-        def drawn(*shape: int) -> nn.Parameter:
+        def draw_weights(*shape: int) -> nn.Parameter:
             return nn.Parameter(normal(g, *shape))
 
-        self.prior = drawn(UNITS)
+        self.prior = draw_weights(UNITS)
         # z₂ -> logits of z₁
-        self.down = drawn(UNITS, UNITS)
-        self.down_bias = drawn(UNITS)
+        self.down = draw_weights(UNITS, UNITS)
+        self.down_bias = draw_weights(UNITS)
         # z₁ -> logits of x
-        self.out = drawn(VALUES, UNITS)
-        self.out_bias = drawn(VALUES)
+        self.out = draw_weights(VALUES, UNITS)
+        self.out_bias = draw_weights(VALUES)
         # x -> logits of q(z₁)
-        self.inward = drawn(UNITS, VALUES)
-        self.inward_bias = drawn(UNITS)
+        self.inward = draw_weights(UNITS, VALUES)
+        self.inward_bias = draw_weights(UNITS)
         # z₁ -> logits of q(z₂)
-        self.up = drawn(UNITS, UNITS)
-        self.up_bias = drawn(UNITS)
+        self.up = draw_weights(UNITS, UNITS)
+        self.up_bias = draw_weights(UNITS)
 
     @property
     def guide(self) -> list[str]:

@@ -5,7 +5,7 @@ from support.runs.configured import F64, double
 from torch.distributions import Normal
 
 
-def held(mean, log_std):
+def make_parameters(mean, log_std):
     """Parameters of q that are differentiated."""
     return [double(value).requires_grad_() for value in (mean, log_std)]
 

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 import torch
 from support.runs.configured import component, double
-from support.targets.known_targets import GammaTarget, PriorAlone, correlated, sampled
+from support.targets.known_targets import (
+    GammaTarget,
+    PriorAlone,
+    correlated_gaussian,
+    sample_target,
+)
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -79,7 +84,7 @@ class Broken(Line):
 
 
 TARGETS: dict[str, Any] = {
-    "correlated": correlated,
+    "correlated": correlated_gaussian,
     "gamma": GammaTarget,
     "heavy tails": HeavyTails,
     "two modes": TwoModes,
@@ -106,19 +111,19 @@ def mutate(monkeypatch: Any, module: Any, mutant: str) -> None:
 
 def check_edges(name: str, step_size: float) -> None:
     """Assert that zero density is rejected, and that a NaN density is an error."""
-    draws = sampled(name, HalfNormal(), 300, chains=50, warmup=0, step_size=step_size)
+    draws = sample_target(name, HalfNormal(), 300, chains=50, warmup=0, step_size=step_size)
     assert (draws.draws >= 0).all()
     assert (draws.stats["acceptance_rate"] == 0).any()
     with pytest.raises(
         NumericalError,
         match=r"not a number at the proposals of chains .* at step \d+; lower inference\.step_size",
     ):
-        sampled(name, Broken(), 300, chains=50, warmup=0, step_size=1.0)
+        sample_target(name, Broken(), 300, chains=50, warmup=0, step_size=1.0)
 
 
 def check_warm_up(name: str, warmup: int, steps: int, acceptance: float) -> Any:
     """Draws of 16 chains; asserts that the proposal is learnt in warm-up, and kept after it."""
-    target = correlated()
+    target = correlated_gaussian()
     rng = Streams(0)
     method = component("inference", name, chains=16, warmup=warmup)
     state = method.init(target, None, rng)

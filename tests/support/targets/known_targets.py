@@ -89,7 +89,7 @@ class ExactGamma(GammaTarget):
         return (torch._standard_gamma(shape, generator=generator) / self.rate).log()
 
 
-def correlated(correlation: float = 0.8) -> GaussianTarget:
+def correlated_gaussian(correlation: float = 0.8) -> GaussianTarget:
     """A correlated Gaussian in the plane with unequal scales."""
     scale = double([1.0, 0.5])
     unit = double([[1.0, correlation], [correlation, 1.0]])
@@ -130,7 +130,9 @@ def run_chains(inference, model, steps: int, rng: Streams | None = None):
     return last
 
 
-def sampled(name: str, model, steps: int, seed: int = 0, problem=None, batch=None, **settings):
+def sample_target(
+    name: str, model, steps: int, seed: int = 0, problem=None, batch=None, **settings
+):
     """Draws of the inference ``name``, its YAML's defaults overridden by ``settings``, after
     ``steps`` steps."""
     inference = component("inference", name, **settings)

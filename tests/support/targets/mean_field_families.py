@@ -39,7 +39,7 @@ def labels(n=8, D=1, binary=True, seed=0) -> Supervised:
     )
 
 
-def made(name, problem, **changes):
+def build_model(name, problem, **changes):
     return component("model", name, **changes).build(problem, Streams(0))
 
 
@@ -52,12 +52,12 @@ def two_parameters() -> dict:
         "probit_regression": (labels(), {"intercept_scale": 2.0}),
     }
     return {
-        name: (made(name, problem, **changes), problem)
+        name: (build_model(name, problem, **changes), problem)
         for name, (problem, changes) in problems.items()
     }
 
 
-def fitted(ascent, batch, cycles=200, starts=1, seed=0):
+def fit_factors(ascent, batch, cycles=200, starts=1, seed=0):
     factors = ascent.start(batch, starts, generator(seed))
     for _ in range(cycles):
         factors = ascent.cycle(factors, batch)

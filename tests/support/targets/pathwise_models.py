@@ -84,7 +84,7 @@ def gradient(name, **changes):
     )
 
 
-def trained(estimator, module, batch, steps, seed=0):
+def train_estimator(estimator, module, batch, steps, seed=0):
     """The state after a number of estimates, the streams, and the estimates."""
     rng = Streams(seed)
     state = estimator.init(module, rng)
@@ -103,7 +103,7 @@ def share_noise(module):
 
 def estimates(estimator, module, batch, steps):
     """Estimates of a module that does not move, while the estimator learns."""
-    return trained(estimator, module, batch, steps, seed=1)[2]
+    return train_estimator(estimator, module, batch, steps, seed=1)[2]
 
 
 def spread_out(q, seed=0):

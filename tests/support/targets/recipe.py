@@ -143,7 +143,7 @@ def covariance_z(samples: Tensor, covariance: Tensor) -> float:
     return float(((samples.T.cov() - covariance) / error).abs().max())
 
 
-def mutated(module: ModuleType, right: str, wrong: str) -> type:
+def mutate_component(module: ModuleType, right: str, wrong: str) -> type:
     """The component of a module with ``right`` replaced by ``wrong`` in its source; the registry
     keeps the original."""
     (role, name), sound = next(
@@ -165,7 +165,7 @@ def mutated_names(module: ModuleType, right: str, wrong: str) -> dict[str, Any]:
     return names
 
 
-def twisted(z: Tensor) -> tuple[Tensor, Tensor]:
+def twisted_diffusion(z: Tensor) -> tuple[Tensor, Tensor]:
     """A diffusion matrix with its own directions and a curl, both functions of z [2]."""
     u = torch.stack([torch.sin(z[1]), torch.cos(z[0])])
     D = 0.3 * torch.eye(2, dtype=z.dtype) + torch.outer(u, u)

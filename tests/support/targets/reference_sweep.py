@@ -84,7 +84,7 @@ class Reference:
             mean.append(self.G() @ mean[-1])
         return np.array(mean), np.moveaxis(B, 0, -1)
 
-    def observed(self):
+    def observed_moments(self):
         """Mean and covariance of the observed y without columns, and Cov(α, y) [n, d, ·]."""
         mean, B = self.law()
         FB = np.einsum("ti,tim->tm", self.F, B)[self.seen]
@@ -120,7 +120,7 @@ class Reference:
 
     def draw_columns(self, drawn):
         """States summed out."""
-        _, mean, cov, _ = self.observed()
+        _, mean, cov, _ = self.observed_moments()
         X = self.X()[self.seen]
         unit = self.sigma[0] ** 2
         A = unit * X.T @ np.linalg.solve(cov, X)
@@ -152,7 +152,7 @@ class Reference:
     def draw_states(self, drawn):
         plus = self.paths(drawn.first, drawn.shocks)
         y_plus = (self.F * plus).sum(1) + self.noise() * drawn.errors
-        mean, y_mean, cov, cross = self.observed()
+        mean, y_mean, cov, cross = self.observed_moments()
         y = (self.y - self.X() @ self.beta - y_plus)[self.seen] - y_mean
         self.alpha = mean + plus + cross @ np.linalg.solve(cov, y)
 
@@ -189,7 +189,7 @@ class Reference:
         if on.any():
             spread = self.sigma[0] ** 2 * np.linalg.inv(self.omega[np.ix_(on, on)])
             value += stats.multivariate_normal(np.zeros(on.sum()), spread).logpdf(self.beta[on])
-        _, mean, cov, _ = self.observed()
+        _, mean, cov, _ = self.observed_moments()
         rest = (self.y - self.X() @ self.beta)[self.seen]
         return value + stats.multivariate_normal(mean, cov).logpdf(rest)
 

@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 import torch
-from support.runs.configured import component, composed, double
+from support.runs.configured import component, compose_component, double
 from support.small.small_problems import advance
 from torch import Tensor
 
@@ -37,10 +37,10 @@ def banana(z: Tensor) -> Tensor:
     return -0.5 * (z[..., 0].square() + bent.square()) - math.log(2 * math.pi)
 
 
-vis = partial(composed, "inference", "vis")
+vis = partial(compose_component, "inference", "vis")
 
 
-def trained(inference, model, problem, steps, seed=0):
+def train_refined(inference, model, problem, steps, seed=0):
     """State, last info and streams after a number of steps."""
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)

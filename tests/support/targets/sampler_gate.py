@@ -10,7 +10,7 @@ import torch
 from support.runs.configured import component
 from support.runs.real_files import FOLDER, find_or_skip
 from support.targets.exact_moments import school_moments
-from support.targets.known_targets import F64, GammaTarget, correlated
+from support.targets.known_targets import F64, GammaTarget, correlated_gaussian
 from torch import Tensor
 
 from components.contracts.roles import Setting
@@ -42,7 +42,7 @@ def built_in(name: str) -> Density:
     """Four targets that need no data file: two densities in closed form, and two posteriors with
     moments by quadrature."""
     if name in ("gaussian", "gamma"):
-        target = correlated() if name == "gaussian" else GammaTarget()
+        target = correlated_gaussian() if name == "gaussian" else GammaTarget()
         return as_density(target, name, (target.first, target.second))
     if name == "regression":
         regressed = regression(EMPTY)
@@ -97,7 +97,7 @@ class InBlocks(TargetDensityModule):
         return torch.cat([p.beta_hat + (shift + away).squeeze(2), log_scale], 1)
 
 
-def sampled(
+def sample_problem(
     name: str, problem: Density, steps: int, model: Any = None, seed: int = 0, **settings: Any
 ) -> Draws:
     """Draws of the inference ``name`` after ``steps`` steps, its YAML's defaults overridden by

@@ -26,7 +26,7 @@ def series(replicates: int, n_steps: int = 10, seed: int = 1, **keys) -> Sequenc
     return load("local_level", seed, replicates, n_steps=n_steps, **({"missing": 0.2} | keys))[0]
 
 
-def repeated(problem: Sequence, times: int) -> Sequence:
+def repeat_series(problem: Sequence, times: int) -> Sequence:
     """The first series, repeated."""
     observed = problem.observations[:1].expand(times, -1, -1).contiguous()
     return replace(problem, observations=observed, states=problem.states[:1], means=None)
@@ -69,7 +69,7 @@ def exact(problem: Sequence, points: int = 100, rate: float = 1.0) -> tuple[Tens
     first, second = (prior(name, points) for name in PRIORS)
     x = torch.cartesian_prod(first[0], second[0])  # [K, 2]
     log_prior = (first[1].unsqueeze(1) + second[1]).flatten()
-    many = repeated(problem, len(x))
+    many = repeat_series(problem, len(x))
     log_p = run(
         component("inference", "kalman"), model(problem).at(x.log()), many, Streams(0)
     ).log_normaliser
@@ -79,7 +79,9 @@ def exact(problem: Sequence, points: int = 100, rate: float = 1.0) -> tuple[Tens
     return mean, (w @ (x - mean).square()).sqrt(), float(log_p.logsumexp(0))
 
 
-def generalised(problem: Sequence, beta: float, integral: bool = True) -> tuple[float, float]:
+def generalised_moments(
+    problem: Sequence, beta: float, integral: bool = True
+) -> tuple[float, float]:
     """Mean of the observations' scale s under p(s) ∫ p(x_0:T) ∏ G^β(y_t | x_t, s) dx, and its
     standard deviation, on grids; G^β = exp(g^β/β − ∫ g^(1+β) dy/(1 + β)), g = N(y | x, s²), the
     last term left out where asked."""

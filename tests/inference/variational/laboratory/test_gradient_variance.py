@@ -6,9 +6,16 @@ import itertools
 import pandas as pd
 import pytest
 import torch
-from support.runs.configured import component, composed, normal
+from support.runs.configured import component, compose_component, normal
 from support.small.small_bernoulli import binary_rows, every_z, small_dvae
-from support.small.small_problems import advance, assert_same_state, real, resumed, tensors, train
+from support.small.small_problems import (
+    advance,
+    assert_same_state,
+    real,
+    tensors,
+    train,
+    train_and_resume,
+)
 from torch import Tensor
 from torch.distributions import MultivariateNormal, kl_divergence
 from torch.testing import assert_close
@@ -38,7 +45,7 @@ def laboratory(**changes):
         "train": TRAIN,
         "gradients": ["reparam", LEARNER],
     }
-    return composed("inference", "gradient_variance", **small | changes)
+    return compose_component("inference", "gradient_variance", **small | changes)
 
 
 def regression():
@@ -106,7 +113,7 @@ def test_killed_and_resumed_it_finds_the_same(iterations, tmp_path):
     problem = regression()
     inference = laboratory(iterations=iterations, at=[1, 4], draws=4)
     whole, _ = train(inference, LINEAR, problem, 5)
-    again, _ = resumed(inference, LINEAR, problem, 5, 2, tmp_path)
+    again, _ = train_and_resume(inference, LINEAR, problem, 5, 2, tmp_path)
     untimed, others = (
         {k: v for k, v in state.findings.scores.items() if k.split("/")[0] not in TIMES}
         for state in (whole, again)
