@@ -4,7 +4,7 @@ import pytest
 import torch
 from support.runs.configured import component, generator, threat
 from support.small.small_problems import train
-from support.small.small_victims import F64, honest
+from support.small.small_victims import F64, make_honest
 
 from components.attackers.attacked import Attacked
 from components.attackers.target import find_class_index
@@ -86,7 +86,7 @@ def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
 def test_a_target_is_reached_or_not_by_counting(name):
     """Share of rows of other classes that are classified as the target; a worst case keeps any
     success."""
-    model, problem = honest(n_classes=3)
+    model, problem = make_honest(n_classes=3)
     keys = (
         {"target": 1}
         if name == "pgd"
@@ -119,7 +119,7 @@ def test_a_target_is_reached_or_not_by_counting(name):
 def test_what_is_equal_is_not_told_apart():
     """A victim with constant outputs: noise is as strong as the gradient, and the loss is
     constant."""
-    _, problem = honest(n_classes=3)
+    _, problem = make_honest(n_classes=3)
 
     class Rock:
         def predict(self, x, g):

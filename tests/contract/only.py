@@ -7,7 +7,7 @@ from typing import Any
 from typing_extensions import get_protocol_members, is_protocol
 
 
-def only(thing: object, *protocols: type) -> Any:
+def restrict(thing: object, *protocols: type) -> Any:
     """An object with only the members of the protocols, delegated to ``thing``."""
     if not all(is_protocol(protocol) for protocol in protocols):
         return thing  # its class has exactly these members

@@ -16,7 +16,7 @@ from runner.catalogue.plugins import import_plugins
 from runner.execution.divergence import add_error_location
 
 
-def unsettle(folder: Path) -> None:
+def change_process_settings(folder: Path) -> None:
     os.chdir(folder)
     torch.set_default_dtype(torch.float16)
     torch.set_default_device("meta")
@@ -26,7 +26,7 @@ def unsettle(folder: Path) -> None:
 def test_folder_dtype_device_and_gradients_are_put_back(tmp_path):
     directory = Path.cwd()
     with preserve_settings():
-        unsettle(tmp_path)
+        change_process_settings(tmp_path)
     assert Path.cwd() == directory
     assert torch.is_grad_enabled()
     assert (torch.ones(1).dtype, torch.ones(1).device.type) == (torch.float32, "cpu")

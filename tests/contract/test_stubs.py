@@ -4,7 +4,7 @@ inference method."""
 from __future__ import annotations
 
 import pytest
-from contract.only import only
+from contract.only import restrict
 from contract.partners import Run, runs_of
 
 from components import registry
@@ -29,7 +29,7 @@ def test_an_inference_asks_for_nothing_else(run: Run, make_job):
     problem = load_problem(job, rng)
     real = job.model.build(problem, rng)
     needed = job.inference.required_capabilities(problem.kind, job.model.capabilities())
-    stub = only(real, *sorted(needed, key=to_word))
+    stub = restrict(real, *sorted(needed, key=to_word))
     state = job.inference.init(stub, problem, rng)
     for _, batch in problem.batches(job.inference.requires.batch_kind, rng, 0, 2):
         state, _ = job.inference.step(state, batch, rng)
@@ -45,6 +45,6 @@ def test_a_stub_has_no_more():
         names = ["x"]
         secret = 2
 
-    stub = only(Rich(), OwnInputs)
+    stub = restrict(Rich(), OwnInputs)
     assert not hasattr(stub, "secret")
     assert not hasattr(stub, "dim")

@@ -126,7 +126,7 @@ def test_what_is_right_passes():
     )
 
 
-def raises(error):
+def make_raising(error):
     def fail():
         raise error
 
@@ -136,9 +136,9 @@ def raises(error):
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        (raises(KeyError("a")), "step: KeyError: 'a'"),
-        (raises(SystemExit(0)), r"step: SystemExit: the code exits the process \(0\)"),
-        (raises(GeneratorExit()), "step: GeneratorExit"),
+        (make_raising(KeyError("a")), "step: KeyError: 'a'"),
+        (make_raising(SystemExit(0)), r"step: SystemExit: the code exits the process \(0\)"),
+        (make_raising(GeneratorExit()), "step: GeneratorExit"),
         (
             lambda: torch.rand(1),
             "step draws from PyTorch's global stream or seeds it; pass a generator of rng",
@@ -160,7 +160,7 @@ def test_what_a_step_does_wrong_is_one_line(does, said):
 
 def test_a_keyboard_interrupt_passes():
     step = make_watched(
-        "inference", Method, does=raises(KeyboardInterrupt()), returns=(ONE, {})
+        "inference", Method, does=make_raising(KeyboardInterrupt()), returns=(ONE, {})
     ).step
     with pytest.raises(KeyboardInterrupt):
         step(ONE, None, None)
@@ -174,10 +174,10 @@ def test_draws_inside_a_fork_are_a_components_own_and_our_errors_stay_what_they_
 
     make_watched("inference", Method, does=draw, returns=(ONE, {})).step(ONE, None, None)
     with pytest.raises(NumericalError):
-        make_watched("inference", Method, does=raises(NumericalError("a", "b"))).step(
+        make_watched("inference", Method, does=make_raising(NumericalError("a", "b"))).step(
             ONE, None, None
         )
     with pytest.raises(ConfigMismatchError, match=r"^as it says$"):
-        make_watched("inference", Method, does=raises(ConfigMismatchError("as it says"))).step(
-            ONE, None, None
-        )
+        make_watched(
+            "inference", Method, does=make_raising(ConfigMismatchError("as it says"))
+        ).step(ONE, None, None)

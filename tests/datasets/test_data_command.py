@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.runs.toy_file import CONTENT, SHA256, put
+from support.runs.toy_file import CONTENT, SHA256, write_toy
 
 from runner.errors import ConfigError
 from runner.system import data
@@ -31,7 +31,7 @@ def test_data_lists_fetches_and_verifies(tmp_path, capsys, good):
 
 
 def test_data_finds_and_replaces_a_damaged_file(tmp_path, capsys, good):
-    path = put(tmp_path, b"damaged")
+    path = write_toy(tmp_path, b"damaged")
     assert data.main(["data", "verify", "--data-dir", str(tmp_path)]) == 1
     shown = capsys.readouterr()
     assert "toy/file.bin\t128.0 kB\tDAMAGED, in" in shown.out

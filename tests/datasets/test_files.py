@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.runs.toy_file import CONTENT, FILE, GIT_BLOB, SHA256, put
+from support.runs.toy_file import CONTENT, FILE, GIT_BLOB, SHA256, write_toy
 
 from components.datasets import files
 from components.errors import DamagedFileError, DataUnavailableError
@@ -61,7 +61,7 @@ def test_numbers_are_the_same_however_they_are_written(tmp_path):
 
 
 def test_git_blob_is_what_git_computes(tmp_path):
-    path = put(tmp_path)
+    path = write_toy(tmp_path)
     computed = subprocess.run(
         ["git", "hash-object", path], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -115,7 +115,7 @@ def test_a_failed_download_is_remembered_by_the_process(tmp_path, server, listed
         messages.append(str(caught.value))
     assert server.asked == ["/missing"]
     assert len(set(messages)) == 1
-    put(tmp_path)  # someone else puts the file there
+    write_toy(tmp_path)  # someone else puts the file there
     assert locate(tmp_path).is_file()
 
 
@@ -162,7 +162,7 @@ def test_connections_are_probed_at_the_proxy_when_there_is_one(
 
 @pytest.mark.parametrize("content", [b"", CONTENT[:-1], CONTENT[:-1] + b"x"])
 def test_a_damaged_file_is_never_used(tmp_path, content, good):
-    path = put(tmp_path, content)
+    path = write_toy(tmp_path, content)
     for _ in range(2):
         with pytest.raises(DamagedFileError) as caught:
             locate(tmp_path)
@@ -176,7 +176,7 @@ def test_a_damaged_file_is_never_used(tmp_path, content, good):
 
 def test_a_file_that_changes_after_it_was_verified_is_read_again(tmp_path, monkeypatch, listed):
     listed()
-    path = put(tmp_path)
+    path = write_toy(tmp_path)
     locate(tmp_path)
     reads = []
     mismatch = files.mismatch
@@ -191,7 +191,9 @@ def test_a_file_that_changes_after_it_was_verified_is_read_again(tmp_path, monke
 def test_gzip_content_counts_however_it_was_compressed(tmp_path):
     file = replace(FILE, sha256="0" * 64, content_sha256=SHA256)
     for level in (1, 9):
-        files.verify(put(tmp_path / str(level), gzip.compress(CONTENT, level, mtime=level)), file)
+        files.verify(
+            write_toy(tmp_path / str(level), gzip.compress(CONTENT, level, mtime=level)), file
+        )
     compressed = gzip.compress(CONTENT)
     for torn in (
         CONTENT,
@@ -199,7 +201,7 @@ def test_gzip_content_counts_however_it_was_compressed(tmp_path):
         compressed[:40] + b"????" + compressed[44:],
     ):
         with pytest.raises(DamagedFileError, match="sha256 of the content expected"):
-            files.verify(put(tmp_path / "torn", torn), file)
+            files.verify(write_toy(tmp_path / "torn", torn), file)
 
 
 def test_a_read_only_folder_is_used_and_not_written(tmp_path, good):
@@ -213,7 +215,7 @@ def test_a_read_only_folder_is_used_and_not_written(tmp_path, good):
     assert locate(folder) == path
     assert list(folder.iterdir()) == []
     folder.chmod(0o755)
-    put(folder)
+    write_toy(folder)
     for p in (folder / "toy", folder):
         p.chmod(0o555)
     assert locate(folder) == folder / FILE.path

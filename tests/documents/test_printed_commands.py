@@ -55,7 +55,7 @@ def one_run(words: tuple[str, ...]) -> list[str]:
     return commands
 
 
-def of_own_files(command: Printed) -> bool:
+def uses_own_files(command: Printed) -> bool:
     return (
         command.own
         or "--config-dir" in command.words
@@ -65,7 +65,7 @@ def of_own_files(command: Printed) -> bool:
 
 def test_there_are_as_many_as_one_sees():
     assert len(ALL) > 120
-    assert len([command for command in RUNS if not of_own_files(command)]) > 60
+    assert len([command for command in RUNS if not uses_own_files(command)]) > 60
 
 
 def write_files(page: Path, folder: Path) -> None:
@@ -94,7 +94,7 @@ def test_every_run_composes(page, tmp_path, monkeypatch):
     write_files(page, tmp_path)
     wrong = []
     for overrides, command in {
-        tuple(one_run(c.words)): c for c in RUNS if c.page == page and not of_own_files(c)
+        tuple(one_run(c.words)): c for c in RUNS if c.page == page and not uses_own_files(c)
     }.items():
         # tests/experiments compose them all
         if len(overrides) == 1 and overrides[0].startswith("+experiment="):
@@ -204,7 +204,7 @@ def check_recorded(done: subprocess.CompletedProcess[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [c for c in RUNS if not of_own_files(c)], ids=str)
+@pytest.mark.parametrize("command", [c for c in RUNS if not uses_own_files(c)], ids=str)
 def test_every_run_runs_in_smoke_form(command, tmp_path):
     if "device=cuda" in command.words and not torch.cuda.is_available():
         pytest.skip("no GPU")
@@ -234,7 +234,7 @@ def test_the_first_run_of_every_study_runs_in_smoke_form(study, tmp_path):
     check_recorded(done)
 
 
-def is_look(command: Printed) -> bool:
+def is_readonly(command: Printed) -> bool:
     """True for a complete command that does not require runs of the reader."""
     name, *words = command.words
     if name == "report":
@@ -244,7 +244,7 @@ def is_look(command: Printed) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [c for c in ALL if is_look(c)], ids=str)
+@pytest.mark.parametrize("command", [c for c in ALL if is_readonly(c)], ids=str)
 def test_every_look_looks(command, tmp_path):
     words = [
         str(ROOT / word) if word.startswith("docs/results/") else word for word in command.words

@@ -110,7 +110,7 @@ def results(folder: Path) -> dict[int, Any]:
     return {f["seed"]: repeatable(f["result"]) for f in facts if f["state"] == "done"}
 
 
-def longest(folder: Path) -> float:
+def longest_seconds(folder: Path) -> float:
     """Seconds of the longest run."""
     return max(json.loads(p.read_text())["seconds"] for p in folder.glob("outputs/*/*/run.json"))
 

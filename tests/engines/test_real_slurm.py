@@ -14,7 +14,7 @@ from engine_studies import (
     SHORT,
     eventually,
     launch_study,
-    longest,
+    longest_seconds,
     results,
     run_undisturbed,
     study,
@@ -49,24 +49,24 @@ def slurm(cluster):
 
 
 @pytest.fixture(scope="module")
-def short(tmp_path_factory):
+def short_results(tmp_path_factory):
     return run_undisturbed(tmp_path_factory.mktemp("short") / "here", 4, SHORT)
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory):
+def local_folder(tmp_path_factory):
     return tmp_path_factory.mktemp("long") / "here"
 
 
 @pytest.fixture(scope="module")
-def long(here):
-    return run_undisturbed(here, 1, LONG)
+def long_results(local_folder):
+    return run_undisturbed(local_folder, 1, LONG)
 
 
 @pytest.fixture(scope="module")
-def beyond(here, long, tmp_path_factory):
+def two_minutes(local_folder, long_results, tmp_path_factory):
     """Steps of a run that takes two minutes on this machine, and its results."""
-    steps = LONG * ceil(120 / longest(here))
+    steps = LONG * ceil(120 / longest_seconds(local_folder))
     return steps, run_undisturbed(tmp_path_factory.mktemp("beyond") / "here", 1, steps)
 
 
@@ -74,7 +74,7 @@ def steps_resumed_at(text):
     return [int(number) for number in re.findall(r"resumed at step (\d+)", text)]
 
 
-def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, short):
+def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, short_results):
     """An array of 4: one is cancelled as it runs, one before it began."""
     with launch_study(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
@@ -90,12 +90,12 @@ def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, 
         assert len(results(tmp_path)) == 2
     with launch_study(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as again:
         assert again.wait() == 0, again.output
-    assert results(tmp_path) == short
+    assert results(tmp_path) == short_results
 
 
-def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, beyond):
+def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, two_minutes):
     """No checkpoint on the way: only the warning before the limit makes one."""
-    steps, expected = beyond
+    steps, expected = two_minutes
     limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=10")
     with launch_study(tmp_path, study(1, steps), *KEYS, *limit, **slurm.environment) as command:
         assert command.wait(meanwhile=slurm.start_delayed_jobs) == 0, command.output
@@ -105,7 +105,7 @@ def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, beyond):
     assert results(tmp_path) == expected
 
 
-def test_a_preempted_job_goes_on_when_the_other_has_ended(slurm, tmp_path, long):
+def test_a_preempted_job_goes_on_when_the_other_has_ended(slurm, tmp_path, long_results):
     with launch_study(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
         slurm.ask(
@@ -114,10 +114,10 @@ def test_a_preempted_job_goes_on_when_the_other_has_ended(slurm, tmp_path, long)
         eventually(lambda: not slurm.running() & set(command.jobs))
         assert command.wait(meanwhile=slurm.start_delayed_jobs) == 0, command.output
         assert steps_resumed_at(command.logs)
-    assert results(tmp_path) == long
+    assert results(tmp_path) == long_results
 
 
-def test_a_run_on_a_node_that_dies_starts_again(slurm, tmp_path, long):
+def test_a_run_on_a_node_that_dies_starts_again(slurm, tmp_path, long_results):
     """The node's daemon and every process of the job are killed; the node comes back."""
     with launch_study(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
@@ -126,7 +126,7 @@ def test_a_run_on_a_node_that_dies_starts_again(slurm, tmp_path, long):
         slurm.start_node()
         slurm.wait_for_node("idle", "mixed", "mix", "alloc")
         assert command.wait(meanwhile=slurm.start_delayed_jobs) == 0, command.output
-    assert results(tmp_path) == long
+    assert results(tmp_path) == long_results
 
 
 def test_the_status_of_a_cancelled_job_is_no_queued_one(slurm, tmp_path):
@@ -147,7 +147,7 @@ def test_the_status_of_a_cancelled_job_is_no_queued_one(slurm, tmp_path):
         assert "slurm" not in status.output.replace(str(tmp_path), "")
 
 
-def test_a_sweep_runs_as_one_array(slurm, tmp_path, short):
+def test_a_sweep_runs_as_one_array(slurm, tmp_path, short_results):
     """``runner -m``: its jobs run in Slurm, with the results of local processes."""
     overrides = [*study(1, SHORT)["overrides"], "+experiment=bnn_uci", "seed=0,1"]
     command = [sys.executable, "-m", "runner.commands.cli", "-m", *overrides]
@@ -160,6 +160,6 @@ def test_a_sweep_runs_as_one_array(slurm, tmp_path, short):
         timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert results(tmp_path) == {seed: short[seed] for seed in (0, 1)}
+    assert results(tmp_path) == {seed: short_results[seed] for seed in (0, 1)}
     numbers = {path.name for path in tmp_path.rglob(".submitit/*_[01]")}
     assert len(numbers) == 2, "not jobs of one array"

@@ -40,7 +40,7 @@ def estimator_of(name, n_samples):
     return component("gradient", name, **changes)
 
 
-def of_bernoulli(name, draws, groups):
+def bernoulli_z(name, draws, groups):
     """z-scores [P]; rows are repeated, so that the estimate of a group is a mean over many rows."""
     estimator = estimator_of(name, SAMPLES)
     x = binary_rows(n=2).train.x
@@ -56,7 +56,7 @@ def of_bernoulli(name, draws, groups):
     return z_scores(estimator, module, batch, draws, groups, exact)
 
 
-def of_gaussian(name, full, draws, groups, noise="rows"):
+def gaussian_z(name, full, draws, groups, noise="rows"):
     """z-scores [P] of q(θ) = N(m, L Lᵀ), every estimate of a minibatch and of draws/groups draws
     for each row."""
     estimator = estimator_of(name, draws // groups)
@@ -75,20 +75,20 @@ def of_gaussian(name, full, draws, groups, noise="rows"):
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
 
 
-def swept(names, draws, groups, steps):
+def sweep_gradients(names, draws, groups, steps):
     """z-scores of each gradient on each compatible model, by groups and by steps."""
     for name in names:
         needs = registry.get("gradient", name).requires.capabilities
         if needs <= DVAE.offers:
-            yield f"{name} of the Bernoulli model", of_bernoulli(name, draws, groups)
+            yield f"{name} of the Bernoulli model", bernoulli_z(name, draws, groups)
         if FactoredGuide in needs:
-            yield f"{name} of a factored q", of_gaussian(name, False, draws, steps, "shared")
+            yield f"{name} of a factored q", gaussian_z(name, False, draws, steps, "shared")
         elif needs <= GAUSSIAN_CAPABILITIES:
             for full in (False, True):
-                yield f"{name} of q with full={full}", of_gaussian(name, full, draws, steps)
+                yield f"{name} of q with full={full}", gaussian_z(name, full, draws, steps)
 
 
-def failing(names, draws, groups, steps):
+def reject_by_holm(names, draws, groups, steps):
     """Rejections of Holm's procedure at level 0.001 among t-tests of all parameters, models and
     gradients, with the degrees of freedom of the smaller number of groups or steps."""
     tests = [
@@ -96,7 +96,7 @@ def failing(names, draws, groups, steps):
             2 * float(t.sf(abs(float(z)), min(groups, steps) - 1)),
             f"{label}, parameter {i}: z = {float(z):.1f}",
         )
-        for label, scores in swept(names, draws, groups, steps)
+        for label, scores in sweep_gradients(names, draws, groups, steps)
         for i, z in enumerate(scores)
     ]
     rejected = []
@@ -129,13 +129,13 @@ def test_the_list_is_that_of_the_registry():
 
 
 def test_few_draws_of_every_gradient_marked_unbiased():
-    assert failing(UNBIASED, draws=1200, groups=30, steps=40) == []
+    assert reject_by_holm(UNBIASED, draws=1200, groups=30, steps=40) == []
 
 
 def test_a_biased_gradient_fails():
-    assert failing(["gumbel_softmax"], draws=20_000, groups=30, steps=40)
+    assert reject_by_holm(["gumbel_softmax"], draws=20_000, groups=30, steps=40)
 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_draws_of_every_gradient_marked_unbiased():
-    assert failing(UNBIASED, draws=100_000, groups=100, steps=1000) == []
+    assert reject_by_holm(UNBIASED, draws=100_000, groups=100, steps=1000) == []

@@ -37,52 +37,55 @@ def counts_of(method, dataset, model, data=None, **keys):
     return begun, steps, state, infos
 
 
-def of_funnel(method, **keys):
+def funnel_counts(method, **keys):
     return counts_of(method, "funnel", "target_density", **keys)
 
 
-def both(n):
+def equal_counts(n):
     """The numbers of gradients and densities are equal."""
     return {"densities": n, "gradients": n}
 
 
 def test_random_walk_evaluates_each_proposal():
-    begun, steps, *_ = of_funnel("random_walk_mh", chains=3)
+    begun, steps, *_ = funnel_counts("random_walk_mh", chains=3)
     assert begun == {"densities": 2 * 3}, "where chains start, and its value"
     assert steps == {"densities": STEPS * 3}
 
 
 def test_mala_takes_one_gradient_of_each_chain():
-    assert of_funnel("mala", chains=3)[1] == both(STEPS * 3)
+    assert funnel_counts("mala", chains=3)[1] == equal_counts(STEPS * 3)
 
 
 def test_hmc_takes_a_gradient_at_each_leapfrog_step():
     keys = {"trajectory": "fixed", "length": 0.7, "step_size": 0.1, "warmup": 0}
-    assert of_funnel("hmc", chains=3, **keys)[1] == both(STEPS * 3 * 7)
+    assert funnel_counts("hmc", chains=3, **keys)[1] == equal_counts(STEPS * 3 * 7)
 
 
 def test_nuts_takes_as_many_as_its_trees_have_nodes():
-    _, steps, state, _ = of_funnel("nuts", chains=3, step_size=0.2, warmup=0)
-    assert steps == both(int(state.stats["n_steps"].rows.sum()))
+    _, steps, state, _ = funnel_counts("nuts", chains=3, step_size=0.2, warmup=0)
+    assert steps == equal_counts(int(state.stats["n_steps"].rows.sum()))
 
 
 def test_uivi_is_charged_for_the_target_and_not_for_its_own_q():
-    _, steps, *_ = of_funnel("uivi", n_samples=4)
-    assert steps == both(STEPS * 4)
+    _, steps, *_ = funnel_counts("uivi", n_samples=4)
+    assert steps == equal_counts(STEPS * 4)
 
 
 def test_importance_sampling_weighs_each_draw_once():
-    assert of_funnel("importance_sampling", chains=8)[1] == {"densities": STEPS * 8, "gradients": 0}
+    assert funnel_counts("importance_sampling", chains=8)[1] == {
+        "densities": STEPS * 8,
+        "gradients": 0,
+    }
 
 
 def test_svgd_takes_one_gradient_of_each_particle():
-    begun, steps, *_ = of_funnel("svgd", chains=6)
-    assert begun == both(6)
-    assert steps == both(STEPS * 6)
+    begun, steps, *_ = funnel_counts("svgd", chains=6)
+    assert begun == equal_counts(6)
+    assert steps == equal_counts(STEPS * 6)
 
 
 def test_psgld_counts_the_hessian_vector_product_of_its_correction():
-    assert of_funnel("psgld", chains=2, correction=True)[1]["gradients"] == STEPS * 2 * 3
+    assert funnel_counts("psgld", chains=2, correction=True)[1]["gradients"] == STEPS * 2 * 3
 
 
 LOGISTIC = {"n_train": 40, "n_test": 10, "batch_size": 8}
@@ -92,13 +95,13 @@ LOGISTIC = {"n_train": 40, "n_test": 10, "batch_size": 8}
 def test_sgld_counts_rows_of_minibatches_too(model):
     """For a model with a gradient in closed form, and for a network."""
     _, steps, *_ = counts_of("sgld", "logistic_synthetic", model, data=LOGISTIC, chains=3)
-    assert steps == both(STEPS * 3) | {"forwards": STEPS * 3 * 8}
+    assert steps == equal_counts(STEPS * 3) | {"forwards": STEPS * 3 * 8}
 
 
 @pytest.mark.parametrize(("gradient", "gradients"), [("reparam", 4), ("reinforce", 0)])
 def test_black_box_variational_inference_takes_its_draws(gradient, gradients):
     estimator = component("gradient", gradient, n_samples=4)
-    _, steps, *_ = of_funnel("bbvi", n_samples=4, family="mean_field", gradient=estimator)
+    _, steps, *_ = funnel_counts("bbvi", n_samples=4, family="mean_field", gradient=estimator)
     assert steps == {"densities": STEPS * 4} | (
         {"gradients": STEPS * gradients} if gradients else {}
     )
@@ -110,7 +113,7 @@ def test_a_bound_of_a_gaussian_process_counts_rows_times_draws(name):
     data = {"n_train": 12, "n_test": 5}
     model = component("model", name, n_inducing=4)
     _, steps, *_ = counts_of("dsvi", "linear_simulation", model, data=data, n_samples=3)
-    assert steps == both(STEPS * 3) | {"forwards": STEPS * 3 * 12}
+    assert steps == equal_counts(STEPS * 3) | {"forwards": STEPS * 3 * 12}
 
 
 def test_a_particle_filter_moves_and_weighs_each_particle():

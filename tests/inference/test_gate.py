@@ -101,7 +101,7 @@ def test_reference_moments_are_found(sampler, posterior):
 
 
 # broken samplers
-def half_the_ratio(monkeypatch, module):
+def halve_ratio(monkeypatch, module):
     true = module.metropolis_hastings
     monkeypatch.setattr(
         module,
@@ -110,14 +110,14 @@ def half_the_ratio(monkeypatch, module):
     )
 
 
-def no_way_back(monkeypatch, module):
+def omit_correction(monkeypatch, module):
     true = module.metropolis_hastings
     monkeypatch.setattr(
         module, "metropolis_hastings", lambda v, w, correction, *rest: true(v, w, 0.0, *rest)
     )
 
 
-def loud_momenta(monkeypatch, module):
+def scale_momenta(monkeypatch, module):
     true = Mass.momentum
     monkeypatch.setattr(
         Mass, "momentum", lambda self, like, generator: 1.2 * true(self, like, generator)
@@ -129,7 +129,7 @@ def ignore_energies(monkeypatch, module):
     monkeypatch.setattr(module, "acceptance", lambda error: true(0.2 * error))
 
 
-def weights_upside_down(monkeypatch, module):
+def scale_log_joint(monkeypatch, module):
     true = module.log_joint
     monkeypatch.setattr(
         module, "log_joint", lambda model, theta, batch: 1.2 * true(model, theta, batch)
@@ -137,11 +137,11 @@ def weights_upside_down(monkeypatch, module):
 
 
 MUTANTS = {
-    "random_walk_mh": (half_the_ratio, adapted_metropolis),
-    "mala": (no_way_back, adapted_metropolis),
+    "random_walk_mh": (halve_ratio, adapted_metropolis),
+    "mala": (omit_correction, adapted_metropolis),
     "hmc": (ignore_energies, hmc),
-    "nuts": (loud_momenta, tree),
-    "importance_sampling": (weights_upside_down, importance_sampling),
+    "nuts": (scale_momenta, tree),
+    "importance_sampling": (scale_log_joint, importance_sampling),
 }
 
 

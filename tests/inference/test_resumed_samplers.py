@@ -26,7 +26,7 @@ def setup(dataset, keys, model, inference, options):
     )
 
 
-def go(problem, rng, method, state, start, stop):
+def advance_chains(problem, rng, method, state, start, stop):
     state, _ = advance(method, state, problem, rng, start, stop)
     return state
 
@@ -53,14 +53,14 @@ def go(problem, rng, method, state, start, stop):
 @pytest.mark.parametrize("stopped", [3, 17])
 def test_resumed_is_bit_identical(tmp_path, monkeypatch, what, inference, options, stopped):
     problem, rng, method, state = setup(*what, inference, options)
-    whole = problem.score(method.posterior(go(problem, rng, method, state, 0, 30)), rng)
+    whole = problem.score(method.posterior(advance_chains(problem, rng, method, state, 0, 30)), rng)
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)  # bytes: stored draws fill several blocks
     problem, rng, method, state = setup(*what, inference, options)
     held = blocks.RowBlocks()
     done = 0
     for step in (stopped // 2, stopped - 1, stopped):
-        state = go(problem, rng, method, state, done, step)
+        state = advance_chains(problem, rng, method, state, done, step)
         done = step
         facts = {"step": step, "replicate": 0, "signature": "s"}
         checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, rng.state(), facts), held)
@@ -69,7 +69,9 @@ def test_resumed_is_bit_identical(tmp_path, monkeypatch, what, inference, option
     facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
     state, streams = checkpoint.restore(facts, tensors, state)
     rng.restore(streams)
-    resumed = problem.score(method.posterior(go(problem, rng, method, state, stopped, 30)), rng)
+    resumed = problem.score(
+        method.posterior(advance_chains(problem, rng, method, state, stopped, 30)), rng
+    )
     assert whole.keys() == resumed.keys()
     for name, value in whole.items():
         assert torch.equal(torch.as_tensor(value), torch.as_tensor(resumed[name])), name

@@ -59,7 +59,7 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
 
     for b in range(len(x)):
 
-        def hold(z, b=b):
+        def project(z, b=b):
             delta = z - x[b]
             delta = (
                 delta.clamp(-eps, eps)
@@ -68,7 +68,7 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
             )
             return (x[b] + delta).clamp(0, 1)
 
-        current = hold(x[b] + start[b])
+        current = project(x[b] + start[b])
         last = current
         eta = 2 * eps
         value = f(current, y[b])[0]
@@ -80,11 +80,11 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
         last_check = 0
         for k in range(1, steps + 1):
             slope = f(current, y[b])[1]
-            z = hold(current + eta * (slope.sign() if norm == "linf" else slope / slope.norm()))
+            z = project(current + eta * (slope.sign() if norm == "linf" else slope / slope.norm()))
             candidate = (
                 z
                 if k == 1
-                else hold(current + alpha * (z - current) + (1 - alpha) * (current - last))
+                else project(current + alpha * (z - current) + (1 - alpha) * (current - last))
             )
             last = current
             current = candidate

@@ -54,7 +54,7 @@ def digits():
 
 
 @pytest.fixture(scope="module")
-def ours(digits):
+def our_accuracy(digits):
     attacker = component("attacker", "pgd", steps=STEPS, step_size=ALPHA)
     rng = SimpleNamespace(attack=generator())
     x_adv = attacker.perturb(Attacked(digits, (0.0, 1.0)), digits.x, digits.y[:, None], rng, EPS)
@@ -62,34 +62,34 @@ def ours(digits):
     return digits.accuracy(x_adv)
 
 
-def compare(ours, theirs):
+def compare(our_accuracy, theirs):
     """Within half a point, and not weaker by more than the one row that a random start can
     decide."""
-    assert ours <= theirs + 1.5 / ROWS
-    assert ours == pytest.approx(theirs, abs=0.005)
+    assert our_accuracy <= theirs + 1.5 / ROWS
+    assert our_accuracy == pytest.approx(theirs, abs=0.005)
 
 
-def test_torchattacks(digits, ours):
+def test_torchattacks(digits, our_accuracy):
     torchattacks = pytest.importorskip("torchattacks")
     attack = torchattacks.PGD(
         digits.network, eps=EPS, alpha=ALPHA * EPS, steps=STEPS, random_start=True
     )
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        compare(ours, digits.accuracy(attack(digits.x, digits.y)))
+        compare(our_accuracy, digits.accuracy(attack(digits.x, digits.y)))
 
 
-def test_foolbox(digits, ours):
+def test_foolbox(digits, our_accuracy):
     foolbox = pytest.importorskip("foolbox")
     model = foolbox.PyTorchModel(digits.network, bounds=(0, 1), device="cpu")
     attack = foolbox.attacks.LinfPGD(rel_stepsize=ALPHA, steps=STEPS, random_start=True)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         _, x_adv, _ = attack(model, digits.x, digits.y, epsilons=EPS)
-    compare(ours, digits.accuracy(x_adv))
+    compare(our_accuracy, digits.accuracy(x_adv))
 
 
-def test_adversarial_robustness_toolbox(digits, ours):
+def test_adversarial_robustness_toolbox(digits, our_accuracy):
     classification = pytest.importorskip("art.estimators.classification")
     evasion = pytest.importorskip("art.attacks.evasion")
     loss = torch.nn.CrossEntropyLoss()
@@ -112,4 +112,4 @@ def test_adversarial_robustness_toolbox(digits, ours):
         verbose=False,
     )
     x_adv = attack.generate(digits.x.numpy(), y=digits.y.numpy())
-    compare(ours, digits.accuracy(torch.from_numpy(x_adv)))
+    compare(our_accuracy, digits.accuracy(torch.from_numpy(x_adv)))

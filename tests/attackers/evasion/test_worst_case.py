@@ -5,7 +5,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from support.runs.configured import component, generator, threat
-from support.small.small_victims import Softmax, Spoilt, honest, images, verdicts
+from support.small.small_victims import Softmax, Spoilt, images, make_honest, verdicts
 
 from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical
@@ -57,7 +57,7 @@ def test_each_row_keeps_the_strongest_by_counting():
 
 
 def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
-    model, problem = honest()
+    model, problem = make_honest()
     problem.evaluation_chunk = 64
     curve = curve_of(several(*MEMBERS), model, problem)
     assert curve.verdict, curve.checks
@@ -76,14 +76,14 @@ def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
 
 
 def test_one_member_is_that_attack_itself():
-    model, problem = honest()
+    model, problem = make_honest()
     alone = curve_of(MEMBERS[1], model, problem).rows
     single = curve_of(several(MEMBERS[1]), model, problem).rows
     assert single[list(alone.columns)].equals(alone)
 
 
 def test_no_member_is_stronger_even_where_predictions_are_random():
-    model, problem = honest()
+    model, problem = make_honest()
 
     class Wavering:
         def predict(self, x, g):
@@ -95,7 +95,7 @@ def test_no_member_is_stronger_even_where_predictions_are_random():
 
 
 def test_a_worst_case_that_is_none_fails_its_check():
-    model, problem = honest()
+    model, problem = make_honest()
     rows = curve_of(several(*MEMBERS), model, problem).rows
     spoilt = rows.assign(accuracy=rows["accuracy/fgsm"] + 0.001)
     for table, expected in ((rows, True), (spoilt, False)):
@@ -132,7 +132,7 @@ def test_members_keep_their_own_expectation():
 def test_a_black_box_among_the_members_does_not_pass_for_a_white_one():
     """A check detects a victim with a wrong gradient, although a member without gradients breaks
     it."""
-    model, problem = honest()
+    model, problem = make_honest()
     attack = several(member("bim"), member("square", queries=100))
     assert [m.name for m in attack.most_informed_members.members] == ["bim"]
     checks = verdicts(Spoilt(model, "wrong sign"), problem, attacker=attack)
@@ -145,7 +145,7 @@ def test_it_goes_on_where_a_defence_trains_against_it():
 
 
 def test_figure_and_scores():
-    model, problem = honest()
+    model, problem = make_honest()
     attacker = several(*MEMBERS)
     assessment = assess_security(problem, model, attacker, threat(attacker, EPS), Streams(0))
     scores = assessment.scores

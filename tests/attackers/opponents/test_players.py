@@ -30,7 +30,7 @@ def seat(own=2, hers=2, replicates=5, environment=None):
     return seat_of(replicates, own, (hers,), 2, environment)
 
 
-def turn(replicates=5, policy=None):
+def make_turn(replicates=5, policy=None):
     return Turn(torch.zeros(replicates, dtype=torch.long), 0, policy)
 
 
@@ -53,7 +53,7 @@ def test_a_fixed_policy_is_what_it_says(plays, own, share):
     player = component("attacker", "fixed_policy", plays=plays)
     rng = Streams(0)
     state = player.reset(seat(own, replicates=20_000), rng)
-    frequency = torch.bincount(player.act(state, turn(), rng), minlength=own) / 20_000
+    frequency = torch.bincount(player.act(state, make_turn(), rng), minlength=own) / 20_000
     assert frequency.tolist() == pytest.approx(share, abs=0.015)
 
 
@@ -61,10 +61,10 @@ def test_tit_for_tat_does_what_she_did():
     player = component("attacker", "tit_for_tat")
     rng = Streams(0)
     state = player.reset(seat(), rng)
-    assert player.act(state, turn(), rng).tolist() == [0] * 5
+    assert player.act(state, make_turn(), rng).tolist() == [0] * 5
     for a in ([1, 0, 1, 0, 1], [0, 0, 1, 1, 0]):
         state = player.observe(state, move_of(torch.tensor(a)))
-        assert player.act(state, turn(), rng).tolist() == a
+        assert player.act(state, make_turn(), rng).tolist() == a
     live = torch.tensor([True, False, True, True, True])
     after = player.observe(state, move_of(torch.ones(5).long(), live=live))
     assert after.tolist() == [1, 0, 1, 1, 1]
@@ -79,7 +79,7 @@ def test_forgiving_and_erring_have_their_rates(forgives, errs):
     rng = Streams(1)
     n = 40_000
     state = player.observe(player.reset(seat(replicates=n), rng), move_of(torch.ones(n).long()))
-    frequency = 1 - player.act(state, turn(n), rng).double().mean()
+    frequency = 1 - player.act(state, make_turn(n), rng).double().mean()
     exact = forgives * (1 - errs) + (1 - forgives) * errs
     assert abs(float(frequency) - exact) < 4 * (exact * (1 - exact) / n) ** 0.5
 
@@ -92,11 +92,11 @@ def test_replayed_actions_come_from_the_file(tmp_path):
     state = player.reset(seat(3), rng)
     actions = []
     for _ in range(3):
-        actions.append(player.act(state, turn(), rng).tolist())
+        actions.append(player.act(state, make_turn(), rng).tolist())
         state = player.observe(state, move_of(torch.zeros(5).long()))
     assert actions == [[0] * 5, [2] * 5, [1] * 5]
     with pytest.raises(ConfigMismatchError, match="ends after 3 actions"):
-        player.act(state, turn(), rng)
+        player.act(state, make_turn(), rng)
     for text, message in (
         ("0\nx\n", "line 2: 'x'"),
         ("3", "'3' is not one of the actions 0 … 2"),
@@ -151,9 +151,9 @@ def test_the_oracle_exploits_a_pure_policy_and_needs_to_know_it():
     def first_box(s):
         return double([[1.0, 0.0]]).expand(len(s), -1)
 
-    assert player.act(state, turn(policy=first_box), Streams(0)).tolist() == [1] * 5
+    assert player.act(state, make_turn(policy=first_box), Streams(0)).tolist() == [1] * 5
     with pytest.raises(ConfigMismatchError, match="requires the agent's policy"):
-        player.act(state, turn(), Streams(0))
+        player.act(state, make_turn(), Streams(0))
     coins = component("dataset", "coin_game").load(Streams(0), SETTING)
     with pytest.raises(ConfigMismatchError, match="in tables"):
         player.reset(coins.seat(0, None, 4), Streams(0))

@@ -39,7 +39,7 @@ def test_beliefs_are_beta_draws():
     assert p.var() == pytest.approx(variance, rel=0.04)
 
 
-def alone(odds, which, n):
+def estimate_one(odds, which, n):
     """p̂ of one candidate, drawn jointly for two mails; the second has its candidates in another
     order."""
     both = torch.cat([odds, odds.flip(1)])
@@ -66,7 +66,7 @@ def test_frequencies_count_3_12_literally_and_converge():
         assert float(frequency[3]) == 0
         for p, value in zip(exact, frequency[:3].tolist(), strict=True):
             assert abs(value - p) < 4 * math.sqrt(p * (1 - p) / n)
-            assert abs(alone(odds, exact.index(p), n) - p) < 4 * math.sqrt(p * (1 - p) / n)
+            assert abs(estimate_one(odds, exact.index(p), n) - p) < 4 * math.sqrt(p * (1 - p) / n)
     # Count choices of the same draws in a loop.
     draws = random_beliefs(odds[:, :3], 0.8, 50, generator(2))
     counts = torch.bincount(draws[:, 0].argmin(1), minlength=3)

@@ -4,7 +4,7 @@ learn of them."""
 import pytest
 import torch
 from support.runs.configured import F64, component, double, load
-from support.small.small_games import play, same
+from support.small.small_games import have_equal_states, play
 from torch.testing import assert_close
 
 from components.games import game_scores as games
@@ -57,8 +57,8 @@ def test_an_environment_that_truncates_is_one_that_the_horizon_cuts(name):
     inference = learner(name)
     by_environment, _ = game("Fork", inference, kwargs={"limit": 2})
     by_horizon, _ = game("Fork", inference, kwargs={"limit": None}, horizon=2)
-    assert same(by_environment, by_horizon)
-    assert same(opponent_of(by_environment), opponent_of(by_horizon))
+    assert have_equal_states(by_environment, by_horizon)
+    assert have_equal_states(opponent_of(by_environment), opponent_of(by_horizon))
 
 
 def test_action_values_of_a_fork_that_is_truncated():

@@ -37,14 +37,14 @@ def verdicts(problem, logits, declared=False):
     }
 
 
-def good(problem):
+def perfect_logits(problem):
     return torch.nn.functional.one_hot(problem.test.y, problem.n_classes).double() * 4 - 1
 
 
 @pytest.mark.parametrize("n_tasks", [1, 2])
 def test_a_classifier_of_one_class_fails(n_tasks):
     problem = classes(n_tasks=n_tasks)
-    logits = good(problem)
+    logits = perfect_logits(problem)
     assert verdicts(problem, logits)[CLASS_CHECK_TITLE] == (True, "3 of 3 classes")
     logits[:, -1] = torch.tensor([1.0, 5.0, -1.0])  # one task is enough
     passed, detail = verdicts(problem, logits)[CLASS_CHECK_TITLE]
@@ -66,7 +66,7 @@ def test_few_labels_or_nearly_all_of_one_class_say_nothing(rows, rare):
 
 def test_probabilities_for_logits_fail():
     problem = classes()
-    f = good(problem)
+    f = perfect_logits(problem)
     assert verdicts(problem, f)[LOGITS] == (True, "-1 … 3")
     assert verdicts(problem, f.log_softmax(-1))[LOGITS][0] is True
     for declared in (True, False):
@@ -79,12 +79,12 @@ def test_probabilities_for_logits_fail():
 def test_of_several_posteriors_each_is_looked_at():
     problem = classes()
     bad = torch.tensor([1.0, 5.0, -1.0]).double().expand(60, 1, 3)
-    two = Variants({"a": Fixed(good(problem)), "b": Fixed(bad)})
+    two = Variants({"a": Fixed(perfect_logits(problem)), "b": Fixed(bad)})
     check, _ = class_checks(problem, two, Streams(0), False)
     assert "test rows of b; their" in check.detail
     other = classes(seed=1)
     beside = SupervisedReplicates([problem, other])
-    check, _ = class_checks(beside, [Fixed(good(problem)), Fixed(bad)], Streams(0), False)
+    check, _ = class_checks(beside, [Fixed(perfect_logits(problem)), Fixed(bad)], Streams(0), False)
     assert "test rows of replicate 2; their" in check.detail
 
 

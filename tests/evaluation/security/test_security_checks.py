@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from support.runs.configured import component, generator, threat
-from support.small.small_victims import F64, Spoilt, honest, verdicts
+from support.small.small_victims import F64, Spoilt, make_honest, verdicts
 
 from components.attackers.attacked import Attacked
 from components.attackers.input_space import BoxSpace
@@ -24,7 +24,7 @@ from runner.execution.rng import Streams
 
 @pytest.mark.parametrize(("norm", "eps"), [("linf", 0.1), ("l2", 0.25), ("l1", 0.6)])
 def test_an_honest_victim_passes_every_check(norm, eps):
-    model, problem = honest()
+    model, problem = make_honest()
     checks = verdicts(model, problem, norm, eps)
     assert all(checks.values()), checks
     assert len(checks) == (9 if norm == "linf" else 8)
@@ -46,13 +46,13 @@ CHANCE = "an unbounded attack reaches chance"
     ],
 )
 def test_gradients_that_lie_are_found_out(how, failing):
-    model, problem = honest()
+    model, problem = make_honest()
     checks = verdicts(Spoilt(model, how), problem)
     assert failing <= {name for name, passed in checks.items() if not passed}, checks
 
 
 def test_an_attack_of_too_small_steps_is_found_out():
-    model, problem = honest()
+    model, problem = make_honest()
     weak = component("attacker", "bim", steps=10, step_size=0.001)
     assert not verdicts(model, problem, attacker=weak)[
         "the attack, of several steps, is not weaker than one step"
@@ -60,7 +60,7 @@ def test_an_attack_of_too_small_steps_is_found_out():
 
 
 def test_a_victim_without_a_gradient_is_judged_by_its_curve_alone():
-    model, problem = honest()
+    model, problem = make_honest()
 
     class Forest:
         def predict(self, x, g):
@@ -76,7 +76,7 @@ def test_a_victim_without_a_gradient_is_judged_by_its_curve_alone():
 def test_the_worst_case_by_counting(rough):
     """A label counts as correct at ε if it is correct for the clean input, under noise, and under
     attacks of every size up to ε."""
-    model, problem = honest()
+    model, problem = make_honest()
     if rough:  # labels that a small attack breaks and a larger one overshoots: they stay broken
         model.w = 16 * model.w
         problem.test = replace(problem.test, y=model.predict(problem.test.x, generator()).guess)
@@ -101,7 +101,7 @@ def test_the_worst_case_by_counting(rough):
 
 
 def test_calibration_under_attack_by_counting():
-    model, problem = honest()
+    model, problem = make_honest()
     attacker = component("attacker", "fgsm")
     row = security_curve(problem, model, attacker, threat(attacker, [0.1]), Streams(0)).rows.iloc[1]
     x = problem.test.x
@@ -131,7 +131,7 @@ def test_the_control_is_as_long_as_the_attack_may_be(norm):
 
 @pytest.mark.parametrize(("norm", "most"), [("linf", 1.0), ("l2", math.sqrt(9)), ("l1", 9.0)])
 def test_sizes_in_other_units_are_refused_in_one_line(norm, most):
-    model, problem = honest()
+    model, problem = make_honest()
     pgd, fgsm = (component("attacker", name, norm=norm) for name in ("pgd", "fgsm"))
     with pytest.raises(
         ConfigMismatchError,
@@ -143,7 +143,7 @@ def test_sizes_in_other_units_are_refused_in_one_line(norm, most):
 
 
 def test_probabilities_in_the_place_of_logits_are_refused():
-    model, problem = honest()
+    model, problem = make_honest()
 
     class Probabilities:
         def predict(self, x, g):
@@ -158,7 +158,7 @@ def test_probabilities_in_the_place_of_logits_are_refused():
 def test_an_infinite_slope_is_left_out_and_fails_a_check(norm):
     """If the first two inputs are 0, their slopes are infinite, and 0 times infinite; the attack
     follows the other slopes."""
-    model, problem = honest()
+    model, problem = make_honest()
     x = problem.test.x.clone()
     x[:30, :2] = 0.0
     problem.test = replace(problem.test, x=x)

@@ -9,10 +9,10 @@ from support.small.small_games import (
     METHODS,
     Stationary,
     friend_or_foe,
+    have_equal_states,
     play,
     play_and_resume,
     play_episodes,
-    same,
     three_states,
 )
 from torch import Tensor
@@ -51,7 +51,7 @@ def test_a_learning_opponent_of_the_user_resumes(name, keys):
 
     whole, again = play_and_resume(opened, 15)
     assert whole.standing.adversary.sum() == 4 * (2 + 30)
-    assert same(whole, again)
+    assert have_equal_states(whole, again)
 
 
 def test_exploration_decays_by_the_episode():

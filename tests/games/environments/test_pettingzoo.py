@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from support.runs.configured import generator, load
-from support.small.small_games import play_and_resume, play_episodes, same
+from support.small.small_games import have_equal_states, play_and_resume, play_episodes
 
 from components.errors import ConfigMismatchError
 from runner.execution.assembly import load_problem
@@ -112,7 +112,7 @@ def test_a_killed_run_resumes_bit_by_bit(make_job, killed):
         return job.inference, *begun(job)
 
     whole, again = play_and_resume(opened, killed)
-    assert same(whole, again)
+    assert have_equal_states(whole, again)
     rewards = whole.standing.rewards_so_far
     assert rewards.shape == (3, 8)
     assert len(rewards.unique()) > 5

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from support.runs.configured import F64, component, double, draw_normal, generator, normal
-from support.small.literal_games import literal_moves, safest
+from support.small.literal_games import literal_moves, safest_policy
 from support.small.small_games import (
     assert_near,
     game_of,
@@ -32,10 +32,10 @@ def test_update_is_littmans():
         q = np.zeros((3, 2, 3))
 
         def policy(s, q=q):
-            return 0.9 * safest(q[s])[1] + 0.1 / 2
+            return 0.9 * safest_policy(q[s])[1] + 0.1 / 2
 
         for s, a, b, r, _, s_next in literal_moves(game, i, policy):
-            q[s, a, b] = 0.9 * q[s, a, b] + 0.1 * (r + 0.8 * safest(q[s_next])[0])
+            q[s, a, b] = 0.9 * q[s, a, b] + 0.1 * (r + 0.8 * safest_policy(q[s_next])[0])
         assert_near(state.mind.q.values[i], q)
 
 

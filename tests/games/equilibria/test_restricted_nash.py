@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.optimize import linprog
 from support.runs.configured import component
-from support.small.literal_games import literal_moves, safest
+from support.small.literal_games import literal_moves, safest_policy
 from support.small.small_games import assert_near, matrix_game, play, programme, three_states
 from torch.testing import assert_close
 
@@ -35,7 +35,7 @@ def test_update_is_the_restricted_game():
         counts = np.ones((3, 3))  # of the forecaster, in each state
 
         def solve(s, q=q, counts=counts):
-            return safest(restricted(q[s], counts[s] / counts[s].sum(), 0.6))
+            return safest_policy(restricted(q[s], counts[s] / counts[s].sum(), 0.6))
 
         def policy(s, solve=solve):
             return 0.9 * solve(s)[1] + 0.1 / 2

@@ -1,7 +1,7 @@
 """The bound reported by gradients of Bernoulli layers, compared with its enumeration."""
 
 import pytest
-from contract.only import only
+from contract.only import restrict
 from support.runs.configured import component
 from support.small.small_bernoulli import binary_rows, enumerated_elbo, small_dvae
 
@@ -21,7 +21,7 @@ def test_the_bound_is_among_its_terms(name, n_samples, within):
     problem = binary_rows(n=2)
     rng = Streams(0)
     module = small_dvae(problem)
-    stub = only(module, BernoulliLayers, *([RowGuide] if name.startswith("relax") else []))
+    stub = restrict(module, BernoulliLayers, *([RowGuide] if name.startswith("relax") else []))
     estimator = component("gradient", name, n_samples=n_samples)
     gradients, terms, _ = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
     exact = enumerated_elbo(module, problem.train).item()

@@ -2,7 +2,7 @@
 at lower temperatures."""
 
 import pytest
-from contract.only import only
+from contract.only import restrict
 from support.runs.configured import component, uniform
 from support.small.small_bernoulli import (
     binary_rows,
@@ -39,7 +39,7 @@ def test_the_formula_by_hand():
 def test_biased_the_less_the_colder_and_its_bound_is_that_of_binary_draws():
     problem = binary_rows(n=2)
     module = small_dvae(problem)
-    stub = only(module, BernoulliLayers)  # it requires nothing else
+    stub = restrict(module, BernoulliLayers)  # it requires nothing else
     exact = enumerated_gradient(module, problem.train)
     off = []
     for temperature in (2.0, 0.1):

@@ -92,7 +92,7 @@ def best_possible(module, batch, draws=4000):
     return float(G.var(0).sum()), float(residuals.var(0).sum())
 
 
-def left_of_linear(name, changes, objective, steps, lr=0.03):
+def remaining_share(name, changes, objective, steps, lr=0.03):
     """Variance of the gradient in a, linear in the noise, over its own without a control variate:
     (N/B)² B e^{2s}, exact."""
     module = Location()
@@ -104,14 +104,14 @@ def left_of_linear(name, changes, objective, steps, lr=0.03):
 
 @pytest.mark.parametrize(("name", "changes"), LINEAR_IN_NOISE)
 def test_order_one_removes_the_noise_where_the_gradient_is_linear_in_it(name, changes):
-    assert left_of_linear(name, changes, "squared_difference", 700) < 0.3
+    assert remaining_share(name, changes, "squared_difference", 700) < 0.3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(("name", "changes"), LINEAR_IN_NOISE)
 def test_order_one_removes_it_by_every_objective(name, changes, objective):
-    assert left_of_linear(name, changes, objective, 3000, lr=0.005) < 0.15
+    assert remaining_share(name, changes, objective, 3000, lr=0.005) < 0.15
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from support.targets.pathwise_models import (
     flat,
     logistic,
     nodes,
+    pick_batch,
     regression,
-    some,
     spread_out,
 )
 from torch.autograd import grad
@@ -50,7 +50,7 @@ def test_what_a_path_has_in_the_mean(full):
 
 def test_derivatives_are_those_of_torch():
     problem, q = logistic()
-    batch = some(problem)
+    batch = pick_batch(problem)
     theta = draw_normal(2, 3, 2)
     v = draw_normal(2, 3, 2, seed=1)
     d = Derivatives(q, batch, theta)
@@ -69,7 +69,7 @@ def test_derivatives_are_those_of_torch():
     )
 
 
-def by_hand(q, batch, noise, slopes):
+def literal_estimate(q, batch, noise, slopes):
     """Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]} for slopes r_b of (b, ε [K, D]), the
     mean by quadrature."""
     points, weight = nodes(q.noise_dim, 4)
@@ -86,7 +86,7 @@ def by_hand(q, batch, noise, slopes):
 @pytest.mark.parametrize(("noise", "full"), [("rows", True), ("shared", True), ("rows", False)])
 def test_the_taylor_estimate_is_the_one_printed(noise, full):
     problem, q = logistic(noise, full)
-    batch = some(problem)
+    batch = pick_batch(problem)
     m = q.mean.detach()
     L = q.scale_tril.detach()
     epsilon = q.draw_noise(batch, 2, Streams(0).noise)
@@ -96,7 +96,7 @@ def test_the_taylor_estimate_is_the_one_printed(noise, full):
         slope, H = expand_row(q, batch, b, m)
         return slope + e @ (H @ L).T
 
-    expected = flat(plain) - batch.scale * by_hand(q, batch, epsilon, slopes)
+    expected = flat(plain) - batch.scale * literal_estimate(q, batch, epsilon, slopes)
     actual, terms, _ = component("gradient", "taylor_cv", n_samples=2).estimate(
         q, batch, Streams(0), None
     )
@@ -107,7 +107,7 @@ def test_the_taylor_estimate_is_the_one_printed(noise, full):
 def test_the_local_estimate_holds_the_slope_for_the_scale():
     """For m the first-order expansion; for L the slope at m times ε, with mean 0."""
     problem, q = logistic()
-    batch = some(problem)
+    batch = pick_batch(problem)
     first, _, _ = component("gradient", "taylor_cv").estimate(q, batch, Streams(0), None)
     local, _, _ = component("gradient", "taylor_cv", scale="local").estimate(
         q, batch, Streams(0), None
@@ -125,7 +125,7 @@ def test_the_local_estimate_holds_the_slope_for_the_scale():
 @pytest.mark.parametrize("curvature", ["full", "diagonal"])
 def test_the_learnt_estimate_is_the_one_printed(curvature):
     problem, q = logistic()
-    batch = some(problem)
+    batch = pick_batch(problem)
     L = q.scale_tril.detach()
     estimator = component("gradient", "quadratic_cv", n_samples=2, curvature=curvature)
     state = estimator.init(q, Streams(0))
@@ -135,7 +135,7 @@ def test_the_learnt_estimate_is_the_one_printed(curvature):
     assert torch.equal(A, A.T)
     epsilon = q.draw_noise(batch, 2, Streams(0).noise)
     plain, _ = whole_gradient(q, batch, epsilon)
-    taken = batch.scale * by_hand(q, batch, epsilon, lambda row, e: b + e @ (A @ L).T)
+    taken = batch.scale * literal_estimate(q, batch, epsilon, lambda row, e: b + e @ (A @ L).T)
     actual = estimate(estimator, q, batch, state=state)
     assert_close(actual, flat(plain) - taken)
 
@@ -143,7 +143,7 @@ def test_the_learnt_estimate_is_the_one_printed(curvature):
 def test_the_surrogate_descends_the_squared_difference():
     """∇_v ‖ĝ − C_v‖² by differences, against the sign of Adam's first step."""
     problem, q = logistic()
-    batch = some(problem)
+    batch = pick_batch(problem)
     estimator = component("gradient", "quadratic_cv", lr=1e-3)
     start = estimator.init(q, Streams(0))
     spread_out(start.control)
@@ -168,7 +168,7 @@ def test_the_joint_estimate_is_the_one_printed():
     rng = Streams(0)
     state = estimator.init(q, rng)
     for rows in ((0, 3), (5, 1)):
-        _, _, state = estimator.estimate(q, some(problem, rows), rng, state)
+        _, _, state = estimator.estimate(q, pick_batch(problem, rows), rng, state)
     assert not state.used.known.any()  # the pass continues
     state.used = copy.deepcopy(state.filled)
     state.h = state.filled.h.sum(0)
@@ -177,7 +177,7 @@ def test_the_joint_estimate_is_the_one_printed():
     spread_out(q, 3)
     m = q.mean.detach()
     L = q.scale_tril.detach()
-    batch = some(problem, (3, 4, 0))
+    batch = pick_batch(problem, (3, 4, 0))
 
     def expansion(n, around):
         slope, H = expand_row(q, problem.train, n, around)
@@ -206,7 +206,7 @@ def test_the_joint_estimate_is_the_one_printed():
 @pytest.mark.parametrize("noise", ["rows", "shared"])
 def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
     problem, q = regression(noise)
-    batch = some(problem)
+    batch = pick_batch(problem)
     expected = exact(q, batch, 4)
     for seed in range(3):
         actual = estimate(component("gradient", "taylor_cv"), q, batch, seed)
@@ -221,10 +221,10 @@ def test_of_a_quadratic_log_joint_one_pass_leaves_neither_noise(noise):
     rng = Streams(0)
     state = estimator.init(q, rng)
     for rows in ((0, 5), (3, 1), (7, 6), (2, 4)):
-        _, _, state = estimator.estimate(q, some(problem, rows), rng, state)
+        _, _, state = estimator.estimate(q, pick_batch(problem, rows), rng, state)
         spread_out(q, 4)
     for rows in ((5, 2), (0, 1), (3,)):
-        actual, _, state = estimator.estimate(q, some(problem, rows), rng, state)
+        actual, _, state = estimator.estimate(q, pick_batch(problem, rows), rng, state)
         assert_close(flat(actual), exact(q, problem.train, 4))
         spread_out(q, 5)
 

@@ -11,7 +11,7 @@ from support.targets.pathwise_models import (
     exact,
     flat,
     logistic,
-    some,
+    pick_batch,
     z_score,
 )
 from torch import nn
@@ -64,7 +64,7 @@ def shuffled_z_scores(repeats, steps):
             rows = tuple(order[2 * step : 2 * step + 2].tolist())
             if len(means) < steps:
                 means.append(exact(q, problem.train))
-            gradients, _, state = estimator.estimate(q, some(problem, rows), rng, state)
+            gradients, _, state = estimator.estimate(q, pick_batch(problem, rows), rng, state)
             found_here.append(flat(gradients))
             q.mean.data.add_(0.3)  # as in training: old and new entries differ
         results.append(torch.stack(found_here))

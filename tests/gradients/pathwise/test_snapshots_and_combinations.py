@@ -22,7 +22,7 @@ def estimator(name, cls=None, **keys):
     return made if cls is None else cls(**dict(made))
 
 
-def by_hand(module, batch, seed, phi=None):
+def literal_gradient(module, batch, seed, phi=None):
     """ĝ_B(φ, ε) with the noise that ``Streams(seed)`` draws first."""
     other = copy.deepcopy(module)
     if phi is not None:
@@ -46,18 +46,18 @@ def test_svrg_literally():
     state.snapshot = snapshot_of(module)
     estimate, _, later = svrg.estimate(module, batch, Streams(3), state)
     expected = (
-        by_hand(module, batch, 3)
-        - by_hand(module, batch, 3, state.snapshot.phi)
+        literal_gradient(module, batch, 3)
+        - literal_gradient(module, batch, 3, state.snapshot.phi)
         + state.snapshot.mean
     )
     assert_close(flat(estimate), expected)
-    v = by_hand(module, batch, 3, state.snapshot.phi) - state.snapshot.mean
+    v = literal_gradient(module, batch, 3, state.snapshot.phi) - state.snapshot.mean
     assert_close(later.square, 0.05 * v @ v)
     learnt = estimator("svrg")
     state.cross = double(0.6)
     state.square = double(2.0)
     estimate, _, _ = learnt.estimate(module, batch, Streams(3), state)
-    assert_close(flat(estimate), by_hand(module, batch, 3) - 0.3 * v)
+    assert_close(flat(estimate), literal_gradient(module, batch, 3) - 0.3 * v)
 
 
 def test_a_pass_gathers_the_gradient_of_all_rows_where_it_began():
@@ -89,7 +89,11 @@ def test_sarah_literally_and_svrg_where_it_restarts():
     state.phi = state.snapshot.phi + 0.2
     state.gradient = state.snapshot.mean + 1
     estimate, _, later = sarah.estimate(module, batch, Streams(3), state)
-    expected = by_hand(module, batch, 3) - by_hand(module, batch, 3, state.phi) + state.gradient
+    expected = (
+        literal_gradient(module, batch, 3)
+        - literal_gradient(module, batch, 3, state.phi)
+        + state.gradient
+    )
     assert_close(flat(estimate), expected)
     assert_close(later.gradient, expected)
     assert later.steps == 3
@@ -121,7 +125,7 @@ def test_combination_literally():
     state.cross = b
     a = -torch.linalg.inv(A + 0.1 * 1.5 * torch.eye(2, dtype=F64)) @ b
     estimate, _, later = combined.estimate(module, batch, Streams(3), state)
-    g = by_hand(module, batch, 3)
+    g = literal_gradient(module, batch, 3)
     c = torch.stack([flat(m.estimate(module, batch, Streams(3), None)[0]) - g for m in parts])
     assert_close(flat(estimate), g + a @ c)
     assert_close(later.products, 0.9 * A + 0.1 * c @ c.T)

@@ -8,7 +8,7 @@ from runner.execution.rng import Streams
 MLP = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8)
 
 
-def some_q(problem, std=0.4, model=MLP):
+def make_q(problem, std=0.4, model=MLP):
     rng = Streams(0)
     q = MeanField(model.build(problem, rng), std).requires_grad_(False)
     q.log_std += 0.3 * normal(rng.noise, q.log_std.shape)

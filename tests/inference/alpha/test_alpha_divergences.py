@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from alpha_networks import some_q
+from alpha_networks import make_q
 from support.runs.configured import F64, draw_normal, generator
 from support.small.small_problems import classes, component, linear_posterior, real, train
 from torch.testing import assert_close
@@ -26,7 +26,7 @@ def ell_of(q, theta, batch):
 def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α of the normalisers and the
     factor as defined."""
-    q = some_q(problem)
+    q = make_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3)
     objective = inference.terms(q, 0, batch, generator(5))["objective"]
@@ -48,7 +48,7 @@ def test_bb_alpha_tends_to_the_bound_of_variational_inference():
     problem = real()
     small, bound = (
         component("inference", name, alpha=alpha, n_samples=4).terms(
-            some_q(problem), 0, problem.train, generator(1)
+            make_q(problem), 0, problem.train, generator(1)
         )["objective"]
         for name, alpha in (("bb_alpha", 1e-9), ("renyi_vi", 1.0))
     )
@@ -58,7 +58,7 @@ def test_bb_alpha_tends_to_the_bound_of_variational_inference():
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 2.0])
 def test_the_bound_of_renyi_is_written_out(alpha):
     problem = real(batch_size=8)
-    q = some_q(problem).requires_grad_()
+    q = make_q(problem).requires_grad_()
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "renyi_vi", alpha=alpha, n_samples=3)
     objective = inference.terms(q, 0, batch, generator(2))["objective"]
@@ -84,7 +84,7 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
     y = problem.train.y[:, 0]
     covariance = 0.09 * torch.eye(12, dtype=F64) + 0.64 * x @ x.T
     evidence = torch.distributions.MultivariateNormal(torch.zeros_like(y), covariance).log_prob(y)
-    q = some_q(problem, 0.15, LINEAR)
+    q = make_q(problem, 0.15, LINEAR)
     q.network.theta.copy_(linear_posterior(problem, 0.09, 0.64)[0][:, 0])
 
     def estimate_bound(n_samples):

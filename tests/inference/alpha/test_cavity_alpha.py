@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from alpha_networks import some_q
+from alpha_networks import make_q
 from support.runs.configured import F64, double, draw_normal, generator
 from support.small.small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
@@ -21,7 +21,7 @@ CAVITY = {"draws_from": "cavity", "n_predict": 5}
 @pytest.mark.parametrize("alpha", [1e-3, 0.5, 1.0])
 def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
     """q̃ ∝ q/f̃^α with f̃ = (q/p)^{1/N}, and q is recovered from it by equation (24)."""
-    q = some_q(real())
+    q = make_q(real())
     n = 7.0
     mean, std, _ = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
     theta = draw_normal(4, len(mean))
@@ -36,7 +36,7 @@ def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0])
 def test_the_divergence_is_equation_26_by_quadrature(alpha):
-    q = some_q(real())
+    q = make_q(real())
     n = 3.0
     mean, std, renyi = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
     beta = n / (n - alpha)
@@ -47,7 +47,7 @@ def test_the_divergence_is_equation_26_by_quadrature(alpha):
 
 
 def test_a_small_alpha_is_the_kl_of_variational_inference():
-    q = some_q(real())
+    q = make_q(real())
     renyi = component("inference", "bb_alpha", alpha=1e-7, **CAVITY).cavity(q, 20.0)[2]
     kl = kl_divergence(Normal(q.network.theta, q.log_std.exp()), Normal(0.0, 0.8)).sum()
     assert float(renyi) == pytest.approx(float(kl), rel=1e-6)
@@ -56,7 +56,7 @@ def test_a_small_alpha_is_the_kl_of_variational_inference():
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
 def test_the_objective_is_equation_25_written_out(alpha):
     problem = real(batch_size=10)
-    q = some_q(problem)
+    q = make_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3, **CAVITY)
     objective = inference.terms(q, 0, batch, generator(5))["objective"]
@@ -73,7 +73,7 @@ def test_both_draws_estimate_one_objective(alpha):
     """Equations (22), (23) and (25) for a linear model with closed-form expectations: both
     estimators agree with them, and the cavity's has less variance."""
     problem = real(n=12, missing=0.0)
-    q = some_q(problem, 0.3, LINEAR)
+    q = make_q(problem, 0.3, LINEAR)
     x = torch.cat([problem.train.x, torch.ones(12, 1, dtype=F64)], 1)
     # θ: W [T, D], b [T] of two tasks
     W = 3

@@ -24,7 +24,7 @@ def posterior(name, problem, **options):
     return method.posterior(state)
 
 
-def least(base, x, most, direction):
+def worst_attack(base, x, most, direction):
     """a(x) = argmin_z p(y_1|z)."""
     return min(neighbours(x, most, direction), key=lambda z: log_odds(base, z))
 
@@ -61,7 +61,7 @@ def test_known_attacks_are_undone_as_3_5_says(direction, u):
     problem = words(n_words=5, seed=3)
     options = {"changes": 2, "utilities": [list(row) for row in u]}
     free = {"removal_cost": 0.8 if direction == "flip" else None}
-    for attack, a in (("least_malicious", least), ("minimum_cost", cheapest)):
+    for attack, a in (("least_malicious", worst_attack), ("minimum_cost", cheapest)):
         aware = posterior("dalvi", problem, attack=attack, **options, **free)
         # its odds include the utilities, as the attacker's problem requires
         base = aware.undefended
@@ -87,7 +87,7 @@ def test_an_attacker_who_is_idle_now_and_then_leaves_some_spam_as_it_is(name):
     )
     aware = posterior(name, problem, changes=2, idle=q, **informed)
     every = neighbours((0,) * 5, 5, "insertion")
-    sent = {x: least(aware.undefended, x, 2, "insertion") for x in every}
+    sent = {x: worst_attack(aware.undefended, x, 2, "insertion") for x in every}
     probabilities = aware.predict(double(every), torch.Generator()).probs[:, 0, 1]
     for b, observed in enumerate(every):
         yes, no = brute(

@@ -15,7 +15,7 @@ from components.inference.defences.randomised import attacked_error, best_mixtur
 from runner.execution.rng import Streams
 
 
-def reachable(K, *mails):
+def reachable_patterns(K, *mails):
     """Mails with attacks that cause these error patterns of the members [n, 2^K]."""
     out = torch.zeros(len(mails), 2**K, dtype=torch.bool)
     for i, patterns in enumerate(mails):
@@ -33,11 +33,11 @@ def test_patterns_are_the_digits_of_their_numbers():
 def test_uniform_where_an_attack_fools_one_member_and_pure_where_one_fools_all():
     singly = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
     clean = [(1, 0, 0)], [(0, 0, 0)]  # the first member errs on one innocent mail of two
-    targeted = reachable(3, *[singly] * 20, *clean)
+    targeted = reachable_patterns(3, *[singly] * 20, *clean)
     q = best_mixture(targeted, 3)
     assert q.tolist() == pytest.approx([1 / 3] * 3)  # although other members are better
     assert attacked_error(targeted, q) < attacked_error(targeted, torch.eye(3).double()[1]) - 0.5
-    indiscriminate = reachable(3, *[[(1, 1, 1)]] * 20, *clean)
+    indiscriminate = reachable_patterns(3, *[[(1, 1, 1)]] * 20, *clean)
     assert float(best_mixture(indiscriminate, 3)[0]) == pytest.approx(0)
 
 
@@ -48,7 +48,7 @@ def test_value_is_that_of_the_game_over_all_attacks_of_all_mails(seed):
     mails = [[every[c] for c in rng.choice(8, size=3, replace=False)] for _ in range(3)]
     columns = [np.mean(chosen, axis=0) for chosen in itertools.product(*mails)]  # 27 attacks
     value = -float(maximin(-torch.tensor(np.stack(columns, 1))).value)
-    attainable = reachable(3, *mails)
+    attainable = reachable_patterns(3, *mails)
     q = best_mixture(attainable, 3)
     assert q.sum() == pytest.approx(1)
     assert attacked_error(attainable, q) == pytest.approx(value)

@@ -78,7 +78,7 @@ def test_of_a_linear_network_the_radius_tends_to_its_distance_from_the_boundary(
     assert gaps[1] < 0.06 * posterior.sigma
 
 
-def exceeding(level=0.05, repeats=4000):
+def share_exceeding(level=0.05, repeats=4000):
     """Share of certificates of one row with a radius above its true distance."""
     problem = classes(n=1, n_classes=2)
     posterior, w, b = linear(problem, certificate_draws=100, level=level)
@@ -90,12 +90,12 @@ def exceeding(level=0.05, repeats=4000):
 
 def test_a_radius_is_too_large_no_more_often_than_its_level(monkeypatch):
     error = 4 * math.sqrt(0.05 * 0.95 / 4000)
-    assert 0.005 < exceeding() <= 0.05 + error
+    assert 0.005 < share_exceeding() <= 0.05 + error
     # a broken variant: the upper bound in place of the lower one
     from components.maths.divergences.binomial_bound import upper_bound
 
     monkeypatch.setattr(noisy_votes, "lower_bound", upper_bound)
-    assert exceeding() > 0.8
+    assert share_exceeding() > 0.8
 
 
 def test_a_row_on_the_boundary_is_abstained_from():

@@ -43,7 +43,7 @@ def slope(theta, x, y, scale):
     return torch.autograd.grad(value, theta)[0]
 
 
-def least(theta, x, label, most):
+def worst_attack(theta, x, label, most):
     """(3.11) by search over all mails with at most ``most`` additional words; innocent mails do not
     change."""
     if not label:
@@ -82,7 +82,7 @@ def test_both_halves_literally(momentum):
         else:
             if attacked is None:
                 attacked = [
-                    [least(theta[1 + i], x[n], y[n], 1) for n in range(N)] for i in range(K)
+                    [worst_attack(theta[1 + i], x[n], y[n], 1) for n in range(N)] for i in range(K)
                 ]
             rows = torch.randint(N, (20,), generator=twin.noise).tolist()
             noise = normal(twin.noise, K, 7)

@@ -82,7 +82,7 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
     g = generator(1)
     x = problem.states[:, 4:5] + normal(g, 3, 7, 4)
 
-    def weighed(k):
+    def log_weights_of(k):
         model = built.at(theta[k])
         some = x[k]
         batch = Observation(5, problem.observations[:, 4].expand(len(some), -1))
@@ -97,9 +97,9 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
         state = component("inference", "oracle", particles=7).init(model, several, Streams(0))
         return state.model.log_observation(batch.y, some, 5)
 
-    together = weighed(slice(None))
+    together = log_weights_of(slice(None))
     for k in range(3):
-        assert_close(together[k : k + 1], weighed(slice(k, k + 1)))
+        assert_close(together[k : k + 1], log_weights_of(slice(k, k + 1)))
     assert (together[0] != together[1]).all()
 
 

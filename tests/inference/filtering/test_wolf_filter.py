@@ -68,7 +68,7 @@ def test_update_is_the_weighted_one_in_its_precision_form(weight):
     assert float(got.log_normaliser[0]) == pytest.approx(log_normaliser, rel=1e-9)
 
 
-def moved_by(inference, outlier):
+def mean_shift(inference, outlier):
     """Distance of the last mean from its value without the last observation."""
     problem = sequence(system(), 4, 1)
     problem.observations[0, 3] = problem.observations[0, 3] + outlier
@@ -81,10 +81,10 @@ def moved_by(inference, outlier):
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_an_outlier_moves_it_only_so_far(weight):
     wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=2.0)
-    shifts = [moved_by(wolf, 10.0**k) for k in range(9)]
+    shifts = [mean_shift(wolf, 10.0**k) for k in range(9)]
     assert max(shifts) < 5.0
     assert shifts[-1] <= shifts[2] + 1e-12
-    kalman = [moved_by(component("inference", "kalman"), 10.0**k) for k in (3, 6)]
+    kalman = [mean_shift(component("inference", "kalman"), 10.0**k) for k in (3, 6)]
     assert kalman[1] > 900 * kalman[0] > 10 * max(shifts)
 
 

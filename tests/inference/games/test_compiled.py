@@ -97,7 +97,7 @@ def test_the_loop_draws_what_its_source_says(monkeypatch):
     assert difference(compiled, run()) < 1e-12
 
 
-def without_forgetting(mind, i, marks, seen):
+def count_without_forgetting(mind, i, marks, seen):
     mind.counts[i, thinkers.count_row(mind, marks), seen] += 1
 
 
@@ -114,15 +114,15 @@ def shared_coin_twice(rules, s, i, gains):
     gains[1] = gains[0]
 
 
-def learns_before(mind, i, move, done, cut, scratch):
+def learn_past_ends(mind, i, move, done, cut, scratch):
     LEARN(mind, i, move, False, False, scratch)
 
 
-def counts_all(agent, i, b, scratch):
+def count_all(agent, i, b, scratch):
     agent.right[i] += 1.0
 
 
-def weighs_nothing(mind, i, marks, share, scratch):
+def add_unweighted(mind, i, marks, share, scratch):
     ADD(mind, i, marks, 1.0 if mind.alphas.size == 2 else 0.0, scratch)
 
 
@@ -134,7 +134,7 @@ BROKEN = {
     "forgets nothing": (
         thinkers,
         "count_action",
-        without_forgetting,
+        count_without_forgetting,
         ("friend_or_foe", "first", "level 3"),
     ),
     "models opponents by own rewards": (
@@ -156,19 +156,19 @@ BROKEN = {
     "ends and horizons are bootstrapped": (
         averaging,
         "learn",
-        learns_before,
+        learn_past_ends,
         ("grid", "first", "q softmax"),
     ),
     "every model is counted as correct": (
         averaging,
         "count_correct",
-        counts_all,
+        count_all,
         ("chicken", "tit for tat", "averaging"),
     ),
     "models are not weighed": (
         averaging,
         "add_values",
-        weighs_nothing,
+        add_unweighted,
         ("matrix with memory", "tit for tat", "averaging"),
     ),
     "the smoother follows": (

@@ -18,7 +18,7 @@ def shaping(**changes):
     return component("inference", "opponent_shaping", **changes)
 
 
-def in_self_play(replicates, rounds, game=None, **changes):
+def play_itself(replicates, rounds, game=None, **changes):
     agent = shaping(opponent="known", **changes)
     opponent = component("attacker", "learner", agent=agent)
     return play(
@@ -26,7 +26,7 @@ def in_self_play(replicates, rounds, game=None, **changes):
     )
 
 
-def a_game():
+def make_game():
     """A game with unequal rewards and 5 states; logits of 2 and of 3 actions [1, 5, ·]."""
     g = generator(5)
     logits, other = normal(g, 2, 5, 2, 3)
@@ -49,19 +49,19 @@ def slope(f, x, h=1e-5):
 @pytest.mark.parametrize("form", ["full", "taylor"])
 def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
     her = shaping(form=form, lookahead=lookahead, gamma=0.8)
-    game, mine, theirs = a_game()
+    game, mine, theirs = make_game()
 
     def V(which, x, y):
         return game.values(x.softmax(-1), y.softmax(-1), 0.8)[which][0, game.start]
 
-    def his_step(x):
+    def opponent_step(x):
         return slope(lambda y: V(1, x, y), theirs, 1e-4)  # ∇_{θ_B} V_B
 
     if form == "full":
-        expected = slope(lambda x: V(0, x, theirs + lookahead * his_step(x)), mine, 1e-4)
+        expected = slope(lambda x: V(0, x, theirs + lookahead * opponent_step(x)), mine, 1e-4)
     else:
         turned = slope(lambda y: V(0, mine, y), theirs)  # ∇_{θ_B} V_A
-        mixed = slope(his_step, mine, 1e-4)  # ∇_{θ_A} ∇_{θ_B} V_B
+        mixed = slope(opponent_step, mine, 1e-4)  # ∇_{θ_A} ∇_{θ_B} V_B
         expected = slope(lambda x: V(0, x, theirs), mine) + lookahead * (mixed * turned).sum(
             (-3, -2, -1)
         )
@@ -71,7 +71,7 @@ def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
 def test_both_look_before_either_learns():
     """Equal logits in a symmetric game: a player that used the opponent's step first would have an
     advantage."""
-    state, _ = in_self_play(2, 6, init_sd=0.0)
+    state, _ = play_itself(2, 6, init_sd=0.0)
     hers = state.mind.theta
     his = state.standing.adversary.mind.theta
     assert (hers - 0.0).abs().max() > 0.1
@@ -80,7 +80,7 @@ def test_both_look_before_either_learns():
 
 def test_he_sees_the_game_from_the_other_side():
     rewards = [[[1.0, -2.0], [0.5, 3.0], [2.0, 0.0]], [[-1.0, 4.0], [0.0, 1.0], [3.0, -3.0]]]
-    state, posterior = in_self_play(3, 4, {"bimatrix": rewards})
+    state, posterior = play_itself(3, 4, {"bimatrix": rewards})
     hers = state.mind
     his = state.standing.adversary.mind
     assert his.theta.shape == (3, 7, 3)
@@ -123,13 +123,13 @@ def test_his_policy_is_counted():
 def test_shapers_cooperate_and_naive_learners_defect():
     """(1 − γ) V near R = 5, and near P = 1; tit for tat cooperates after (·, C) and defects after
     (·, D)."""
-    state, posterior = in_self_play(20, 100)
+    state, posterior = play_itself(20, 100)
     assert (posterior.beliefs["belief/value"] > 4.5).double().mean() >= 0.8
     assert (posterior.rewards[:, -50:].mean(1) > 4).double().mean() >= 0.6
     c = state.mind.theta.softmax(-1)[..., 0].mean(0)
     assert c[0] > 0.9
     assert c[2] > c[1]
-    _, posterior = in_self_play(20, 60, lookahead=0.0)
+    _, posterior = play_itself(20, 60, lookahead=0.0)
     assert (posterior.beliefs["belief/value"] < 2).double().mean() >= 0.8
 
 
@@ -138,7 +138,7 @@ def test_the_game_of_the_paper():
     """T, R, P, S = 0, −1, −2, −3 and the printed form: a mean of −1.06 a round (Foerster et al.,
     exact LOLA) is ours ± 4 SE."""
     dilemma = {"T": 0.0, "R": -1.0, "P": -2.0, "S": -3.0}
-    _, posterior = in_self_play(100, 300, dilemma, form="taylor", lr=0.1, lookahead=1.0)
+    _, posterior = play_itself(100, 300, dilemma, form="taylor", lr=0.1, lookahead=1.0)
     worth = posterior.beliefs["belief/value"]
     assert abs(float(worth.mean()) + 1.06) < 4 * float(worth.std()) / 10
 

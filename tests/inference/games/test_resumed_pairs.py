@@ -2,7 +2,7 @@
 
 import pytest
 from support.runs.configured import component
-from support.small.small_games import game_of, play_and_resume, same
+from support.small.small_games import game_of, have_equal_states, play_and_resume
 
 from runner.execution.rng import Streams
 
@@ -38,5 +38,5 @@ def test_a_resumed_pair_continues_with_the_same_numbers(name, keys, agent, oppon
         return agent, game, rng, agent.init(model, game, rng)
 
     whole, again = play_and_resume(open_pair, keys["episodes"] // 2)
-    assert same(whole, again)
+    assert have_equal_states(whole, again)
     assert whole.standing.rewards_so_far.shape == (3, keys["episodes"])

@@ -21,7 +21,7 @@ def laplace(**changes):
     return component("inference", "laplace", **({"hyperparameters": "trained"} | changes))
 
 
-def at(problem, model, theta=None, **changes):
+def posterior_at(problem, model, theta=None, **changes):
     """The posterior with a given θ̂."""
     inference = laplace(**changes)
     rng = Streams(0)
@@ -46,7 +46,7 @@ def exact(problem, s2=0.64, v=0.09):
 def test_conjugate_regression_is_exact():
     problem = real(n_tasks=1, missing=0.0)
     mean, covariance, evidence = exact(problem)
-    posterior = at(problem, LINEAR, mean)
+    posterior = posterior_at(problem, LINEAR, mean)
     actual = torch.cholesky_inverse(posterior.root)
     assert_close(actual, covariance)
     assert posterior.scores()["log_evidence"] == pytest.approx(evidence)
@@ -99,12 +99,12 @@ def test_gauss_newton_is_the_literal_sum_for_classes_and_for_missing_labels():
 
 def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
     problem = real()
-    full = at(problem, TANH)
+    full = posterior_at(problem, TANH)
     H = full.root @ full.root.T
-    last = at(problem, TANH, structure="last_layer")
+    last = posterior_at(problem, TANH, structure="last_layer")
     m = 2 * 4 + 2
     assert_close(last.root @ last.root.T, H[-m:, -m:])
-    diagonal = at(problem, TANH, structure="diagonal")
+    diagonal = posterior_at(problem, TANH, structure="diagonal")
     assert_close(diagonal.root.square(), H.diagonal())
     x = problem.test.x
     none = torch.Generator()
@@ -117,7 +117,7 @@ def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
 def test_classes_are_predicted_by_draws_of_the_linearised_network(structure):
     problem = classes(n=20)
     model = component("model", "mlp", widths=[4], activation="tanh")
-    posterior = at(problem, model, structure=structure, n_predict=40_000)
+    posterior = posterior_at(problem, model, structure=structure, n_predict=40_000)
     x = problem.test.x[:4]
     f, J = jacobian(posterior.network, x, len(posterior.root))
     root = posterior.root.diag() if structure == "diagonal" else posterior.root
@@ -131,7 +131,7 @@ def test_classes_are_predicted_by_draws_of_the_linearised_network(structure):
 
 def test_draws_of_real_labels_have_the_moments_of_the_closed_form():
     problem = real()
-    posterior = at(problem, TANH, hyperparameters="evidence")
+    posterior = posterior_at(problem, TANH, hyperparameters="evidence")
     x = problem.test.x[:5]
     closed = posterior.predict(x, torch.Generator())
     drawn = posterior.some(40_000, torch.Generator()).predict(x, generator(1))
@@ -183,7 +183,7 @@ def test_predictions_are_differentiable_in_x():
         (real(n_tasks=1), TANH),
         (classes(), component("model", "mlp", widths=[4], activation="tanh")),
     ):
-        posterior = at(problem, model, n_predict=3)
+        posterior = posterior_at(problem, model, n_predict=3)
         y = problem.test.y[:2]
 
         def value(x, posterior=posterior, y=y):
@@ -194,4 +194,4 @@ def test_predictions_are_differentiable_in_x():
 
 def test_a_mode_that_is_not_finite_is_named():
     with pytest.raises(NumericalError, match=r"lower inference\.lr"):
-        at(real(), TANH, torch.nan)
+        posterior_at(real(), TANH, torch.nan)

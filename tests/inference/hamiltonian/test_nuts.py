@@ -11,7 +11,7 @@ from runner.execution.rng import Streams
 FIXED = {"warmup": 0, "mass": "identity"}
 
 
-def turning(momenta):
+def is_turning(momenta):
     """True if a trajectory, its halves, their halves … turn, by the criterion with Stan's two extra
     checks."""
     n = len(momenta)
@@ -26,7 +26,7 @@ def turning(momenta):
     whole = turns(left_half[0], right_half[-1], sum(momenta))
     with_first = turns(left_half[0], right_half[0], sum(left_half) + right_half[0])
     with_last = turns(left_half[-1], right_half[-1], sum(right_half) + left_half[-1])
-    return whole or with_first or with_last or turning(left_half) or turning(right_half)
+    return whole or with_first or with_last or is_turning(left_half) or is_turning(right_half)
 
 
 def literal(model, theta, r, u, eps, max_depth):
@@ -66,14 +66,14 @@ def literal(model, theta, r, u, eps, max_depth):
             if u[j][2 + n] < w / new_weight:
                 proposal = q
             full = [2**k for k in range(1, j + 1) if (n + 1) % 2**k == 0]
-            if any(turning([sign * s[1] for s in new[-size:]]) for size in full):
+            if any(is_turning([sign * s[1] for s in new[-size:]]) for size in full):
                 return chosen, n_steps, depth
         if u[j][1] < new_weight / weight:
             chosen = proposal
         states = states + new if sign == 1 else new[::-1] + states
         weight = weight + new_weight
         depth = depth + 1
-        if turning([s[1] for s in states]):
+        if is_turning([s[1] for s in states]):
             break
     return chosen, n_steps, depth
 

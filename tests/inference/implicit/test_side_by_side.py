@@ -45,7 +45,7 @@ def splits(made=real, dtype=F64, rows=20):
     return problems_made
 
 
-def apart(name, network, problems, **keys):
+def train_one_by_one(name, network, problems, **keys):
     """State and information of each replicate, trained one after the other."""
     inference = component("inference", name, **(KEYS | keys))
     ended = []
@@ -65,7 +65,7 @@ def begin(name, network, problems, **keys):
     return method, method.init(models, problem, rng), problem, rng
 
 
-def together(name, network, problems, **keys):
+def train_together(name, network, problems, **keys):
     method, state, problem, rng = begin(name, network, problems, **keys)
     state, info = advance(method, state, problem, rng, 0, STEPS)
     return method, state, info, problem, rng
@@ -88,14 +88,16 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
     network = component("model", "mlp", **net)
     problems = splits(made, dtype)
     close = 1e-12 if dtype == F64 else 1e-6
-    method, state, info, problem, rng = together(name, network, problems, **keys)
+    method, state, info, problem, rng = train_together(name, network, problems, **keys)
     first = begin(name, network, problems, **keys)[1].q.trainable_parameters()
     assert all(
         float((a - b).detach().abs().max()) > 0.005
         for a, b in zip(first, state.q.trainable_parameters(), strict=True)
     )
     scores = problem.score(method.posterior(state), rng)
-    for r, (inference, alone, names, streams) in enumerate(apart(name, network, problems, **keys)):
+    for r, (inference, alone, names, streams) in enumerate(
+        train_one_by_one(name, network, problems, **keys)
+    ):
         pairs = [(state.q, alone.q), (state.discriminator, alone.discriminator)]
         for stacked, module in pairs[: 1 + (keys.get("discriminator") != "none")]:
             mine = dict(module.named_parameters())
@@ -117,14 +119,16 @@ def test_several_alphas_are_those_of_runs_of_their_own(keys):
     network = component("model", "mlp", **LEARNED)
     problems = splits()
     alphas = [0.01, 0.5, 1.0]
-    method, state, info, problem, rng = together("aadm", network, problems, alphas=alphas, **keys)
+    method, state, info, problem, rng = train_together(
+        "aadm", network, problems, alphas=alphas, **keys
+    )
     posteriors = method.posterior(state)
     scores = problem.score(posteriors, rng)
     assert [list(posterior.of) for posterior in posteriors] == [["0.01", "0.5", "1"]] * 2
     messages = set()
     for v, alpha in enumerate(alphas):
         for r, (inference, alone, names, streams) in enumerate(
-            apart("aadm", network, problems, alpha=alpha, **keys)
+            train_one_by_one("aadm", network, problems, alpha=alpha, **keys)
         ):
             mine = dict(alone.q.named_parameters())
             for name, p in state.q.module(r * len(alphas) + v).named_parameters():

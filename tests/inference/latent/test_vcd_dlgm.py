@@ -21,7 +21,7 @@ def vcd(**changes):
     return component("inference", "vcd_dlgm", **changes)
 
 
-def on_the_line():
+def make_one_dimensional():
     """One row, one latent variable, an affine decoder and N(m, s²) away from the posterior."""
     problem = real_rows(n=1)
     model = component("model", "vae", latent_dim=1, widths=[], noise=0.8)
@@ -45,7 +45,7 @@ def guide_bias(module, gradients):
 
 @pytest.mark.parametrize("control", [0.0, 2.0])
 def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(control):
-    module, batch = on_the_line()
+    module, batch = make_one_dimensional()
     inference = vcd(improve_steps=1, leapfrog_steps=1, n_samples=1500)
     rng = Streams(0)
     results = []

@@ -17,7 +17,7 @@ from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
 
-def ran(model, steps, seed=0, problem=None, **settings):
+def run_sampler(model, steps, seed=0, problem=None, **settings):
     """Draws and the last Info."""
     method = component("inference", "importance_sampling", **settings)
     rng = Streams(seed)
@@ -44,7 +44,7 @@ def weighted_moment_z(draws, model):
 
 def test_estimate_is_the_literal_ratio_of_sums():
     model = correlated_gaussian()
-    draws, info = ran(model, 7, chains=5, proposal="student_t", dof=4.0, inflation=1.3)
+    draws, info = run_sampler(model, 7, chains=5, proposal="student_t", dof=4.0, inflation=1.3)
     centre, L = laplace(model, model.sample_prior(4, generator(0)), None)
     scale = 1.3**2 * L @ L.T
     q = torch.from_numpy(stats.multivariate_t.pdf(draws.flat, centre, scale, 4.0))
@@ -73,7 +73,7 @@ def test_estimate_is_the_literal_ratio_of_sums():
 )
 def test_moments_are_those_of_the_target(target, proposal, inflation):
     model = target()
-    draws, _ = ran(model, 1000, chains=100, proposal=proposal, inflation=inflation)
+    draws, _ = run_sampler(model, 1000, chains=100, proposal=proposal, inflation=inflation)
     assert weighted_moment_z(draws, model) < 4
     assert pareto_k(draws.log_weights) < 0.5
 
@@ -81,7 +81,7 @@ def test_moments_are_those_of_the_target(target, proposal, inflation):
 def test_tails_that_are_too_thin_show():
     """log Gamma falls like e^{aθ} on the left and a Gaussian falls faster, so that its weights have
     infinite variance for any inflation."""
-    draws, _ = ran(GammaTarget(), 1000, chains=100, proposal="gaussian", inflation=1.5)
+    draws, _ = run_sampler(GammaTarget(), 1000, chains=100, proposal="gaussian", inflation=1.5)
     assert pareto_k(draws.log_weights) > 0.5  # infinite variance
 
 
@@ -101,7 +101,7 @@ def test_draws_of_no_density_weigh_nothing():
             return torch.where(x > 0, 4 * x.log() - 2 * x, -torch.inf)
 
     model = Gamma()
-    draws, _ = ran(model, 1000, chains=100)
+    draws, _ = run_sampler(model, 1000, chains=100)
     assert torch.equal(draws.log_weights == -torch.inf, draws.draws[..., 0] <= 0)
     assert (draws.log_weights == -torch.inf).any()
     assert weighted_moment_z(draws, model) < 4
@@ -110,7 +110,7 @@ def test_draws_of_no_density_weigh_nothing():
 @pytest.mark.parametrize("mutant", ["no proposal density", "upside down", "no Jacobian"])
 def test_wrong_weights_are_seen(mutant):
     model = GammaTarget(jacobian=mutant != "no Jacobian")
-    draws, _ = ran(model, 1000, chains=100)
+    draws, _ = run_sampler(model, 1000, chains=100)
     lp = model.log_prior(draws.flat).view(100, -1)
     log_q = lp - draws.log_weights
     wrong = {
@@ -127,7 +127,7 @@ def test_errors_obey_the_central_limit_theorem():
     x, π and q Gaussian."""
     c = 1.5
     T = 400
-    draws, _ = ran(white(1), T, chains=3000, proposal="gaussian", inflation=c)
+    draws, _ = run_sampler(white(1), T, chains=3000, proposal="gaussian", inflation=c)
     estimates = (draws.log_weights.softmax(1) * draws.draws[..., 0]).sum(1)  # [C], each of T draws
     exact = c**2 / math.sqrt(2 * c**2 - 1) * c**2 / (2 * c**2 - 1)
     z = (T * estimates.square().mean() - exact) / (T * estimates.square().std() / 3000**0.5)
@@ -142,7 +142,9 @@ def test_moments_and_evidence_of_linear_regression(proposal, noise):
     keys = {"noise": noise, "noise_shape": 4.0, "prior_scale": 1.0, "intercept_scale": 1.0}
     model = component("model", "linear_regression", **keys).build(problem, Streams(0))
     model.first, model.second = regression_moments(model, problem.train)
-    draws, info = ran(model, 1000, problem=problem, chains=100, proposal=proposal, inflation=1.2)
+    draws, info = run_sampler(
+        model, 1000, problem=problem, chains=100, proposal=proposal, inflation=1.2
+    )
     assert weighted_moment_z(draws, model) < 4
     w = draws.log_weights.exp()
     error = float(w.mean(1).std() / w.mean() / 10)  # relative error of 100 chains
@@ -202,4 +204,4 @@ def test_a_prior_without_weight_is_named():
     model.log_likelihood = lambda theta, batch: theta.new_full((len(theta), 1), -torch.inf)
     message = r"all weights of the first 100 draws are zero; change inference\.proposal"
     with pytest.raises(NumericalError, match=message):
-        ran(model, 1, problem=whole, proposal="prior")
+        run_sampler(model, 1, problem=whole, proposal="prior")

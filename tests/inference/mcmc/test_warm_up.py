@@ -10,7 +10,7 @@ from components.metrics.diagnostics import bulk_ess, split_rhat
 from runner.execution.rng import Streams
 
 
-def far_out(name, **settings):
+def run_from_prior(name, **settings):
     """Draws for a regression with starts from the prior at a log joint 10⁴ nats below the
     posterior's.
 
@@ -28,7 +28,7 @@ def far_out(name, **settings):
     [("mala", {"steps": 3500}), ("random_walk_mh", {"steps": 10_000, "thinning": 5})],
 )
 def test_the_target_is_reached_from_far_out(name, settings):
-    error, draws = far_out(name, **settings)
+    error, draws = run_from_prior(name, **settings)
     assert error < 0.15
     assert split_rhat(draws.values).max() < 1.02
     assert bulk_ess(draws.values).min() > 400
@@ -36,5 +36,5 @@ def test_the_target_is_reached_from_far_out(name, settings):
 
 @pytest.mark.slow
 def test_a_covariance_learnt_on_the_way_in_leads_astray():
-    error, _ = far_out("mala", steps=3500, covariance_delay=0.0)
+    error, _ = run_from_prior("mala", steps=3500, covariance_delay=0.0)
     assert error > 10

@@ -83,15 +83,15 @@ def test_what_an_attack_without_expectation_follows():
         victim = Attacked(posterior, problem.bounds, expectation)
         return victim.input_gradient(x, y, generator(seed))
 
-    def of_members(rows):
+    def member_gradient(rows):
         point = x.clone().requires_grad_()
         probs = posterior.model.predictive(posterior.theta[rows], point).probs
         return torch.autograd.grad(probs.gather(-1, y[..., None]).log().sum(), point)[0]
 
-    assert_close(gradient("single_draw"), of_members([0]))
-    assert_close(gradient("predictive"), of_members([0, 1, 2]))
+    assert_close(gradient("single_draw"), member_gradient([0]))
+    assert_close(gradient("predictive"), member_gradient([0, 1, 2]))
     fresh = torch.randint(3, (4,), generator=generator(5))
-    assert_close(gradient("fresh_draws", 5), of_members(fresh))
+    assert_close(gradient("fresh_draws", 5), member_gradient(fresh))
     assert not torch.allclose(gradient("single_draw"), gradient("predictive"))
 
 

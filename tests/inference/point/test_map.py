@@ -21,7 +21,7 @@ def loss_of(network, batch):
     return -log_joint / (batch.scale * len(batch.x))
 
 
-def by_torch(optimizer, problem, model, steps, falling=0):
+def train_in_torch(optimizer, problem, model, steps, falling=0):
     """Parameters after steps of an optimizer from ``torch.optim``, and its learning rates."""
     rng = Streams(0)
     rates = []
@@ -50,7 +50,7 @@ def test_steps_are_those_of_torch(keys, optimizer):
     problem = real(batch_size=10)
     model = component("model", "mlp", widths=[4], activation="tanh")
     state, _ = train(component("inference", "map", lr=0.05, **keys), model, problem, 3)
-    assert_close(list(state.network.parameters()), by_torch(optimizer, problem, model, 3)[0])
+    assert_close(list(state.network.parameters()), train_in_torch(optimizer, problem, model, 3)[0])
 
 
 def ridge(lam, sigma2, penalised):
@@ -109,7 +109,7 @@ def test_the_cosine_schedule_is_that_of_torch():
     method = component("inference", "map", final_lr=0.02, **keys)
     state, _ = train(method, model, problem, 12)
     optimizer = partial(SGD, lr=0.1, momentum=0.9)
-    parameters, rates = by_torch(optimizer, problem, model, 12, falling=9)
+    parameters, rates = train_in_torch(optimizer, problem, model, 12, falling=9)
     assert_close(list(state.network.parameters()), parameters)
     assert [method.rate_at(t) for t in range(12)] == pytest.approx(rates)
     assert rates[-3:] == pytest.approx([0.02] * 3)

@@ -24,7 +24,7 @@ def k(a, b):
     return torch.exp(-(a - b).square().sum() / H)
 
 
-def along(a, b):
+def kernel_gradient(a, b):
     """∇_a k(a, b)."""
     return -2 / H * (a - b) * k(a, b)
 
@@ -46,7 +46,13 @@ def test_steins_direction_is_the_double_sum():
     step = KernelStep("svgd", H, 1, 1e-9).delta(field, z, ETA, torch.Generator())
     for b in range(3):
         for i in range(5):
-            phi = sum(k(z[j, b], z[i, b]) * g[j, b] + along(z[j, b], z[i, b]) for j in range(5)) / 5
+            phi = (
+                sum(
+                    k(z[j, b], z[i, b]) * g[j, b] + kernel_gradient(z[j, b], z[i, b])
+                    for j in range(5)
+                )
+                / 5
+            )
             assert torch.allclose(step[i, b], ETA * phi)
 
 
@@ -77,8 +83,8 @@ def test_the_blob_is_both_sums():
     for b in range(3):
         density = [sum(k(z[n, b], z[j, b]) for n in range(5)) for j in range(5)]
         for m in range(5):
-            first = sum(along(z[m, b], z[n, b]) for n in range(5)) / density[m]
-            second = sum(along(z[m, b], z[j, b]) / density[j] for j in range(5))
+            first = sum(kernel_gradient(z[m, b], z[n, b]) for n in range(5)) / density[m]
+            second = sum(kernel_gradient(z[m, b], z[j, b]) / density[j] for j in range(5))
             assert torch.allclose(score[m, b], -first - second)
 
 

@@ -148,14 +148,14 @@ def test_the_jacobian_changes_the_variables_of_a_bent_density():
     start_point = begin(m.detach(), s.detach(), noise(3, 2), banana)
     _, entropy = refinement("sgd", "jacobian", full=False)(start_point, ETA, 2, torch.Generator())
 
-    def two(z):
+    def ascend_twice(z):
         for _ in range(2):
             z = z + ETA * torch.func.grad(lambda x: banana(x))(z)
         return z
 
     for i in range(3):
         for b in range(2):
-            J = torch.func.jacrev(two)(start_point.z[i, b])
+            J = torch.func.jacrev(ascend_twice)(start_point.z[i, b])
             expected = start_point.entropy[b] + torch.linalg.slogdet(J)[1]
             assert float(entropy[i, b]) == pytest.approx(float(expected), abs=1e-10)
 

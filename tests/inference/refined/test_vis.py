@@ -31,11 +31,11 @@ def test_without_steps_it_is_variational_inference_draw_for_draw(entropy):
     assert torch.equal(state.module.mean, vi_state.module.mean)
     assert torch.equal(state.module.log_std, vi_state.module.log_std)
     draws = inference.posterior(state).draws
-    assert torch.equal(draws, gaussian_vi(draws=501).posterior(again(problem, 501)).draws)
+    assert torch.equal(draws, gaussian_vi(draws=501).posterior(train_again(problem, 501)).draws)
     assert draws.shape == (2, 501, 3)
 
 
-def again(problem, draws):
+def train_again(problem, draws):
     return train_refined(gaussian_vi(n_samples=3, draws=draws), TARGET, problem, 20)[0]
 
 

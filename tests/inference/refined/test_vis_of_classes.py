@@ -5,9 +5,9 @@ import math
 
 import pytest
 import torch
-from contract.only import only
+from contract.only import restrict
 from support.runs.configured import F64, component, compose_component
-from support.small.class_rows import C, N, build_cvae, by_quadrature, problem
+from support.small.class_rows import C, N, build_cvae, integrate_evidence, problem
 from support.small.small_problems import advance
 from support.targets.refined_targets import vis
 from torch.testing import assert_close
@@ -24,7 +24,7 @@ def shares():
     return (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C)
 
 
-def after(inference, module, steps):
+def train_steps(inference, module, steps):
     """State and last info of an inference after training."""
     rng = Streams(0)
     info = {}
@@ -35,7 +35,9 @@ def after(inference, module, steps):
 
 def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
     (vi_state, of_vi), (state, info) = (
-        after(compose_component("inference", name, n_samples=3, lr=0.01, **keys), build_cvae(), 5)
+        train_steps(
+            compose_component("inference", name, n_samples=3, lr=0.01, **keys), build_cvae(), 5
+        )
         for name, keys in (("vi", {}), ("vis", {"refine_steps": 0}))
     )
     assert {key: info[key] for key in ("elbo", "grad_norm")} == {
@@ -51,7 +53,7 @@ def test_the_objective_of_refined_draws_is_a_literal_sum():
     module = build_cvae(2)
     batch = problem().train
     S = 4
-    _, info = after(vis(**KEYS, n_samples=S, lr=1e-30, optimizer="sgd"), module, 1)
+    _, info = train_steps(vis(**KEYS, n_samples=S, lr=1e-30, optimizer="sgd"), module, 1)
     y = torch.nn.functional.one_hot(batch.y[:, 0], C).double()
 
     def log_joint(z):  # log p(x|z, y) + log p(z) [S, N]
@@ -76,10 +78,10 @@ def test_classes_follow_from_evidence_however_far_the_guide_was_refined(proposal
     """T changes the proposal of draws, but not the target of their weights."""
     module = build_cvae()
     x = problem().test.x
-    joint = by_quadrature(module).exp() * shares()
+    joint = integrate_evidence(module).exp() * shares()
     for infer_steps in (0, 3):
         inference = vis(**KEYS, infer_steps=infer_steps, draws=4_000, proposal=proposal)
-        state, _ = after(inference, module, 0)
+        state, _ = train_steps(inference, module, 0)
         posterior = inference.posterior(state)
         assert isinstance(posterior, ClassPosterior)
         with torch.no_grad():
@@ -91,7 +93,7 @@ def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
     module = build_cvae()
     inference = vis(**KEYS, draws=4_000)
     x = problem().test.x.clone().requires_grad_()
-    state, _ = after(inference, module, 0)
+    state, _ = train_steps(inference, module, 0)
     log_probs = inference.posterior(state).predict(x, Streams(0).noise).log_probs[:, 0]  # [N, C]
     (gradient,) = torch.autograd.grad(log_probs[:, 0].sum(), x)
     z = torch.linspace(-9, 9, 2_001, dtype=F64)[:, None, None].expand(-1, N, 1)
@@ -114,7 +116,7 @@ def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
     assert inference.required_capabilities("supervised") == {LogJoint, ThetaPredictive}
     of_many = problem(120)
     rng = Streams(0)
-    stub = only(model.build(of_many, rng), ClassConditional)
+    stub = restrict(model.build(of_many, rng), ClassConditional)
     state = inference.init(stub, of_many, rng)
     state, _ = advance(inference, state, of_many, rng, 0, 150)
     assert of_many.score(inference.posterior(state), rng)["accuracy"] > 0.75
@@ -128,7 +130,7 @@ def test_from_the_prior_classes_do_not_depend_on_the_encoder():
         with torch.no_grad():
             for p in module.guide.parameters():
                 p.add_(shift)
-        state, _ = after(inference, module, 1)
+        state, _ = train_steps(inference, module, 1)
         posterior = inference.posterior(state)
         results.append(posterior.predict(problem().train.x[:3], Streams(1).noise).probs)
     assert torch.equal(*results)

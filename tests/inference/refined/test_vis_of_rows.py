@@ -16,7 +16,7 @@ ETA = 0.05
 I2 = torch.eye(D, dtype=F64)
 
 
-def after(inference, problem, module, steps):
+def train_steps(inference, problem, module, steps):
     """State and last info of an inference after training."""
     rng = Streams(0)
     state = inference.init(module, problem, rng)
@@ -52,7 +52,7 @@ def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_si
             lr=0.01,
             **({"refine_steps": 0} if name == "vis" else {}),
         )
-        results[name] = after(inference, problem, model, 12)
+        results[name] = train_steps(inference, problem, model, 12)
     vi_state, of_vi = results["vi"]
     state, info = results["vis"]
     assert info == of_vi
@@ -71,7 +71,7 @@ def test_the_objective_of_rows_is_above_their_evidence_unless_the_jacobian_is_th
     module = ppca(problem, exact_guide=True)
     still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
     keys = {"kernel": "sgd", "entropy": entropy, "refine_steps": 3, "eta": ETA, "n_samples": 2000}
-    _, info = after(vis(**keys, **still), problem, module, 1)
+    _, info = train_steps(vis(**keys, **still), problem, module, 1)
     exact = float(log_evidence(module, problem.train.x).sum())
     A = torch.linalg.matrix_power(I2 - ETA * precision(module), 3)
     # KL(N(μ, A Λ⁻¹ A) ‖ N(μ, Λ⁻¹)) of each row; VIS-P omits the log determinant
@@ -115,7 +115,7 @@ def test_held_out_rows_are_weighed_by_a_density():
     inference = vis(
         kernel="sgld", refine_steps=1, infer_steps=6, eta=ETA, lr=1e-30, optimizer="sgd"
     )
-    state, _ = after(inference, problem, module, 0)
+    state, _ = train_steps(inference, problem, module, 0)
     posterior = inference.posterior(state)
     assert isinstance(posterior, LatentPosterior)
     m, s = module.encode(problem.test)
@@ -137,7 +137,7 @@ def test_the_decoder_learns_from_refined_draws():
     problem = real_rows(n=30)
     module = ppca(problem, exact_guide=False)
     parameters_before = [p.detach().clone() for p in module.parameters()]
-    after(vis(eta=ETA, refine_steps=2, learn_eta=True), problem, module, 3)
+    train_steps(vis(eta=ETA, refine_steps=2, learn_eta=True), problem, module, 3)
     changed = [
         not torch.equal(a, b) for a, b in zip(parameters_before, module.parameters(), strict=True)
     ]

@@ -35,7 +35,7 @@ SERIES = {
 }
 
 
-def of_series(name, n_steps=25):
+def load_series(name, n_steps=25):
     dataset, keys = SERIES[name]
     return component("model", name, **keys), load(dataset, n_steps=n_steps, n_ahead=3)[0]
 
@@ -45,7 +45,7 @@ def of_series(name, n_steps=25):
 def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
     """A literal loop: m ← m + lr ∇ log p(x, z_T), z_t = z_{t−1} + η ∇ log p(x, z_{t−1}), with Δz
     constant."""
-    model, problem = of_series(name)
+    model, problem = load_series(name)
     keys = {
         "kernel": "sgd",
         "q0": "point",
@@ -81,7 +81,7 @@ def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
 
 @pytest.mark.parametrize("name", SERIES)
 def test_without_steps_it_is_variational_inference(name):
-    model, problem = of_series(name)
+    model, problem = load_series(name)
     plain = compose_component(
         "inference", "gaussian_vi", covariance="diagonal", n_samples=2, draws=6
     )
@@ -104,7 +104,7 @@ def test_without_steps_it_is_variational_inference(name):
     ],
 )
 def test_all_kernels_follow_a_series_and_resume(tmp_path, keys):
-    model, problem = of_series("dlm", 12)
+    model, problem = load_series("dlm", 12)
     inference = vis(draws=4, start="drawn", **({"eta": 1e-3} | keys))
     check_resumed(inference, model, problem, tmp_path, 5, 2)
 

@@ -55,7 +55,7 @@ def exact_elbo(module, x):
     return (fit - divergence).sum()
 
 
-def learnt(module):
+def learnable_parameters(module):
     """Parameters that a step changes: all except the model's own encoder."""
     return [p for name, p in module.named_parameters() if not name.startswith("model.guide")]
 
@@ -65,12 +65,12 @@ def trace_gradients(inference, state, batch, rng, steps):
     rows = []
     for _ in range(steps):
         state, _ = inference.step(state, batch, rng)
-        rows.append(torch.cat([-p.grad.flatten() for p in learnt(state.q)]))
+        rows.append(torch.cat([-p.grad.flatten() for p in learnable_parameters(state.q)]))
     return torch.stack(rows) * batch.scale * batch.n_rows
 
 
 def exact_gradient(state, x):
-    actual = torch.autograd.grad(exact_elbo(state.q, x), learnt(state.q))
+    actual = torch.autograd.grad(exact_elbo(state.q, x), learnable_parameters(state.q))
     return torch.cat([g.flatten() for g in actual])
 
 

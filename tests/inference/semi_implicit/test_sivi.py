@@ -12,10 +12,10 @@ from support.targets.affine_families import (
     STD,
     WEIGHT,
     affine,
+    clone_parameters,
     exact_elbo,
     flat,
     gradients,
-    leaves,
     log_normaliser,
     target,
 )
@@ -77,7 +77,7 @@ def test_it_rises_with_further_draws_from_the_conditional_to_the_marginal_and_is
 def test_the_gradient_with_many_is_that_of_the_elbo():
     inference, state, rng = affine("sivi", n_samples=500, extra_samples=2000)
     estimates = gradients(inference, state, rng, 25)
-    values = leaves()
+    values = clone_parameters()
     exact = flat(torch.autograd.grad(exact_elbo(*values, target()), values))
     assert z_score(estimates, exact).abs().max() < 4.5
 

@@ -9,10 +9,10 @@ from support.targets.affine_families import (
     STD,
     WEIGHT,
     affine,
+    clone_parameters,
     exact_elbo,
     flat,
     gradients,
-    leaves,
     target,
 )
 from support.targets.known_targets import z_score
@@ -25,7 +25,7 @@ ENOUGH = {"reverse_burn_in": 12, "reverse_samples": 2, "leapfrog_steps": 4, "ste
 
 
 def exact_gradient():
-    values = leaves()
+    values = clone_parameters()
     return flat(torch.autograd.grad(exact_elbo(*values, target()), values))
 
 
@@ -40,7 +40,7 @@ def test_where_the_chain_does_not_move_it_is_that_of_the_conditional():
     still = {"reverse_burn_in": 0, "reverse_samples": 1, "leapfrog_steps": 1, "step_size": 1e-9}
     inference, state, rng = affine("uivi", n_samples=400, **still)
     estimates = gradients(inference, state, rng, 40)
-    values = leaves()
+    values = clone_parameters()
     lowest = exact_elbo(*values, target()) - 0.5 * torch.logdet(
         values[0] @ values[0].T + (2 * values[2]).exp().diag()
     )

@@ -27,7 +27,7 @@ class Quartic(GaussianTarget):
         return -0.25 * theta[:, 0] ** 4
 
 
-def still(model, mean, std, **changes):
+def start_fixed(model, mean, std, **changes):
     """An inference with q held at N(m, s²), its state and streams."""
     keys = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "step_size": EPS}
     keys |= {"improve_steps": 1, "leapfrog_steps": 1}
@@ -42,7 +42,7 @@ def still(model, mean, std, **changes):
 
 def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
     model = Quartic()
-    inference, state, rng = still(model, 0.4, 0.7, n_samples=2000)
+    inference, state, rng = start_fixed(model, 0.4, 0.7, n_samples=2000)
     results = []
     values = []
     for t in range(80):
@@ -63,7 +63,9 @@ def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
 def test_the_value_literally():
     """−E_q[f(z)] + E_{q^(t)}[f(z)], the first with the entropy in closed form."""
     model = Quartic()
-    inference, state, rng = still(model, 0.4, 0.7, n_samples=5, improve_steps=3, leapfrog_steps=2)
+    inference, state, rng = start_fixed(
+        model, 0.4, 0.7, n_samples=5, improve_steps=3, leapfrog_steps=2
+    )
     again = Streams(0).noise
     again.set_state(rng.noise.get_state())
     _, info = inference.step(state, None, rng)
@@ -81,7 +83,7 @@ def test_it_is_zero_at_the_target_and_positive_elsewhere():
 
     def z(mean):
         keys = {"n_samples": 500, "improve_steps": 2, "leapfrog_steps": 2, "step_size": 0.4}
-        inference, state, rng = still(model, mean, 0.7, **keys)
+        inference, state, rng = start_fixed(model, mean, 0.7, **keys)
         values = []
         for _ in range(30):
             state, info = inference.step(state, None, rng)
@@ -131,7 +133,7 @@ def test_without_steps_draws_are_of_q_and_the_bound_is_its_own():
 
 
 def test_the_running_mean():
-    inference, state, rng = still(Quartic(), 0.4, 0.7, n_samples=5, decay=0.75)
+    inference, state, rng = start_fixed(Quartic(), 0.4, 0.7, n_samples=5, decay=0.75)
     state, first = inference.step(state, None, rng)
     assert float(state.control) == pytest.approx(float(first["improved"]))
     state, second = inference.step(state, None, rng)

@@ -64,7 +64,7 @@ def split_draw(draw):
     return draw_by_part
 
 
-def together(n):
+def fold_streams(n):
     """The streams of n seeds together."""
     rng = Streams(0)
     alone = [Streams(seed) for seed in range(n)]
@@ -89,7 +89,7 @@ def sample_draws(name, replicates, rng, keys):
 def largest_difference(name, keys):
     """Largest difference between R joint replicates and R separate runs with the same starts and
     noise."""
-    folded = sample_draws(name, R, together(R), keys)
+    folded = sample_draws(name, R, fold_streams(R), keys)
     assert folded.replicates == R
     assert folded.draws.shape == (4 * R, STEPS - 5, 2)
     worst = 0.0
@@ -117,11 +117,11 @@ def test_each_replicate_is_what_it_would_be_alone(name, keys):
 @pytest.mark.usefixtures("_side_by_side")
 @pytest.mark.parametrize("name", REPULSIVE)
 def test_repulsion_across_replicates_is_noticed(name, monkeypatch):
-    def among_all(theta, replicates, bandwidth):
+    def interact_globally(theta, replicates, bandwidth):
         return repulsion.Interaction(theta, *repulsion.kernel(theta, bandwidth))
 
-    monkeypatch.setattr(repulsion, "among", among_all)
-    monkeypatch.setattr(svgd, "among", among_all)
+    monkeypatch.setattr(repulsion, "among", interact_globally)
+    monkeypatch.setattr(svgd, "among", interact_globally)
     assert largest_difference(name, METHODS[name][0]) > 1e-3
 
 
@@ -130,7 +130,7 @@ def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
     """The kernel of the second replicate is singular: only its factor has a larger jitter."""
     theta = draw_normal(3, 4, 2)
     theta[1] = theta[1, :1]
-    noise, used = repulsion.among(theta.flatten(0, 1), 3, 2.0).noise(together(3).noise, 1e-17)
+    noise, used = repulsion.among(theta.flatten(0, 1), 3, 2.0).noise(fold_streams(3).noise, 1e-17)
     assert used > 1e-17
     for r in (0, 2):
         alone, noise_alone = repulsion.among(theta[r], 1, 2.0).noise(Streams(r).noise, 1e-17)

@@ -24,7 +24,7 @@ def theta():
     return normal(generator(0), L, P)
 
 
-def of_order(theta, order):
+def interact_in_order(theta, order):
     order = torch.tensor(order)
     return BlockInteraction(order, among(theta[order], len(order) // M, H), 1)
 
@@ -42,7 +42,7 @@ def test_the_mean_over_all_partitions_is_the_full_sum_with_a_scaled_share(theta)
     total = torch.zeros_like(theta)
     orders = list(itertools.permutations(range(L)))
     for order in orders:
-        particles = of_order(theta, order)
+        particles = interact_in_order(theta, order)
         total += M * (particles.average(gradient) + particles.correction())
     own_sums, rest = full_sums(theta, gradient)
     assert_close(total / len(orders), own_sums + (M - 1) / (L - 1) * rest)
@@ -50,13 +50,13 @@ def test_the_mean_over_all_partitions_is_the_full_sum_with_a_scaled_share(theta)
 
 def test_the_correction_is_the_divergence_of_each_blocks_kernel(theta):
     order = (2, 0, 3, 1)
-    correction = of_order(theta, order).correction()
+    correction = interact_in_order(theta, order).correction()
     for i, j in ((2, 0), (0, 2), (3, 1), (1, 3)):
         assert_close(correction[i], gradient_of_k(theta[j], theta[i], H) / M)
 
 
 def test_the_noise_has_the_blocks_kernel_for_covariance(theta):
-    particles = of_order(theta, (2, 0, 3, 1))
+    particles = interact_in_order(theta, (2, 0, 3, 1))
     generator = torch.Generator().manual_seed(3)
     draws = torch.stack([particles.noise(generator, 1e-9)[0][:, 0] for _ in range(4000)])
     expected = torch.eye(L, dtype=F64) / M

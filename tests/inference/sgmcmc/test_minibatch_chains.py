@@ -95,7 +95,7 @@ def test_sgld_rests_where_its_minibatches_say(gradient):
     assert covariance_z(theta, rests) < 4.5  # the distribution is slightly wider than a Gaussian
 
 
-def excess(theta, problem):
+def excess_variance(theta, problem):
     """Relative error of the total variance."""
     exact = moments(problem, 0.01, "plain")[1]
     return float(theta.var(0).sum() / exact.trace() - 1)
@@ -110,7 +110,7 @@ def test_bias_of_minibatches_shrinks_with_the_step_and_with_control_variates():
         assert exact[gradient, 0.005] / exact[gradient, 0.0025] == pytest.approx(2, rel=0.1)
     assert exact["control_variate", 0.01] < 0.7 * exact["plain", 0.01]
     svrg, problem, _ = chains_on_minibatches("sgld", "svrg", 0.01, 200, refresh_every=5)
-    assert excess(svrg, problem) < 0.7 * exact["plain", 0.01] + 0.03
+    assert excess_variance(svrg, problem) < 0.7 * exact["plain", 0.01] + 0.03
 
 
 KEYS = {"gradient": "plain", "eps": 0.05, "steps": 250, "friction": 2.0}
@@ -119,18 +119,18 @@ KEYS = {"gradient": "plain", "eps": 0.05, "steps": 250, "friction": 2.0}
 @pytest.fixture(scope="module")
 def hot_excess():
     """Excess of chains that do not correct for the noise of minibatches."""
-    return excess(*chains_on_minibatches("sghmc", **KEYS, noise_estimate=False)[:2])
+    return excess_variance(*chains_on_minibatches("sghmc", **KEYS, noise_estimate=False)[:2])
 
 
 def test_sghmc_takes_the_noise_of_minibatches_off_its_own(hot_excess):
     keys = KEYS | {"noise_window": 20, "noise_estimate": True}
     theta, problem, info = chains_on_minibatches("sghmc", **keys)
     assert hot_excess > 0.15
-    assert abs(excess(theta, problem)) < 0.35 * hot_excess
+    assert abs(excess_variance(theta, problem)) < 0.35 * hot_excess
     assert 0 <= info["uncovered"] < 0.2
 
 
 def test_a_thermostat_takes_up_the_noise_of_minibatches(hot_excess):
     theta, problem, info = chains_on_minibatches("recipe", **KEYS, dynamics="thermostat")
     assert info["thermostat"] > 2.2  # friction that balances the gradients' noise
-    assert abs(excess(theta, problem)) < 0.5 * hot_excess
+    assert abs(excess_variance(theta, problem)) < 0.5 * hot_excess

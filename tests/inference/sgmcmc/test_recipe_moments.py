@@ -16,7 +16,7 @@ from components.inference.sgmcmc import recipe_terms
 from components.inference.sgmcmc.recipe import Recipe
 
 
-def worst(dynamics, target, eps, **keys):
+def largest_z(dynamics, target, eps, **keys):
     """Largest |z| of two moments of draws of many chains."""
     values = defaults("inference", "recipe") | {
         "dynamics": dynamics,
@@ -61,14 +61,14 @@ CASES: dict[str, Any] = {
 @pytest.mark.parametrize("case", CASES)
 def test_moments_are_exact_and_without_gamma_they_are_not(case, monkeypatch):
     dynamics, eps, keys, right, wrong = CASES[case]
-    assert worst(dynamics, ExactGamma(), eps, **keys) < 4
+    assert largest_z(dynamics, ExactGamma(), eps, **keys) < 4
     broken = mutated_names(recipe_terms, right, wrong)
     for name in ("langevin", "hamiltonian"):
         monkeypatch.setattr(f"components.inference.sgmcmc.recipe.{name}", broken[name])
-    assert worst(dynamics, ExactGamma(), eps, **keys) > 6
+    assert largest_z(dynamics, ExactGamma(), eps, **keys) > 6
 
 
 def test_matrices_of_the_user_find_exact_moments(offer_matrices):
     offer_matrices(lambda z: tuple(0.2 * matrix for matrix in twisted_diffusion(z)))
     keys = {"matrices": "own_recipe:matrices", "chains": 100}
-    assert worst("langevin", correlated_gaussian(), 0.05, **keys) < 4
+    assert largest_z("langevin", correlated_gaussian(), 0.05, **keys) < 4

@@ -93,7 +93,7 @@ def test_a_step_is_the_algorithm_in_print(correction, refine):
 ROOT = double([1.5, 0.8])  # √v̂ as after burn-in
 
 
-def worst(target, cls=santa.Santa, eta=0.01, **keys):
+def largest_z(target, cls=santa.Santa, eta=0.01, **keys):
     """Largest |z| of two moments of many chains that start at exact draws, with G fixed."""
     steps = int(20 / eta**0.5)
     values = defaults("inference", "santa") | {
@@ -117,7 +117,7 @@ def worst(target, cls=santa.Santa, eta=0.01, **keys):
     return moment_z(method.posterior(state), target)
 
 
-def at_rest(coldness):
+def make_stationary(coldness):
     """A Gaussian with chains that start at exact draws of its power 1/A."""
     target = correlated_gaussian()
     root = torch.linalg.cholesky(target.covariance) / coldness**0.5
@@ -130,11 +130,11 @@ def at_rest(coldness):
 
 @pytest.mark.parametrize("coldness", [1.0, 3.0])
 def test_moments_are_exact_at_a_fixed_preconditioner_and_temperature(coldness):
-    assert worst(at_rest(coldness), coldness=coldness) < 4
+    assert largest_z(make_stationary(coldness), coldness=coldness) < 4
 
 
 def test_moments_of_a_gamma_are_exact():
-    assert worst(ExactGamma()) < 4
+    assert largest_z(ExactGamma()) < 4
 
 
 MUTANTS = {
@@ -148,7 +148,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_mutant_rests_elsewhere(mutant):
     try:
-        z = worst(correlated_gaussian(), mutate_component(santa, *MUTANTS[mutant]))
+        z = largest_z(correlated_gaussian(), mutate_component(santa, *MUTANTS[mutant]))
     except NumericalError:  # values may become non-finite
         z = math.inf
     assert not z < 5

@@ -13,7 +13,7 @@ from support.targets.recipe import (
     curl,
     euler,
     flow,
-    in_turn,
+    split_step,
     with_momentum,
     zero,
 )
@@ -87,7 +87,7 @@ def test_sghmc():
         for k in range(K):
             z = torch.cat([previous.theta[k], previous.r[k]])
             xi = torch.cat([torch.zeros(P, dtype=F64), drew["xi"][k]])
-            z = in_turn(z, H, D, lambda z: curl(P), eps, xi, THETA, REST)
+            z = split_step(z, H, D, lambda z: curl(P), eps, xi, THETA, REST)
             assert_close(torch.cat([after.theta[k], after.r[k]]), z)
 
 
@@ -160,7 +160,7 @@ def test_adam_noise():
             H = with_momentum(model.U, P, M)
             z = torch.cat([theta, previous.m[k] / gamma])
             xi = torch.cat([0 * M, drew["xi"][k]])
-            z = in_turn(z, H, D, lambda z: curl(P), h, xi, REST, THETA)
+            z = split_step(z, H, D, lambda z: curl(P), h, xi, REST, THETA)
             assert_close(torch.cat([after.theta[k], after.m[k] / gamma]), z)
 
 

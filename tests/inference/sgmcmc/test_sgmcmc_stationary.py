@@ -24,8 +24,8 @@ from support.targets.recipe import (
     euler,
     fixed_point,
     flow,
-    in_turn,
     mutate_component,
+    split_step,
     stationary,
     with_momentum,
     zero,
@@ -87,7 +87,7 @@ def covariance(name, eps):
     H = with_momentum(U, P, mass)
 
     def step(z, xi):
-        return in_turn(z, H, lambda z: D, lambda z: curl(P), h, xi, *order)
+        return split_step(z, H, lambda z: D, lambda z: curl(P), h, xi, *order)
 
     return stationary(step, 2 * P)[THETA, THETA]
 
@@ -98,7 +98,7 @@ def kick_and_drift(z, H, eps, kick):
     return torch.cat([flow(z, H, eps)[THETA], z[REST]])
 
 
-def last(name, eps, steps, chains=8000, cls=None):
+def final_positions(name, eps, steps, chains=8000, cls=None):
     """Positions of chains after the given steps, [C, P]."""
     values = defaults("inference", name)
     keys = values | KEYS[name] | {"chains": chains, "step_size": eps, "thinning": steps}
@@ -124,7 +124,7 @@ STEPS = {
 @pytest.mark.parametrize("name", STEPS)
 def test_stationary_covariance(name):
     eps, steps = STEPS[name]
-    theta = last(name, eps, steps)
+    theta = final_positions(name, eps, steps)
     assert covariance_z(theta, covariance(name, eps)) < 4
     assert z_score(theta, TARGET.mean).abs().max() < 4
 
@@ -152,7 +152,7 @@ def test_a_mutant_rests_elsewhere(mutant):
     module, right, wrong = MUTANTS[mutant]
     name = module.__name__.split(".")[-1]
     eps, steps = STEPS[name]
-    theta = last(name, eps, steps, cls=mutate_component(module, right, wrong))
+    theta = final_positions(name, eps, steps, cls=mutate_component(module, right, wrong))
     assert not covariance_z(theta, covariance(name, eps)) < 4
 
 

@@ -18,7 +18,7 @@ BLOCKS = [
 
 
 @pytest.fixture(scope="module")
-def swept():
+def run_sweep():
     """A sweep of a trend with seasons and missing observations: its start, its end, and its
     states."""
     data = problem(missing=(3, 8))
@@ -33,8 +33,8 @@ def swept():
     return built, data, sigma, after, alpha
 
 
-def test_states_have_the_moments_of_the_smoother(swept):
-    built, data, sigma, _, alpha = swept
+def test_states_have_the_moments_of_the_smoother(run_sweep):
+    built, data, sigma, _, alpha = run_sweep
     design = built.design(data.series)
     mean, V = smooth_states(built.system(sigma.unsqueeze(0), design), design)
     for t in (0, 3, 12, 23):
@@ -44,10 +44,10 @@ def test_states_have_the_moments_of_the_smoother(swept):
 
 
 @pytest.mark.parametrize("j", [0, 1, 2, 3])
-def test_deviations_are_inverse_gamma_given_the_states(swept, j):
+def test_deviations_are_inverse_gamma_given_the_states(run_sweep, j):
     """(df guess² + Σ r²)/(2 σ²) ~ Gamma((df + count)/2) for any states, with r the noise of a state
     or of the observations."""
-    built, data, _, after, alpha = swept
+    built, data, _, after, alpha = run_sweep
     structure = built.structure
     design = built.design(data.series)
     scale = structure.scales[j]

@@ -83,19 +83,19 @@ def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
     problem = real()
     model = component("model", name, n_inducing=10, **SHALLOW[name])
 
-    def bound_after(gamma):
+    def step_bound(gamma):
         inference = dsvi(natural_layers="top", natural_gamma=gamma, lr=1e-12)
         module = train(inference, model, problem, 1)[0].module
         module.zero_grad()
         noise = module.draw_noise(problem.train, 1, Streams(0).noise)
         return module, module.elbo(problem.train, noise)["elbo"]
 
-    module, whole = bound_after(1.0)
+    module, whole = step_bound(1.0)
     whole.backward()
     layer = module.variational_layers()["top"]
     assert layer.q_mean.grad.abs().max() < 1e-7
     assert layer.q_tril.grad.abs().max() < 1e-7
-    assert bound_after(0.5)[1] < whole - 1e-3, "half a step is not enough"
+    assert step_bound(0.5)[1] < whole - 1e-3, "half a step is not enough"
 
 
 def test_natural_parameters_are_not_adams():

@@ -23,7 +23,7 @@ from runner.execution.rng import Streams
 
 
 # the bound
-def at_posterior(model, problem, noise="shared"):
+def set_to_posterior(model, problem, noise="shared"):
     m, S = posterior(model, problem)
     q = GlobalGaussian(RowwiseLogJoint(model), m, 1.0, True, noise)
     L = torch.linalg.cholesky(S)
@@ -37,7 +37,7 @@ def at_posterior(model, problem, noise="shared"):
 def test_at_the_posterior_rows_sum_to_the_evidence_at_every_draw():
     problem, model = regression()
     evidence = model.log_evidence(problem.train)
-    q = at_posterior(model, problem)
+    q = set_to_posterior(model, problem)
     z = q.sample(problem.train, 6, Streams(0).noise)
     whole = (q.log_joint(problem.train, z) - q.log_q(problem.train, z)).sum(1)
     assert torch.allclose(whole, evidence.expand(6), atol=1e-9)
@@ -48,7 +48,7 @@ def test_at_the_posterior_vargrad_is_zero_at_every_draw():
     """f is the evidence at every θ, so that its variance over draws has no gradient (Boustati 2021,
     eq. 5.10)."""
     problem, model = regression()
-    q = at_posterior(model, problem)
+    q = set_to_posterior(model, problem)
     rng = Streams(0)
     vargrad = component("gradient", "vargrad", n_samples=3)
     for _ in range(5):

@@ -4,7 +4,7 @@ Bayes' rule."""
 import pytest
 import torch
 from support.runs.configured import build_model, load
-from support.small.class_rows import C, N, build_cvae, by_quadrature, problem
+from support.small.class_rows import C, N, build_cvae, integrate_evidence, problem
 from support.small.small_problems import classes
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.testing import assert_close
@@ -17,7 +17,7 @@ from runner.execution.rng import Streams
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])
 def test_importance_samples_find_the_evidence_of_every_class(proposal):
     module = build_cvae()
-    exact = by_quadrature(module)
+    exact = integrate_evidence(module)
     with torch.no_grad():
         evidence = class_evidence(module, problem().train.x, C, 4_000, Streams(0).noise, proposal)
     assert_close(evidence, exact, rtol=0, atol=0.1)
@@ -28,7 +28,7 @@ def test_importance_samples_find_the_evidence_of_every_class(proposal):
 def test_few_samples_are_unbiased(samples):
     module = build_cvae()
     rng = Streams(0)
-    exact = by_quadrature(module)
+    exact = integrate_evidence(module)
     with torch.no_grad():
         runs = [
             class_evidence(module, problem().train.x, C, samples, rng.noise) for _ in range(600)
@@ -43,7 +43,7 @@ def test_predictions_are_bayes_rule():
     shares = (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C)
     with torch.no_grad():
         probs = module.sample_predictive(x, 4_000, Streams(0).noise).probs[:, 0]
-    joint = by_quadrature(module).exp() * shares
+    joint = integrate_evidence(module).exp() * shares
     assert_close(probs, joint / joint.sum(1, keepdim=True), rtol=0, atol=0.05)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.runs.arena_suites import TOY, toy, use_suite
 from support.runs.configured import defaults
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 from runner.arena import command, packed, rows, verify
 from runner.arena.frozen import refuse_frozen
@@ -43,7 +43,7 @@ def pack(tmp_path):
     runs = []
     for row in ("a", "b"):
         runs.append(FrozenRun(row.upper(), row.upper(), {}, [], "made", row * 12, "made-data"))
-        made_record(tmp_path / "outputs", row * 12, replicates=2)
+        make_record(tmp_path / "outputs", row * 12, replicates=2)
     snapshot = Snapshot("small", STUDY, "2026-11-01", "c" * 40, [], runs, tmp_path / "outputs")
     snapshots.save(snapshot)
     archive.pack(snapshot, tmp_path / "small.zip")

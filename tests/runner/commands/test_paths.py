@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 from runner.commands import cli, sub_commands, unexpected
 from runner.execution import memory
@@ -99,7 +99,7 @@ def text_of(argv):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("paths")
-    made_record(place / "outputs")
+    make_record(place / "outputs")
     for name in ("folder", "folder.csv", "folder.zip", "sweep/jobs"):
         (place / name).mkdir(parents=True)
     (place / "loop").symlink_to("loop")
@@ -231,7 +231,7 @@ def test_a_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):
 
 @pytest.mark.parametrize("file", ["run.json", "metrics.jsonl", "config.yaml"])
 def test_a_record_nested_too_deeply_is_left_out_or_named(file, tmp_path, answer):
-    folder = made_record(tmp_path / "outputs")
+    folder = make_record(tmp_path / "outputs")
     (folder / file).write_text("[" * 100_000)
     given = ["--output-dir", str(tmp_path / "outputs")]
     run = ["0123456789ab", *given]

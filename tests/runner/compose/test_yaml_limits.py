@@ -6,7 +6,7 @@ import time
 
 import pytest
 import yaml
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 import runner
 from runner.commands.resume import read_run_config
@@ -72,7 +72,7 @@ def test_files_of_others_are_refused_in_a_line(tmp_path, command_line, bomb):
     (tmp_path / "experiment" / "theirs.yaml").write_text(f"# @package _global_\n{text}")
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "theirs.yaml").write_text(text)
-    record = made_record(tmp_path / "outputs")
+    record = make_record(tmp_path / "outputs")
     (record / "config.yaml").write_text(text)
     snapshot = tmp_path / "outputs" / "studies" / "theirs" / "snapshot.yaml"
     snapshot.parent.mkdir(parents=True)

@@ -7,14 +7,14 @@ import statistics
 import pytest
 import yaml
 from scipy.stats import wilcoxon
-from support.runs.made_records import line, made_record
+from support.runs.made_records import line, make_record
 
 from runner import ConfigError, RunnerWarning, compare, load, runs
 
 
 def record(folder, signature, lr=0.1, config=None, **facts):
     """Record of a run with a learning rate in its config."""
-    made = made_record(folder, signature, **facts)
+    made = make_record(folder, signature, **facts)
     written = yaml.safe_load((made / "config.yaml").read_text())
     written |= {"inference": {"name": "sgld", "lr": lr, "gradient": {"name": "score"}}} | (
         config or {}

@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 from runner.commands.cli import _answer
 from runner.python.frames import runs
@@ -12,8 +12,8 @@ from runner.python.frames import runs
 
 @pytest.fixture
 def outputs(tmp_path):
-    made_record(tmp_path / "outputs", "a" * 12, replicates=2, seed=0)
-    made_record(tmp_path / "outputs", "b" * 12, replicates=1, seed=1, state="failed")
+    make_record(tmp_path / "outputs", "a" * 12, replicates=2, seed=0)
+    make_record(tmp_path / "outputs", "b" * 12, replicates=1, seed=1, state="failed")
     return str(tmp_path / "outputs")
 
 
@@ -40,7 +40,7 @@ def test_a_file_holds_the_frame_in_full_precision(outputs, tmp_path, suffix, rea
 
 
 def test_parquet_takes_settings_of_several_kinds(outputs, tmp_path):
-    folder = made_record(tmp_path / "outputs", "c" * 12)
+    folder = make_record(tmp_path / "outputs", "c" * 12)
     (folder / "config.yaml").write_text("model: {name: bnn, width: [3, 4]}\n")
     path = tmp_path / "runs.parquet"
     assert (

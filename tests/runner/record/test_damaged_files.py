@@ -5,7 +5,7 @@ import shutil
 import pytest
 from matplotlib.figure import Figure
 from support.runs.configured import repeatable
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 from support.runs.sketched import save_sketch
 
 from runner.commands import resume
@@ -101,6 +101,6 @@ def test_resume_fresh_makes_the_files_again(record, monkeypatch):
 
 @pytest.mark.parametrize("files", [{"../x": [1, "a"]}, {"a": None}, {"a\0": [1]}, {"a": {"b": 1}}])
 def test_a_foreign_list_of_files_is_no_traceback(tmp_path, files):
-    folder = made_record(tmp_path, files=files)
+    folder = make_record(tmp_path, files=files)
     with pytest.warns(RunnerWarning, match="is damaged"):
         warn_damage(folder, read(folder), hashes=True)

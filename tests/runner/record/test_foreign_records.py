@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 from runner.commands.resume import read_run_config
 from runner.disk.lock import is_locked
@@ -16,7 +16,7 @@ from runner.record.lines import read_lines
 
 @pytest.fixture
 def record(tmp_path):
-    made_record(tmp_path, "aaaaaaaaaaaa")
+    make_record(tmp_path, "aaaaaaaaaaaa")
     return tmp_path / "made" / "aaaaaaaaaaaa"
 
 

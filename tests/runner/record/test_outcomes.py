@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 from runner.python.comparing import compare
 from runner.record.outcomes import mcnemar, outcomes_file, read_outcomes, write_outcomes
@@ -69,7 +69,7 @@ def test_compared_runs_of_one_replicate_have_the_p_of_their_test_labels(tmp_path
             "result": {"robust_accuracy": [share]},
             "finished": {"0": {"robust_accuracy": share}},
         }
-        folder = made_record(tmp_path, signature, **scores)
+        folder = make_record(tmp_path, signature, **scores)
         write_outcomes(folder, 0, {"robust_accuracy": right})
         folders.append(folder)
     exact = mcnemar(first, other)

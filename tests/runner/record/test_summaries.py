@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.runs.made_records import made_record
-from support.runs.made_studies import made_run, made_snapshot
+from support.runs.made_records import make_record
+from support.runs.made_studies import make_run, make_snapshot
 
 from runner.record import facts
 from runner.record.summaries import RecordSummary, read_summaries
@@ -24,7 +24,7 @@ def experiment(tmp_path):
     """Records of all kinds: done, running, smoke, taken over, damaged, without a config."""
     for i in range(N):
         kinds = ({}, {"state": "running"}, {"smoke": True}, {"taken_over": "elsewhere"})
-        folder = made_record(tmp_path, signature(i), **kinds[i % 4], seconds=10.0 + i)
+        folder = make_record(tmp_path, signature(i), **kinds[i % 4], seconds=10.0 + i)
         if i % 2:
             (folder / "config.yaml").write_text("seed: 0\nsteps: 5\n")
         if i == 8:
@@ -54,6 +54,6 @@ def test_rates_are_those_of_done_records(experiment):
         if i % 4 in (0, 2) and i not in (8, 12):
             kind = ("made", "made", "bnn", "sgld", None, i % 4 == 2, False)
             expected.setdefault(kind, []).append(10.0 + i)
-    run = made_run("a")
-    snapshot = made_snapshot(experiment.parent, run)
+    run = make_run("a")
+    snapshot = make_snapshot(experiment.parent, run)
     assert StudyRecords(snapshot, [replace(run, experiment="made")]).rates == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 import runner
 from runner import RunnerWarning
@@ -48,7 +48,7 @@ def bar(monkeypatch: pytest.MonkeyPatch, barred: Path) -> None:
 @pytest.fixture
 def outputs(tmp_path):
     for signature in (THEIRS, OURS, THIRD):
-        made_record(tmp_path, signature)
+        make_record(tmp_path, signature)
     return tmp_path
 
 
@@ -63,7 +63,7 @@ def test_a_folder_or_a_file_is_named_and_the_others_are_listed(outputs, monkeypa
 
 
 def test_an_experiment_or_an_output_folder_is_named(outputs, monkeypatch):
-    made_record(outputs / "other", OURS)
+    make_record(outputs / "other", OURS)
     bar(monkeypatch, outputs / "made")
     with pytest.warns(RunnerWarning, match="made: cannot be read"):
         assert runs(outputs) == []

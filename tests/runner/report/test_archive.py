@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 from runner import compare, load
 from runner.commands.cli import _answer
@@ -39,7 +39,7 @@ def launched(tmp_path):
     for row in ("a", "b"):
         signature = row * 12
         runs.append(FrozenRun(row.upper(), row.upper(), {}, [], "made", signature, "made-data"))
-        folder = made_record(tmp_path / "outputs", signature, replicates=2, artefacts=["post.nc"])
+        folder = make_record(tmp_path / "outputs", signature, replicates=2, artefacts=["post.nc"])
         (folder / "checkpoints").mkdir()
         (folder / "checkpoints" / "r0000-s000000006.safetensors").write_bytes(b"state")
         (folder / "post.nc").write_bytes(b"draws")

@@ -6,7 +6,7 @@ import csv
 from dataclasses import replace
 
 import pytest
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 from runner.compose.compose import compose
 from runner.compose.job import prepare
@@ -50,7 +50,7 @@ def snapshot_with(tmp_path, *rows: str) -> Snapshot:
         signature = row.lower() * 12
         runs.append(FrozenRun(row, row, {}, [], "made", signature, "made-data", CONFIG))
         if row in rows:
-            made_record(tmp_path, signature, replicates=2)
+            make_record(tmp_path, signature, replicates=2)
     return Snapshot("small", STUDY, "2026-11-01", "", [], runs, tmp_path)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.runs.made_studies import made_run, made_snapshot
+from support.runs.made_studies import make_run, make_snapshot
 
 from runner.errors import ConfigError
 from runner.study import display, find_snapshot, snapshot, study
@@ -100,8 +100,8 @@ def queue(tmp_path, monkeypatch):
     monkeypatch.setattr(job_queue, "engine", lambda launcher, folder: fake)
     monkeypatch.setattr(JobQueue, "poll_seconds", 0.01)
     config = {"seed": 0, "replicates": 3, "threads": 1}
-    runs = [replace(made_run(name, **config), signature=f"s{name}") for name in "ab"]
-    frozen = replace(made_snapshot(tmp_path, *runs), name="two")
+    runs = [replace(make_run(name, **config), signature=f"s{name}") for name in "ab"]
+    frozen = replace(make_snapshot(tmp_path, *runs), name="two")
     snapshot.save(frozen)
     ended: list[tuple[str, int]] = []
 

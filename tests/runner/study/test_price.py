@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.runs.made_studies import CONFIG, made_definition, made_run
+from support.runs.made_studies import CONFIG, make_definition, make_run
 
 from runner.errors import ConfigError
 from runner.record.usage import PHASES
@@ -127,7 +127,7 @@ def test_lines(points, value):
     assert extrapolate(points, 10.0, growth=0.2) == pytest.approx(value)
 
 
-STUDY = made_definition(a=1.0, b=3.0, c=2.0, d=1.0)
+STUDY = make_definition(a=1.0, b=3.0, c=2.0, d=1.0)
 
 
 @pytest.mark.parametrize(("seconds", "jobs", "budget", "taken", "left_out"), [
@@ -140,7 +140,7 @@ STUDY = made_definition(a=1.0, b=3.0, c=2.0, d=1.0)
 ])  # fmt: skip
 def test_budget_takes_important_rows_first(seconds, jobs, budget, taken, left_out):
     values = dict(zip("abcd", map(float, seconds.split()), strict=True))
-    runs = [made_run(row, row) for row in values]
+    runs = [make_run(row, row) for row in values]
     prices = {row: Price(cpu=s) if s else Price(error="bad") for row, s in values.items()}
     choice = choose_rows(sort_by_importance(STUDY, runs), prices, jobs, budget)
     assert "".join(run.row for run in choice.runs) == taken
@@ -148,7 +148,7 @@ def test_budget_takes_important_rows_first(seconds, jobs, budget, taken, left_ou
 
 
 def test_runs_that_would_end_after_the_budget_are_not_started():
-    a, b = (made_run(row, row) for row in "ab")
+    a, b = (make_run(row, row) for row in "ab")
     budget = TimeBudget(ends=time.monotonic() + 100.0, expected={"a": 50.0, "b": 150.0})
     waiting = [a, b]
     budget.drop_late(waiting)
@@ -171,7 +171,7 @@ def test_a_wrong_budget_is_one_message(text):
 
 
 def test_rows_and_their_sum():
-    runs = [made_run(name, name[0]) for name in ("a1", "a2", "b1", "c1")]
+    runs = [make_run(name, name[0]) for name in ("a1", "a2", "b1", "c1")]
     prices = {
         "a1": Price(cpu=100.0, mib=300.0, megabytes=1.0, source="probe", spread=1.3),
         "a2": Price(cpu=200.0, mib=500.0, megabytes=2.0, source="probe", spread=1.3),

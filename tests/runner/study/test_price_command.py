@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.runs.made_studies import made_run, made_snapshot
+from support.runs.made_studies import make_run, make_snapshot
 
 from runner.errors import ConfigError, RunFailure
 from runner.record.usage import PHASES
@@ -198,10 +198,10 @@ def test_a_wrong_budget_is_refused_before_anything_is_frozen(path, tmp_path, wor
 
 
 def test_a_pool_leaves_out_what_is_taken_from_those_that_wait(tmp_path):
-    runs = [made_run(name, threads=1) for name in "ab"]
+    runs = [make_run(name, threads=1) for name in "ab"]
     ended = []
     pool = JobPool(
-        made_snapshot(tmp_path, *runs),
+        make_snapshot(tmp_path, *runs),
         lambda run, *_: ended.append(run.name),
         command=lambda *_: [sys.executable, "-c", ""],
     )

@@ -7,7 +7,7 @@ import time
 
 import pytest
 import yaml
-from support.runs.made_studies import made_run, made_snapshot
+from support.runs.made_studies import make_run, make_snapshot
 
 from runner.record.lines import newest_line
 from runner.record.usage import PHASES
@@ -39,19 +39,19 @@ def to_line(replicate: int, step: int, seconds: float) -> str:
 
 
 def run_of(name, steps=100, replicates=2, **config):
-    return made_run(name, steps=steps, replicates=replicates, **config)
+    return make_run(name, steps=steps, replicates=replicates, **config)
 
 
 def forecast(output_dir, *runs, jobs=1):
-    return Forecast(made_snapshot(output_dir, *runs), runs, jobs)
+    return Forecast(make_snapshot(output_dir, *runs), runs, jobs)
 
 
 def test_price_scales_equal_records_by_replicates(tmp_path):
-    write_record(tmp_path, made_run("before", seed=3, replicates=2), usage=USAGE)
-    write_record(tmp_path, made_run("other", seed=3, steps=2000, replicates=2), usage=USAGE)
-    run = made_run("now", replicates=6)
-    longer = made_run("longer", steps=3000)
-    records = StudyRecords(made_snapshot(tmp_path), [run])
+    write_record(tmp_path, make_run("before", seed=3, replicates=2), usage=USAGE)
+    write_record(tmp_path, make_run("other", seed=3, steps=2000, replicates=2), usage=USAGE)
+    run = make_run("now", replicates=6)
+    longer = make_run("longer", steps=3000)
+    records = StudyRecords(make_snapshot(tmp_path), [run])
     price = records.price(run)
     assert price is not None
     assert price.cpu == pytest.approx(50.0 + 2 * 40.0), "imports and figures come once"
@@ -70,14 +70,14 @@ def test_price_scales_equal_records_by_replicates(tmp_path):
     ],
 )
 def test_price_needs_a_complete_record(tmp_path, change, replicates):
-    write_record(tmp_path, made_run("before", seed=3, replicates=2), **{"usage": USAGE} | change)
-    run = made_run("now", replicates=replicates)
-    assert StudyRecords(made_snapshot(tmp_path), [run]).price(run) is None
+    write_record(tmp_path, make_run("before", seed=3, replicates=2), **{"usage": USAGE} | change)
+    run = make_run("now", replicates=replicates)
+    assert StudyRecords(make_snapshot(tmp_path), [run]).price(run) is None
 
 
 def test_seed_and_replicates_leave_the_cost_key():
     changes = ({}, {"seed": 7}, {"replicates": 9}, {"steps": 5}, {"figures": False})
-    keys = [cost_key(made_run("a", **change).config, "d") for change in changes]
+    keys = [cost_key(make_run("a", **change).config, "d") for change in changes]
     assert keys[0] == keys[1] == keys[2]
     assert len(set(keys)) == 3
 

@@ -12,7 +12,7 @@ import termios
 
 import pytest
 from rich.cells import cell_len
-from support.runs.made_records import made_record
+from support.runs.made_records import make_record
 
 from runner.commands.cli import _answer
 
@@ -56,8 +56,8 @@ LEGEND = re.compile(r"https?://|/")  # an address or a path may be wider than a 
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("read_only")
     for letter in "acdef":
-        made_record(folder / "outputs", letter * 12, replicates=2)
-    made_record(folder / "outputs", "b" * 12, state="failed")
+        make_record(folder / "outputs", letter * 12, replicates=2)
+    make_record(folder / "outputs", "b" * 12, state="failed")
     return folder
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from support.runs.made_records import STARTED, client_of, history, line, made_record, write
+from support.runs.made_records import STARTED, client_of, history, line, make_record, write
 
 from runner.record.facts import read
 from runner.tracking.mirror import Mirror
@@ -12,7 +12,7 @@ FINE = ["final/rmse", "β_2", "a b:c.d-e/f", "robust_accuracy/eps_0.1"]
 
 
 def test_many_metrics_and_odd_names(outputs):
-    folder = made_record(outputs)
+    folder = make_record(outputs)
     metrics = {f"β[{i}]": float("nan") if i % 2 else float(i) for i in range(1300)}
     lines = [line(step, 0, "train") | {"metrics": metrics} for step in (1, 2)]
     write(folder, lines, read(folder) | {"started": STARTED})
@@ -36,7 +36,7 @@ ODD = {
 
 
 def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(outputs):
-    folder = made_record(outputs)
+    folder = make_record(outputs)
     result = {name: [value] for name, value in ODD.items()}
     facts = read(folder) | {"result": result, "finished": {"0": ODD}}
     write(folder, [line(1, 0, "final") | {"metrics": ODD}], facts)

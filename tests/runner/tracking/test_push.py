@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 import yaml
-from support.runs.made_records import STARTED, all_of, client_of, history, made_record, write
+from support.runs.made_records import STARTED, client_of, history, make_record, read_all_runs, write
 
 from runner.record.facts import RunState, read
 from runner.record.lines import read_lines
@@ -46,7 +46,7 @@ class Dying:
 def dies_and_is_synced(outputs: Path, signature: str, n: int, after: bool) -> int:
     """A record with a first push that fails at call n and a complete second push; returns the number of
     calls of the first."""
-    folder = made_record(outputs, signature, replicates=2)
+    folder = make_record(outputs, signature, replicates=2)
     client = connect(tracking_uri(outputs))
     dying = Dying(client, n, after)
     assert Mirror(folder, outputs, dying).push() == (dying.calls < n)
@@ -55,7 +55,7 @@ def dies_and_is_synced(outputs: Path, signature: str, n: int, after: bool) -> in
 
 
 def assert_all_in_once(outputs: Path, signatures: list[str]) -> None:
-    stored = all_of(connect(tracking_uri(outputs)))
+    stored = read_all_runs(connect(tracking_uri(outputs)))
     assert len(stored) == 3 * len(signatures)  # the run and its two replicates
     by = {
         s: json.dumps([e for e in stored if s[:8] in e[0]]).replace(s, "S").replace(s[:8], "S")
@@ -92,7 +92,7 @@ def test_a_server_that_dies_at_a_call(outputs, share):
 
 
 def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
-    folder = made_record(outputs, state="running")
+    folder = make_record(outputs, state="running")
     facts = read(folder)
     lines = read_lines(folder)
     write(folder, lines[:7], facts)  # killed at step 5
@@ -118,7 +118,7 @@ def test_an_interrupted_run_that_goes_on_is_running_and_then_finished(outputs):
         ("done", "2026-11-01T13:00:00+00:00"),
     ):
         open_yet = {} if state == "done" else {"finished": {"0": {"rmse": 1.0}}, "result": {}}
-        folder = made_record(outputs, state=state, ended=ended, replicates=2, **open_yet)
+        folder = make_record(outputs, state=state, ended=ended, replicates=2, **open_yet)
         mirror = Mirror(folder, outputs)
         assert mirror.push()
         client = client_of(outputs)
@@ -136,40 +136,40 @@ def test_every_state_that_is_an_end_is_one_of_mlflows():
 
 
 def test_a_store_that_was_moved_away_is_filled_anew(outputs, empty_store):
-    folder = made_record(outputs)
+    folder = make_record(outputs)
     assert Mirror(folder, outputs).push()
-    stored = all_of(client_of(outputs))
+    stored = read_all_runs(client_of(outputs))
     (outputs / "mlflow.db").rename(outputs / "old.db")
     shutil.copy(empty_store, outputs / "mlflow.db")
     assert Mirror(folder, outputs).push()
-    assert all_of(client_of(outputs)) == stored
+    assert read_all_runs(client_of(outputs)) == stored
 
 
 def test_here_then_there_then_here_again_is_in_once(outputs, empty_store, tmp_path, monkeypatch):
-    folder = made_record(outputs)
+    folder = make_record(outputs)
     assert Mirror(folder, outputs).push()
-    stored = all_of(client_of(outputs))
+    stored = read_all_runs(client_of(outputs))
     shutil.copy(empty_store, tmp_path / "mlflow.db")
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
         assert Mirror(folder, outputs).push()
-        assert len(all_of(client_of(tmp_path))) == 1
+        assert len(read_all_runs(client_of(tmp_path))) == 1
     assert Mirror(folder, outputs).push()
-    assert all_of(client_of(outputs)) == stored
+    assert read_all_runs(client_of(outputs)) == stored
 
 
 def test_a_run_deleted_in_mlflow_is_left_alone(outputs):
-    folder = made_record(outputs, state="running", ended=None)
+    folder = make_record(outputs, state="running", ended=None)
     mirror = Mirror(folder, outputs)
     assert mirror.push()
     client_of(outputs).delete_run(mirror.run_id)
-    made_record(outputs)
+    make_record(outputs)
     assert Mirror(folder, outputs).push()
     assert client_of(outputs).search_runs(["0", "1"]) == []
 
 
 def test_fresh_runs_begin_anew_even_while_an_old_push_goes_on(outputs, monkeypatch):
-    folder = made_record(outputs)
+    folder = make_record(outputs)
     client = connect(tracking_uri(outputs))
     log_inputs = client.log_inputs
 
@@ -183,7 +183,7 @@ def test_fresh_runs_begin_anew_even_while_an_old_push_goes_on(outputs, monkeypat
 
 
 def test_a_parameter_that_changed_before_it_was_in_stops_nothing(outputs):
-    folder = made_record(outputs)
+    folder = make_record(outputs)
     # the parameters are in, and nobody said so
     dying = Dying(connect(tracking_uri(outputs)), 4, after=True)
     assert not Mirror(folder, outputs, dying).push()
@@ -201,7 +201,7 @@ def test_an_output_folder_of_any_name_holds_its_own_database(
     outputs = tmp_path / name
     outputs.mkdir()
     shutil.copy(empty_store, outputs / "mlflow.db")
-    folder = made_record(outputs)
+    folder = make_record(outputs)
     (folder / "figures").mkdir()
     (folder / "figures" / "a %41?.png").write_bytes(b"png")
     mirror = Mirror(folder, outputs)

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from support.runs.made_records import client_of, line, made_record, write
+from support.runs.made_records import client_of, line, make_record, write
 
 from runner.commands import app
 from runner.compose.compose import compose
@@ -41,7 +41,7 @@ class Clock:
 
 
 def test_a_run_asks_and_is_pushed(outputs):
-    folder = made_record(outputs, state="running", ended=None)
+    folder = make_record(outputs, state="running", ended=None)
     facts = read(folder)
     lines = read_lines(folder)
     clock = Clock()
@@ -72,7 +72,7 @@ def test_a_run_asks_and_is_pushed(outputs):
 
 
 def test_a_run_that_was_killed_is_pushed_too(outputs):
-    folder = made_record(outputs, state="running", ended=None)
+    folder = make_record(outputs, state="running", ended=None)
     (folder / ".lock").touch()
     code = "import os, signal, sys; from pathlib import Path; from runner.tracking import handover; " \
            "handover.start_pusher = lambda _: None; handover.Handover(Path(sys.argv[1]), Path(sys.argv[2])).begin(); " \
@@ -95,7 +95,7 @@ def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(out
         pusher.Mirror, "push", lambda self: tried.append(self.folder.name) or push(self)
     )
     processes = [
-        Handover(made_record(outputs, name, state="running", ended=None), outputs)
+        Handover(make_record(outputs, name, state="running", ended=None), outputs)
         for name in ("a" * 12, "b" * 12)
     ]
     leases = [take_lease(run.folder, run.folder.name) for run in processes]
@@ -144,12 +144,12 @@ def test_a_server_that_never_answers_costs_a_run_next_to_nothing(tmp_path, monke
             "MLFLOW_TRACKING_URI", f"http://me:secret@127.0.0.1:{server.getsockname()[1]}"
         )
         monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
-        folder = made_record(tmp_path, state="running", ended=None)
+        folder = make_record(tmp_path, state="running", ended=None)
         run = Handover(folder, tmp_path)
         with at_most(1.0):
             for _ in range(101):  # as often as in 50 minutes
                 run.begin()
-        made_record(tmp_path)
+        make_record(tmp_path)
         with at_most(handover.TIMEOUT_SECONDS + 0.5):
             run.end()
         console.show_whereabouts(folder, run)

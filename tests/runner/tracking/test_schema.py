@@ -8,7 +8,7 @@ import sys
 from contextlib import closing
 
 import pytest
-from support.runs.made_records import client_of, made_record
+from support.runs.made_records import client_of, make_record
 
 from runner.errors import ConfigError
 from runner.system import doctor, ui
@@ -44,7 +44,7 @@ print(sum(make(folder, whole * (k + 0.5) / n) for k in range(n)))
 @pytest.mark.parametrize("n", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_store_survives_kills_during_its_creation(tmp_path, n):
     outputs = tmp_path / "outputs"
-    folder = made_record(outputs)
+    folder = make_record(outputs)
     for name in ("spare", "spare/first"):
         (tmp_path / name).mkdir()
     words = [sys.executable, "-c", KILLS, str(outputs), str(tmp_path / "spare"), str(n)]
@@ -63,7 +63,7 @@ def make_unfinished(file) -> None:
 
 
 def test_unfinished_store_is_set_aside_and_filled_from_all_records(tmp_path):
-    folders = [made_record(tmp_path, name) for name in ("a" * 12, "b" * 12)]
+    folders = [make_record(tmp_path, name) for name in ("a" * 12, "b" * 12)]
     make_unfinished(tmp_path / "mlflow.db")
     (finding,) = doctor.store(tmp_path)
     assert (finding.level, finding.fix) == ("problem", "runner sync creates a new one")
@@ -78,7 +78,7 @@ def test_unfinished_store_is_set_aside_and_filled_from_all_records(tmp_path):
 
 
 def test_store_with_runs_is_never_set_aside(tmp_path):
-    folder = made_record(tmp_path)
+    folder = make_record(tmp_path)
     assert Mirror(folder, tmp_path).push()
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database, database:
         database.execute("UPDATE alembic_version SET version_num = 'other'")

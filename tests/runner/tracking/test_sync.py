@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.runs.made_records import client_of, line, made_record
+from support.runs.made_records import client_of, line, make_record
 
 from runner.commands import cli
 from runner.disk.secrets import mask_secrets
@@ -66,8 +66,8 @@ BAD_LINE = json.dumps(line(1, 0, "train") | {"metrics": {"loss": "small"}}) + "\
     ],
 )
 def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, file, text):
-    good = [made_record(outputs, name) for name in ("aaaaaaaaaaaa", "cccccccccccc")]
-    bad = made_record(outputs, "bbbbbbbbbbbb")
+    good = [make_record(outputs, name) for name in ("aaaaaaaaaaaa", "cccccccccccc")]
+    bad = make_record(outputs, "bbbbbbbbbbbb")
     if text is not None:
         (bad / file).write_text(text)
     elif file == "config.yaml":
@@ -89,7 +89,7 @@ def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, file, text
 
 
 def test_a_name_that_is_no_run_is_refused(outputs, monkeypatch, capsys):
-    made_record(outputs)
+    make_record(outputs)
     with pytest.raises(ConfigError, match="ffff: no such run"):
         synced(outputs, "ffff")
     monkeypatch.setattr(sys, "argv", ["runner", "sync", "--output-dir", str(outputs), str(outputs)])
@@ -101,7 +101,7 @@ def test_a_name_that_is_no_run_is_refused(outputs, monkeypatch, capsys):
 
 
 def test_a_server_that_is_not_there(outputs, monkeypatch, capsys):
-    folders = [made_record(outputs, name) for name in ("aaaaaaaaaaaa", "bbbbbbbbbbbb")]
+    folders = [make_record(outputs, name) for name in ("aaaaaaaaaaaa", "bbbbbbbbbbbb")]
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("MLFLOW_TRACKING_URI", "http://me:secret@127.0.0.1:9")
         assert synced(outputs) == 1
@@ -116,8 +116,8 @@ def test_a_server_that_is_not_there(outputs, monkeypatch, capsys):
 
 
 def test_a_store_that_refuses_one_run_gets_the_others(outputs, monkeypatch, capsys):
-    made_record(outputs, "aaaaaaaaaaaa", choice={"dataset": "x" * 10**6})
-    made_record(outputs, "bbbbbbbbbbbb")
+    make_record(outputs, "aaaaaaaaaaaa", choice={"dataset": "x" * 10**6})
+    make_record(outputs, "bbbbbbbbbbbb")
     monkeypatch.setattr(mirror, "mask_secrets", lambda text: text[:100])
     assert synced(outputs) == 1
     assert "1 run is in sqlite" in capsys.readouterr().out
@@ -128,7 +128,7 @@ def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeyp
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     for p in range(2):
         for i in range(100):
-            made_record(tmp_path, f"{p}{i:03d}00000000", overrides=[f"seed={p}{i:03d}"])
+            make_record(tmp_path, f"{p}{i:03d}00000000", overrides=[f"seed={p}{i:03d}"])
     parts = [[str(f) for f in (tmp_path / "made").glob(f"{p}*")] for p in range(2)]
     # Each has a hundred of its own, and the other's first ten besides: what both push is in once.
     given = [parts[p] + sorted(parts[1 - p])[:10] for p in range(2)]
@@ -150,7 +150,7 @@ def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeyp
 
 
 def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
-    folder = made_record(outputs)
+    folder = make_record(outputs)
     (outputs / "mlflow.db").unlink()
     (outputs / "mlflow.db").mkdir()
     began = time.monotonic()
@@ -171,7 +171,7 @@ def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
 
 
 def test_it_gives_up_a_store_that_another_process_holds(outputs, capsys):
-    made_record(outputs)
+    make_record(outputs)
     with lock_file(outputs / ".mlflow.lock"):
         began = time.monotonic()
         assert synced(outputs, "--timeout", "3") == 1
@@ -182,7 +182,7 @@ def test_it_gives_up_a_store_that_another_process_holds(outputs, capsys):
 
 
 def test_a_server_that_never_ends_an_answer_is_given_up(outputs, capsys, monkeypatch):
-    made_record(outputs)
+    make_record(outputs)
     monkeypatch.setattr(mirror.Mirror, "push", lambda self: time.sleep(60))
     assert synced(outputs, "--timeout", "1") == 1
     assert "not uploaded after 1 s (--timeout); 1 run is left" in capsys.readouterr().err

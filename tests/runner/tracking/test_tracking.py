@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.runs.configured import made_job
-from support.runs.made_records import client_of, history, made_record
+from support.runs.made_records import client_of, history, make_record
 
 from runner.execution.assembly import load_problem
 from runner.execution.data_digest import data_digest
@@ -162,13 +162,13 @@ def test_checkpoints_are_copied_where_asked_for_and_change_no_signature(make_job
 def test_moved_outputs_stay_the_same_runs(outputs):
     from mlflow.tracking._tracking_service.utils import _artifact_repos_cache
 
-    folder = made_record(outputs, state="interrupted", result={})
+    folder = make_record(outputs, state="interrupted", result={})
     first = Mirror(folder, outputs)
     assert first.push(), first.trouble
     run_id = first.run_id
     elsewhere = outputs.parent / "there"
     shutil.move(outputs, elsewhere)
-    moved_record = made_record(elsewhere)  # it has gone on since
+    moved_record = make_record(elsewhere)  # it has gone on since
     _artifact_repos_cache.clear()  # MLflow's, of where files lie: another process has none
     second = Mirror(moved_record, elsewhere)
     assert second.push(), second.trouble

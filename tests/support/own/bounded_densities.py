@@ -36,7 +36,9 @@ def beta_law(a: float, b: float) -> Bounded:
     )
 
 
-def by_quadrature(log_density: Callable[[Tensor], Tensor], high: float, support: str) -> Bounded:
+def integrate_moments(
+    log_density: Callable[[Tensor], Tensor], high: float, support: str
+) -> Bounded:
     """Moments on (0, high) by the midpoint rule."""
     x = (torch.arange(400_000, dtype=torch.float64) + 0.5) * (high / 400_000)
     weight = log_density(x).exp()
@@ -74,10 +76,10 @@ LAWS = {
     "maxwell": Bounded(
         lambda x: 2 * x.log() - 0.5 * x**2, ["positive"], [(2 * sqrt(2 / pi), sqrt(3 - 8 / pi))]
     ),
-    "half_student": by_quadrature(lambda x: -5.5 * (x**2 / 10).log1p(), 200.0, "positive"),
-    "truncated_normal": by_quadrature(lambda x: -0.5 * (x + 1) ** 2, 12.0, "positive"),
-    "doubly_truncated": by_quadrature(lambda u: -0.5 * ((u - 0.2) / 0.3) ** 2, 1.0, "unit"),
-    "kumaraswamy": by_quadrature(kumaraswamy, 1.0, "unit"),
+    "half_student": integrate_moments(lambda x: -5.5 * (x**2 / 10).log1p(), 200.0, "positive"),
+    "truncated_normal": integrate_moments(lambda x: -0.5 * (x + 1) ** 2, 12.0, "positive"),
+    "doubly_truncated": integrate_moments(lambda u: -0.5 * ((u - 0.2) / 0.3) ** 2, 1.0, "unit"),
+    "kumaraswamy": integrate_moments(kumaraswamy, 1.0, "unit"),
     "uniform": beta_law(1.0, 1.0),
     "arcsine": beta_law(0.5, 0.5),
     "beta": beta_law(2.0, 5.0),

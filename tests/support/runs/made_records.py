@@ -11,7 +11,7 @@ import yaml
 STARTED = "2026-11-01T12:00:00+00:00"
 
 
-def made_record(
+def make_record(
     output_dir: Path,
     signature: str = "0123456789ab",
     steps: int = 6,
@@ -99,7 +99,7 @@ def history(client: Any, run: Any, key: str) -> list[Any]:
     )
 
 
-def all_of(client: Any) -> list[Any]:
+def read_all_runs(client: Any) -> list[Any]:
     """What MLflow holds of all runs, in a form that can be compared: nothing that differs between
     two stores."""
     rows = []

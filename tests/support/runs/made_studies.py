@@ -55,7 +55,7 @@ STEP_SIZES = {
 }
 
 
-def made_definition(**importance: float) -> StudyDefinition:
+def make_definition(**importance: float) -> StudyDefinition:
     """A study with a row for each name."""
     return StudyDefinition.model_validate(
         {
@@ -70,10 +70,10 @@ def made_definition(**importance: float) -> StudyDefinition:
     )
 
 
-def made_run(name: str, row: str = "a", **config: Any) -> FrozenRun:
+def make_run(name: str, row: str = "a", **config: Any) -> FrozenRun:
     """A run of the experiment e."""
     return FrozenRun(name, row, {}, [], "e", name, "digits", CONFIG | config)
 
 
-def made_snapshot(output_dir: Path, *runs: FrozenRun) -> Snapshot:
-    return Snapshot("s", made_definition(a=1.0), "now", "", [], list(runs), output_dir)
+def make_snapshot(output_dir: Path, *runs: FrozenRun) -> Snapshot:
+    return Snapshot("s", make_definition(a=1.0), "now", "", [], list(runs), output_dir)

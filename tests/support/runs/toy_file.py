@@ -33,7 +33,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def put(folder, content=CONTENT):
+def write_toy(folder, content=CONTENT):
     path = folder / FILE.path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)

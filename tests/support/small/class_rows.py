@@ -42,11 +42,11 @@ def build_cvae(latent_dim: int = 1, seed: int = 1):
     return module
 
 
-def of_class(c: int) -> Batch:
+def class_batch(c: int) -> Batch:
     return Batch(problem().train.x, torch.full((N, 1), c), torch.ones(N, 1, dtype=torch.bool), 1.0)
 
 
-def by_quadrature(module) -> torch.Tensor:
+def integrate_evidence(module) -> torch.Tensor:
     """log p(x|y = c) = log ∫ p(x|z, c) N(z|0, 1) dz of one latent dimension, on a fine grid [N,
     C]."""
     grid = torch.linspace(-9, 9, 4_001, dtype=F64)

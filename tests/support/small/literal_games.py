@@ -21,7 +21,7 @@ def greedy(psi: Sequence[float], epsilon: float) -> np.ndarray:
     return (1 - epsilon) * best / best.sum() + epsilon / len(best)
 
 
-def safest(table: np.ndarray) -> tuple[float, np.ndarray]:
+def safest_policy(table: np.ndarray) -> tuple[float, np.ndarray]:
     """V and π of one state, pure where that is as safe."""
     worst = table.min(1)
     value, x = programme(table)

@@ -84,7 +84,7 @@ def covariance_literally(module, s, x, t, z) -> torch.Tensor:
 
 
 @torch.no_grad()
-def literally(module, p: Supervised) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def solve_exact_gp(module, p: Supervised) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Log marginal likelihood, and predictive means and variances [B, T] of an exact GP."""
     row, t = p.train.mask.nonzero(as_tuple=True)
     x = p.train.x[row]

@@ -184,7 +184,7 @@ def play_and_resume(opened, half: int):
     return whole, state
 
 
-def same(one, other) -> bool:
+def have_equal_states(one, other) -> bool:
     """True if two states hold the same numbers."""
     first = {}
     second = {}

@@ -79,7 +79,7 @@ def find_broken(model, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return Attacked(model).broken(x, y, generator())
 
 
-def honest(inputs: int = 9, n_classes: int = 2) -> tuple:
+def make_honest(inputs: int = 9, n_classes: int = 2) -> tuple:
     """A smooth victim, and a problem with its predictions as labels."""
     model = Softmax(inputs=inputs, classes=n_classes, seed=4, scale=0.5)
     problem = classes(n=150, n_inputs=inputs, n_classes=n_classes)

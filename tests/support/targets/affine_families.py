@@ -64,7 +64,7 @@ def marginal(weight: Tensor, log_std: Tensor) -> Tensor:
     return weight @ weight.T + (2 * log_std).exp().diag()
 
 
-def leaves() -> list[Tensor]:
+def clone_parameters() -> list[Tensor]:
     """W, b and log s to differentiate."""
     return [value.clone().requires_grad_() for value in (WEIGHT, BIAS, STD.log())]
 

@@ -6,14 +6,14 @@ from torch import distributions
 from torch.distributions import MultivariateNormal
 
 
-def in_float64(family):
+def use_float64(family):
     """A family of torch.distributions whose parameters, given as Python numbers, are not rounded to
     float32."""
     return lambda *parameters: family(*(torch.as_tensor(p, dtype=F64) for p in parameters))
 
 
 Normal, HalfNormal, HalfCauchy, Gamma, Beta = (
-    in_float64(getattr(distributions, name))
+    use_float64(getattr(distributions, name))
     for name in ("Normal", "HalfNormal", "HalfCauchy", "Gamma", "Beta")
 )
 

@@ -158,7 +158,7 @@ def exact(q, batch, points=40):
     return flat(grad(value, list(q.parameters())))
 
 
-def some(problem, rows=(4, 1, 2)):
+def pick_batch(problem, rows=(4, 1, 2)):
     chosen = torch.tensor(rows)
     return replace(problem.train.part(chosen, problem.n / len(rows)), numbers=chosen)
 

@@ -58,7 +58,7 @@ def euler(z: Tensor, H: Energy, D: Matrix, Q: Matrix, eps: float, xi: Tensor) ->
     return z + eps * drift(z, H, D, Q) + (2 * eps * D(z).diagonal()).sqrt() * xi
 
 
-def in_turn(
+def split_step(
     z: Tensor, H: Energy, D: Matrix, Q: Matrix, eps: float, xi: Tensor, first: slice, last: slice
 ) -> Tensor:
     """The rows ``first`` of an Euler step, then the rows ``last`` of one from there."""
