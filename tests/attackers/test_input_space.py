@@ -16,14 +16,14 @@ CORNERS = double(list(itertools.product((0.0, 2.0), repeat=3)))
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
-def test_the_largest_size_of_a_box_is_the_distance_of_opposite_corners(norm):
+def test_largest_box_size_is_corner_distance(norm):
     box = BoxSpace((0.0, 2.0), 3)
     apart = torch.stack([box.size(a.expand(8, -1), CORNERS, norm) for a in CORNERS])
     assert box.largest(norm) == pytest.approx(float(apart.max()))
     assert BoxSpace(None, 3).largest(norm) == math.inf
 
 
-def test_the_domain_of_a_problem_chooses():
+def test_problem_domain_selects_input_space():
     spam = words(n_words=5)
     pictures = classes(n_inputs=4)
     assert input_space(spam) == WordSpace(5)
@@ -34,7 +34,7 @@ def test_the_domain_of_a_problem_chooses():
 
 
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
-def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(direction):
+def test_random_changes_use_full_budget_in_spam_only(direction):
     problem = words(n=200, n_words=6, seed=5)
     space = input_space(problem)
     x = problem.test.x
@@ -49,7 +49,7 @@ def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(directi
         assert (x_adv >= x).all()
 
 
-def test_training_sizes_in_other_units_are_refused():
+def test_training_sizes_in_wrong_units_are_refused():
     WordSpace(5).check_training_size(2.0, "flip", "spam")
     with pytest.raises(
         ConfigMismatchError,

@@ -14,7 +14,7 @@ from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
 
 
-def test_a_target_is_named_by_its_label():
+def test_target_is_selected_by_label():
     animals = ["cat", "dog", "emu"]
     assert find_class_index("dog", animals, "pets", "attacker.target") == 1
     assert find_class_index(7, ["5", "6", "7"], "wine", "attacker.target") == 2
@@ -44,11 +44,11 @@ def test_a_target_is_named_by_its_label():
         (None, None),
     ],
 )
-def test_a_label_that_yaml_reads_as_another_kind_is_a_label(written, label):
+def test_yaml_scalars_are_accepted_as_labels(written, label):
     assert component("attacker", "pgd", target=written).target == label
 
 
-def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
+def test_table_target_is_one_of_its_texts(make_job, tmp_path):
     g = generator()
     lines = ["a,b,kind"]
     for row in torch.rand(60, 2, generator=g).tolist():
@@ -83,7 +83,7 @@ def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["pgd", "worst_case"])
-def test_a_target_is_reached_or_not_by_counting(name):
+def test_target_success_matches_counts(name):
     """Share of rows of other classes that are classified as the target; a worst case keeps any
     success."""
     model, problem = make_honest(n_classes=3)
@@ -116,7 +116,7 @@ def test_a_target_is_reached_or_not_by_counting(name):
     assert "accuracy falls as ε grows" not in names
 
 
-def test_what_is_equal_is_not_told_apart():
+def test_constant_outputs_leave_checks_undecided():
     """A victim with constant outputs: noise is as strong as the gradient, and the loss is
     constant."""
     _, problem = make_honest(n_classes=3)

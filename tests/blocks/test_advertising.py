@@ -41,7 +41,7 @@ def test_channels_saturate_and_interact():
     assert_close(matrix, torch.stack(expected, 1))
 
 
-def test_koyck_has_them_a_week_later():
+def test_koyck_saturation_is_lagged_by_a_week():
     names, matrix = columns("koyck", saturation={"web": [1.0]})
     assert names == ("y_lag", "tv_lag", "web_half_1_lag")
     assert_close(matrix[1:, 2], U[:-1, 1] / (1 + U[:-1, 1]))
@@ -64,7 +64,7 @@ def test_advertising_wears_in_and_out():
 
 
 @pytest.mark.parametrize("key", ["saturation", "interactions"])
-def test_a_channel_that_is_not_there_is_refused(key):
+def test_unknown_channel_is_refused(key):
     value = {"radio": [1.0]} if key == "saturation" else [["tv", "radio"]]
     with pytest.raises(ConfigMismatchError, match=rf"model.blocks.0.{key}: radio is not among"):
         columns(**{key: value})
@@ -96,7 +96,7 @@ def fit_gibbs(data, **keys):
     return gibbs.posterior(state)
 
 
-def test_the_half_saturation_of_simulated_sales_is_found():
+def test_half_saturation_is_recovered_from_simulation():
     posterior = fit_gibbs(simulate_sales(0.5), saturation={"tv": [0.05, 0.5, 10.0]})
     shares = posterior.inclusion
     assert shares["tv_half_0.5"] > 0.95
@@ -105,7 +105,7 @@ def test_the_half_saturation_of_simulated_sales_is_found():
     assert q == pytest.approx(6.0, abs=0.6)
 
 
-def test_no_plan_is_made_of_effects_that_are_not_proportional():
+def test_plans_require_proportional_effects():
     data = problem()
     for keys in (
         {"saturation": {"tv": [1.0]}},
@@ -153,7 +153,7 @@ def vidale_wolfe_goodwill(u, delta, r, M):
     return torch.stack(A)
 
 
-def test_sales_with_a_limit_are_the_dense_gaussian_about_vidale_and_wolfe():
+def test_vidale_wolfe_sales_match_dense_gaussian():
     data = problem()
     built = model(
         "local_level",
@@ -179,7 +179,7 @@ def test_sales_with_a_limit_are_the_dense_gaussian_about_vidale_and_wolfe():
     assert abs(float(without.log_prob(design.y)) - float(log_p)) > 0.1
 
 
-def test_the_limit_of_simulated_sales_is_found():
+def test_sales_limit_is_recovered_from_simulation():
     g = generator(5)
     u = 3 * uniform(g, 166, 2) ** 2
     goodwill = vidale_wolfe_goodwill(u[:, 0], 0.3, 6.0, 6.0 / 0.2)
@@ -195,12 +195,12 @@ def test_the_limit_of_simulated_sales_is_found():
     assert q == pytest.approx(6.0, abs=0.6)
 
 
-def test_a_limit_that_one_spend_takes_is_refused():
+def test_limit_reached_by_one_spend_is_refused():
     with pytest.raises(ConfigMismatchError, match=r"vidale_wolfe: κ times the largest spend"):
         columns(vidale_wolfe={"tv": [0.25]})
 
 
-def test_spends_are_drawn_in_time_and_by_year():
+def test_spend_figures_show_weeks_and_years():
     """Figures 1.2 and 1.6: a panel for each channel; totals of each year."""
     dates = tuple(f"{2011 + t // 12}-{t % 12 + 1:02d}-01" for t in range(24))
     u = draw_uniform(24, 2)

@@ -29,7 +29,7 @@ def advance_state(made, state, phi=()):
     return G @ double(state)
 
 
-def test_trends():
+def test_trends_match_transition():
     assert advance_state(terms("local_level"), [5.0]).tolist() == [5.0]
     assert advance_state(terms("local_linear_trend"), [5.0, 2.0]).tolist() == [7.0, 2.0]
 
@@ -49,7 +49,7 @@ def test_semilocal_slope_returns_to_its_mean():
     assert made.transitions[0].within == (-1.0, 1.0)
 
 
-def test_a_season_and_those_before_it_sum_to_nothing():
+def test_seasonal_effects_sum_to_zero():
     made = terms("seasonal", period=4)
     state = [3.0, -1.0, 0.5]
 
@@ -76,7 +76,7 @@ def test_waves_repeat_after_a_period(period):
     )
 
 
-def test_an_autoregression_remembers():
+def test_autoregression_shifts_its_lags():
     assert advance_state(
         terms("autoregressive", lags=3), [1.0, 2.0, 4.0], [0.5, 0.25, -1.0]
     ).tolist() == [
@@ -93,7 +93,7 @@ def test_dynamic_regression_reads_standardised_regressors():
     assert_close(rows.std(0, correction=0), torch.ones(2, dtype=F64))
 
 
-def test_goodwill_keeps_a_part():
+def test_goodwill_decays_by_its_share():
     made = terms("nerlove_arrow", inputs=["web"], inclusion={"web": 0.25})
 
     assert advance_state(made, [8.0], [0.75]).tolist() == [6.0]

@@ -39,7 +39,7 @@ def test_architecture_paths_exist(path):
     assert (ROOT / path).exists()
 
 
-def test_architecture_walks_have_five_files_that_define_their_names():
+def test_architecture_walks_name_five_defining_files():
     walk = WALK.findall(PAGE)
     assert len(walk) == 10
     for path, text in walk:
@@ -48,7 +48,7 @@ def test_architecture_walks_have_five_files_that_define_their_names():
 
 
 @pytest.mark.parametrize("package", ["runner", "components"])
-def test_architecture_rooms_are_folders_in_the_order_of_imports(package):
+def test_architecture_layers_are_folders_in_import_order(package):
     rooms = list_rooms(package)
     folders = [path.name for path in (ROOT / package).iterdir() if (path / "__init__.py").is_file()]
     assert sorted(rooms) == sorted([*folders, *(["errors"] if package == "runner" else [])])

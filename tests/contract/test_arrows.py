@@ -106,7 +106,7 @@ def arrows(package: str) -> dict[tuple[str, str], list[str]]:
 
 
 @pytest.mark.parametrize("package", ORDER)
-def test_rooms_import_downwards(package):
+def test_layers_import_downwards(package):
     order = ORDER[package]
     upwards = [
         line
@@ -118,7 +118,7 @@ def test_rooms_import_downwards(package):
     assert len(arrows(package)) <= ARROWS
 
 
-def test_no_circles():
+def test_imports_are_acyclic():
     for package in ("components", "runner"):
         module_names = modules(package)
         # A package's __init__ represents its re-exports; importing one of its modules runs it, #
@@ -129,7 +129,7 @@ def test_no_circles():
         TopologicalSorter(graph).prepare()
 
 
-def test_components_never_import_runner_and_maths_nothing_else():
+def test_components_and_maths_import_only_lower_layers():
     for path in (ROOT / "components").rglob("*.py"):
         imports = re.findall(r"^\s*(?:from|import) (\w+(?:\.\w+)*)", path.read_text(), re.M)
         assert not [m for m in imports if m.split(".")[0] == "runner"], path
@@ -140,7 +140,7 @@ def test_components_never_import_runner_and_maths_nothing_else():
             ], path
 
 
-def test_nothing_is_asked_for_by_a_literal_name():
+def test_getattr_has_no_literal_names():
     asked = re.compile(r"\b(getattr|hasattr)\([^,()]+, *[\"']")
     violations = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
@@ -152,7 +152,7 @@ def test_nothing_is_asked_for_by_a_literal_name():
     assert not violations, "\n".join(violations)
 
 
-def test_a_room_holds_about_fifteen_files_each_with_a_sentence():
+def test_folders_hold_few_files_with_docstrings():
     for package in ("components", "runner"):
         for folder in {path.parent for path in (ROOT / package).rglob("*.py")}:
             files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
@@ -163,7 +163,7 @@ def test_a_room_holds_about_fifteen_files_each_with_a_sentence():
             )
 
 
-def test_no_two_classes_share_a_name():
+def test_class_names_are_unique():
     names = Counter(
         node.name
         for package in ("components", "runner")
@@ -174,6 +174,6 @@ def test_no_two_classes_share_a_name():
     assert [name for name, n in names.items() if n > 1] == []
 
 
-def test_no_drawers():
+def test_modules_have_specific_names():
     names = {p.stem for folder in ("runner", "components") for p in (ROOT / folder).rglob("*.py")}
     assert not names & {"utils", "util", "helpers", "helper", "misc", "common"}

@@ -37,11 +37,11 @@ def test_every_yaml_has_its_class(role, path):
 
 
 @pytest.mark.parametrize(("role", "name"), ALL)
-def test_every_component_has_a_sentence_and_a_source(role, name):
+def test_every_component_has_description_and_source(role, name):
     check_docstring(CheckedComponent(role, name, registry.get(role, name)))
 
 
-def test_facts_are_declared():
+def test_components_declare_their_facts():
     for name in registry.names("model"):
         cls = registry.get("model", name)
         assert cls.requires.kinds

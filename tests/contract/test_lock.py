@@ -17,7 +17,7 @@ PINS = re.findall(r"^([a-z0-9.-]+)==(\S+)", TEXT, re.MULTILINE)
 PIN = r"[a-z0-9.-]+==[\w.]+( ; [^\\\n]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+"
 
 
-def test_lock_is_names_versions_and_hashes_alone():
+def test_lock_has_only_names_versions_and_hashes():
     packages = re.split(r"\n(?=\S)", TEXT.strip())
     wrong = [
         package for package in packages if not re.fullmatch(PIN, package) and package[0] != "#"

@@ -10,7 +10,7 @@ from components.metrics.limits import BOUND_LINES
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_setup_first_says_how_long_it_takes_and_shows_the_download_of_torch(tmp_path):
+def test_setup_announces_duration_and_torch_download(tmp_path):
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"))
     command = ["make", "--dry-run", "--no-print-directory", "run"]  # it may run inside `make test`
@@ -26,7 +26,7 @@ def test_setup_first_says_how_long_it_takes_and_shows_the_download_of_torch(tmp_
     assert lines[-1].endswith("runner +experiment=sarcos_mdgp")
 
 
-def test_the_main_job_records_enough_values_of_its_bound_for_the_check():
+def test_main_job_records_enough_bounds_for_check():
     path = ROOT / "conf" / "experiment" / "sarcos_mdgp.yaml"
     job = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert job["steps"] // job["record_every"] >= 10 * BOUND_LINES

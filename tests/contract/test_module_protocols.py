@@ -14,7 +14,7 @@ OF_MODELS = sorted(filter(is_protocol, CAPABILITIES), key=to_word)
 
 
 @pytest.mark.parametrize("protocol", OF_MODELS)
-def test_protocols_with_values_ask_modules_for_them(protocol):
+def test_protocols_with_values_are_module_protocols(protocol):
     values = [
         member
         for member in get_protocol_members(protocol)

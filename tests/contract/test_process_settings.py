@@ -23,7 +23,7 @@ def change_process_settings(folder: Path) -> None:
     torch.set_grad_enabled(False)
 
 
-def test_folder_dtype_device_and_gradients_are_put_back(tmp_path):
+def test_process_settings_are_restored(tmp_path):
     directory = Path.cwd()
     with preserve_settings():
         change_process_settings(tmp_path)
@@ -32,7 +32,7 @@ def test_folder_dtype_device_and_gradients_are_put_back(tmp_path):
     assert (torch.ones(1).dtype, torch.ones(1).device.type) == (torch.float32, "cpu")
 
 
-def test_a_plug_in_that_changes_the_folder_when_it_is_imported(tmp_path, monkeypatch):
+def test_folder_changed_by_plugin_is_restored(tmp_path, monkeypatch):
     (tmp_path / "moves_away.py").write_text("import os\nos.chdir('/')\n")
     monkeypatch.syspath_prepend(tmp_path)
     directory = Path.cwd()
@@ -40,7 +40,7 @@ def test_a_plug_in_that_changes_the_folder_when_it_is_imported(tmp_path, monkeyp
     assert Path.cwd() == directory
 
 
-def test_chains_of_another_shape_are_refused():
+def test_chains_of_wrong_shape_are_refused():
     problem, rng = load("mixture_of_gaussians_2d")
     model = component("model", "target_density").build(problem, rng)
     state = init_chains(model, problem, None, 4, rng)
@@ -48,7 +48,7 @@ def test_chains_of_another_shape_are_refused():
         advance(state, state.theta[:1], 0, 1)
 
 
-def test_a_key_that_the_method_lacks_is_not_offered():
+def test_fix_names_only_keys_of_the_method():
     error = NumericalError("chains [0] became non-finite", "lower inference.step_size")
     keeps = component("inference", "mala")
     lacks = component("inference", "gibbs")

@@ -28,7 +28,7 @@ WITHOUT_COST = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("run", runs(), ids=str)
-def test_the_whole_way(run: Run, make_job, tmp_path):
+def test_run_fulfils_every_contract(run: Run, make_job, tmp_path):
     run.skip_without_packages()
     job = make_job(*run.overrides, "steps=4")
     inference = job.inference

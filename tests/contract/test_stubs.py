@@ -22,7 +22,7 @@ PAIRS = [
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("run", PAIRS)
-def test_an_inference_asks_for_nothing_else(run: Run, make_job):
+def test_inference_uses_only_required_capabilities(run: Run, make_job):
     run.skip_without_packages()
     job = make_job(*run.overrides, "steps=3")
     rng = Streams(0)
@@ -39,7 +39,7 @@ def test_an_inference_asks_for_nothing_else(run: Run, make_job):
     problem.draw(posterior, rng)
 
 
-def test_a_stub_has_no_more():
+def test_stub_has_only_protocol_members():
     class Rich:
         dim = 1
         names = ["x"]

@@ -8,7 +8,7 @@ from components.contracts.traces import Trace
 
 @pytest.mark.parametrize("begun", [0, 1, 5])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4)])
-def test_it_is_what_a_list_was(begun, shape):
+def test_trace_equals_list(begun, shape):
     rows = [torch.randn(shape, dtype=torch.float64) for _ in range(37)]
     whole = [row.clone() for row in rows]
     trace = Trace(torch.stack(rows[:begun]) if begun else None)
@@ -23,7 +23,7 @@ def test_it_is_what_a_list_was(begun, shape):
         assert stacked.is_contiguous()
 
 
-def test_memory_is_of_the_order_of_the_rows():
+def test_trace_memory_is_at_most_twice_its_rows():
     trace = Trace()
     largest = 0.0
     for n in range(1, 1000):
@@ -32,7 +32,7 @@ def test_memory_is_of_the_order_of_the_rows():
     assert largest <= 2
 
 
-def test_room_for_rows_that_are_expected_is_taken_once():
+def test_expected_rows_are_allocated_once():
     trace = Trace(expected=5)
     trace.append(torch.zeros(2))
     first = trace.rows.data_ptr()
@@ -42,7 +42,7 @@ def test_room_for_rows_that_are_expected_is_taken_once():
     assert trace.rows.sum() == 10  # more rows than expected
 
 
-def test_rows_seen_stay_what_they_were():
+def test_earlier_views_keep_their_rows():
     trace = Trace()
     trace.append(torch.zeros(2))
     rows_before = trace.rows
@@ -54,7 +54,7 @@ def test_rows_seen_stay_what_they_were():
 @pytest.mark.parametrize(
     "row", [torch.zeros(3), torch.zeros(()), torch.zeros(2, dtype=torch.float64)]
 )
-def test_a_row_unlike_the_others_is_refused(row):
+def test_row_of_wrong_shape_is_refused(row):
     trace = Trace()
     trace.append(torch.zeros(2))
     with pytest.raises(ValueError, match="after rows"):
@@ -62,6 +62,6 @@ def test_a_row_unlike_the_others_is_refused(row):
     assert len(trace) == 1
 
 
-def test_without_a_row_there_is_no_shape():
+def test_empty_trace_has_no_shape():
     with pytest.raises(ValueError, match="no shape"):
         _ = Trace().rows

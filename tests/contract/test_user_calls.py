@@ -110,7 +110,7 @@ def test_wrong_return_raises_one_line(component, method, returned, message):
     assert "\n" not in str(error.value)
 
 
-def test_what_is_right_passes():
+def test_correct_returns_pass():
     assert make_watched("inference", Method, returns=ONE).init(None, None, None) is ONE
     state, info = make_watched(
         "inference", Method, returns=(ONE, {"a": np.float32(1), "b": X, "c": 2})
@@ -148,7 +148,7 @@ def make_raising(error):
         (random.random, "step draws from Python's global stream"),
     ],
 )
-def test_what_a_step_does_wrong_is_one_line(does, said):
+def test_step_errors_are_one_line(does, said):
     with torch.random.fork_rng([]):
         # an earlier test may have left the stream in the state that the step would set
         torch.manual_seed(0)
@@ -158,7 +158,7 @@ def test_what_a_step_does_wrong_is_one_line(does, said):
             make_watched("inference", Method, does=does, returns=(ONE, {})).step(ONE, None, None)
 
 
-def test_a_keyboard_interrupt_passes():
+def test_keyboard_interrupt_passes_through():
     step = make_watched(
         "inference", Method, does=make_raising(KeyboardInterrupt()), returns=(ONE, {})
     ).step
@@ -166,7 +166,7 @@ def test_a_keyboard_interrupt_passes():
         step(ONE, None, None)
 
 
-def test_draws_inside_a_fork_are_a_components_own_and_our_errors_stay_what_they_are():
+def test_forked_draws_and_own_errors_pass_through():
     def draw():
         with torch.random.fork_rng([]):
             torch.manual_seed(1)

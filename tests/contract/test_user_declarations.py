@@ -81,14 +81,14 @@ DECLARED = [
 
 
 @pytest.mark.parametrize(("base", "declared", "said"), DECLARED)
-def test_a_wrong_declaration_is_one_line(base, declared, said):
+def test_wrong_declaration_raises_one_line(base, declared, said):
     annotations = dict.fromkeys(declared, ClassVar)
     body = {"__module__": __name__, "__annotations__": annotations, **declared}
     with pytest.raises(ConfigMismatchError, match=rf"^role=mine \(.*\): {said}"):
         check_declared("role", "mine", type(base)("Mine", (base,), body))
 
 
-def test_a_class_without_a_base_is_one_line():
+def test_class_without_base_raises_one_line():
     with pytest.raises(
         ConfigMismatchError, match=r"int does not derive from a base class .* model requires"
     ):
@@ -117,9 +117,7 @@ HEAD = (
 )
 
 
-def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(
-    register_plugin, monkeypatch
-):
+def test_plugin_with_unknown_yaml_keys_is_refused(register_plugin, monkeypatch):
     yaml = register_plugin(
         HEAD + "class Mine(Inference):\n    lr: float\n    steps: int\n",
         "name: wrong_one\nlr: 0.1\nlrr: 2\n",
@@ -144,7 +142,7 @@ def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(
 
 
 @pytest.mark.parametrize("leaves", ["import sys\nsys.exit(0)\n", "raise SystemExit\n"])
-def test_a_module_that_ends_the_process_is_one_line(register_plugin, leaves):
+def test_module_that_exits_raises_one_line(register_plugin, leaves):
     register_plugin(leaves)
     with pytest.raises(
         ConfigError,
@@ -153,7 +151,7 @@ def test_a_module_that_ends_the_process_is_one_line(register_plugin, leaves):
         import_plugins(["mine_to_be_wrong"])
 
 
-def test_a_plug_in_without_a_base_is_one_line(register_plugin):
+def test_plugin_without_base_raises_one_line(register_plugin):
     register_plugin(HEAD + "class Mine:\n    pass\n")
     import_plugins(["mine_to_be_wrong"])
     with pytest.raises(

@@ -35,7 +35,7 @@ CLOSE = 1e-6
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("first", ["cpu", "standin"])
 @pytest.mark.parametrize("name", CASES)
-def test_a_run_goes_on_on_another_device(device, make_job, monkeypatch, name, first):
+def test_run_resumes_on_another_device(device, make_job, monkeypatch, name, first):
     draw_strictly(monkeypatch)
     RUNS[name].skip_without_packages()
     keys = [*RUNS[name].overrides, *KEYS]

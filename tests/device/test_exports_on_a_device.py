@@ -11,5 +11,5 @@ CASES = [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) fo
 @pytest.mark.device
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
-def test_an_exported_model_predicts_the_same_on_every_device(device, tmp_path, name):
+def test_exported_model_predicts_equally_on_devices(device, tmp_path, name):
     compare_exports(tmp_path, name, device, 1e-6)

@@ -56,7 +56,7 @@ def compare(make_job, monkeypatch, device: str, overrides: list[str], tolerance:
 @pytest.mark.device
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
-def test_a_run_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
+def test_device_run_matches_cpu(device, make_job, monkeypatch, name):
     RUNS[name].skip_without_packages()
     overrides = short_run(name, RUNS[name].overrides)
     compare(make_job, monkeypatch, device, overrides, UNSTEADY.get(name.split("-")[2], CLOSE))
@@ -66,7 +66,7 @@ def test_a_run_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, nam
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted(RUNS))
-def test_a_run_in_float32_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
+def test_float32_device_run_matches_cpu(device, make_job, monkeypatch, name):
     RUNS[name].skip_without_packages()
     overrides = [*short_run(name, RUNS[name].overrides), "dtype=float32"]
     compare(make_job, monkeypatch, device, overrides, CLOSE_FLOAT32)
@@ -76,11 +76,11 @@ def test_a_run_in_float32_on_a_device_is_that_of_the_cpu(device, make_job, monke
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_an_experiment_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
+def test_device_experiment_matches_cpu(device, make_job, monkeypatch, name):
     tolerance = UNSTEADY.get(name, CLOSE_FLOAT32)  # some are in float32
     dtype = ["dtype=float64"] if name in IN_FLOAT64 else []
     compare(make_job, monkeypatch, device, [*EXPERIMENTS[name], *dtype], tolerance)
 
 
-def test_the_fast_runs_have_every_family():
+def test_fast_runs_cover_every_family():
     assert 40 <= len(FAST) <= 90, len(FAST)

@@ -33,14 +33,14 @@ MIXED = {
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_two_devices_in_one_operation_are_refused(device, name):
+def test_mixed_devices_are_refused(device, name):
     on_device = torch.ones(3, 3, device=device)
     on_cpu = torch.ones(3, 3)
     with pytest.raises((RuntimeError, IndexError)):
         MIXED[name](on_device, on_cpu)
 
 
-def test_what_a_gpu_allows_is_allowed(device):
+def test_operations_allowed_on_gpu_are_allowed(device):
     x = torch.arange(6.0, device=device).view(2, 3)
     number = torch.tensor(2.0)
     assert (x * number).tolist() == [[0, 2, 4], [6, 8, 10]]
@@ -51,7 +51,7 @@ def test_what_a_gpu_allows_is_allowed(device):
         x.numpy()
 
 
-def test_a_seed_draws_the_numbers_of_the_cpu(device):
+def test_seeded_draws_match_cpu(device):
     ours, theirs = (torch.Generator(where).manual_seed(7) for where in (device, "cpu"))
     for _ in range(2):
         noise = torch.randn(3, generator=ours, device=device)
@@ -62,7 +62,7 @@ def test_a_seed_draws_the_numbers_of_the_cpu(device):
     assert torch.rand((), generator=again, device=device).cpu() == torch.rand((), generator=theirs)
 
 
-def test_gradients_are_those_of_the_cpu(device):
+def test_gradients_match_cpu(device):
     torch.manual_seed(0)
     net = torch.nn.Sequential(
         torch.nn.Conv1d(2, 4, 3),
@@ -85,14 +85,14 @@ def test_gradients_are_those_of_the_cpu(device):
         assert torch.allclose(ours, theirs, atol=1e-5)
 
 
-def test_vectors_of_a_decomposition_have_other_signs_than_the_cpus(device):
+def test_decomposition_signs_differ_from_cpu(device):
     x = draw_normal(4, 4)
     U, s, Vh = torch.linalg.svd(x.to(device))
     assert torch.allclose(((U * s) @ Vh).cpu(), x)
     assert torch.allclose(U.cpu(), -torch.linalg.svd(x)[0])
 
 
-def test_waits_are_counted(device):
+def test_synchronisations_are_counted(device):
     x = torch.ones(3, device=device)
     stand_in.clear_waits()
     assert bool((x.sum() > 0) & (x[x > 0].sum() > 0))
@@ -124,9 +124,7 @@ PLANTED = [
 
 
 @pytest.mark.parametrize(("module", "line", "hasty", "name"), PLANTED)
-def test_a_tensor_left_on_the_cpu_is_found(
-    device, make_job, monkeypatch, module, line, hasty, name
-):
+def test_tensor_left_on_cpu_is_detected(device, make_job, monkeypatch, module, line, hasty, name):
     draw_strictly(monkeypatch)
     keys = [*short_run(name, every_run()[name].overrides), f"device={device}"]
     original = importlib.import_module(module)
@@ -158,7 +156,7 @@ def functions_of(module: types.ModuleType) -> dict[str, types.FunctionType]:
     }
 
 
-def test_a_device_without_float64_is_named(device, make_job, monkeypatch):
+def test_device_without_float64_is_refused(device, make_job, monkeypatch):
     stand_in.set_float64(False)
     try:
         with pytest.raises(ConfigError, match=r"^dtype=float64: not supported on device=standin"):
@@ -174,6 +172,6 @@ def test_a_device_without_float64_is_named(device, make_job, monkeypatch):
         stand_in.set_float64(True)
 
 
-def test_a_number_of_a_device_that_is_not_there_is_named(device):
+def test_unknown_device_number_is_refused(device):
     with pytest.raises(ConfigError, match=r"device=standin:1: this machine has 1 of this kind"):
         job.check_device("standin:1", "float32")

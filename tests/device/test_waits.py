@@ -15,13 +15,13 @@ WAITS = {"hmc": 3, "nuts": 15}
 @pytest.mark.device
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", COUNTED)
-def test_a_step_waits_once_at_most(device, tmp_path, name):
+def test_step_synchronises_at_most_once(device, tmp_path, name):
     assert count(device, tmp_path, COUNTED[name]) <= WAITS.get(name, 1)
 
 
 @pytest.mark.device
 @pytest.mark.filterwarnings("ignore")
-def test_hmc_waits_once_after_warm_up(device, tmp_path):
+def test_hmc_synchronises_once_after_warm_up(device, tmp_path):
     assert count(device, tmp_path, [*COUNTED["hmc"], "inference.warmup=2"]) <= 1
 
 

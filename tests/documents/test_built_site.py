@@ -62,11 +62,11 @@ def open_in_chromium(page, profile, *options):
     return run.stdout, console
 
 
-def test_no_link_anchor_or_picture_is_dead_and_nothing_is_fetched(site):
+def test_links_are_alive_and_local(site):
     assert crawl(site) == {}
 
 
-def test_pages_have_their_scripts(site):
+def test_pages_include_their_scripts(site):
     page = (site / "results" / "coin_game.html").read_text(encoding="utf-8")
     assert "../assets/vendor/tablesort.min.js" in page
     assert "../assets/site.js" in page
@@ -76,7 +76,7 @@ def test_pages_have_their_scripts(site):
     assert not (site / "SUMMARY.html").exists()
 
 
-def test_a_dead_link_is_an_error(tmp_path):
+def test_dead_link_fails_the_build(tmp_path):
     pytest.importorskip("material", reason="pip install -e '.[docs]'")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("# a\n\n[dead](no.md)\n")
@@ -92,7 +92,7 @@ def test_a_dead_link_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_opens_from_disk_without_errors(site, tmp_path, page):
+def test_page_opens_from_disk_without_errors(site, tmp_path, page):
     picture = tmp_path / "page.png"
     options = ("--window-size=1280,1600", f"--screenshot={picture}")
     _, console = open_in_chromium(f"file://{site}/{page}", tmp_path / "profile", *options)
@@ -100,7 +100,7 @@ def test_a_page_opens_from_disk_without_errors(site, tmp_path, page):
     assert picture.stat().st_size > 20_000
 
 
-def test_tables_sort_and_formulas_are_set(site, tmp_path):
+def test_tables_sort_and_formulas_render(site, tmp_path):
     page, _ = open_in_chromium(
         f"file://{site}/components/inference/sgld.html", tmp_path / "profile", "--dump-dom"
     )
@@ -112,14 +112,14 @@ def test_tables_sort_and_formulas_are_set(site, tmp_path):
     assert 'class="table-filter"' in page
 
 
-def test_the_search_works_from_disk(site, tmp_path):
+def test_search_works_from_disk(site, tmp_path):
     page, _ = open_in_chromium(
         f"file://{site}/index.html?q=langevin", tmp_path / "profile", "--dump-dom"
     )
     assert re.search(r'href="[^"]*components/inference/sgld\.html', page)
 
 
-def test_mathjax_reads_every_formula(site, tmp_path):
+def test_mathjax_renders_every_formula(site, tmp_path):
     text = "\n".join(component_pages().values())
     formulas = re.findall(r'<span class="arithmatex">.*?</span>', text)
     assert len(formulas) > 500

@@ -10,7 +10,7 @@ DEFINED = load_untrusted(FOLDER / PAGES)
 
 
 @pytest.mark.parametrize("name", DEFINED)
-def test_a_page_is_what_its_ranks_give(name):
+def test_page_matches_its_ranks(name):
     kept = read(name)
     assert list(kept) == list(DEFINED[name]["rows"])
     made = make_page(name, DEFINED[name], kept)
@@ -18,7 +18,7 @@ def test_a_page_is_what_its_ranks_give(name):
     assert (FOLDER / f"{name}.png").is_file()
 
 
-def test_words_of_a_row_take_the_place_of_those_of_its_page():
+def test_row_overrides_replace_page_overrides():
     page = {"words": "steps=5 model=mlp", "rows": {"one": "inference=nuts steps=7"}}
     assert command(page, "one") == "runner sbc steps=7 model=mlp inference=nuts"
 

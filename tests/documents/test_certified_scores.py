@@ -30,11 +30,11 @@ def find_broken(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.stem)
-def test_no_certified_number_is_above_an_adaptive_one(path):
+def test_certified_scores_do_not_exceed_adaptive_ones(path):
     assert find_broken(path) == []
 
 
-def test_a_certificate_above_its_attack_is_found(tmp_path):
+def test_certificate_above_its_attack_is_detected(tmp_path):
     path = tmp_path / "x_card_replicates.csv"
     rows = [("attacked", 0.5), ("certified", 0.6), ("gap", -0.1)]
     lines = [f"{table},none,0.1,digits,0,0,{score}" for table, score in rows]

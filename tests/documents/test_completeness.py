@@ -12,7 +12,7 @@ PAGE = (ROOT / "docs/completeness.md").read_text(encoding="utf-8")
 ROWS = read_rows(PAGE)
 
 
-def test_whole_rows_have_kept_scores_and_are_counted():
+def test_complete_rows_have_kept_scores():
     assert list(check_whole(PAGE)) == []
     row = f"| {' | '.join(ROWS[0])} |"
     planted = PAGE.replace(row, "| Table 9.9 | `mlp` | [mlp](results/mlp.md) |  |")
@@ -23,7 +23,7 @@ def test_whole_rows_have_kept_scores_and_are_counted():
     assert error.endswith("rows are whole; correct the count")
 
 
-def test_every_name_is_a_component_an_experiment_or_a_study():
+def test_cited_names_exist():
     names = {path.stem for path in (ROOT / "conf").rglob("*.yaml")}
     keys = set(
         re.findall(r"^([a-z0-9_]+):", "\n".join(map(_text, (ROOT / "conf").rglob("*.yaml"))), re.M)
@@ -36,7 +36,7 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_slips_name_files_of_tests():
+def test_slips_name_test_files():
     slips = (ROOT / "docs/slips.md").read_text(encoding="utf-8")
     files = re.findall(r"`([\w/]+\.py)`", slips)
     assert len(files) > 30

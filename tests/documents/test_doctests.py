@@ -59,7 +59,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_examples_run(module, folder, monkeypatch):
+def test_doctests_pass(module, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
     monkeypatch.setattr(Supervised, "draw", lambda *_: {})  # figures are most of the time
@@ -78,12 +78,12 @@ def test_examples_run(module, folder, monkeypatch):
 
 
 @pytest.mark.parametrize(("module", "name"), ROLE_CLASSES)
-def test_methods_of_roles_are_documented(module, name):
+def test_role_methods_have_docstrings(module, name):
     for member, function in find_public_members(vars(import_module(module))[name]):
         assert inspect.getdoc(function), f"{member} has no docstring"
 
 
-def test_the_stub_has_the_names_of_the_module():
+def test_stub_exports_the_names_of_the_module():
     stub = ast.parse(Path(runner.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     names = {
         alias.asname

@@ -31,11 +31,11 @@ def history(monkeypatch):
         ),
     ],
 )
-def test_code_behind_scores_is_a_commit_of_the_history(provenance, notes, fault):
+def test_scores_cite_commits_of_the_history(provenance, notes, fault):
     assert find_fault(Origin(provenance, notes)) == fault
 
 
-def test_the_list_of_lost_commits_only_shrinks(tmp_path):
+def test_list_of_lost_commits_only_shrinks(tmp_path):
     (tmp_path / "spoofed_replicates.csv").write_text("", encoding="utf-8")
     origin = json.dumps({"provenance": [["code", "def1234567"]]})
     (tmp_path / "spoofed_origin.json").write_text(origin, encoding="utf-8")

@@ -39,7 +39,7 @@ def to_words(text: str) -> list[str]:
     return re.findall(r"[^\W\d]{3,}", text)
 
 
-def test_a_page_is_files_and_commands_in_order():
+def test_page_parses_into_files_and_commands():
     page = (
         "**Time:** 2 minutes on two cores.\n\n```python\n# a.py\nprint(1)\n```\n\n"
         "    python a.py\n    runner x \\\n      y=1\n\n"
@@ -53,7 +53,7 @@ def test_a_page_is_files_and_commands_in_order():
     ]
 
 
-def test_a_page_runs_in_its_folder(tmp_path):
+def test_page_runs_in_its_folder(tmp_path):
     page = (
         "```sh\n# a/b.txt\n```\n    cat a/b.txt; echo x 1\n"
         "<!-- output\nkeep: [^x]\n-->\n```text\n```\n"
@@ -67,24 +67,24 @@ def test_a_page_runs_in_its_folder(tmp_path):
         run_page(page.replace("keep: [^x]", "figures: {x.png: y.png}"), tmp_path, os.environ)
 
 
-def test_lines_that_are_not_kept_become_one_mark():
+def test_omitted_lines_become_one_ellipsis():
     assert select_lines("a 1  \nb\n\nc\na 2\n", ["^a"]) == "a 1\n…\na 2\n"
     assert select_lines("a\n\nb\n", []) == "a\n\nb\n"
 
 
-def test_the_six_goals_are_tutorials():
+def test_six_goals_are_tutorials():
     assert {page.stem for page in PAGES} >= set(SIX_GOALS)
 
 
 @by_page
-def test_a_page_says_what_one_has_at_the_end_and_when(page):
+def test_page_states_outcome_and_duration(page):
     assert "**You will have:**" in TEXT[page]
     assert "\n## Next\n" in TEXT[page]
     assert read_minutes(TEXT[page]) <= LONGEST
 
 
 @by_page
-def test_a_page_ends_with_a_picture_that_its_commands_make(page):
+def test_page_ends_with_picture_from_its_commands(page):
     outputs = [o for step in parse(TEXT[page]) if isinstance(step, Command) for o in step.outputs]
     assert len(outputs) >= 2
     assert all(output.shown.strip() for output in outputs)
@@ -106,7 +106,7 @@ def programs(tmp_path_factory) -> Path:
 @pytest.mark.parametrize(
     "page", sorted(PAGES, key=lambda p: p.stem not in SIX_GOALS), ids=lambda page: page.stem
 )
-def test_a_newcomer_gets_through(page, programs, tmp_path):
+def test_newcomer_completes_page(page, programs, tmp_path):
     """Every command succeeds, prints the output in the page, and writes the files in the page.
 
     The time is the CPU time of all cores, an upper bound of the time on an idle machine that does

@@ -14,7 +14,7 @@ from scripts.prose.scores import clear_caches
 OUTPUTS = [(page, output) for page in PAGES for output in find_outputs(page.read_text("utf-8"))]
 
 
-def test_lines_that_are_not_kept_become_one_mark():
+def test_omitted_lines_become_one_ellipsis():
     assert select_lines("a 1  \nb\n\nc\na 2\n\na 3\n", ["^a"]) == "a 1\n…\na 2\na 3\n"
     assert select_lines("a\n\nb\n", []) == "a\n\nb\n"
 
@@ -28,7 +28,7 @@ def test_outputs_are_compared_by_words_and_numbers():
     assert not is_same_output(old, old.replace("nlpp", "rmse"), timed=True)
 
 
-def test_a_page_is_filled():
+def test_page_is_filled_with_outputs():
     block = "<!-- output\nrun: +experiment=mog\nkeep: [b]\n-->\n```text\n{}```\nend\n"
     page = "    runner is not run here\n\n" + block
     assert find_outputs(page.format("old\n")) == [Output("old\n", "+experiment=mog", ["b"])]
@@ -36,7 +36,7 @@ def test_a_page_is_filled():
 
 
 @pytest.mark.parametrize(("page", "output"), OUTPUTS, ids=lambda value: getattr(value, "stem", ""))
-def test_what_a_page_shows_is_a_command_that_it_prints(page, output):
+def test_shown_outputs_belong_to_printed_commands(page, output):
     assert output.words in [
         list(command.words) for command in list_printed() if command.page == page
     ]
@@ -52,7 +52,7 @@ def test_every_method_page_has_an_output():
     assert shown == set(PAGES)
 
 
-def test_the_table_of_readme_is_what_its_scores_give():
+def test_readme_table_matches_its_scores():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"<!-- results: make results -->\n{readme_table.table()}<!-- end -->\n" in text
     cell = readme_table.find_cell(readme_table.ENTRIES[0]).cell
@@ -61,7 +61,7 @@ def test_the_table_of_readme_is_what_its_scores_give():
     clear_caches()
 
 
-def test_every_panel_of_the_picture_has_numbers():
+def test_every_panel_of_readme_picture_has_numbers():
     for entry in readme_table.ENTRIES:
         labels = [label for label, _ in readme_table.panel_cells(entry)]
         assert len(labels) == len(set(labels)) >= 6, entry.study
@@ -76,7 +76,7 @@ def test_readme_names_the_goals_and_their_tutorials():
 
 @pytest.mark.slow  # minutes, most of them of the four filters
 @pytest.mark.parametrize(("page", "output"), OUTPUTS, ids=lambda value: getattr(value, "stem", ""))
-def test_a_run_prints_what_its_page_shows(page, output, tmp_path):
+def test_run_prints_output_shown_in_page(page, output, tmp_path):
     command = next(step for step in parse(page.read_text("utf-8")) if output in step.outputs)
     printed_text = run_command(command, tmp_path, build_environment())
     if simulated := re.search(r"^(?:data|target) (\S+-sim)\b", printed_text, re.M):

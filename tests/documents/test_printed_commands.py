@@ -63,7 +63,7 @@ def uses_own_files(command: Printed) -> bool:
     )
 
 
-def test_there_are_as_many_as_one_sees():
+def test_printed_commands_are_found():
     assert len(ALL) > 120
     assert len([command for command in RUNS if not uses_own_files(command)]) > 60
 
@@ -107,7 +107,7 @@ def test_every_run_composes(page, tmp_path, monkeypatch):
     assert wrong == []
 
 
-def test_a_flow_needs_another_gradient_than_that_of_factors():
+def test_flow_requires_reparameterised_gradient():
     with pytest.raises(ConfigError) as refused:
         check_composition(["+experiment=bbvi_logistic", "inference.family=flow"])
     message = str(refused.value)
@@ -128,13 +128,13 @@ def first_run(study: str) -> list[str]:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_the_first_run_of_every_study_composes(study, tmp_path, monkeypatch):
+def test_first_run_of_every_study_composes(study, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RUNNER_DATA_DIR", str(tmp_path))
     check_composition(first_run(study))
 
 
-def test_every_sub_command_knows_what_it_is_asked():
+def test_every_subcommand_parses_its_arguments():
     wrong = []
     launched = {
         after
@@ -229,7 +229,7 @@ sys.exit(done.code)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES)
-def test_the_first_run_of_every_study_runs_in_smoke_form(study, tmp_path):
+def test_first_run_of_every_study_runs_in_smoke_form(study, tmp_path):
     done = run_python(["-c", RUN_SHORT, *first_run(study)], tmp_path)
     check_recorded(done)
 
@@ -245,7 +245,7 @@ def is_readonly(command: Printed) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [c for c in ALL if is_readonly(c)], ids=str)
-def test_every_look_looks(command, tmp_path):
+def test_every_readonly_command_runs(command, tmp_path):
     words = [
         str(ROOT / word) if word.startswith("docs/results/") else word for word in command.words
     ]

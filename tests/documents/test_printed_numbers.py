@@ -50,7 +50,7 @@ def write_reasons(folder, *reasons: str, total: int = 2):
     (folder / printed.REASONS).write_text(text, encoding="utf-8")
 
 
-def test_numbers_are_counted_by_the_row_with_the_most_replicates(folder):
+def test_numbers_count_by_row_with_most_replicates(folder):
     write_scores(folder, {Q: 5, FPQ: 7, SLOW: 9})
     text, errors = make_printed(folder)
     assert errors == []
@@ -60,7 +60,7 @@ def test_numbers_are_counted_by_the_row_with_the_most_replicates(folder):
     assert "| 2 | 2 | 2 | 0 |" in text
 
 
-def test_a_number_without_a_reason_is_caught(folder):
+def test_number_without_reason_is_detected(folder):
     write_scores(folder, {Q: 5, FPQ: 4})
     text, errors = make_printed(folder)
     assert "2 have kept scores next to them, 1 of these" in text
@@ -69,7 +69,7 @@ def test_a_number_without_a_reason_is_caught(folder):
     ]
 
 
-def test_a_cell_dropped_from_the_kept_scores_is_caught(folder):
+def test_cell_dropped_from_kept_scores_is_detected(folder):
     write_scores(folder, {Q: 5, FPQ: 5})
     assert make_printed(folder)[1] == []
     write_scores(folder, {FPQ: 5})
@@ -78,7 +78,7 @@ def test_a_cell_dropped_from_the_kept_scores_is_caught(folder):
     assert ["q_learning, reward has 0 replicates" in error for error in errors] == [True]
 
 
-def test_a_reason_is_shown_until_it_is_stale(folder):
+def test_reason_is_shown_until_stale(folder):
     write_scores(folder, {Q: 5, FPQ: 4})
     write_reasons(folder, REASON.format("fpq_learning", "hours: [setting: 9] rounds"))
     text, errors = make_printed(folder)
@@ -88,7 +88,7 @@ def test_a_reason_is_shown_until_it_is_stale(folder):
     assert ["delete it" in error for error in make_printed(folder)[1]] == [True]
 
 
-def test_a_row_that_needs_no_reason_is_stale_next_to_one_that_does(folder):
+def test_unneeded_reason_of_one_row_is_stale(folder):
     write_scores(folder, {Q: 5, FPQ: 4})
     write_reasons(folder, REASON.format("fpq_learning, q_learning", "hours"))
     assert make_printed(folder)[1] == [
@@ -97,7 +97,7 @@ def test_a_row_that_needs_no_reason_is_stale_next_to_one_that_does(folder):
     ]
 
 
-def test_mistakes_in_reasons_are_caught(folder):
+def test_invalid_reasons_are_refused(folder):
     write_scores(folder, {Q: 5, FPQ: 4})
     write_reasons(folder, REASON.format("'*'", "it took 42 hours"))
     assert make_printed(folder)[1] == [
@@ -108,7 +108,7 @@ def test_mistakes_in_reasons_are_caught(folder):
     assert "gallego_figure_4_9 is not a published table" in make_printed(folder)[1][0]
 
 
-def test_make_results_writes_the_page_and_check_fails_without_a_reason(folder, monkeypatch):
+def test_results_check_fails_without_reason(folder, monkeypatch):
     from scripts import results
 
     monkeypatch.setattr(results, "FOLDER", folder)
@@ -124,7 +124,7 @@ def test_make_results_writes_the_page_and_check_fails_without_a_reason(folder, m
     assert printed.REASONS in results.make_prose(check=True)[0]
 
 
-def test_numbers_that_no_file_has_count_as_printed(folder):
+def test_numbers_without_file_count_as_published(folder):
     write_scores(folder, {Q: 5, FPQ: 5})
     write_reasons(folder, total=9)
     text, errors = make_printed(folder)
@@ -133,20 +133,20 @@ def test_numbers_that_no_file_has_count_as_printed(folder):
     assert "without kept scores: 7 of Gallego (2021)" in text
 
 
-def test_the_verdict_is_of_the_comparable_row_with_the_most_replicates():
+def test_verdict_uses_comparable_row_with_most_replicates():
     words = [("a", 2, "not comparable"), ("b", 3, "indicative"), ("c", 9, "not comparable")]
     lines = [("table", "0_0", "accuracy", *each) for each in words]
     best = printed.pick_scores(pd.DataFrame(lines, columns=printed.SCORED)).iloc[0]
     assert (best["replicates"], best["verdict"]) == (9, "indicative")
 
 
-def test_as_many_replicates_as_print_has_are_enough(folder, monkeypatch):
+def test_published_number_of_replicates_suffices(folder, monkeypatch):
     three_runs = load_published("gallego_table_2_9")
     monkeypatch.setattr(printed, "list_tables", lambda: [three_runs])
     assert set(printed.collect_cells(folder)["enough"]) == {3}
 
 
-def test_scores_next_to_a_number_count_where_it_is_printed_again(folder, monkeypatch):
+def test_scores_count_for_reprinted_numbers(folder, monkeypatch):
     names = ("boustati_table_6_1", "boustati_table_d_3")
     monkeypatch.setattr(printed, "list_tables", lambda: [load_published(name) for name in names])
     clear_caches()
@@ -156,7 +156,7 @@ def test_scores_next_to_a_number_count_where_it_is_printed_again(folder, monkeyp
     assert set(cells["replicates"]) == {100}
 
 
-def test_a_number_that_its_table_has_twice_counts_once(folder, monkeypatch):
+def test_number_repeated_in_table_counts_once(folder, monkeypatch):
     values = {"RF": {"largest": "1.03", "OOH": "0.99"}}
     table = load_published("gallego_table_1_7").model_dump(exclude={"values"})
     for both, count in ((values, 2), ({"RF": values["RF"] | {"CC_IX": "1.03"}}, 2)):
@@ -165,7 +165,7 @@ def test_a_number_that_its_table_has_twice_counts_once(folder, monkeypatch):
         assert len(printed.collect_cells(folder)) == count
 
 
-def test_numbers_that_are_printed_again_are_the_same():
+def test_reprinted_numbers_are_equal():
     for table in printed.list_tables():
         if table.reprinted_in:
             again = load_published(table.reprinted_in)

@@ -36,7 +36,7 @@ def folder(tmp_path):
     load_scores.cache_clear()
 
 
-def test_ranks_over_splits_and_over_sets_by_hand(folder):
+def test_ranks_over_splits_and_sets_match_counts(folder):
     table = fill_field('ranks("aadm_uci:*:*:ranks_*log_likelihood")', Lookup(folder))
     lines = {line.split(" | ")[0].strip("| "): line for line in table.splitlines()}
     # over splits 5 1 1 5 5 5; over means of sets: second on boston, last on yacht
@@ -46,7 +46,7 @@ def test_ranks_over_splits_and_over_sets_by_hand(folder):
     assert f" | {2.728 * 0.91287:.2f} |" in lines["critical difference (Nemenyi)"]
 
 
-def test_the_table_of_ranks_has_a_column_for_each_diagram(folder):
+def test_rank_table_has_column_for_each_diagram(folder):
     table = fill_field('ranks("aadm_uci:*:*:ranks_*log_likelihood")', Lookup(folder)).splitlines()
     # Boston's own diagram lacks the rows between
     assert table[0].startswith("| mean rank | Log-likelihood, sets | Log-likelihood, splits |")
@@ -54,7 +54,7 @@ def test_the_table_of_ranks_has_a_column_for_each_diagram(folder):
     assert table[-3].startswith("| blocks | 2 | 6 |")
 
 
-def test_one_set_gives_no_standard_error_of_ranks():
+def test_single_set_gives_no_standard_error():
     blocks = pd.MultiIndex.from_product([["boston"], [0, 1]], names=["column", "replicate"])
     ranks = pd.DataFrame([[1.0, 2.0], [2.0, 1.0]], index=blocks)
     assert np.isnan(error_by_column(ranks)).all()

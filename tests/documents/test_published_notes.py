@@ -44,11 +44,11 @@ def find_foreign(table: Published) -> list[str]:
 
 
 @pytest.mark.parametrize("table", list_tables(), ids=lambda table: table.name)
-def test_notes_quote_no_results_of_ours(table):
+def test_notes_quote_no_own_results(table):
     assert set(find_foreign(table)) <= set(KNOWN.get(table.name, []))
 
 
-def test_a_result_in_a_note_is_caught():
+def test_result_in_note_is_detected():
     table = load_published("gallego_figure_4_8")
     noted = table.model_copy(
         update={"note": "Print has −0.98, eq. (3.11) β = 0.4; ours gets −0.87, twice as much."}

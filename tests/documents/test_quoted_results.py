@@ -74,20 +74,20 @@ OUTPUT = "```text\n│ accuracy │ 0.9778 ± 0.0012 │\n│ share 0.031, −3.
         ("<!-- results: make results -->\n| 0.42 |\n<!-- end -->", []),
     ],
 )
-def test_which_results_no_output_prints(prose, unprinted):
+def test_unprinted_results_are_listed(prose, unprinted):
     assert [words for _, words in find_unprinted(OUTPUT + prose)] == unprinted
 
 
-def test_lines_are_those_of_the_page():
+def test_line_numbers_match_page():
     assert find_unprinted(OUTPUT + "Text.\n\nIt is 0.5.") == [(8, "0.5")]
 
 
 @pytest.mark.parametrize("page", list_guides(), ids=lambda page: page.stem)
-def test_guides_quote_results_that_they_print(page):
+def test_guides_quote_printed_results(page):
     assert find_unprinted(page.read_text(encoding="utf-8")) == []
 
 
-def test_all_kinds_of_guides_are_read():
+def test_every_kind_of_guide_is_listed():
     names = {page.relative_to(DOCS.parent).as_posix() for page in list_guides()}
     assert {"README.md", "docs/choose.md", "docs/methods/play.md"} <= names
     assert "docs/tutorials/first_run.md" in names

@@ -35,7 +35,7 @@ def grade(text: str) -> float:
     return textstat.flesch_kincaid_grade(extract_prose(text))
 
 
-def test_prose_is_what_is_left_without_code_and_tables():
+def test_prose_excludes_code_and_tables():
     page = "# Title\n\nRun `a b`:\n\n    code here\n\n| a |\n\n- See [the page](x.md).\n- Two\n"
     assert extract_prose(page) == "Run code.\nSee the page.\nTwo."
 
@@ -54,7 +54,7 @@ def test_page_is_plain(page):
     assert grade(page.read_text(encoding="utf-8")) <= LIMIT
 
 
-def test_readme_is_short_and_begins_with_picture_and_run():
+def test_readme_is_short_and_starts_with_picture():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
     for start in ("![", "    pip install", "    runner +experiment="):

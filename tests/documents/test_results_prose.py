@@ -74,7 +74,7 @@ def write_template(folder: Path, text: str) -> Path:
         ),
     ],
 )
-def test_fields_by_hand(folder, text, expected):
+def test_fields_match_hand_computed_values(folder, text, expected):
     assert fill_field(text, Lookup(folder)) == expected
 
 
@@ -105,7 +105,7 @@ def claims(folder):
         (f'level("{KEY}", ":BPF, all::", 1.0)', "may be 1.1 from"),
     ],
 )
-def test_words_need_the_p_of_the_page(claims, text, expected):
+def test_comparative_words_require_significance(claims, text, expected):
     """Of three tests 0.017 is the smallest p: 0.052 after Holm."""
     if ", not" in expected or "may be" in expected:
         with pytest.raises(ProseError, match=expected):
@@ -114,7 +114,7 @@ def test_words_need_the_p_of_the_page(claims, text, expected):
         assert fill_field(text, claims) == expected
 
 
-def test_a_planted_comparison_is_caught(claims, monkeypatch, capsys):
+def test_untested_comparison_is_detected(claims, monkeypatch, capsys):
     from scripts import results
 
     field = f'{{{{ ahead("{KEY}", ":t-BPF, all::") }}}}'
@@ -128,7 +128,7 @@ def test_a_planted_comparison_is_caught(claims, monkeypatch, capsys):
     assert ":t-BPF, all:8:rmse is undecided, not ahead: −1.0 ± 0.3, p 0.052" in out
 
 
-def test_a_missing_score_is_caught(folder):
+def test_missing_score_is_detected(folder):
     with pytest.raises(ProseError, match="no kept score"):
         fill_field('score("spoofed:BPF, all:8:rmse")', Lookup(folder))
     with pytest.raises(ProseError, match="no kept scores"):
@@ -150,17 +150,17 @@ def test_a_missing_score_is_caught(folder):
         (f'diff("{KEY}")', "missing 1 required positional argument"),
     ],
 )
-def test_a_wrong_field_is_an_error_of_the_page(folder, text, message):
+def test_invalid_field_is_reported(folder, text, message):
     with pytest.raises(ProseError, match=message):
         fill_field(text, Lookup(folder))
 
 
-def test_a_number_typed_by_hand_is_caught(folder):
+def test_hand_typed_number_is_detected(folder):
     page = make_page(write_template(folder, FIELD.format(KEY) + ", elsewhere 0.42."), folder)
     assert page.errors == ["README.md.in, line 3: 0.42 is typed by hand"]
 
 
-def test_a_dropped_dagger_and_a_changed_number_are_caught(folder, monkeypatch, capsys):
+def test_edited_page_differs_from_its_template(folder, monkeypatch, capsys):
     from scripts import results
 
     template = write_template(folder, FIELD.format("spoofed:WoLF, all:8:rmse"))
@@ -203,11 +203,11 @@ def test_a_dropped_dagger_and_a_changed_number_are_caught(folder, monkeypatch, c
         ("by three standard errors; [setting: twice], two models", ["three standard errors"]),
     ],
 )
-def test_which_numbers_are_typed_by_hand(text, numbers):
+def test_hand_typed_numbers_are_listed(text, numbers):
     assert [number for _, number in find_hand_typed(text)] == numbers
 
 
-def test_marks_are_shown_and_what_is_missing_is_listed(folder):
+def test_missing_marks_are_listed(folder):
     template = write_template(folder, "A [print: 0.5], b.\n[missing: the RMSE of c | spoofed]")
     page = make_page(template, folder)
     assert "A 0.5, b." in page.text
@@ -215,12 +215,12 @@ def test_marks_are_shown_and_what_is_missing_is_listed(folder):
     assert "| the RMSE of c | spoofed |" in make_missing([page], folder)
 
 
-def test_what_is_missing_names_a_study(folder):
+def test_missing_mark_must_name_a_study(folder):
     page = make_page(write_template(folder, "[missing: the RMSE of c]"), folder)
     assert page.errors == ["README.md.in: [missing: the RMSE of c] names no study or command"]
 
 
-def test_scores_of_uncommitted_code_are_named(folder):
+def test_scores_of_uncommitted_code_are_marked(folder):
     path = folder / "spoofed_origin.json"
     origin = {"provenance": [["code", "abc1234567 with uncommitted changes"]]}
     path.write_text(json.dumps(origin), encoding="utf-8")
@@ -230,13 +230,13 @@ def test_scores_of_uncommitted_code_are_named(folder):
 
 
 @pytest.mark.parametrize("template", list_templates(), ids=lambda path: path.stem)
-def test_pages_are_what_their_templates_and_scores_give(template):
+def test_pages_match_templates_and_scores(template):
     page = make_page(template)
     assert page.errors == []
     assert page.path.read_text(encoding="utf-8") == page.text
 
 
-def test_every_study_with_kept_scores_says_what_a_replicate_draws_anew():
+def test_studies_state_what_replicates_redraw():
     for scores in FOLDER.glob("*_replicates.csv"):
         name = scores.name.removesuffix("_replicates.csv")
         study, _ = load_scores(FOLDER, name)
@@ -246,13 +246,13 @@ def test_every_study_with_kept_scores_says_what_a_replicate_draws_anew():
             assert "A replicate draws anew: " in page.read_text(encoding="utf-8"), name
 
 
-def test_every_printed_number_has_kept_scores_or_a_reason():
+def test_published_numbers_have_scores_or_reasons():
     text, errors = make_printed()
     assert errors == []
     assert (FOLDER / NAME).read_text(encoding="utf-8") == text
 
 
-def test_no_page_is_without_kept_scores_or_a_template(folder):
+def test_every_page_has_kept_scores_or_template(folder):
     assert list_unscored() == []
     write_template(folder, "A.")
     (folder / "chapters").mkdir()
@@ -262,7 +262,7 @@ def test_no_page_is_without_kept_scores_or_a_template(folder):
     assert [page.name for page in list_unscored(folder)] == ["new.md", "typed.md"]
 
 
-def test_split_studies_correct_their_standard_errors():
+def test_split_studies_correct_standard_errors():
     # 1,000 test rows and N training rows of one pool of 4,449
     overlap = load_study("sarcos_table").overlap
     assert overlap("500", "sarcos-test-file") == pytest.approx(1000 / 3449)
@@ -273,7 +273,7 @@ def test_split_studies_correct_their_standard_errors():
 
 
 @pytest.mark.slow  # a minute and a half
-def test_every_page_is_what_its_scores_give(capsys):
+def test_every_page_matches_its_scores(capsys):
     from scripts import results
 
     assert results.main(["--check"]) == 0, capsys.readouterr().out

@@ -52,12 +52,12 @@ def list_broken(page):
     return broken
 
 
-def test_every_link_of_every_page_leads_to_a_file_and_a_heading():
+def test_every_link_leads_to_file_and_heading():
     broken = {str(page.relative_to(ROOT)): list_broken(page) for page in sources()}
     assert {page: links for page, links in broken.items() if links} == {}
 
 
-def test_dead_links_and_anchors_are_found_and_code_is_none(tmp_path, monkeypatch):
+def test_dead_links_outside_code_are_detected(tmp_path, monkeypatch):
     monkeypatch.setattr("scripts.site.links.ROOT", tmp_path)
     monkeypatch.setattr("scripts.site.links.DOCS", tmp_path / "docs")
     (tmp_path / "docs").mkdir()
@@ -70,7 +70,7 @@ def test_dead_links_and_anchors_are_found_and_code_is_none(tmp_path, monkeypatch
     assert list_broken(page) == ["#z", "no.md", "no.png", "none.png", "row.md"]
 
 
-def test_files_outside_docs_have_a_place_on_the_site():
+def test_files_outside_docs_are_published():
     assert to_site_path(ROOT / "README.md") == "index.md"
     assert to_site_path(DOCS / "results") == "results/README.md"
     assert to_site_path(ROOT / "LICENSE") == "files/LICENSE.txt"
@@ -79,7 +79,7 @@ def test_files_outside_docs_have_a_place_on_the_site():
     assert ROOT / "LICENSE" in linked_paths()
 
 
-def test_links_are_rewritten_after_code_and_in_raw_html():
+def test_links_are_rewritten_outside_code():
     markdown = pytest.importorskip("markdown")
     pytest.importorskip("mkdocs", reason="pip install -e '.[docs]'")
     from types import SimpleNamespace
@@ -105,7 +105,7 @@ def test_links_are_rewritten_after_code_and_in_raw_html():
 
 
 # ---- pages
-def test_the_page_of_a_component_has_all_that_show_has():
+def test_component_page_has_content_of_show():
     page = component_page("inference", _entry("inference", "sgld"))
     assert r"\(θ_{t+1} = θ_{t} + ε_{t} ∇\log  p(θ_{t}, y) + N(0, 2 ε_{t} I)\)" in page
     assert "Welling &amp; Teh (2011), eq. (4)" in page
@@ -116,7 +116,7 @@ def test_the_page_of_a_component_has_all_that_show_has():
     assert "](../../results/" in page  # a figure of a study that uses it
 
 
-def test_components_without_an_experiment_take_a_place_in_one():
+def test_components_without_experiment_get_example():
     assert example_command("inference", "svgd").startswith("runner +experiment=")
     assert example_command("attacker", "pgd_momentum").endswith(" attacker=pgd_momentum")
     assert (
@@ -125,7 +125,7 @@ def test_components_without_an_experiment_take_a_place_in_one():
     assert example_command("model", "module") is None
 
 
-def test_lines_of_a_docstring_keep_their_breaks():
+def test_docstring_keeps_its_line_breaks():
     text = docstring(
         "More of ``n`` < 3:\n    a  table\n    c\nand on.\n\nRaises:\n    KeyError: b."
     )
@@ -150,7 +150,7 @@ def test_unicode_formulas_become_tex(formula, tex):
     assert to_tex(formula) == tex
 
 
-def test_prose_around_formulas_stays_prose():
+def test_prose_around_formulas_is_unchanged():
     text = set_formulas("Draws a step with D = I, and θ ← θ + lr · Adam(g), for 3 < n rows.")
     assert text == (
         'Draws a step with <span class="arithmatex">\\(D = I\\)</span>, and θ ← θ + lr · Adam(g), '
@@ -158,14 +158,14 @@ def test_prose_around_formulas_stays_prose():
     )
 
 
-def test_figures_are_of_studies_that_use_what_they_illustrate():
+def test_figures_come_from_matching_studies():
     assert of_experiment("air_quality").file.name.startswith("air_quality")
     shown = of_component("inference", "svgd")
     assert shown is None or shown.file.is_file()
     assert sum(of_experiment(name) is not None for name in options("experiment")) > 40
 
 
-def test_the_gallery_has_caption_and_command_of_each_figure():
+def test_gallery_has_caption_and_command_of_each_figure():
     page = gallery_page()
     cards = page.count("<figure>")
     assert cards > 30
@@ -173,7 +173,7 @@ def test_the_gallery_has_caption_and_command_of_each_figure():
     assert cards == len(set(re.findall(r'src="results/([^"]+)"', page)))
 
 
-def test_the_menu_has_every_page_once():
+def test_menu_has_every_page_once():
     listed = re.findall(r"\]\((\S+)\)", write_menu([]))
     pages = {to_site_path(page) for page in sources()}
     assert pages - set(listed) == set()
@@ -193,7 +193,7 @@ def test_every_study_page_belongs_to_one_chapter():
     assert len(listed) == len(pages)
 
 
-def test_the_configuration_of_the_site_can_be_read_and_leaves_templates_out():
+def test_site_configuration_excludes_templates():
     class Loader(yaml.SafeLoader):
         """Loader that ignores Python functions, which only mkdocs calls."""
 
@@ -202,7 +202,7 @@ def test_the_configuration_of_the_site_can_be_read_and_leaves_templates_out():
     assert config["exclude_docs"].split() == ["SUMMARY.md", "*.md.in", "printed_reasons.yaml"]
 
 
-def test_images_and_workflows_take_the_torch_that_was_tested():
+def test_images_and_workflows_use_tested_torch():
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     (version,) = re.findall(r"install torch==([\d.]+)", lock)
     for name in ("Dockerfile", "docs/ci-example.yml", "Makefile"):
@@ -219,7 +219,7 @@ def test_images_and_workflows_take_the_torch_that_was_tested():
 
 
 # ---- the crawl
-def test_the_crawl_finds_what_is_dead(tmp_path):
+def test_crawl_finds_dead_links(tmp_path):
     (tmp_path / "a.html").write_text(
         '<h1 id="top">a</h1><a href="b.html#here">b</a><a href="b.html#gone">b</a>'
         '<a href="c.html">c</a><img src="d.png"><script src="https://e.org/x.js"></script>'
@@ -238,7 +238,7 @@ def test_the_crawl_finds_what_is_dead(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_example_of_a_component_fits():
+def test_component_examples_compose():
     from runner.compose.compose import compose
     from runner.compose.job import prepare
     from runner.errors import RunnerError

@@ -73,7 +73,7 @@ def descendants(process):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="finds processes in /proc")
-def test_the_run_of_a_killed_worker_goes_on_in_another(head, tmp_path):
+def test_run_of_killed_worker_resumes_in_another(head, tmp_path):
     number, port = head
     seeds = 2
     address = f"+hydra.launcher.ray.init.address=127.0.0.1:{port}"

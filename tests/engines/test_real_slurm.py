@@ -74,7 +74,7 @@ def steps_resumed_at(text):
     return [int(number) for number in re.findall(r"resumed at step (\d+)", text)]
 
 
-def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, short_results):
+def test_cancelled_jobs_are_reported_and_others_finish(slurm, tmp_path, short_results):
     """An array of 4: one is cancelled as it runs, one before it began."""
     with launch_study(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
@@ -93,7 +93,7 @@ def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, 
     assert results(tmp_path) == short_results
 
 
-def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, two_minutes):
+def test_job_over_its_limit_is_requeued_until_done(slurm, tmp_path, two_minutes):
     """No checkpoint on the way: only the warning before the limit makes one."""
     steps, expected = two_minutes
     limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=10")
@@ -105,7 +105,7 @@ def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, two_minute
     assert results(tmp_path) == expected
 
 
-def test_a_preempted_job_goes_on_when_the_other_has_ended(slurm, tmp_path, long_results):
+def test_preempted_job_resumes(slurm, tmp_path, long_results):
     with launch_study(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
         slurm.ask(
@@ -117,7 +117,7 @@ def test_a_preempted_job_goes_on_when_the_other_has_ended(slurm, tmp_path, long_
     assert results(tmp_path) == long_results
 
 
-def test_a_run_on_a_node_that_dies_starts_again(slurm, tmp_path, long_results):
+def test_run_on_failed_node_restarts(slurm, tmp_path, long_results):
     """The node's daemon and every process of the job are killed; the node comes back."""
     with launch_study(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
@@ -129,7 +129,7 @@ def test_a_run_on_a_node_that_dies_starts_again(slurm, tmp_path, long_results):
     assert results(tmp_path) == long_results
 
 
-def test_the_status_of_a_cancelled_job_is_no_queued_one(slurm, tmp_path):
+def test_cancelled_job_is_not_reported_as_queued(slurm, tmp_path):
     with launch_study(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
         command.process.send_signal(signal.SIGINT)
@@ -147,7 +147,7 @@ def test_the_status_of_a_cancelled_job_is_no_queued_one(slurm, tmp_path):
         assert "slurm" not in status.output.replace(str(tmp_path), "")
 
 
-def test_a_sweep_runs_as_one_array(slurm, tmp_path, short_results):
+def test_sweep_runs_as_one_array(slurm, tmp_path, short_results):
     """``runner -m``: its jobs run in Slurm, with the results of local processes."""
     overrides = [*study(1, SHORT)["overrides"], "+experiment=bnn_uci", "seed=0,1"]
     command = [sys.executable, "-m", "runner.commands.cli", "-m", *overrides]

@@ -39,7 +39,7 @@ def reals(n=12):
     return GaussianMixture(mu, 0.1 + uniform(g, 3, n, 2)), y, mask
 
 
-def test_costs_of_classes_are_sums_over_the_labelled_rows():
+def test_class_costs_are_sums_over_labelled_rows():
     predictive, y, mask = classes()
     costs = double(COSTS)
     p = predictive.probs[mask]
@@ -68,7 +68,7 @@ def literal_loss(loss, a, s):
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "pinball", "tolerance"])
-def test_no_action_on_a_grid_is_expected_to_cost_less(loss):
+def test_action_minimises_expected_loss_on_grid(loss):
     predictive, y, mask = reals()
     decided = decide(keys(loss), predictive, y)
     s = torch.linspace(-14, 14, 2801, dtype=F64)  # [K]
@@ -88,7 +88,7 @@ def test_no_action_on_a_grid_is_expected_to_cost_less(loss):
     assert out["decision_loss"] == pytest.approx(sum(by_task) / 2)
 
 
-def test_the_window_of_most_mass_is_not_that_of_the_mean_of_two_modes():
+def test_tolerance_action_covers_most_mass():
     predictive = GaussianMixture(
         double([-3.0, 3.0, 3.1])[:, None, None],
         torch.full((3, 1, 1), 0.2, dtype=F64),
@@ -102,7 +102,7 @@ def test_the_window_of_most_mass_is_not_that_of_the_mean_of_two_modes():
     )
 
 
-def test_expected_and_realised_loss_agree_where_the_predictive_is_true_and_not_otherwise():
+def test_expected_loss_matches_realised_loss():
     """A broken variant, the transposed cost matrix, costs more."""
     g = generator(2)
     logits = normal(g, 1, 20_000, 1, 2)
@@ -121,7 +121,7 @@ def test_expected_and_realised_loss_agree_where_the_predictive_is_true_and_not_o
     assert sure["decision_expected_loss"] < sure["decision_loss"] - 4 * error
 
 
-def test_wrong_keys_are_named():
+def test_wrong_keys_are_refused():
     for costs in ([[0.0, 1.0], [1.0]], [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0]], [[0.0], [1.0]]):
         with pytest.raises(ValidationError, match="costs: must have a row for each action"):
             keys("costs", costs=costs)
@@ -131,7 +131,7 @@ def test_wrong_keys_are_named():
     assert add_decision(problem, keys("costs")).decision is not None
 
 
-def test_a_loss_of_other_labels_is_refused(make_job):
+def test_loss_for_other_labels_is_refused(make_job):
     run = ["dataset=diabetes", "model=linear_regression", "inference=conjugate_bayes", "steps=1"]
     with pytest.raises(
         ConfigError, match=r"decision\.loss=costs: requires classes, which dataset=diab"

@@ -86,7 +86,7 @@ def check_equal(name, norm, scales, dtypes, keys, n_test=200):
         ("deepfool", "l2", {"norm": "l2", "steps": 5}),
     ],
 )
-def test_a_last_layer_times_a_million_hides_nothing(name, norm, keys):
+def test_scaling_last_layer_keeps_the_curve(name, norm, keys):
     check_equal(name, norm, [1.0, 1e6], [F32], keys)
 
 
@@ -120,7 +120,7 @@ def standard(norm):
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", SIZES)
 @pytest.mark.parametrize("name", ["transfer", "worst_case", "autoattack"])
-def test_attacks_made_of_others_find_equal_curves_at_every_scale(name, norm):
+def test_composite_attacks_are_scale_invariant(name, norm):
     black_box = [part("square", queries=100)] if norm == "linf" else []
     keys = {
         "transfer": {
@@ -140,11 +140,11 @@ def test_attacks_made_of_others_find_equal_curves_at_every_scale(name, norm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "norm", "keys"), GRID)
-def test_every_attack_finds_equal_curves_at_every_scale(name, norm, keys):
+def test_attacks_are_scale_invariant(name, norm, keys):
     check_equal(name, norm, SCALES, [F32, F64], keys, n_test=400)
 
 
-def test_slopes_below_the_squares_of_float32_still_lead():
+def test_tiny_gradients_are_followed():
     """A network with gradients of size 1e-25 is attacked like one with gradients of size 1."""
     check_equal(
         "pgd", "l2", [1.0, 1e-25], [F32], {"norm": "l2", "steps": 10, "criterion": "margin"}

@@ -73,7 +73,7 @@ def draws_of(mean, covariance, chains=4, n=500):
     return Draws(theta, mean.expand(chains, 2), ["a", "b"], Line(), stats={"lp": theta.sum(2)})
 
 
-def test_leave_one_out_of_a_regression_is_the_exact_one():
+def test_regression_loo_matches_exact_values():
     data = regression()
     x = data.train.x
     y = data.train.y
@@ -103,7 +103,7 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
     assert list(arviz_stats.compare({"wrong": worse, "right": tree}).index) == ["right", "wrong"]
 
 
-def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
+def test_missing_labels_are_excluded_from_groups():
     g = generator()
     x = normal(g, 5, 1)
     y = torch.randint(3, (5, 2), generator=g)
@@ -132,7 +132,7 @@ def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
     assert_allclose(np.bincount(guesses, minlength=3) / 4000, expected, atol=0.04)
 
 
-def test_weighted_draws_are_drawn_anew():
+def test_weighted_draws_are_resampled():
     data = regression()
     mean, covariance, _ = exact(data.train.x, data.train.y)
     wide = draws_of(mean, 4 * covariance, n=5000)
@@ -145,7 +145,7 @@ def test_weighted_draws_are_drawn_anew():
     assert tree["posterior"]["a"].var() == pytest.approx(float(covariance[0, 0]), rel=0.1)
 
 
-def test_parts_of_a_structural_series_add_up_to_its_likelihood():
+def test_structural_contributions_give_log_likelihood():
     data = problem(missing=(5, TIMES - 1))
     built = model("local_level", "koyck", "dynamic_regression", of=data)
     theta = some_theta(built, sets=60).view(2, 30, -1)
@@ -171,7 +171,7 @@ def test_parts_of_a_structural_series_add_up_to_its_likelihood():
     assert_allclose(of_student.values.ravel(), student.log_likelihood(data.series), rtol=1e-9)
 
 
-def test_too_many_are_thinned_and_too_few_are_told(monkeypatch):
+def test_many_draws_are_thinned_with_warning(monkeypatch):
     data = regression()
     mean, covariance, _ = exact(data.train.x, data.train.y)
     monkeypatch.setattr(module, "MOST_NUMBERS", 4 * 100 * N)
@@ -199,7 +199,7 @@ class Net(nn.Module):
         return GaussianMixture(f[..., 0], torch.full_like(f[..., 0], SIGMA**2))
 
 
-def test_networks_are_known_by_what_they_say():
+def test_networks_are_stored_as_function_values():
     data = regression()
     weights = torch.linspace(-1, 1, 30, dtype=F64)
     tree = inference_groups(data, Networks(tuple(Net(w) for w in weights)), Streams(0))
@@ -216,7 +216,7 @@ def test_networks_are_known_by_what_they_say():
 @pytest.mark.parametrize(
     "posterior", [PointEstimate(Net(1.0)), VariationalPosterior(Net(1.0), n_predict=5), object()]
 )
-def test_what_has_no_draws_says_so(posterior):
+def test_posterior_without_draws_is_refused(posterior):
     with pytest.raises(ConfigMismatchError, match="no draws of parameters; use a sampler"):
         inference_groups(regression(), posterior, Streams(0))
 
@@ -240,7 +240,7 @@ class Mean:
         return Normal(theta, 1.0).log_prob(batch.x[:, 0])
 
 
-def test_rows_without_labels():
+def test_unlabelled_rows_are_exported():
     rows = Rows(torch.arange(4, dtype=F64).unsqueeze(1), 1.0)
     data = Unlabelled("rows", "real", rows, rows, None)
     theta = torch.randn(1, 40, 1, dtype=F64)
@@ -250,7 +250,7 @@ def test_rows_without_labels():
     assert tree["observed_data"]["x"].values.tolist() == [0, 1, 2, 3]
 
 
-def test_an_exact_posterior_gives_the_draws_that_it_makes(tmp_path):
+def test_exact_posterior_exports_its_draws(tmp_path):
     chosen = {"dataset": "diabetes", "model": "linear_regression", "inference": "conjugate_bayes"}
     groups = run(**chosen, steps=1, output_dir=str(tmp_path), tracking=False).inference_data()
     assert {"log_likelihood", "posterior_predictive", "observed_data"} <= set(groups.children)

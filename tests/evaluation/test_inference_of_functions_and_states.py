@@ -38,7 +38,7 @@ def build_model(name, data, **changes):
 
 # ---- functions
 # --------------------------------------------------------------------------------------------------------
-def test_leave_one_out_of_an_exact_gaussian_process():
+def test_exact_gp_loo_matches_closed_form():
     """log p(y_i | the others) = log N(y_i | y_i − α_i/P_ii, 1/P_ii), P = (K + Σ)⁻¹, α = P y:
     Rasmussen and Williams (2006), eqs. (5.10) to (5.12)."""
     data = problem(n=40, keep=0.6)
@@ -84,7 +84,7 @@ def test_leave_one_out_of_an_exact_gaussian_process():
         ),
     ],
 )
-def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
+def test_function_draws_match_predictive_moments(name, changes):
     """E f and Var f + σ² of p(y | f) are the mean and the variance of p(y)."""
     data = problem(n=25)
     module = build_model(
@@ -109,7 +109,7 @@ def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
     )
 
 
-def test_what_is_given_of_classes():
+def test_class_predictives_match_probit_integral():
     # [1, T, B, C]
     mean = double([[[[0.4]]]])
     variance = double([[[[0.3]]]])
@@ -142,7 +142,7 @@ def test_what_is_given_of_classes():
 
 # ---- states
 # -----------------------------------------------------------------------------------------------------------
-def test_states_are_drawn_with_their_means_and_variances(monkeypatch):
+def test_state_draws_match_means_and_variances(monkeypatch):
     monkeypatch.setattr(inference_states, "DRAWS", 20_000)
     y = torch.arange(50, dtype=F64).view(1, 50, 1).clone()
     y[0, 7] = math.nan
@@ -177,7 +177,7 @@ class Normal:
         return theta
 
 
-def test_draws_of_a_density_are_the_posterior():
+def test_density_draws_are_exported():
     theta = torch.randn(2, 10, 2, dtype=F64)
     data = Density(
         "normal",

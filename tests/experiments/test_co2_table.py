@@ -27,14 +27,14 @@ def scores(folder, steps, *overrides):
         (4, [], (0.239, 2.401, 13.461)),
     ],
 )
-def test_as_published(tmp_path, steps, overrides, printed):
+def test_scores_match_published_table(tmp_path, steps, overrides, printed):
     metrics = scores(tmp_path, steps, "+experiment=co2_dlm_as_published", *overrides)
     ours = [metrics[name] for name in ("mae", "predictive_entropy", "interval_score_2sd")]
     assert ours == pytest.approx(printed, rel=0.01)
 
 
 @pytest.mark.slow
-def test_the_printed_model_at_maximum_likelihood(tmp_path):
+def test_maximum_likelihood_reaches_published_scores(tmp_path):
     metrics = scores(tmp_path, 1000, "+experiment=co2_dlm")
     assert metrics["mae"] <= 0.02
     assert metrics["predictive_entropy"] <= -2

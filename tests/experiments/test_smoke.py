@@ -39,7 +39,7 @@ assert set(EXPERIMENTS) >= FAST, sorted(FAST - set(EXPERIMENTS))
 @pytest.mark.parametrize(
     "experiment", [e if e in FAST else pytest.param(e, marks=pytest.mark.slow) for e in EXPERIMENTS]
 )
-def test_smoke_and_resume(experiment, make_job, tmp_path, monkeypatch):
+def test_smoke_run_resumes_identically(experiment, make_job, tmp_path, monkeypatch):
     smoke = [f"+experiment={experiment}", "smoke=true", "record_every=1"]
     job = make_job(*smoke)
     _, result = run(job)

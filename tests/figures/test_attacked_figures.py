@@ -21,11 +21,11 @@ CLEAN = torch.tensor([0, 9, 2, 3, 4, 5, 6, 7])  # row 1 is wrong before the atta
         (CLEAN.tolist(), [0, 1, 2, 3]),
     ],
 )
-def test_half_of_the_examples_change_their_class(after, chosen):
+def test_half_of_examples_change_class(after, chosen):
     assert choose_examples(CLEAN, torch.tensor(after), Y, 4).tolist() == chosen
 
 
-def test_an_example_has_its_true_and_its_predicted_class():
+def test_example_shows_true_and_predicted_class():
     x = torch.rand(2, 4)
     figure = attacked_examples_figure(
         x=x,
@@ -42,7 +42,7 @@ def test_an_example_has_its_true_and_its_predicted_class():
     assert figure.get_suptitle().startswith("fgsm\n")
 
 
-def test_the_curve_says_how_many_labels_it_is_computed_on():
+def test_curve_states_number_of_labels():
     columns = ["eps", "accuracy", "random_accuracy", "worst_case_accuracy"]
     rows = pd.DataFrame([[0.0, 1, 1, 1], [0.1, 0.2, 0.9, 0.2]], columns=columns)
     rows["log_likelihood"] = [-1.0, -2.0]

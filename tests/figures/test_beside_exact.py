@@ -17,7 +17,7 @@ from components.figures.variational.bound_by_start import bound_by_start
 from runner.execution.rng import Streams
 
 
-def test_levels_and_spreads_of_a_gaussian():
+def test_gaussian_levels_enclose_expected_mass():
     """A bivariate normal has the share 1 − e^−d of its mass where log p exceeds its maximum minus
     d."""
     theta = draw_normal(500, 2) * 0.3
@@ -33,7 +33,7 @@ def test_levels_and_spreads_of_a_gaussian():
     assert_close(spread(value, points), torch.ones(2, dtype=F64), atol=2e-3, rtol=0)
 
 
-def test_of_rows_and_of_a_density():
+def test_exact_comparison_draws_rows_and_density():
     problem = rows(n=10)
     rng = Streams(0)
     inference = component("inference", "cavi", draws=200)

@@ -21,7 +21,7 @@ def table():
     )
 
 
-def test_a_line_for_each_replicate_and_one_for_the_exact_value():
+def test_evolution_has_line_per_replicate_and_exact_value():
     figure = evolution(table(), {"mean": 1.5})
     left_axes, right_axes = figure.axes
     assert [len(ax.lines) for ax in (left_axes, right_axes)] == [5, 4]
@@ -39,7 +39,7 @@ def test_a_line_for_each_replicate_and_one_for_the_exact_value():
     ]
 
 
-def test_more_methods_than_colours_have_a_panel_each_before_the_others():
+def test_many_methods_get_a_panel_each():
     many = pd.concat([table().query("metric == 'mean'").assign(method=f"m{i}") for i in range(20)])
     figure = evolution(many, {"mean": 1.5}, "seconds of training")
     assert [ax.get_title() for ax in figure.axes] == [f"m{i}" for i in range(20)]
@@ -52,7 +52,7 @@ def test_more_methods_than_colours_have_a_panel_each_before_the_others():
     assert figure.get_supxlabel() == "seconds of training"
 
 
-def test_a_band_holds_the_central_part_of_the_replicates_around_their_mean():
+def test_band_covers_central_replicates():
     steps = (10, 20)
     values = np.linspace(-3, 7, 101)
     many = pd.DataFrame(

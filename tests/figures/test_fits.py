@@ -64,7 +64,7 @@ def test_quantiles_invert_the_distribution_function():
     assert torch.allclose(task.quantile(0.95), task.mu[0] + 1.6448536269514722 * task.v[0].sqrt())
 
 
-def test_toy_fit_is_drawn_in_the_units_of_the_labels():
+def test_toy_fit_uses_units_of_labels():
     problem = component("dataset", "multitask_toy", n_train=20).load(Streams(0), SETTING)
     figure = toy_fit(problem, Constant([0.0, 1.0], 0.5), Streams(0), truth=truth, n_grid=50)["fit"]
     for t, ax in enumerate(figure.axes):
@@ -83,12 +83,12 @@ def test_toy_fit_is_drawn_in_the_units_of_the_labels():
         assert np.allclose(points[:, 1], mean + std * problem.train.y[observed, t])
 
 
-def test_toy_fit_needs_one_input_and_real_labels():
+def test_toy_fit_requires_one_input_and_real_labels():
     assert toy_fit(real(n_inputs=2), Constant([0, 0], 1), Streams(0)) == {}
     assert toy_fit(classes(), Constant([0, 0], 1), Streams(0)) == {}
 
 
-def test_predictions_colour_what_the_interval_misses():
+def test_predictions_colour_points_outside_interval():
     problem = real(n=30)
     figure = predictions(problem, Constant([0.0, 0.0], 0.3), Streams(0))["predictions"]
     for t in range(2):
@@ -104,7 +104,7 @@ def test_predictions_colour_what_the_interval_misses():
         assert f"{100 * float(covered.double().mean()):.0f} % covered" in ax.get_title()
 
 
-def test_predictions_thin_out_many_rows_and_skip_classes():
+def test_predictions_thin_many_rows_and_skip_classes():
     problem = real(n=90)
     figure = predictions(problem, Constant([0.0, 0.0], 1.0), Streams(0), n_points=20)["predictions"]
     points = (c for c in figure.axes[0].collections if isinstance(c, PathCollection))
@@ -112,7 +112,7 @@ def test_predictions_thin_out_many_rows_and_skip_classes():
     assert predictions(classes(), None, Streams(0)) == {}
 
 
-def test_scores_in_titles_of_predictions_are_those_of_the_run():
+def test_prediction_titles_show_scores_of_run():
     problem = real(n=90)
     posterior = Constant([0.1, -0.2], 0.7)
     scores = problem.score(posterior, Streams(0))
@@ -128,7 +128,7 @@ def test_scores_in_titles_of_predictions_are_those_of_the_run():
     assert "all drawn" in figure.get_suptitle()
 
 
-def test_predictions_are_drawn_in_the_unit_of_the_labels():
+def test_predictions_use_units_of_labels():
     problem = real(n=30)
     problem.y_mean = double([5.0, 6.0])
     problem.y_std = double([2.0, 3.0])
@@ -142,12 +142,12 @@ def test_predictions_are_drawn_in_the_unit_of_the_labels():
 
 
 @pytest.mark.parametrize(("sd", "kinds"), [(100.0, 1), (0.3, 2), (1e-9, 1)])
-def test_the_legend_of_predictions_lists_what_is_drawn(sd, kinds):
+def test_prediction_legend_lists_drawn_artists(sd, kinds):
     figure = predictions(real(n=30), Constant([0.0, 0.0], sd), Streams(0))["predictions"]
     assert len(figure.legends[0].texts) == kinds
 
 
-def test_calibration_says_how_many_rows_it_is_of():
+def test_calibration_states_number_of_rows():
     problem = real(n=50)
     n = len(problem.test.x)
     posterior = Constant([0.0, 0.0], 0.5)
@@ -157,13 +157,13 @@ def test_calibration_says_how_many_rows_it_is_of():
     assert f"7 of {n} test rows" in axis.get_title()
 
 
-def test_coverage_of_a_calibrated_normal_is_the_diagonal():
+def test_calibrated_normal_covers_diagonal():
     inside = torch.linspace(0.0005, 0.9995, 1000, dtype=F64)
     levels = torch.linspace(0, 1, 11, dtype=F64)
     assert torch.allclose(coverage_curve(inside, levels), levels, atol=1e-12)
 
 
-def test_calibration_of_real_labels_counts_what_is_inside():
+def test_real_calibration_counts_labels_inside():
     problem = real(n=50)
     figure = calibration(problem, Constant([0.0, 0.0], 0.5), Streams(0))["calibration"]
     y = problem.test.y
@@ -173,7 +173,7 @@ def test_calibration_of_real_labels_counts_what_is_inside():
         assert fraction == pytest.approx(inside.mean(0))
 
 
-def test_reliability_bin_by_bin():
+def test_reliability_matches_bin_counts():
     p = double([0.05, 0.12, 0.18, 0.95, 1.0])
     happened = torch.tensor([False, False, True, True, True])
     mean, frequency, count = reliability_curve(p, happened, 10)
@@ -183,7 +183,7 @@ def test_reliability_bin_by_bin():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_calibration_of_classes_reports_the_ece_of_the_score(n_classes):
+def test_class_calibration_reports_ece(n_classes):
     problem = classes(n_classes=n_classes, n_tasks=2)
     logits = draw_normal(60, 2, n_classes)
 
@@ -198,7 +198,7 @@ def test_calibration_of_classes_reports_the_ece_of_the_score(n_classes):
     assert figure.axes[0].get_ylabel() == ("frequency of class 1" if n_classes == 2 else "accuracy")
 
 
-def test_roc_has_one_curve_per_task_and_its_area():
+def test_roc_has_curve_and_area_per_task():
     problem = classes(n_classes=2, n_tasks=2)
     logits = draw_normal(60, 2)
     figure = roc(problem, Scores(problem.test.x, logits), Streams(0))["roc"]
@@ -211,13 +211,13 @@ def test_roc_has_one_curve_per_task_and_its_area():
         assert f"AUC {area:.2f}" in curve.get_label()
 
 
-def test_roc_is_for_binary_labels():
+def test_roc_requires_binary_labels():
     assert roc(real(), None, Streams(0)) == {}
     assert roc(classes(n_classes=3), None, Streams(0)) == {}
 
 
 @pytest.mark.parametrize("figure", [partial(toy_fit, truth=truth), calibration])
-def test_drawing_takes_nothing_from_the_training_streams(figure):
+def test_drawing_leaves_training_streams_unchanged(figure):
     problem = component("dataset", "multitask_toy", n_train=5).load(Streams(0), SETTING)
     rng = Streams(1)
     streams_state = rng.state()

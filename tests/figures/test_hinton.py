@@ -21,7 +21,7 @@ def squares(figure):
     return [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
 
 
-def test_areas_are_proportional_to_the_weights():
+def test_areas_are_proportional_to_weights():
     squares_drawn = squares(hinton_diagram(WEIGHTS, NAMES, ["a", "b"]))
     assert len(squares_drawn) == WEIGHTS.numel()
     for d in range(4):
@@ -38,7 +38,7 @@ def test_areas_are_proportional_to_the_weights():
             assert centre == pytest.approx((d, t)), "tasks × processes"
 
 
-def test_colours_tell_the_kinds_of_process():
+def test_colours_distinguish_kinds_of_process():
     figure = hinton_diagram(WEIGHTS, NAMES, ["a", "b"])
     colours = [square.get_facecolor() for square in squares(figure)]
     assert colours == [to_rgba(c) for c in (PALETTE[0],) * 4 + (PALETTE[1],) * 2 + ("0.45",) * 2]
@@ -53,7 +53,7 @@ def test_colours_tell_the_kinds_of_process():
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a", "b"]
 
 
-def test_weights_that_are_all_zero_are_drawn_as_nothing():
+def test_zero_weights_are_not_drawn():
     assert all(
         s.get_width() == 0 for s in squares(hinton_diagram(torch.zeros(1, 2), ["g1", "g2"], ["a"]))
     )
@@ -62,7 +62,7 @@ def test_weights_that_are_all_zero_are_drawn_as_nothing():
 @pytest.mark.parametrize(
     ("model", "letters"), [("mmdgp", "gggh"), ("smdgp", "ggg"), ("cmdgp", "λλλ"), ("idgp", "hhh")]
 )
-def test_of_every_deep_gp(model, letters):
+def test_hinton_draws_every_deep_gp(model, letters):
     problem = real()
     rng = Streams(0)
     module = component("model", model, inner_dim=3, n_inducing=8).build(problem, rng)
@@ -76,7 +76,7 @@ def test_of_every_deep_gp(model, letters):
     )
 
 
-def test_many_inputs_passed_on_share_one_column():
+def test_many_passed_inputs_share_one_column():
     problem = real(n_inputs=50)
     rng = Streams(0)
     module = component("model", "smdgp", inner_dim=2, n_inducing=8, pass_inputs=True).build(
@@ -91,6 +91,6 @@ def test_many_inputs_passed_on_share_one_column():
     assert figure.axes[0].get_xticklabels()[-1].get_text() == r"$x_{\Sigma}$"
 
 
-def test_nothing_without_weights():
+def test_hinton_requires_weights():
     assert hinton(real(), SimpleNamespace(), Streams(0)) == {}
     assert hinton(real(), SimpleNamespace(module=torch.nn.Linear(1, 1)), Streams(0)) == {}

@@ -35,7 +35,7 @@ def show_images(problem, module, n_images=3):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
+def test_panels_show_process_with_largest_weight(tied):
     problem, module = build_module(tied=tied)
     with torch.no_grad():
         for layer in module.variational_layers().values():
@@ -61,7 +61,7 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
             assert torch.allclose(pictures[row, column], z[m])
 
 
-def test_every_image_has_its_own_grey_scale_and_names_its_change():
+def test_images_have_own_grey_scale_and_change():
     problem, module = build_module()
     with torch.no_grad():
         module.variational_layers()["shared 1"].inducing += 0.5
@@ -81,11 +81,11 @@ def test_every_image_has_its_own_grey_scale_and_names_its_change():
     ("model", "titles"),
     [("smdgp", ["before", "shared"]), ("idgp", ["before", "own: one", "own: two"])],
 )
-def test_models_with_one_kind_of_process(model, titles):
+def test_single_kind_of_process_has_own_titles(model, titles):
     assert show_images(*build_module(model))[0] == titles
 
 
-def test_images_that_start_apart_are_shown_in_pairs_each_in_its_own_order():
+def test_separate_initial_images_are_shown_in_pairs():
     problem, module = build_module(inducing_by_task=True)
     with torch.no_grad():
         for layer in module.variational_layers().values():
@@ -106,17 +106,17 @@ def test_images_that_start_apart_are_shown_in_pairs_each_in_its_own_order():
     ]
 
 
-def test_deeper_models_show_their_first_level():
+def test_deep_models_show_first_level():
     assert show_images(*build_module(depth=2))[0] == ["before", "shared", "own: one", "own: two"]
 
 
-def test_nothing_without_images_or_inducing_inputs():
+def test_figure_requires_images_and_inducing_inputs():
     problem, module = build_module()
     assert inducing_images(real(), SimpleNamespace(module=module), Streams(0)) == {}
     assert inducing_images(problem, SimpleNamespace(), Streams(0)) == {}
 
 
-def test_tasks_with_fewer_inducing_images_than_the_shared_processes():
+def test_tasks_may_have_fewer_inducing_images():
     problem, module = build_module(inducing_by_task="dealt")
     titles, _, _ = show_images(problem, module)
     assert len(titles) == 6, "before and after, of the shared and of each task's own"

@@ -30,7 +30,7 @@ def posterior(problem, latent_dim=2):
     return LatentPosterior(model.build(problem, Streams(0)))
 
 
-def test_mosaics_go_row_by_row():
+def test_mosaics_are_filled_row_by_row():
     drawn = mosaic(torch.arange(12.0).view(3, 4), 2, (2, 2))
     nan = np.nan
     expected = [
@@ -43,7 +43,7 @@ def test_mosaics_go_row_by_row():
     np.testing.assert_array_equal(drawn, expected)
 
 
-def test_reconstructions_lie_under_their_images(problem):
+def test_reconstructions_are_below_their_images(problem):
     made = posterior(problem)
     figure = reconstructions(problem, made, Streams(0))["reconstructions"]
     first_image, again = (ax.images[0].get_array()[:2, :2] for ax in figure.axes[:2])
@@ -55,7 +55,7 @@ def test_reconstructions_lie_under_their_images(problem):
     assert len(reconstructions(few, made, Streams(0))["reconstructions"].axes) == 2
 
 
-def test_the_plane_has_its_corners_where_they_belong(problem):
+def test_latent_plane_has_expected_corners(problem):
     made = posterior(problem)
     figure = latent_plane(problem, made, Streams(0))["latent_plane"]
     plane, scatter = figure.axes
@@ -69,7 +69,7 @@ def test_the_plane_has_its_corners_where_they_belong(problem):
     assert sum(len(points.get_offsets()) for points in scatter.collections) == 30
 
 
-def test_nothing_is_drawn_where_there_is_nothing_to_see(problem):
+def test_unsuitable_models_draw_no_figure(problem):
     made = posterior(problem, latent_dim=3)
     assert latent_plane(problem, made, Streams(0)) == {}
     assert set(prior_samples(problem, made, Streams(0))) == {"prior_samples"}

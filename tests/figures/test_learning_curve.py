@@ -35,7 +35,7 @@ def bars(ax):
     return [c for c in ax.containers if isinstance(c, ErrorbarContainer)]
 
 
-def test_a_panel_per_metric_and_a_line_per_model():
+def test_curve_has_panel_per_metric_and_line_per_model():
     figure = learning_curve(table().sample(frac=1, random_state=0))
     assert [ax.get_ylabel() for ax in figure.axes].count("NLPP") == 1
     assert [ax.get_ylabel() for ax in figure.axes].count("RMSE") == 1
@@ -55,18 +55,18 @@ def test_a_panel_per_metric_and_a_line_per_model():
 
 
 @pytest.mark.parametrize("name", ["a", "a defence, trained against such attacks"])
-def test_a_long_label_leaves_the_panel_its_width(name):
+def test_long_label_keeps_panel_width(name):
     figure = learning_curve(table((name, "b"), ("rmse",)))
     figure.draw_without_rendering()
     assert figure.axes[0].get_position().width > 0.6
 
 
-def test_ticks_are_the_sizes():
+def test_ticks_are_training_sizes():
     axis = learning_curve(table()).axes[0].xaxis
     assert list(axis.get_majorticklocs()) == SIZES
 
 
-def test_more_models_than_colours_have_a_panel_each_before_the_others():
+def test_many_models_get_a_panel_each():
     models = [f"m{i}" for i in range(10)]
     figure = learning_curve(table(models, ("rmse", "nlpp")))
     shown = [ax for ax in figure.axes if ax.axison]
@@ -81,7 +81,7 @@ def test_more_models_than_colours_have_a_panel_each_before_the_others():
         assert list(ax.xaxis.get_majorticklocs()) == SIZES
 
 
-def test_values_far_above_the_others_are_marked_at_the_top():
+def test_outlying_values_are_marked_at_the_top():
     rows = table(tuple("abcd"), ("nlpp",))
     rows.loc[(rows["model"] == "d") & (rows["n_train"] == 100), "mean"] = 28.22
     ax = learning_curve(rows).axes[0]
@@ -93,7 +93,7 @@ def test_values_far_above_the_others_are_marked_at_the_top():
     ]
 
 
-def test_an_unknown_se_draws_no_bar():
+def test_unknown_se_draws_no_bar():
     rows = table(("a",), ("rmse",))
     rows["se"] = math.nan
     segments = bars(learning_curve(rows).axes[0])[0].lines[2][0].get_segments()

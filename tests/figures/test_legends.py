@@ -17,7 +17,7 @@ def overlaps(axis, legend):
     return axis.get_window_extent().overlaps(legend.get_window_extent().padded(-1))
 
 
-def test_a_legend_lists_each_artist_with_data_once():
+def test_legend_lists_each_artist_once():
     figure, axes = new_figure(1, 2)
     for axis in axes:
         axis.plot([0, 1], [0, 1], label="line")
@@ -31,7 +31,7 @@ def test_a_legend_lists_each_artist_with_data_once():
 
 
 @pytest.mark.parametrize("n", [1, 3, 9])
-def test_a_legend_above_a_panel_covers_neither_the_panel_nor_its_title(n):
+def test_legend_covers_neither_panel_nor_title(n):
     figure, (axis,) = new_figure()
     for k in range(n):
         axis.plot([0, 1], [k, 1], label=f"a name of line {k}")
@@ -45,7 +45,7 @@ def test_a_legend_above_a_panel_covers_neither_the_panel_nor_its_title(n):
     assert box.width < figure.bbox.width
 
 
-def test_nothing_without_labels():
+def test_legend_requires_labels():
     figure, (axis,) = new_figure()
     axis.plot([0, 1])
     legend_above(axis)
@@ -54,7 +54,7 @@ def test_nothing_without_labels():
     assert not figure.legends
 
 
-def test_names_of_axes_are_below_the_lowest_panel_of_each_column():
+def test_axis_names_are_below_lowest_panels():
     _, axes = new_figure(3, 3)
     label_below(axes[:7], 3, "lag")  # the third row has one panel
     assert [k for k, axis in enumerate(axes) if axis.get_xlabel() == "lag"] == [4, 5, 6]

@@ -22,7 +22,7 @@ class Rows:
         return ((k, line_rows().part(parts[k], 2.0)) for k in range(start, stop))
 
 
-def test_coefficients_are_the_slopes_of_linear_gradients():
+def test_coefficients_are_slopes_of_linear_gradients():
     e = np.random.default_rng(0).normal(size=(2, 50))
     g = np.stack([3 + 2 * e[0], -1 - 0.5 * e[1]])
     c = linear_coefficients(e, g)
@@ -36,7 +36,7 @@ def test_coefficients_are_the_slopes_of_linear_gradients():
     assert c.shared == pytest.approx((off * g).sum() / (off**2).sum())
 
 
-def test_gradients_of_two_minibatches_at_sorted_noise():
+def test_gradients_are_linear_in_sorted_noise():
     """∂/∂m_1 of the line is linear in both coordinates of ε: −(N/B Σ_b θ_1 + …)."""
     module = line_gaussian(False, "shared")
     dependence = Frozen(module, Rows(), 0, Streams(0), False).dependence(40)

@@ -50,14 +50,14 @@ def stats(draws):
     }
 
 
-def test_rank_histogram_literally():
+def test_rank_histogram_matches_counts():
     values = np.array([[3.0, 1.0, 1.0, 9.0], [2.0, 7.0, 8.0, 5.0]])
     places = (rankdata(values).reshape(2, 4) - 0.5) / 8
     literal = [np.histogram(row, 4, (0, 1))[0] for row in places]
     np.testing.assert_array_equal(rank_histogram(values, 4), literal)
 
 
-def test_ranks_of_independent_chains_stay_in_the_bands_and_a_shifted_one_leaves():
+def test_shifted_chain_leaves_rank_bands():
     draws = sample(chains=4, n=400, size=1)
     values = draws.draws[..., 0].numpy().copy()
     n = 400
@@ -68,12 +68,12 @@ def test_ranks_of_independent_chains_stay_in_the_bands_and_a_shifted_one_leaves(
     assert np.mean(np.abs(rank_histogram(values, bins)[0] - n / bins) > 1.96 * sd) > 0.5
 
 
-def test_the_spread_of_rank_counts_is_that_of_the_bands():
+def test_rank_counts_have_spread_of_bands():
     many = [rank_histogram(chains.numpy(), 10) for chains in draw_normal(300, 4, 100, seed=3)]
     assert np.std(many) == pytest.approx(np.sqrt(10 * 0.9 * 0.75), rel=0.04)
 
 
-def test_all_figures_of_a_hamiltonian_sample():
+def test_hamiltonian_sample_has_all_figures():
     draws = sample()
     drawn = figures(sample(stats=stats(draws)))
     assert list(drawn) == ["trace", "ranks", "pairs", "autocorrelation", "energy"]
@@ -83,7 +83,7 @@ def test_all_figures_of_a_hamiltonian_sample():
     assert heights == pytest.approx(e_bfmi(stats(draws)["energy"]).tolist())
 
 
-def test_at_most_twelve_parameters_and_five_of_them_in_pairs():
+def test_figures_show_at_most_twelve_parameters():
     drawn = figures(sample(size=30))
     assert len(drawn["trace"].axes) == 36
     assert len(drawn["ranks"].axes) == len(drawn["autocorrelation"].axes) == 12
@@ -91,7 +91,7 @@ def test_at_most_twelve_parameters_and_five_of_them_in_pairs():
     assert drawn["ranks"].get_suptitle() == "12 of 30 parameters, those that mix worst"
 
 
-def test_what_cannot_be_drawn_is_left_out():
+def test_impossible_figures_are_omitted():
     assert figures(sample(named=False)) == {}
     assert figures(sample(n=0)) == {}
     assert list(figures(sample(n=1))) == ["pairs"]
@@ -112,7 +112,7 @@ def test_weighted_draws_are_resampled():
     assert dots[:, 0].mean() == pytest.approx(float(weighted.mean[0]), abs=0.03)
 
 
-def test_exact_moments_are_drawn_where_the_problem_knows_them():
+def test_known_moments_are_drawn():
     problem, _ = load("mixture_of_gaussians_2d")
     theta = draw_normal(4, 30, 2)
     lines = trace(problem, Draws(theta, theta[:, 0]))["trace"].axes[1].get_lines()
@@ -120,7 +120,7 @@ def test_exact_moments_are_drawn_where_the_problem_knows_them():
     assert trace(None, sample())["trace"].axes[1].get_lines()[-1].get_label() == "all chains"
 
 
-def test_both_kinds_of_problems_draw_them():
+def test_densities_and_supervised_problems_draw_figures():
     density, _ = load("mixture_of_gaussians_2d")
     theta = draw_normal(4, 30, 2)
     usual = {"trace", "ranks", "pairs", "autocorrelation"}
@@ -130,7 +130,7 @@ def test_both_kinds_of_problems_draw_them():
     assert problem.draw(sample(named=False), Streams(0)) == {}
 
 
-def test_single_figures_by_name():
+def test_single_figures_are_selected_by_name():
     draws = sample()
     assert list(autocorrelation(None, draws)) == ["autocorrelation"]
     first = autocorrelation(None, draws)["autocorrelation"].axes[0].get_lines()
@@ -143,7 +143,7 @@ def test_single_figures_by_name():
 
 @pytest.mark.parametrize("draw", [trace, ranks, autocorrelation, energy])
 @pytest.mark.parametrize("size", [1, 5])
-def test_legends_cover_neither_panels_nor_names_of_axes(draw, size):
+def test_legends_cover_neither_panels_nor_axis_names(draw, size):
     (figure,) = draw(None, sample(size=size, stats=stats(sample()))).values()
     figure.draw_without_rendering()
     legends = figure.legends + [a.get_legend() for a in figure.axes if a.get_legend()]
@@ -158,13 +158,13 @@ def test_legends_cover_neither_panels_nor_names_of_axes(draw, size):
                 assert not any(text.get_window_extent().overlaps(box) for text in texts)
 
 
-def test_histograms_of_few_draws_have_few_bars():
+def test_few_draws_give_few_bars():
     drawn = [pairs(None, sample(chains=1, n=n))["pairs"] for n in (27, 1000, 8000)]
     assert [len(figure.axes[0].patches) for figure in drawn] == [6, 20, 40]
 
 
 @pytest.mark.parametrize(("shift", "names"), [(0, ["inside"]), (100, ["outside"])])
-def test_the_legend_of_ranks_lists_what_is_drawn(shift, names):
+def test_rank_legend_lists_drawn_artists(shift, names):
     draws = torch.arange(100, dtype=F64)[torch.randperm(100)]
     theta = torch.stack([draws[:, None], draws[:, None] + 0.5 + shift])  # all ranks, equally often
     figure = ranks(None, Draws(theta, theta[:, 0], ["x"], Plain()))["ranks"]

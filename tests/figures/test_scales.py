@@ -28,7 +28,7 @@ def smoother_result(replicates):
 
 
 @pytest.mark.parametrize(("replicates", "size"), [(1, 20), (4, 5), (100, 2)])
-def test_windows_of_coverage_hold_enough_states(replicates, size):
+def test_coverage_windows_hold_enough_states(replicates, size):
     centres, level = _window_coverage(torch.ones(replicates, 60, 2, dtype=F64))
     assert len(centres) == len(level) == 60 // size
     assert replicates * size >= FEWEST
@@ -36,7 +36,7 @@ def test_windows_of_coverage_hold_enough_states(replicates, size):
 
 
 @pytest.mark.parametrize(("replicates", "points", "boxes"), [(3, 2, 0), (5, 0, 2)])
-def test_few_replicates_are_points_and_many_a_box(replicates, points, boxes):
+def test_few_replicates_are_drawn_as_points(replicates, points, boxes):
     figure = coverage(trajectories(replicates), smoother_result(replicates))["coverage"]
     right = figure.axes[1]
     assert len(right.patches) == boxes
@@ -46,7 +46,7 @@ def test_few_replicates_are_points_and_many_a_box(replicates, points, boxes):
 
 
 @pytest.mark.parametrize(("largest", "scale"), [(2.0, "linear"), (100.0, "log")])
-def test_errors_far_apart_have_a_logarithmic_axis(largest, scale):
+def test_wide_range_of_errors_has_logarithmic_axis(largest, scale):
     errors = torch.tensor([[1.0, 1.1], [largest, largest]])
     (axis,) = error_curve_figure([0, 1], errors, errors, "rmse", True).axes
     assert axis.get_yscale() == scale
@@ -55,7 +55,7 @@ def test_errors_far_apart_have_a_logarithmic_axis(largest, scale):
         assert axis.get_ylim()[0] == 0
 
 
-def test_what_is_not_below_the_best_has_no_logarithm():
+def test_best_bound_is_omitted_from_logarithmic_gap():
     bounds = torch.tensor([[-3.0, -4.0], [-2.0, -3.0], [-1.0, -1.5]])
     right = bound_by_start(bounds, "ELBO")["bound_by_start"].axes[1]
     best = next(line for line in right.lines if line.get_linewidth() > 1.5).get_ydata()
@@ -63,7 +63,7 @@ def test_what_is_not_below_the_best_has_no_logarithm():
     assert np.isnan(best[2])
 
 
-def test_rewards_of_one_window_are_points_and_curves_have_their_own_lines():
+def test_reward_curves_have_distinct_lines_or_points():
     same = torch.ones(2, 30)
     (axis,) = reward_curves({"a": same, "b": same}, 10).axes
     assert [line.get_linestyle() for line in axis.lines] == LINES[:2]
@@ -74,7 +74,7 @@ def test_rewards_of_one_window_are_points_and_curves_have_their_own_lines():
 
 
 @pytest.mark.parametrize(("high", "named"), [(3.0, True), (50.0, True), (1e5, False)])
-def test_ticks_between_decades_have_numbers_where_there_are_few(high, named):
+def test_narrow_logarithmic_axis_labels_minor_ticks(high, named):
     figure, (axis,) = new_figure()
     axis.plot([1, high], [1, high])
     axis.set(xscale="log", yscale="log", xlim=(1, high), ylim=(1, high))
@@ -84,7 +84,7 @@ def test_ticks_between_decades_have_numbers_where_there_are_few(high, named):
 
 
 @pytest.mark.parametrize("n", [4, 60])
-def test_weeks_of_a_plan_do_not_touch(n):
+def test_weeks_of_plan_do_not_touch(n):
     plan = SimpleNamespace(sd=1.0, mean=2.0)
     choice = SimpleNamespace(name="the plan", verdict="kept", sd=1.0, mean=2.0, u=np.ones(n))
     weeks = [f"2024-01-{k:02}" for k in range(n)]

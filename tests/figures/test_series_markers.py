@@ -3,6 +3,6 @@
 from components.figures.style import series_marker, series_style
 
 
-def test_no_two_of_many_have_the_same_marker_in_the_same_colour():
+def test_marker_and_colour_pairs_are_unique():
     looks = {(series_marker(k), series_style(k)["color"]) for k in range(64)}
     assert len(looks) == 64

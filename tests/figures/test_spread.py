@@ -22,7 +22,7 @@ def table(groups=("",), methods=("BPF", "β = 0.1")):
     )
 
 
-def test_quartiles_median_level_and_mark():
+def test_box_shows_quartiles_median_level_and_mark():
     drawn = table()
     top, bottom = spread(drawn, "violin", {"coverage90": 0.9}, {("β = 0.1", "")}).axes
     assert (top.get_yscale(), bottom.get_yscale()) == ("log", "linear")
@@ -35,7 +35,7 @@ def test_quartiles_median_level_and_mark():
     assert [t.get_text() for t in bottom.get_xticklabels()] == ["BPF", "β = 0.1"]
 
 
-def test_a_violin_is_as_wide_as_its_density_on_the_axis_it_has():
+def test_violin_width_is_density_on_its_axis():
     shape = spread(table(), "violin", {}).axes[0].collections[0].get_paths()[0].vertices
     y = shape[:, 1]
     x = shape[:, 0]
@@ -48,7 +48,7 @@ def test_a_violin_is_as_wide_as_its_density_on_the_axis_it_has():
 
 
 @pytest.mark.parametrize("kind", ["violin", "box"])
-def test_groups_stand_apart_and_lost_scores_are_left_out(kind):
+def test_groups_are_separate_and_exclude_missing_scores(kind):
     drawn = table(groups=("0.1", "0.2"), methods=tuple("abcdefghij"))
     drawn.loc[0, "value"] = np.inf
     figure = spread(drawn, kind, {"coverage90": 0.9}, label="$p_c$")

@@ -45,7 +45,7 @@ def test_forecasts_have_dates_and_units(name, keys):
         assert isinstance(axis.xaxis.get_major_locator(), MaxNLocator)
 
 
-def test_hours_of_the_air_network_have_dates():
+def test_air_network_hours_have_dates():
     with pytest.warns(SimulatedDataWarning):
         problem, _ = load("london_air", hours=48)
     dates = np.array(problem.dates, dtype="datetime64[h]")
@@ -58,7 +58,7 @@ def test_hours_of_the_air_network_have_dates():
     assert isinstance(axis.xaxis.get_major_formatter(), ConciseDateFormatter)
 
 
-def test_states_of_a_flight_have_units():
+def test_flight_states_have_units():
     problem, _ = load("tan", n_steps=3)
     assert problem.state_labels[0] == "position x, m"
     assert problem.state_labels[-1] == "vertical velocity, m/s"

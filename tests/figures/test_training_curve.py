@@ -13,7 +13,7 @@ def lines(n, evaluations=0, name="elbo"):
     return [*train, *((10 * k, "evaluation", scores) for k in range(1, evaluations + 1))]
 
 
-def test_bound_and_scores_have_a_panel_each_and_the_start_does_not_set_the_range():
+def test_bound_and_scores_have_a_panel_each():
     figure = training_curve(lines(100, evaluations=3))["training_curve"]
     assert [axis.get_ylabel() for axis in figure.axes] == [
         "ELBO",
@@ -26,13 +26,13 @@ def test_bound_and_scores_have_a_panel_each_and_the_start_does_not_set_the_range
     np.testing.assert_array_equal(figure.axes[1].get_lines()[0].get_xdata(), [10, 20, 30])
 
 
-def test_one_evaluation_is_no_curve_and_few_values_are_none():
+def test_few_values_draw_no_curve():
     assert len(training_curve(lines(10, evaluations=1))["training_curve"].axes) == 1
     assert training_curve(lines(9)) == {}
     assert training_curve([(k, "train", {"acceptance": 0.5}) for k in range(50)]) == {}
 
 
-def test_an_objective_is_called_so_and_replicates_are_lines():
+def test_objective_is_labelled_and_replicates_are_lines():
     figure = training_curve(lines(20, name="objective"))["training_curve"]
     assert figure.axes[0].get_ylabel() == "objective"
     both = [(k, "train", {"elbo": [1.0 * k, 2.0 * k]}) for k in range(20)]

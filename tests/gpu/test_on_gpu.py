@@ -80,7 +80,7 @@ UNSTEADY = {
 
 
 @pytest.mark.parametrize(("family", "dtype"), CASES)
-def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype):
+def test_gpu_run_matches_cpu(make_job, monkeypatch, family, dtype):
     use_cpu_numbers(monkeypatch)
     EVERY[family].skip_without_packages()
     keys = [*short_run(family, EVERY[family].overrides), f"dtype={dtype}"]
@@ -88,19 +88,19 @@ def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_an_experiment_on_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, name):
+def test_gpu_experiment_matches_cpu(make_job, monkeypatch, name):
     use_cpu_numbers(monkeypatch)
     compare(make_job, EXPERIMENTS[name], lambda score: tolerance(name, score, "float32"))
 
 
 @pytest.mark.parametrize("family", sorted(EVERY))
-def test_a_run_draws_on_the_gpu(make_job, monkeypatch, family):
+def test_run_draws_on_gpu(make_job, monkeypatch, family):
     EVERY[family].skip_without_packages()
     draw_on_gpu(make_job, monkeypatch, short_run(family, EVERY[family].overrides))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_an_experiment_draws_on_the_gpu(make_job, monkeypatch, name):
+def test_experiment_draws_on_gpu(make_job, monkeypatch, name):
     draw_on_gpu(make_job, monkeypatch, EXPERIMENTS[name])
 
 
@@ -113,7 +113,7 @@ def draw_on_gpu(make_job, monkeypatch, keys: list[str]) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_exported_model_of_a_gpu_predicts_what_the_cpus_does(tmp_path, monkeypatch, family):
+def test_exported_gpu_model_predicts_like_cpu(tmp_path, monkeypatch, family):
     use_cpu_numbers(monkeypatch)
     with CpuNoise():
         compare_exports(tmp_path, family, "cuda", CLOSE[DTYPES.get(family, "float64")])

@@ -31,7 +31,7 @@ RUNS = [
 
 @pytest.mark.parametrize(("first", "second"), [("cuda", "cuda"), ("cuda", "cpu"), ("cpu", "cuda")])
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_is_resumed(make_job, monkeypatch, tmp_path, name, first, second):
+def test_gpu_run_resumes(make_job, monkeypatch, tmp_path, name, first, second):
     draw_strictly(monkeypatch)
     keys = [*every_run()[name].overrides, *KEYS, f"device={first}"]
     whole = run(make_job(*keys, f"output_dir={tmp_path / 'whole'}"))[1]

@@ -107,7 +107,7 @@ def reject_by_holm(names, draws, groups, steps):
     return rejected
 
 
-def test_the_list_is_that_of_the_registry():
+def test_tested_gradients_cover_the_registry():
     assert {
         "reinforce",
         "vargrad",
@@ -128,14 +128,14 @@ def test_the_list_is_that_of_the_registry():
     assert covered == UNBIASED  # every gradient has a compatible model
 
 
-def test_few_draws_of_every_gradient_marked_unbiased():
+def test_unbiased_gradients_pass_with_few_draws():
     assert reject_by_holm(UNBIASED, draws=1200, groups=30, steps=40) == []
 
 
-def test_a_biased_gradient_fails():
+def test_biased_gradient_fails():
     assert reject_by_holm(["gumbel_softmax"], draws=20_000, groups=30, steps=40)
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_draws_of_every_gradient_marked_unbiased():
+def test_unbiased_gradients_pass_with_100000_draws():
     assert reject_by_holm(UNBIASED, draws=100_000, groups=100, steps=1000) == []

@@ -48,7 +48,7 @@ LEARNING = {
 
 
 @pytest.mark.parametrize(("model", "keys"), [(m, keys) for m in LEARNING for keys in LEARNING[m]])
-def test_killed_and_resumed_to_the_bit(model, keys, tmp_path):
+def test_resumed_run_is_bit_identical(model, keys, tmp_path):
     method = POSTERIOR if model == "linear_regression" else VI
     gradient = compose_component("gradient", n_samples=method.gradient.n_samples, **keys)
     check_resumed(method.model_copy(update={"gradient": gradient}), *PROBLEMS[model], tmp_path)

@@ -3,6 +3,6 @@
 from components.inference.chains import NAMED, name_chains
 
 
-def test_few_are_all_named_and_of_many_the_first_and_their_number():
+def test_many_chains_are_abbreviated():
     assert name_chains([3]) == "chains [3]"
     assert name_chains(list(range(NAMED + 95))) == "chains [0, 1, 2, 3, 4] and 95 more"

@@ -52,21 +52,21 @@ def test_random_walk_evaluates_each_proposal():
     assert steps == {"densities": STEPS * 3}
 
 
-def test_mala_takes_one_gradient_of_each_chain():
+def test_mala_evaluates_one_gradient_per_chain():
     assert funnel_counts("mala", chains=3)[1] == equal_counts(STEPS * 3)
 
 
-def test_hmc_takes_a_gradient_at_each_leapfrog_step():
+def test_hmc_evaluates_gradient_at_each_leapfrog_step():
     keys = {"trajectory": "fixed", "length": 0.7, "step_size": 0.1, "warmup": 0}
     assert funnel_counts("hmc", chains=3, **keys)[1] == equal_counts(STEPS * 3 * 7)
 
 
-def test_nuts_takes_as_many_as_its_trees_have_nodes():
+def test_nuts_evaluates_one_gradient_per_tree_node():
     _, steps, state, _ = funnel_counts("nuts", chains=3, step_size=0.2, warmup=0)
     assert steps == equal_counts(int(state.stats["n_steps"].rows.sum()))
 
 
-def test_uivi_is_charged_for_the_target_and_not_for_its_own_q():
+def test_uivi_counts_target_but_not_q():
     _, steps, *_ = funnel_counts("uivi", n_samples=4)
     assert steps == equal_counts(STEPS * 4)
 
@@ -78,13 +78,13 @@ def test_importance_sampling_weighs_each_draw_once():
     }
 
 
-def test_svgd_takes_one_gradient_of_each_particle():
+def test_svgd_evaluates_one_gradient_per_particle():
     begun, steps, *_ = funnel_counts("svgd", chains=6)
     assert begun == equal_counts(6)
     assert steps == equal_counts(STEPS * 6)
 
 
-def test_psgld_counts_the_hessian_vector_product_of_its_correction():
+def test_psgld_counts_hessian_vector_product():
     assert funnel_counts("psgld", chains=2, correction=True)[1]["gradients"] == STEPS * 2 * 3
 
 
@@ -99,7 +99,7 @@ def test_sgld_counts_rows_of_minibatches_too(model):
 
 
 @pytest.mark.parametrize(("gradient", "gradients"), [("reparam", 4), ("reinforce", 0)])
-def test_black_box_variational_inference_takes_its_draws(gradient, gradients):
+def test_bbvi_counts_its_draws(gradient, gradients):
     estimator = component("gradient", gradient, n_samples=4)
     _, steps, *_ = funnel_counts("bbvi", n_samples=4, family="mean_field", gradient=estimator)
     assert steps == {"densities": STEPS * 4} | (
@@ -108,7 +108,7 @@ def test_black_box_variational_inference_takes_its_draws(gradient, gradients):
 
 
 @pytest.mark.parametrize("name", ["smdgp", "dgp"])
-def test_a_bound_of_a_gaussian_process_counts_rows_times_draws(name):
+def test_gp_bound_counts_rows_times_draws(name):
     """The bound of ``dgp`` calls ``elbo_rows``, which counts if it is called directly."""
     data = {"n_train": 12, "n_test": 5}
     model = component("model", name, n_inducing=4)
@@ -116,7 +116,7 @@ def test_a_bound_of_a_gaussian_process_counts_rows_times_draws(name):
     assert steps == equal_counts(STEPS * 3) | {"forwards": STEPS * 3 * 12}
 
 
-def test_a_particle_filter_moves_and_weighs_each_particle():
+def test_particle_filter_counts_moves_and_weights():
     data = {"n_steps": STEPS}
     _, steps, *_ = counts_of(
         "bootstrap_filter", "lgssm", "linear_gaussian_ssm", data=data, particles=16
@@ -124,7 +124,7 @@ def test_a_particle_filter_moves_and_weighs_each_particle():
     assert steps == {"densities": STEPS * 16, "forwards": STEPS * 16}
 
 
-def test_an_agent_counts_moves_of_its_games():
+def test_agent_counts_moves_of_games():
     costs = Costs()
     with counting(costs):
         play(
@@ -134,7 +134,7 @@ def test_an_agent_counts_moves_of_its_games():
     assert costs.counts() == {"environment_steps": 3 * STEPS}
 
 
-def test_a_plug_in_that_differentiates_by_itself_is_counted():
+def test_plugin_with_own_derivatives_is_counted():
     """Only the density is called, without helpers of the package, and with two backward passes
     through one evaluation."""
     problem, _ = load("funnel")
@@ -149,7 +149,7 @@ def test_a_plug_in_that_differentiates_by_itself_is_counted():
     assert costs.counts() == {"densities": 4, "gradients": 8}
 
 
-def test_a_helper_counts_once_what_a_model_counts_by_itself():
+def test_helper_does_not_count_twice():
     problem, rng = load("funnel")
     problem.log_density = metered_density(problem.log_density)
     model = metered(component("model", "target_density").build(problem, rng))
@@ -162,7 +162,7 @@ def test_a_helper_counts_once_what_a_model_counts_by_itself():
     assert costs.counts() == {"densities": 3, "gradients": 3, "environment_steps": 2}
 
 
-def test_a_method_of_a_users_own_with_such_a_name_is_left_alone():
+def test_user_method_of_same_name_is_not_counted():
     class Own:
         def fit(self, where):
             return f"fitted {where}"

@@ -90,13 +90,13 @@ def find_faults(sampler: str, problem: Density, model: Any = None, **settings: A
 
 
 @pytest.mark.parametrize(("sampler", "target"), pairs(BUILT_IN))
-def test_exact_moments_are_found(sampler, target):
+def test_samplers_match_exact_moments(sampler, target):
     assert find_faults(sampler, built_in(target)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sampler", "posterior"), pairs(REFERENCE))
-def test_reference_moments_are_found(sampler, posterior):
+def test_samplers_match_reference_moments(sampler, posterior):
     assert find_faults(sampler, posteriordb(posterior)) == []
 
 
@@ -146,13 +146,13 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("sampler", all_samplers(FAST_SAMPLER, "hmc"))
-def test_a_broken_sampler_is_found_out(sampler, monkeypatch):
+def test_broken_sampler_is_detected(sampler, monkeypatch):
     mutate, module = MUTANTS[sampler]
     mutate(monkeypatch, module)
     assert any(fault.startswith("z_max") for fault in find_faults(sampler, built_in("regression")))
 
 
-def test_one_laplace_fit_does_not_cover_the_eight_schools():
+def test_single_laplace_fit_misses_eight_schools():
     """τ → 0 is far from every mode; the mixture exists for this case, and the gate must detect the
     fault."""
     single = SAMPLERS["importance_sampling"] | {"proposal": "student_t", "inflation": 1.3}
@@ -160,7 +160,7 @@ def test_one_laplace_fit_does_not_cover_the_eight_schools():
 
 
 @pytest.mark.parametrize("sampler", all_samplers(FAST_SAMPLER, "nuts"))
-def test_a_lost_jacobian_is_found_out(sampler):
+def test_lost_jacobian_is_detected(sampler):
     problem = built_in("gamma")
     whole = problem.log_density
     problem.log_density = lambda theta: whole(theta) - theta[:, 0]
@@ -180,13 +180,13 @@ def flat_regression() -> GaussianRegression:
     )
 
 
-def test_gibbs_finds_exact_moments():
+def test_gibbs_matches_exact_moments():
     posterior = flat_regression()
     problem = as_density(posterior, "regression", posterior.exact_moments())
     assert find_faults("gibbs", problem, InBlocks(problem, posterior), **GIBBS) == []
 
 
-def test_gibbs_with_a_wrong_conditional_is_found_out(monkeypatch):
+def test_wrong_gibbs_conditional_is_detected(monkeypatch):
     posterior = flat_regression()
     problem = as_density(posterior, "regression", posterior.exact_moments())
     true = torch._standard_gamma
@@ -202,7 +202,7 @@ def test_gibbs_with_a_wrong_conditional_is_found_out(monkeypatch):
 @pytest.mark.parametrize(
     "posterior", ["kilpisjarvi_mod-kilpisjarvi", "mesquite-logmesquite", "nes2000-nes"]
 )
-def test_gibbs_finds_reference_moments(posterior):
+def test_gibbs_matches_reference_moments(posterior):
     problem = posteriordb(posterior)
     data = read(Path(os.environ["RUNNER_DATA_DIR"]) / paths(posterior)[0])
     assert (
@@ -221,7 +221,7 @@ def cells() -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planned", cells())
-def test_the_study_passes(planned, make_job):
+def test_gate_study_passes(planned, make_job):
     posteriordb(planned.cell["dataset.posterior"])  # skips without its files
     job = make_job(*planned.overrides, f"data_dir={os.environ['RUNNER_DATA_DIR']}")
     _, result = run(job)

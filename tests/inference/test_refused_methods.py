@@ -212,7 +212,7 @@ MISFITS = [
 
 
 @pytest.mark.parametrize(("name", "keys", "model", "problem", "message"), MISFITS)
-def test_what_a_method_cannot_do_with_is_refused(name, keys, model, problem, message):
+def test_incompatible_problems_are_refused(name, keys, model, problem, message):
     with pytest.raises(ConfigMismatchError, match=message):
         train(compose_component("inference", name, **keys), model, problem, 0)
 
@@ -245,6 +245,6 @@ DIVERGING = [
 
 
 @pytest.mark.parametrize(("name", "keys", "model", "problem", "steps", "message"), DIVERGING)
-def test_a_step_that_is_too_long_is_named(name, keys, model, problem, steps, message):
+def test_diverging_step_is_reported(name, keys, model, problem, steps, message):
     with pytest.raises(NumericalError, match=message):
         train(compose_component("inference", name, **keys), model, problem, steps)

@@ -28,7 +28,7 @@ class Truncated(GaussianTarget):
 
 
 @pytest.mark.parametrize("gradient", [True, False])
-def test_chains_that_start_where_the_density_is_zero_are_drawn_again(gradient):
+def test_starts_of_zero_density_are_redrawn(gradient):
     target = Truncated(0.5)
     first = GaussianTarget(target.mean, target.covariance).sample_prior(50, Streams(0).init)
     state = init_chains(target, None, "whole", 50, Streams(0), gradient=gradient)
@@ -38,13 +38,13 @@ def test_chains_that_start_where_the_density_is_zero_are_drawn_again(gradient):
     assert 1 < target.draws < 40
 
 
-def test_chains_that_start_well_draw_once():
+def test_valid_starts_are_drawn_once():
     target = Truncated(-100.0)
     init_chains(target, None, "whole", 50, Streams(0))
     assert target.draws == 1
 
 
-def test_no_place_to_start_is_refused_after_a_hundred_draws():
+def test_missing_valid_start_is_refused_after_100_draws():
     target = Truncated(1e3)
     with pytest.raises(
         NumericalError, match=r"chains \[0, 1\] start, drawn 100 times \(first: -inf\)"
@@ -53,7 +53,7 @@ def test_no_place_to_start_is_refused_after_a_hundred_draws():
     assert target.draws == 100
 
 
-def test_a_density_that_is_no_number_is_refused_at_once():
+def test_nan_density_is_refused_immediately():
     target = Truncated(0.5, torch.nan)
     with pytest.raises(NumericalError, match="not finite where chains"):
         init_chains(target, None, "whole", 50, Streams(0))
@@ -63,7 +63,7 @@ def test_a_density_that_is_no_number_is_refused_at_once():
 @pytest.mark.parametrize(
     ("name", "settings"), [("random_walk_mh", {"warmup": 300}), ("mala", {"warmup": 300})]
 )
-def test_samplers_find_the_mean_of_a_truncated_normal(name, settings):
+def test_samplers_match_truncated_normal_mean(name, settings):
     draws = sample_target(name, Truncated(0.5), 700, chains=20, **settings)
     assert (draws.draws > 0.5).all()
     assert draws.draws.mean() == pytest.approx(1.141, abs=0.08)  # φ(½)/(1 − Φ(½))

@@ -11,7 +11,7 @@ from runner.execution.rng import Streams
 @pytest.mark.parametrize(
     "name", ["gibbs", "hmc", "importance_sampling", "mala", "nuts", "random_walk_mh"]
 )
-def test_draws_do_not_depend_on_the_size_of_batches(name):
+def test_draws_do_not_depend_on_batch_size(name):
     keys = {"gibbs": {"burn_in": 3}, "importance_sampling": {}}.get(name, {"warmup": 3})
 
     def sample_in_batches(batch_size):

@@ -18,7 +18,7 @@ EVERY = mutants.select_mutants([])
 FAMILIES = sorted({mutant.name.split("/")[0] for mutant in EVERY})
 
 
-def test_there_are_many_of_every_family():
+def test_every_family_has_mutants():
     assert 100 <= len(EVERY) <= 200  # operators make the others
     assert {
         "attacks",
@@ -38,7 +38,7 @@ def test_there_are_many_of_every_family():
     assert len({mutant.what for mutant in EVERY}) == len(EVERY)
 
 
-def test_every_mutant_fits_and_names_tests_that_exist():
+def test_every_mutant_applies_and_names_existing_tests():
     wrong = {}
     sources: dict[str, str] = {}
     for mutant in EVERY:
@@ -85,13 +85,13 @@ def test_every_mutant_fits_and_names_tests_that_exist():
         ("def f(a):\n  return α(a, 'β')\n", "α(a, 'β')", "a", "def f(a):\n  return a\n"),
     ],
 )
-def test_edits_compare_syntax_and_keep_all_else(source, old, new, edited):
+def test_edits_compare_syntax_and_keep_other_text(source, old, new, edited):
     function = "C.f" if source.startswith("class") else "f"
 
     assert Edit("x.py", function, old, new).apply(source) == ast.unparse(ast.parse(edited))
 
 
-def test_an_edited_component_is_still_found_by_the_registry():
+def test_registry_finds_edited_component():
     source = '@register("model", "mine")\nclass C:\n    a = 1\n'
     assert '@register("model", "mine")' in Edit("x.py", "C", "1", "2").apply(source)
 
@@ -119,7 +119,7 @@ def test_absent_and_ambiguous_edits_are_refused():
         ("a == b", None),
     ],
 )
-def test_operators_make_one_mistake(expression, wrong):
+def test_operators_change_one_expression(expression, wrong):
     made = mutate(ast.parse(expression, mode="eval").body)
     assert (made and ast.unparse(made)) == wrong
 
@@ -137,14 +137,14 @@ def test_operators_edit_functions_that_cite_a_source(tmp_path):
     assert list_tests(tmp_path, edit.file) == ("tests/test_all.py",)
 
 
-def test_a_sample_is_the_same_for_one_seed():
+def test_sample_is_fixed_by_its_seed():
     first, second = (mutants.generate_mutants(3, seed=5) for _ in range(2))
     assert first == second
     assert all(mutant.tests and mutant.name.startswith("generated/") for mutant in first)
 
 
 @pytest.mark.slow  # 9 s
-def test_survivors_edits_that_do_not_fit_and_idle_tests_are_failures(tmp_path):
+def test_survivors_and_unmatched_edits_are_failures(tmp_path):
     (tmp_path / "components").mkdir()
     (tmp_path / "components" / "__init__.py").write_text("")
     (tmp_path / "components" / "sums.py").write_text("def total(a, b):\n    return a + b\n")

@@ -26,7 +26,7 @@ def run_lengths(struck):
 
 
 @pytest.mark.parametrize("run_length", [None, 6.0])
-def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
+def test_missing_has_requested_share_and_run_length(run_length):
     clean, hit = contaminate("missing", probability=0.2, run_length=run_length)
     assert abs(z_score(share(hit.missing), 0.2)) < 4
     assert abs(z_score(run_lengths(hit.missing), 1.25 if run_length is None else run_length)) < 4
@@ -40,7 +40,7 @@ def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
     )
 
 
-def test_the_law_of_what_arrives_is_the_clean_one():
+def test_received_observations_keep_the_clean_distribution():
     _, hit = contaminate("missing", probability=0.4)
     noise = (hit.observations - hit.means)[~hit.missing]
     weights, covariances = hit.attacker.mixture(hit.system.Sigma)
@@ -50,7 +50,7 @@ def test_the_law_of_what_arrives_is_the_clean_one():
     assert z_score(noise.square(), hit.system.Sigma.diagonal()).abs().max() < 4
 
 
-def test_a_stuck_sensor_repeats_its_last_value():
+def test_stuck_sensor_repeats_last_value():
     problem, hit = contaminate("sensor_stuck", probability=0.3, run_length=5.0)
     struck = hit.is_corrupted
     assert abs(z_score(share(struck), 0.3)) < 4
@@ -61,7 +61,7 @@ def test_a_stuck_sensor_repeats_its_last_value():
     assert component("attacker", "sensor_stuck").offers == frozenset()
 
 
-def test_a_stuck_sensor_repeats_what_was_seen_and_leaves_what_is_missing(monkeypatch):
+def test_stuck_sensor_keeps_missing_values(monkeypatch):
     y = double([[[1.0], [float("nan")], [3.0], [float("nan")], [5.0], [6.0]]])
     stuck = torch.tensor([[False, False, True, True, True, False]])
     where = "components.series.attackers.bursts.bursts"

@@ -34,13 +34,13 @@ class Planes:
         return Categorical((x @ self.w + self.b)[None, :, None])
 
 
-def test_checkpoints_are_those_of_a_hundred_steps():
+def test_checkpoints_match_paper_for_hundred_steps():
     """p = 0.22, 0.41, 0.57, 0.70, 0.80, 0.87, 0.93, 0.99 (Croce and Hein 2020, section 3)."""
     assert sorted(_checkpoints(100)) == [22, 41, 57, 70, 80, 87, 93, 99]
 
 
 @pytest.mark.parametrize(("norm", "rho"), [("linf", 0.75), ("l2", 0.75), ("l2", 0.3)])
-def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
+def test_auto_pgd_matches_literal_algorithm(norm, rho):
     """Algorithm 1 row by row on log p, with its two conditions, from the same random start."""
     eps = {"linf": 0.15, "l2": 0.4}[norm]
     steps = 30
@@ -111,7 +111,7 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
     assert halvings > 0
 
 
-def test_the_targeted_ratio_is_its_equation():
+def test_targeted_ratio_matches_equation():
     """(z_y − z_t)/(z_π1 − (z_π3 + z_π4)/2), Croce and Hein (2020), eq. (7), for one network's
     logits of any scale."""
     z = draw_normal(20, 6)
@@ -123,7 +123,7 @@ def test_the_targeted_ratio_is_its_equation():
         assert_close(ours, gap / (first - (third + fourth) / 2))
 
 
-def test_a_climb_towards_a_class_follows_its_gradient():
+def test_targeted_step_follows_gradient():
     model, x, y = make_victim(15, classes=5)
     other = (y + 1) % 5
     for name, value in CRITERIA.items():
@@ -136,7 +136,7 @@ def test_a_climb_towards_a_class_follows_its_gradient():
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("bounds", [None, UNIT])
-def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
+def test_plane_projections_match_solver(norm, bounds):
     x = draw_uniform(8, 5)
     w = draw_normal(8, 5, seed=1)
     w[0, 2] = 0
@@ -174,7 +174,7 @@ def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_fab_finds_the_distance_to_the_planes_of_a_linear_classifier(norm):
+def test_fab_finds_distance_to_linear_boundaries(norm):
     model = Planes()
     x = draw_uniform(20, 6)
     y = model.predict(x, generator()).guess
@@ -192,7 +192,7 @@ def test_fab_finds_the_distance_to_the_planes_of_a_linear_classifier(norm):
     assert torch.equal(find_broken(model, x_adv, y), length <= half)
 
 
-def test_autoattack_is_its_four_attacks():
+def test_autoattack_combines_its_four_attacks():
     made = prepare(
         compose(["+experiment=digits_fgsm", "smoke=true", "attacker=autoattack", "tracking=false"])
     )

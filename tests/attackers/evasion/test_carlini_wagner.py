@@ -26,7 +26,7 @@ def descend(attacker, model, x, y, price, bounds=None, eps=0.0):
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.8])
-def test_one_step_of_carlini_and_wagner_written_out(kappa):
+def test_carlini_wagner_steps_match_literal_adam(kappa):
     """Two steps of Adam on ‖x'(w) − x‖² + c max(Z_y − max Z_i, −κ), differentiated as a whole."""
     model, x, y = make_victim(12)
     y[6:] = (y[6:] + 1) % 3  # misclassified already: only κ > 0 asks for more of these
@@ -47,7 +47,7 @@ def test_one_step_of_carlini_and_wagner_written_out(kappa):
 
 
 @pytest.mark.parametrize("target", [None, 1])
-def test_success_of_carlini_and_wagner_has_margin_kappa(target):
+def test_carlini_wagner_success_has_margin_kappa(target):
     """The shortest perturbation found with κ has the margin, and is longer than without."""
     model, x, y = make_victim(30)
     labels = y if target is None else torch.full_like(y, target)
@@ -63,7 +63,7 @@ def test_success_of_carlini_and_wagner_has_margin_kappa(target):
     assert longer[longer.isfinite()].mean() > 0.01
 
 
-def test_price_search_of_carlini_and_wagner_written_out():
+def test_price_search_matches_literal_algorithm():
     """Row by row: the price halved towards 0 or the last failure where it succeeds, ten times
     larger while nothing has."""
     model, x, y = make_victim(9)
@@ -95,7 +95,7 @@ def test_price_search_of_carlini_and_wagner_written_out():
 
 
 @pytest.mark.slow
-def test_price_search_comes_near_the_shortest_perturbation():
+def test_price_search_nears_shortest_perturbation():
     """On a linear classifier without bounds the shortest perturbation is the distance to the
     nearest plane."""
     model = make_linear()

@@ -21,7 +21,7 @@ from components.contracts.predictive import Categorical
 from components.errors import ConfigMismatchError
 
 
-def test_the_difference_of_logits_ratio_is_its_equation():
+def test_dlr_matches_equation():
     """DLR(x, y) = −(z_y − max_{i≠y} z_i)/(z_π1 − z_π3), Croce and Hein (2020), eq. (6), of one
     network's own logits."""
     logits = draw_normal(30, 5)
@@ -32,7 +32,7 @@ def test_the_difference_of_logits_ratio_is_its_equation():
     assert_close(ours, (logits.gather(1, y)[:, 0] - others) / (first - third))
 
 
-def test_labels_of_several_tasks_and_missing_ones():
+def test_criteria_combine_tasks_and_skip_missing_labels():
     """The margin z_y − max_{i≠y} z_i and the ratio are the smallest of the tasks with a label, log p
     is their sum; rows without a label have 0."""
     logits = draw_normal(1, 6, 2, 4, seed=4)
@@ -53,7 +53,7 @@ def test_labels_of_several_tasks_and_missing_ones():
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_a_step_follows_the_gradient_of_its_criterion(criterion):
+def test_step_follows_gradient_of_its_criterion(criterion):
     model, x, y = make_victim(20)
     victim = Attacked(model, UNIT)
     settings = Ascent("l2", 1, 1.0, criterion=criterion, stop_when_broken=False)
@@ -66,7 +66,7 @@ def test_a_step_follows_the_gradient_of_its_criterion(criterion):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_targets_are_reached_by_every_criterion(criterion):
+def test_every_criterion_reaches_targets(criterion):
     model, x, y = make_victim(60)
     settings = Ascent("linf", 40, 0.1, target=2, criterion=criterion)
     towards = ascend(Attacked(model, UNIT), x, y, generator(), 1.0, settings)
@@ -86,7 +86,7 @@ class Confident:
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("scale", [400.0, 4e4])
-def test_a_confident_network_hides_from_no_criterion(scale, norm):
+def test_confident_network_is_attacked_by_every_criterion(scale, norm):
     """In float32 a softmax of large logits is exactly one, and log p(y|x) is flat: its slope is
     taken at tempered logits."""
     x = torch.rand(50, 4, generator=generator()) * 0.4 + 0.6  # class 0, far from the boundary
@@ -100,7 +100,7 @@ def test_a_confident_network_hides_from_no_criterion(scale, norm):
         assert victim.broken(x_adv, y, generator()).all(), name
 
 
-def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where_one_minus_p_has_none():
+def test_cross_entropy_gradient_is_accurate_near_probability_one():
     """Against float64 autograd of log p, tempered where p is 1 in float32 or the norm is L1, for
     mixtures, tasks and missing labels."""
     kinds = itertools.product((1.0, 40.0, 1e6), (torch.float32, F64), ("linf", "l1"))
@@ -125,7 +125,7 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
         )
 
 
-def test_the_slope_reaches_members_that_are_surer_than_their_ensemble():
+def test_gradient_reaches_overconfident_members():
     """A member that the others hide would never turn: without tempering it has e^-14 of the slope,
     by the derivative of log p; members of nearly one certainty keep that derivative."""
     y = torch.zeros(1, 1, dtype=torch.long)
@@ -142,7 +142,7 @@ def test_the_slope_reaches_members_that_are_surer_than_their_ensemble():
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
-def test_the_slope_is_independent_of_the_scale_of_confident_logits(norm):
+def test_gradient_is_independent_of_logit_scale(norm):
     """Also where one of 1,000 logits is large, and their standard deviation is small."""
     one_large = torch.nn.functional.one_hot(torch.arange(20), 1000)[None, :, None].float()
     for logits in (30 * torch.randn(1, 20, 1, 6, generator=generator(3)), 1000 * one_large):
@@ -156,7 +156,7 @@ def test_the_slope_is_independent_of_the_scale_of_confident_logits(norm):
     assert equal.isfinite().all()
 
 
-def test_certainty_orders_as_log_p_does_and_tells_apart_what_is_certain():
+def test_certainty_orders_like_log_p_without_saturating():
     logits = 4 * draw_normal(3, 40, 2, 4, seed=5)
     y = torch.randint(4, (40, 2), generator=generator(6))
     y[::4, 1] = -1
@@ -168,7 +168,7 @@ def test_certainty_orders_as_log_p_does_and_tells_apart_what_is_certain():
     assert_close(certainty(sure, zeros), torch.tensor([200.0, 300.0, 1e7]))
 
 
-def test_two_classes_have_no_third():
+def test_dlr_refuses_two_classes():
     model, x, y = make_victim(5, classes=2)
     with pytest.raises(
         ConfigMismatchError, match=r"attacker.criterion: dlr requires .* use margin"

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
-def test_deepfool_is_its_algorithm_written_out(norm):
+def test_deepfool_matches_literal_algorithm(norm):
     """Row by row on the logits themselves, without a cap, as the algorithm is printed."""
     model, x, y = make_victim(15, seed=1)
     ours = perturb("deepfool", model, x, y, 1e6, bounds=None, norm=norm, steps=20)

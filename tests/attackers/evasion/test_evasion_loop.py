@@ -29,7 +29,7 @@ def test_starts_fill_the_ball_and_stay_inside(norm):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_projection_is_the_nearest_point_of_the_ball(norm):
+def test_projection_is_nearest_point_of_ball(norm):
     hooks = NORMS[norm]
     eps = 0.5
     delta = draw_normal(12, 4, seed=3)
@@ -53,7 +53,7 @@ def test_projection_is_the_nearest_point_of_the_ball(norm):
 
 
 @pytest.mark.parametrize("bounds", [None, UNIT])
-def test_the_box_is_the_ball_of_linf_inside_the_bounds(bounds):
+def test_box_is_linf_ball_within_bounds(bounds):
     origin, x_adv = draw_uniform(2, 6, 4, seed=3)
     rows = torch.tensor([0, 2, 5])
     x_adv = 3 * x_adv - 1
@@ -65,7 +65,7 @@ def test_the_box_is_the_ball_of_linf_inside_the_bounds(bounds):
     assert_close(box.hold(x_adv.clone()), literal if bounds is None else literal.clamp(*bounds))
 
 
-def test_the_steepest_direction_of_l2_and_linf_gains_most():
+def test_steepest_direction_gains_most():
     gradient = draw_normal(5, 4, seed=4)
     assert torch.allclose(
         (NORMS["linf"].steepest(gradient) * gradient).sum(1), gradient.abs().sum(1)
@@ -76,7 +76,7 @@ def test_the_steepest_direction_of_l2_and_linf_gains_most():
     assert torch.allclose((step * gradient).sum(1), gradient.abs().amax(1))
 
 
-def test_pgd_is_its_equation_written_out():
+def test_pgd_matches_equation():
     victim_model, x, y = make_victim()
     victim = Attacked(victim_model, UNIT)
     eps = 0.2
@@ -95,7 +95,7 @@ def test_pgd_is_its_equation_written_out():
     assert_close(ours, literal)
 
 
-def test_momentum_is_its_equation_written_out():
+def test_momentum_matches_equation():
     victim_model, x, y = make_victim(5)
     victim = Attacked(victim_model)
     eps = 0.3
@@ -119,7 +119,7 @@ def test_fgsm_is_one_step_of_bim():
     assert torch.equal(perturb("fgsm", model, x, y, 0.1), bim)
 
 
-def test_stopping_early_breaks_the_same_images_for_less():
+def test_early_stopping_breaks_same_images_with_fewer_steps():
     model, x, y = make_victim(60)
     victim = Attacked(model, UNIT)
     outcome = []
@@ -135,7 +135,7 @@ def test_stopping_early_breaks_the_same_images_for_less():
     assert calls[0] < 0.8 * calls[1]
 
 
-def test_a_broken_row_is_never_traded_for_one_that_is_not():
+def test_restarts_keep_broken_rows():
     model = Softmax(seed=3)
     x, y = images(model, 50, seed=7)
     victim = Attacked(model, UNIT)
@@ -151,7 +151,7 @@ def test_a_broken_row_is_never_traded_for_one_that_is_not():
         assert (broken[1] >= broken[0]).all()
 
 
-def test_no_row_stops_where_predictions_are_random():
+def test_stochastic_predictions_disable_early_stopping():
     """Rows that stop at the boundary are correct again in half of the cases; rows that continue are
     not."""
 

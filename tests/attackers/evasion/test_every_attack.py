@@ -34,7 +34,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("name", "keys"), EVERY)
-def test_attacks_stay_in_ball_and_bounds_and_repeat(name, keys):
+def test_attacks_stay_in_ball_and_are_reproducible(name, keys):
     model, x, y = make_victim(80, draws=2)
     # at the bounds
     x[0] = 0.0
@@ -51,14 +51,14 @@ def test_attacks_stay_in_ball_and_bounds_and_repeat(name, keys):
 
 
 @pytest.mark.parametrize(("name", "keys"), EVERY)
-def test_missing_labels_and_no_rows_are_harmless(name, keys):
+def test_attacks_accept_missing_labels_and_no_rows(name, keys):
     model, x, y = make_victim(6)
     y[:3] = -1
     assert perturb(name, model, x, y, 0.2, **keys).isfinite().all()
     assert len(perturb(name, model, x[:0], y[:0], 0.2, **keys)) == 0
 
 
-def test_a_broken_row_is_left_alone():
+def test_attacks_leave_broken_rows_unchanged():
     model, x, y = make_victim(30)
     wrong = (y + 1) % 3
     for name in ("deepfool", "square"):
@@ -66,7 +66,7 @@ def test_a_broken_row_is_left_alone():
     assert_close(perturb("cw", model, x, wrong, 0.5), x, atol=1e-5, rtol=0)
 
 
-def test_attacks_that_know_more_break_more():
+def test_attacks_with_more_knowledge_break_more():
     """Noise < more noise; noise < squares < PGD; DeepFool and C&W near PGD; Langevin samples above
     noise, below PGD."""
     # Two classes: with more, log p(y|x) can lead away from the class whose boundary is nearest, and
@@ -91,7 +91,7 @@ def test_attacks_that_know_more_break_more():
 @pytest.mark.parametrize(
     ("name", "eps", "keys"), [("cw", 1.5, {}), ("square", 0.8, {"queries": 300})]
 )
-def test_targets_are_reached(name, eps, keys):
+def test_attacks_reach_targets(name, eps, keys):
     model, x, y = make_victim()
     x_adv = perturb(name, model, x, y, eps, target=2, **keys)
     clean_rate, after = (

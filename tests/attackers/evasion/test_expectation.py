@@ -32,7 +32,7 @@ def gradient(victim, expectation, seed):
     return attacked.input_gradient(problem.test.x, problem.test.y, generator(seed))
 
 
-def test_a_single_draw_is_the_same_at_every_step(victim):
+def test_single_draw_is_fixed_across_steps(victim):
     assert torch.equal(gradient(victim, "single_draw", 1), gradient(victim, "single_draw", 2))
     problem, posterior = victim
     single = posterior.some(1, None).predict(problem.test.x, torch.Generator())
@@ -41,14 +41,14 @@ def test_a_single_draw_is_the_same_at_every_step(victim):
     assert torch.equal(single.logits, alone.logits)  # a draw of the posterior, not another network
 
 
-def test_fresh_draws_are_few_and_differ_from_step_to_step(victim):
+def test_fresh_draws_differ_between_steps(victim):
     first, second = (gradient(victim, "fresh_draws", seed) for seed in (1, 2))
     assert not torch.allclose(first, second)
     few = victim[0], dataclasses.replace(victim[1], n_predict=FRESH)
     assert torch.equal(first, gradient(few, "predictive", 1))
 
 
-def test_more_draws_make_the_gradient_steadier(victim):
+def test_more_draws_reduce_gradient_variance(victim):
     """Its variance over the randomness of the draws falls as their number grows."""
     spread = {
         name: float(torch.stack([gradient(victim, name, seed) for seed in range(20)]).var(0).mean())
@@ -57,7 +57,7 @@ def test_more_draws_make_the_gradient_steadier(victim):
     assert spread["single_draw"] < 1e-20 < spread["predictive"] < 0.5 * spread["fresh_draws"]
 
 
-def test_whether_a_row_is_broken_is_judged_by_all_draws(victim):
+def test_success_is_judged_by_all_draws(victim):
     problem, posterior = victim
     x = problem.test.x
     y = problem.test.y

@@ -20,7 +20,7 @@ def mlp_victim(problem, inference="map", **options):
     return Attacked(method.posterior(state), problem.bounds)
 
 
-def test_one_literal_step():
+def test_fgsm_matches_literal_step():
     """x' = x − ε sign ∇_x log p(y|x), clipped to the bounds; the derivative by central differences,
     input by input."""
     problem = classes(n=8)
@@ -42,7 +42,7 @@ def test_one_literal_step():
             assert float(attacked[b, j]) == pytest.approx(expected, abs=1e-12)
 
 
-def test_linear_classifier_loses_epsilon_times_the_l1_norm():
+def test_linear_margin_falls_by_epsilon_times_l1_norm():
     """Two classes, f = Wx: the margin f_y − f_other falls by exactly ε ‖w_y − w_other‖₁, the most
     that any δ with ‖δ‖∞ ≤ ε can do (Goodfellow et al. 2015, section 3)."""
     problem = classes(n_classes=2, bounds=None)
@@ -63,7 +63,7 @@ def test_linear_classifier_loses_epsilon_times_the_l1_norm():
     assert torch.stack([margin(x) - margin(x + d) for d in others]).max() <= float(fall) + 1e-12
 
 
-def test_bayesian_gradient_is_that_of_the_mean_probability():
+def test_bayesian_gradient_uses_mean_probability():
     """∇ log S⁻¹ Σ_s p_s, not S⁻¹ Σ_s ∇ log p_s: the attacker faces the predictive of the draws it
     is given."""
     problem = classes(n=5)
@@ -76,7 +76,7 @@ def test_bayesian_gradient_is_that_of_the_mean_probability():
     assert_close(victim.input_gradient(x, y, generator(1)), expected)
 
 
-def test_only_the_input_gets_a_gradient_and_missing_labels_do_not_count():
+def test_gradients_ignore_parameters_and_missing_labels():
     problem = classes(n=6, n_tasks=2)
     victim = mlp_victim(problem)
     y = problem.test.y.clone()
@@ -88,7 +88,7 @@ def test_only_the_input_gets_a_gradient_and_missing_labels_do_not_count():
     assert not attacked.requires_grad
 
 
-def test_a_victim_without_gradient_is_one_clear_error():
+def test_victim_without_gradient_is_refused():
     problem = classes()
     method = component("inference", "fit")
     state, _ = train(method, component("model", "irf", trees=5), problem, 1)

@@ -42,7 +42,7 @@ def check_against_graph(posterior, x, y, criterion):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_the_gradient_written_out_is_that_of_a_graph(activation, criterion):
+def test_analytic_gradient_matches_autograd(activation, criterion):
     """∂/∂x Σ_b J(y_b, x_b) of the predictive itself, by autograd, for posteriors of one network, of
     several, of draws."""
     problem = classes(n=40, n_inputs=7, n_classes=4)
@@ -53,7 +53,7 @@ def test_the_gradient_written_out_is_that_of_a_graph(activation, criterion):
             check_against_graph(posterior, x, y, criterion)
 
 
-def test_rows_may_follow_criteria_of_their_own():
+def test_rows_follow_their_own_criteria():
     model, x, y = make_victim(20, draws=3)
     where = torch.arange(20) % 3 == 0
     victim = Attacked(model)
@@ -64,7 +64,7 @@ def test_rows_may_follow_criteria_of_their_own():
     assert_close(mixed, torch.where(where[:, None], margin, likelihood))
 
 
-def test_a_whole_attack_is_the_same_with_a_graph():
+def test_attack_is_identical_with_autograd():
     """The same bits where there is one network; its gradient is then made by the same products in
     the same order."""
 
@@ -86,7 +86,7 @@ def test_a_whole_attack_is_the_same_with_a_graph():
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("image", [(1, 8, 8), (2, 5, 7)])
-def test_strided_convolutions_written_out_are_those_of_a_graph(activation, image):
+def test_strided_convolution_gradients_match_autograd(activation, image):
     problem = classes(n=30, n_inputs=math.prod(image), n_classes=3)
     problem.image_shape = image
     x = problem.test.x
@@ -101,7 +101,7 @@ def test_strided_convolutions_written_out_are_those_of_a_graph(activation, image
     assert model.reverse_with_weights(several, x) is None  # one network after the other
 
 
-def test_slopes_that_are_no_numbers_are_zero_and_found():
+def test_nonfinite_slopes_are_zeroed_and_reported():
     slopes = torch.ones(4, 3)
     slopes[1, 0] = torch.inf
     slopes[2, 1:] = torch.tensor([torch.inf, -torch.inf])
@@ -116,7 +116,7 @@ def test_slopes_that_are_no_numbers_are_zero_and_found():
     assert torch.equal(kept, large)
 
 
-def test_pooled_convolutions_and_weighted_draws_are_followed_along_a_graph():
+def test_pooling_and_weighted_draws_use_autograd():
     problem = classes(n=20, n_inputs=16, n_classes=3)
     problem.image_shape = (4, 4)
     cnn = component("model", "cnn", channels=[2], widths=[4]).build(problem, Streams(0))
@@ -130,7 +130,7 @@ def test_pooled_convolutions_and_weighted_draws_are_followed_along_a_graph():
         assert victim.input_gradient(problem.test.x, problem.test.y, generator()).isfinite().all()
 
 
-def test_nobody_is_judged_on_the_way_where_success_is_not_asked():
+def test_success_is_evaluated_only_on_request():
     """An attack along a single draw without early stopping never evaluates the full predictive."""
     model, x, y = make_victim(30, draws=12)
     model.calls = 0

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from components.attackers.attacked import Attacked
 
 
-def test_langevin_steps_written_out():
+def test_langevin_steps_match_equation():
     """(3.14) row by row, the same uncertain numbers drawn in the same order."""
     eps = 0.3
     model, x, y = make_victim(10)
@@ -37,7 +37,7 @@ def test_langevin_steps_written_out():
     assert_close(ours, iterate)
 
 
-def test_uncertain_numbers_have_the_moments_of_their_laws():
+def test_uncertain_numbers_have_expected_moments():
     attacker = component(
         "attacker", "sgld_attack", steps=6.0, step_size=0.4, beta_a=2.0, beta_b=3.0, margin=0.3
     )
@@ -59,7 +59,7 @@ def test_uncertain_numbers_have_the_moments_of_their_laws():
 
 
 @pytest.mark.parametrize("project", [True, False])
-def test_only_a_projection_keeps_samples_in_the_ball(project):
+def test_projection_keeps_samples_in_ball(project):
     model, x, y = make_victim()
     keys = {"temperature": 1.0, "project": project}
     x_adv = perturb("sgld_attack", model, x, y, 0.1, bounds=None, **keys)

@@ -69,7 +69,7 @@ def compare(our_accuracy, theirs):
     assert our_accuracy == pytest.approx(theirs, abs=0.005)
 
 
-def test_torchattacks(digits, our_accuracy):
+def test_pgd_matches_torchattacks(digits, our_accuracy):
     torchattacks = pytest.importorskip("torchattacks")
     attack = torchattacks.PGD(
         digits.network, eps=EPS, alpha=ALPHA * EPS, steps=STEPS, random_start=True
@@ -79,7 +79,7 @@ def test_torchattacks(digits, our_accuracy):
         compare(our_accuracy, digits.accuracy(attack(digits.x, digits.y)))
 
 
-def test_foolbox(digits, our_accuracy):
+def test_pgd_matches_foolbox(digits, our_accuracy):
     foolbox = pytest.importorskip("foolbox")
     model = foolbox.PyTorchModel(digits.network, bounds=(0, 1), device="cpu")
     attack = foolbox.attacks.LinfPGD(rel_stepsize=ALPHA, steps=STEPS, random_start=True)
@@ -89,7 +89,7 @@ def test_foolbox(digits, our_accuracy):
     compare(our_accuracy, digits.accuracy(x_adv))
 
 
-def test_adversarial_robustness_toolbox(digits, our_accuracy):
+def test_pgd_matches_adversarial_robustness_toolbox(digits, our_accuracy):
     classification = pytest.importorskip("art.estimators.classification")
     evasion = pytest.importorskip("art.attacks.evasion")
     loss = torch.nn.CrossEntropyLoss()

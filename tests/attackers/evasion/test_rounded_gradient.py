@@ -27,7 +27,7 @@ def train_classifier():
     return problem, method.posterior(state)
 
 
-def test_rounded_gradients_are_those_of_a_copy_in_that_format(train_classifier):
+def test_rounded_gradients_match_copy_in_format(train_classifier):
     problem, posterior = train_classifier
     x = problem.test.x
     y = problem.test.y
@@ -43,7 +43,7 @@ def test_rounded_gradients_are_those_of_a_copy_in_that_format(train_classifier):
 
 
 @pytest.mark.parametrize("target", [None, 1])
-def test_a_rounded_gradient_never_decides_success(train_classifier, target):
+def test_rounded_gradient_never_decides_success(train_classifier, target):
     """A copy that lies about every row stops none that the victim itself does not give up, and none
     is stopped unseen."""
     problem, posterior = train_classifier
@@ -66,7 +66,7 @@ def test_a_rounded_gradient_never_decides_success(train_classifier, target):
     assert torch.equal(reply.broken, Attacked(posterior).broken(x, labels, generator()))
 
 
-def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(train_classifier):
+def test_rounded_attack_is_as_strong(train_classifier):
     problem, posterior = train_classifier
     x = problem.test.x
     y = problem.test.y
@@ -87,7 +87,7 @@ def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(train_c
         assert abs(remaining["full", restarts] - remaining["bfloat16", restarts]) <= 0.02
 
 
-def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused():
+def test_only_networks_are_copied_to_format():
     problem = classes(n=40, n_inputs=7, n_classes=4, dtype=torch.float32)
     x = problem.test.x
     y = problem.test.y
@@ -107,9 +107,7 @@ def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused
 
 
 @pytest.mark.parametrize("has", [True, False])
-def test_where_the_cpu_does_not_multiply_the_format_one_line_says_so(
-    train_classifier, monkeypatch, has
-):
+def test_cpu_without_format_support_warns(train_classifier, monkeypatch, has):
     problem, posterior = train_classifier
     monkeypatch.setattr(loop, "multiplies", lambda precision: has)
     attacker = component("attacker", "fgsm", precision="bfloat16")

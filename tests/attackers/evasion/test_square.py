@@ -24,7 +24,7 @@ class Recording(Softmax):
 
 @pytest.mark.parametrize("shape", [None, (4, 4), (2, 4, 2)])
 @torch.no_grad()
-def test_squares_change_one_window_and_keep_what_helps(shape):
+def test_squares_keep_improving_windows(shape):
     model = Recording(inputs=16, seed=2)
     eps = 0.02
     x, y = images(model, 1, seed=5)
@@ -52,7 +52,7 @@ def test_squares_change_one_window_and_keep_what_helps(shape):
         assert (stripes.sign() == stripes[:1].sign()).all()
 
 
-def test_squares_shrink_by_the_printed_schedule():
+def test_square_size_follows_published_schedule():
     steps = (0, 10, 11, 51, 201, 501, 1001, 2001, 4001, 6001, 8001)
     assert [_count_halvings(i, 10_000) for i in steps] == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert [_count_halvings(i, 1000) for i in (1, 2, 5, 6)] == [0, 1, 1, 2]
@@ -62,5 +62,5 @@ def test_squares_shrink_by_the_printed_schedule():
     ("p", "height", "width", "window"),
     [(0.8, 28, 28, (25, 25)), (1e-4, 28, 28, (1, 1)), (1.0, 4, 9, (4, 6)), (0.25, 1, 16, (1, 4))],
 )
-def test_windows_have_the_printed_size(p, height, width, window):
+def test_windows_have_published_size(p, height, width, window):
     assert _window(p, height, width) == window

@@ -39,7 +39,7 @@ def victim():
     return problem, method.posterior(state), rng
 
 
-def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
+def test_transfer_matches_attack_on_explicit_surrogate(victim):
     """Rows, initial values and minibatches come only from the attack stream: explicit training
     gives the same x'."""
     problem, posterior, _ = victim
@@ -84,7 +84,7 @@ def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
     )
 
 
-def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim):
+def test_surrogate_is_deterministic_and_trained_once(victim):
     problem, posterior, _ = victim
     rng = Streams(1)
     rng_state = rng.state()
@@ -105,7 +105,7 @@ def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim
     )
 
 
-def test_a_grey_box_lies_between_noise_and_white_box_and_says_so(victim):
+def test_grey_box_lies_between_noise_and_white_box(victim):
     problem, posterior, rng = victim
     white = curve_of(component("attacker", "pgd", steps=8), posterior, problem, rng).rows
     curve = curve_of(transfer(), posterior, problem, rng)
@@ -122,7 +122,7 @@ def test_a_grey_box_lies_between_noise_and_white_box_and_says_so(victim):
     )
 
 
-def test_a_grey_box_stronger_than_the_gradient_fails_its_check(victim):
+def test_grey_box_stronger_than_gradient_fails_check(victim):
     """A victim that hides its gradient, attacked through a surrogate: the gradient, not the victim,
     is at fault."""
     problem, posterior, rng = victim
@@ -138,7 +138,7 @@ def test_a_grey_box_stronger_than_the_gradient_fails_its_check(victim):
     assert "a white box is not weaker than this grey box" in failed
 
 
-def test_a_victim_without_gradient_is_attacked_through_one_that_has_it(victim):
+def test_victim_without_gradient_is_attacked_by_transfer(victim):
     problem, posterior, rng = victim
 
     class Forest:
@@ -150,7 +150,7 @@ def test_a_victim_without_gradient_is_attacked_through_one_that_has_it(victim):
     assert rows["accuracy"].iloc[-1] < 0.5 < rows["random_accuracy"].iloc[-1]
 
 
-def test_a_defence_may_train_against_it(victim):
+def test_defence_trains_against_transfer(victim):
     problem, posterior, _ = victim
     threatened = replace(problem, attacker=transfer())
     rng = Streams(0)
@@ -158,7 +158,7 @@ def test_a_defence_may_train_against_it(victim):
     assert 0 < (attacked - problem.train.x).abs().max() <= 0.1 + 1e-9
 
 
-def test_mistakes_are_one_clear_line(victim):
+def test_invalid_keys_are_refused(victim):
     problem, posterior, rng = victim
     with pytest.raises(
         ConfigMismatchError, match=r"attacker.share: 0.001 of the 300 rows of small is empty"

@@ -32,7 +32,7 @@ def curve_of(attacker, posterior, problem):
 MEMBERS = (member("fgsm"), member("pgd", steps=10), member("square", queries=30))
 
 
-def test_each_row_keeps_the_strongest_by_counting():
+def test_each_row_keeps_strongest_attack():
     """By loops: among the members' results those that break the row, and of these the one of
     smallest log p(y|x')."""
     model = Softmax()
@@ -56,7 +56,7 @@ def test_each_row_keeps_the_strongest_by_counting():
     assert min(counts[1:]) > 0  # no member does all the work
 
 
-def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
+def test_member_column_matches_its_own_curve():
     model, problem = make_honest()
     problem.evaluation_chunk = 64
     curve = curve_of(several(*MEMBERS), model, problem)
@@ -75,14 +75,14 @@ def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
     assert set(rows["knowledge/square"]) == {"black box"}
 
 
-def test_one_member_is_that_attack_itself():
+def test_single_member_equals_its_attack():
     model, problem = make_honest()
     alone = curve_of(MEMBERS[1], model, problem).rows
     single = curve_of(several(MEMBERS[1]), model, problem).rows
     assert single[list(alone.columns)].equals(alone)
 
 
-def test_no_member_is_stronger_even_where_predictions_are_random():
+def test_no_member_is_stronger_with_random_predictions():
     model, problem = make_honest()
 
     class Wavering:
@@ -94,7 +94,7 @@ def test_no_member_is_stronger_even_where_predictions_are_random():
     assert (rows["accuracy"] <= rows[[f"accuracy/{m.name}" for m in MEMBERS]].min(axis=1)).all()
 
 
-def test_a_worst_case_that_is_none_fails_its_check():
+def test_weaker_worst_case_fails_check():
     model, problem = make_honest()
     rows = curve_of(several(*MEMBERS), model, problem).rows
     spoilt = rows.assign(accuracy=rows["accuracy/fgsm"] + 0.001)
@@ -106,7 +106,7 @@ def test_a_worst_case_that_is_none_fails_its_check():
         assert checks["the worst case is not weaker than any member"] is expected
 
 
-def test_names_of_members_tell_two_of_a_kind_apart():
+def test_member_names_distinguish_duplicates():
     attack = several(
         member("pgd"), member("pgd", criterion="margin"), member("fgsm"), member("fgsm")
     )
@@ -129,7 +129,7 @@ def test_members_keep_their_own_expectation():
     assert not torch.equal(inside, single.perturb(victim, x, y, Streams(0), 0.1))
 
 
-def test_a_black_box_among_the_members_does_not_pass_for_a_white_one():
+def test_black_box_member_does_not_count_as_white_box():
     """A check detects a victim with a wrong gradient, although a member without gradients breaks
     it."""
     model, problem = make_honest()
@@ -139,12 +139,12 @@ def test_a_black_box_among_the_members_does_not_pass_for_a_white_one():
     assert not checks["a white box is not weaker than a black box"]
 
 
-def test_it_goes_on_where_a_defence_trains_against_it():
+def test_relentless_disables_early_stopping_of_members():
     assert not several(*MEMBERS).relentless().members[1].stop_when_broken
     assert several(*MEMBERS).members[1].stop_when_broken
 
 
-def test_figure_and_scores():
+def test_worst_case_scores_and_figure_agree_with_curve():
     model, problem = make_honest()
     attacker = several(*MEMBERS)
     assessment = assess_security(problem, model, attacker, threat(attacker, EPS), Streams(0))
@@ -178,6 +178,6 @@ def test_figure_and_scores():
         ([], {}, "at least 1"),
     ],
 )
-def test_members_that_cannot_be_compared(members, keys, told):
+def test_incomparable_members_are_refused(members, keys, told):
     with pytest.raises(ValidationError, match=told):
         several(*members, **keys)

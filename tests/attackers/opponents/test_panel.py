@@ -39,7 +39,7 @@ def random_moves(n, generator):
         s = s_next
 
 
-def test_each_replicate_meets_its_member():
+def test_each_replicate_faces_its_member():
     members = [component("attacker", "fixed_policy", plays=p) for p in ("cooperate", "defect")]
     panel = component("attacker", "panel", members=[*members, component("attacker", "tit_for_tat")])
     rng = Streams(0)
@@ -77,7 +77,7 @@ def test_members_learn_from_their_replicates_only(agent):
     assert not torch.equal(new_policy[is_own], old_policy[is_own])
 
 
-def test_scores_by_replicate_are_those_against_the_members():
+def test_scores_by_replicate_match_members():
     members = [component("attacker", "fixed_policy", plays=p) for p in ("cooperate", "defect")]
     game = matrix_game(component("attacker", "panel", members=members))
     _, posterior = play(game, component("inference", "q_learning"))
@@ -86,7 +86,7 @@ def test_scores_by_replicate_are_those_against_the_members():
     assert scores["reward"][::2].min() > scores["reward"][1::2].max()  # 5 or more, 1 or less
 
 
-def test_fewer_replicates_than_members_seat_the_first():
+def test_fewer_replicates_seat_first_members():
     panel = component(
         "attacker", "panel", members=[component("attacker", "fixed_policy") for _ in range(R + 1)]
     )

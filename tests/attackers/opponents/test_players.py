@@ -49,7 +49,7 @@ def game(name, attacker, **keys):
         ([0.2, 0.5, 0.3], 3, [0.2, 0.5, 0.3]),
     ],
 )
-def test_a_fixed_policy_is_what_it_says(plays, own, share):
+def test_fixed_policy_has_configured_frequencies(plays, own, share):
     player = component("attacker", "fixed_policy", plays=plays)
     rng = Streams(0)
     state = player.reset(seat(own, replicates=20_000), rng)
@@ -57,7 +57,7 @@ def test_a_fixed_policy_is_what_it_says(plays, own, share):
     assert frequency.tolist() == pytest.approx(share, abs=0.015)
 
 
-def test_tit_for_tat_does_what_she_did():
+def test_tit_for_tat_copies_previous_action():
     player = component("attacker", "tit_for_tat")
     rng = Streams(0)
     state = player.reset(seat(), rng)
@@ -73,7 +73,7 @@ def test_tit_for_tat_does_what_she_did():
 
 
 @pytest.mark.parametrize(("forgives", "errs"), [(0.7, 0.0), (0.0, 0.2), (0.4, 0.1)])
-def test_forgiving_and_erring_have_their_rates(forgives, errs):
+def test_forgiving_and_erring_have_configured_rates(forgives, errs):
     """After a defection he cooperates with probability p(1 − q) + (1 − p)q."""
     player = component("attacker", "tit_for_tat", forgives=forgives, errs=errs)
     rng = Streams(1)
@@ -116,7 +116,7 @@ def best_reward(reward_b, p):
     return -solution.fun
 
 
-def test_the_oracle_answers_best_on_matrix_games():
+def test_oracle_best_responds_in_matrix_games():
     g = generator(0)
     for _ in range(20):
         world = three_states(6, 1).environment
@@ -128,7 +128,7 @@ def test_the_oracle_answers_best_on_matrix_games():
             assert q[r, s].max() == pytest.approx(exact)
 
 
-def test_the_oracle_looks_ahead():
+def test_oracle_plans_ahead():
     """Q = r + γ P max Q at his fixed point, against many plain sweeps; and blind to the future it
     is another."""
     world = three_states(2, 1).environment
@@ -143,7 +143,7 @@ def test_the_oracle_looks_ahead():
     assert (q - best_response(world, policy, 0.0)).abs().max() > 0.5
 
 
-def test_the_oracle_exploits_a_pure_policy_and_needs_to_know_it():
+def test_oracle_exploits_known_pure_policy():
     player = component("attacker", "oracle")
     room = friend_or_foe(5, 1)
     state = player.reset(room.seat(0, None, 2), Streams(0))
@@ -159,7 +159,7 @@ def test_the_oracle_exploits_a_pure_policy_and_needs_to_know_it():
         player.reset(coins.seat(0, None, 4), Streams(0))
 
 
-def test_a_learner_is_the_decision_maker_on_the_other_side():
+def test_learner_matches_decision_maker():
     """Eq. (4.1) of him, literally, against a decision maker who plays at random."""
     room = friend_or_foe(3, 40)
     agent = component("inference", "q_learning", epsilon=0.2)
@@ -178,7 +178,7 @@ def test_a_learner_is_the_decision_maker_on_the_other_side():
         assert state.standing.adversary.mind.q.values[i, 0, :, 0].tolist() == pytest.approx(q)
 
 
-def test_two_of_level_2_come_to_the_equilibrium():
+def test_two_level_2_agents_reach_equilibrium():
     room = friend_or_foe(200, 400)
     agent = component("inference", "level_k", level=2)
     room.attacker = component("attacker", "learner", agent=agent)
@@ -188,7 +188,7 @@ def test_two_of_level_2_come_to_the_equilibrium():
     assert torch.equal(posterior.beside[0], -posterior.rewards)
 
 
-def test_members_take_a_seat_each():
+def test_together_seats_each_member():
     members = [component("attacker", "exponential_smoother"), component("attacker", "fixed_policy")]
     both = component("attacker", "together", members=members)
     assert list(both.assign_seats(2)) == members

@@ -47,7 +47,7 @@ def ends(x, eps, pixels):
 
 
 @pytest.mark.parametrize(("pixels", "eps"), [(1, 1.0), (1, 0.3), (2, 1.0)])
-def test_it_finds_what_enumeration_finds(pixels, eps):
+def test_one_pixel_matches_enumeration(pixels, eps):
     """f_c − f_y is linear in a pixel: rows are broken exactly where some pixels at some end of their range break them, and the
     others have the least log p(y|x') of all."""
     model = Linear()
@@ -70,7 +70,7 @@ def test_it_finds_what_enumeration_finds(pixels, eps):
     assert pixels > 1 or not broken.all()
 
 
-def test_a_target_is_reached_where_some_pixel_reaches_it():
+def test_target_is_reached_if_any_pixel_reaches_it():
     model = Linear()
     x = draw_uniform(25, 6, seed=1)
     attack = component("attacker", "one_pixel", population=80, generations=40, target=1)
@@ -87,7 +87,7 @@ def test_a_target_is_reached_where_some_pixel_reaches_it():
     assert 0 < possible.sum() < 25
 
 
-def test_pixels_are_painted_literally():
+def test_pixels_match_literal_painting():
     """Three channels: floor(row), floor(column), a value each, within ε of the pixel's own."""
     x = draw_uniform(2, 3 * 2 * 4)
     members = torch.tensor([[[[1.7, 3.2, 0.9, -0.4, 0.5]]], [[[0.0, 0.5, 2.0, 0.1, 0.3]]]]).double()
@@ -101,7 +101,7 @@ def test_pixels_are_painted_literally():
     assert torch.equal(images, expected)
 
 
-def test_parents_are_three_different_members_all_equally_often():
+def test_parents_are_uniform_distinct_triples():
     three = distinct(2000, 5, generator(), torch.device("cpu"))
     a, b, c = three
     assert not ((a == b) | (b == c) | (a == c)).any()
@@ -110,7 +110,7 @@ def test_parents_are_three_different_members_all_equally_often():
         assert (counts - 2000).abs().max() < 4 * 40
 
 
-def test_rows_that_are_broken_already_are_asked_about_no_more():
+def test_broken_rows_are_not_queried():
     model = Softmax()
     x = draw_uniform(4, 6, seed=1)
     y = (model.predict(x, generator()).guess + 1) % 3

@@ -18,7 +18,7 @@ from components.attackers.words.beliefs import (
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 1.0])
-def test_beta_has_the_mean_and_the_variance_asked_for(share):
+def test_beta_has_requested_mean_and_variance(share):
     for r in (1e-6, 0.2, 0.5, 0.7, 0.999):
         law = beta(*beta_parameters(double(math.log(r / (1 - r))), share))
         largest = min(r**2 * (1 - r) / (1 + r), r * (1 - r) ** 2 / (2 - r))
@@ -48,7 +48,7 @@ def estimate_one(odds, which, n):
     return float(frequency[1])
 
 
-def test_frequencies_count_3_12_literally_and_converge():
+def test_frequencies_match_equation_3_12_and_converge():
     """p̂ from K draws against ∫ f_z(p) Π_{w≠z} (1 − F_w(p)) dp by quadrature; the standard error is
     for K Bernoulli trials."""
     odds = double([[-1.0, -0.4, 0.3, torch.inf]])
@@ -74,7 +74,7 @@ def test_frequencies_count_3_12_literally_and_converge():
     assert_close(again, counts / 50.0, check_dtype=False)
 
 
-def test_the_frequency_of_one_candidate_has_the_law_of_all():
+def test_one_candidate_frequency_matches_joint_draws():
     """Of twenty candidates, some of them none: against the frequencies that draw them all, in
     standard errors."""
     g = generator()

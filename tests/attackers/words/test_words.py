@@ -22,7 +22,7 @@ DIRECTIONS = ["insertion", "flip"]
 
 @pytest.mark.parametrize("most", [0, 1, 2, 3])
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_sets_lead_to_every_neighbour_once(direction, most):
+def test_change_sets_reach_each_neighbour_once(direction, most):
     x = torch.tensor([[1.0, 0.0, 0.0, 1.0, 0.0]])
     sets = change_sets(5, most)
     assert len(sets) == sum(math.comb(5, i) for i in range(most + 1))
@@ -32,7 +32,7 @@ def test_sets_lead_to_every_neighbour_once(direction, most):
 
 @pytest.mark.parametrize("model", ["naive_bayes", "logistic_lasso", "irf"])
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_the_attack_is_the_least_of_3_11_by_trying_all(model, direction):
+def test_attack_minimises_equation_3_11(model, direction):
     problem = words(n_words=6)
     posterior = fit_estimator(problem, model, **({"trees": 20} if model == "irf" else {}))
     attack = component("attacker", f"word_{direction}")
@@ -52,7 +52,7 @@ def test_the_attack_is_the_least_of_3_11_by_trying_all(model, direction):
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_greedy_changes_of_naive_bayes_are_the_exact_ones_and_never_worse_than_fewer(direction):
+def test_greedy_naive_bayes_attack_is_exact(direction):
     """The log odds of naive Bayes add up, so that the best words one by one are the best
     together."""
     problem = words(n_words=7)
@@ -64,7 +64,7 @@ def test_greedy_changes_of_naive_bayes_are_the_exact_ones_and_never_worse_than_f
         assert torch.equal(*(a.perturb(victim, x, y, Streams(0), eps) for a in (exact, greedy)))
 
 
-def test_a_confident_victim_is_attacked_where_probabilities_are_rounded_to_one():
+def test_saturated_probabilities_are_attacked():
     problem = words(n_words=8)
     posterior = fit_estimator(problem)
     posterior.fitted["log_class"] = double([-60.0, 0.0])
@@ -77,7 +77,7 @@ def test_a_confident_victim_is_attacked_where_probabilities_are_rounded_to_one()
 
 
 @pytest.mark.parametrize("removal", [None, 0.7])
-def test_dalvi_solves_3_4_by_trying_all(removal):
+def test_dalvi_solves_equation_3_4(removal):
     problem = words(n_words=7, seed=2)
     posterior = fit_estimator(problem)
     attack = component("attacker", "dalvi", insertion_cost=1.3, removal_cost=removal)
@@ -101,7 +101,7 @@ def test_dalvi_solves_3_4_by_trying_all(removal):
     assert n_changed > 5
 
 
-def test_the_integer_programme_of_a_known_answer():
+def test_integer_programme_has_known_solution():
     gain = np.array([3.0, 2.0, 2.0, 9.0])
     cost = np.array([2.5, 1.0, 1.0, np.inf])
     assert cheapest(gain, 3.5, cost, 4).tolist() == [0, 1, 1, 0]
@@ -109,7 +109,7 @@ def test_the_integer_programme_of_a_known_answer():
     assert cheapest(gain, 3.0, np.array([2.5, 1.5, 1.5, np.inf]), 4).tolist() == [1, 0, 0, 0]
 
 
-def test_dalvi_is_for_naive_bayes():
+def test_dalvi_requires_naive_bayes():
     problem = words()
     victim = Attacked(fit_estimator(problem, "logistic_lasso"))
     with pytest.raises(ConfigMismatchError, match="model=naive_bayes"):
@@ -119,7 +119,7 @@ def test_dalvi_is_for_naive_bayes():
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_ara_without_uncertainty_is_the_deterministic_attack(direction):
+def test_ara_without_uncertainty_is_deterministic(direction):
     problem = words(n_words=7)
     victim = Attacked(fit_estimator(problem))
     ara = component("attacker", "ara", direction=direction, variance=0.0)
@@ -130,7 +130,7 @@ def test_ara_without_uncertainty_is_the_deterministic_attack(direction):
         assert torch.equal(*(a.perturb(victim, x, y, Streams(0), eps) for a in (ara, sure)))
 
 
-def test_ara_draws_with_the_frequencies_of_3_12():
+def test_ara_draws_match_frequencies_of_3_12():
     problem = words(n_words=5)
     victim = Attacked(fit_estimator(problem))
     ara = component("attacker", "ara", variance=1.0)
@@ -144,7 +144,7 @@ def test_ara_draws_with_the_frequencies_of_3_12():
 
 
 @pytest.mark.parametrize("name", ["word_insertion", "word_flip", "dalvi", "ara"])
-def test_the_curve_of_an_attack_on_words_is_trusted(name):
+def test_word_attack_curve_passes_checks(name):
     problem = words(n=300, n_words=20)
     posterior = fit_estimator(problem)
     attacker = component("attacker", name)
@@ -180,7 +180,7 @@ class Kind(WordInsertion):
         return super().perturb(Attacked(Opposite()), x, y, rng, eps)
 
 
-def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_undefended():
+def test_undefended_attack_is_judged_without_defence():
     problem = words(n=300, n_words=8, seed=3)
     base = fit_estimator(problem)
     attack = component("attacker", "word_insertion", against="undefended")
@@ -208,6 +208,6 @@ def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_und
     }
 
 
-def test_sizes_are_whole_numbers_of_words():
+def test_word_sizes_are_integers():
     with pytest.raises(ValueError, match="whole numbers of changed words"):
         threat(component("attacker", "word_insertion"), [0, 0.5])

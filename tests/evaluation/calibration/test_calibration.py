@@ -94,20 +94,20 @@ def test_ranks_of_the_exact_posterior_are_uniform(line):
 @pytest.mark.parametrize(
     ("kind", "verdict"), [("narrow", "too narrow"), ("wide", "too wide"), ("shifted", "too high")]
 )
-def test_faults_are_seen_and_named(line, kind, verdict):
+def test_faults_are_detected_and_named(line, kind, verdict):
     summary = summaries(all_ranks(line, kind, 100))
     assert worst_p(list(summary.values())) < 1e-4
     assert verdict in summary["x1"].verdict
 
 
-def test_only_the_log_joint_sees_a_posterior_that_ignores_its_data(line):
+def test_log_joint_detects_posterior_that_ignores_data(line):
     summary = summaries(all_ranks(line, "ignores data"))
     joint = summary.pop("log joint")
     assert worst_p(list(summary.values())) > 0.01
     assert joint.chi2_p < 1e-6
 
 
-def test_too_few_draws_and_ties_are_handled(line):
+def test_few_draws_and_ties_are_handled(line):
     problem, settings, rng = line
     draws = exact_draws(settings.build(problem, rng), problem, 10, rng.noise)
     with pytest.raises(ConfigMismatchError, match=r"stores 10 draws, but --draws 19"):
@@ -130,7 +130,7 @@ def test_thinned_draws_are_evenly_spaced_in_every_chain():
     assert {int(d) for d in taken.draws} <= {3, 7, 11, 15, 19}
 
 
-def test_a_model_without_a_simulator_is_refused_with_those_that_have_one(line):
+def test_model_without_simulator_is_refused(line):
     problem, settings, rng = line
     ridge = component("model", "ridge").build(problem, rng)
     with pytest.raises(ConfigMismatchError, match=r"model=ridge: cannot simulate.*igp"):

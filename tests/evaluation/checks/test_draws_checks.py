@@ -41,7 +41,7 @@ def verdicts(checks):
     return {check.name: check.passed for check in checks}
 
 
-def test_chains_that_mixed_pass_every_check():
+def test_mixed_chains_pass_every_check():
     assert list(verdicts(draws_checks(draws(), WELL)).values()) == [True] * 6
 
 
@@ -58,7 +58,7 @@ def test_chains_that_mixed_pass_every_check():
     ],
 )
 @pytest.mark.parametrize("replicates", [1, 3])
-def test_each_check_of_chains_fails_alone(name, value, failing, replicates):
+def test_each_chain_check_fails_separately(name, value, failing, replicates):
     scores = {k: v if replicates == 1 else [v] * replicates for k, v in WELL.items()}
     # the worst replicate decides
     scores[name] = value if replicates == 1 else [WELL[name], value, WELL[name]]
@@ -79,7 +79,7 @@ def test_each_check_of_chains_fails_alone(name, value, failing, replicates):
     ],
 )
 @pytest.mark.parametrize("replicates", [1, 3])
-def test_acceptance_check_takes_the_worst_chain(energy, least, passed, replicates):
+def test_acceptance_check_uses_worst_chain(energy, least, passed, replicates):
     scores = {name: [value] * replicates for name, value in WELL.items()}
     checks = draws_checks(
         draws(chains=16, energy=energy, least=least, replicates=replicates), scores
@@ -87,7 +87,7 @@ def test_acceptance_check_takes_the_worst_chain(energy, least, passed, replicate
     assert verdicts(checks)["enough proposals are accepted"] is passed
 
 
-def test_too_few_draws_or_chains_are_not_checked():
+def test_few_draws_or_chains_are_not_checked():
     checks = draws_checks(draws(n=3, energy=False), {})
     assert [check.passed for check in checks] == [None, None, True]
     assert "3 draws a chain, 4 required" in checks[0].detail
@@ -95,7 +95,7 @@ def test_too_few_draws_or_chains_are_not_checked():
     assert [check.passed for check in alone] == [None, True, True, True]
 
 
-def test_resting_coordinates_and_the_worst_are_named():
+def test_constant_and_worst_coordinates_are_named():
     g = generator(0)
     values = normal(g, 4, 400, 6)
     values[..., 1:5] = 0.0  # point masses: constant coordinates
@@ -119,20 +119,20 @@ def test_resting_coordinates_and_the_worst_are_named():
 @pytest.mark.parametrize(
     ("k", "n", "passed"), [(0.69, 10_000, True), (0.71, 10_000, False), (0.55, 100, False)]
 )
-def test_pareto_k_of_few_weights_has_to_be_smaller(k, n, passed):
+def test_pareto_k_limit_is_lower_for_few_weights(k, n, passed):
     weighted = Draws(torch.zeros(1, n, 1), torch.zeros(1, 1), log_weights=torch.zeros(1, n))
     (check,) = draws_checks(weighted, {"pareto_k": k, "weight_ess": 50.0})
     assert check.passed is passed
     assert limits.pareto_k(100) == pytest.approx(0.5)
 
 
-def test_svgd_has_no_chains_to_mix():
+def test_svgd_skips_chain_checks():
     method = component("inference", "svgd")
     checks = run_checks(SimpleNamespace(), draws(), method, None, WELL, [], Streams(0), smoke=False)
     assert list(verdicts(checks)) == [FINITE]
 
 
-def test_a_smoke_run_is_not_judged_by_its_length():
+def test_smoke_run_skips_length_checks():
     method = component("inference", "sgld")
     checks = run_checks(
         SimpleNamespace(), draws(), method, None, WELL | {"rhat": 3.0}, [], Streams(0), smoke=True

@@ -11,7 +11,7 @@ from components.evaluation.checks.filters import observation_checks, particle_ch
 from components.series.posteriors.filtered import Filtered
 
 
-def test_a_filter_whose_weight_lies_on_one_particle_is_found_out():
+def test_degenerate_filter_is_detected():
     trace = [(t, {"ess": [300.0, 250.0]}) for t in range(1, 20)]
     (well,) = particle_checks(trace)
     (ill,) = particle_checks([*trace, (20, {"ess": [300.0, 1.5]}), (21, {"ess": [1.2, 9.0]})])
@@ -33,14 +33,14 @@ def filter_result(ess=None, weight=None):
         (7.5, True, "smallest ESS 7.5 at t = 3, of 5 recorded times"),
     ],
 )
-def test_weights_are_judged_at_times_that_were_not_recorded(least, passed, detail):
+def test_weights_are_checked_at_unrecorded_times(least, passed, detail):
     ess = torch.full((2, 5), 80.0)
     ess[1, 2] = least
     (check,) = particle_checks([(1, {"ess": [80.0, 80.0]})], filter_result(ess))
     assert (check.passed, check.detail) == (passed, detail)
 
 
-def test_a_filter_that_follows_no_observation_says_so():
+def test_filter_that_ignores_observations_is_reported():
     problem = sequence(system(), 5, 2)
     equal = torch.full((2, 5), 100.0)
     uneven = torch.full((2, 5), 100.0)

@@ -34,7 +34,7 @@ def independent_draws(scale=1.0, shift=0.0, power=1.0, replicates=1, n=500):
         ("cavi", {"scale": 0.81}, None, "biased by its family"),
     ],
 )
-def test_moments_are_compared_with_known_ones(method, draws, passed, detail):
+def test_moments_are_compared_with_exact_ones(method, draws, passed, detail):
     problem, _ = load("gaussian")
     inference = component("inference", method)
     (check,) = moments_checks(problem, independent_draws(**draws), inference, MIXED)
@@ -42,7 +42,7 @@ def test_moments_are_compared_with_known_ones(method, draws, passed, detail):
     assert detail in check.detail
 
 
-def test_chains_that_have_not_mixed_are_not_compared():
+def test_unmixed_chains_are_not_compared():
     problem, _ = load("gaussian")
     mala = component("inference", "mala")
     unmixed = [Check("R̂ is below 1.01", False, "")]

@@ -33,13 +33,13 @@ from runner.record.facts import read
         (lambda s: 100 * s - 200, 0.0, False),
     ],
 )
-def test_a_bound_that_still_rises_is_found_out(bound, noise, passed):
+def test_rising_bound_is_detected(bound, noise, passed):
     g = generator(0)
     values = [[bound(i / 200) + noise * float(torch.randn((), generator=g))] for i in range(200)]
     assert bound_check(values).passed is passed
 
 
-def test_a_bound_of_few_recorded_values_is_not_checked():
+def test_bound_with_few_values_is_not_checked():
     check = bound_check([[-1.0]] * 50)
     assert check.passed is None
     assert "50 recorded values, 100 required" in check.detail
@@ -89,14 +89,14 @@ BY_TASK = {"nlpp": math.nan, "nlpp/a": math.nan, "rmse/a": math.nan, "nlpp/b": m
         ({"nmse": math.nan}, None, False, ""),
     ],
 )
-def test_scores_that_are_not_finite_are_named(scores, problem, passed, detail):
+def test_nonfinite_scores_are_named(scores, problem, passed, detail):
     check = finite_scores(scores, problem or SimpleNamespace())
     assert check.passed is passed
     assert not detail or check.detail == detail
 
 
 @pytest.mark.parametrize(("step", "passed"), [(0.1, True), (1.9, True), (2.1, False)])
-def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
+def test_steps_too_large_for_curvature_are_detected(step, passed):
     method = component("inference", "sgld", step_size=step, chains=3, burn_in=0)
     rng = Streams(0)
     target = white(2)
@@ -109,7 +109,7 @@ def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
     assert verdicts == {FINITE: True, "steps are small relative to the curvature": passed}
 
 
-def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
+def test_resumed_run_is_checked_over_all_steps(make_job, tmp_path):
     """The resumed run still reports half of the weight on one particle at a time before the
     stop."""
     argv = [
@@ -142,7 +142,7 @@ def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
     assert "of 40 recorded times, first t = 1" in actual["detail"]
 
 
-def test_a_run_records_its_checks_and_changes_no_score(make_job):
+def test_recording_checks_changes_no_score(make_job):
     job = make_job(
         "dataset=gaussian",
         "model=target_density",
@@ -159,7 +159,7 @@ def test_a_run_records_its_checks_and_changes_no_score(make_job):
     assert not any("check" in name for name in result)
 
 
-def test_gradients_marked_unbiased_must_have_one_mean():
+def test_unbiased_gradients_must_share_their_mean():
     measurements = Measured(
         ["reparam", "vargrad", "gumbel_softmax"], [True, True, False], [0, 10], [], Findings(), None
     )
@@ -190,7 +190,7 @@ def discriminator(losses):
 @pytest.mark.parametrize(
     ("last", "passed"), [(1.3, True), (0.06, True), (0.04, False), (0.0, False)]
 )
-def test_a_saturated_discriminator_is_told(last, passed):
+def test_saturated_discriminator_is_reported(last, passed):
     check = discriminator([1.386] * 90 + [last] * 10)
     assert check.passed is passed
     assert f"loss {last:.3g} over the last tenth, chance is 1.39" in check.detail
@@ -201,7 +201,7 @@ def test_a_saturated_discriminator_is_told(last, passed):
 
 
 @pytest.mark.parametrize(("proposal", "passed"), [("gaussian", False), ("student_t", True)])
-def test_a_proposal_of_lighter_tails_fails(proposal, passed):
+def test_light_tailed_proposal_fails(proposal, passed):
     method = component("inference", "importance_sampling", proposal=proposal)
     state = method.init(Tailed(1, 5.0), None, Streams(0))
     for _ in range(100):

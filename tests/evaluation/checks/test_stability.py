@@ -46,7 +46,7 @@ def walk_path(name, steps, **keys):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_of_the_family_says_how_it_responds(name):
+def test_every_method_reports_its_gradient_response(name):
     method, state = walk_path(name, 3, step_size=1e-3)
     assert isinstance(method, GradientResponsiveMethod)
     response = method.response(state)
@@ -57,7 +57,7 @@ def test_every_method_of_the_family_says_how_it_responds(name):
 
 
 @pytest.mark.parametrize("name", [name for name, (_, limit) in METHODS.items() if limit])
-def test_beyond_the_limit_a_path_swings_ever_wider(name):
+def test_path_diverges_beyond_the_limit(name):
     _, limit = METHODS[name]
     method, state = walk_path(name, 300, step_size=0.9 * limit)
     response = method.response(state)
@@ -70,7 +70,7 @@ def test_beyond_the_limit_a_path_swings_ever_wider(name):
         assert walk_path(name, 300, step_size=1.1 * limit)[1].theta.abs().max() > 1e6
 
 
-def test_of_a_plain_step_it_is_the_step_times_the_largest_curvature():
+def test_sgld_response_is_step_times_curvature():
     method, state = walk_path("sgld", 5, step_size=0.01)
     assert largest_response(target(), state.theta, None, method.response(state)) == pytest.approx(
         0.25, rel=1e-3
@@ -84,7 +84,7 @@ class Saddle(GaussianTarget):
         return 25 * theta[:, 0] ** 2 - theta[:, 1] ** 2
 
 
-def test_a_direction_bent_upwards_is_not_taken_for_curvature():
+def test_convex_direction_is_not_counted_as_curvature():
     method, state = walk_path("sgld", 1, step_size=0.01)
     saddle = Saddle(torch.zeros(2, dtype=F64), torch.eye(2, dtype=F64))
     actual = largest_response(saddle, torch.ones(4, 2, dtype=F64), None, method.response(state))
@@ -103,7 +103,7 @@ def test_a_direction_bent_upwards_is_not_taken_for_curvature():
         ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 10, 0.1),
     ],
 )
-def test_the_step_is_the_largest_since_draws_are_kept(schedule, t, largest):
+def test_largest_step_is_counted_after_burn_in(schedule, t, largest):
     assert component("inference", "sgld", step_size=0.1, burn_in=20, **schedule).largest_step(
         t
     ) == pytest.approx(largest)
@@ -121,7 +121,7 @@ def overlap(make_job, *overrides):
 
 
 @pytest.mark.parametrize("method", ["gaussian_vi", "bbvi"])
-def test_a_fit_is_judged_by_the_tail_of_its_weights(make_job, method):
+def test_fit_is_judged_by_tail_of_weights(make_job, method):
     keys = (f"inference={method}", "inference.draws=1000", "inference.lr=0.05")
     near, detail = overlap(make_job, "steps=1500", *keys)
     assert near, detail

@@ -51,7 +51,7 @@ def test_rows_without_finite_probabilities_have_no_class(samples):
     assert is_finite(Categorical(logits))[:, 0].tolist() == [True, *[False] * 4, True]
 
 
-def test_scores_leave_rows_without_a_class_out():
+def test_scores_exclude_rows_without_class():
     y = torch.tensor([[0], [0], [0], [0], [0], [1]])
     part = [0, 5]
     ours = scores(Categorical(LOGITS[None, :, None]), y, torch.ones_like(y).bool(), ["y"])
@@ -63,7 +63,7 @@ def test_scores_leave_rows_without_a_class_out():
     assert (ours["nlpp"], ours["ece"]) == (finite["nlpp"], finite["ece"])
 
 
-def test_a_check_counts_test_rows_without_a_class():
+def test_check_counts_rows_without_class():
     problem = problem_of_counts()
     problem.test.x[:3] = -1
     (check,) = missing_checks(problem, Counts(), Streams(0))
@@ -81,7 +81,7 @@ class Roots:
 
 
 @pytest.mark.parametrize("missing", [0, 2, 5])
-def test_real_labels_without_a_prediction_are_left_out_and_counted(missing):
+def test_unpredicted_real_labels_are_excluded_and_counted(missing):
     x = torch.arange(1.0, 6.0)[:, None]
     whole = real(n=5, n_inputs=1, n_tasks=1)
     whole = replace(whole, test=replace(whole.test, x=x))
@@ -99,7 +99,7 @@ def test_real_labels_without_a_prediction_are_left_out_and_counted(missing):
 
 
 @pytest.mark.parametrize("name", ["pgd", "apgd", "square"])
-def test_attacked_inputs_without_a_class_are_broken(name):
+def test_attacked_inputs_without_class_count_as_broken(name):
     problem = problem_of_counts()
     attacker = component("attacker", name)
     curve = security_curve(problem, Counts(), attacker, threat(attacker, [0.05, 3.0]), Streams(0))
@@ -111,14 +111,14 @@ def test_attacked_inputs_without_a_class_are_broken(name):
     assert "set dataset.bounds" in detail
 
 
-def test_draws_without_a_class_have_no_vote():
+def test_draws_without_class_do_not_vote():
     assert count_votes(LOGITS[:, None, None]).flatten().tolist() == [1, 1, 0]
     assert torch.equal(
         Categorical(vote_logits(LOGITS[:2, None, None])[None]).guess, torch.tensor([[0]])
     )
 
 
-def test_frames_have_empty_cells_where_a_prediction_is_not_finite():
+def test_nonfinite_predictions_leave_empty_cells():
     frame = frame_of_predictive(Categorical(LOGITS[None, :, None]), ["y"], ["a", "b", "c"])
     assert frame["class"].fillna("").tolist() == ["a", "", "", "", "", "b"]
     assert frame["p(a)"].isna().tolist() == [False, *[True] * 4, False]

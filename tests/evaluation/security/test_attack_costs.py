@@ -57,7 +57,7 @@ def train_classifier():
         ("random_noise", {"repeats": 3}),
     ],
 )
-def test_counts_are_those_of_the_classifier(train_classifier, name, keys):
+def test_counts_match_classifier_calls(train_classifier, name, keys):
     problem, posterior, _ = train_classifier
     tallied = Tallied(posterior)
     queries = Queries()
@@ -69,7 +69,7 @@ def test_counts_are_those_of_the_classifier(train_classifier, name, keys):
     assert bool(queries.gradients) == attacker.follows_gradient
 
 
-def test_costs_of_a_security_evaluation(train_classifier):
+def test_security_costs_count_one_gradient_per_row(train_classifier):
     """One gradient for each test row at each size above 0; checks of the attack are not counted,
     and the costs of training do not change."""
     problem, posterior, rng = train_classifier
@@ -86,7 +86,7 @@ def test_costs_of_a_security_evaluation(train_classifier):
     count_queries(forwards=3)  # no counts outside an attack
 
 
-def test_the_mean_certified_accuracy_is_over_sizes_above_0(train_classifier):
+def test_mean_certified_accuracy_excludes_size_0(train_classifier):
     problem, posterior, rng = train_classifier
     fgsm = component("attacker", "fgsm")
     sizes = [0.0, 0.001, 0.01, 0.05]

@@ -46,7 +46,7 @@ def test_entropy_and_ece_are_scored_at_every_size(ensemble):
     assert rows["ece"][0.0] == pytest.approx(float(clean))
 
 
-def test_an_attack_on_one_network_overrates_an_ensemble(ensemble):
+def test_single_network_attack_overrates_ensemble(ensemble):
     """An attack along the gradient of one of five networks breaks fewer images of the ensemble."""
     problem, posterior = ensemble
     remaining = {}
@@ -66,7 +66,7 @@ def test_an_attack_on_one_network_overrates_an_ensemble(ensemble):
     [[], ["inference=deep_ensemble", "model.prior_std=1.0"]],
     ids=["sgld", "deep_ensemble"],
 )
-def test_experiment_learns_and_expectation_makes_the_attack_stronger(make_job, victim):
+def test_expectation_makes_attack_stronger(make_job, victim):
     results = {
         expectation: run(
             make_job(

@@ -60,7 +60,7 @@ NETWORKS = [{"widths": [7, 6], "activation": name} for name in ACTIVATIONS] + [
 
 @pytest.mark.parametrize("measure", NORMS)
 @pytest.mark.parametrize("keys", NETWORKS, ids=lambda keys: "-".join(map(str, keys.values())))
-def test_no_sampled_margin_is_below_its_bound(keys, measure):
+def test_sampled_margins_are_above_bounds(keys, measure):
     problem = images() if "model" in keys else classes(n=8, n_inputs=5, n_tasks=2)
     net = random_network(problem, **keys)
     y = problem.test.y
@@ -75,7 +75,7 @@ def test_no_sampled_margin_is_below_its_bound(keys, measure):
 
 @pytest.mark.parametrize("measure", NORMS)
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
-def test_no_margin_that_gradients_find_is_below_its_bound(model, measure):
+def test_attacked_margins_are_above_bounds(model, measure):
     problem = images()
     keys = {"widths": [9]} if model == "mlp" else {"channels": [3], "widths": [6]}
     net = random_network(problem, model=model, **keys)
@@ -96,7 +96,7 @@ def test_no_margin_that_gradients_find_is_below_its_bound(model, measure):
         assert (margins(net(x), y)[..., c] >= bound[..., c]).all()
 
 
-def test_signs_split_literally():
+def test_bounds_match_split_by_signs():
     """Limits of z = W h + b: Σ_i W⁺ low + W⁻ high + b, and with low and high exchanged."""
     problem = classes(n=6, n_inputs=4)
     y = problem.test.y
@@ -115,7 +115,7 @@ def test_signs_split_literally():
 
 
 @pytest.mark.parametrize("measure", NORMS)
-def test_a_linear_network_has_its_exact_margins(measure):
+def test_linear_network_has_exact_margins(measure):
     """The smallest margin is at the corner, the point of the sphere or the axis given by the dual
     norm; in a box, at one of its corners."""
     problem = replace(classes(n=10, n_inputs=4), bounds=None)
@@ -171,7 +171,7 @@ def test_bounds_hold_for_single_precision():
     assert (real - bound)[others].max() < 1e-2
 
 
-def test_mixtures_literally():
+def test_mixture_bounds_hold_for_sampled_logits():
     """For any logits of K networks within their limits and margins above their bounds, the mean
     probabilities differ by at least the bound, and a certified class does not change."""
     g = generator(0)

@@ -16,7 +16,7 @@ from components.posteriors.point_estimate import PointEstimate
 from runner.execution.rng import Streams
 
 
-def test_a_tiny_network_by_a_grid():
+def test_certified_rows_match_grid():
     """D = 2: a grid over the ball breaks no certified row of a network or mixture, and for small
     balls most unbroken rows are certified."""
     problem = classes(n=60, n_inputs=2, n_classes=3)
@@ -39,7 +39,7 @@ def test_a_tiny_network_by_a_grid():
 
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
 @pytest.mark.parametrize("model", ["naive_bayes", "logistic_lasso", "mlp"])
-def test_words_by_trying_every_mail(model, direction):
+def test_certified_mails_match_enumeration(model, direction):
     """Up to two words, and for linear logits with more words, a mail is certified exactly if no set
     of changes breaks it; for a network with more words, only unbroken mails are certified."""
     problem = words(n=60, n_words=6)
@@ -69,7 +69,7 @@ def test_words_by_trying_every_mail(model, direction):
 
 
 @pytest.mark.parametrize("measure", NORMS)
-def test_no_certified_number_is_above_an_adaptive_one(measure):
+def test_certified_accuracy_is_below_adaptive_accuracy(measure):
     """The curve of a trained network, an ensemble and adaptive attacks of every norm."""
     problem = classes(n=120, n_inputs=6)
     method = component("inference", "deep_ensemble", members=2, lr=0.02)
@@ -87,7 +87,7 @@ def test_no_certified_number_is_above_an_adaptive_one(measure):
     assert ("no certified label is broken", True) in [check[:2] for check in curve.checks]
 
 
-def test_a_false_certificate_fails_its_check(monkeypatch):
+def test_false_certificate_fails_its_check(monkeypatch):
     problem = classes(n=60, n_inputs=6)
     method = component("inference", "map", lr=0.02)
     state, rng = train(method, component("model", "mlp", widths=[8]), problem, 80)

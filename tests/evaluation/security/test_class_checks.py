@@ -42,7 +42,7 @@ def perfect_logits(problem):
 
 
 @pytest.mark.parametrize("n_tasks", [1, 2])
-def test_a_classifier_of_one_class_fails(n_tasks):
+def test_one_class_predictions_fail(n_tasks):
     problem = classes(n_tasks=n_tasks)
     logits = perfect_logits(problem)
     assert verdicts(problem, logits)[CLASS_CHECK_TITLE] == (True, "3 of 3 classes")
@@ -53,7 +53,7 @@ def test_a_classifier_of_one_class_fails(n_tasks):
 
 
 @pytest.mark.parametrize(("rows", "rare"), [(9, 4), (60, 2), (60, 0)])
-def test_few_labels_or_nearly_all_of_one_class_say_nothing(rows, rare):
+def test_few_or_uniform_labels_leave_check_undecided(rows, rare):
     problem = classes(n_classes=2)
     y = torch.zeros(rows, 1, dtype=torch.long)
     y[:rare] = 1
@@ -64,7 +64,7 @@ def test_few_labels_or_nearly_all_of_one_class_say_nothing(rows, rare):
     assert "10 test labels" in detail
 
 
-def test_probabilities_for_logits_fail():
+def test_probabilities_as_logits_fail():
     problem = classes()
     f = perfect_logits(problem)
     assert verdicts(problem, f)[LOGITS] == (True, "-1 … 3")
@@ -76,7 +76,7 @@ def test_probabilities_for_logits_fail():
     assert verdicts(classes(n_classes=2), odds)[LOGITS][0] is True  # log odds that are small
 
 
-def test_of_several_posteriors_each_is_looked_at():
+def test_each_of_several_posteriors_is_checked():
     problem = classes()
     bad = torch.tensor([1.0, 5.0, -1.0]).double().expand(60, 1, 3)
     two = Variants({"a": Fixed(perfect_logits(problem)), "b": Fixed(bad)})
@@ -88,13 +88,13 @@ def test_of_several_posteriors_each_is_looked_at():
     assert "test rows of replicate 2; their" in check.detail
 
 
-def test_others_have_no_such_checks():
+def test_other_problems_have_no_class_checks():
     assert class_checks(real(), Fixed(torch.zeros(40, 2, 1)), Streams(0), False) == []
     assert class_checks(SimpleNamespace(), None, Streams(0), False) == []
 
 
 @pytest.mark.parametrize(("last", "passed"), [("none", True), ("one", False)])
-def test_a_run_says_so(make_job, last, passed):
+def test_run_reports_one_class_predictions(make_job, last, passed):
     """A trained network with a last layer of zeros except for a bias."""
     victim = {"none": "Victim", "one": "OneClass"}[last]
     words = [
@@ -148,7 +148,7 @@ class NotYet(OfProbabilities):
         raise RuntimeError("not fitted")
 
 
-def test_a_model_of_a_plug_in_is_examined_before_it_learns():
+def test_plugin_model_is_examined_before_training():
     with pytest.raises(
         ConfigMismatchError,
         match=r"model=mine: every row of its logits sums to one, .* pass their logarithms",
@@ -160,6 +160,6 @@ def test_a_model_of_a_plug_in_is_examined_before_it_learns():
 
 
 @pytest.mark.parametrize("name", ["mlp", "gp_classifier"])
-def test_models_from_here_pass_the_examination(name):
+def test_own_models_pass_examination(name):
     problem = classes()
     examine_model(component("model", name).build(problem, Streams(0)), problem, f"model={name}")

@@ -31,14 +31,14 @@ def failed_checks(found):
     return {check.name for check in found.checks if check.passed is False}
 
 
-def test_doubling_budget_lies_between_two_budgets_on_a_straight_line():
+def test_doubling_budget_is_interpolated():
     errors = double([[1.0, 1.0, 1.0, 1.0], [1.5, 2.0, 1.0, 1.0], [2.5, 4.0, 1.9, torch.nan]])
     budget, doubled = doubling_budget([0.0, 1.0, 4.0], errors)
     assert budget.tolist() == pytest.approx([1 + 3 * 0.5, 1.0, 4.0, 1.0])
     assert doubled.tolist() == [True, True, False, True]
 
 
-def test_scores_of_the_kalman_filter_under_attack():
+def test_attacked_kalman_filter_has_expected_scores():
     p = problem(25, 8)
     report = assess_run(spoofer(steps=5, queries=20), p, figures=True)
     assert failed_checks(report) == set()
@@ -55,7 +55,7 @@ def test_scores_of_the_kalman_filter_under_attack():
     assert set(report.figures) == {"error_curve"}
 
 
-def test_a_robust_filter_does_not_double_where_the_kalman_filter_does():
+def test_robust_filter_error_stays_below_kalman():
     p = problem(30, 6)
     threat = Threat("l2", (0.0, 30.0))
     kalman = assess_run(spoofer(steps=4, queries=5, probability=0.1), p, threat)
@@ -114,7 +114,7 @@ class NeverNothing(Spoofing):
         (NeverNothing, {"a budget of 0 does not change the error"}),
     ],
 )
-def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
+def test_faulty_attacks_fail_their_checks(wrong, finds):
     attacker = wrong(**dict(spoofer(steps=4, queries=20)))
     with pytest.warns(IncompleteResultWarning, match="is not reliable"):
         report = assess_run(attacker)
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
     assert float(report.scores["attack_checks_passed"][0]) == 0
 
 
-def test_another_filter_than_the_runs_own_is_found():
+def test_wrong_filter_is_reported():
     p = problem(25, 8)
     attacker = spoofer(steps=1, queries=2)
     mine = victim(p).made_by
@@ -132,12 +132,12 @@ def test_another_filter_than_the_runs_own_is_found():
         assess_filter(p, posterior, other, attacker, Threat("l2", (0.0, 1.0)), Streams(3), False)
 
 
-def test_one_replicate_has_numbers_for_scores():
+def test_single_replicate_has_scalar_scores():
     report = assess_run(spoofer(steps=1, queries=2), problem(10, 1))
     assert all(isinstance(value, float) for value in report.scores.values())
 
 
-def test_what_is_not_known_is_said_in_a_line():
+def test_unknown_states_are_reported_in_one_line():
     p = problem(6, 2)
     attacker = spoofer(steps=1)
     made_by = victim(p).made_by
@@ -164,7 +164,7 @@ def test_missing_observations_stay_missing():
     assert torch.isfinite(report.scores["robust_rmse"]).all()
 
 
-def test_the_gradient_of_a_particle_filter_goes_past_resampling():
+def test_particle_filter_gradient_passes_resampling():
     """The gradient of the exact filter, averaged over replicates that differ only in their
     particles.  For the first observation, most of it comes from the errors of later times, which
     resampling would remove."""
@@ -179,7 +179,7 @@ def test_the_gradient_of_a_particle_filter_goes_past_resampling():
     assert z_score(gradient, cut).abs().max() > 6
 
 
-def test_following_the_gradient_changes_no_number_of_the_filter():
+def test_gradient_pass_leaves_filter_unchanged():
     p = problem(10, 3)
     v = victim(p, "bootstrap_filter", particles=100)
     u = torch.zeros_like(p.observations)

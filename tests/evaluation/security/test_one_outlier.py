@@ -32,7 +32,7 @@ def filter_with_records(name, problem):
 
 
 @pytest.mark.parametrize("name", [*FILTERS, *SMOOTHERS])
-def test_the_check_of_weights_reads_the_times_between_recorded_ones(name):
+def test_weight_check_reads_unrecorded_times(name):
     problem = sequence(system(), 40, 2)
     problem.observations[:, OUTLIER - 1] += 1e5
     posterior, trace = filter_with_records(name, problem)
@@ -43,7 +43,7 @@ def test_the_check_of_weights_reads_the_times_between_recorded_ones(name):
     assert f"first t = {OUTLIER}" in check.detail
 
 
-def test_what_the_outlier_does_to_the_evidence():
+def test_outlier_ruins_particle_evidence():
     problem = sequence(system(), 40, 2)
     problem.observations[:, OUTLIER - 1] += 1e5
     model = component("model", "linear_gaussian_ssm").build(problem, None)

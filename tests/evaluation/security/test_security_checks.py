@@ -23,7 +23,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize(("norm", "eps"), [("linf", 0.1), ("l2", 0.25), ("l1", 0.6)])
-def test_an_honest_victim_passes_every_check(norm, eps):
+def test_honest_victim_passes_every_check(norm, eps):
     model, problem = make_honest()
     checks = verdicts(model, problem, norm, eps)
     assert all(checks.values()), checks
@@ -45,13 +45,13 @@ CHANCE = "an unbounded attack reaches chance"
         ("random", {WEAK}),
     ],
 )
-def test_gradients_that_lie_are_found_out(how, failing):
+def test_wrong_gradients_are_detected(how, failing):
     model, problem = make_honest()
     checks = verdicts(Spoilt(model, how), problem)
     assert failing <= {name for name, passed in checks.items() if not passed}, checks
 
 
-def test_an_attack_of_too_small_steps_is_found_out():
+def test_attack_with_too_small_steps_is_detected():
     model, problem = make_honest()
     weak = component("attacker", "bim", steps=10, step_size=0.001)
     assert not verdicts(model, problem, attacker=weak)[
@@ -59,7 +59,7 @@ def test_an_attack_of_too_small_steps_is_found_out():
     ]
 
 
-def test_a_victim_without_a_gradient_is_judged_by_its_curve_alone():
+def test_victim_without_gradient_is_judged_by_its_curve():
     model, problem = make_honest()
 
     class Forest:
@@ -73,7 +73,7 @@ def test_a_victim_without_a_gradient_is_judged_by_its_curve_alone():
 
 
 @pytest.mark.parametrize("rough", [False, True])
-def test_the_worst_case_by_counting(rough):
+def test_worst_case_matches_counts(rough):
     """A label counts as correct at ε if it is correct for the clean input, under noise, and under
     attacks of every size up to ε."""
     model, problem = make_honest()
@@ -100,7 +100,7 @@ def test_the_worst_case_by_counting(rough):
     assert bool(now.iloc[-1]) == rough
 
 
-def test_calibration_under_attack_by_counting():
+def test_attacked_calibration_matches_counts():
     model, problem = make_honest()
     attacker = component("attacker", "fgsm")
     row = security_curve(problem, model, attacker, threat(attacker, [0.1]), Streams(0)).rows.iloc[1]
@@ -114,14 +114,14 @@ def test_calibration_under_attack_by_counting():
     assert row["ece"] == pytest.approx(float(sums.abs().sum() / len(x)))
 
 
-def test_the_telling_size_is_where_half_is_left():
+def test_half_accuracy_size_is_found():
     rows = pd.DataFrame({"eps": [0.0, 0.1, 0.2, 0.3], "accuracy": [1.0, 0.8, 0.45, 0.0]})
     assert half_accuracy_eps(rows) == 0.2
     assert half_accuracy_eps(rows.iloc[:1]) == 0.0
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_the_control_is_as_long_as_the_attack_may_be(norm):
+def test_control_perturbation_has_full_size(norm):
     x = torch.zeros(50, 7, dtype=F64)
     box = BoxSpace(None, 7)
     y = torch.zeros(50, 1, dtype=torch.long)
@@ -130,7 +130,7 @@ def test_the_control_is_as_long_as_the_attack_may_be(norm):
 
 
 @pytest.mark.parametrize(("norm", "most"), [("linf", 1.0), ("l2", math.sqrt(9)), ("l1", 9.0)])
-def test_sizes_in_other_units_are_refused_in_one_line(norm, most):
+def test_sizes_in_wrong_units_are_refused(norm, most):
     model, problem = make_honest()
     pgd, fgsm = (component("attacker", name, norm=norm) for name in ("pgd", "fgsm"))
     with pytest.raises(
@@ -142,7 +142,7 @@ def test_sizes_in_other_units_are_refused_in_one_line(norm, most):
     security_curve(problem, model, fgsm, threat(fgsm, [most]), Streams(0))
 
 
-def test_probabilities_in_the_place_of_logits_are_refused():
+def test_probabilities_as_logits_are_refused():
     model, problem = make_honest()
 
     class Probabilities:
@@ -155,7 +155,7 @@ def test_probabilities_in_the_place_of_logits_are_refused():
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_an_infinite_slope_is_left_out_and_fails_a_check(norm):
+def test_infinite_slope_is_excluded_and_fails_check(norm):
     """If the first two inputs are 0, their slopes are infinite, and 0 times infinite; the attack
     follows the other slopes."""
     model, problem = make_honest()

@@ -26,7 +26,7 @@ def victim(request):
     return problem, method.posterior(state), rng
 
 
-def test_zero_is_the_clean_accuracy_and_the_curve_falls(victim):
+def test_curve_starts_at_clean_accuracy_and_falls(victim):
     problem, posterior, rng = victim
     curve = security_curve(problem, posterior, FGSM, THREAT, rng)
     assert curve.verdict, curve.checks
@@ -41,7 +41,7 @@ def test_zero_is_the_clean_accuracy_and_the_curve_falls(victim):
     assert len(curve.checks) == 13 + ("certified_accuracy" in curve.rows)
 
 
-def test_rows_literally(victim):
+def test_curve_rows_match_counts(victim):
     """Accuracy and success rate at ε = 0.1 by counting the predicted classes of the attacked test
     set."""
     problem, posterior, rng = victim
@@ -62,7 +62,7 @@ def test_rows_literally(victim):
     assert row["entropy"] == pytest.approx(float(entropy))
 
 
-def test_evaluating_does_not_disturb_training_and_repeats_itself(victim):
+def test_evaluation_is_repeatable_and_keeps_streams(victim):
     problem, posterior, rng = victim
     streams_state = rng.state()
     first = assess_security(problem, posterior, FGSM, THREAT, rng)
@@ -73,7 +73,7 @@ def test_evaluating_does_not_disturb_training_and_repeats_itself(victim):
     assert again.figures == {}
 
 
-def test_what_the_runner_is_given(victim):
+def test_report_has_scores_figures_and_tables(victim):
     problem, posterior, rng = victim
     report = assess(problem, posterior, FGSM, THREAT, rng, figures=True)
     scores = report.scores
@@ -89,7 +89,7 @@ def test_what_the_runner_is_given(victim):
     assert set(tables) == {"security_curve", "attack_checks"}
 
 
-def test_half_of_the_images_shown_change_their_class(victim, monkeypatch):
+def test_half_of_shown_images_change_class(victim, monkeypatch):
     problem, posterior, rng = victim
     monkeypatch.setattr(problem, "image_shape", (2, 5))
     state = rng.attack.get_state()
@@ -145,7 +145,7 @@ def test_real_labels_are_refused():
         security_curve(problem, method.posterior(state), FGSM, THREAT, rng)
 
 
-def test_every_part_of_a_curve_is_told_before_it_begins(victim):
+def test_progress_is_reported_before_each_part(victim):
     problem, posterior, rng = victim
     messages = []
     with listen(lambda *part: messages.append(part)):

@@ -17,7 +17,7 @@ def job(*overrides):
     return prepare(compose([*overrides, "tracking=false", "offline=true"]))
 
 
-def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
+def test_attacker_keys_define_the_threat():
     made = job(*DIGITS, "attacker=pgd", "attacker.eps=[0,0.5,1]", "attacker.norm=l2")
     assert made.threat == Threat("l2", (0.0, 0.5, 1.0))
     assert made.config["attacker"]["eps"] == [0, 0.5, 1]
@@ -82,18 +82,18 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
         ),
     ],
 )
-def test_mistakes_name_the_key(overrides, told):
+def test_invalid_threats_name_the_key(overrides, told):
     with pytest.raises(ConfigError) as error:
         job(*DIGITS, *overrides)
     assert str(error.value).startswith(told)
 
 
-def test_numbers_of_words_are_whole():
+def test_word_sizes_are_integers():
     with pytest.raises(ConfigError, match=r"^attacker.eps: must be whole numbers of changed words"):
         job(*SPAM, "attacker=word_insertion", "attacker.eps=[0,0.5]")
 
 
-def test_an_attack_made_of_others_has_their_measure():
+def test_worst_case_has_norm_of_its_members():
     words = component(
         "attacker", "worst_case", members=[component("attacker", "ara", direction="flip")]
     )

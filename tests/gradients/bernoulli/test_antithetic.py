@@ -26,7 +26,7 @@ ANTITHETIC = pytest.mark.parametrize(
 
 @ANTITHETIC
 @pytest.mark.parametrize("layers", [1, 2])
-def test_unbiased(name, keys, layers):
+def test_antithetic_gradients_are_unbiased(name, keys, layers):
     batch = binary_rows(n=2).train
     module = small_dvae(binary_rows(n=2), layers)
     estimator = component("gradient", name, **keys)
@@ -35,14 +35,14 @@ def test_unbiased(name, keys, layers):
     assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
-def test_disarm_varies_less_than_arm_and_samples_average():
+def test_disarm_varies_less_than_arm():
     disarm = guide_variance(component("gradient", "disarm"), n=400)
     assert disarm < 0.9 * guide_variance(component("gradient", "arm"), n=400)
     averaged = guide_variance(component("gradient", "disarm", n_samples=8), n=400)
     assert disarm / averaged == pytest.approx(8, rel=0.35)
 
 
-def test_disarm_is_the_mean_of_arm_given_the_pair():
+def test_disarm_is_mean_of_arm_given_pair():
     """E[½ − u | z, z̃] = ½ (z − z̃) σ(|α|), by quadrature over u."""
     arm, disarm = (component("gradient", name, n_samples=1) for name in ("arm", "disarm"))
     u = (torch.arange(200_000, dtype=F64) + 0.5) / 200_000
@@ -57,7 +57,7 @@ def test_disarm_is_the_mean_of_arm_given_the_pair():
                 assert_close(w[0], w[1], rtol=0, atol=2e-5)
 
 
-def test_arms_of_two_draws_is_disarm():
+def test_arms_with_two_draws_is_disarm():
     """The same draws and log ratios into both: d_2 = 1 − d_1, so that u_2 = 1 − u_1, and 1 − ρ = 1
     / max(σ(α), σ(−α))."""
     arms = component("gradient", "arms", n_samples=2)
@@ -71,7 +71,7 @@ def test_arms_of_two_draws_is_disarm():
 
 @pytest.mark.parametrize("copula", ["dirichlet", "gaussian"])
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_uniform_numbers_of_arms_are_uniform_and_any_two_as_it_counts_them(copula, n):
+def test_arms_uniforms_have_expected_pair_distribution(copula, n):
     like = torch.zeros((), dtype=F64)
     shape = torch.Size([n, 100_000])
     u = {"dirichlet": dirichlet, "gaussian": gaussian}[copula](shape, like, Streams(0))
@@ -87,7 +87,7 @@ def test_uniform_numbers_of_arms_are_uniform_and_any_two_as_it_counts_them(copul
         assert expected < m * m
 
 
-def test_probabilities_of_two_correlated_normals_by_scipy():
+def test_bivariate_normal_probabilities_match_scipy():
     for n, m in ((3, 0.5), (3, 0.1), (4, 0.02), (8, 0.3)):
         h = norm.ppf(m)
         r = -1 / (n - 1)
@@ -97,7 +97,7 @@ def test_probabilities_of_two_correlated_normals_by_scipy():
         )
 
 
-def test_arms_varies_less_than_leave_one_out_of_as_many_draws():
+def test_arms_varies_less_than_leave_one_out():
     """ARMS also stays finite in single precision if a variable is almost certain."""
     arms, loo = (
         guide_variance(component("gradient", name, n_samples=4), n=400, layers=1)

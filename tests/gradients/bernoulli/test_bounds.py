@@ -16,7 +16,7 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize(("name", "n_samples", "within"), BOUNDS)
-def test_the_bound_is_among_its_terms(name, n_samples, within):
+def test_estimate_reports_bound(name, n_samples, within):
     """For a module with only the capabilities that the gradient requires."""
     problem = binary_rows(n=2)
     rng = Streams(0)

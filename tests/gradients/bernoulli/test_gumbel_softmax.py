@@ -18,7 +18,7 @@ from components.contracts.capabilities import BernoulliLayers
 from runner.execution.rng import Streams
 
 
-def test_the_formula_by_hand():
+def test_gumbel_softmax_matches_formula():
     """∇ of f at z̄_1 = σ((α_1 + logit u_1)/λ), z̄_2 = σ((α_2(z̄_1) + logit u_2)/λ)."""
     problem = binary_rows(n=3)
     module = small_dvae(problem)
@@ -36,7 +36,7 @@ def test_the_formula_by_hand():
     assert_close(flat(gradients), flat(grad(bound, list(module.parameters()))))
 
 
-def test_biased_the_less_the_colder_and_its_bound_is_that_of_binary_draws():
+def test_bias_falls_with_temperature():
     problem = binary_rows(n=2)
     module = small_dvae(problem)
     stub = restrict(module, BernoulliLayers)  # it requires nothing else

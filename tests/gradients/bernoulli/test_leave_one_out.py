@@ -29,7 +29,7 @@ LEARN = pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", 
 
 @LEARN
 @pytest.mark.parametrize(("layers", "n_samples"), [(1, 2), (2, 3)])
-def test_unbiased(name, keys, layers, n_samples):
+def test_leave_one_out_gradients_are_unbiased(name, keys, layers, n_samples):
     batch = binary_rows(n=2).train
     module = small_dvae(binary_rows(n=2), layers)
     estimator = component("gradient", name, lr=0.02, n_samples=n_samples, **keys)
@@ -37,7 +37,7 @@ def test_unbiased(name, keys, layers, n_samples):
 
 
 @LEARN
-def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
+def test_learnt_parameters_are_independent_of_noise(name, keys):
     problem = binary_rows(n=1)
     estimator = component("gradient", name, lr=2.0, n_samples=2, **keys)
     z = fresh_z(estimator, small_dvae(problem), problem.train, 120)
@@ -70,7 +70,7 @@ def mean_of_others(x):
     return (x.sum(0) - x) / (len(x) - 1)
 
 
-def test_double_control_variates_by_hand():
+def test_double_control_variates_match_equation():
     """The displayed equation, layer by layer."""
     problem = binary_rows(n=2)
     S = 3
@@ -89,7 +89,7 @@ def test_double_control_variates_by_hand():
     assert_close(flat(estimate), to_parameters(module, batch, d, by_alpha))
 
 
-def test_rodeo_by_hand():
+def test_rodeo_matches_equation():
     """The displayed equation: operators as sums over flips, H one pair of draws at a time."""
     problem = binary_rows(n=2)
     S = 3
@@ -139,7 +139,7 @@ def test_rodeo_by_hand():
     assert_close(flat(estimate), to_parameters(module, batch, d, by_alpha))
 
 
-def test_the_stein_operator_has_mean_0():
+def test_stein_operator_has_mean_0():
     """E_q A h = 0 over all values of a layer, for any surrogate; here for a draw compared with a
     fixed one."""
     estimator = component("gradient", "rodeo", n_samples=2, widths=[4])
@@ -167,7 +167,7 @@ def test_the_stein_operator_has_mean_0():
 
 
 @pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", {})])
-def test_without_control_variates_it_is_leave_one_out(name, keys):
+def test_without_control_variates_estimator_is_leave_one_out(name, keys):
     problem = binary_rows(n=3)
     module = small_dvae(problem)
     estimator = component("gradient", name, n_samples=3, coefficient=0.0, **keys)
@@ -181,7 +181,7 @@ def test_without_control_variates_it_is_leave_one_out(name, keys):
 
 
 @LEARN
-def test_what_is_learnt_varies_less_than_leave_one_out(name, keys):
+def test_learnt_control_variates_reduce_variance(name, keys):
     problem = binary_rows(n=6)
     rng = Streams(0)
     module = small_dvae(problem)

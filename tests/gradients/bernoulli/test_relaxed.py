@@ -29,7 +29,7 @@ LEARN = pytest.mark.parametrize(("name", "keys"), LEARNING)
 
 @pytest.mark.parametrize(("name", "keys"), [("rebar", {"adapt": "static"}), *LEARNING])
 @pytest.mark.parametrize("layers", [1, 2])
-def test_unbiased(name, keys, layers):
+def test_relaxed_gradients_are_unbiased(name, keys, layers):
     batch = binary_rows(n=2).train
     module = small_dvae(binary_rows(n=2), layers)
     estimator = component("gradient", name, lr=0.02, **keys)
@@ -37,7 +37,7 @@ def test_unbiased(name, keys, layers):
 
 
 @LEARN
-def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
+def test_learnt_parameters_are_independent_of_noise(name, keys):
     problem = binary_rows(n=1)
     z = fresh_z(
         component("gradient", name, lr=1.0, **keys), small_dvae(problem), problem.train, 120
@@ -45,11 +45,11 @@ def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
     assert holm_p(z, 120) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
-def test_logistic_noise_keeps_from_the_ends():
+def test_logistic_noise_is_finite_at_the_ends():
     assert logistic(torch.tensor([0.0, 0.5, 1 - 1e-8])).isfinite().all()
 
 
-def test_the_formula_by_hand():
+def test_relax_matches_formula():
     """RELAX on REBAR, layer by layer: (f − c(ζ̃)) (z − σ(α)) + ∂/∂α (c(ζ) − c(ζ̃)), c by separate
     loops."""
     problem = binary_rows(n=3)
@@ -99,7 +99,7 @@ def test_the_formula_by_hand():
     assert_close(flat(estimate), flat(grad(surrogate, list(module.parameters()))))
 
 
-def test_networks_that_have_learnt_nothing_change_nothing():
+def test_untrained_networks_change_nothing():
     """Initially relax equals the score function, and relax_rebar equals REBAR."""
     problem = binary_rows(n=3)
     module = small_dvae(problem)
@@ -123,7 +123,7 @@ def test_networks_that_have_learnt_nothing_change_nothing():
         ("relax", {"widths": [10]}, 150, 0.6),
     ],
 )
-def test_what_is_learnt_reduces_the_variance(name, keys, steps, ratio):
+def test_learnt_relaxation_reduces_variance(name, keys, steps, ratio):
     problem = binary_rows(n=6)
     rng = Streams(0)
     module = small_dvae(problem)

@@ -30,7 +30,7 @@ def squares(eta, s, steps, control):
 
 @pytest.mark.parametrize("s", [0.0, 0.2, 0.5])
 @pytest.mark.parametrize("share", [0.3, 1.0])
-def test_theorem_b_1_1(s, share):
+def test_theorem_b_1_1_bounds_error(s, share):
     """Assumption 4 holds with M = 2 s² D/H: E‖∇f(ε, θ*) − c‖² = s² D ‖θ‖² ≤ M E[f(θ) − f(θ*)]."""
     M = 2 * s**2 * D / H
     eta = share / (2 * L + M)
@@ -46,7 +46,7 @@ def test_theorem_b_1_1(s, share):
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9])
-def test_equation_b_6(share):
+def test_equation_b_6_bounds_error(share):
     """Without assumption 4, M̄ = E‖∇f(ε, θ*)‖² = tr A² for no control variate."""
     eta = share / (2 * L)
     c = 1 - eta * H * (1 - 2 * eta * L)
@@ -56,7 +56,7 @@ def test_equation_b_6(share):
 
 
 @pytest.mark.parametrize(("name", "linear"), [("taylor_cv", True), ("reparam", False)])
-def test_rate_of_estimators(name, linear):
+def test_estimators_converge_at_their_rate(name, linear):
     """The mean of q under (B.4): the Taylor control variate is exact for a line, so that M = 0."""
     data = line_rows()
     X = torch.cat([torch.ones_like(data.x), data.x], 1)

@@ -31,14 +31,14 @@ from runner.execution.rng import Streams
 OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
 
 
-def test_moments_are_those_of_a_normal():
+def test_moments_match_standard_normal():
     """E ε^k by Gauss-Hermite quadrature of 20 points, which is exact for k < 40."""
     nodes_1d, weights = np.polynomial.hermite_e.hermegauss(20)
     for k in range(1, 9):
         assert moment(k) == pytest.approx(weights @ nodes_1d**k / math.sqrt(2 * math.pi), abs=1e-9)
 
 
-def test_powers_less_their_means():
+def test_powers_are_centred():
     """(4.21): ε and ε² − 1, and (4.19) of K = 4; mean of the samples of a row."""
     noise = draw_normal(3, 4, 2)
     w = control_variates(noise, 4)
@@ -60,7 +60,7 @@ def test_radial_functions_have_mean_zero():
     assert control_variates(whole, 2, 3).shape == (4, 10)
 
 
-def test_their_known_covariance_is_that_of_draws():
+def test_known_covariance_matches_draws():
     noise = draw_normal(50_000, 1)
     w = controlled.basis(noise, 2, 3)
     estimator = gradient("context_free_cv", order=2, radial=3)
@@ -70,7 +70,7 @@ def test_their_known_covariance_is_that_of_draws():
 
 
 @pytest.mark.parametrize("excess", [0.0, 0.2])
-def test_radial_functions_that_keep_their_mean_are_found(monkeypatch, excess):
+def test_uncentred_radial_functions_are_detected(monkeypatch, excess):
     right = controlled.basis
     monkeypatch.setattr(controlled, "basis", lambda *keys: right(*keys) + excess)
     module, exact, batch = gaussian_models()[0]
@@ -85,7 +85,7 @@ def test_radial_functions_that_keep_their_mean_are_found(monkeypatch, excess):
 
 
 @pytest.mark.parametrize(("n_samples", "centred"), [(1, False), (3, False), (2, True)])
-def test_the_estimate_is_the_one_printed(n_samples, centred):
+def test_estimate_matches_published_equation(n_samples, centred):
     """(4.5) and (4.7), with N/B and the KL that rows share, before any update."""
     module = Location(0.05)
     batch = rows(scale=3.0)
@@ -105,7 +105,7 @@ def test_the_estimate_is_the_one_printed(n_samples, centred):
         assert set(terms) == {"elbo", "kl"}
 
 
-def test_objectives_as_printed():
+def test_objectives_match_published_equations():
     """(4.10), (4.14), (4.15)."""
     g = generator(0)
     G = normal(g, 3)
@@ -120,7 +120,7 @@ def test_objectives_as_printed():
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
+def test_learnt_mean_reduces_gradient_noise(objective):
     """Ṽ of h_b = d_b + c_bᵀ w as printed: its derivative in c at d = E ĝ_b has the same mean as at
     d = 0, and less variance."""
     module = Location()
@@ -145,7 +145,7 @@ def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
     assert centred.var(0).sum() < 0.8 * float(plain.var(0).sum())
 
 
-def test_centred_coefficients_are_learnt_of_what_is_left():
+def test_centred_coefficients_learn_from_residual():
     """The network's gradient equals the gradient of Ṽ(d_b + c_bᵀ w) and also changes the outputs of
     d."""
     module = Location(0.05)
@@ -161,7 +161,7 @@ def test_centred_coefficients_are_learnt_of_what_is_left():
     assert_close(tuple(p.grad for p in state.control.parameters()), expected)
 
 
-def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
+def test_objectives_have_equal_mean_up_to_second_moment():
     """E Ṽ^SD − E‖Ĝ‖² = E Ṽ^GS = E Ṽ: gradients of rows by hand, which vectorised passes are
     compared with below."""
     module = Location()
@@ -181,7 +181,7 @@ def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
 @pytest.mark.parametrize(
     "make", [lambda: (Location(0.1), rows(scale=2.0)), lambda: (ppca(real_rows(n=6), False), None)]
 )
-def test_gradients_of_rows_are_those_of_batches_of_one(make):
+def test_row_gradients_match_single_row_batches(make):
     module, batch = make()
     batch = real_rows(n=6).train if batch is None else batch
     noise = module.draw_noise(batch, 2, Streams(0).noise)
@@ -218,12 +218,12 @@ SHARED_NOISE = r"set inference.noise=rows, or objective=squared_difference"
         ),
     ],
 )
-def test_a_misfit_is_refused(make, name, changes, message):
+def test_incompatible_module_is_refused(make, name, changes, message):
     with pytest.raises(ConfigMismatchError, match=message):
         train_estimator(gradient(name, **changes), make(), rows(), 1)
 
 
-def test_a_misfit_is_refused_before_a_step():
+def test_incompatible_module_is_refused_at_init():
     module = Location()
     with pytest.raises(ConfigMismatchError, match=r"lower gradient.widths"):
         gradient("amortised_cv", widths=[2**26]).init(module, Streams(0))

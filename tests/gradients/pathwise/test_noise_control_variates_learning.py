@@ -51,7 +51,7 @@ LINEAR_IN_NOISE = [("amortised_cv", {"widths": []}), ("context_free_cv", {})]
         ),
     ],
 )
-def test_unbiased_while_it_learns(which, number, steps, draws):
+def test_estimate_is_unbiased_during_learning(which, number, steps, draws):
     """The learning rate is large enough to reveal coefficients that depend on the same noise; slow:
     10⁵ draws."""
     name, changes = COMPARED[number]
@@ -61,7 +61,7 @@ def test_unbiased_while_it_learns(which, number, steps, draws):
 
 
 @pytest.mark.parametrize("name", ["amortised_cv", "context_free_cv"])
-def test_no_coefficient_knows_the_noise_that_it_corrects(name):
+def test_coefficients_are_independent_of_noise(name):
     """Only first steps, in which Adam changes every coefficient by its full rate, so that a
     dependence on the same noise would be visible."""
     module = Location()
@@ -103,19 +103,19 @@ def remaining_share(name, changes, objective, steps, lr=0.03):
 
 
 @pytest.mark.parametrize(("name", "changes"), LINEAR_IN_NOISE)
-def test_order_one_removes_the_noise_where_the_gradient_is_linear_in_it(name, changes):
+def test_order_one_removes_linear_noise(name, changes):
     assert remaining_share(name, changes, "squared_difference", 700) < 0.3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(("name", "changes"), LINEAR_IN_NOISE)
-def test_order_one_removes_it_by_every_objective(name, changes, objective):
+def test_order_one_removes_noise_with_every_objective(name, changes, objective):
     assert remaining_share(name, changes, objective, 3000, lr=0.005) < 0.15
 
 
 @pytest.mark.slow
-def test_order_two_removes_what_is_quadratic():
+def test_order_two_removes_quadratic_noise():
     module = Location()
     batch = rows()
     estimator = gradient("amortised_cv", order=2, widths=[], objective="partial_gradients", lr=0.01)
@@ -123,7 +123,7 @@ def test_order_two_removes_what_is_quadratic():
     assert (draws[-400:].var(0) / draws[:50].var(0)).max() < 0.05
 
 
-def test_the_moving_average_finds_the_best_coefficient():
+def test_moving_average_finds_best_coefficient():
     module = Location()
     batch = rows(scale=2.0)
     for samples in (1, 2):
@@ -140,7 +140,7 @@ def test_the_moving_average_finds_the_best_coefficient():
         assert float(remainder) < 0.15
 
 
-def test_moments_row_by_row_have_the_same_mean_and_vary_less():
+def test_row_moments_have_same_mean_and_vary_less():
     """B⁻¹ Σ_b (ĝ_b − ḡ/B) w_bᵀ against (Ĝ − ḡ) Wᵀ/B by 2,000 noises, within their Monte-Carlo
     errors; order 2, S = 2."""
     module = Location(0.02)
@@ -168,7 +168,7 @@ def test_moments_row_by_row_have_the_same_mean_and_vary_less():
 
 
 @pytest.mark.slow
-def test_an_amortised_coefficient_beats_one_for_all_rows():
+def test_amortised_coefficient_beats_shared_one():
     module = Location()
     batch = rows()
     plain, least = best_possible(module, batch, 2000)
@@ -181,7 +181,7 @@ def test_an_amortised_coefficient_beats_one_for_all_rows():
     assert ratios[0] < 0.9 * ratios[1]
 
 
-def test_shared_noise_has_the_covariance_of_its_sum():
+def test_shared_noise_has_covariance_of_sum():
     module = share_noise(Location())
     batch = rows()
     train_estimator(gradient("amortised_cv"), module, batch, 1)

@@ -29,7 +29,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_what_a_path_has_in_the_mean(full):
+def test_mean_path_matches_quadrature(full):
     """E[∂θ(ε)ᵀ r(ε)] of an affine r, by quadrature."""
     _, q = logistic(full=full)
     points, weight = nodes(2, 4)
@@ -48,7 +48,7 @@ def test_what_a_path_has_in_the_mean(full):
     assert_close(apply_affine(ends, points[:, None])[:, 0], q.transform(points))
 
 
-def test_derivatives_are_those_of_torch():
+def test_derivatives_match_autograd():
     problem, q = logistic()
     batch = pick_batch(problem)
     theta = draw_normal(2, 3, 2)
@@ -84,7 +84,7 @@ def literal_estimate(q, batch, noise, slopes):
 
 
 @pytest.mark.parametrize(("noise", "full"), [("rows", True), ("shared", True), ("rows", False)])
-def test_the_taylor_estimate_is_the_one_printed(noise, full):
+def test_taylor_estimate_matches_published_equation(noise, full):
     problem, q = logistic(noise, full)
     batch = pick_batch(problem)
     m = q.mean.detach()
@@ -104,7 +104,7 @@ def test_the_taylor_estimate_is_the_one_printed(noise, full):
     assert set(terms) == {"elbo", "kl"}
 
 
-def test_the_local_estimate_holds_the_slope_for_the_scale():
+def test_local_estimate_fixes_slope_for_scale():
     """For m the first-order expansion; for L the slope at m times ε, with mean 0."""
     problem, q = logistic()
     batch = pick_batch(problem)
@@ -123,7 +123,7 @@ def test_the_local_estimate_holds_the_slope_for_the_scale():
 
 
 @pytest.mark.parametrize("curvature", ["full", "diagonal"])
-def test_the_learnt_estimate_is_the_one_printed(curvature):
+def test_learnt_estimate_matches_published_equation(curvature):
     problem, q = logistic()
     batch = pick_batch(problem)
     L = q.scale_tril.detach()
@@ -140,7 +140,7 @@ def test_the_learnt_estimate_is_the_one_printed(curvature):
     assert_close(actual, flat(plain) - taken)
 
 
-def test_the_surrogate_descends_the_squared_difference():
+def test_surrogate_descends_squared_difference():
     """∇_v ‖ĝ − C_v‖² by differences, against the sign of Adam's first step."""
     problem, q = logistic()
     batch = pick_batch(problem)
@@ -161,7 +161,7 @@ def test_the_surrogate_descends_the_squared_difference():
     assert moved_by == pytest.approx(-1e-3 * np.sign(with_kl), rel=1e-4)
 
 
-def test_the_joint_estimate_is_the_one_printed():
+def test_joint_estimate_matches_published_equation():
     """Tables after a pass, with entries for half of the rows, at a q that has changed since."""
     problem, q = logistic("rows")
     estimator = component("gradient", "joint_cv", n_samples=2)
@@ -204,7 +204,7 @@ def test_the_joint_estimate_is_the_one_printed():
 
 
 @pytest.mark.parametrize("noise", ["rows", "shared"])
-def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
+def test_expansion_is_exact_for_quadratic_log_joint(noise):
     problem, q = regression(noise)
     batch = pick_batch(problem)
     expected = exact(q, batch, 4)
@@ -214,7 +214,7 @@ def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
 
 
 @pytest.mark.parametrize("noise", ["rows", "shared"])
-def test_of_a_quadratic_log_joint_one_pass_leaves_neither_noise(noise):
+def test_one_pass_is_exact_for_quadratic_log_joint(noise):
     """Exact gradient of all rows at the current q, for any draws and any order of the rows."""
     problem, q = regression(noise)
     estimator = component("gradient", "joint_cv")
@@ -229,7 +229,7 @@ def test_of_a_quadratic_log_joint_one_pass_leaves_neither_noise(noise):
         spread_out(q, 5)
 
 
-def test_the_right_surrogate_leaves_nothing():
+def test_correct_surrogate_removes_all_noise():
     problem, q = regression("shared")
     estimator = component("gradient", "quadratic_cv")
     state = estimator.init(q, Streams(0))
@@ -243,14 +243,14 @@ def test_the_right_surrogate_leaves_nothing():
 
 
 @pytest.mark.parametrize(("full", "curvature"), [(True, "full"), (False, "diagonal")])
-def test_the_surrogate_learns_to_leave_little(full, curvature):
+def test_surrogate_learns_to_reduce_noise(full, curvature):
     problem, q = regression("shared", full)
     estimator = component("gradient", "quadratic_cv", lr=0.2, curvature=curvature)
     draws = estimates(estimator, q, problem.train, 220)
     assert float(draws[-80:].var(0).sum() / draws[:20].var(0).sum()) < 0.4
 
 
-def test_minibatches_say_which_rows_they_are():
+def test_minibatches_record_row_numbers():
     problem = real(n=7, n_tasks=1, missing=0.0, batch_size=3)
     for _, batch in problem.batches("minibatch", Streams(0), 0, 5):
         assert isinstance(batch, Batch)

@@ -31,7 +31,7 @@ COMPARED = [("taylor_cv", {}), ("taylor_cv", {"scale": "local"}), ("quadratic_cv
 )
 @pytest.mark.parametrize(("name", "changes"), COMPARED)
 @pytest.mark.parametrize("which", ["posterior", "guide"])
-def test_unbiased(which, name, changes, n_samples, steps):
+def test_surrogate_gradients_are_unbiased(which, name, changes, n_samples, steps):
     if which == "posterior":
         problem, module = logistic()
         batch = problem.train
@@ -79,7 +79,7 @@ def test_tables_are_unbiased_in_shuffled_passes(repeats, steps):
     assert all(score < 4.2 for score in shuffled_z_scores(repeats, steps))
 
 
-def test_no_surrogate_knows_the_noise_that_it_corrects():
+def test_surrogates_are_independent_of_noise():
     """Only first steps, in which Adam changes v by its full rate, so that a dependence on the same
     noise would be visible."""
     problem, q = logistic()
@@ -92,7 +92,7 @@ def test_no_surrogate_knows_the_noise_that_it_corrects():
     assert z_score(torch.stack(draws), exact(q, problem.train)) < 4
 
 
-def test_tables_of_no_rows_of_unknown_rows_and_beyond_memory():
+def test_impossible_tables_are_refused():
     problem, q = logistic()
     estimator = component("gradient", "joint_cv")
     state = estimator.init(q, Streams(0))
@@ -109,7 +109,7 @@ def test_tables_of_no_rows_of_unknown_rows_and_beyond_memory():
         estimator.init(q, Streams(0))
 
 
-def test_what_is_affine_has_no_curvature():
+def test_affine_functions_have_zero_curvature():
     class Affine(nn.Module):
         def rows_at(self, batch, theta):
             return theta.sum(-1)

@@ -39,7 +39,7 @@ def largest_z(spoil=None, scaled=True):
     return float(((draws.mean(0) - flat) / (draws.std(0) / DRAWS**0.5)).abs().max())
 
 
-def test_unbiased():
+def test_reparam_gradient_is_unbiased():
     assert Reparam.unbiased
     assert largest_z() < 4.2  # largest of 27 parameters: exceeded by chance once in a thousand
 
@@ -61,15 +61,15 @@ def half_the_noise(module, batch, noise):
 
 
 @pytest.mark.parametrize("spoil", [wrong_sign_of_kl, detached_guide, half_the_noise])
-def test_broken_ones_are_caught(spoil):
+def test_broken_gradients_are_detected(spoil):
     assert largest_z(spoil) > 8
 
 
-def test_a_forgotten_scale_is_caught():
+def test_missing_scale_is_detected():
     assert largest_z(scaled=False) > 8
 
 
-def test_more_samples_less_variance():
+def test_more_samples_reduce_variance():
     problem = real_rows(n=20)
     module = ppca(problem, exact_guide=False)
 

@@ -37,7 +37,7 @@ def snapshot_of(module):
     return PassSnapshot(phi, mean, True, phi.clone(), torch.zeros_like(phi), 0)
 
 
-def test_svrg_literally():
+def test_svrg_matches_equation():
     module = line_gaussian(True, "rows")
     data = line_rows()
     batch = data.part(torch.tensor([0, 2, 5]), 2.0)
@@ -60,7 +60,7 @@ def test_svrg_literally():
     assert_close(flat(estimate), literal_gradient(module, batch, 3) - 0.3 * v)
 
 
-def test_a_pass_gathers_the_gradient_of_all_rows_where_it_began():
+def test_pass_accumulates_full_gradient_at_its_start():
     module = line_gaussian(True, "rows")
     data = line_rows()
     state = init_snapshot(module)
@@ -78,7 +78,7 @@ def test_a_pass_gathers_the_gradient_of_all_rows_where_it_began():
     assert (line_gradient(module, data) - exact).abs().max() > 1
 
 
-def test_sarah_literally_and_svrg_where_it_restarts():
+def test_sarah_matches_equation_and_restarts_as_svrg():
     module = line_gaussian(False, "rows")
     data = line_rows()
     batch = data.part(torch.tensor([0, 2, 5]), 2.0)
@@ -111,7 +111,7 @@ def members(*names, **keys):
     return [component("gradient", name, **keys) for name in names]
 
 
-def test_combination_literally():
+def test_combination_matches_equation():
     module = line_gaussian(True, "rows")
     data = line_rows()
     batch = data.part(torch.tensor([0, 2, 5]), 2.0)
@@ -153,7 +153,7 @@ def traces(names_and_estimators, steps=80, learn=80):
     return out
 
 
-def test_variance_that_is_left():
+def test_combination_varies_less_than_members():
     """A combination is at least as good as its best member, and better than ĝ; SVRG at fixed
     parameters leaves only the noise of μ̃."""
     local = members("taylor_cv", scale="local")[0]
@@ -180,7 +180,7 @@ class WithoutMean(SVRG):
         return super().estimate(module, batch, rng, state)
 
 
-def test_a_snapshot_without_its_mean_is_found():
+def test_snapshot_without_mean_is_detected():
     module = line_gaussian(False, "rows")
     data = line_rows()
     exact = line_gradient(module, data)

@@ -31,7 +31,7 @@ def linear_regression(at_posterior, noise="shared"):
 
 
 @pytest.mark.parametrize("noise", ["shared", "rows"])
-def test_it_is_0_at_every_draw_where_q_is_the_posterior(noise):
+def test_gradient_is_0_at_the_posterior(noise):
     problem, model, q = linear_regression(True)
     evidence = model.log_evidence(problem.train)
     for seed in range(5):
@@ -40,7 +40,7 @@ def test_it_is_0_at_every_draw_where_q_is_the_posterior(noise):
         assert_close(terms["elbo"], evidence)
 
 
-def test_that_of_a_guide_is_0_where_it_is_the_posterior():
+def test_guide_gradient_is_0_at_the_posterior():
     problem = real_rows(n=20)
     module = ppca(problem, exact_guide=True)
     reparam = component("gradient", "reparam")
@@ -58,7 +58,7 @@ def test_that_of_a_guide_is_0_where_it_is_the_posterior():
 
 @pytest.mark.parametrize("steps", [300, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("which", ["guide", "posterior"])
-def test_unbiased(which, steps):
+def test_sticking_the_landing_is_unbiased(which, steps):
     """50 draws per step."""
     if which == "guide":
         problem = real_rows(n=20)

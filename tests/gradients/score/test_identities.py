@@ -36,7 +36,7 @@ def module():
     return SmallBernoulli(seed=3)
 
 
-def test_the_gradient_of_the_log_variance_loss_at_r_equal_to_q_is_that_of_kl(module):
+def test_log_variance_gradient_at_q_is_kl_gradient(module):
     """Proposition 5.3.2, eq. (5.7); and Remark 5.3.3: not if r = q is set before
     differentiation."""
     batch = rows()
@@ -52,7 +52,7 @@ def test_the_gradient_of_the_log_variance_loss_at_r_equal_to_q_is_that_of_kl(mod
     assert (gradients_before - kl).abs().max() > 0.1
 
 
-def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate_at_f_bar(module):
+def test_vargrad_is_equation_5_10_and_leave_one_out(module):
     batch = rows()
     estimator = component("gradient", "vargrad", n_samples=S)
     gradients, terms, _ = estimator.estimate(module, batch, Streams(0), None)
@@ -69,7 +69,7 @@ def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate
     assert float(terms["elbo"]) == pytest.approx(-float(f.mean()), abs=1e-12)
 
 
-def test_reinforce_is_5_2_row_by_row(module):
+def test_reinforce_matches_equation_5_2(module):
     batch = rows(n=3, scale=2.0)
     estimator = component("gradient", "reinforce", n_samples=S)
     gradients, _, _ = estimator.estimate(module, batch, Streams(0), None)
@@ -80,7 +80,7 @@ def test_reinforce_is_5_2_row_by_row(module):
 
 
 @pytest.mark.parametrize("name", ["reinforce", "vargrad"])
-def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name):
+def test_batch_sum_multiplies_scores_as_in_released_code(module, name):
     """S⁻¹ Σ_s (Σ_b f_sb) Σ_b ∇ log q_sb, and for VarGrad the covariance of the two sums over the
     draws."""
     batch = rows(n=3, scale=2.0)
@@ -110,7 +110,7 @@ def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name
     assert_close(*single, **EXACT)
 
 
-def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
+def test_best_coefficient_is_minus_elbo_plus_delta(module):
     """Lemma 5.4.1: (5.12), (5.13) and (5.14) over all states; estimates from extra draws converge
     to it."""
     batch = rows()
@@ -141,7 +141,7 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
     assert not slope[~in_guide].any()
 
 
-def test_a_sampled_coefficient_is_of_the_other_draws(module):
+def test_sampled_coefficient_uses_separate_draws(module):
     batch = rows(n=2, scale=3.0)
     estimator = component("gradient", "reinforce_cv", coefficient="sampled", n_samples=S)
     gradients, _, state = estimator.estimate(module, batch, Streams(0), None)
@@ -156,7 +156,7 @@ def test_a_sampled_coefficient_is_of_the_other_draws(module):
     assert_close(guide_part(module, gradients), -3.0 * (X - a * H).mean(0), **EXACT)
 
 
-def test_a_running_coefficient_is_of_earlier_estimates(module):
+def test_running_coefficient_uses_earlier_estimates(module):
     batch = rows(n=2)
     estimator = component("gradient", "reinforce_cv", n_samples=2, decay=0.5)
     rng = Streams(0)
@@ -172,7 +172,7 @@ def test_a_running_coefficient_is_of_earlier_estimates(module):
     assert_close(state.square, 0.5 * H.square().mean(0), **EXACT)
 
 
-def test_a_guide_that_is_the_posterior_gets_0_at_every_draw():
+def test_exact_guide_has_zero_gradient():
     problem = real_rows(n=6)
     module = ppca(problem, exact_guide=True)
     names = [name for name, _ in module.named_parameters() if name.startswith("guide")]
@@ -187,7 +187,7 @@ def test_a_guide_that_is_the_posterior_gets_0_at_every_draw():
         assert others.abs().max() > 0.1
 
 
-def test_variances_are_in_the_order_of_the_chapter(module):
+def test_variances_have_order_of_the_chapter(module):
     batch = rows(copies=1)
 
     def variance(name, **keys):

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from runner.execution.rng import Streams
 
 
-def test_nvil_corrects_with_what_it_knew_before():
+def test_nvil_uses_baseline_from_before_the_step():
     module = SmallBernoulli()
     batch = rows(n=3)
     estimator = component("gradient", "nvil", n_samples=2)
@@ -31,7 +31,7 @@ def test_nvil_corrects_with_what_it_knew_before():
         assert_close(flat(gradients), flat(literal), rtol=1e-10, atol=1e-10)
 
 
-def test_nvil_learns_what_each_row_is_worth():
+def test_nvil_learns_baseline_per_row():
     module = SmallBernoulli()
     batch = rows(n=6, copies=20)
     estimator = component("gradient", "nvil", n_samples=4, lr=0.02)
@@ -49,7 +49,7 @@ def test_nvil_learns_what_each_row_is_worth():
     )
 
 
-def test_nvil_scales_the_guide_and_not_the_model():
+def test_nvil_scales_only_guide_gradients():
     module = SmallBernoulli()
     batch = rows(copies=400, scale=0.005)
     estimator = component("gradient", "nvil", n_samples=1)
@@ -71,7 +71,7 @@ def test_nvil_scales_the_guide_and_not_the_model():
     assert ((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max() < 4.2
 
 
-def test_a_reference_stands_still_until_it_is_made_anew():
+def test_reference_is_fixed_until_refresh():
     module = SmallBernoulli()
     batch = rows(n=2)
     start = module.inward.detach().clone()
@@ -87,7 +87,7 @@ def test_a_reference_stands_still_until_it_is_made_anew():
     assert set(terms) == {"elbo", "log_variance"}
 
 
-def test_a_reference_made_anew_at_every_estimate_is_vargrad():
+def test_reference_refreshed_every_step_is_vargrad():
     module = SmallBernoulli()
     batch = rows(n=2)
     estimator = component("gradient", "vargrad_reference", n_samples=3, refresh=1)
@@ -99,7 +99,7 @@ def test_a_reference_made_anew_at_every_estimate_is_vargrad():
     assert_close(flat(estimate), flat(vargrad), rtol=0, atol=0)
 
 
-def test_a_fixed_reference_gives_the_gradient_of_the_log_variance_loss():
+def test_fixed_reference_gives_log_variance_gradient():
     """∇ ½ Var_r f enumerated, with r the guide of another seed."""
     module = SmallBernoulli()
     other = SmallBernoulli(seed=5)

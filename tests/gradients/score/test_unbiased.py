@@ -50,7 +50,7 @@ def largest_z(estimator, module, batch, exact, estimates=ESTIMATES):
 
 
 @pytest.mark.parametrize("key", GRADIENTS)
-def test_of_the_enumerated_bernoulli_model(key):
+def test_score_gradients_are_unbiased_on_bernoulli_model(key):
     module = SmallBernoulli()
     batch = rows(copies=COPIES, scale=0.005)
     # of 57 parameters
@@ -58,7 +58,7 @@ def test_of_the_enumerated_bernoulli_model(key):
 
 
 @pytest.mark.parametrize("name", ["reinforce", "vargrad"])
-def test_f_summed_over_the_batch_is_unbiased_and_varies_the_more(name):
+def test_batch_sum_is_unbiased_with_more_variance(name):
     """Scores of other rows have mean 0; their products with a row's f are noise."""
     module = SmallBernoulli()
     batch = rows(n=8, copies=1, scale=0.5)
@@ -84,7 +84,7 @@ def test_f_summed_over_the_batch_is_unbiased_and_varies_the_more(name):
     assert spread[1] > 3 * spread[0]
 
 
-def test_one_draw_is_enough_where_draws_are_not_compared():
+def test_single_draw_gradients_are_unbiased():
     module = SmallBernoulli()
     batch = rows(copies=COPIES, scale=0.005)
     for key in ("reinforce", "running", "oracle", "nvil"):
@@ -93,7 +93,7 @@ def test_one_draw_is_enough_where_draws_are_not_compared():
 
 
 @pytest.mark.parametrize("key", GRADIENTS)
-def test_of_a_gaussian_model_in_closed_form(key):
+def test_score_gradients_are_unbiased_on_gaussian_model(key):
     problem = real_rows(n=8)
     module = ppca(problem, exact_guide=False)
     module.generative.log_noise = torch.nn.Parameter(module.generative.log_noise)
@@ -103,14 +103,14 @@ def test_of_a_gaussian_model_in_closed_form(key):
 
 
 @pytest.mark.parametrize("key", [key for key in GRADIENTS if key != "nvil"])
-def test_of_a_gaussian_posterior_that_all_rows_share(key):
+def test_score_gradients_are_unbiased_on_shared_gaussian(key):
     module = line_gaussian(full=False, noise="shared")
     batch = line_rows(scale=2.0)
     # of 4 parameters
     assert largest_z(gradient(key), module, batch, line_gradient(module, batch), 800) < 4.0
 
 
-def test_marks():
+def test_estimators_declare_bias_and_bound():
     assert all(
         get("gradient", name).unbiased for name in ("reinforce", "vargrad", "reinforce_cv", "vimco")
     )
@@ -120,7 +120,7 @@ def test_marks():
     assert get("gradient", "vimco").bound == "multi_sample_bound"
 
 
-def test_vimco_is_of_the_multi_sample_bound_and_of_no_other():
+def test_vimco_is_unbiased_only_for_multi_sample_bound():
     """E[L²] enumerated: a sum over all 64² pairs of states."""
     module = SmallBernoulli()
     batch = rows(copies=COPIES, scale=0.005)
@@ -139,7 +139,7 @@ def test_vimco_is_of_the_multi_sample_bound_and_of_no_other():
     assert torch.stack([t["elbo"] for t in terms]).mean() < float(bound) - 0.1
 
 
-def test_vimco_takes_the_geometric_mean_of_the_others():
+def test_vimco_uses_geometric_mean_of_other_draws():
     from components.gradients.score.vimco import leave_one_out_log_mean
 
     log_w = torch.randn(4, 3, dtype=F64)
@@ -149,7 +149,7 @@ def test_vimco_takes_the_geometric_mean_of_the_others():
         assert_close(leave_one_out_log_mean(log_w)[s, b], literal, rtol=1e-12, atol=1e-12)
 
 
-def test_the_terms_are_the_bound():
+def test_terms_contain_the_bound():
     module = SmallBernoulli()
     batch = rows(n=3, copies=COPIES, scale=2.0)
     _, terms, _ = gradient("reinforce", n_samples=200).estimate(module, batch, Streams(0), None)

@@ -56,7 +56,7 @@ class Moments:
         return variances[0] - variances[1]
 
 
-def test_what_vargrad_gains_on_reinforce(module):
+def test_vargrad_gain_matches_proposition(module):
     """Proposition 5.4.2 and (C.19a-h): (a, b) is exact, (g) its leading term, (5.15) the sign of
     that."""
     m = Moments(module)
@@ -76,7 +76,7 @@ def test_what_vargrad_gains_on_reinforce(module):
     assert (m.gain(10**6)[~assumed] < 0).all()
 
 
-def test_where_the_bound_is_0_vargrad_loses_at_every_number_of_draws(module):
+def test_vargrad_loses_at_zero_bound(module):
     """A constant in log p makes E A = 0: (5.15) then makes no statement, and (C.19a-b) is below
     0."""
     plain = Moments(module)

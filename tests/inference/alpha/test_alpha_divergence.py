@@ -46,7 +46,7 @@ def evaluate_divergence(log_p, log_q, dx, alpha):
 
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.2, 0.5, 0.9, 1.7])
-def test_the_divergence_is_equation_17_and_its_closed_form_for_gaussians(alpha):
+def test_divergence_matches_equation_17_and_closed_form(alpha):
     target = Normal(0.3, 0.9)
     two = Normal(1.0, 1.1)
     grid = grid_of(torch.ones(1, dtype=F64), double([0.3]), double([0.9]))
@@ -65,7 +65,7 @@ def test_the_divergence_is_equation_17_and_its_closed_form_for_gaussians(alpha):
     assert value == pytest.approx(float((1 - integral) / (alpha * (1 - alpha))), rel=1e-5)
 
 
-def test_its_limits_are_the_two_kl_divergences_and_a_half_is_hellinger():
+def test_special_alphas_are_kl_and_hellinger():
     """Equations (18), (19), (20)."""
     target = Normal(*double([0.3, 0.9]))
     two = Normal(*double([1.0, 1.1]))
@@ -79,7 +79,7 @@ def test_its_limits_are_the_two_kl_divergences_and_a_half_is_hellinger():
     assert float(divergence(grid, log_q, 0.5)) == pytest.approx(float(2 * square), rel=1e-9)
 
 
-def test_at_0_it_is_variational_inference_with_the_bound_as_log_mass():
+def test_alpha_0_is_variational_inference():
     zero = fit(0.0)
     grid = TWO_MODES
     log_n = gaussian(grid, zero.mean, zero.sd)
@@ -95,7 +95,7 @@ def test_at_0_it_is_variational_inference_with_the_bound_as_log_mass():
 
 
 @pytest.mark.parametrize("alpha", [-1.0, 0.3, 0.5, 1.0, 2.0])
-def test_the_moments_are_those_of_the_weighted_product(alpha):
+def test_fitted_moments_match_weighted_product(alpha):
     """Mass, mean and second moment of q equal the moments of p^α q^{1−α} (Minka 2005, section 3.2),
     and the target's at α = 1."""
     fitted = fit(alpha)
@@ -109,7 +109,7 @@ def test_the_moments_are_those_of_the_weighted_product(alpha):
 
 
 @pytest.mark.parametrize("alpha", [-1.0, 0.5, 2.0])
-def test_the_free_mass_leaves_the_shape(alpha):
+def test_free_mass_keeps_the_shape(alpha):
     """The N(m, s²) that minimises (17) among normalised q is found in a search over (m, s)."""
     fitted = fit(alpha)
     dx = math.exp(TWO_MODES.log_dx)
@@ -130,7 +130,7 @@ def test_the_free_mass_leaves_the_shape(alpha):
     assert best[1:] == pytest.approx((0.0, 0.0), abs=1e-6)
 
 
-def test_infinite_alphas_lie_above_and_below_the_target():
+def test_infinite_alphas_bound_the_target():
     """α → ∞ is the least q ≥ p, α → −∞ the largest q ≤ p; both touch p, and |α| = 60 is near."""
     x = TWO_MODES.x
     inside = (x > -4) & (x < 7)
@@ -148,13 +148,13 @@ def test_infinite_alphas_lie_above_and_below_the_target():
 
 
 @pytest.mark.parametrize("alpha", [-math.inf, *ALPHAS, math.inf])
-def test_a_gaussian_is_its_own_nearest(alpha):
+def test_gaussian_target_is_fitted_exactly(alpha):
     grid = grid_of(torch.ones(1, dtype=F64), double([1.2]), double([0.7]))
     fitted = fit(alpha, grid)
     assert (fitted.mass, fitted.mean, fitted.sd) == pytest.approx((1.0, 1.2, 0.7), abs=1e-4)
 
 
-def test_mass_grows_with_alpha_and_the_objective_is_smooth_at_1():
+def test_mass_grows_with_alpha():
     masses = [fit(alpha).mass for alpha in (-math.inf, *ALPHAS, math.inf)]
     assert masses == sorted(masses)
     log_n = gaussian(TWO_MODES, 0.4, 1.3)
@@ -175,7 +175,7 @@ def fit_gaussian(**keys):
     return inference.posterior(state), problem, info
 
 
-def test_a_run_scores_and_draws_the_figures():
+def test_run_scores_and_draws_figures():
     posterior, problem, info = fit_gaussian(alpha="inf", shown=["-inf", 1.0])
     expected = fit(math.inf)
     assert info["mass"] == pytest.approx(expected.mass, rel=1e-3)

@@ -23,7 +23,7 @@ def ell_of(q, theta, batch):
 @pytest.mark.parametrize(
     "problem", [real(batch_size=10), classes(batch_size=10)], ids=["real", "classes"]
 )
-def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
+def test_bb_alpha_energy_matches_equation_22(problem, alpha):
     """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α of the normalisers and the
     factor as defined."""
     q = make_q(problem)
@@ -43,7 +43,7 @@ def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     assert_close(objective, expected + q.network.hyperprior(), rtol=1e-7, atol=1e-7)
 
 
-def test_bb_alpha_tends_to_the_bound_of_variational_inference():
+def test_bb_alpha_tends_to_variational_bound():
     """α → 0: the mean of log p(y|θ) + log p(θ) − log q(θ) over the same draws."""
     problem = real()
     small, bound = (
@@ -56,7 +56,7 @@ def test_bb_alpha_tends_to_the_bound_of_variational_inference():
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 2.0])
-def test_the_bound_of_renyi_is_written_out(alpha):
+def test_renyi_bound_matches_definition(alpha):
     problem = real(batch_size=8)
     q = make_q(problem).requires_grad_()
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
@@ -76,7 +76,7 @@ def test_the_bound_of_renyi_is_written_out(alpha):
     assert_close(*slopes)
 
 
-def test_the_bound_of_renyi_rises_to_the_evidence():
+def test_renyi_bound_rises_to_evidence():
     """α = 0: E L_K ≤ log p(y), from K = 1 (the evidence lower bound) upwards (conjugate
     regression)."""
     problem = real(n=12, n_tasks=1, missing=0.0)
@@ -98,7 +98,7 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
     assert many == pytest.approx(float(evidence), abs=0.1)
 
 
-def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
+def test_larger_alpha_widens_mean_field():
     """Correlated inputs: variational inference is too narrow, expectation propagation is not."""
     problem = real(n=30, n_tasks=1, missing=0.0)
     problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * draw_normal(30)
@@ -118,7 +118,7 @@ def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
     assert (single_draw[correlated] > 1.2 * small[correlated]).all()
 
 
-def test_dropout_with_one_pass_is_mc_dropout_bit_for_bit():
+def test_dropout_with_one_pass_is_mc_dropout():
     problem = classes(batch_size=16)
     model = component("model", "mlp", **PLAIN)
     plain, _ = train(component("inference", "mc_dropout", lr=0.01), model, problem, 12)
@@ -128,7 +128,7 @@ def test_dropout_with_one_pass_is_mc_dropout_bit_for_bit():
     assert_close(alpha.network.theta, plain.network.theta)
 
 
-def test_the_loss_of_dropout_is_equation_27_written_out():
+def test_dropout_loss_matches_equation_27():
     problem = real(batch_size=10)
     model = component("model", "mlp", **PLAIN)
     rng = Streams(0)
@@ -146,7 +146,7 @@ def test_the_loss_of_dropout_is_equation_27_written_out():
 
 
 @pytest.mark.parametrize("name", ["bb_alpha", "renyi_vi", "mc_dropout_alpha"])
-def test_predictions_are_of_n_predict_draws(name):
+def test_predictions_use_n_predict_draws(name):
     problem = real()
     model = component("model", "mlp", **PLAIN)
     inference = component("inference", name, n_samples=3, n_predict=6)

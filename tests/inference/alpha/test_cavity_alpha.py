@@ -19,7 +19,7 @@ CAVITY = {"draws_from": "cavity", "n_predict": 5}
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.5, 1.0])
-def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
+def test_cavity_is_q_over_power_of_factor(alpha):
     """q̃ ∝ q/f̃^α with f̃ = (q/p)^{1/N}, and q is recovered from it by equation (24)."""
     q = make_q(real())
     n = 7.0
@@ -35,7 +35,7 @@ def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0])
-def test_the_divergence_is_equation_26_by_quadrature(alpha):
+def test_divergence_matches_equation_26(alpha):
     q = make_q(real())
     n = 3.0
     mean, std, renyi = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
@@ -46,7 +46,7 @@ def test_the_divergence_is_equation_26_by_quadrature(alpha):
     assert float(renyi) == pytest.approx(float(each.sum()), rel=1e-6)
 
 
-def test_a_small_alpha_is_the_kl_of_variational_inference():
+def test_small_alpha_is_variational_kl():
     q = make_q(real())
     renyi = component("inference", "bb_alpha", alpha=1e-7, **CAVITY).cavity(q, 20.0)[2]
     kl = kl_divergence(Normal(q.network.theta, q.log_std.exp()), Normal(0.0, 0.8)).sum()
@@ -54,7 +54,7 @@ def test_a_small_alpha_is_the_kl_of_variational_inference():
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
-def test_the_objective_is_equation_25_written_out(alpha):
+def test_objective_matches_equation_25(alpha):
     problem = real(batch_size=10)
     q = make_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
@@ -69,7 +69,7 @@ def test_the_objective_is_equation_25_written_out(alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
-def test_both_draws_estimate_one_objective(alpha):
+def test_both_kinds_of_draws_estimate_same_objective(alpha):
     """Equations (22), (23) and (25) for a linear model with closed-form expectations: both
     estimators agree with them, and the cavity's has less variance."""
     problem = real(n=12, missing=0.0)
@@ -119,7 +119,7 @@ def test_both_draws_estimate_one_objective(alpha):
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0])
-def test_equal_rows_make_the_tied_factor_exact(alpha):
+def test_equal_rows_make_tied_factor_exact(alpha):
     """N labels 0.7 at one input: q ∝ p f̃^N holds the posterior, and L is log p(y) for every α."""
     n = 4
     s2 = 0.64

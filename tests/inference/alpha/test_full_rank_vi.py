@@ -17,7 +17,7 @@ from runner.errors import ConfigError
 full_rank = partial(compose_component, "inference", "full_rank_vi")
 
 
-def test_it_finds_all_covariances_of_a_conjugate_regression():
+def test_full_rank_vi_finds_conjugate_covariance():
     problem = real(n=30, n_tasks=1, missing=0.0)
     problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * draw_normal(30)
     model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
@@ -35,7 +35,7 @@ def test_it_finds_all_covariances_of_a_conjugate_regression():
     assert covariance[0, 1] / (scale[0] * scale[1]) < -0.6
 
 
-def test_it_starts_where_training_does_and_has_no_diagonal():
+def test_full_rank_vi_starts_at_initial_network():
     problem = real()
     model = component("model", "mlp", widths=[3])
     inference = full_rank(initial_std=0.02)
@@ -77,7 +77,7 @@ def family(P=5, prior=None):
     return q, std
 
 
-def test_factor_draws_density_and_divergence_are_of_one_gaussian():
+def test_factor_draws_and_density_describe_one_gaussian():
     q, std = family()
     L = q.scale_tril.detach()
     s = q.log_std.detach().exp()
@@ -94,7 +94,7 @@ def test_factor_draws_density_and_divergence_are_of_one_gaussian():
     assert_close(q.kl(), kl_gaussian(q.mean, L, torch.zeros(P, dtype=F64), std.diag()))
 
 
-def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
+def test_adam_step_is_bounded_by_spread_of_row():
     P = 400
     lr = 0.01
     q, _ = family(P, torch.ones(P, dtype=F64))
@@ -108,7 +108,7 @@ def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
     assert rows[-1] > 0.99 * lr
 
 
-def test_a_network_is_learnt_with_the_defaults():
+def test_defaults_train_a_network():
     problem = real(n=120, n_tasks=1, missing=0.0)
     # the noise of the first step must not dominate this function
     y = problem.train.x.sin().sum(1, keepdim=True)

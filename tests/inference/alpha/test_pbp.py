@@ -31,7 +31,7 @@ def begin(n=20, seed=0, inference=None, **model):
 
 
 @pytest.mark.parametrize(("m", "v"), [(0.3, 0.5), (-1.0, 2.0), (2.0, 0.1), (-4.0, 1.0)])
-def test_relu_moments_are_integrals(m, v):
+def test_relu_moments_match_integrals(m, v):
     x = torch.linspace(m - 12 * v**0.5, m + 12 * v**0.5, 200_001, dtype=F64)
     weight = torch.exp(-0.5 * (x - m) ** 2 / v)
     weight = weight / weight.sum()
@@ -42,7 +42,7 @@ def test_relu_moments_are_integrals(m, v):
     assert float(moments[1]) == pytest.approx(float(weight @ (z - mean) ** 2), rel=1e-5)
 
 
-def test_moments_that_pass_through_a_network_are_those_of_draws():
+def test_propagated_moments_match_draws():
     _, state, problem, _ = begin()
     generator = torch.Generator().manual_seed(0)
     x = problem.train.x[:3]
@@ -57,7 +57,7 @@ def test_moments_that_pass_through_a_network_are_those_of_draws():
     assert_close(f.var(0), spread[:, 0], rtol=0.06, atol=0)
 
 
-def test_a_row_of_a_linear_model_is_bayes_rule():
+def test_linear_update_is_bayes_rule():
     """Without hidden units the update has the exact posterior's means and variances."""
     method, state, problem, _ = begin(widths=[])
     x = problem.train.x[:1]
@@ -73,7 +73,7 @@ def test_a_row_of_a_linear_model_is_bayes_rule():
     assert log_z == pytest.approx(log_normal(y - float(a @ state.mean), total))
 
 
-def test_a_gamma_has_the_tilted_moments():
+def test_gamma_update_has_tilted_moments():
     """E[γ] = Z₁/Z a/b and E[γ²] = Z₂/Z a(a + 1)/b² of the updated Gamma; a small residual raises
     the precision, a large one lowers it."""
     q = Gamma(6.0, 5.0)
@@ -85,7 +85,7 @@ def test_a_gamma_has_the_tilted_moments():
     assert update_gamma(q, 0.0, 0.1).mean > q.mean > update_gamma(q, 3.0, 0.1).mean
 
 
-def test_a_prior_factor_is_put_in_once_and_stays():
+def test_prior_factor_is_included_once():
     """The cavity times N(w | 0, 1/λ) at E[1/λ]; a second update of the same factor repeats it."""
     weight = Gamma(50.0, 40.0)
     mean, variance, new, site = update_prior(0.8, 0.5, weight, [0.0, 0.0, 0.0, 0.0])
@@ -98,7 +98,7 @@ def test_a_prior_factor_is_put_in_once_and_stays():
     assert again[3] == pytest.approx(site)
 
 
-def test_a_regression_is_learnt_with_its_noise():
+def test_regression_and_its_noise_are_learnt():
     method, state, problem, rng = begin(n=60, widths=[10])
     values = []
     for _ in range(12):

@@ -40,7 +40,7 @@ def plane(n=301):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
-def test_a_linear_regression_is_exact_for_every_alpha(alpha):
+def test_linear_regression_is_exact_for_every_alpha(alpha):
     inference, state, info, problem, model = fit_posterior(
         "linear_simulation",
         "linear_regression",
@@ -64,7 +64,7 @@ def test_a_linear_regression_is_exact_for_every_alpha(alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0])
-def test_the_moments_of_all_tilted_distributions_are_those_of_q(alpha):
+def test_tilted_moments_match_q(alpha):
     """q f̃_n^−α p(y_n|θ)^α integrated over the plane, for several rows."""
     inference, state, *_, problem, model = probit(60, alpha=alpha)
     mean, covariance = moments(inference, state)
@@ -82,7 +82,7 @@ def test_the_moments_of_all_tilted_distributions_are_those_of_q(alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
-def test_the_objective_is_equation_21_written_out(alpha):
+def test_objective_matches_equation_21(alpha):
     """Sites after a few sweeps, with normalisers and expectations by sums over the plane."""
     inference, state, *_, problem, model = probit(4, alpha=alpha)
     theta, area = plane()
@@ -102,7 +102,7 @@ def test_the_objective_is_equation_21_written_out(alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
-def test_no_site_changes_the_objective_at_the_end(alpha):
+def test_converged_objective_is_stationary_in_every_site(alpha):
     """L of (21) is stationary in every site."""
     inference, state, *_ = probit(80, alpha=alpha, nodes=64)
 
@@ -122,7 +122,7 @@ def test_no_site_changes_the_objective_at_the_end(alpha):
         assert first.abs().max() > 1e-3
 
 
-def test_alpha_0_is_the_best_gaussian_of_variational_inference():
+def test_alpha_0_is_best_variational_gaussian():
     """The objective, stationary in every site, is the bound integrated over the plane; small α
     tends to it."""
     inference, state, info, problem, model = probit(60, alpha=0.0)
@@ -138,7 +138,7 @@ def test_alpha_0_is_the_best_gaussian_of_variational_inference():
     assert_close(moments(near[0], near[1])[0], mean, rtol=0, atol=1e-3)
 
 
-def test_expectation_propagation_is_nearer_to_the_evidence_and_the_spread():
+def test_expectation_propagation_is_nearer_to_evidence():
     """Errors against sums over the plane fall from α = 0 to 1; each row is a small part of all, so
     that they fall little (below eq. 25: α/N → 0)."""
     evidences = []
@@ -159,7 +159,7 @@ def test_expectation_propagation_is_nearer_to_the_evidence_and_the_spread():
         assert errors[0] < 0.12
 
 
-def test_one_probit_row_matches_the_closed_form_of_expectation_propagation():
+def test_one_probit_row_matches_closed_form():
     """One row: q has the moments of N(u | 0, v) Φ(y u) (Rasmussen and Williams 2006, eq. 3.85)."""
     inference, state, _, problem, _model = fit_posterior(
         "binary_simulation",
@@ -182,7 +182,7 @@ def test_one_probit_row_matches_the_closed_form_of_expectation_propagation():
     assert float(q.v[0]) == pytest.approx(variance, rel=1e-4)
 
 
-def test_rows_without_a_label_have_no_site():
+def test_unlabelled_rows_have_no_site():
     problem, rng = load("binary_simulation", **PROBIT)
     problem.train.mask[3] = False
     built = component("model", "logistic_regression").build(problem, rng)
@@ -194,7 +194,7 @@ def test_rows_without_a_label_have_no_site():
     assert inference.posterior(state).flat.shape == (10, 2)
 
 
-def test_a_cavity_without_a_precision_is_named():
+def test_improper_cavity_is_reported():
     inference, state, *_ = probit(2)
     q = inference.gaussians(state)
     with pytest.raises(NumericalError, match="a cavity has precision"):

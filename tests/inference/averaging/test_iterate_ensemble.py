@@ -46,7 +46,7 @@ def iterates(model, problem, steps, chosen):
 @pytest.mark.parametrize(
     ("model", "problem"), [(SMALL_VGG, images()), (SMALL_LSTM, texts())], ids=["vgg", "lstm"]
 )
-def test_it_is_the_mean_of_the_iterates_predictions(model, problem):
+def test_prediction_is_mean_over_iterates(model, problem):
     networks = iterates(model, problem, 16, (9, 12, 15))
     state, rng = train(ensemble(), model, problem, 16)
     prediction = ensemble().posterior(state).predict(problem.test.x, rng.evaluation)
@@ -58,7 +58,7 @@ def test_it_is_the_mean_of_the_iterates_predictions(model, problem):
     assert (averaged(problem.test.x).softmax(-1) - expected).detach().abs().max() > 1e-6
 
 
-def test_real_labels_are_a_mixture_with_each_iterates_own_noise():
+def test_real_labels_are_mixture_with_noise_per_iterate():
     problem = real(batch_size=10)
     networks = iterates(MLP, problem, 13, (9, 12))
     prediction = (
@@ -71,7 +71,7 @@ def test_real_labels_are_a_mixture_with_each_iterates_own_noise():
         assert_close(prediction.v[k, 0], network.log_noise.exp())
 
 
-def test_some_of_it_and_what_it_is_before_an_iterate_is_kept():
+def test_posterior_without_iterates_is_current_network():
     problem = images()
     state, rng = train(ensemble(), SMALL_VGG, problem, 13)
     posterior = ensemble().posterior(state)

@@ -59,7 +59,7 @@ def cosine(t):
     [(MLP, real(batch_size=10)), (SMALL_LSTM, texts()), (SMALL_VGG, images())],
     ids=["mlp", "lstm", "vgg"],
 )
-def test_the_mean_is_that_of_the_points_of_an_annealed_descent(model, problem):
+def test_mean_matches_points_of_annealed_descent(model, problem):
     points = way(model, problem, 16, cosine)[[8, 11, 14]]  # steps 9, 12, 15
     state, _ = train(swa(), model, problem, 16)
     assert state.n == 3
@@ -68,12 +68,12 @@ def test_the_mean_is_that_of_the_points_of_an_annealed_descent(model, problem):
     assert_close(torch.cat([p.flatten() for p in network.parameters()]), points.mean(0))
 
 
-def test_the_rate_is_constant_where_no_schedule_is_asked_for():
+def test_rate_is_constant_without_schedule():
     constant = swa(schedule="constant")
     assert [constant.rate_at(t) for t in (0, 5, 6, 20)] == [0.1, 0.1, 0.02, 0.02]
 
 
-def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
+def test_prediction_has_no_dropout_and_keeps_training():
     problem = texts()
     state, rng = train(swa(), SMALL_LSTM, problem, 12)
     posterior = swa().posterior(state)
@@ -87,7 +87,7 @@ def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
     assert_close(swa().posterior(early).predict(x, rng.evaluation).logits[0], still(x))
 
 
-def test_batch_normalisation_is_gathered_anew_at_the_mean():
+def test_batch_normalisation_is_recomputed_at_mean():
     """Mean and variance of the first convolution's output, by hand, over the given batches."""
     problem = images(n=20)
     state, _ = train(swa(), SMALL_VGG, problem, 16)
@@ -108,7 +108,7 @@ def test_batch_normalisation_is_gathered_anew_at_the_mean():
     assert_close(fewer, h[0].mean(1))
 
 
-def test_rows_are_shown_in_batches_of_training():
+def test_statistics_use_training_batches():
     assert [len(x) for x in training_input_batches(images(n=20), None)] == [8, 8]
     assert [len(x) for x in training_input_batches(images(n=20), 5)] == [5]
     assert [len(x) for x in training_input_batches(images(n=20, batch_size=None), None)] == [20]

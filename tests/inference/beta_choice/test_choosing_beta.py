@@ -38,7 +38,7 @@ select = partial(choice, "select_beta")
 online = partial(choice, "online_beta")
 
 
-def test_the_loss_is_that_of_d_3_2_of_observations_and_predictions():
+def test_loss_matches_d_3_2():
     means = [[[5.0, -40.0]], [[3.0, 8.0]]]
     y, predicted = np.random.default_rng(0).normal(means, 2.0, (2, 2, 9, 2))
     y[1, 4] = math.nan  # missing
@@ -52,21 +52,21 @@ def test_the_loss_is_that_of_d_3_2_of_observations_and_predictions():
     assert torch.equal(weights(observations, "none", "k"), torch.ones(2, 2, dtype=F64))
 
 
-def test_a_median_of_zero_is_named():
+def test_zero_median_is_refused():
     y = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [3.0, 5.0]]])
     text = "inference.standardised=inverse_median: the median of observation dimension 2 is 0; set inference.standardised=none"
     with pytest.raises(ConfigMismatchError, match=text):
         weights(y, "inverse_median", "inference.standardised")
 
 
-def test_ties_go_to_the_smaller_beta():
+def test_ties_select_smaller_beta():
     losses = torch.tensor([[2.0, 1.0, 3.0, math.nan], [1.0, 1.0, 2.0, 1.0], [1.0, 2.0, 2.0, 0.5]])
     assert smallest(losses).tolist() == [1, 0, 1, 2]
     assert modal(torch.tensor([2, 0, 2, 0, 1])) == 0
     assert modal(torch.tensor([2, 0, 2])) == 2
 
 
-def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations():
+def test_modal_beta_filters_the_observations():
     problem, model, rng = contaminate()
     inference = select()
     result = run(inference, model, problem, rng)
@@ -96,7 +96,7 @@ def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations(
     assert result.scored_on == "an alternative realisation"
 
 
-def test_an_alternative_realisation_is_of_the_same_states_and_no_stream_of_the_run_moves():
+def test_alternative_realisation_keeps_states_and_streams():
     problem, _, rng = contaminate()
     streams_state = rng.state()
     other = problem.another(rng)
@@ -111,7 +111,7 @@ def test_an_alternative_realisation_is_of_the_same_states_and_no_stream_of_the_r
     assert torch.equal(again.observations, other.observations)
 
 
-def test_what_cannot_be_simulated_again_is_used_itself_and_said():
+def test_missing_simulator_falls_back_with_warning():
     problem, model, rng = contaminate()
     alone = replace(problem, redraw=None)
     with pytest.warns(
@@ -127,12 +127,12 @@ def test_what_cannot_be_simulated_again_is_used_itself_and_said():
 @pytest.mark.parametrize(
     "inference", [select(share=0.3), online(window=4)], ids=["select", "online"]
 )
-def test_a_run_that_was_stopped_resumes_to_the_same_choice(tmp_path, inference, stop):
+def test_resumed_run_makes_same_choice(tmp_path, inference, stop):
     problem, *_ = contaminate(n_steps=20)
     check_resumed(inference, component("model", "linear_gaussian_ssm"), problem, tmp_path, 20, stop)
 
 
-def test_after_the_choice_one_filter_goes_on():
+def test_single_filter_continues_after_choice():
     problem, model, rng = contaminate(n_steps=20)
     inference = select(share=0.25)
     state = inference.init(model, problem, rng)
@@ -142,7 +142,7 @@ def test_after_the_choice_one_filter_goes_on():
     assert inference.posterior(state).t == 20
 
 
-def test_online_choice_looks_back_over_the_window_alone():
+def test_online_choice_looks_back_over_its_window():
     problem, model, rng = contaminate(replicates=3, n_steps=30)
     inference = online(window=8, first_beta=0.01)
     window = 8
@@ -164,7 +164,7 @@ def test_online_choice_looks_back_over_the_window_alone():
             assert torch.equal(vars(posterior)[name][:, t], rows)
 
 
-def test_a_missing_observation_counts_for_no_beta():
+def test_missing_observation_counts_for_no_beta():
     problem, _, rng = contaminate(replicates=2, n_steps=30)
     gap = problem.observations.clone()
     gap[0, 10:14] = math.nan
@@ -177,7 +177,7 @@ def test_a_missing_observation_counts_for_no_beta():
 
 
 @pytest.mark.parametrize("robust", ["beta_bootstrap_filter", "beta_auxiliary_filter"])
-def test_beta_of_zero_is_the_ordinary_filter(robust):
+def test_beta_of_zero_is_ordinary_filter(robust):
     """For β → 0 the loss is log g to machine precision, so that the same particles are drawn and
     resampled.
 
@@ -210,12 +210,12 @@ def test_beta_of_zero_is_the_ordinary_filter(robust):
         ("online_beta", {"first_beta": 0.3}, r"first_beta: 0\.3 is not one of betas"),
     ],
 )
-def test_grids_that_cannot_be_meant(name, keys, message):
+def test_invalid_grids_are_refused(name, keys, message):
     with pytest.raises(ValidationError, match=message):
         choice(name, **keys)
 
 
-def test_tables_and_figures(tmp_path):
+def test_choice_has_tables_and_figures(tmp_path):
     problem, model, rng = contaminate(n_steps=20)
     result = run(select(), model, problem, rng)
     (path,) = result.artefacts(tmp_path)
@@ -233,7 +233,7 @@ def test_tables_and_figures(tmp_path):
     assert len(live.figures()["beta"].axes) == 3
 
 
-def test_a_realisation_corrupted_by_the_truth_is_the_same_for_a_method_that_is_not_shown_it():
+def test_hidden_truth_keeps_the_corrupted_realisation():
     problem, rng = load("tan", replicates=3, n_steps=20)
     problem = problem.attack(component("attacker", "student_t_outliers"), rng)
     shown = problem.without_truth()

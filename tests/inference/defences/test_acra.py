@@ -57,7 +57,7 @@ def brute(base, seen, p, most, direction, u=((1, 0), (0, 1))):
 
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
 @pytest.mark.parametrize("u", [((1, 0), (0, 1)), ((1.0, 0.2), (-0.5, 0.9))])
-def test_known_attacks_are_undone_as_3_5_says(direction, u):
+def test_known_attacks_are_inverted_by_equation_3_5(direction, u):
     problem = words(n_words=5, seed=3)
     options = {"changes": 2, "utilities": [list(row) for row in u]}
     free = {"removal_cost": 0.8 if direction == "flip" else None}
@@ -78,7 +78,7 @@ def test_known_attacks_are_undone_as_3_5_says(direction, u):
 
 
 @pytest.mark.parametrize("name", ["dalvi", "acra"])
-def test_an_attacker_who_is_idle_now_and_then_leaves_some_spam_as_it_is(name):
+def test_idle_attacker_leaves_share_of_spam_unchanged(name):
     """p_C(x'|x) = (1 − q) 1[a(x) = x'] + q 1[x = x'] in the sum over origins."""
     problem = words(n_words=5, seed=3)
     q = 0.3
@@ -101,7 +101,7 @@ def test_an_attacker_who_is_idle_now_and_then_leaves_some_spam_as_it_is(name):
 
 
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
-def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direction):
+def test_acra_tends_to_dalvi_for_known_attacker(direction):
     problem = words(n_words=5, seed=4)
     every = double(neighbours((0,) * 5, 5, "insertion"))
     removal = None if direction == "insertion" else 1.0
@@ -122,7 +122,7 @@ def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direct
     assert (mutant.predict(every, torch.Generator()).probs[:, 0, 1] - goal).abs().max() > 0.05
 
 
-def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
+def test_algorithm_3_1_matches_ara_frequencies():
     """Σ_x p̂(x'|x, y_1) p(x|y_1) with p̂ from other draws agrees within the error of the draws."""
     problem = words(n_words=5, seed=4)
     n = 4000
@@ -145,7 +145,7 @@ def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
         assert float(probabilities[b]) == pytest.approx(yes / (yes + no), abs=0.04)
 
 
-def test_attacked_spam_is_recognised_again():
+def test_attacked_spam_is_recognised():
     problem = words(n=300, n_words=10, seed=1)
     x = problem.test.x
     y = problem.test.y
@@ -167,7 +167,7 @@ def test_attacked_spam_is_recognised_again():
     assert accuracy(aware) > accuracy(aware.undefended) + 0.1
 
 
-def test_a_pilot_sets_the_draws_literally():
+def test_pilot_sets_number_of_draws():
     """K = K_0 2^j, the least with p(1 − p)/K ≤ precision², p = (hits + 1)/(K_0 + 2)."""
     hits = torch.tensor([0, 1, 5, 10, 19, 20])
     for precision in (0.2, 0.05, 0.01):
@@ -180,7 +180,7 @@ def test_a_pilot_sets_the_draws_literally():
             assert n == needed
 
 
-def test_a_frequency_has_the_precision_asked_for_and_no_bias():
+def test_frequency_is_unbiased_with_requested_precision():
     """200 estimates of six frequencies: their spread is at most the precision, unlike with only the
     pilot's draws; their mean equals the mean of many draws."""
     odds = torch.tensor([[0.3, 0.0, -0.2, 0.4, 1.0, 1.5]]).double().expand(6, -1)

@@ -24,7 +24,7 @@ def defence(**settings):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_attacks_of_size_zero_are_map(optimizer):
+def test_attacks_of_size_zero_give_map(optimizer):
     """With only attacked rows, bit for bit; with clean rows and copies of them, the same numbers up
     to rounding."""
     settings = {"optimizer": optimizer, "lr": 0.05}
@@ -44,7 +44,7 @@ def test_attacks_of_size_zero_are_map(optimizer):
 
 
 @pytest.mark.parametrize(("mixture", "clean_share"), [("half", 0.5), ("attacked", 0.0)])
-def test_two_steps_literally(mixture, clean_share):
+def test_two_steps_match_equation(mixture, clean_share):
     """θ := θ − η ∇[−½ (mean log p(y|x) + mean log p(y|x')) − log p(θ)/N], x' = clip(x − ε sign ∇_x
     log p(y|x)) at the θ of the same step."""
     problem = attacked_problem()
@@ -77,7 +77,7 @@ def test_attack_gives_parameters_no_gradient():
     assert 0 < (x - problem.train.x).abs().max() <= 0.2 + 1e-12
 
 
-def test_an_attack_that_may_stop_early_goes_on_while_training():
+def test_training_disables_early_stopping():
     """A defence needs the largest loss; PGD with early stopping does not change rows that are
     already misclassified."""
     problem = attacked_problem("pgd", steps=5, random_start=False)
@@ -103,7 +103,7 @@ def test_resumed_run_is_bit_identical(tmp_path, attacker, settings):
     check_resumed(defence(optimizer="adam"), MLP, problem, tmp_path, 14, 5)
 
 
-def test_mistakes_are_one_clear_line():
+def test_invalid_keys_are_refused():
     problem = classes()
     with pytest.raises(
         ConfigMismatchError, match="attacker=none: a defence requires an evasion attack"
@@ -114,7 +114,7 @@ def test_mistakes_are_one_clear_line():
         TrainingThreat(problem, 0.1)
 
 
-def test_another_attacker_to_train_against():
+def test_training_attacker_may_differ():
     """The step equals the step of an experiment with that attacker; the evaluation keeps its own
     attacker."""
     pgd = component("attacker", "pgd", steps=3)

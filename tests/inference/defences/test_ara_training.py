@@ -67,7 +67,7 @@ def log_p(model, beta, x, y):
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_algorithm_3_2_literally(momentum):
+def test_steps_match_algorithm_3_2(momentum):
     """x_i ~ p_C(x'|x) by (3.14), then β_i by (3.15), particle by particle; η = lr/N."""
     inference = ara(momentum=momentum, attack_steps=3.0, temperature=0.7)
     problem = attacked_problem()
@@ -104,7 +104,7 @@ def simulate_theta(inference, start, problem, steps=8, seed=3):
 
 
 @pytest.mark.parametrize(("attacker", "momentum"), [("fgsm", 0.5), ("pgd", 0.0)])
-def test_without_uncertainties_one_particle_is_adversarial_training(attacker, momentum):
+def test_certain_single_particle_is_adversarial_training(attacker, momentum):
     problem = attacked_problem(attacker, **({"steps": 3} if attacker == "pgd" else {}))
     shared = {"lr": 0.1, "momentum": momentum, "train_eps": 0.2}
     rng = Streams(3)
@@ -122,7 +122,7 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
 
 
 @pytest.mark.parametrize("defender", [True, False])
-def test_without_an_attack_it_is_sgld(defender):
+def test_without_attack_steps_are_sgld(defender):
     """train_eps = 0, no momentum, τ = 1: SGLD with step lr/N, for any mixture."""
     problem = attacked_problem()
     settings = {
@@ -141,7 +141,7 @@ def test_without_an_attack_it_is_sgld(defender):
     assert (attacked - expected).abs().max() > 1e-3
 
 
-def test_predictive_is_the_mean_over_Particles():
+def test_predictive_is_mean_over_particles():
     inference = ara()
     problem = attacked_problem()
     state, rng = train(inference, MLP, problem, 3)
@@ -156,7 +156,7 @@ def test_predictive_is_the_mean_over_Particles():
 @pytest.mark.parametrize(
     "model", [MLP, component("model", "bnn", widths=[4]), component("model", "logistic_regression")]
 )
-def test_particles_with_inputs_of_their_own(model):
+def test_particles_accept_their_own_inputs(model):
     """p(y|x_k, β_k), ∇_x and ∇_β agree if computed jointly (if the model supports it) and one by
     one."""
     problem = attacked_problem()
@@ -178,7 +178,7 @@ def test_particles_with_inputs_of_their_own(model):
         assert_close(slopes[k], alone)
 
 
-def test_each_particle_is_attacked_for_what_it_says_itself():
+def test_each_particle_is_attacked_separately():
     problem = attacked_problem()
     rng = Streams(3)
     inference = ara(chains=3, train_eps=0.2, defender_uncertainty=False)
@@ -190,7 +190,7 @@ def test_each_particle_is_attacked_for_what_it_says_itself():
     assert not torch.equal(perturbed[0], perturbed[1])
 
 
-def test_attack_draws():
+def test_attack_sizes_have_expected_moments():
     """ε has half the largest value as its mean, T has mean and variance λ; rows without a label or
     with T = 0 do not change."""
     g = generator(0)
@@ -218,7 +218,7 @@ def test_attack_draws():
 
 
 @pytest.mark.parametrize("defender", [True, False])
-def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defender):
+def test_resumed_run_is_bit_identical(tmp_path, defender):
     inference = ara(defender_uncertainty=defender)
     problem = attacked_problem(dtype=torch.float32)
     state = check_resumed(inference, MLP, problem, tmp_path, 14, 5)
@@ -226,7 +226,7 @@ def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defen
     assert all(p.grad is None for p in state.model.parameters())
 
 
-def test_binary_inputs_are_attacked_by_the_experiments_attacker_alone():
+def test_binary_inputs_use_only_configured_attacker():
     """Gallego (2021), section 3.6.1: no uncertainty of (3.14) for discrete attacks; sizes count
     changed words."""
     attacker = component("attacker", "word_flip")

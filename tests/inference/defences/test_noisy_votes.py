@@ -14,7 +14,7 @@ from runner.execution.rng import Streams
 
 
 # votes
-def test_votes_decide_and_their_ties_go_to_the_mean_probability():
+def test_votes_decide_and_mean_probability_breaks_ties():
     """Three draws of four classes: 2 votes against 1; then 1, 1, 1 and the mean of softmax."""
     f = torch.tensor([[5.0, 0, 0, 0], [0, 0.1, 0, 0], [0, 0.1, 0, 0]]).double()[:, None, None]
     p = vote_logits(f).exp()[0, 0]
@@ -25,7 +25,7 @@ def test_votes_decide_and_their_ties_go_to_the_mean_probability():
     assert int(vote_logits(ties).argmax()) == 1
 
 
-def test_votes_are_those_of_the_noise_of_the_generator():
+def test_votes_use_noise_of_generator():
     problem = classes(n=20)
     posterior, _ = train_smoothed(problem, 30)
     x = problem.test.x
@@ -36,7 +36,7 @@ def test_votes_are_those_of_the_noise_of_the_generator():
     assert_close(logits[0], vote_logits(f))
 
 
-def test_blocks_of_draws_change_no_vote(monkeypatch):
+def test_blocks_of_draws_keep_votes(monkeypatch):
     problem = classes(n=20)
     posterior, _ = train_smoothed(problem, 30)
     x = problem.test.x
@@ -48,7 +48,7 @@ def test_blocks_of_draws_change_no_vote(monkeypatch):
 
 
 @pytest.mark.parametrize("criterion", ["cross_entropy", "margin"])
-def test_the_derivative_without_a_graph_is_that_of_autograd(criterion):
+def test_analytic_derivative_matches_autograd(criterion):
     problem = classes(n=20, n_tasks=2)
     posterior, _ = train_smoothed(problem, 30)
     x = problem.test.x
@@ -73,7 +73,7 @@ class Plain:
         return self.network(x)
 
 
-def test_where_all_votes_agree_an_attack_follows_the_mean_probability():
+def test_unanimous_votes_follow_mean_probability():
     """∇ log p(y) of unanimous votes is ∇ log p̄_y / (S + 1) times p̄-free constants: parallel."""
     problem = classes(n=40, n_classes=2)
     posterior, w, _ = linear(problem, sigma=0.01)

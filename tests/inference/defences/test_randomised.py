@@ -24,13 +24,13 @@ def reachable_patterns(K, *mails):
     return out
 
 
-def test_patterns_are_the_digits_of_their_numbers():
+def test_patterns_are_binary_digits_of_their_numbers():
     assert error_patterns(3).tolist() == [
         [float(c % 2), float(c // 2 % 2), float(c // 4)] for c in range(8)
     ]
 
 
-def test_uniform_where_an_attack_fools_one_member_and_pure_where_one_fools_all():
+def test_mixture_is_uniform_or_pure_in_extreme_cases():
     singly = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
     clean = [(1, 0, 0)], [(0, 0, 0)]  # the first member errs on one innocent mail of two
     targeted = reachable_patterns(3, *[singly] * 20, *clean)
@@ -42,7 +42,7 @@ def test_uniform_where_an_attack_fools_one_member_and_pure_where_one_fools_all()
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_value_is_that_of_the_game_over_all_attacks_of_all_mails(seed):
+def test_value_matches_game_over_all_attacks(seed):
     rng = np.random.default_rng(seed)
     every = list(itertools.product((0, 1), repeat=3))
     mails = [[every[c] for c in rng.choice(8, size=3, replace=False)] for _ in range(3)]
@@ -64,7 +64,7 @@ def fit_mixture(problem, **keys):
     return method, state, info
 
 
-def test_the_best_reply_in_the_record_is_the_attack_of_the_product():
+def test_recorded_best_reply_matches_attack():
     """Each mixture's error under word_insertion of the mixture's votes, over the training mails."""
     problem = words(n=150, n_words=8, seed=2)
     attack = component("attacker", "word_insertion", against="undefended", exact=1)

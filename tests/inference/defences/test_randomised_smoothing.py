@@ -30,14 +30,14 @@ def assess(problem, posterior, rng, eps):
 
 
 # radii
-def test_the_radius_is_the_literal_formula():
+def test_radius_matches_formula():
     """R = σ Φ⁻¹(p̲) by the standard library's normal law; 0 up to one half."""
     p = double([0.1, 0.5, 0.50001, 0.8, 0.9931])
     expected = [max(0.0, 0.25 * NormalDist().inv_cdf(float(each))) for each in p]
     assert certified_radius(p, 0.25).tolist() == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_certificate_literally():
+def test_certificate_matches_literal_computation():
     """Votes of the same draws, the bound by SciPy's beta law, R in closed form."""
     problem = classes(n=30, n_inputs=3)
     posterior, _ = train_smoothed(problem)
@@ -60,7 +60,7 @@ def test_a_certificate_literally():
     assert (certificate.radius > 0).any()
 
 
-def test_of_a_linear_network_the_radius_tends_to_its_distance_from_the_boundary():
+def test_linear_radius_tends_to_boundary_distance():
     """P(f(x + η) = 1) = Φ(m/σ) at distance m, so that R = m for the probability itself."""
     problem = classes(n=80, n_classes=2)
     x = problem.test.x
@@ -88,7 +88,7 @@ def share_exceeding(level=0.05, repeats=4000):
     return float((certificate.radius > 0.25).double().mean())
 
 
-def test_a_radius_is_too_large_no_more_often_than_its_level(monkeypatch):
+def test_radius_error_rate_is_below_level(monkeypatch):
     error = 4 * math.sqrt(0.05 * 0.95 / 4000)
     assert 0.005 < share_exceeding() <= 0.05 + error
     # a broken variant: the upper bound in place of the lower one
@@ -98,7 +98,7 @@ def test_a_radius_is_too_large_no_more_often_than_its_level(monkeypatch):
     assert share_exceeding() > 0.8
 
 
-def test_a_row_on_the_boundary_is_abstained_from():
+def test_boundary_row_abstains():
     """Except with probability α, or 2α if the draws that bound p_A also choose the class."""
     problem = classes(n=1, n_classes=2)
     posterior, w, b = linear(problem, level=0.05, certificate_draws=401)
@@ -138,7 +138,7 @@ def test_radii_hold_in_every_norm(measure):
         assert (((worst @ w + b) * sign > 0) | ~certificate.rows[:, 0]).all()
 
 
-def test_words_have_the_root_of_their_number_as_length():
+def test_word_changes_have_root_of_their_number_as_length():
     problem = classes(n=20, n_classes=2)
     problem.domain = "binary"
     problem.test.x.round_()
@@ -149,7 +149,7 @@ def test_words_have_the_root_of_their_number_as_length():
         assert_close(lengths, math.sqrt(k) * y[:, 0].double())
 
 
-def test_no_certified_number_is_above_an_adaptive_one():
+def test_certified_accuracy_is_below_adaptive_accuracy():
     problem = classes(n=120, n_inputs=6)
     posterior, rng = train_smoothed(problem, 200, sigma=0.1, certificate_draws=2000)
     scores, unbroken = assess(problem, posterior, rng, [0.02, 0.1, 0.2])
@@ -160,7 +160,7 @@ def test_no_certified_number_is_above_an_adaptive_one():
     assert unbroken
 
 
-def test_few_votes_may_err_where_the_certificate_is_right_but_not_by_much():
+def test_few_votes_may_contradict_certificate_slightly():
     """With 40 of 100 votes for y, p ≥ ½ remains possible at level 0.001 for 10 labels; with 20 it
     does not."""
     y = torch.zeros(10, 1, dtype=torch.long)
@@ -173,7 +173,7 @@ def test_few_votes_may_err_where_the_certificate_is_right_but_not_by_much():
     assert stats.binom.cdf([41, 21], 100, 0.5) == pytest.approx([0.0443, 0.0], abs=1e-4)
 
 
-def test_a_false_certificate_fails_its_check(monkeypatch):
+def test_false_certificate_fails_its_check(monkeypatch):
     problem = classes(n=60, n_inputs=6)
     posterior, rng = train_smoothed(problem)
     monkeypatch.setattr(noisy_votes, "certified_radius", lambda p, sigma: 9.0 * (p > 0).double())

@@ -59,7 +59,7 @@ def worst_attack(theta, x, label, most):
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_both_halves_literally(momentum):
+def test_both_phases_match_equations(momentum):
     method = robustification(momentum=momentum)
     problem = spam()
     state, rng = train(method, LOGISTIC, problem, 0)
@@ -104,7 +104,7 @@ def test_both_halves_literally(momentum):
     assert_close(state.attacked, torch.stack([torch.stack(rows) for rows in attacked]))
 
 
-def test_the_undefended_is_gradient_descent_on_clean_rows_and_stays():
+def test_undefended_is_clean_descent_and_stays_fixed():
     problem = spam()
     plain = component(
         "inference",
@@ -131,7 +131,7 @@ def accuracy(posterior, x, y):
     )
 
 
-def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks_it_does_not():
+def test_robust_training_withstands_attack():
     problem = spam(n_words=12, batch_size=None)
     x = problem.test.x
     y = problem.test.y
@@ -149,11 +149,11 @@ def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks
 
 
 @pytest.mark.parametrize("stop", [2, 3, 5])  # before, at and after the attack on the training set
-def test_a_resumed_run_is_bit_identical(tmp_path, stop):
+def test_resumed_run_is_bit_identical(tmp_path, stop):
     check_resumed(robustification(), LOGISTIC, spam(), tmp_path, 6, stop)
 
 
-def test_a_run_that_ends_before_the_defence_says_so():
+def test_run_ending_before_defence_is_reported():
     method = robustification(undefended_steps=5)
     problem = spam()
     with pytest.warns(
@@ -167,7 +167,7 @@ def test_a_run_that_ends_before_the_defence_says_so():
     assert isinstance(posterior.undefended, Particles)
 
 
-def test_what_it_cannot_train_against_is_refused_in_one_line():
+def test_unsupported_training_attacks_are_refused():
     problem = spam()
     with pytest.raises(
         ConfigMismatchError, match=r"inference\.train_eps: 1\.5 is not a number of changed inputs"

@@ -12,7 +12,7 @@ from runner.execution.rng import Streams
 
 
 # training
-def test_two_steps_literally():
+def test_two_steps_match_equation():
     """θ := θ − η ∇[−mean log p(y|x + η) − log p(θ)/N] with noise from the noise stream."""
     problem = classes(batch_size=10)
     method = smoothing(optimizer="sgd", momentum=0.0, lr=0.1, sigma=0.3)
@@ -30,7 +30,7 @@ def test_two_steps_literally():
         assert_close(network.theta.detach(), theta[0])
 
 
-def test_little_noise_is_map():
+def test_small_noise_gives_map():
     problem = classes(batch_size=10)
     keys = {"optimizer": "adam", "lr": 0.02}
     plain = train(component("inference", "map", **keys), MLP, problem, 20)[0].network.theta
@@ -38,7 +38,7 @@ def test_little_noise_is_map():
     assert_close(noisy, plain, rtol=1e-5, atol=1e-6)
 
 
-def test_noise_in_training_certifies_more():
+def test_training_noise_certifies_more():
     """With the same noise at prediction, a network trained without noise has smaller radii."""
     problem = classes(n=200, n_inputs=20)
     robust, _ = train_smoothed(problem, 300, sigma=0.5, certificate_draws=1000)

@@ -25,7 +25,7 @@ def scores(problem, inference, **keys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [100.0, 1000.0])
-def test_the_asymmetric_beta_filter_errs_least_and_covers_most(scale):
+def test_asymmetric_beta_filter_has_least_error(scale):
     problem, rng = load("asymmetric_wiener", seed=20, replicates=RUNS, n_steps=TIMES)
     problem = problem.attack(component("attacker", "multiplicative_exponential", scale=scale), rng)
     nmse, covered = scores(problem, "beta_bootstrap_filter", beta=0.1)

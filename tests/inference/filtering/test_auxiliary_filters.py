@@ -29,7 +29,7 @@ def g_beta(g, beta, integral):
 
 @pytest.mark.parametrize("predictions", ["honest", "selected"])
 @pytest.mark.parametrize(("beta", "stabiliser"), [(0.0, 0.0), (0.0, 0.05), (0.3, 0.0), (0.3, 0.05)])
-def test_steps_are_algorithm_8(beta, stabiliser, predictions):
+def test_steps_match_algorithm_8(beta, stabiliser, predictions):
     problem = sequence(system(), 3, replicates=2)
     r = 2
     n = 25
@@ -79,7 +79,7 @@ def test_steps_are_algorithm_8(beta, stabiliser, predictions):
 
 
 @pytest.mark.parametrize("stabiliser", [0.0, 0.05, 1.0])
-def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
+def test_evidence_is_unbiased_and_moments_match_kalman(stabiliser):
     # without a stabiliser weights have a variance if Q is small compared with Σ
     calm = replace(system(), Q=0.15 * system().Q)
     problem = sequence(calm, 4, replicates=3000)
@@ -102,7 +102,7 @@ def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
         assert z_score(getattr(got, name), getattr(exact, name)[0]).abs().max() < 4.5, name
 
 
-def test_a_stabiliser_makes_weights_finite_in_variance_where_the_states_move_far():
+def test_stabiliser_bounds_variance_of_weights():
     problem = sequence(system(), 4, replicates=1500)
     model = LinearGaussianModule(problem.system)
     exact = run_filter("kalman", problem).log_normaliser
@@ -119,7 +119,7 @@ def test_a_stabiliser_makes_weights_finite_in_variance_where_the_states_move_far
     assert spread[0.0] > 2 * spread[0.05]
 
 
-def test_selected_predictions_have_seen_what_they_predict():
+def test_selected_predictions_use_their_observation():
     problem = sequence(system(), 4, replicates=40)
     model = LinearGaussianModule(problem.system)
     exact = run_filter("kalman", problem).predicted
@@ -139,7 +139,7 @@ def test_selected_predictions_have_seen_what_they_predict():
 
 
 @pytest.mark.parametrize("beta", [0.0, 1e-12])
-def test_beta_to_zero_is_the_auxiliary_filter(beta):
+def test_beta_to_zero_is_auxiliary_filter(beta):
     problem = sequence(system(), 5, replicates=3)
     problem.observations[1, 2] = NAN
     exact = run_filter("auxiliary_filter", problem, seed=9, particles=50)
@@ -149,7 +149,7 @@ def test_beta_to_zero_is_the_auxiliary_filter(beta):
     assert zero.evidence == (beta == 0)
 
 
-def test_what_has_no_bound_needs_no_stabiliser_and_may_have_none():
+def test_stabiliser_requires_bounded_observation():
     filters = {
         c: component("inference", "beta_auxiliary_filter", stabiliser=c) for c in (0.0, 0.05)
     }

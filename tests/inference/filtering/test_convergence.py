@@ -43,7 +43,7 @@ def slope(name, keys, beta, sizes):
     return float(np.polyfit(np.log(list(sizes)), np.log(errors), 1)[0])
 
 
-def test_quadrature_without_beta_is_the_kalman_filter():
+def test_quadrature_without_beta_is_kalman_filter():
     problem = sequence(SCALAR, T, 1)
     exact = run_filter("kalman", problem, LinearGaussianModule(SCALAR)).mean[0, :, 0]
     torch.testing.assert_close(
@@ -60,7 +60,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("name", "keys", "beta"), FILTERS)
-def test_errors_shrink_with_the_root_of_the_number_of_particles(name, keys, beta):
+def test_errors_shrink_with_root_of_particles(name, keys, beta):
     assert slope(name, keys, beta, {100: 400, 1000: 150, 10_000: 40}) == pytest.approx(
         -0.5, abs=0.06
     )

@@ -63,7 +63,7 @@ class Sine:
 )
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("opaque", [False, True])
-def test_on_a_linear_model_it_is_the_kalman_filter(name, keys, apart, opaque):
+def test_linear_model_gives_kalman_filter(name, keys, apart, opaque):
     problem = gappy(7, 2, apart)
     linear = LinearGaussianModule(problem.system)
     exact = run_filter("kalman", problem)
@@ -91,7 +91,7 @@ def nonlinear(times=25):
     return problem
 
 
-def test_jacobian_is_that_of_differences():
+def test_jacobian_matches_differences():
     def f(x):
         return torch.stack(
             [x[..., 0] * x[..., 1].sin(), x[..., 2].square(), x.sum(-1).exp() / 9, x[..., 0]], -1
@@ -105,7 +105,7 @@ def test_jacobian_is_that_of_differences():
         assert_close(J[..., j], (f(x + step) - f(x - step)) / 2e-6, rtol=1e-7, atol=1e-8)
 
 
-def test_extended_step_is_algorithm_5_4():
+def test_extended_step_matches_algorithm_5_4():
     problem = nonlinear()
     model = Sine()
     got = run_filter("extended_kalman", problem, model)
@@ -124,7 +124,7 @@ def test_extended_step_is_algorithm_5_4():
         assert_close(got.variance[0, t, 0], P)
 
 
-def test_unscented_step_is_algorithm_5_14():
+def test_unscented_step_matches_algorithm_5_14():
     problem = nonlinear()
     model = Sine()
     alpha, beta, kappa = (0.8, 1.5, 0.5)
@@ -164,7 +164,7 @@ def test_covariances_stay_positive_definite(name):
 
 
 @pytest.mark.parametrize("name", [*NAMES, "wolf_filter", "kalman"])
-def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
+def test_step_is_differentiable_in_observation(name):
     problem = sequence(system(), 3, 2)
     linear = LinearGaussianModule(system())
     inference = component("inference", name)
@@ -192,7 +192,7 @@ def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
     assert float(gradient[0, 0, 1]) == pytest.approx(float(difference), rel=1e-6)
 
 
-def test_bad_settings_are_named():
+def test_invalid_settings_are_refused():
     problem = gappy(5, 1, False)
     model = Opaque(system())
     with pytest.raises(ConfigMismatchError, match=r"inference\.kappa = -3"):

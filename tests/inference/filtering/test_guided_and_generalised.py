@@ -55,7 +55,7 @@ def draw_states():
     return x, Observation(1, 2 * normal(g, 2, 2))
 
 
-def test_linearised_proposal_is_the_optimal_one_where_h_is_linear():
+def test_linearised_proposal_is_optimal_for_linear_h():
     model = LinearGaussianModule(system())
     x, batch = draw_states()
     a = propose(model, batch, x, Streams(4), "optimal")
@@ -66,7 +66,7 @@ def test_linearised_proposal_is_the_optimal_one_where_h_is_linear():
         assert_close(weight, model.log_predictive(batch.y, x, 1))
 
 
-def test_guided_filters_with_either_proposal_are_the_same():
+def test_guided_filters_agree_for_linear_h():
     problem = sequence(system(), 5, replicates=4)
     problem.observations[1, 2] = NAN
     keys = {"particles": 60}
@@ -95,7 +95,7 @@ def test_evidence_is_unbiased_with_every_resampling(name, scheme):
         assert abs(z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0)) < 4
 
 
-def test_linearised_proposals_of_a_curved_observation_are_unbiased_and_better_than_the_transition():
+def test_curved_linearised_proposal_beats_transition():
     calm = replace(system(), Sigma=0.1 * system().Sigma)
     problem = sequence(calm, 3, replicates=400)
     model = Curved(calm)
@@ -112,7 +112,7 @@ def test_linearised_proposals_of_a_curved_observation_are_unbiased_and_better_th
     assert z_score(led.predicted - boot.predicted, 0.0).abs().max() < 5
 
 
-def test_losses_are_their_equations_term_by_term():
+def test_losses_match_equations():
     """(6.11), (2.96), the γ-divergence and Huber's function, with integrals by quadrature, for two
     variances."""
     model = VolatilityModule(0.0, 0.9, 0.3, torch.zeros(1, dtype=F64))
@@ -136,7 +136,7 @@ def test_losses_are_their_equations_term_by_term():
 
 
 @pytest.mark.parametrize("threshold", [0.5, 1.345, 50.0])
-def test_hubers_loss_is_that_of_whitened_residuals(threshold):
+def test_huber_loss_uses_whitened_residuals(threshold):
     model = LinearGaussianModule(system())
     x, batch = draw_states()
     got = log_huber_likelihood(model, batch, x, threshold)
@@ -150,7 +150,7 @@ def test_hubers_loss_is_that_of_whitened_residuals(threshold):
         assert_close(got, log_likelihood(model, batch, x))
 
 
-def test_bound_of_beta_is_reached_at_the_mode():
+def test_beta_bound_is_reached_at_mode():
     model = LinearGaussianModule(system())
     x, _ = draw_states()
     mode = Observation(1, model.observation_mean(x, 1)[:, 0])
@@ -163,7 +163,7 @@ def test_bound_of_beta_is_reached_at_the_mode():
 @pytest.mark.parametrize(
     ("loss", "size"), [("beta", 0.0), ("gamma", 0.0), ("beta", 1e-13), ("gamma", 1e-13)]
 )
-def test_losses_of_size_zero_are_the_ordinary_filter(loss, size):
+def test_losses_of_size_zero_give_ordinary_filter(loss, size):
     problem = sequence(system(), 6, replicates=3)
     problem.observations[1, 2] = NAN
     model = LinearGaussianModule(problem.system)
@@ -176,7 +176,7 @@ def test_losses_of_size_zero_are_the_ordinary_filter(loss, size):
     assert got.evidence == (size == 0)
 
 
-def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
+def test_generalised_beta_filter_is_beta_bootstrap_filter():
     problem = sequence(system(), 6, replicates=3)
     exact = run_filter("beta_bootstrap_filter", problem, seed=9, particles=70, beta=0.3)
     got = run_filter("generalised_filter", problem, seed=9, particles=70, beta=0.3)
@@ -187,7 +187,7 @@ def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
 @pytest.mark.filterwarnings("ignore::components.errors.QuestionableConfigWarning")
 @pytest.mark.parametrize("proposal", ["transition", "optimal"])
 @pytest.mark.parametrize("loss", ["beta", "gamma", "huber"])
-def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal):
+def test_one_step_generalised_posterior_matches_quadrature(loss, proposal):
     # Σ is so large compared with Q that weights f/q have a finite variance: a proposal that follows
     # an outlier is too narrow for a loss that discounts it.
     keys = {
@@ -215,7 +215,7 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal)
     assert z_score(got.variance[:, 0, 0], variance).abs() < 4
 
 
-def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
+def test_guided_proposal_with_robust_loss_warns():
     """The filter warns once at its setup; at an outlier few particles carry the weight."""
     problem = sequence(system(), 3, replicates=2)
     problem.observations[:, 2] += 40.0

@@ -32,7 +32,7 @@ def errors(problem, **keys):
     return run_generalised(problem, loss="kl", **keys).log_normaliser - exact.log_normaliser
 
 
-def test_proposal_is_f_psi_over_its_integral():
+def test_proposal_matches_normalised_f_psi():
     A = 1.7
     b = 0.6
     m = 0.3
@@ -57,7 +57,7 @@ def test_proposal_is_f_psi_over_its_integral():
         assert abs(z_score(draws**power, moment)) < 4
 
 
-def test_fit_finds_a_log_quadratic_and_drops_negative_curvature():
+def test_fit_finds_log_quadratic_without_negative_curvature():
     g = generator(0)
     x = 3 + normal(g, 1, 80, 2)
     curve = torch.tensor([[2.0, 0.5], [0.5, 1.0]]).double()
@@ -69,25 +69,25 @@ def test_fit_finds_a_log_quadratic_and_drops_negative_curvature():
     assert torch.linalg.eigvalsh(opposite).min() >= -1e-12
 
 
-def test_evidence_of_a_linear_gaussian_model_is_exact_without_a_floor():
+def test_linear_gaussian_evidence_is_exact_without_floor():
     assert errors(gappy(4), proposal="iterated", floor=0.0).abs().max() < 1e-3
 
 
 @pytest.mark.parametrize("below", [0.5, 1.0])
-def test_evidence_is_unbiased_with_less_noise_than_the_bootstrap_filter(below):
+def test_evidence_is_unbiased_with_less_noise(below):
     problem = gappy(200)
     error = errors(problem, proposal="iterated", floor=0.02, resample_below=below)
     assert abs(z_score(error.exp(), torch.tensor(1.0))) < 4
     assert error.var() < 0.05 * errors(problem).var()
 
 
-def test_a_weight_that_is_not_divided_by_psi_is_found(monkeypatch):
+def test_weight_not_divided_by_psi_is_detected(monkeypatch):
     monkeypatch.setattr(Twist, "log_value", lambda self, x: x.new_zeros(x.shape[:2]).double())
     error = errors(gappy(200), proposal="iterated", floor=0.02)
     assert abs(z_score(error.exp(), torch.tensor(1.0))) > 6
 
 
-def test_means_tend_to_those_of_kalman():
+def test_means_tend_to_kalman():
     problem = sequence(system(), 4, 12)
     exact = run_filter("kalman", problem)
     result = run_generalised(problem, loss="kl", proposal="iterated", floor=0.3, particles=2000)
@@ -99,7 +99,7 @@ def test_means_tend_to_those_of_kalman():
     ("n", "keys"),
     [(100, {"loss": "beta", "beta": 0.3, "floor": 0.1}), (300, {"loss": "huber"})],
 )
-def test_a_robust_loss_has_its_own_normaliser_with_less_noise(n, keys):
+def test_robust_loss_has_less_noisy_normaliser(n, keys):
     few, many = (sequence(system(), 5, replicates) for replicates in (4, 150))
     for problem in (few, many):
         problem.observations[:, 2] += 8.0

@@ -29,12 +29,12 @@ def assert_literal(model, problem):
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_steps_with_missing_observations_are_literal(apart):
+def test_steps_match_equations_with_missing_observations(apart):
     problem = gappy(7, 3, apart)
     assert_literal(LinearGaussianModule(problem.system), problem)
 
 
-def test_covariances_that_settle_are_those_of_the_recursion():
+def test_settled_covariances_match_recursion():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=300)
     problem.observations[:, 220] = torch.nan
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
@@ -43,7 +43,7 @@ def test_covariances_that_settle_are_those_of_the_recursion():
     assert (variance[:, 220] > variance[:, 219]).all()
 
 
-def test_a_covariance_that_never_settles_grows_as_it_should():
+def test_diverging_covariance_matches_recursion():
     s = system()
     A = torch.eye(3, dtype=F64)
     # the third is an unobserved random walk
@@ -54,7 +54,7 @@ def test_a_covariance_that_never_settles_grows_as_it_should():
     assert_close(got.variance[0, :, 2], expected)
 
 
-def test_errors_on_clean_data_have_the_variance_the_filter_says():
+def test_clean_errors_have_reported_variance():
     kalman = component("inference", "kalman")
     model = component("model", "linear_gaussian_ssm")
     squares = []
@@ -72,7 +72,7 @@ def test_errors_on_clean_data_have_the_variance_the_filter_says():
     assert abs(z_score(torch.stack(covered), 0.9)) < 4
 
 
-def test_scores_are_the_literal_formulas():
+def test_scores_match_formulas():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=40)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
     got = run(component("inference", "kalman"), model, problem, rng)

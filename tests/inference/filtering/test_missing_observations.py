@@ -63,7 +63,7 @@ def condition_gaussian(problem, r):
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_kalman_is_the_joint_gaussian_given_the_observations(apart):
+def test_kalman_matches_conditional_joint_gaussian(apart):
     problem = gappy(apart)
     got = run_filter("kalman", problem)
     for r in range(3):
@@ -91,7 +91,7 @@ def test_particle_filters_agree_with_kalman(name):
         assert z_score((got.mean - exact.mean)[half, -1], 0.0).abs().max() < 4.5
 
 
-def test_weighing_by_a_stand_in_for_what_is_missing_is_wrong():
+def test_weighing_by_imputed_observations_is_detected():
     """The mutant replaces a missing observation by its prediction and then uses it."""
     problem = sequence(system(), T, 400)
     exact_problem = replace(problem, observations=problem.observations.clone())
@@ -103,7 +103,7 @@ def test_weighing_by_a_stand_in_for_what_is_missing_is_wrong():
     assert z_score((got.log_normaliser - exact.log_normaliser).exp(), 1.0).abs() > 10
 
 
-def test_nothing_seen_is_the_prior():
+def test_no_observations_give_the_prior():
     problem = sequence(system(), T, 2)
     problem.observations[:] = math.nan
     got = run_filter("kalman", problem)
@@ -113,7 +113,7 @@ def test_nothing_seen_is_the_prior():
     assert_close(got.variance[0, 0], P.diagonal())
 
 
-def test_a_model_is_never_asked_about_what_is_missing():
+def test_model_is_not_evaluated_at_missing_observations():
     class Picky(LinearGaussianModule):
         def log_observation(self, y, x, t):
             assert not y.isnan().any()
@@ -124,7 +124,7 @@ def test_a_model_is_never_asked_about_what_is_missing():
     assert torch.isfinite(got.mean).all()
 
 
-def test_scores_leave_out_what_is_missing_and_count_it():
+def test_scores_exclude_and_count_missing_observations():
     problem, rng = load("local_level", replicates=4, n_steps=40, missing=0.3)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
     got = run(component("inference", "kalman"), model, problem, rng)
@@ -141,7 +141,7 @@ def test_scores_leave_out_what_is_missing_and_count_it():
     assert set(problem.draw(got, rng)) == {"states", "coverage"}
 
 
-def test_without_the_truth_only_predictions_are_scored():
+def test_unknown_states_leave_only_prediction_scores():
     problem, rng = load("local_level", replicates=2, n_steps=20)
     unknown = replace(problem, states=None)
     model = component("model", "linear_gaussian_ssm").build(unknown, rng)
@@ -161,7 +161,7 @@ def test_without_the_truth_only_predictions_are_scored():
     assert set(unknown.draw(got, rng)) == {"states"}
 
 
-def test_what_is_missing_is_not_corrupted():
+def test_missing_observations_are_not_corrupted():
     problem, rng = load("local_level", replicates=3, n_steps=60, missing=0.3)
     attacked = problem.attack(
         component("attacker", "gaussian_contamination", probability=0.5, sd=9.0), rng

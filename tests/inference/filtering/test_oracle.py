@@ -31,14 +31,14 @@ def assert_oracle_is_bootstrap(data, rng, of_the_noise):
     assert got.evidence
 
 
-def test_oracle_is_the_bootstrap_filter_of_the_contaminated_model():
+def test_oracle_is_bootstrap_filter_of_contaminated_model():
     problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
     attacker = component("attacker", "gaussian_contamination", probability=0.2, sd=5.0)
     for data in (problem, problem.attack(attacker, rng)):
         assert_oracle_is_bootstrap(data, rng, linear(data, rng, "contaminated_ssm"))
 
 
-def test_oracle_weighs_by_the_density_of_t_mixtures():
+def test_oracle_weighs_by_density_of_t_mixtures():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
     law = {"probability": 0.3, "df": 1.0, "scale": 20.0, "mode": "replace", "shared": False}
     attacked = problem.attack(component("attacker", "student_t_outliers", **law), rng)
@@ -53,7 +53,7 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
     assert_close(state.model.log_observation(y, x, 1), (0.7 * clean.exp() + 0.3 * t.exp()).log())
 
 
-def test_oracle_of_lost_observations_is_the_bootstrap_filter():
+def test_oracle_for_lost_observations_is_bootstrap_filter():
     """If loss is independent of the values, it carries no information: the clean distribution is
     exact."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
@@ -71,7 +71,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("name", [*LAWS, "huber", "joint", "product"])
-def test_parameter_sets_at_once_weigh_as_one_by_one(name):
+def test_parameter_sets_are_weighed_as_one_by_one(name):
     """Σ [K, dy, dy] of unknown scales, as in filters inside particle MCMC and SMC²."""
     problem, rng = load("wiener_velocity", replicates=1, n_steps=5)
     law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
@@ -103,7 +103,7 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
     assert (together[0] != together[1]).all()
 
 
-def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
+def test_proposals_for_parameter_sets_agree():
     """The linearised proposal is optimal if h is linear, also with separate Q and Σ for each
     set."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=5)

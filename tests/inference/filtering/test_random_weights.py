@@ -34,7 +34,7 @@ def estimates(rule, n):
     return value.exp().unflatten(1, (n, -1)).transpose(0, 1)
 
 
-def test_estimate_of_the_beta_likelihood_is_unbiased_and_not_negative():
+def test_beta_likelihood_estimate_is_unbiased():
     model, x, batch = draw_states()
     exact = losses.log_beta_likelihood(model, batch, x, BETA).exp()
     actual = estimates(losses.log_beta_estimate, 4000)
@@ -48,7 +48,7 @@ def wrong_rate(model, batch, x, beta, log_bound, generator):
     return losses.log_beta_estimate(model, batch, x, beta, log_bound, generator)
 
 
-def test_a_wrong_rate_is_found():
+def test_wrong_rate_is_detected():
     model, x, batch = draw_states()
     exact = losses.log_beta_likelihood(model, batch, x, BETA).exp()
     assert z_score(estimates(wrong_rate, 4000), exact).abs().max() > 6
@@ -62,7 +62,7 @@ def run_generalised(rule_of_integral, particles, replicates, seed):
     return run(inference, LinearGaussianModule(s), problem, Streams(seed)).log_normaliser
 
 
-def test_normaliser_is_that_of_the_exact_integral(monkeypatch):
+def test_normaliser_matches_exact_integral(monkeypatch):
     exact = run_generalised("exact", 4000, 8, 0)
     level = exact.mean()
     result = run_generalised("poisson", 200, 200, 1)

@@ -16,7 +16,7 @@ WEIGHTS = ("imq", "md", "tmd")
 
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("apart", [False, True])
-def test_an_infinite_threshold_is_the_kalman_filter(weight, apart):
+def test_infinite_threshold_gives_kalman_filter(weight, apart):
     problem = gappy(7, 2, apart)
     model = LinearGaussianModule(problem.system)
     exact = run_filter("kalman", problem)
@@ -36,7 +36,7 @@ def weight_of(kind, v, Sigma, c):
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)
-def test_update_is_the_weighted_one_in_its_precision_form(weight):
+def test_update_matches_weighted_precision_form(weight):
     s = system()
     problem = sequence(s, 6, 1)
     problem.observations[0, 2] += 9.0
@@ -79,7 +79,7 @@ def mean_shift(inference, outlier):
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)
-def test_an_outlier_moves_it_only_so_far(weight):
+def test_outlier_shifts_mean_by_bounded_amount(weight):
     wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=2.0)
     shifts = [mean_shift(wolf, 10.0**k) for k in range(9)]
     assert max(shifts) < 5.0
@@ -88,7 +88,7 @@ def test_an_outlier_moves_it_only_so_far(weight):
     assert kalman[1] > 900 * kalman[0] > 10 * max(shifts)
 
 
-def test_on_a_nonlinear_model_it_is_the_extended_filter_where_nothing_surprises():
+def test_expected_observations_give_extended_filter():
     problem, rng = load("nonlinear_growth", replicates=3, n_steps=20)
     model = component("model", "nonlinear_growth").build(problem, rng)
     wolf = run(component("inference", "wolf_filter", soft_threshold=1e200), model, problem, rng)

@@ -13,7 +13,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize(("a", "b"), [(4.0, 9.0), (1.0, 5.0), (130.0, 300.0)])
-def test_distances_of_beta_and_normal_by_quadrature(a, b):
+def test_beta_normal_distances_match_quadrature(a, b):
     mean = a / (a + b) + 0.02
     sd = 1.1 * stats.beta(a, b).std()
     p = stats.beta(a, b).pdf
@@ -28,7 +28,7 @@ def test_distances_of_beta_and_normal_by_quadrature(a, b):
     assert distances[1] ** 2 <= distances[0] <= math.sqrt(2) * distances[1]
 
 
-def test_hellinger_distance_of_gaussians_by_quadrature():
+def test_gaussian_hellinger_distance_matches_quadrature():
     m = double([0.3])
     n = double([-0.2])
     V = double([[0.5]])
@@ -57,7 +57,7 @@ def measure_distances(theta, prior=1.0, numbers=(100, 1600)):
     return posterior
 
 
-def test_it_comes_to_its_normal_limit_at_the_rate_of_its_skewness():
+def test_convergence_rate_follows_skewness():
     """Total variation of a law with skewness γ/√N from its normal: about |γ| c/√N, c = ∫ |x³ − 3x|
     φ/12, and the shift by the prior; with θ = ½ and a symmetric prior both vanish."""
     skewed = measure_distances(0.2, 0.5).scores()
@@ -86,7 +86,7 @@ def test_it_comes_to_its_normal_limit_at_the_rate_of_its_skewness():
     assert float(measure_distances(theta, 0.5).distances[0, 0]) == pytest.approx(literal, abs=1e-3)
 
 
-def test_a_wrong_information_has_no_such_limit():
+def test_wrong_information_breaks_normal_limit():
     for k, n in ((320, 1600), (1280, 6400)):
         sd = math.sqrt(0.2 / n)  # θ̂/n for θ̂ (1 − θ̂)/n
         wrong, _ = beta_normal_distances(1.0 + k, 1.0 + n - k, 0.2, sd)
@@ -94,7 +94,7 @@ def test_a_wrong_information_has_no_such_limit():
         assert wrong > 0.05 > 3 * right
 
 
-def test_a_regression_comes_to_its_limit_and_a_process_has_none():
+def test_regression_reaches_normal_limit_and_process_does_not():
     problem, rng = load("smooth_function", smoothness="line", n_train=40, n_test=20, terms=100)
     inference = component(
         "inference", "posterior_concentration", numbers=[32, 128, 512], simulations=3

@@ -48,7 +48,7 @@ def assert_moments(f, mean, K):
     assert (covariance - torch.eye(len(K), dtype=F64)).abs().max() < 6 / math.sqrt(n)
 
 
-def test_one_layer_is_its_gaussian_process():
+def test_one_layer_draws_match_gaussian_process():
     data = one_input()
     module = component("model", "idgp", depth=0, **DEEP).build(data, streams())
     x = double([[-1.0], [0.3], [2.0]])
@@ -59,7 +59,7 @@ def test_one_layer_is_its_gaussian_process():
         assert_moments(f, torch.zeros(3, dtype=F64), torch.exp(-0.1 * (x - x.T).square()))
 
 
-def test_conditional_literally():
+def test_conditional_draws_match_equations():
     """Equations (2.15) to (2.17): K_** − K_*x (K + σ²)⁻¹ K_x*."""
     data = one_input()
     keys = {"kernel": "squared_exponential", "lengthscale": 1.0, "variance": 2.0}
@@ -76,7 +76,7 @@ def test_conditional_literally():
     assert_moments(f, (gain @ data.train.y)[:, 0], k(x, x) - gain @ k(X, x))
 
 
-def test_slopes_of_deep_functions_are_products_of_normals():
+def test_deep_slopes_are_products_of_normals():
     """E ln|f′| = −L (γ + ln 2)/2, s.d. π (L/8)^½ of L layers of unit slope: flat with depth."""
     data = one_input()
     x = double([[0.0], [1e-3]])
@@ -91,7 +91,7 @@ def test_slopes_of_deep_functions_are_products_of_normals():
         assert logs.std() == pytest.approx(sd, rel=0.15)
 
 
-def test_identity_mean_keeps_functions_from_flattening():
+def test_identity_mean_prevents_flattening():
     data = one_input()
     flat = {}
     for mean, variance in (("zero", 1.0), ("linear", 0.05)):

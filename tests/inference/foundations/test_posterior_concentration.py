@@ -27,7 +27,7 @@ def measure_rates(data, name, steps=2, numbers=NUMBERS, **model):
     ("name", "keys"),
     [("matern_regression", {"shape": "matern52"}), ("linear_regression", {"noise": 0.01})],
 )
-def test_smoothers_are_posteriors(name, keys):
+def test_smoothers_match_posteriors(name, keys):
     problem, rng = load("smooth_function", n_train=12, n_test=5)
     built = component("model", name, **keys).build(problem, rng)
     x = problem.train.x
@@ -42,7 +42,7 @@ def test_smoothers_are_posteriors(name, keys):
         assert_close(S, K @ torch.linalg.inv(K + 0.01 * torch.eye(12, dtype=K.dtype)))
 
 
-def test_radii_are_averages_of_squared_distances_over_the_posterior():
+def test_radii_match_posterior_mean_squared_distance():
     record, problem, built = measure_rates(
         {"smoothness": 1.0}, "matern_regression", numbers=[8, 16]
     )
@@ -76,7 +76,7 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
         ("matern52", 1.0, 10.0, 0.01),
     ],
 )
-def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, noise):
+def test_processes_contract_at_rate_of_theory(shape, smoothness, scale, noise):
     """Slopes of the posterior sd, −α/(2α + 1), and of the radius; for a rougher truth the error
     dominates."""
     data = {"smoothness": smoothness, "scale": scale, "noise": noise, "terms": 2000}
@@ -90,7 +90,7 @@ def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, nois
     assert abs(scores["slope"] - scores["slope_exact"]) < 0.02
 
 
-def test_a_line_contracts_at_the_parametric_rate_and_a_curve_not_at_all():
+def test_line_contracts_at_parametric_rate():
     keys = {"noise": 0.01, "prior_scale": 100.0, "intercept_scale": 100.0}
     record, *_ = measure_rates({"smoothness": "line"}, "linear_regression", steps=10, **keys)
     slope, error = record.slope()
@@ -102,7 +102,7 @@ def test_a_line_contracts_at_the_parametric_rate_and_a_curve_not_at_all():
     assert abs(curve.slope()[0]) < 0.03
 
 
-def test_functions_have_the_norm_and_coefficients_that_they_say():
+def test_functions_have_declared_norm_and_coefficients():
     problem, _ = load("smooth_function", smoothness=1.2, terms=50, scale=2.0, n_train=4000)
     assert isinstance(problem, KnownFunction)
     x = problem.train.x

@@ -29,7 +29,7 @@ def binomial_tail(n, k, theta):
     return stats.binom.sf(k - 1, n, theta)
 
 
-def test_p_values_and_intervals_literally():
+def test_p_values_and_intervals_match_formulas():
     for n, k in [(1, 0), (5, 5), (12, 9), (12, 3), (20, 10)]:
         above = binomial_tail(n, k, 0.4)
         below = 1 - binomial_tail(n, k + 1, 0.4)
@@ -43,7 +43,7 @@ def test_p_values_and_intervals_literally():
         assert high == 1 if k == n else 1 - binomial_tail(n, k + 1, high) == pytest.approx(0.05)
 
 
-def test_one_posterior_and_two_p_values():
+def test_two_p_values_share_one_posterior():
     record, _ = run_rule(1, simulations=10)
     # P(9 heads or more of 12); P(9 heads or more before the third tail) = P(9 or more of the first
     # 11)
@@ -60,7 +60,7 @@ def test_one_posterior_and_two_p_values():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_paths_are_those_of_all_sequences(rule):
+def test_paths_match_all_sequences(rule):
     record, _ = run_rule(1, simulations=1, n_max=9, width=0.75, alpha=0.2)
     stopped = record.tables.stopped[rule]
     counted = {}
@@ -92,7 +92,7 @@ def ends(rule, found, n, k):
     }[rule]
 
 
-def test_credible_intervals_keep_their_meaning_and_the_others_lose_theirs():
+def test_only_credible_intervals_keep_coverage():
     record, _ = run_rule(10, simulations=1000, n_max=200, prior=(2.0, 2.0))
     for rule in RULES:
         share, error = record.coverage("credible", rule)
@@ -115,7 +115,7 @@ def test_credible_intervals_keep_their_meaning_and_the_others_lose_theirs():
     assert (np.diff(exact) >= 0).all()
 
 
-def test_another_prior_than_natures_breaks_coverage():
+def test_wrong_prior_breaks_coverage():
     kept, _ = run_rule(1, simulations=1, nature=[1.0, 1.0])
     lost, _ = run_rule(1, simulations=1, nature=[30.0, 30.0])
     rule = "until_significant"
@@ -123,7 +123,7 @@ def test_another_prior_than_natures_breaks_coverage():
     assert lost.exact_coverage("credible", rule)[0] < 0.9
 
 
-def test_predictions_and_mistakes():
+def test_prediction_matches_posterior_mean():
     record, problem = run_rule(1, simulations=1)
     density = record.log_predictive(problem.test)
     assert density[problem.test.x[:, 0] == 1][0].exp() == pytest.approx(10 / 14)

@@ -64,14 +64,14 @@ def greedy_pair(name, opponent, who, replicates=4, episodes=30):
 
 
 @pytest.mark.parametrize(("name", "opponent", "who"), FIXED)
-def test_the_loop_equals_tensors_where_nothing_is_drawn(name, opponent, who):
+def test_loop_equals_tensors_without_random_draws(name, opponent, who):
     tensors, compiled = greedy_pair(name, opponent, who)
     assert difference(tensors, compiled) < 1e-9
     assert tensors.standing.rewards_so_far.any()
 
 
 @pytest.mark.parametrize(("name", "opponent", "who"), LAW)
-def test_the_loop_agrees_with_tensors_in_law(name, opponent, who):
+def test_loop_and_tensors_agree_in_distribution(name, opponent, who):
     """Rewards, shares of actions, action values, counts and memories: means over replicates, in
     standard errors."""
     replicates = 1500
@@ -88,7 +88,7 @@ def plain_loop(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
-def test_the_loop_draws_what_its_source_says(monkeypatch):
+def test_loop_matches_its_interpreted_source(monkeypatch):
     def run():
         return play_game(game("grid", "smoother", 3, 4), player("level 2 draws"))
 
@@ -182,7 +182,7 @@ BROKEN = {
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize("variant", BROKEN)
-def test_broken_loops_are_found_out(variant, monkeypatch):
+def test_broken_loops_are_detected(variant, monkeypatch):
     module, name, broken, case = BROKEN[variant]
     plain_loop(monkeypatch)
     assert difference(*greedy_pair(*case, episodes=10)) < 1e-9
@@ -190,7 +190,7 @@ def test_broken_loops_are_found_out(variant, monkeypatch):
     assert difference(*greedy_pair(*case, episodes=10)) > 1e-3
 
 
-def test_a_law_that_differs_by_a_tenth_is_found_out():
+def test_shift_of_epsilon_by_a_tenth_is_detected():
     """Power of the test of distributions: ε = 0.2 instead of 0.1."""
     states = [
         play_game(
@@ -204,7 +204,7 @@ def test_a_law_that_differs_by_a_tenth_is_found_out():
 
 
 @pytest.mark.parametrize("policy", ["epsilon_greedy", "softmax"])
-def test_mean_rewards_of_a_known_policy_are_exact(policy):
+def test_known_policy_has_exact_mean_rewards(policy):
     """Q(a) = (0, 1, 0.5), nearly constant: E r = Σ_a p(a) Σ_b p(b) r(a, b) with known p."""
     r = double([[1.0, -1.0], [3.0, 0.0], [-2.0, 5.0]])
     problem = matrix_game(
@@ -235,7 +235,7 @@ def test_mean_rewards_of_a_known_policy_are_exact(policy):
         ("his", "level 2", "q softmax"),
     ],
 )
-def test_a_resumed_run_continues_with_the_same_numbers(case):
+def test_resumed_run_is_identical(case):
     name, opponent, who = case
     inference = player(who)
 

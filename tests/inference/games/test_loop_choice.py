@@ -15,7 +15,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
-def test_numbers_are_uniform_and_those_of_replicates_independent():
+def test_random_numbers_are_uniform_and_independent():
     seed = np.array([2**63 + 12345], np.uint64)
     stream = np.zeros(1, np.uint64)
     u = np.empty((200, 200))
@@ -29,7 +29,7 @@ def test_numbers_are_uniform_and_those_of_replicates_independent():
         assert abs(lag.mean()) < 4 / lag.size**0.5
 
 
-def test_equal_estimates_are_drawn_alike():
+def test_equal_estimates_are_drawn_uniformly():
     p = np.array([0.5, 0.2, 0.2, 0.7, 0.2])
     u = np.linspace(0, 1, 300, endpoint=False)
     chosen = np.bincount([episodes.choose_target(p, 5, False, x) for x in u], minlength=5)
@@ -62,7 +62,7 @@ def learner(name, **keys):
         (player("level 2"), learner("fpq_learning", belief=BLOOM), "q_table"),
     ],
 )
-def test_tensors_play_where_there_is_no_loop(inference, attacker, model):
+def test_games_without_loop_use_tensors(inference, attacker, model):
     problem = game("friend_or_foe", "smoother", 3, 3)
     problem.attacker = attacker
     rng = Streams(0)
@@ -70,14 +70,14 @@ def test_tensors_play_where_there_is_no_loop(inference, attacker, model):
     assert type(state) is PlayerState
 
 
-def test_tensors_play_against_several_opponents():
+def test_several_opponents_use_tensors():
     problem = game_of("blotto", 3, SMOOTHER)
     table = component("model", "q_table").build(problem, Streams(0))
     assert type(player("q").init(table, problem, Streams(0))) is PlayerState
 
 
 @pytest.mark.parametrize("diverges", ["inference", "attacker.agent"])
-def test_values_that_diverge_in_the_loop_are_reported(diverges):
+def test_diverging_values_in_loop_are_reported(diverges):
     """Four features with a rate of 1 each make steps four times too long."""
     rates = {"inference": 1e-3, "attacker.agent": 1e-3} | {diverges: 1.0}
     opponent = learner("q_learning", alpha=rates["attacker.agent"])

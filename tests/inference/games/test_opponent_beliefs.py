@@ -18,7 +18,7 @@ CHAINS = {"name": "markov_chains", "weights": [1.0, 2.0, 0.5], "learn": True}
 
 
 @pytest.mark.parametrize("learn", [True, False])
-def test_the_mixture_is_that_of_section_4_3_1(learn):
+def test_mixture_matches_section_4_3_1(learn):
     game = three_states(replicates=3, episodes=40)
     moves = []
     method = component("inference", "fpq_learning", forget=0.9, belief=CHAINS | {"learn": learn})
@@ -54,7 +54,7 @@ def test_the_mixture_is_that_of_section_4_3_1(learn):
         assert state.mind.counts.weights[i, 0].tolist() == pytest.approx(w)
 
 
-def test_an_opponent_who_answers_her_last_action_is_found_out():
+def test_tit_for_tat_is_identified():
     """Tit for tat in one state: beliefs by state are uniform, beliefs by chain follow the agent's
     action."""
     results = {}
@@ -71,7 +71,7 @@ def test_an_opponent_who_answers_her_last_action_is_found_out():
 
 
 @pytest.mark.parametrize("forget", [1.0, 0.8])
-def test_without_collisions_filters_are_one_dirichlet_a_state(forget):
+def test_sketches_without_collisions_match_dirichlet(forget):
     game = three_states(replicates=4, episodes=80)
     bloom = {"name": "bloom", "cells": 13, "hashes": 2, "bits": 8}
     first_run, posterior = play(
@@ -83,7 +83,7 @@ def test_without_collisions_filters_are_one_dirichlet_a_state(forget):
     assert_close(posterior.forecast, exact.forecast)
 
 
-def test_collisions_count_too_much_and_never_too_little():
+def test_collisions_only_overcount():
     """The smaller of two cells, numbers modulo 11 and modulo 7, compared with dictionaries."""
     belief = BloomCounts(name="bloom", cells=11, hashes=2, bits=8)
     prior = 0.5
@@ -109,7 +109,7 @@ def test_collisions_count_too_much_and_never_too_little():
         assert forecast[0].tolist() == pytest.approx([n / sum(counted) for n in counted])
 
 
-def test_states_without_numbers_are_told_apart_by_their_features():
+def test_unnumbered_states_are_identified_by_features():
     game = game_of("coin_game", 4, component("attacker", "fixed_policy"), size=3, episodes=20)
     bloom = {"name": "bloom", "cells": 101, "hashes": 2, "bits": 20}
     state, posterior = play(

@@ -47,7 +47,7 @@ def slope(f, x, h=1e-5):
 
 @pytest.mark.parametrize("lookahead", [0.0, 0.4])
 @pytest.mark.parametrize("form", ["full", "taylor"])
-def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
+def test_gradient_includes_opponent_step(form, lookahead):
     her = shaping(form=form, lookahead=lookahead, gamma=0.8)
     game, mine, theirs = make_game()
 
@@ -68,7 +68,7 @@ def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
     assert_close(her.gradient(game, mine, theirs), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_both_look_before_either_learns():
+def test_both_players_look_ahead_before_learning():
     """Equal logits in a symmetric game: a player that used the opponent's step first would have an
     advantage."""
     state, _ = play_itself(2, 6, init_sd=0.0)
@@ -78,7 +78,7 @@ def test_both_look_before_either_learns():
     assert_close(hers, his[:, SWAPPED])
 
 
-def test_he_sees_the_game_from_the_other_side():
+def test_opponent_sees_mirrored_game():
     rewards = [[[1.0, -2.0], [0.5, 3.0], [2.0, 0.0]], [[-1.0, 4.0], [0.0, 1.0], [3.0, -3.0]]]
     state, posterior = play_itself(3, 4, {"bimatrix": rewards})
     hers = state.mind
@@ -101,7 +101,7 @@ def test_he_sees_the_game_from_the_other_side():
     assert_close(posterior.beliefs["belief/value"], 0.04 * worth[:, 6])
 
 
-def test_his_policy_is_counted():
+def test_opponent_policy_is_estimated_by_counts():
     noted = []
 
     class Noted(OpponentShaping):
@@ -134,7 +134,7 @@ def test_shapers_cooperate_and_naive_learners_defect():
 
 
 @pytest.mark.slow
-def test_the_game_of_the_paper():
+def test_published_game_has_published_return():
     """T, R, P, S = 0, −1, −2, −3 and the printed form: a mean of −1.06 a round (Foerster et al.,
     exact LOLA) is ours ± 4 SE."""
     dilemma = {"T": 0.0, "R": -1.0, "P": -2.0, "S": -3.0}
@@ -149,7 +149,7 @@ def test_games_without_repeated_tables_are_refused(name):
         play(game_of(name, 2), shaping(), model="q_linear")
 
 
-def test_an_opponent_without_a_known_policy_is_refused():
+def test_opponent_without_known_policy_is_refused():
     agent = shaping(opponent="known")
     message = r"inference.opponent=known .*does not reveal its policy; use estimated"
     with pytest.raises(ConfigMismatchError, match=message):

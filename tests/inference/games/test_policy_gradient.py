@@ -38,7 +38,7 @@ def exact(game, theta, gamma, rounds):
 
 
 @pytest.mark.parametrize("baseline", ["none", "mean", "by_state"])
-def test_the_estimate_is_unbiased(baseline):
+def test_policy_gradient_is_unbiased(baseline):
     """z of each component over 40,000 episodes of three rounds; the gradient of the undiscounted
     reward is distinguishable."""
     R = 40_000
@@ -125,7 +125,7 @@ def check_literally(game, agent, model="q_table"):
         ("coin_game", "q_linear", {"episodes": 3, "moves": 4, "size": 3}),
     ],
 )
-def test_whole_episodes_literally(name, model, changes):
+def test_episode_updates_match_equation(name, model, changes):
     """The grid ends earlier in some replicates; the coin game has features instead of numbered
     states."""
     check_literally(
@@ -134,7 +134,7 @@ def test_whole_episodes_literally(name, model, changes):
 
 
 @pytest.mark.parametrize("rounds", [1, 4])
-def test_rounds_without_end_literally(rounds):
+def test_continuing_rounds_match_equation(rounds):
     """One round and no baseline: r ∇ log π of the move, as the released code of the data sharing
     games."""
     opponent = component("attacker", "tit_for_tat", errs=0.2)

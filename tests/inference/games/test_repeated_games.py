@@ -17,7 +17,7 @@ def random_game(seed=0):
     return game, mine, theirs
 
 
-def test_values_are_sums_over_time():
+def test_values_match_discounted_sums():
     """V(s) = Σ_t γ^t E[r_t], by iteration."""
     game, mine, theirs = random_game()
     actual = game.values(mine, theirs, GAMMA)

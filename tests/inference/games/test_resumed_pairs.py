@@ -30,7 +30,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("name", "keys", "agent", "opponent"), PAIRS)
-def test_a_resumed_pair_continues_with_the_same_numbers(name, keys, agent, opponent):
+def test_resumed_pair_is_identical(name, keys, agent, opponent):
     def open_pair():
         game = game_of(name, 3, component("attacker", "learner", agent=opponent), **keys)
         rng = Streams(4)

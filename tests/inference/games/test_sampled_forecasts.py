@@ -21,7 +21,7 @@ def mixed(table, believed, epsilon):
 
 
 @pytest.mark.parametrize("at", ["next", "current"])
-def test_level_3_answers_draws_of_level_2_which_answers_draws(at):
+def test_level_3_responds_to_draws_of_level_2(at):
     game = three_states(replicates=3, episodes=50)
     keys = {
         "level": 3,
@@ -74,7 +74,7 @@ def test_level_3_answers_draws_of_level_2_which_answers_draws(at):
         assert_near(posterior.forecast[i], policy_2(s))
 
 
-def test_an_uncertain_epsilon_counts_by_its_mean():
+def test_uncertain_epsilon_enters_by_its_mean():
     """E[policy of ε] = policy of E[ε]: p_k(ε) in 4.3.2 does not otherwise enter the forecast."""
     psi = double([[1.0, 3.0, 2.0]])
     each = torch.cat([probabilities(psi, "epsilon_greedy", e, 1.0) for e in (0.1, 0.2, 0.6)])
@@ -87,7 +87,7 @@ def test_an_uncertain_epsilon_counts_by_its_mean():
     )
 
 
-def test_modelled_players_have_a_temperature_of_their_own():
+def test_modelled_players_have_own_temperature():
     game = three_states(replicates=4, episodes=30)
     softmax = {"policy": "softmax", "policy_opponent": "softmax", "temperature": 2.0}
     _, shared = play(game, component("inference", "level_k", **softmax))
@@ -98,7 +98,7 @@ def test_modelled_players_have_a_temperature_of_their_own():
     assert not torch.allclose(shared.forecast, other.forecast)
 
 
-def test_averaging_answers_draws_of_every_model():
+def test_averaging_responds_to_draws_of_every_model():
     """The policy is E over b¹ ~ p_1, b² ~ p_2 of the ε-greedy policy of Σ_i p(M_i) Q_i(s, ·,
     bⁱ)."""
     method = component("inference", "model_averaging", forecast="sampled")
@@ -118,7 +118,7 @@ def test_averaging_answers_draws_of_every_model():
         assert_near(actual[r], policy)
 
 
-def test_sampled_level_2_gets_what_the_released_code_got():
+def test_sampled_level_2_matches_published_reward():
     """β = 0.75: 37 (± 0.5) by the figure the author published; the expected forecast gets 43.5."""
     game = friend_or_foe(replicates=100, episodes=2500, beta=0.75)
     mean, se = mean_and_se(

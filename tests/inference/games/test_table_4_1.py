@@ -23,7 +23,7 @@ def play_rewards(epsilon, episodes, replicates, tensors=False):
     return play(game, method, tensors=tensors)[1].rewards
 
 
-def test_an_episode_is_worth_its_last_move():
+def test_episode_value_is_its_last_move():
     rewards = play_rewards(0.5, 30, 10, tensors=True)
     assert {float(r) for r in rewards.unique()} <= {49.0, -51.0, -1.0}
     assert (rewards.std(1) > 0).all()
@@ -33,7 +33,7 @@ def test_an_episode_is_worth_its_last_move():
 @pytest.mark.parametrize(
     ("epsilon", "printed", "sd"), [(0.5, 15.95, 47.04), (0.1, 43.06, 23.64), (0.01, 48.41, 7.68)]
 )
-def test_the_printed_means_and_spreads_come_out(epsilon, printed, sd):
+def test_rewards_match_published_table(epsilon, printed, sd):
     rewards = play_rewards(epsilon, 15_000, 20)[:, -3000:]
     of_print = sd / 15_000**0.5  # 3,000 episodes of five seeds
     ours = float(rewards.mean(1).std() / 20**0.5)

@@ -57,13 +57,13 @@ def test_conjugate_regression_is_exact():
     assert len(prediction.mu) == 1
 
 
-def test_training_ends_at_the_mode():
+def test_training_ends_at_mode():
     problem = real(n_tasks=1, missing=0.0)
     state, _ = train(laplace(lr=0.05), LINEAR, problem, 400)
     assert_close(state.network.theta.detach(), exact(problem)[0], atol=1e-4, rtol=0)
 
 
-def test_the_jacobian_is_that_of_autograd():
+def test_jacobian_matches_autograd():
     problem = classes(n_tasks=2)
     network = component("model", "mlp", widths=[4, 3], activation="tanh").build(problem, Streams(0))
     x = problem.train.x[:3]
@@ -76,7 +76,7 @@ def test_the_jacobian_is_that_of_autograd():
     assert_close(jacobian(network, x, 5)[1], whole[..., -5:])
 
 
-def test_gauss_newton_is_the_literal_sum_for_classes_and_for_missing_labels():
+def test_gauss_newton_matches_literal_sum():
     problem = classes(n=7, n_tasks=2)
     network = component("model", "mlp", widths=[3], activation="tanh").build(problem, Streams(0))
     P = len(network.theta)
@@ -97,7 +97,7 @@ def test_gauss_newton_is_the_literal_sum_for_classes_and_for_missing_labels():
     assert_close(gauss_newton(network, real_one.train, P, False), kept.T @ kept / 0.09)
 
 
-def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
+def test_last_layer_and_diagonal_are_parts_of_full_curvature():
     problem = real()
     full = posterior_at(problem, TANH)
     H = full.root @ full.root.T
@@ -114,7 +114,7 @@ def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
 
 
 @pytest.mark.parametrize("structure", ["full", "diagonal", "last_layer"])
-def test_classes_are_predicted_by_draws_of_the_linearised_network(structure):
+def test_class_predictions_use_linearised_draws(structure):
     problem = classes(n=20)
     model = component("model", "mlp", widths=[4], activation="tanh")
     posterior = posterior_at(problem, model, structure=structure, n_predict=40_000)
@@ -129,7 +129,7 @@ def test_classes_are_predicted_by_draws_of_the_linearised_network(structure):
     assert z_score(products, covariance).abs().max() < 4.5
 
 
-def test_draws_of_real_labels_have_the_moments_of_the_closed_form():
+def test_real_label_draws_match_closed_form_moments():
     problem = real()
     posterior = posterior_at(problem, TANH, hyperparameters="evidence")
     x = problem.test.x[:5]
@@ -158,7 +158,7 @@ def test_evidence_is_stationary_in_both_factors(problem):
     assert (kappa != 1.0) == is_real
 
 
-def test_evidence_is_the_literal_one_at_any_factors():
+def test_evidence_matches_formula_at_any_factors():
     """log p(D|θ̂) + log p(θ̂) + P/2 log 2π − ½ log|H| with the variances multiplied."""
     problem = real()
     state, _ = train(laplace(), TANH, problem, 30)
@@ -192,6 +192,6 @@ def test_predictions_are_differentiable_in_x():
         assert torch.autograd.gradcheck(value, problem.test.x[:2].clone().requires_grad_())
 
 
-def test_a_mode_that_is_not_finite_is_named():
+def test_nonfinite_mode_is_reported():
     with pytest.raises(NumericalError, match=r"lower inference\.lr"):
         posterior_at(real(), TANH, torch.nan)

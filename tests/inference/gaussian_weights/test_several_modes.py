@@ -92,7 +92,7 @@ def masses():
     return float(p.sum().log() + log_joint.max()), p[grid < 0].sum() / p.sum()
 
 
-def test_weights_are_the_masses_of_the_modes():
+def test_weights_match_masses_of_modes():
     posterior = several(-1.4, 0.9, 0.8, -1.5)
     log_evidence, negative = masses()
     assert len(posterior.fits) == 2  # starts that reach the same mode count once
@@ -107,7 +107,7 @@ def test_weights_are_the_masses_of_the_modes():
     assert abs(float(torch.stack(logs).softmax(0)[0] - posterior.weights[0])) > 0.02
 
 
-def test_a_prediction_has_each_mode_by_its_weight():
+def test_prediction_weights_modes():
     posterior = several(-1.4, 0.8)
     x = double([[2.0]])
     prediction = posterior.predict(x, torch.Generator())
@@ -118,7 +118,7 @@ def test_a_prediction_has_each_mode_by_its_weight():
     assert sum(posterior.shares(7)) == 7
 
 
-def test_modes_are_trained_apart_and_resume():
+def test_modes_train_separately_and_resume():
     problem = real(n_tasks=1, missing=0.0, batch_size=10)
     model = component("model", "mlp", widths=[3], activation="tanh", noise=0.09)
     laplace = component("inference", "laplace", modes=3, lr=0.02, n_predict=50)

@@ -34,7 +34,7 @@ def points(problem, steps, lr=0.01, collect_lr=0.03, burn_in=5):
     return torch.stack(out)
 
 
-def test_moments_are_literal_means_over_the_points_of_descent():
+def test_moments_match_literal_means_over_descent():
     problem = real(batch_size=10)
     state, _ = train(swag(collect_lr=0.03), MLP, problem, 22)
     way = points(problem, 22)
@@ -48,7 +48,7 @@ def test_moments_are_literal_means_over_the_points_of_descent():
     assert_close(posterior.std.square(), kept.var(0, correction=0))
 
 
-def test_draws_have_the_covariance_of_equation_1():
+def test_draws_have_covariance_of_equation_1():
     g = generator(0)
     mean, std, deviations = (normal(g, *shape) for shape in ((3,), (3,), (4, 3)))
     std = std.abs()
@@ -65,7 +65,7 @@ def test_draws_have_the_covariance_of_equation_1():
     assert_close(alone.var(0), 0.5 * std.square(), rtol=0.03, atol=0)
 
 
-def test_before_a_point_is_collected_it_is_the_network_as_it_stands():
+def test_posterior_without_points_is_current_network():
     problem = classes()
     state, rng = train(swag(burn_in=50), MLP, problem, 4)
     posterior = swag(n_predict=3).posterior(state)
@@ -74,7 +74,7 @@ def test_before_a_point_is_collected_it_is_the_network_as_it_stands():
     assert_close(posterior.predict(x, rng.evaluation).probs, expected)
 
 
-def test_predictions_are_mixtures_of_draws_of_the_noise_too():
+def test_predictions_mix_draws_of_noise():
     problem = real()
     state, rng = train(swag(), MLP, problem, 30)
     posterior = swag(n_predict=7).posterior(state)
@@ -90,7 +90,7 @@ def annealed_swag(**changes):
     return swag(**({"schedule": "cosine", "lr": 0.1, "momentum": 0.9, "n_predict": 3} | changes))
 
 
-def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
+def test_network_is_drawn_whole_with_new_statistics():
     """Moments equal the moments of ``swa`` on the same path; every draw has its own statistics and
     does not change."""
     problem = images()
@@ -118,5 +118,5 @@ def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
 
 
 @pytest.mark.parametrize("model", [SMALL_VGG, SMALL_LSTM], ids=["vgg", "lstm"])
-def test_a_resumed_network_is_bit_identical(model, tmp_path):
+def test_resumed_network_is_bit_identical(model, tmp_path):
     check_resumed(annealed_swag(), model, tmp_path)

@@ -48,6 +48,6 @@ def test_nuts_is_exact_on_bounded_supports(name, seed):
     assert is_right(result), result
 
 
-def test_mean_acceptance_leaves_chains_stuck(monkeypatch):
+def test_mean_acceptance_hides_stuck_chains(monkeypatch):
     monkeypatch.setattr(nuts, "harmonic_mean", lambda rate: rate.mean())
     assert not all(is_right(scores("half_normal_uniform", seed)) for seed in range(2))

@@ -63,7 +63,7 @@ def plain():
 
 
 @pytest.mark.parametrize("name", ["hmc", pytest.param("nuts", marks=pytest.mark.slow)])
-def test_means_are_those_of_the_plain_sampler(name, plain):
+def test_means_match_plain_sampler(name, plain):
     problem, _, others = plain
     _, state, draws = draw_posterior(name, "last_layer", seed=1)
     assert draws.draws.shape[2] == others.draws.shape[2] == 11
@@ -71,7 +71,7 @@ def test_means_are_those_of_the_plain_sampler(name, plain):
     assert largest_z(problem, draws, others) < 4
 
 
-def test_a_last_layer_at_its_mean_is_noticed(plain, monkeypatch):
+def test_last_layer_fixed_at_mean_is_detected(plain, monkeypatch):
     from components.models.networks import last_layer_out as module
 
     problem, _, others = plain
@@ -85,7 +85,7 @@ def test_a_last_layer_at_its_mean_is_noticed(plain, monkeypatch):
 
 
 @pytest.mark.slow  # 6 s
-def test_a_density_without_its_determinant_is_noticed(plain, monkeypatch):
+def test_missing_determinant_is_detected(plain, monkeypatch):
     from components.models.networks import last_layer_out as module
 
     problem, _, others = plain
@@ -100,7 +100,7 @@ def test_a_density_without_its_determinant_is_noticed(plain, monkeypatch):
     assert largest_z(problem, draw_posterior("hmc", "last_layer", seed=1)[2], others) > 6
 
 
-def test_a_model_that_cannot_is_refused(make_job):
+def test_unsupported_model_is_refused(make_job):
     for model in ("bnn", "linear_regression"):
         with pytest.raises(
             ConfigError,

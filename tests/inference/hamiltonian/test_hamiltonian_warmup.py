@@ -31,7 +31,7 @@ from components.metrics.diagnostics import split_rhat
 from runner.execution.execute import run
 
 
-def test_windows_are_stans():
+def test_windows_match_stan():
     stan = {
         1000: (75, [100, 150, 250, 450, 950]),
         500: (75, [100, 150, 250, 450]),
@@ -45,7 +45,7 @@ def test_windows_are_stans():
         assert edges == sorted(set(edges))
 
 
-def test_dual_averaging_is_equation_6():
+def test_dual_averaging_matches_equation_6():
     rates = [0.3, 0.9, 0.55, 1.0, 0.0, 0.7]
     state = DualAveraging.around(0.2)
     mu = math.log(2.0)
@@ -60,7 +60,7 @@ def test_dual_averaging_is_equation_6():
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_scatter_is_the_covariance_of_all_states_together(dense):
+def test_scatter_is_covariance_of_pooled_states(dense):
     g = generator(0)
     states = [3 + normal(g, 4, 3) for _ in range(5)]
     scatter = Scatter.none(states[0], dense)
@@ -72,7 +72,7 @@ def test_scatter_is_the_covariance_of_all_states_together(dense):
     assert_close(scatter.covariance(), shrunk if dense else shrunk.diagonal())
 
 
-def test_reasonable_step_crosses_a_half():
+def test_reasonable_step_crosses_acceptance_of_half():
     target = correlated_gaussian()
     mass = Mass.of(torch.ones(2, dtype=F64))
     theta = target.sample_prior(50, generator(0))
@@ -84,7 +84,7 @@ def test_reasonable_step_crosses_a_half():
     assert 0.3 < step_sizes[30.0] < 3
 
 
-def test_a_density_that_no_step_size_suits_is_named():
+def test_density_without_suitable_step_size_is_refused():
     class Cliff(GaussianTarget):
         def log_prior(self, theta):
             at_start = theta.detach() == self.begun
@@ -100,7 +100,7 @@ def test_a_density_that_no_step_size_suits_is_named():
 
 
 @pytest.mark.parametrize("name", ["hmc", "nuts"])
-def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
+def test_warm_up_adapts_and_then_stops(name):
     target = correlated_gaussian(0.9)
     keys = {"mass": "dense", "target_acceptance": 0.85}
     sampler = component("inference", name, chains=30, warmup=220, **keys)
@@ -118,14 +118,14 @@ def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
     assert draws.stats["step_size"].unique().tolist() == [fixed.step_size]
 
 
-def test_without_a_warm_up_nothing_is_learnt():
+def test_no_warm_up_adapts_nothing():
     hmc = component("inference", "hmc", warmup=0, step_size=0.3, trajectory="jittered")
     path = list(walk(hmc, correlated_gaussian(), 5))
     assert {info["step_size"] for _, info in path} == {0.3}
     assert torch.equal(path[-1][0].tuning.mass.inverse, torch.ones(2, dtype=F64))
 
 
-def test_haltons_points():
+def test_halton_points_match_definition():
     assert [chees.halton(m) for m in range(1, 8)] == [0.5, 0.25, 0.75, 0.125, 0.625, 0.375, 0.875]
 
 
@@ -140,7 +140,7 @@ def ends(t, eps, C, seed):
     return z, leapfrog(target, None, mass, eps, z, round(t / eps)), mass
 
 
-def test_slope_of_chees_is_its_formula():
+def test_chees_gradient_matches_formula():
     z, after, _ = ends(1.0, 0.25, 5, 0)
     mass = Mass.of(double([[0.7, 0.5, 0.0], [0.5, 1.8, 0.1], [0.0, 0.1, 0.4]]))
     rate = double([1.0, 0.2, 0.0, 0.7, 0.4])
@@ -155,7 +155,7 @@ def test_slope_of_chees_is_its_formula():
 
 
 @pytest.mark.parametrize("t", [0.8, 1.5, 2.2])
-def test_slope_of_chees_is_the_derivative(t):
+def test_chees_gradient_matches_derivative(t):
     """For N(0, I_P) and exact dynamics ChEES(t) = P sin² t, with derivative t P sin 2t in log t;
     E‖θ − θ̄‖² = P."""
     slopes = []
@@ -165,7 +165,7 @@ def test_slope_of_chees_is_the_derivative(t):
     assert abs(z_score(torch.tensor(slopes), t * math.sin(2 * t) / 3)) < 4
 
 
-def test_length_climbs_and_does_not_pass_its_most():
+def test_length_grows_up_to_its_maximum():
     length = chees.Length.of(1.0)
     for _ in range(40):
         length = length.learnt(5.0, 2.0)
@@ -177,7 +177,7 @@ def test_length_climbs_and_does_not_pass_its_most():
     assert math.exp(length.stretch(3.0).log_length) == pytest.approx(6.0)
 
 
-def test_length_is_adam_with_clipped_gradients():
+def test_length_follows_adam_with_clipped_gradients():
     gradients = [0.3, -0.1, 1e6, 0.2, -1e9, 0.4]
     length = chees.Length.of(1.0)
     log_length = 0.0
@@ -207,7 +207,7 @@ def test_length_is_adam_with_clipped_gradients():
         ({"max_steps": 7}, (0.002, 0.001), [7, 7, 2, 2, 2]),
     ],
 )
-def test_steps_are_bounded_while_the_chains_look_for_the_target(keys, step_sizes, counts):
+def test_steps_are_bounded_during_search(keys, step_sizes, counts):
     hmc = component("inference", "hmc", **keys)
     assert [hmc.count_steps(*step_sizes, t) for t in (1, 75, 76, 250, 251)] == counts
     assert [last_search_step(warmup) for warmup in (19, 100, 500, 1000)] == [0, 15, 250, 450]
@@ -220,7 +220,7 @@ def stiff():
     return GaussianTarget(torch.zeros(4, dtype=F64), scales[:, None] * unit * scales, spread=10.0)
 
 
-def test_chees_converges_where_chains_start_far_away():
+def test_chees_converges_from_distant_starts():
     draws = sample_target("hmc", stiff(), 300, chains=10, warmup=150)
     assert split_rhat(draws.draws).max() < 1.03
 
@@ -245,7 +245,7 @@ def test_defaults_converge_on_linear_regressions(make_job, name, seed):
     assert result["rhat"][0] <= 1.01
 
 
-def test_chees_finds_the_length_of_a_gaussian():
+def test_chees_finds_optimal_length_for_gaussian():
     """ChEES averaged over h in (0, 1) is largest at tan 2T = 2T, T = 2.25; leapfrog at large steps
     shifts it down."""
     target = white(20)

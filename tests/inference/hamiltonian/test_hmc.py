@@ -41,7 +41,7 @@ def literal(model, steps, eps, L, seed):
     return double(kept)
 
 
-def test_one_chain_is_the_literal_algorithm():
+def test_one_chain_matches_literal_algorithm():
     target = correlated_gaussian(0.6)
     draws = sample_target("hmc", target, 40, seed=3, chains=1, step_size=0.6, length=1.8, **FIXED)
     slow = literal(target, 40, 0.6, 3, seed=3)
@@ -51,7 +51,7 @@ def test_one_chain_is_the_literal_algorithm():
     assert len(slow.unique(dim=0)) < 40
 
 
-def test_a_wrong_inverse_of_the_mass_fails(monkeypatch):
+def test_wrong_inverse_mass_fails(monkeypatch):
     right = Mass.of
 
     def wrong(covariance):
@@ -63,7 +63,7 @@ def test_a_wrong_inverse_of_the_mass_fails(monkeypatch):
     assert moment_z(draws, target) > 6
 
 
-def test_lengths_of_trajectories():
+def test_trajectory_lengths_follow_settings():
     keys = {"step_size": 0.3, "length": 1.0, "warmup": 0, "chains": 2}
     fixed = sample_target("hmc", correlated_gaussian(), 4, trajectory="fixed", **keys)
     assert fixed.stats["n_steps"].unique().tolist() == [4]

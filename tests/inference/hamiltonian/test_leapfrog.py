@@ -39,7 +39,7 @@ def mass(request):
     return Mass.of(COVARIANCES[request.param])
 
 
-def test_mass_is_the_inverse_of_a_covariance(mass):
+def test_mass_is_inverse_covariance(mass):
     inverse = mass.inverse if mass.inverse.dim() == 2 else mass.inverse.diag()
     M = torch.linalg.inv(inverse)
     r = draw_normal(5, 2)
@@ -53,7 +53,7 @@ def test_mass_is_the_inverse_of_a_covariance(mass):
     assert_close(many.T.cov(), M, rtol=0, atol=0.02)
 
 
-def test_leapfrog_is_its_three_lines_repeated(mass):
+def test_leapfrog_matches_literal_updates(mass):
     z = start(mass)
     fast = leapfrog(Quartic(), None, mass, 0.2, z, 7)
     theta = z.theta
@@ -78,7 +78,7 @@ def test_leapfrog_is_reversible(mass):
     assert (endpoint.theta - z.theta).abs().max() > 0.5
 
 
-def test_energy_and_acceptance_are_their_formulas():
+def test_energy_and_acceptance_match_formulas():
     mass = Mass.of(COVARIANCES["dense"])
     z = start(Mass.of(COVARIANCES["dense"]))
     for c in range(6):
@@ -91,7 +91,7 @@ def test_energy_and_acceptance_are_their_formulas():
     assert acceptance(lost)[:3].tolist() == [0, 0, 0]
 
 
-def test_a_closed_form_is_asked_for_the_value_only_where_the_trajectory_ends():
+def test_closed_form_value_is_evaluated_only_at_the_end():
     class Closed(Quartic):
         asked: list
 

@@ -82,7 +82,7 @@ def literal(model, theta, r, u, eps, max_depth):
     ("eps", "target"),
     [(0.15, correlated_gaussian(0.9)), (0.5, correlated_gaussian(0.5)), (0.25, Funnel())],
 )
-def test_every_chain_is_the_literal_recursion(eps, target):
+def test_every_chain_matches_literal_recursion(eps, target):
     C = 7
     rng = Streams(5)
     nuts = component("inference", "nuts", chains=C, step_size=eps, max_depth=6, **FIXED)
@@ -114,7 +114,7 @@ def test_depth_is_bounded():
     assert shallow.stats["n_steps"].unique().tolist() == [7]
 
 
-def test_chains_that_are_done_are_not_evaluated():
+def test_finished_chains_are_not_evaluated():
     class Counting(type(correlated_gaussian())):
         rows = 0
 

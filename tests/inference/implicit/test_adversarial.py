@@ -34,7 +34,7 @@ def begin(name="aadm", seed=3, problem=None, **keys):
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.5, 1.0])
 @pytest.mark.parametrize("rows", ["shared", "own"])
-def test_the_objective_is_equation_28(alpha, rows):
+def test_objective_matches_equation_28(alpha, rows):
     inference, state, problem, _ = begin(alpha=alpha, rows=rows, warmup=4)
     state = type(state)(**(vars(state) | {"t": 3}))  # β = 3/4
     batch = problem.train.part(slice(0, 5), 4.0)
@@ -76,7 +76,7 @@ def test_small_alpha_follows_avb():
     assert near < 2e-3
 
 
-def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
+def test_no_discriminator_gives_kl_of_matched_gaussian():
     theta = draw_normal(400_000, 3)
     theta = theta * torch.tensor([0.3, 1.0, 2.0]) + torch.tensor([0.5, -1.0, 0.0])
     s = torch.full((3,), 1.5, dtype=F64)
@@ -92,7 +92,7 @@ def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
 @pytest.mark.parametrize(
     ("d", "least"), [(2, 0.98), pytest.param(10, 0.95, marks=pytest.mark.slow)]
 )
-def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
+def test_discriminator_finds_gaussian_log_ratio(d, least):
     g = generator(d)
     rho = 0.6 if d == 2 else 0.3
     # unit variances: with adaptive contrast only correlation remains
@@ -117,7 +117,7 @@ def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
         assert ratios.mean() == pytest.approx(-0.5 * math.log(1 - rho**2), rel=0.1)
 
 
-def test_the_discriminator_stands_still_while_the_generator_climbs():
+def test_generator_step_leaves_discriminator_fixed():
     inference, state, problem, rng = begin()
     parameters_before = [p.detach().clone() for p in state.discriminator.parameters()]
     terms, _ = inference.objective(state, problem.train, rng.noise)
@@ -132,7 +132,7 @@ def test_the_discriminator_stands_still_while_the_generator_climbs():
     assert "elbo" not in info
 
 
-def test_a_conjugate_regression_is_learnt():
+def test_conjugate_regression_is_learnt():
     """Means and standard deviations of the weights of a linear model approach the exact
     posterior's."""
     problem = real(n=40, missing=0.0)

@@ -44,7 +44,7 @@ def train_discriminator(ours, noise, widths=(50, 50), steps=2000, rate=1e-3, siz
     return T
 
 
-def test_the_objective_is_equation_13():
+def test_objective_matches_equation_13():
     inference, state, problem, _ = begin()
     batch = problem.train.part(slice(0, 5), 4.0)
     terms, _ = inference.objective(state, batch, generator(1))
@@ -59,7 +59,7 @@ def test_the_objective_is_equation_13():
     assert float(terms["kl_estimate"]) == pytest.approx(float(ratio.mean()), rel=1e-6)
 
 
-def test_the_discriminator_learns_draws_of_q_from_draws_of_the_prior():
+def test_discriminator_loss_separates_q_from_prior():
     """Equation (8), θ/s against N(0, I): the loss of a step is computed at the state before it."""
     inference, state, problem, rng = begin()
     T = [p.detach().clone() for p in state.discriminator.parameters()]
@@ -81,7 +81,7 @@ def test_the_discriminator_learns_draws_of_q_from_draws_of_the_prior():
     assert float(info["discriminator_loss"]) == pytest.approx(float(expected), rel=1e-6)
 
 
-def test_the_expected_discriminator_is_the_kl_to_the_prior():
+def test_expected_discriminator_is_kl_to_prior():
     """Equation (7) for a correlated Gaussian q with nonzero mean and unequal spreads."""
     g = generator(0)
     s = torch.tensor([0.5, 2.0])
@@ -103,7 +103,7 @@ def test_the_expected_discriminator_is_the_kl_to_the_prior():
     assert float(actual) == pytest.approx(float(exact), rel=0.1)
 
 
-def test_a_learned_prior_follows_the_derivative_of_the_kl():
+def test_learned_prior_follows_kl_derivative():
     """E_q[∂_s T(θ/s)] with T fixed at the log ratio is ∂_s KL(N(m, v) ‖ N(0, s²))."""
     m = 0.8
     sd = 0.5
@@ -121,7 +121,7 @@ def test_a_learned_prior_follows_the_derivative_of_the_kl():
     )
 
 
-def test_a_conjugate_regression_is_learnt_against_the_prior():
+def test_conjugate_regression_is_learnt():
     """Means and standard deviations of the weights of a linear model approach the exact
     posterior's."""
     linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)

@@ -84,7 +84,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "net", "made", "dtype", "keys"), CASES)
-def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
+def test_replicates_match_sequential_training(name, net, made, dtype, keys):
     network = component("model", "mlp", **net)
     problems = splits(made, dtype)
     close = 1e-12 if dtype == F64 else 1e-6
@@ -115,7 +115,7 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
 
 
 @pytest.mark.parametrize("keys", [{}, {"discriminator": "none", "rows": "own"}])
-def test_several_alphas_are_those_of_runs_of_their_own(keys):
+def test_several_alphas_match_separate_runs(keys):
     network = component("model", "mlp", **LEARNED)
     problems = splits()
     alphas = [0.01, 0.5, 1.0]
@@ -145,7 +145,7 @@ def test_several_alphas_are_those_of_runs_of_their_own(keys):
     assert Variants({"a": 1, "b": 2}).each(lambda which: {"f": which}) == {"f/a": 1, "f/b": 2}
 
 
-def test_each_split_has_its_own_batches():
+def test_each_split_has_own_batches():
     problems = splits()
     rng = Streams(5)
     shown = list(SupervisedReplicates(problems).batches("minibatch", rng, 1, 4))
@@ -159,7 +159,7 @@ def test_each_split_has_its_own_batches():
             assert torch.equal(each.mask[r], batch.mask)
 
 
-def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
+def test_resumed_run_is_bit_identical(tmp_path):
     network = component("model", "mlp", **LEARNED)
     problems = splits()
     method = component("inference", "aadm", **KEYS).side_by_side()
@@ -171,7 +171,7 @@ def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
     check_resumed(method, SimpleNamespace(build=build), whole, tmp_path, STEPS, 5)
 
 
-def test_training_sets_of_other_sizes_are_refused():
+def test_training_sets_of_unequal_size_are_refused():
     problems = [splits(rows=20)[0], splits(rows=21)[1]]
     with pytest.raises(
         ConfigMismatchError,

@@ -33,7 +33,7 @@ def parts(found, module):
     return tuple(torch.cat([g.flatten() for g in some]) for some in (found[:n], found[n:]))
 
 
-def test_fields_are_the_log_joint_and_its_slope(problem):
+def test_fields_match_log_joint_and_gradient(problem):
     module = ppca(problem, exact_guide=False)
     z = torch.randn(3, N, 2, dtype=F64)
     goes, value, slope = joint_field(module, problem.train, z)
@@ -47,7 +47,7 @@ def test_fields_are_the_log_joint_and_its_slope(problem):
         assert_close(slope[..., d], ((up - down) / (2 * h)).detach(), rtol=1e-5, atol=1e-5)
 
 
-def test_draws_of_the_posterior_stay_so(problem):
+def test_hmc_leaves_posterior_invariant(problem):
     """With steps so large that at least a tenth of the proposals are rejected, means and variances
     match p(z|x)."""
     module = ppca(problem, exact_guide=True)
@@ -65,7 +65,7 @@ def test_draws_of_the_posterior_stay_so(problem):
     assert (z.var(0) / s.square() - 1).abs().max() < 4.5 * (2 / S) ** 0.5
 
 
-def test_the_decoder_follows_the_likelihood_where_draws_are_of_the_posterior(problem):
+def test_exact_draws_give_likelihood_gradient(problem):
     """Fisher's identity, for any number of iterations and with occasional rejections."""
     module = ppca(problem, exact_guide=True)
     rng = Streams(0)
@@ -77,7 +77,7 @@ def test_the_decoder_follows_the_likelihood_where_draws_are_of_the_posterior(pro
     assert z_scores(draws, fisher(module, problem.train.x)).abs().max() < 4
 
 
-def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
+def test_iterations_compensate_for_wrong_guide(problem):
     module = ppca(problem, exact_guide=False)
     rng = Streams(0)
     expected = fisher(module, problem.train.x)
@@ -93,7 +93,7 @@ def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
     assert bias.max() > 10 * float((torch.stack(refined).mean(0) - expected).abs().max())
 
 
-def test_the_guide_climbs_its_own_bound(problem):
+def test_guide_maximises_its_own_bound(problem):
     """The gradient uses only the draws from which HMC starts."""
     module = ppca(problem, exact_guide=False)
     actual, info = hmc(n_samples=3).gradient(module, problem.train, 0.3, Streams(4).noise)
@@ -105,7 +105,7 @@ def test_the_guide_climbs_its_own_bound(problem):
     assert float(info["elbo"]) == pytest.approx(float(elbo.detach()))
 
 
-def test_step_sizes_are_steered_to_the_acceptance_that_is_asked(problem):
+def test_step_sizes_adapt_to_target_acceptance(problem):
     vae = component("model", "vae", latent_dim=2, widths=[4])
     state, rng = trained(
         hmc(step_size=3.0, target_acceptance=0.8, improve_steps=2), vae, problem, 100
@@ -118,7 +118,7 @@ def test_step_sizes_are_steered_to_the_acceptance_that_is_asked(problem):
     assert info["step_size"] < 3
 
 
-def test_numbers_that_are_not_finite_end_it(problem):
+def test_nonfinite_values_stop_the_run(problem):
     module = ppca(problem, exact_guide=False)
     state = hmc().init(module, problem, Streams(0))
     with torch.no_grad():

@@ -33,7 +33,7 @@ def gradients(module, batch, K, way, generator):
     return torch.cat([g.flatten() for g in actual])
 
 
-def test_weights_are_a_literal_ratio_of_densities(problem):
+def test_weights_match_density_ratio(problem):
     module = ppca(problem, exact_guide=False)
     batch = problem.train
     for way in ("reparam", "dreg"):
@@ -56,7 +56,7 @@ def test_weights_are_a_literal_ratio_of_densities(problem):
 
 @pytest.mark.parametrize("way", ["reparam", "dreg"])
 @pytest.mark.parametrize("K", [1, 6])
-def test_the_guide_that_is_the_posterior_has_the_likelihood_as_its_bound(problem, way, K):
+def test_exact_guide_has_likelihood_as_bound(problem, way, K):
     """Every weight is p(x), independent of the draws and, with dreg, of the guide's parameters."""
     module = ppca(problem, exact_guide=True)
     log_w, objective = weighed(module, problem.train, K, way, Streams(0).noise)
@@ -66,7 +66,7 @@ def test_the_guide_that_is_the_posterior_has_the_likelihood_as_its_bound(problem
         assert max(float(g.abs().max()) for g in actual) < 1e-9
 
 
-def test_bounds_rise_with_k_to_the_likelihood(problem):
+def test_bounds_rise_with_k_to_likelihood(problem):
     module = ppca(problem, exact_guide=False)
     exact = log_evidence(module, problem.train.x)
     many = 4_096
@@ -101,7 +101,7 @@ def z_scores(draws, mean):
 
 
 @pytest.mark.parametrize("way", ["reparam", "dreg"])
-def test_the_model_follows_the_likelihood_where_the_guide_is_the_posterior(problem, way):
+def test_exact_guide_gives_likelihood_gradient(problem, way):
     module = ppca(problem, exact_guide=True)
     rng = Streams(0)
     n = sum(p.numel() for p in module.generative.parameters())
@@ -109,7 +109,7 @@ def test_the_model_follows_the_likelihood_where_the_guide_is_the_posterior(probl
     assert z_scores(draws, fisher(module, problem.train.x)).abs().max() < 4
 
 
-def test_the_two_gradients_have_one_mean(problem):
+def test_both_gradients_have_equal_mean(problem):
     """For the generative model they are equal at any noise; for the guide their difference has mean
     0."""
     module = ppca(problem, exact_guide=False)
@@ -131,7 +131,7 @@ def test_the_two_gradients_have_one_mean(problem):
     assert variances[1] < 0.5 * variances[0], "what dreg is for"
 
 
-def test_the_gradient_of_the_guide_is_literally_doubly_reparameterised(problem):
+def test_guide_gradient_is_doubly_reparameterised(problem):
     module = ppca(problem, exact_guide=False)
     batch = problem.train
     K = 4
@@ -150,7 +150,7 @@ def test_the_gradient_of_the_guide_is_literally_doubly_reparameterised(problem):
 
 
 @pytest.mark.parametrize("way", ["reparam", "dreg"])
-def test_a_step_reports_its_bound_by_the_number_of_its_samples(problem, way):
+def test_step_names_bound_by_number_of_samples(problem, way):
     inference = component("inference", "iwae", n_samples=7, gradient=way)
     module = ppca(problem, exact_guide=False)
     state = inference.init(module, problem, Streams(0))
@@ -173,7 +173,7 @@ def test_a_step_reports_its_bound_by_the_number_of_its_samples(problem, way):
         pytest.param("uivi", 800, ENCODER, marks=pytest.mark.slow),
     ],
 )
-def test_training_leads_to_the_best_likelihood(problem, name, steps, keys):
+def test_training_reaches_maximum_likelihood(problem, name, steps, keys):
     """The maximum of probabilistic PCA is known (Tipping and Bishop 1999, eq. 8)."""
     vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
     state, _ = trained(component("inference", name, **keys), vae, problem, steps)

@@ -44,7 +44,7 @@ def guide_bias(module, gradients):
 
 
 @pytest.mark.parametrize("control", [0.0, 2.0])
-def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(control):
+def test_guide_gradient_matches_quadrature(control):
     module, batch = make_one_dimensional()
     inference = vcd(improve_steps=1, leapfrog_steps=1, n_samples=1500)
     rng = Streams(0)
@@ -64,7 +64,7 @@ def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(contr
     assert z_score(torch.stack(results), expected).abs().max() < 4.5
 
 
-def test_the_value_literally():
+def test_value_matches_definition():
     problem = real_rows(n=5)
     module = ppca(problem, exact_guide=False)
     batch = problem.train.part(slice(0, 3), 5 / 3)
@@ -86,7 +86,7 @@ def test_the_value_literally():
     assert found_gain == pytest.approx(float(gain.mean()))
 
 
-def test_at_the_posterior_it_is_zero_and_the_decoder_follows_the_likelihood():
+def test_divergence_is_zero_at_the_posterior():
     problem = real_rows(n=6)
     module = ppca(problem, exact_guide=True)
     rng = Streams(0)
@@ -107,7 +107,7 @@ def test_at_the_posterior_it_is_zero_and_the_decoder_follows_the_likelihood():
     assert z_score(torch.stack(of_guide), zero).abs().max() < 4.5
 
 
-def test_the_control_follows_past_steps():
+def test_control_averages_past_steps():
     problem = real_rows(n=12, batch_size=6)
     vae = component("model", "vae", latent_dim=2, widths=[4])
     inference = vcd(improve_steps=2, leapfrog_steps=2, lr=0.02)

@@ -64,7 +64,7 @@ def literal_risk(rule, beta, X, errors, penalty):
     return statistics.mean(losses)
 
 
-def test_risk_functions_are_averages_of_losses_over_data_sets():
+def test_risk_functions_match_mean_losses():
     inference = component("inference", "statistical_risk", simulations=50, multiples=[0.5, 2.0])
     problem, rng = load("linear_simulation", n_train=12, beta=[1.0, 0.0, -1.0], noise=NOISE)
     model = component("model", "linear_regression", noise=NOISE, intercept_scale=None).build(
@@ -94,7 +94,7 @@ def test_least_squares_has_constant_risk_and_is_dominated():
     assert not analysis.dominating_estimators["bayes"]  # far from 0 the prior misleads
 
 
-def test_bayes_rule_has_the_least_integrated_risk_which_is_the_expected_posterior_loss():
+def test_bayes_rule_minimises_integrated_risk():
     analysis, _, model = analyse("statistical_risk", simulations=20_000)
     bayes = statistical_risk.ESTIMATORS.index("bayes")
     assert int(analysis.bayes_risk.argmin()) == bayes  # (1.4)
@@ -110,7 +110,7 @@ def test_bayes_rule_has_the_least_integrated_risk_which_is_the_expected_posterio
 
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
-def test_credible_regions_hold_beta_as_often_as_they_say_over_the_prior(noise, monkeypatch):
+def test_credible_regions_have_nominal_coverage_over_prior(noise, monkeypatch):
     analysis, *_ = analyse("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
     error = (0.09 / analysis.n) ** 0.5
     assert abs(analysis.over_prior / analysis.n - 0.9) < 4 * error
@@ -127,7 +127,7 @@ def test_credible_regions_hold_beta_as_often_as_they_say_over_the_prior(noise, m
 
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
-def test_draws_are_from_the_posterior_and_bayes_actions_follow(noise):
+def test_draws_and_bayes_actions_match_posterior(noise):
     analysis, problem, model = analyse("conjugate_bayes", noise=noise, draws=10_000, simulations=1)
     first, second = regression_moments(model, problem.train)
     values = analysis.draws.values.flatten(0, 1)
@@ -155,7 +155,7 @@ def log_evidence(covariance, y):
     return float(law.log_prob(y))
 
 
-def test_models_are_chosen_by_their_evidence():
+def test_models_are_selected_by_evidence():
     analysis, *_ = analyse("conjugate_bayes", steps=1)
     X = analysis.data.X
     y = analysis.data.y
@@ -168,7 +168,7 @@ def test_models_are_chosen_by_their_evidence():
     assert analysis.model_probabilities.sum() == pytest.approx(1)
 
 
-def test_ridge_path_criteria_literally():
+def test_ridge_path_criteria_match_formulas():
     analysis, _, _ = analyse("ridge_path", steps=1, number=5)
     X = analysis.data.X
     y = analysis.data.y

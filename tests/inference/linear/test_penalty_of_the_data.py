@@ -13,7 +13,7 @@ from components.inference.linear import statistical_risk
 
 
 @pytest.mark.parametrize("shift", [0.0, 10.0])
-def test_the_penalty_of_the_data_does_not_know_the_unit_of_the_labels(shift):
+def test_data_penalty_is_independent_of_label_mean(shift):
     """λ = D σ̂²/‖β̂‖² uses only slopes: labels with a different mean get the same λ and slopes, and
     a different intercept."""
     problem, rng = load("linear_simulation", n_train=30, beta=[1.0, -0.5, 0.3], noise=2.0)

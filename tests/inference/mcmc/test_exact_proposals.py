@@ -29,17 +29,17 @@ def largest_z(name, model):
 
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("target", TARGETS)
-def test_moments_are_those_of_the_target(name, target):
+def test_moments_match_target(name, target):
     assert largest_z(name, TARGETS[target]()) < 4
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_a_missing_jacobian_is_found(name):
+def test_missing_jacobian_is_detected(name):
     assert largest_z(name, without_jacobian()) > 4
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_kernels_leave_every_posterior_invariant(name):
+def test_kernels_leave_posteriors_invariant(name):
     assert rank_p(name, NormalGamma(), replications=10_000, **FIXED[name]) > 1e-3
     assert two_sample_p(name, NormalGamma(), **FIXED[name]) > 1e-3
 
@@ -55,14 +55,14 @@ RATIOS = [
 
 
 @pytest.mark.parametrize(("name", "mutant", "steps", "keys"), RATIOS)
-def test_a_wrong_accept_ratio_is_found(name, mutant, steps, keys, monkeypatch):
+def test_wrong_acceptance_ratio_is_detected(name, mutant, steps, keys, monkeypatch):
     mutate(monkeypatch, adapted_metropolis, mutant)
     model = TwoModes()
     assert moment_z(sample_target(name, model, steps, **PLAIN | keys), model) > 4
     assert rank_p(name, NormalGamma(), replications=4000, **FIXED[name]) < 1e-6
 
 
-def test_a_density_without_its_jacobian_is_found():
+def test_density_without_jacobian_is_detected():
     class WithoutJacobian(NormalGamma):
         def log_prior(self, theta):
             return super().log_prior(theta) - theta[:, 1]
@@ -76,7 +76,7 @@ def test_a_density_without_its_jacobian_is_found():
     ("name", "warmup", "steps", "acceptance"),
     [("random_walk_mh", 1500, 1700, 0.234), ("mala", 800, 1100, 0.574)],
 )
-def test_warm_up_learns_the_proposal_and_then_keeps_it(name, warmup, steps, acceptance):
+def test_warm_up_adapts_and_then_fixes_proposal(name, warmup, steps, acceptance):
     draws = check_warm_up(name, warmup, steps, acceptance)
     assert draws.stats.keys() == {"lp", "acceptance_rate", "step_size"}
     # the warm-up is not kept
@@ -84,5 +84,5 @@ def test_warm_up_learns_the_proposal_and_then_keeps_it(name, warmup, steps, acce
 
 
 @pytest.mark.parametrize(("name", "step_size"), [("random_walk_mh", 5.0), ("mala", 2.0)])
-def test_no_density_is_a_rejection_and_nan_is_an_error(name, step_size):
+def test_zero_density_is_rejected_and_nan_is_an_error(name, step_size):
     check_edges(name, step_size)

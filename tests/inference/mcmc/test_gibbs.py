@@ -51,14 +51,14 @@ def regression(**settings):
 
 
 @pytest.mark.parametrize("scan", ["systematic", "random"])
-def test_moments_are_those_of_a_gaussian(scan):
+def test_moments_match_gaussian(scan):
     model = Coordinates()
     assert (
         moment_z(sample_target("gibbs", model, 500, chains=200, burn_in=60, scan=scan), model) < 4
     )
 
 
-def test_a_gaussian_chain_has_the_autocorrelation_of_a_sweep():
+def test_gaussian_chain_has_expected_autocorrelation():
     """After a systematic sweep x1 is autoregressive with coefficient ρ² (Robert & Casella, section
     9.1)."""
     model = Coordinates(0.7)
@@ -70,7 +70,7 @@ def test_a_gaussian_chain_has_the_autocorrelation_of_a_sweep():
 
 @pytest.mark.parametrize("scan", ["systematic", "random"])
 @pytest.mark.parametrize("noise", ["learned", 0.5])
-def test_moments_are_those_of_linear_regression(scan, noise):
+def test_moments_match_linear_regression(scan, noise):
     model, problem = regression(noise=noise)
     assert isinstance(model, Conditionals)
     draws = sample_target(
@@ -79,7 +79,7 @@ def test_moments_are_those_of_linear_regression(scan, noise):
     assert moment_z(draws, model) < 4
 
 
-def test_a_wrong_conditional_is_seen():
+def test_wrong_conditional_is_detected():
     model = Coordinates(precision_factor=1.1)
     assert moment_z(sample_target("gibbs", model, 500, chains=200, burn_in=60), model) > 4
 
@@ -110,20 +110,20 @@ def test_a_wrong_conditional_is_seen():
     assert moment_z(draws, model) > 4
 
 
-def test_the_kernel_leaves_every_posterior_invariant():
+def test_kernel_leaves_posteriors_invariant():
     many = {"replications": 10_000, "burn_in": 0}
     assert rank_p("gibbs", NormalGamma(), backward=REVERSED, **many) > 1e-3
     assert rank_p("gibbs", NormalGamma(), scan="random", **many) > 1e-3
     assert two_sample_p("gibbs", NormalGamma(), burn_in=0) > 1e-3
 
 
-def test_a_systematic_sweep_draws_blocks_in_the_models_order():
+def test_systematic_sweep_follows_model_order():
     model = Coordinates()
     sample_target("gibbs", model, 3, chains=2, burn_in=0)
     assert model.asked == ["x0", "x1"] * 3
 
 
-def test_a_random_scan_gives_each_chain_its_own_blocks():
+def test_random_scan_draws_blocks_per_chain():
     model = Coordinates()
     method = component("inference", "gibbs", chains=4000, burn_in=0, scan="random")
     rng = Streams(0)
@@ -136,14 +136,14 @@ def test_a_random_scan_gives_each_chain_its_own_blocks():
     assert not (state.theta == theta_before).all(1).any()
 
 
-def test_burn_in_thinning_and_log_density():
+def test_kept_draws_follow_burn_in_and_thinning():
     model = Coordinates()
     draws = sample_target("gibbs", model, 11, chains=3, burn_in=5, thinning=2)
     assert draws.draws.shape == (3, 3, 2)
     torch.testing.assert_close(draws.stats["lp"].flatten(), model.log_prior(draws.flat))
 
 
-def test_bad_conditionals_are_refused():
+def test_invalid_conditionals_are_refused():
     class Overflowing(Coordinates):
         def draw_block(self, block, theta, batch, generator):
             return theta / 0

@@ -42,7 +42,7 @@ def weighted_moment_z(draws, model):
     return max(worst)
 
 
-def test_estimate_is_the_literal_ratio_of_sums():
+def test_estimate_matches_literal_ratio_of_sums():
     model = correlated_gaussian()
     draws, info = run_sampler(model, 7, chains=5, proposal="student_t", dof=4.0, inflation=1.3)
     centre, L = laplace(model, model.sample_prior(4, generator(0)), None)
@@ -71,21 +71,21 @@ def test_estimate_is_the_literal_ratio_of_sums():
         (TwoModes, "mixture", 1.0),
     ],
 )
-def test_moments_are_those_of_the_target(target, proposal, inflation):
+def test_moments_match_target(target, proposal, inflation):
     model = target()
     draws, _ = run_sampler(model, 1000, chains=100, proposal=proposal, inflation=inflation)
     assert weighted_moment_z(draws, model) < 4
     assert pareto_k(draws.log_weights) < 0.5
 
 
-def test_tails_that_are_too_thin_show():
+def test_thin_proposal_tails_are_detected():
     """log Gamma falls like e^{aθ} on the left and a Gaussian falls faster, so that its weights have
     infinite variance for any inflation."""
     draws, _ = run_sampler(GammaTarget(), 1000, chains=100, proposal="gaussian", inflation=1.5)
     assert pareto_k(draws.log_weights) > 0.5  # infinite variance
 
 
-def test_draws_of_no_density_weigh_nothing():
+def test_zero_density_draws_have_zero_weight():
     class Gamma(TwoModes):
         """Gamma(5, 2) of θ itself: −∞ for θ ≤ 0."""
 
@@ -108,7 +108,7 @@ def test_draws_of_no_density_weigh_nothing():
 
 
 @pytest.mark.parametrize("mutant", ["no proposal density", "upside down", "no Jacobian"])
-def test_wrong_weights_are_seen(mutant):
+def test_wrong_weights_are_detected(mutant):
     model = GammaTarget(jacobian=mutant != "no Jacobian")
     draws, _ = run_sampler(model, 1000, chains=100)
     lp = model.log_prior(draws.flat).view(100, -1)
@@ -137,7 +137,7 @@ def test_errors_obey_the_central_limit_theorem():
 
 @pytest.mark.parametrize("noise", ["learned", 0.5])
 @pytest.mark.parametrize("proposal", ["prior", "student_t", "gaussian", "mixture"])
-def test_moments_and_evidence_of_linear_regression(proposal, noise):
+def test_moments_and_evidence_match_linear_regression(proposal, noise):
     problem = small_problems.real(n=6, n_inputs=1, n_tasks=1, missing=0.2)
     keys = {"noise": noise, "noise_shape": 4.0, "prior_scale": 1.0, "intercept_scale": 1.0}
     model = component("model", "linear_regression", **keys).build(problem, Streams(0))
@@ -198,7 +198,7 @@ def test_densities_without_weights_are_refused(model, steps, error, message):
         sample_target("importance_sampling", model(), steps)
 
 
-def test_a_prior_without_weight_is_named():
+def test_prior_without_weight_is_reported():
     whole = small_problems.real(n=6, n_inputs=1, n_tasks=1)
     model = component("model", "linear_regression").build(whole, Streams(0))
     model.log_likelihood = lambda theta, batch: theta.new_full((len(theta), 1), -torch.inf)

@@ -29,7 +29,7 @@ def test_laplace_does_not_depend_on_units():
     assert_close(L @ L.T / covariance, torch.ones(2, 2, dtype=F64))
 
 
-def test_laplace_takes_the_higher_of_two_modes():
+def test_laplace_selects_higher_mode():
     starts = double([[-2.0], [2.5]])
     ends = [mode(TwoModes(), start, None) for start in starts]
     centre, _ = laplace(TwoModes(), starts, None)
@@ -38,7 +38,7 @@ def test_laplace_takes_the_higher_of_two_modes():
     assert torch.equal(centre, best[0])
 
 
-def test_derivatives_are_those_of_autograd():
+def test_derivatives_match_autograd():
     class Curved(TwoModes):
         def log_prior(self, theta):
             x, y = theta.unbind(1)

@@ -40,7 +40,7 @@ def gradient(theta):
 
 
 @pytest.mark.parametrize("shape", ["identity", "diagonal", "dense"])
-def test_a_step_is_the_literal_proposal_and_ratio(shape):
+def test_step_matches_proposal_and_ratio(shape):
     method, state, rng = warm_up(shape)
     Sigma = scale_matrix(method, state)
     eps = state.proposal.log_step.exp()[:, None]
@@ -75,7 +75,7 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
     assert 0 < accepted < 75
 
 
-def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():
+def test_chain_escapes_region_of_small_steps():
     class Neck(Curved):
         """v ~ N(0, 1), x | v ~ N(0, e^{−2v}); one chain starts where x | v is narrow, 160 standard
         deviations off."""
@@ -94,7 +94,7 @@ def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():
     assert draws.draws[0, :, 0].mean() < 2
 
 
-def test_a_gradient_that_is_nan_where_the_density_is_not_is_trouble():
+def test_nan_gradient_at_finite_density_is_an_error():
     class NoSlope(Curved):
         def log_prior(self, theta):
             x = theta[:, 0]

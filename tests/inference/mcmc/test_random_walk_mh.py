@@ -29,7 +29,7 @@ from components.inference.mcmc.metropolis import metropolis_hastings
 from runner.execution.rng import Streams
 
 
-def test_accept_step_is_the_literal_ratio():
+def test_acceptance_matches_literal_ratio():
     value, proposed, correction = draw_normal(3, 500)
     proposed[:20] = -math.inf
     correction[:10] = math.nan  # result of a gradient outside the support
@@ -42,7 +42,7 @@ def test_accept_step_is_the_literal_ratio():
     assert not accept[:20].any()
 
 
-def test_a_step_is_the_literal_random_walk():
+def test_step_matches_random_walk():
     target = correlated_gaussian()
     C = 6
     rng = Streams(3)
@@ -66,7 +66,7 @@ def test_a_step_is_the_literal_random_walk():
 
 @pytest.mark.parametrize("forgetting", [0.0, 3.0])
 @pytest.mark.parametrize("shape", ["dense", "diagonal"])
-def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
+def test_moments_are_weighted_over_all_states(shape, forgetting):
     g = generator(0)
     states = normal(g, 15, 4, 3)  # [T, C, P]
     unit = torch.eye(3, dtype=F64) if shape == "dense" else torch.ones(3, dtype=F64)
@@ -93,7 +93,7 @@ def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
     assert_close(square, moments["covariance"] + 0.1 * unit)
 
 
-def test_no_warm_up_leaves_the_proposal_as_configured():
+def test_no_warm_up_keeps_configured_proposal():
     method = component("inference", "random_walk_mh", chains=3, warmup=0, step_size=0.7)
     state, info = run_chains(method, correlated_gaussian(), 5)
     assert float(info["step_size"]) == pytest.approx(0.7)
@@ -101,7 +101,7 @@ def test_no_warm_up_leaves_the_proposal_as_configured():
     assert method.posterior(state).n_draws == 5
 
 
-def test_needs_no_gradient():
+def test_random_walk_requires_no_gradient():
     class NotDifferentiable(HalfNormal):
         def log_prior(self, theta):
             return super().log_prior(theta.detach())
@@ -114,6 +114,6 @@ def test_needs_no_gradient():
     ("size", "said"),
     [(1e231, "chains diverged .* with a finite integral"), (1e12, "no Cholesky factor")],
 )
-def test_chains_that_ran_away_are_told_from_rounding(size, said):
+def test_diverged_chains_are_distinguished_from_rounding(size, said):
     with pytest.raises(NumericalError, match=said):
         factor(size * double([[1.0, 1.0], [1.0, 1.0 - 1e-9]]), 1e-10)

@@ -26,7 +26,7 @@ def estimates(points, T, seeds, dim=2, block=64):
     return torch.stack([draws.second_moment[0] for draws in each])
 
 
-def test_errors_fall_faster_than_those_of_independent_draws():
+def test_errors_fall_faster_than_with_independent_draws():
     """Slope of log RMSE against log T; −½ for independent draws."""
     slopes = {}
     for points in ("random", "sobol"):
@@ -42,7 +42,7 @@ def test_errors_fall_faster_than_those_of_independent_draws():
 
 @pytest.mark.parametrize("dof", [math.inf, 5.0])
 @pytest.mark.parametrize("components", [1, 3])
-def test_draws_are_distributed_as_q(dof, components):
+def test_draws_follow_q(dof, components):
     g = generator(0)
     D = components
     q = TMixture(
@@ -60,7 +60,7 @@ def test_draws_are_distributed_as_q(dof, components):
     assert stats.ks_2samp(literal[:, 0].numpy(), drawn[:, 0].numpy()).pvalue > 1e-3
 
 
-def test_points_lie_in_every_elementary_interval_and_go_on_after_a_stop():
+def test_points_fill_elementary_intervals_and_resume():
     like = torch.zeros((), dtype=F64)
     sequence = SobolPoints(3, 5)
     whole = torch.cat([sequence.block(s, 32, like) for s in (0, 32)])
@@ -73,7 +73,7 @@ def test_points_lie_in_every_elementary_interval_and_go_on_after_a_stop():
 
 
 @pytest.mark.parametrize("dim", [1, 8])
-def test_the_relative_variance_grows_exponentially_with_the_dimension(dim):
+def test_relative_variance_grows_exponentially(dim):
     """log σ²_NIS(θ_j) = d log(c²/√(2c² − 1)) + log(c²/(2c² − 1)) for N(0, I) and q = N(0, c² I);
     inverted weights do not have this growth."""
     c = 1.4
@@ -84,6 +84,6 @@ def test_the_relative_variance_grows_exponentially_with_the_dimension(dim):
     assert abs(log_relative_variance(draws.values, -draws.log_weights) - exact) > 0.2
 
 
-def test_a_density_of_one_coordinate_has_a_digest():
+def test_one_dimensional_density_has_digest():
     problem, _ = load("gaussian", dim=1)
     assert data_digest(problem, {}) != data_digest(load("gaussian", dim=1, sd=2.0)[0], {})

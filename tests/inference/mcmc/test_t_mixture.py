@@ -40,7 +40,7 @@ def t_density(theta, centre, sigma, nu):
 
 
 @pytest.mark.parametrize("dof", [4.0, 1.5, math.inf])
-def test_density_is_the_weighted_sum(dof):
+def test_density_matches_weighted_sum(dof):
     q = mixture(dof)
     for theta in 4 * draw_normal(5, 2):
         parts = zip(q.weights, q.centres, q.factors, strict=True)
@@ -49,7 +49,7 @@ def test_density_is_the_weighted_sum(dof):
 
 
 @pytest.mark.parametrize("dof", [6.0, math.inf])
-def test_draws_have_the_moments_of_the_mixture(dof):
+def test_draws_have_moments_of_mixture(dof):
     q = mixture(dof)
     draws = q.draw(40_000, generator())
     spread_out = 1.0 if math.isinf(dof) else dof / (dof - 2)
@@ -64,7 +64,7 @@ def test_draws_have_the_moments_of_the_mixture(dof):
         assert z.abs().max() < 4
 
 
-def test_a_round_is_the_literal_update():
+def test_round_matches_literal_update():
     q = mixture()
     n = 40
     P = 2
@@ -106,7 +106,7 @@ def test_both_modes_are_found_from_one():
     assert float(share) == pytest.approx(below, abs=0.05)
 
 
-def test_a_great_weight_is_truncated():
+def test_large_weight_is_truncated():
     log_weight = torch.cat([torch.zeros(99, dtype=F64), double([20.0])])
     weights = truncate_weights(log_weight)
     w = log_weight.exp()
@@ -120,7 +120,7 @@ def test_few_draws_leave_no_singular_component():
     assert torch.isfinite(q.log_prob(torch.zeros(1, 6, dtype=F64))).all()
 
 
-def test_no_density_anywhere_is_named():
+def test_zero_density_everywhere_is_refused():
     target = TwoModes()
     target.log_prior = lambda theta: theta.new_full((len(theta),), -torch.inf)
     message = r"not finite at any of 50 draws of the proposal; raise inference\.pilot"

@@ -27,7 +27,7 @@ def run_from_prior(name, **settings):
     ("name", "settings"),
     [("mala", {"steps": 3500}), ("random_walk_mh", {"steps": 10_000, "thinning": 5})],
 )
-def test_the_target_is_reached_from_far_out(name, settings):
+def test_target_is_reached_from_distant_starts(name, settings):
     error, draws = run_from_prior(name, **settings)
     assert error < 0.15
     assert split_rhat(draws.values).max() < 1.02
@@ -35,6 +35,6 @@ def test_the_target_is_reached_from_far_out(name, settings):
 
 
 @pytest.mark.slow
-def test_a_covariance_learnt_on_the_way_in_leads_astray():
+def test_covariance_learnt_before_convergence_is_detected():
     error, _ = run_from_prior("mala", steps=3500, covariance_delay=0.0)
     assert error > 10

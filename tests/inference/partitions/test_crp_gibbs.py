@@ -62,7 +62,7 @@ def frequencies(moves, scans, chains=200, sweeps=80, burn_in=20):
 
 # many split moves leave few changes to the sweep
 @pytest.mark.parametrize(("moves", "scans"), [(0, 0), (20, 0), (2, 3)])
-def test_partitions_are_drawn_as_often_as_they_are_probable(moves, scans):
+def test_partition_frequencies_match_probabilities(moves, scans):
     _, p, _ = exact()
     frequency = frequencies(moves, scans)
     error = frequency.std(0, ddof=1) / len(frequency) ** 0.5
@@ -73,7 +73,7 @@ def test_partitions_are_drawn_as_often_as_they_are_probable(moves, scans):
     assert (z**2).mean() < 2  # chains are independent: χ² over its degrees of freedom
 
 
-def test_log_joint_and_predictive_densities_literally():
+def test_log_joint_and_predictive_match_formulas():
     rng = np.random.default_rng(1)
     z = rng.integers(0, 3, (5, len(X)))
     z = relabel_by_appearance(z)
@@ -106,7 +106,7 @@ def sample_posterior(steps, **keys):
     return inference.posterior(state), problem
 
 
-def test_predictive_density_is_a_ratio_of_evidences():
+def test_predictive_density_is_ratio_of_evidences():
     result, problem = sample_posterior(60)
     _, p, evidence = exact(X[:5])
     more = exact(X)[2]
@@ -129,7 +129,7 @@ def test_predictive_density_is_a_ratio_of_evidences():
     assert 0 < scores["acceptance"] < 1
 
 
-def test_chains_of_partitions_are_judged_as_others_are():
+def test_partition_chains_pass_chain_checks():
     problem = Unlabelled("small", "real", Rows(X[:5], 1.0), Rows(X[5:], 1.0), None)
     inference = component("inference", "crp_gibbs")
     # two chains without a common state
@@ -146,7 +146,7 @@ def test_chains_of_partitions_are_judged_as_others_are():
     assert "enough proposals are accepted" not in verdicts
 
 
-def test_before_anything_is_kept_and_one_row_alone():
+def test_burn_in_state_and_single_row_are_scored():
     result, problem = sample_posterior(2, chains=2)
     assert result.z.shape == (2, 1, 5)
     assert math.isfinite(problem.score(result, Streams(0))["nlpp"])
@@ -161,7 +161,7 @@ def test_before_anything_is_kept_and_one_row_alone():
         inference.init(Process(), nobody, rng)
 
 
-def test_held_out_density_is_that_of_a_mixture_by_scikit_learn():
+def test_held_out_density_matches_scikit_learn_mixture():
     from sklearn.mixture import BayesianGaussianMixture
 
     problem, rng = load("mixture_sim", n_train=150, n_test=400)

@@ -13,7 +13,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize("prior", ["model", "library"])
-def test_it_is_the_library_and_its_density_a_mixture_of_normals(prior):
+def test_fit_matches_library_and_density_is_normal_mixture(prior):
     problem, _ = load("mixture_sim", n_train=60, n_test=20)
     model = component("model", "dp_mixture", concentration=0.7).build(problem, Streams(0))
     inference = component("inference", "dp_sklearn", prior=prior, truncation=6, starts=2, cycles=50)

@@ -73,7 +73,7 @@ def test_peer_has_exact_moments_and_counts(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PEERS)
-def test_resumed_peer_draws_the_same(name):
+def test_resumed_peer_is_identical(name):
     options = PEERS[name][2] | {"warmup": 6}
     problem, rng, method, state, *_ = begin(name, options)
     whole, _ = advance(method, state, problem, rng, 0, 12)

@@ -41,7 +41,7 @@ def test_every_member_is_map_from_its_own_start(problem, descent):
             assert end[n:].sum() != pytest.approx(2 * math.log(0.1), abs=1e-3)
 
 
-def test_starts_are_glorot_networks_with_the_initial_noise():
+def test_starts_are_glorot_networks_with_initial_noise():
     problem = real()
     state, _ = train(ensemble(members=400), MLP, problem, 0)
     theta = state.weights["theta"].detach()
@@ -52,7 +52,7 @@ def test_starts_are_glorot_networks_with_the_initial_noise():
     assert 0.99 * math.sqrt(6 / 8) < w.abs().max() <= math.sqrt(6 / 8)
 
 
-def test_predictive_is_the_mean_of_the_members():
+def test_predictive_is_mean_of_members():
     problem = classes()
     inference = ensemble()
     state, rng = train(inference, MLP, problem, 30)
@@ -70,7 +70,7 @@ def test_predictive_is_the_mean_of_the_members():
     assert torch.equal(probs_before, posterior.predict(x, rng.evaluation).probs)
 
 
-def test_what_an_attack_without_expectation_follows():
+def test_expectation_selects_attacked_members():
     """single_draw: gradient of the first member; fresh_draws: of newly drawn members; predictive:
     of their mean."""
     problem = classes()
@@ -95,7 +95,7 @@ def test_what_an_attack_without_expectation_follows():
     assert not torch.allclose(gradient("single_draw"), gradient("predictive"))
 
 
-def test_other_models_have_members_too():
+def test_other_models_support_members():
     for model in (component("model", "bnn", widths=[4]), component("model", "logistic_regression")):
         problem = classes(n_classes=2)
         assert train(ensemble(), model, problem, 2)[0].weights["theta"].shape[0] == 3

@@ -8,7 +8,7 @@ from runner.execution.assembly import load_problem, total_steps
 from runner.execution.rng import Streams
 
 
-def test_the_network_predicts_as_it_was_built():
+def test_fixed_network_predicts_as_built():
     problem = classes()
     rng = Streams(0)
     network = component("model", "mlp", widths=[5]).build(problem, rng)
@@ -20,7 +20,7 @@ def test_the_network_predicts_as_it_was_built():
     assert torch.equal(posterior.predict(problem.test.x, rng.noise).logits[0], outputs_before)
 
 
-def test_a_step_is_made_where_none_is_asked_for(tmp_path):
+def test_fixed_runs_one_step_by_default(tmp_path):
     for given, steps in (((), 1), (("steps=3",), 3)):
         job = made_job(tmp_path, "dataset=digits", "model=mlp", "inference=fixed", *given)
         assert total_steps(job, load_problem(job, Streams(0))) == steps

@@ -46,7 +46,7 @@ def train_in_torch(optimizer, problem, model, steps, falling=0):
         ({"optimizer": "adam"}, partial(Adam, lr=0.05)),
     ],
 )
-def test_steps_are_those_of_torch(keys, optimizer):
+def test_steps_match_torch(keys, optimizer):
     problem = real(batch_size=10)
     model = component("model", "mlp", widths=[4], activation="tanh")
     state, _ = train(component("inference", "map", lr=0.05, **keys), model, problem, 3)
@@ -66,13 +66,13 @@ def ridge(lam, sigma2, penalised):
     return float((state.network.theta.detach() - exact[:, 0]).abs().max())
 
 
-def test_linear_network_ends_at_the_ridge_solution():
+def test_linear_network_reaches_ridge_solution():
     assert ridge(lam=20.0, sigma2=0.5, penalised=True) < 1e-8
     # without the prior the results must differ
     assert ridge(lam=20.0, sigma2=0.5, penalised=False) > 0.05
 
 
-def test_l2_and_gaussian_prior_are_the_same_training():
+def test_l2_and_gaussian_prior_train_identically():
     problem = classes(batch_size=16)
     inference = component("inference", "map")
     l2 = component("model", "mann3", widths=[8, 8], l2=0.01)
@@ -85,7 +85,7 @@ def _pieces():
     return component("inference", "map"), component("model", "mlp", widths=[4])
 
 
-def test_posterior_is_a_frozen_copy_differentiable_in_x():
+def test_posterior_is_frozen_and_differentiable_in_x():
     problem = classes(batch_size=16)
     state, rng = train(*_pieces(), problem, 3)
     inference = _pieces()[0]
@@ -101,7 +101,7 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
     assert not any(p.requires_grad for p in posterior.network.parameters())
 
 
-def test_the_cosine_schedule_is_that_of_torch():
+def test_cosine_schedule_matches_torch():
     """Half a cosine from lr to final_lr, then constant."""
     problem = real(batch_size=8)
     _, model = _pieces()
@@ -115,7 +115,7 @@ def test_the_cosine_schedule_is_that_of_torch():
     assert rates[-3:] == pytest.approx([0.02] * 3)
 
 
-def test_dropout_acts_in_training_alone_and_only_where_asked_for():
+def test_dropout_acts_only_in_training_on_request():
     problem = classes(batch_size=16)
     model = component("model", "mlp", widths=[8], dropout=0.5)
     plain, dropped = (

@@ -10,7 +10,7 @@ PIECES = (
 )
 
 
-def test_predictive_moments_are_those_over_all_masks():
+def test_predictive_moments_match_all_masks():
     """With 4 hidden units there are 16 masks: mean and variance of f are finite sums."""
     problem = real(n=5, n_tasks=2)
     state, rng = train(*PIECES, problem, 20)
@@ -42,7 +42,7 @@ def test_predictive_moments_are_those_over_all_masks():
     torch.testing.assert_close(predictive.variance, predictive.mu.var(0, correction=0) + noise)
 
 
-def test_training_noise_is_drawn_from_the_noise_stream_alone():
+def test_training_draws_only_from_noise_stream():
     problem = classes(batch_size=16)
     torch.manual_seed(0)
     first = train(*PIECES, problem, 10)[0].network.theta
@@ -51,7 +51,7 @@ def test_training_noise_is_drawn_from_the_noise_stream_alone():
     assert not torch.equal(first, train(*PIECES, problem, 10, seed=1)[0].network.theta)
 
 
-def test_prediction_depends_on_its_generator_alone():
+def test_prediction_depends_only_on_its_generator():
     problem = classes()
     state, rng = train(*PIECES, problem, 5)
     posterior = PIECES[0].posterior(state)

@@ -47,7 +47,7 @@ def exact():
         ),
     ],
 )
-def test_bounds_lie_below_the_evidence_and_near_it(keys):
+def test_bounds_are_slightly_below_evidence(keys):
     problem, evidence, _, _ = exact()
     inference = vis(
         kernel="sgd", covariance="full", n_samples=4, lr=0.05, draws=200, initial_std=0.3, **keys
@@ -61,7 +61,7 @@ def test_bounds_lie_below_the_evidence_and_near_it(keys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nuts"])
-def test_draws_have_the_moments_of_the_integral(name):
+def test_draws_have_moments_of_integral(name):
     problem, _, mean, sd = exact()
     inference = compose_component("inference", name, warmup=200, chains=4)
     state, _, _ = train_refined(inference, DLM, problem, 600)

@@ -33,14 +33,14 @@ def field(z):
     return slope(gaussian, z, False)
 
 
-def test_the_slope_is_that_of_the_target():
+def test_gradient_matches_target():
     z = particles()
     assert torch.allclose(slope(gaussian, z, False), slope_of(z))
     assert not slope(gaussian, z.requires_grad_(), False).requires_grad
     assert slope(gaussian, z, True).requires_grad
 
 
-def test_steins_direction_is_the_double_sum():
+def test_stein_direction_matches_double_sum():
     z = particles()
     g = slope_of(z)
     step = KernelStep("svgd", H, 1, 1e-9).delta(field, z, ETA, torch.Generator())
@@ -56,7 +56,7 @@ def test_steins_direction_is_the_double_sum():
             assert torch.allclose(step[i, b], ETA * phi)
 
 
-def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
+def test_repulsive_noise_has_kernel_covariance():
     """Δz − drift is N(0, (2η/S) K ⊗ I), independently for each posterior."""
     z = particles(3, 2)
     g = generator(0)
@@ -77,7 +77,7 @@ def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
     assert across.abs().max() < 0.008
 
 
-def test_the_blob_is_both_sums():
+def test_blob_direction_matches_sums():
     z = particles()
     score = negative_score(z, H)
     for b in range(3):
@@ -96,7 +96,7 @@ class Target:
 
 
 @pytest.mark.parametrize("steps", [1, 4])
-def test_leapfrog_is_that_of_the_sampler(steps):
+def test_leapfrog_matches_sampler(steps):
     z = particles(4, 1)
     step = KernelStep("hmc", H, steps, 1e-9).delta(field, z, ETA, generator(5))
     r = normal_like(z, generator(5))[:, 0]
@@ -106,6 +106,6 @@ def test_leapfrog_is_that_of_the_sampler(steps):
     assert torch.allclose(step[:, 0], ahead.theta - theta)
 
 
-def test_a_target_without_a_gradient_is_refused():
+def test_target_without_gradient_is_refused():
     with pytest.raises(ConfigMismatchError, match="requires the gradient of the log joint"):
         slope(lambda z: gaussian(z).detach(), particles(), False)

@@ -40,7 +40,7 @@ def guide():
 # steps
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("steps", [1, 3])
-def test_sgd_is_the_recursion_as_printed(steps, full):
+def test_sgd_matches_published_recursion(steps, full):
     m, s = guide()
     start_point = begin(m, s, noise(4))
     z = start_point.z
@@ -51,7 +51,7 @@ def test_sgd_is_the_recursion_as_printed(steps, full):
     assert torch.allclose(entropy, start_point.entropy)
 
 
-def test_sgld_is_an_autoregression_with_known_moments():
+def test_sgld_matches_autoregression_moments():
     """z_T = A^T z_0 + …, A = I − ηΛ: mean μ + A^T (z_0 − μ), variance Σ_k A^k 2η A^k (a z-test of
     both)."""
     S = 40000
@@ -69,7 +69,7 @@ def test_sgld_is_an_autoregression_with_known_moments():
     assert ((sampled - cov) / sd).abs().max() < 4
 
 
-def test_full_and_fast_agree_in_value_and_differ_by_the_hessian_on_a_quadratic():
+def test_full_and_fast_gradients_differ_by_hessian():
     """∂/∂m of log p(z_T) is (I − ηΛ)^T ∇log p(z_T) in full, ∇log p(z_T) if Δz is constant."""
     steps = 2
     results = {}
@@ -91,7 +91,7 @@ def test_full_and_fast_agree_in_value_and_differ_by_the_hessian_on_a_quadratic()
 
 
 @pytest.mark.parametrize("kernel", ["sgd", "sgld", "svgd", "sgld_r", "hmc"])
-def test_every_kernel_is_differentiated_through(kernel):
+def test_every_kernel_gradient_matches_differences(kernel):
     """∂/∂m and ∂/∂η compared with finite differences at the same noise."""
 
     def value(m, s, eta, full=True):
@@ -127,7 +127,7 @@ def exact_kl(m, s, eta, steps):
 
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("steps", [0, 1, 3])
-def test_on_a_gaussian_the_jacobian_gives_the_exact_divergence(steps, full):
+def test_jacobian_gives_exact_gaussian_divergence(steps, full):
     m, s = guide()
     z, entropy = refinement("sgd", "jacobian", full)(
         begin(m, s, SYMMETRIC), ETA, steps, torch.Generator()
@@ -142,7 +142,7 @@ def test_on_a_gaussian_the_jacobian_gives_the_exact_divergence(steps, full):
         assert all(torch.allclose(a, b) for a, b in zip(gradients, exact, strict=True))
 
 
-def test_the_jacobian_changes_the_variables_of_a_bent_density():
+def test_jacobian_matches_change_of_variables():
     """log q(z_T) = log q_0(z_0) − log|det ∂z_T/∂z_0|, by the Jacobian of two whole steps."""
     m, s = guide()
     start_point = begin(m.detach(), s.detach(), noise(3, 2), banana)
@@ -160,7 +160,7 @@ def test_the_jacobian_changes_the_variables_of_a_bent_density():
             assert float(entropy[i, b]) == pytest.approx(float(expected), abs=1e-10)
 
 
-def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
+def test_jacobian_keeps_bound_below_log_normaliser():
     """The target is normalised, so that no bound is above 0; the entropy of z_T that VIS-P assumes
     is too large."""
     m = torch.zeros(2, dtype=F64)
@@ -175,7 +175,7 @@ def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
     assert results["jacobian"] < 0
 
 
-def test_too_large_a_step_is_named():
+def test_too_large_step_is_refused():
     m, s = guide()
     with pytest.raises(
         NumericalError,
@@ -184,7 +184,7 @@ def test_too_large_a_step_is_named():
         refinement("sgd", "jacobian")(begin(m, s, noise(2)), double(0.8), 1, torch.Generator())
 
 
-def test_entropies_in_closed_form():
+def test_entropies_match_closed_form():
     m, s = guide()
     start_point = begin(m, s, noise(4, 3))
     _, gaussian_entropy = refinement("sgd", "gaussian")(start_point, ETA, 2, torch.Generator())
@@ -200,7 +200,7 @@ def test_entropies_in_closed_form():
     assert torch.allclose(joint, start_point.entropy + 2 * step.entropy())
 
 
-def test_the_joint_entropy_of_particles_that_repel_each_other():
+def test_repulsive_particles_have_joint_entropy():
     """Jointly, the S particles have N(·, (2η/S) K ⊗ I), and each has 1/S of its entropy."""
     start_point = begin(*(p.detach() for p in guide()), noise(4, 3))
     _, joint = refinement("sgld_r", "joint")(start_point, ETA, 1, torch.Generator())
@@ -226,7 +226,7 @@ def flow(bandwidth, particles=300, steps=200, time=2.0, D=2):
     return out[:, 0].mean(0), out[:, 0].var(0, correction=0)
 
 
-def test_the_fokker_planck_flow_has_the_moments_of_the_diffusion():
+def test_fokker_planck_flow_has_diffusion_moments():
     mean, variance = flow("median")
     assert (mean - 2 * math.exp(-2)).abs().max() < 0.01
     exact = 1 - 0.75 * math.exp(-4)
@@ -234,7 +234,7 @@ def test_the_fokker_planck_flow_has_the_moments_of_the_diffusion():
 
 
 @pytest.mark.parametrize(("gamma", "variance"), [(0.5, 0.56), (4.0, 0.96)])
-def test_a_bandwidth_that_is_too_wide_leaves_too_small_a_spread(gamma, variance):
+def test_wide_bandwidth_shrinks_spread(gamma, variance):
     """From N(2, ¼) to N(0, 1); the diffusion has standard deviation 0.986 at time 2."""
     _, log_det = flow(1 / gamma, D=1)
     assert float(log_det) == pytest.approx(variance, abs=0.03)

@@ -22,7 +22,7 @@ gaussian_vi = partial(compose_component, "inference", "gaussian_vi", covariance=
 
 # T = 0
 @pytest.mark.parametrize("entropy", ["initial", "gaussian", "jacobian"])
-def test_without_steps_it_is_variational_inference_draw_for_draw(entropy):
+def test_without_steps_vis_is_variational_inference(entropy):
     problem, _ = load("funnel", dim=3)
     vi_state, of_vi, _ = train_refined(gaussian_vi(n_samples=3), TARGET, problem, 20)
     inference = vis(refine_steps=0, kernel="sgd", entropy=entropy, n_samples=3, draws=501)
@@ -40,7 +40,7 @@ def train_again(problem, draws):
 
 
 @pytest.mark.parametrize("batch_size", [None, 16])
-def test_of_labels_it_is_the_same_with_minibatches_and_scores(batch_size):
+def test_labelled_minibatches_match_variational_inference(batch_size):
     problem = classes(n_classes=2, batch_size=batch_size)
     other = gaussian_vi(n_samples=2, draws=40)
     this = vis(refine_steps=0, n_samples=2, draws=40)
@@ -55,7 +55,7 @@ def test_of_labels_it_is_the_same_with_minibatches_and_scores(batch_size):
 
 
 @pytest.mark.parametrize("differentiate", ["full", "fast"])
-def test_the_step_climbs_what_is_asked_for(differentiate):
+def test_step_follows_chosen_gradient(differentiate):
     """On N(0, C) the gradient in m is A^T ∇log p(z_T) with A = I − η C⁻¹, or ∇log p(z_T) with the
     steps held still."""
     problem, rng = load("gaussian")
@@ -78,7 +78,7 @@ def test_the_step_climbs_what_is_asked_for(differentiate):
 
 
 # beyond
-def test_the_target_of_a_minibatch_stands_for_all_rows():
+def test_minibatch_target_is_scaled_to_all_rows():
     problem = classes(n_classes=2, batch_size=16)
     model = LOGISTIC.build(problem, Streams(0))
     theta = 0.3 * draw_normal(4, 2, model.dim)
@@ -94,7 +94,7 @@ def test_the_target_of_a_minibatch_stands_for_all_rows():
             assert torch.allclose(log_target[i, b], expected)
 
 
-def test_a_point_is_the_maximum_a_posteriori():
+def test_point_q0_finds_maximum_a_posteriori():
     """A Dirac delta without steps: the objective is the log joint and has no other name."""
     problem = classes(n_classes=2)
     inference = vis(q0="point", refine_steps=0, lr=0.05, draws=3)
@@ -112,9 +112,7 @@ def test_a_point_is_the_maximum_a_posteriori():
 @pytest.mark.parametrize(
     ("batch_size", "steps", "bound"), [(None, 2, True), (16, 2, False), (16, 0, True)]
 )
-def test_parameters_that_follow_a_minibatch_and_are_scored_on_it_bound_nothing(
-    batch_size, steps, bound
-):
+def test_minibatch_parameters_report_objective(batch_size, steps, bound):
     problem = classes(n_classes=2, batch_size=batch_size)
     keys = {"kernel": "sgd", "entropy": "jacobian", "eta": 1e-3, "n_samples": 2, "draws": 10}
     _, info, _ = train_refined(vis(refine_steps=steps, **keys), LOGISTIC, problem, 1)
@@ -133,7 +131,7 @@ def test_parameters_that_follow_a_minibatch_and_are_scored_on_it_bound_nothing(
         ({"kernel": "hmc"}, "objective"),
     ],
 )
-def test_bounds_alone_are_called_bounds(keys, name):
+def test_only_bounds_are_called_bounds(keys, name):
     inference = vis(draws=10, **keys)
     state, info, _ = train_refined(inference, TARGET, load("gaussian")[0], 1)
     assert info.keys() & {"elbo", "objective"} == {name}
@@ -142,7 +140,7 @@ def test_bounds_alone_are_called_bounds(keys, name):
     assert float(info[name]) == pytest.approx(float(info["log_joint"] + info["entropy"]))
 
 
-def test_the_step_size_is_learnt():
+def test_step_size_is_learnt():
     problem, _ = load("gaussian")
     keys = {"eta": 0.01, "refine_steps": 2, "lr": 0.05}
     learnt, fixed = (
@@ -153,7 +151,7 @@ def test_the_step_size_is_learnt():
     assert not torch.equal(fixed[0].module.mean, learnt[0].module.mean)
 
 
-def test_draws_are_refined_in_sets_of_as_many_as_in_training():
+def test_draws_are_refined_in_training_sized_sets():
     """Draws of a set do not depend on how many other sets there are."""
     problem, _ = load("gaussian")
 

@@ -33,7 +33,7 @@ def train_steps(inference, module, steps):
     return state, info
 
 
-def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
+def test_without_steps_vis_is_conditional_auto_encoder():
     (vi_state, of_vi), (state, info) = (
         train_steps(
             compose_component("inference", name, n_samples=3, lr=0.01, **keys), build_cvae(), 5
@@ -49,7 +49,7 @@ def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
     )
 
 
-def test_the_objective_of_refined_draws_is_a_literal_sum():
+def test_refined_objective_matches_literal_sum():
     module = build_cvae(2)
     batch = problem().train
     S = 4
@@ -74,7 +74,7 @@ def test_the_objective_of_refined_draws_is_a_literal_sum():
 
 
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])
-def test_classes_follow_from_evidence_however_far_the_guide_was_refined(proposal):
+def test_refinement_keeps_class_evidence(proposal):
     """T changes the proposal of draws, but not the target of their weights."""
     module = build_cvae()
     x = problem().test.x
@@ -89,7 +89,7 @@ def test_classes_follow_from_evidence_however_far_the_guide_was_refined(proposal
         assert_close(probs, joint / joint.sum(1, keepdim=True), rtol=0, atol=0.05)
 
 
-def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
+def test_attack_follows_evidence_gradient():
     module = build_cvae()
     inference = vis(**KEYS, draws=4_000)
     x = problem().test.x.clone().requires_grad_()
@@ -109,7 +109,7 @@ def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
     assert wanted.abs().max() > 0.5
 
 
-def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
+def test_vis_learns_to_classify():
     model = component("model", "cvae", latent_dim=2, widths=[16])
     inference = vis(refine_steps=2, eta=0.01, lr=0.02, entropy="joint", learn_eta=True, draws=50)
     assert inference.required_capabilities("supervised", model.capabilities()) == {ClassConditional}
@@ -122,7 +122,7 @@ def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
     assert of_many.score(inference.posterior(state), rng)["accuracy"] > 0.75
 
 
-def test_from_the_prior_classes_do_not_depend_on_the_encoder():
+def test_prior_q0_ignores_the_encoder():
     inference = vis(**{**KEYS, "q0": "prior"}, n_samples=2, draws=4)
     results = []
     for shift in (0.0, 3.0):

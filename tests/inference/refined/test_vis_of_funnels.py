@@ -21,7 +21,7 @@ def divergence(q, a, s=1.35):
 
 
 @pytest.mark.parametrize(("spread", "kl"), [("sd", 0.768), ("variance", 0.324)])
-def test_without_steps_the_funnel_has_the_divergence_in_closed_form(spread, kl):
+def test_without_steps_funnel_divergence_is_closed_form(spread, kl):
     problem, _ = load("funnel", dim=2, scale=1.35, spread=spread)
     inference = vis(refine_steps=0, n_samples=30, lr=0.03, draws=2000)
     state, _, rng = train_refined(inference, TARGET, problem, 400)
@@ -32,7 +32,7 @@ def test_without_steps_the_funnel_has_the_divergence_in_closed_form(spread, kl):
 
 
 @pytest.mark.slow
-def test_the_divergence_of_refined_draws_is_that_of_their_density():
+def test_refined_divergence_matches_density():
     """q_1(z) = E_{z_0}[N(z | z_0 + η∇log p(z_0), 2η I)], by 20,000 z_0, against nearest neighbours
     of 4,000 draws."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
@@ -52,7 +52,7 @@ def test_the_divergence_of_refined_draws_is_that_of_their_density():
     assert kl > 0.3
 
 
-def test_refined_draws_are_nearer_the_funnel():
+def test_refined_draws_are_nearer_to_funnel():
     """Steps of Langevin dynamics from the guide of T = 0: the spread of v grows towards its exact
     sd 1.35."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")

@@ -40,7 +40,7 @@ def exact_mean(module, x):
 
 
 @pytest.mark.parametrize("batch_size", [None, 20])
-def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_size):
+def test_without_steps_vis_is_variational_auto_encoder(batch_size):
     problem = real_rows(batch_size=batch_size)
     results = {}
     for name in ("vi", "vis"):
@@ -64,7 +64,7 @@ def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_si
 
 
 @pytest.mark.parametrize("entropy", ["initial", "jacobian"])
-def test_the_objective_of_rows_is_above_their_evidence_unless_the_jacobian_is_there(entropy):
+def test_objective_without_jacobian_exceeds_evidence(entropy):
     """From the exact posterior, z_T is too narrow: the mean log joint rises and the entropy
     falls."""
     problem = real_rows(n=30)
@@ -87,7 +87,7 @@ def test_the_objective_of_rows_is_above_their_evidence_unless_the_jacobian_is_th
         assert info["objective"] > exact + 1
 
 
-def test_a_minibatch_stands_for_all_rows():
+def test_minibatch_is_scaled_to_all_rows():
     problem = real_rows(n=40)
     module = ppca(problem, exact_guide=False)
     keys = {
@@ -107,7 +107,7 @@ def test_a_minibatch_stands_for_all_rows():
     assert (results[0] + results[1]) / 2 == pytest.approx(results[2], abs=1.0)
 
 
-def test_held_out_rows_are_weighed_by_a_density():
+def test_held_out_weights_are_unbiased():
     """m_T = μ + (I − ηΛ)^T (m_0 − μ), s from the encoder; weights are unbiased for p(x), and their
     logarithms are a lower bound."""
     problem = real_rows(n=25)
@@ -133,7 +133,7 @@ def test_held_out_rows_are_weighed_by_a_density():
     assert unrefined.mean() < weights.mean() < exact.mean()
 
 
-def test_the_decoder_learns_from_refined_draws():
+def test_decoder_learns_from_refined_draws():
     problem = real_rows(n=30)
     module = ppca(problem, exact_guide=False)
     parameters_before = [p.detach().clone() for p in module.parameters()]
@@ -144,7 +144,7 @@ def test_the_decoder_learns_from_refined_draws():
     assert all(changed)
 
 
-def test_from_the_prior_it_is_the_kernel_on_its_own():
+def test_prior_q0_gives_kernel_steps():
     """z_0 ~ N(0, I) for every row, one step of the kernel, and an encoder that does not change."""
     problem = real_rows(n=4)
     module = ppca(problem, exact_guide=True)

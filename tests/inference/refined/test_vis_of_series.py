@@ -42,7 +42,7 @@ def load_series(name, n_steps=25):
 
 @pytest.mark.parametrize("name", SERIES)
 @pytest.mark.parametrize("steps", [0, 2])
-def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
+def test_point_q0_climbs_log_joint(name, steps):
     """A literal loop: m ← m + lr ∇ log p(x, z_T), z_t = z_{t−1} + η ∇ log p(x, z_{t−1}), with Δz
     constant."""
     model, problem = load_series(name)
@@ -80,7 +80,7 @@ def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
 
 
 @pytest.mark.parametrize("name", SERIES)
-def test_without_steps_it_is_variational_inference(name):
+def test_without_steps_vis_is_variational_inference(name):
     model, problem = load_series(name)
     plain = compose_component(
         "inference", "gaussian_vi", covariance="diagonal", n_samples=2, draws=6
@@ -103,7 +103,7 @@ def test_without_steps_it_is_variational_inference(name):
         {"kernel": "sgd", "entropy": "jacobian", "eta": 1e-4},
     ],
 )
-def test_all_kernels_follow_a_series_and_resume(tmp_path, keys):
+def test_all_kernels_fit_series_and_resume(tmp_path, keys):
     model, problem = load_series("dlm", 12)
     inference = vis(draws=4, start="drawn", **({"eta": 1e-3} | keys))
     check_resumed(inference, model, problem, tmp_path, 5, 2)
@@ -118,7 +118,7 @@ def begin(S=5):
     return Begun(z, torch.zeros(1, dtype=F64), gaussian, 1.0)
 
 
-def test_each_coordinate_goes_its_own_way():
+def test_each_coordinate_has_own_step_size():
     """z + diag(η) ∇log p(z), and noise of variance 2 η_d."""
     start_point = begin()
     refined, _ = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "initial", False)(
@@ -135,7 +135,7 @@ def test_each_coordinate_goes_its_own_way():
     assert torch.allclose(entropy, exact.expand_as(entropy))
 
 
-def test_jacobian_of_several_step_sizes():
+def test_jacobian_supports_step_size_per_coordinate():
     _, log_det = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "jacobian", True)(
         begin(), ETAS, 1, torch.Generator()
     )
@@ -143,14 +143,14 @@ def test_jacobian_of_several_step_sizes():
     assert torch.allclose(log_det, torch.linalg.slogdet(step).logabsdet.expand_as(log_det))
 
 
-def test_they_are_learnt_apart():
+def test_step_sizes_are_learnt_separately():
     problem, _ = load("gaussian")
     state, _, _ = train_refined(vis(eta=[0.01, 0.02], learn_eta=True, lr=0.05), TARGET, problem, 20)
     assert state.sampler.eta.shape == (2,)
     assert len(set((state.sampler.eta.detach() / double([0.01, 0.02])).tolist())) == 2
 
 
-def test_as_many_as_there_are_coordinates():
+def test_step_sizes_must_match_coordinates():
     with pytest.raises(
         ConfigMismatchError,
         match=r"inference\.eta: 3 step sizes for 2 coordinates; give one, or 2 in order",

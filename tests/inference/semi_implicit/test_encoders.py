@@ -74,7 +74,7 @@ def exact_gradient(state, x):
     return torch.cat([g.flatten() for g in actual])
 
 
-def test_the_bound_literally():
+def test_bound_matches_definition():
     problem = real_rows(n=3)
     inference, state, rng = affine("sivi", problem, n_samples=2, extra_samples=3)
     again = Streams(0).noise
@@ -98,7 +98,7 @@ def test_the_bound_literally():
 
 
 @pytest.mark.parametrize("K", [0, 3])
-def test_the_mean_of_its_weights_is_the_likelihood_and_that_of_their_logarithms_below(K):
+def test_mean_weight_is_likelihood(K):
     problem = real_rows(n=2)
     inference, state, rng = affine("sivi", problem, bound_samples=K)
     posterior = inference.posterior(state)
@@ -111,7 +111,7 @@ def test_the_mean_of_its_weights_is_the_likelihood_and_that_of_their_logarithms_
     assert w.sum(2).mean() < exact + 4 * spread < log_evidence(state.q.model, problem.train.x).sum()
 
 
-def test_weights_without_the_draws_own_conditional_would_have_another_mean():
+def test_weights_require_own_conditional():
     problem = real_rows(n=2)
     _, state, rng = affine("sivi", problem)
     q = state.q.given(problem.train)
@@ -136,7 +136,7 @@ def test_weights_without_the_draws_own_conditional_would_have_another_mean():
         ),
     ],
 )
-def test_gradients_are_those_of_the_exact_elbo_of_encoder_and_decoder(name, keys):
+def test_gradients_match_exact_elbo(name, keys):
     problem = real_rows(n=6)
     inference, state, rng = affine(name, problem, n_samples=100, **keys)
     batch = problem.train.part(slice(0, 3), 2.0)
@@ -144,7 +144,7 @@ def test_gradients_are_those_of_the_exact_elbo_of_encoder_and_decoder(name, keys
     assert z_score(estimate, 2 * exact_gradient(state, batch.x)).abs().max() < 4.5
 
 
-def test_the_conditional_in_place_of_the_marginal_has_another_gradient(monkeypatch):
+def test_conditional_changes_the_gradient(monkeypatch):
     """UIVI without a move of its chains: the ELBO of q(z|ε), not of q."""
     problem = real_rows(n=6)
     inference, state, rng = affine("uivi", problem, n_samples=100)
@@ -158,7 +158,7 @@ def test_the_conditional_in_place_of_the_marginal_has_another_gradient(monkeypat
     assert z_score(estimate, exact_gradient(state, problem.train.x)).abs().max() > 10
 
 
-def test_scores_see_the_gaussian_of_its_moments():
+def test_scores_use_moment_matched_gaussian():
     problem = real_rows(n=4)
     inference, state, _ = affine("sivi", problem)
     module = inference.posterior(state).module
@@ -176,7 +176,7 @@ def test_scores_see_the_gaussian_of_its_moments():
     assert torch.equal(m, again[0])
 
 
-def test_the_encoder_of_the_model_takes_no_part():
+def test_model_encoder_is_unused():
     problem = real_rows(n=4)
     for name in ("sivi", "uivi"):
         inference, state, rng = affine(name, problem, lr=0.1)

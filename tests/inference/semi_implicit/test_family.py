@@ -12,7 +12,7 @@ from components.inference.semi_implicit.transitions import adapt_step_size, iter
 from runner.execution.rng import Streams
 
 
-def test_densities_of_pairs_literally():
+def test_pair_densities_match_definition():
     _, state, rng = affine("sivi")
     q = state.q
     z, means = (normal(rng.noise, n, 2) for n in (4, 3))
@@ -25,7 +25,7 @@ def test_densities_of_pairs_literally():
         assert torch.allclose(far, expected, rtol=1e-6)
 
 
-def test_the_mean_of_an_affine_network_begins_at_the_start_and_draws_have_the_known_moments():
+def test_affine_draws_have_known_moments():
     inference, state, rng = affine("sivi", n_samples=20_000)
     with torch.no_grad():
         _, mean, z = inference.sample(state.q, rng.noise)
@@ -37,7 +37,7 @@ def test_the_mean_of_an_affine_network_begins_at_the_start_and_draws_have_the_kn
     assert torch.equal(begun.q.mean(torch.zeros(1, 2, dtype=F64))[0], torch.zeros(2, dtype=F64))
 
 
-def test_the_surrogate_is_the_conditional_with_none_and_the_marginal_with_many():
+def test_surrogate_tends_from_conditional_to_marginal():
     inference, state, rng = affine("sivi", n_samples=5)
     q = state.q
     with torch.no_grad():
@@ -55,7 +55,7 @@ def test_the_surrogate_is_the_conditional_with_none_and_the_marginal_with_many()
 
 
 @pytest.mark.parametrize("eps", [0.3, 1.2])
-def test_iterations_leave_the_target_as_it_is(eps):
+def test_iterations_leave_target_invariant(eps):
     model = target()
     generator = torch.Generator().manual_seed(0)
     factor = torch.linalg.cholesky(model.covariance)
@@ -72,7 +72,7 @@ def test_iterations_leave_the_target_as_it_is(eps):
     assert (states[2] != start).any(1).double().mean() > 0.8
 
 
-def test_steps_are_steered_to_the_rate():
+def test_steps_adapt_to_target_rate():
     assert adapt_step_size(0.5, torch.tensor(0.9), 0.9) == pytest.approx(0.5)
     assert (
         adapt_step_size(0.5, torch.tensor(0.2), 0.9)

@@ -17,7 +17,7 @@ def begin(dataset="gaussian", data=None, **keys):
     return inference, inference.init(model, problem, rng), problem, rng
 
 
-def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
+def test_bound_is_sum_of_terms():
     inference, state, problem, _ = begin(transitions=2, leapfrog_steps=2, step_size=0.3)
     q = state.q
     with torch.no_grad():
@@ -57,7 +57,7 @@ def test_the_bound_is_the_sum_of_its_terms_and_the_leapfrog_keeps_volumes():
     assert float(torch.linalg.det(jacobian).detach()) == pytest.approx(1.0, abs=1e-10)
 
 
-def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal():
+def test_best_backward_model_gives_marginal_bound():
     """z_1 and v_1 are jointly Gaussian: with r = q(v_1 | z_1), L = −KL(q(z_1) ‖ p)."""
     inference, state, *_ = begin(
         data={"dim": 1, "mean": 0.5, "sd": 2.0}, step_size=0.5, initial_std=0.8
@@ -89,7 +89,7 @@ def test_of_a_gaussian_the_best_backward_model_leaves_the_bound_of_the_marginal(
     assert looser.detach().mean() < exact - 4 * error
 
 
-def test_transitions_reach_a_correlated_gaussian_that_a_diagonal_one_cannot():
+def test_transitions_beat_mean_field_on_correlated_target():
     """Mean field loses ½ log(1/(1 − ρ²)) = 0.51 nats at ρ = 0.8; the trained bound loses less."""
     inference, state, _, rng = begin(transitions=2, lr=3e-2, n_samples=20, step_size=0.3)
     for _ in range(400):

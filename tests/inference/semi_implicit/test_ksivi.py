@@ -40,7 +40,7 @@ def closed_form(weight, bias, log_std, model):
 
 @pytest.mark.parametrize("kernel", ["rbf", "imq"])
 @pytest.mark.parametrize("pairs", ["u_statistic", "two_batches"])
-def test_pairs_literally(pairs, kernel):
+def test_pair_sums_match_definition(pairs, kernel):
     z, delta = draw_normal(2, 6, 3)
     square = torch.cdist(z, z).square() / 0.7
     values = {"rbf": (-square).exp(), "imq": (1 + square) ** -0.5}[kernel] * (delta @ delta.T)
@@ -50,7 +50,7 @@ def test_pairs_literally(pairs, kernel):
 
 
 @pytest.mark.parametrize("pairs", ["u_statistic", "two_batches"])
-def test_value_and_gradient_are_unbiased_for_the_closed_form(pairs):
+def test_value_and_gradient_are_unbiased(pairs):
     inference, state, rng = affine("ksivi", n_samples=60, pairs=pairs, kernel="rbf", bandwidth=H)
     rows = []
     values = []
@@ -65,7 +65,7 @@ def test_value_and_gradient_are_unbiased_for_the_closed_form(pairs):
     assert z_score(torch.stack(rows), expected).abs().max() < 4.5
 
 
-def test_it_vanishes_at_the_target():
+def test_discrepancy_vanishes_at_the_target():
     exact = GaussianTarget(double([0.3, -0.5]), marginal(clone_parameters()[0].detach(), STD.log()))
     inference, state, rng = affine("ksivi", exact, n_samples=100, bandwidth=H)
     values = torch.stack([inference.step(state, None, rng)[1]["ksd_squared"] for _ in range(200)])
@@ -73,7 +73,7 @@ def test_it_vanishes_at_the_target():
     assert values.std() > 0
 
 
-def test_a_median_bandwidth_is_held_still():
+def test_median_bandwidth_has_no_gradient():
     g = generator(1)
     z = normal(g, 5, 2).requires_grad_()
     delta = normal(g, 5, 2)

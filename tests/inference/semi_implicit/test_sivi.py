@@ -28,7 +28,7 @@ from runner.execution.rng import Streams
 LOGISTIC = component("model", "logistic_regression")
 
 
-def test_the_bound_literally():
+def test_bound_matches_definition():
     inference, state, rng = affine("sivi", n_samples=3, extra_samples=4)
     again = Streams(0).noise
     again.set_state(rng.noise.get_state())
@@ -58,7 +58,7 @@ def bounds(K, n, model):
         return model.log_prior(z) - torch.cat(rows)
 
 
-def test_it_rises_with_further_draws_from_the_conditional_to_the_marginal_and_is_never_above_the_normaliser():
+def test_bound_rises_with_draws_below_log_normaliser():
     # q itself: its ELBO is the log normaliser, the upper limit of all bounds
     exact = GaussianTarget(BIAS, COVARIANCE)
     top = log_normaliser(exact)
@@ -74,7 +74,7 @@ def test_it_rises_with_further_draws_from_the_conditional_to_the_marginal_and_is
     assert mean[256] == pytest.approx(top, abs=0.02 + 4 * error[256])
 
 
-def test_the_gradient_with_many_is_that_of_the_elbo():
+def test_many_draws_give_elbo_gradient():
     inference, state, rng = affine("sivi", n_samples=500, extra_samples=2000)
     estimates = gradients(inference, state, rng, 25)
     values = clone_parameters()
@@ -83,7 +83,7 @@ def test_the_gradient_with_many_is_that_of_the_elbo():
 
 
 @pytest.mark.parametrize("name", ["sivi", "uivi", "ksivi"])
-def test_the_reported_bound_is_of_the_draws_and_below_the_normaliser(name):
+def test_reported_bound_is_below_log_normaliser(name):
     inference, state, _ = affine(name, n_samples=2, draws=400, bound_samples=2000)
     posterior = inference.posterior(state)
     assert posterior.draws.shape == (2, 400, 2)
@@ -111,7 +111,7 @@ def test_the_reported_bound_is_of_the_draws_and_below_the_normaliser(name):
         ("ksivi", 400, {}),
     ],
 )
-def test_it_learns_a_correlated_gaussian(name, steps, keys):
+def test_sivi_learns_correlated_gaussian(name, steps, keys):
     covariance = double([[1.0, 0.7], [0.7, 1.0]])
     model = GaussianTarget(double([1.0, -1.0]), covariance)
     inference = component("inference", name, widths=[], lr=0.03, draws=2000, **keys)
@@ -129,7 +129,7 @@ def test_it_learns_a_correlated_gaussian(name, steps, keys):
 
 
 @pytest.mark.parametrize("name", ["sivi", "uivi", "ksivi", "vcd"])
-def test_of_labels_it_predicts(name):
+def test_sivi_predicts_labels(name):
     problem = classes(n_classes=2, batch_size=16 if name in ("sivi", "uivi") else None)
     small = {"improve_steps": 2} if name == "vcd" else {"widths": [8], "bound_samples": 20}
     n_samples, steps = (40, 200) if name == "ksivi" else (8, 40)
@@ -141,7 +141,7 @@ def test_of_labels_it_predicts(name):
     assert scores["accuracy"] > 0.6
 
 
-def test_a_minibatch_stands_for_all_rows():
+def test_minibatch_is_scaled_to_all_rows():
     problem = classes(n_classes=2)
     model = LOGISTIC.build(problem, Streams(0))
     inference = component("inference", "sivi", widths=[], n_samples=3)
@@ -158,7 +158,7 @@ def test_a_minibatch_stands_for_all_rows():
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "steps"), [("sivi", 8000), ("uivi", 4000), ("ksivi", 8000)])
 @pytest.mark.parametrize("shape", ["banana", "multimodal", "x_shaped"])
-def test_of_the_plane(name, steps, shape, request):
+def test_sivi_fits_density_in_the_plane(name, steps, shape, request):
     if name == "ksivi" and shape != "multimodal":
         narrow = (
             "its draws are too narrow: a mean is wrong by 4.3 standard deviations (banana), a "

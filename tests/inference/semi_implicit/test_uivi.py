@@ -29,13 +29,13 @@ def exact_gradient():
     return flat(torch.autograd.grad(exact_elbo(*values, target()), values))
 
 
-def test_the_gradient_is_unbiased():
+def test_gradient_is_unbiased():
     inference, state, rng = affine("uivi", n_samples=400, **ENOUGH)
     estimates = gradients(inference, state, rng, 40)
     assert z_score(estimates, exact_gradient()).abs().max() < 4.5
 
 
-def test_where_the_chain_does_not_move_it_is_that_of_the_conditional():
+def test_fixed_chain_gives_conditional_gradient():
     """ε′ = ε: ∇_z log q(z|ε) in place of ∇_z log q(z), which gives the gradient of L_0."""
     still = {"reverse_burn_in": 0, "reverse_samples": 1, "leapfrog_steps": 1, "step_size": 1e-9}
     inference, state, rng = affine("uivi", n_samples=400, **still)
@@ -49,7 +49,7 @@ def test_where_the_chain_does_not_move_it_is_that_of_the_conditional():
     assert z_score(estimates, exact_gradient()).abs().max() > 20
 
 
-def test_the_slope_of_the_marginal():
+def test_marginal_gradient_matches_closed_form():
     """E_{q(ε|z)}[∇_z log q(z|ε)] = −(W Wᵀ + diag s²)⁻¹ (z − b), at one z of many chains."""
     inference, state, rng = affine("uivi", **ENOUGH)
     z = double([[1.2, -0.9]]).expand(3000, 2)
@@ -66,7 +66,7 @@ def test_the_slope_of_the_marginal():
     assert z_score(states[-1], centre).abs().max() < 4
 
 
-def test_its_average_literally():
+def test_averaged_gradient_matches_definition():
     inference, state, rng = affine("uivi", reverse_burn_in=2, reverse_samples=3, leapfrog_steps=2)
     z, epsilon = (normal(rng.noise, 4, 2) for _ in range(2))
     again = Streams(0).noise

@@ -40,7 +40,7 @@ def start_fixed(model, mean, std, **changes):
     return inference, state, rng
 
 
-def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
+def test_gradient_is_unbiased_and_value_matches_quadrature():
     model = Quartic()
     inference, state, rng = start_fixed(model, 0.4, 0.7, n_samples=2000)
     results = []
@@ -60,7 +60,7 @@ def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
     assert z_score(torch.stack(results), expected).abs().max() < 4.5
 
 
-def test_the_value_literally():
+def test_value_matches_definition():
     """−E_q[f(z)] + E_{q^(t)}[f(z)], the first with the entropy in closed form."""
     model = Quartic()
     inference, state, rng = start_fixed(
@@ -78,7 +78,7 @@ def test_the_value_literally():
     assert terms == pytest.approx([elbo, improved, improved - elbo])
 
 
-def test_it_is_zero_at_the_target_and_positive_elsewhere():
+def test_divergence_is_zero_only_at_the_target():
     model = GaussianTarget(double([0.4]), double([[0.49]]))
 
     def z(mean):
@@ -100,7 +100,7 @@ def fit_q(model, steps=250, **changes):
     return inference, run_chains(inference, model, steps)[0]
 
 
-def test_it_learns_a_gaussian_exactly_and_a_diagonal_one_wider_than_kl():
+def test_vcd_learns_gaussian_exactly():
     covariance = double([[1.0, 0.8], [0.8, 1.0]])
     model = GaussianTarget(double([1.0, -1.0]), covariance)
     inference, state = fit_q(model, covariance="full", infer_steps=0)
@@ -118,7 +118,7 @@ def test_it_learns_a_gaussian_exactly_and_a_diagonal_one_wider_than_kl():
     assert improved[0, 1] > 0.4
 
 
-def test_without_steps_draws_are_of_q_and_the_bound_is_its_own():
+def test_without_steps_draws_come_from_q():
     problem, _ = load("planar_toy", shape="banana")
     keys = {"n_samples": 20, "lr": 0.03, "improve_steps": 4, "leapfrog_steps": 3}
     inference = component("inference", "vcd", infer_steps=0, **keys)
@@ -132,7 +132,7 @@ def test_without_steps_draws_are_of_q_and_the_bound_is_its_own():
     assert problem.score(better, rng)["ksd"] < problem.score(posterior, rng)["ksd"]
 
 
-def test_the_running_mean():
+def test_running_mean_matches_definition():
     inference, state, rng = start_fixed(Quartic(), 0.4, 0.7, n_samples=5, decay=0.75)
     state, first = inference.step(state, None, rng)
     assert float(state.control) == pytest.approx(float(first["improved"]))

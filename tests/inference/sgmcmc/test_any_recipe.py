@@ -110,7 +110,7 @@ def position(state):
 @pytest.mark.parametrize("kinetics", [NEWTON, EINSTEIN], ids=["newton", "einstein"])
 @pytest.mark.parametrize("metric", ["constant", "potential"])
 @pytest.mark.parametrize("dynamics", SIZES)
-def test_a_step_is_equation_1_13(dynamics, metric, kinetics):
+def test_step_matches_equation_1_13(dynamics, metric, kinetics):
     keys = {"dynamics": dynamics, "metric": metric, "updates": "together"}
     method, state, rng = begin(**keys, **METRIC, **kinetics)
     D, Q = matrices(dynamics, metric, kinetics)
@@ -127,7 +127,7 @@ def test_a_step_is_equation_1_13(dynamics, metric, kinetics):
 
 @pytest.mark.parametrize("updates", ["in_turn", "together"])
 @pytest.mark.parametrize("dynamics", SIZES)
-def test_matrices_of_the_user_give_the_same_drift(offer_matrices, dynamics, updates):
+def test_user_matrices_give_same_drift(offer_matrices, dynamics, updates):
     """Γ by automatic differentiation equals the closed form."""
     D, Q = matrices(dynamics, "potential", EINSTEIN)
     offer_matrices(lambda z: (D(z), Q(z)))
@@ -152,7 +152,7 @@ def test_matrices_of_the_user_give_the_same_drift(offer_matrices, dynamics, upda
         ("hamiltonian", "sghmc", {"noise_estimate": True, "gradient": "svrg", "refresh_every": 3}),
     ],
 )
-def test_special_cases_step_by_step(dynamics, other, noise):
+def test_special_cases_match_samplers(dynamics, other, noise):
     problem = real(n=24, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression", noise=0.5).build(problem, Streams(0))
     single_noise, state, rng = begin(model, problem, dynamics=dynamics, step_size=0.01, **noise)
@@ -171,7 +171,7 @@ def test_special_cases_step_by_step(dynamics, other, noise):
 # invariance
 
 
-def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not():
+def test_gamma_leaves_target_invariant():
     def D(z):
         return twisted_diffusion(z)[0]
 
@@ -196,7 +196,7 @@ def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not()
 
 
 @pytest.mark.parametrize("dynamics", ["hamiltonian", "thermostat", "thermostats"])
-def test_relativistic_dynamics_leave_the_law_invariant(dynamics):
+def test_relativistic_dynamics_leave_target_invariant(dynamics):
     """∂π/∂t = 0 at any z, but not with the friction of r instead of v, or without the speed in
     Γ."""
     D, _ = matrices(dynamics, "potential", EINSTEIN)
@@ -225,7 +225,7 @@ def test_relativistic_dynamics_leave_the_law_invariant(dynamics):
             assert abs(fokker_planck(z, H, D, drift(*pair))) > 1e-3
 
 
-def test_no_coordinate_is_faster_than_its_speed_and_a_slow_one_is_newtons():
+def test_speed_is_bounded_and_newtonian_when_slow():
     r = double([[1e3, 1e-3]])
     v, _ = recipe_terms.Kinetics(2.0, 0.5).velocity(r)
     assert v.tolist()[0] == pytest.approx([0.5, 1e-3 / 2], rel=1e-5)
@@ -243,7 +243,7 @@ EYE = torch.eye(P, dtype=F64)
         ("ZeroDivisionError", lambda z: 1 / 0),
     ],
 )
-def test_what_breaks_the_contract_of_matrices_is_refused(offer_matrices, message, matrices):
+def test_invalid_matrices_are_refused(offer_matrices, message, matrices):
     offer_matrices(matrices)
     with pytest.raises(ConfigMismatchError, match=message):
         begin(dynamics="langevin", matrices="own_recipe:matrices")

@@ -49,7 +49,7 @@ def pick_rows(problem, rows):
 
 # the estimates
 @pytest.mark.parametrize("gradient", GRADIENTS)
-def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
+def test_mean_over_all_batches_is_full_gradient(gradient):
     problem = noisy_sines(7)
     inference, model, state = begin(problem, "linear_regression", gradient)
     theta = state.theta + 0.3
@@ -61,7 +61,7 @@ def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
 
 @pytest.mark.parametrize("gradient", GRADIENTS)
 @pytest.mark.parametrize("model_name", ["linear_regression", "logistic_regression"])
-def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradient):
+def test_control_variate_is_unbiased_and_less_noisy(model_name, gradient):
     problem = some_problem(model_name, 200)
     inference, model, state = begin(problem, model_name, gradient)
     centre = control_variates.mode(model, state.theta[:1], problem.train, 100)
@@ -89,7 +89,7 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
         assert z_score(estimates - state.control.slope, exact).abs().max() > 4
 
 
-def test_svrg_refers_to_where_each_chain_was():
+def test_svrg_refers_to_earlier_state_of_each_chain():
     problem = noisy_sines(20)
     inference, model, state = begin(problem, "linear_regression", "svrg", refresh_every=3)
     rng = Streams(1)
@@ -103,7 +103,7 @@ def test_svrg_refers_to_where_each_chain_was():
 
 @pytest.mark.parametrize("model_name", ["linear_regression", "logistic_regression"])
 @pytest.mark.parametrize("rows", [5, 22, 23, 4096])
-def test_the_gradient_of_all_rows_may_come_in_parts(monkeypatch, model_name, rows):
+def test_full_gradient_may_come_in_parts(monkeypatch, model_name, rows):
     problem = some_problem(model_name, 23)
     _, model, state = begin(problem, model_name, "plain")
     monkeypatch.setattr(control_variates, "ROWS", rows)
@@ -131,7 +131,7 @@ def test_noise_estimate_is_unbiased(gradient):
     assert_close(split(range(5)), split(range(4)))  # the fifth row is left out
 
 
-def test_a_batch_of_one_row_has_no_noise_to_estimate():
+def test_single_row_batch_has_no_noise_estimate():
     problem = noisy_sines(6)
     keys = {"noise_estimate": True}
     sghmc, _, state = begin(problem, "linear_regression", "plain", "sghmc", **keys)

@@ -110,13 +110,13 @@ def _side_by_side(monkeypatch):
 
 @pytest.mark.usefixtures("_side_by_side")
 @pytest.mark.parametrize(("name", "keys"), CASES)
-def test_each_replicate_is_what_it_would_be_alone(name, keys):
+def test_replicates_match_separate_runs(name, keys):
     assert largest_difference(name, keys) < 1e-9
 
 
 @pytest.mark.usefixtures("_side_by_side")
 @pytest.mark.parametrize("name", REPULSIVE)
-def test_repulsion_across_replicates_is_noticed(name, monkeypatch):
+def test_repulsion_across_replicates_is_detected(name, monkeypatch):
     def interact_globally(theta, replicates, bandwidth):
         return repulsion.Interaction(theta, *repulsion.kernel(theta, bandwidth))
 
@@ -126,7 +126,7 @@ def test_repulsion_across_replicates_is_noticed(name, monkeypatch):
 
 
 @pytest.mark.usefixtures("_side_by_side")
-def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
+def test_jitter_of_one_replicate_leaves_the_others(monkeypatch):
     """The kernel of the second replicate is singular: only its factor has a larger jitter."""
     theta = draw_normal(3, 4, 2)
     theta[1] = theta[1, :1]
@@ -138,7 +138,7 @@ def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
         torch.testing.assert_close(noise.unflatten(0, (3, 4))[r], alone)
 
 
-def test_scores_figures_and_files(tmp_path):
+def test_replicates_have_scores_figures_and_files(tmp_path):
     problem, rng = load("mixture_of_gaussians_2d", replicates=3)
     sampler = component("inference", "sgld_r", chains=4, step_size=0.3, burn_in=2, thinning=1)
     state = sampler.init(component("model", "target_density").build(problem, rng), problem, rng)

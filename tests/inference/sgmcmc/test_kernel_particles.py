@@ -37,7 +37,7 @@ def full_sums(theta, gradient):
     return gradient, rest
 
 
-def test_the_mean_over_all_partitions_is_the_full_sum_with_a_scaled_share(theta):
+def test_mean_over_partitions_is_scaled_full_sum(theta):
     gradient = normal(generator(1), L, P)
     total = torch.zeros_like(theta)
     orders = list(itertools.permutations(range(L)))
@@ -48,14 +48,14 @@ def test_the_mean_over_all_partitions_is_the_full_sum_with_a_scaled_share(theta)
     assert_close(total / len(orders), own_sums + (M - 1) / (L - 1) * rest)
 
 
-def test_the_correction_is_the_divergence_of_each_blocks_kernel(theta):
+def test_correction_is_divergence_of_block_kernels(theta):
     order = (2, 0, 3, 1)
     correction = interact_in_order(theta, order).correction()
     for i, j in ((2, 0), (0, 2), (3, 1), (1, 3)):
         assert_close(correction[i], gradient_of_k(theta[j], theta[i], H) / M)
 
 
-def test_the_noise_has_the_blocks_kernel_for_covariance(theta):
+def test_noise_has_block_kernel_covariance(theta):
     particles = interact_in_order(theta, (2, 0, 3, 1))
     generator = torch.Generator().manual_seed(3)
     draws = torch.stack([particles.noise(generator, 1e-9)[0][:, 0] for _ in range(4000)])
@@ -65,7 +65,7 @@ def test_the_noise_has_the_blocks_kernel_for_covariance(theta):
     assert (draws.T @ draws / 4000 - expected).abs().max() < 0.06
 
 
-def test_one_block_of_all_is_the_full_kernel(theta):
+def test_single_block_is_full_kernel(theta):
     gradient = torch.ones_like(theta)
     of_all = among(theta, 1, H)
     blocks = within_blocks(theta, 1, H, L, Streams(0).noise)
@@ -83,7 +83,7 @@ def test_blocks_stay_within_replicates(theta):
     assert noise.facts()["bandwidth"].shape == (2,)
 
 
-def test_a_sampler_of_blocks_has_the_targets_moments():
+def test_block_sampler_matches_target_moments():
     draws = sample_target(
         "sgld_r",
         correlated_gaussian(),

@@ -88,7 +88,7 @@ def moments(problem, eps, gradient):
 
 
 @pytest.mark.parametrize("gradient", ["plain", "control_variate"])
-def test_sgld_rests_where_its_minibatches_say(gradient):
+def test_sgld_has_stationary_moments_of_minibatches(gradient):
     theta, problem, _ = chains_on_minibatches("sgld", gradient, 0.01, 200)
     m, _, rests = moments(problem, 0.01, gradient)
     assert z_score(theta, m).abs().max() < 4
@@ -101,7 +101,7 @@ def excess_variance(theta, problem):
     return float(theta.var(0).sum() / exact.trace() - 1)
 
 
-def test_bias_of_minibatches_shrinks_with_the_step_and_with_control_variates():
+def test_minibatch_bias_shrinks_with_step_size():
     exact = {}
     for gradient in ("plain", "control_variate"):
         for eps in (0.01, 0.005, 0.0025):
@@ -122,7 +122,7 @@ def hot_excess():
     return excess_variance(*chains_on_minibatches("sghmc", **KEYS, noise_estimate=False)[:2])
 
 
-def test_sghmc_takes_the_noise_of_minibatches_off_its_own(hot_excess):
+def test_sghmc_subtracts_minibatch_noise(hot_excess):
     keys = KEYS | {"noise_window": 20, "noise_estimate": True}
     theta, problem, info = chains_on_minibatches("sghmc", **keys)
     assert hot_excess > 0.15
@@ -130,7 +130,7 @@ def test_sghmc_takes_the_noise_of_minibatches_off_its_own(hot_excess):
     assert 0 <= info["uncovered"] < 0.2
 
 
-def test_a_thermostat_takes_up_the_noise_of_minibatches(hot_excess):
+def test_thermostat_absorbs_minibatch_noise(hot_excess):
     theta, problem, info = chains_on_minibatches("recipe", **KEYS, dynamics="thermostat")
     assert info["thermostat"] > 2.2  # friction that balances the gradients' noise
     assert abs(excess_variance(theta, problem)) < 0.5 * hot_excess

@@ -59,7 +59,7 @@ CASES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_moments_are_exact_and_without_gamma_they_are_not(case, monkeypatch):
+def test_moments_are_exact_only_with_gamma(case, monkeypatch):
     dynamics, eps, keys, right, wrong = CASES[case]
     assert largest_z(dynamics, ExactGamma(), eps, **keys) < 4
     broken = mutated_names(recipe_terms, right, wrong)
@@ -68,7 +68,7 @@ def test_moments_are_exact_and_without_gamma_they_are_not(case, monkeypatch):
     assert largest_z(dynamics, ExactGamma(), eps, **keys) > 6
 
 
-def test_matrices_of_the_user_find_exact_moments(offer_matrices):
+def test_user_matrices_give_exact_moments(offer_matrices):
     offer_matrices(lambda z: tuple(0.2 * matrix for matrix in twisted_diffusion(z)))
     keys = {"matrices": "own_recipe:matrices", "chains": 100}
     assert largest_z("langevin", correlated_gaussian(), 0.05, **keys) < 4

@@ -43,7 +43,7 @@ def divergence(matrix, flat):
     return torch.einsum("ijj->i", jacobian)
 
 
-def test_kernel_is_the_rbf_kernel_and_its_heuristic_that_of_liu_and_wang():
+def test_kernel_is_rbf_with_liu_wang_bandwidth():
     theta = 100 + particles()
     K, h = kernel(theta, "median")
     pairs = sorted(float((theta[i] - theta[j]).norm()) for i in range(L) for j in range(i))
@@ -52,7 +52,7 @@ def test_kernel_is_the_rbf_kernel_and_its_heuristic_that_of_liu_and_wang():
     assert (K.diagonal() == 1).all()
 
 
-def test_drift_and_correction_are_those_of_the_recipe_for_D_K():
+def test_drift_and_correction_match_recipe_for_D_K():
     theta = particles()
     gradient = particles(1)
     fast = interaction(theta)
@@ -63,7 +63,7 @@ def test_drift_and_correction_are_those_of_the_recipe_for_D_K():
     assert_close(fast.correction(), literal)
 
 
-def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
+def test_Q_K_is_skew_and_corrects_only_momenta():
     theta = particles()
     m = particles(2)
 
@@ -79,7 +79,7 @@ def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
     assert_close(gamma[L * P :], interaction(theta).correction().flatten())
 
 
-def test_noise_has_the_covariance_of_D_K():
+def test_noise_has_covariance_of_D_K():
     theta = 0.7 * particles()
     g = generator(3)
     fast = interaction(theta)
@@ -108,7 +108,7 @@ def generator_z(bandwidth, systems=1500, sign=1.0, diffusion="K"):
 
 
 @pytest.mark.parametrize("bandwidth", [0.5, 2.0])
-def test_target_is_invariant_under_sgldr_proposition_2_1(bandwidth):
+def test_sgld_r_leaves_target_invariant(bandwidth):
     assert generator_z(bandwidth) < 4
 
 
@@ -117,12 +117,12 @@ def test_target_is_invariant_under_sgldr_proposition_2_1(bandwidth):
     [{"sign": -1.0}, {"diffusion": "I"}, {"diffusion": "2K"}, {"diffusion": "0"}],
     ids=["attraction", "uncorrelated noise", "noise of the wrong scale", "svgd, proposition 2.3"],
 )
-def test_mutants_do_not_leave_the_target_invariant(mutant):
+def test_mutants_change_the_target(mutant):
     assert generator_z(2.0, **mutant) > 15
 
 
 # limits, memory, refusals
-def test_no_tensor_holds_a_coordinate_of_every_pair(monkeypatch):
+def test_no_tensor_has_pairs_times_coordinates(monkeypatch):
     largest = 0
 
     class Watch(torch.utils._python_dispatch.TorchDispatchMode):
@@ -140,13 +140,13 @@ def test_no_tensor_holds_a_coordinate_of_every_pair(monkeypatch):
     assert largest == theta.numel()
 
 
-def test_distances_of_particles_far_from_the_origin_keep_their_digits():
+def test_distances_are_accurate_far_from_the_origin():
     theta = particles().float()
     assert_close(square_distances(1000 + theta), square_distances(theta), rtol=1e-2, atol=1e-2)
     assert square_distances(1000 + theta).min() == 0
 
 
-def test_without_repulsion_particles_do_not_see_each_other():
+def test_particles_without_repulsion_are_independent():
     theta = particles()
     gradient = particles(1)
     alone = Interaction(theta, None, None)
@@ -159,7 +159,7 @@ def test_without_repulsion_particles_do_not_see_each_other():
 
 
 @pytest.mark.parametrize("name", REPULSIVE)
-def test_repulsion_ends_when_told(name, monkeypatch):
+def test_repulsion_ends_at_configured_step(name, monkeypatch):
     calls = []
     real = repulsion.kernel
     monkeypatch.setattr(repulsion, "kernel", lambda theta, h: calls.append(1) or real(theta, h))
@@ -169,7 +169,7 @@ def test_repulsion_ends_when_told(name, monkeypatch):
     assert len(calls) == 6
 
 
-def test_particles_at_one_place_are_refused_before_the_first_step():
+def test_coinciding_particles_are_refused():
     target = correlated_gaussian()
     target.spread = 0.0
     for name in [*REPULSIVE, "svgd"]:
@@ -177,5 +177,5 @@ def test_particles_at_one_place_are_refused_before_the_first_step():
             sample_target(name, target, steps=1)
 
 
-def test_a_single_particle_has_a_bandwidth():
+def test_single_particle_has_bandwidth():
     assert float(median_bandwidth(torch.zeros(1, 1))) == 1

@@ -96,7 +96,7 @@ def svgd_adagrad(target, steps, rng, step_size, scaling, beta2):
         (svgd_adagrad, 6, {"step_size": 0.2, "scaling": "adagrad", "beta2": 0.8}),
     ],
 )
-def test_steps_are_the_equations_pair_by_pair(equations, steps, keys):
+def test_steps_match_equations(equations, steps, keys):
     name = "svgd" if equations is svgd_adagrad else equations.__name__
     settings = keys | {"chains": 4, "bandwidth": BANDWIDTH, "burn_in": steps - 1, "thinning": 1}
     fast = sample_target(name, correlated_gaussian(), steps, seed=3, **settings)
@@ -129,7 +129,7 @@ def systems_z(name):
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_stationary_moments_are_those_of_the_target(name):
+def test_stationary_moments_match_target(name):
     assert systems_z(name) < 4
 
 
@@ -159,13 +159,13 @@ MUTANTS = {
         ("adam_nr", "attraction"),
     ],
 )
-def test_mutants_fail_the_check_of_moments(name, mutant, monkeypatch):
+def test_mutants_fail_moment_check(name, mutant, monkeypatch):
     for method, wrong in MUTANTS[mutant].items():
         monkeypatch.setattr(Interaction, method, wrong)
     assert systems_z(name) > 6
 
 
-def test_particles_that_start_together_end_as_the_target():
+def test_particles_with_common_start_reach_target():
     target = Systems(S, L, start_sd=0.05, start_mean=1.0)
     means = target.means(sample_systems(target, "sgld_r", 0.05, 300, burn_in=150), 2).mean(1)
     # 0.02: bias of the step
@@ -180,14 +180,14 @@ def test_masses_are_fixed_after_burn_in():
 
 
 @pytest.mark.slow
-def test_masses_that_follow_the_chain_bias_it_little():
+def test_adaptive_masses_have_small_bias():
     """β₂ = 0.999 as in Adam: the neglected terms stay below a tenth of the variance here."""
     target = Systems(S, L)
     draws = sample_systems(target, "adam_nr", 0.01, 1500, burn_in=500, adapt="always")
     assert target.means(draws, 2).mean() == pytest.approx(1, abs=0.1)
 
 
-def test_the_spread_of_svgd_falls_short_of_the_target():
+def test_svgd_underestimates_spread():
     """Proposition 2.3."""
     target = Systems(S, L)
     draws = sample_systems(target, "svgd", 0.1, 400, burn_in=399, thinning=1)

@@ -40,7 +40,7 @@ class Quartic(PriorOfTwo):
 
 @pytest.mark.parametrize("refine", [True, False])
 @pytest.mark.parametrize("correction", [True, False])
-def test_a_step_is_the_algorithm_in_print(correction, refine):
+def test_step_matches_published_algorithm(correction, refine):
     """Coordinate by coordinate, with the temperature of A tᵞ."""
     A = 2.0
     annealing = 0.5
@@ -129,11 +129,11 @@ def make_stationary(coldness):
 
 
 @pytest.mark.parametrize("coldness", [1.0, 3.0])
-def test_moments_are_exact_at_a_fixed_preconditioner_and_temperature(coldness):
+def test_moments_are_exact_with_fixed_preconditioner(coldness):
     assert largest_z(make_stationary(coldness), coldness=coldness) < 4
 
 
-def test_moments_of_a_gamma_are_exact():
+def test_gamma_moments_are_exact():
     assert largest_z(ExactGamma()) < 4
 
 
@@ -146,7 +146,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_mutant_rests_elsewhere(mutant):
+def test_mutant_has_wrong_stationary_moments(mutant):
     try:
         z = largest_z(correlated_gaussian(), mutate_component(santa, *MUTANTS[mutant]))
     except NumericalError:  # values may become non-finite
@@ -154,7 +154,7 @@ def test_a_mutant_rests_elsewhere(mutant):
     assert not z < 5
 
 
-def test_refinement_descends_to_the_mode():
+def test_refinement_descends_to_mode():
     target = correlated_gaussian()
     keys = {"chains": 4, "burn_in": 50, "thinning": 1, "step_size": 0.05, "damping": 0.5}
     state, info = run_chains(component("inference", "santa", **keys), target, 600)
@@ -177,7 +177,7 @@ class TwoModes(PriorOfTwo):
 
 
 @pytest.mark.parametrize(("burn_in", "least", "most"), [(0, 0.2, 1.0), (600, 0.0, 0.08)])
-def test_annealed_chains_end_at_the_higher_of_two_modes(burn_in, least, most):
+def test_annealed_chains_reach_higher_mode(burn_in, least, most):
     """Without exploration each chain ends at the mode near its start."""
     keys = {"chains": 100, "burn_in": burn_in, "damping": 0.1, "coldness": 0.1, "averaging": 0.9}
     method = component("inference", "santa", **keys, step_size=0.02)

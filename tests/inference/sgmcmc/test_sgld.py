@@ -10,7 +10,7 @@ VARIANCE = double([1.0, 0.25])
 TARGET = GaussianTarget(double([0.5, -2.0]), VARIANCE.diag())
 
 
-def test_burn_in_and_thinning_decide_which_draws_are_kept():
+def test_burn_in_and_thinning_select_draws():
     schedule = {"schedule": "polynomial", "decay": 0.6, "decay_scale": 10.0}
     sgld = component("inference", "sgld", chains=3, burn_in=4, thinning=3, **schedule)
     path = list(walk(sgld, TARGET, 12))

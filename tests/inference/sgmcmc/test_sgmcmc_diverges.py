@@ -15,7 +15,7 @@ from runner.execution.execute import Run
     ("name", "keys"),
     [("sghmc", ["inference.friction=1e-7"]), ("sgd_momentum", ["inference.schedule=cyclical"])],
 )
-def test_state_diverged(make_job, name, keys):
+def test_diverged_state_is_reported(make_job, name, keys):
     job = make_job(
         "+experiment=mog", "smoke=true", f"inference={name}", "inference.step_size=1e6", *keys
     )

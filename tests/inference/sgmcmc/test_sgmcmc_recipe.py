@@ -66,7 +66,7 @@ def constant(diagonal):
     return lambda z: torch.diag(diagonal)
 
 
-def test_sgld():
+def test_sgld_matches_recipe():
     model = Skewed(0.7)
     states = path("sgld", model, step_size=0.1)
     D = constant(torch.ones(P, dtype=F64))
@@ -76,7 +76,7 @@ def test_sgld():
             assert_close(after.theta[k], expected)
 
 
-def test_sghmc():
+def test_sghmc_matches_recipe():
     model = Skewed(0.7)
     C = 1.7
     eps = 0.1
@@ -91,7 +91,7 @@ def test_sghmc():
             assert_close(torch.cat([after.theta[k], after.r[k]]), z)
 
 
-def test_sgd_momentum():
+def test_sgd_momentum_matches_recipe():
     model = Skewed(0.7)
     eps = 0.1
     every = 3
@@ -128,7 +128,7 @@ def scales(model, v, t, alpha, damping):
 
 @pytest.mark.parametrize("correction", [True, False])
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_psgld(alpha, correction):
+def test_psgld_matches_recipe(alpha, correction):
     model = Skewed()
     keys = {"step_size": 0.05, "averaging": alpha, "damping": 0.5, "correction": correction}
     states = path("psgld", model, adapt="always", **keys)
@@ -142,7 +142,7 @@ def test_psgld(alpha, correction):
             assert_close(after.theta[k], expected.detach())
 
 
-def test_adam_noise():
+def test_adam_noise_matches_recipe():
     model = Skewed(0.7)
     eps = 0.05
     beta1 = 0.8
@@ -164,14 +164,14 @@ def test_adam_noise():
             assert_close(torch.cat([after.theta[k], after.m[k] / gamma]), z)
 
 
-def test_adam_noise_without_momentum_is_psgld_without_correction():
+def test_adam_noise_without_momentum_is_uncorrected_psgld():
     keys = {"step_size": 0.05, "damping": 0.1, "adapt": "always"}
     adam = path("adam_noise", Skewed(0.7), beta1=0.0, beta2=0.9, **keys)
     rms = path("psgld", Skewed(0.7), averaging=0.9, correction=False, **keys)
     assert_close(adam[-1][1].theta, rms[-1][1].theta)
 
 
-def test_sgd_momentum_with_a_momentum_for_each_step_is_sgld():
+def test_sgd_with_fresh_momentum_is_sgld():
     eps = 0.2
     model = Skewed(0.7)
     momentum = path("sgd_momentum", model, step_size=eps, resample_every=1)
@@ -182,7 +182,7 @@ def test_sgd_momentum_with_a_momentum_for_each_step_is_sgld():
             assert_close(after.theta[k], expected)
 
 
-def test_curvature_is_an_unbiased_diagonal():
+def test_curvature_estimate_is_unbiased():
     def diagonal(model):
         hessians = [torch.autograd.functional.hessian(model.U, row) for row in theta]
         return -torch.stack(hessians).diagonal(dim1=1, dim2=2)

@@ -122,7 +122,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_stationary_covariance(name):
+def test_stationary_covariance_matches_theory(name):
     eps, steps = STEPS[name]
     theta = final_positions(name, eps, steps)
     assert covariance_z(theta, covariance(name, eps)) < 4
@@ -148,7 +148,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_mutant_rests_elsewhere(mutant):
+def test_mutant_has_wrong_stationary_covariance(mutant):
     module, right, wrong = MUTANTS[mutant]
     name = module.__name__.split(".")[-1]
     eps, steps = STEPS[name]
@@ -156,7 +156,7 @@ def test_a_mutant_rests_elsewhere(mutant):
     assert not covariance_z(theta, covariance(name, eps)) < 4
 
 
-def test_variances_of_docstrings():
+def test_variances_match_docstrings():
     along, across = torch.linalg.eigh(TARGET.covariance)
     sgld = along / (1 - 0.1 / (2 * along))
     momentum = along / (1 - 0.3**2 / (4 * along))
@@ -181,7 +181,7 @@ def skewed_errors(cls=psgld.PSGLD, eps=0.02, chains=600, **keys):
     return moment_z(draws, target), float((draws.second_moment / target.second - 1).abs().max())
 
 
-def test_correction_makes_the_target_invariant_and_one_of_the_wrong_sign_does_not():
+def test_only_correct_correction_keeps_target():
     keys = {"averaging": 0.0, "adapt": "always", "correction": True}
     assert skewed_errors(**keys)[0] < 4
     assert (
@@ -193,7 +193,7 @@ def test_correction_makes_the_target_invariant_and_one_of_the_wrong_sign_does_no
 
 
 @pytest.mark.slow
-def test_a_correction_that_is_missing_or_wrong_leaves_another():
+def test_missing_or_wrong_correction_is_detected():
     keys = {"averaging": 0.0, "adapt": "always"}
     assert skewed_errors(correction=False, **keys)[0] > 6
     assert (
@@ -205,14 +205,14 @@ def test_a_correction_that_is_missing_or_wrong_leaves_another():
 
 
 @pytest.mark.slow
-def test_scales_that_stay_as_burn_in_left_them_need_no_correction():
+def test_fixed_scales_require_no_correction():
     assert skewed_errors(averaging=0.9, correction=False, adapt="burn_in")[0] < 4
     assert skewed_errors(averaging=0.9, correction=False, adapt="always")[0] > 6
 
 
 @pytest.mark.parametrize("name", ["psgld", "adam_noise"])
 @pytest.mark.parametrize("adapt", ["always", "burn_in"])
-def test_scales_adapt_as_asked(name, adapt):
+def test_scales_adapt_as_configured(name, adapt):
     inference = component("inference", name, chains=3, burn_in=4, adapt=adapt)
     v = [state.v for state, _ in walk(inference, TARGET, 8)]
     assert not torch.equal(v[2], v[3])

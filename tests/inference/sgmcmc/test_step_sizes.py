@@ -10,16 +10,16 @@ def sizes(**keys):
     return [sgld.step_size_at(t) for t in range(12)]
 
 
-def test_constant():
+def test_constant_schedule_keeps_step_size():
     assert set(sizes()) == {0.2}
 
 
-def test_polynomial():
+def test_polynomial_schedule_matches_formula():
     expected = [0.2 * (1 + t / 4) ** -0.6 for t in range(12)]
     assert sizes(schedule="polynomial", decay=0.6, decay_scale=4.0) == pytest.approx(expected)
 
 
-def test_cyclical_is_zhang_eq_1():
+def test_cyclical_schedule_matches_zhang_eq_1():
     # their k starts at 1, and a cycle has ⌈K/M⌉ steps
     K = 12
     M = 3
@@ -33,12 +33,12 @@ def test_cyclical_is_zhang_eq_1():
     assert all(e > 0 for e in got)
 
 
-def test_keys_do_not_change_afterwards():
+def test_schedule_keys_are_frozen():
     with pytest.raises(ValidationError, match="frozen"):
         component("inference", "sgld").step_size = 0.1
 
 
-def test_a_cycle_as_long_as_the_run_is_the_cosine_of_a_descent():
+def test_single_cycle_is_cosine_schedule():
     """Gallego (2021), 1.3.4: one cosine without restarts, for the sampler as for ``map``."""
     sampler = component(
         "inference", "sgd_momentum", step_size=0.1, schedule="cyclical", cycle_length=50

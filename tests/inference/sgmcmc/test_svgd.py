@@ -28,7 +28,7 @@ NOTEBOOK_END = [
 ]
 
 
-def test_a_single_particle_ascends_the_gradient():
+def test_single_particle_ascends_gradient():
     target = correlated_gaussian()
     z = target.sample_prior(1, Streams(0).init)
     for _ in range(5):
@@ -39,7 +39,7 @@ def test_a_single_particle_ascends_the_gradient():
     assert_close(mode.draws[0, -1], target.mean)
 
 
-def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
+def test_figure_2_2_matches_published_notebook():
     """Its step is 0.01 without the 1/L of (2.4), its h is 2, and its target −Σ‖z‖² is N(0, I/2),
     not the N(0, I) of the text.
 

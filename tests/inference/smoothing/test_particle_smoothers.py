@@ -61,7 +61,7 @@ def gappy(missing):
 
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("name", SMOOTHERS)
-def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
+def test_smoothing_matches_joint_gaussian(name, missing):
     problem = gappy(missing)
     got = run(smoother(name), LinearGaussianModule(problem.system), problem, Streams(3))
     exact = smooth_exactly(problem.system, problem.observations[0])
@@ -107,7 +107,7 @@ class Opaque(torch.nn.Module):
 
 
 @pytest.mark.parametrize("block", [1 << 20, 50])
-def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, block):
+def test_pair_weights_are_independent_of_block_size(monkeypatch, block):
     monkeypatch.setattr("components.series.smoothing.transitions.BLOCK", block)
     g = generator(0)
     later, earlier = (normal(g, 3, k, 2) for k in (5, 7))
@@ -122,7 +122,7 @@ def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, blo
         assert_close(got, literal, rtol=1e-10, atol=1e-10)
 
 
-def test_ffbs_weights_are_the_printed_ones():
+def test_ffbs_weights_match_published_formula():
     """w_{t|T}^i = Σ_j w_{t+1|T}^j w_t^i f(x_{t+1}^j | x_t^i) / Σ_l w_t^l f(x_{t+1}^j | x_t^l)."""
     problem = sequence(GENTLE, 4, 2)
     model = LinearGaussianModule(GENTLE)
@@ -152,7 +152,7 @@ def test_ffbs_weights_are_the_printed_ones():
 
 
 @pytest.mark.parametrize("name", SMOOTHERS)
-def test_beta_to_zero_is_the_smoother_of_the_bootstrap_filter(name):
+def test_beta_to_zero_is_bootstrap_smoother(name):
     problem = gappy(True)
     model = LinearGaussianModule(GENTLE)
     exact = run(smoother(name, 50), model, problem, Streams(3))
@@ -164,7 +164,7 @@ def test_beta_to_zero_is_the_smoother_of_the_bootstrap_filter(name):
 
 
 @pytest.mark.parametrize("name", SMOOTHERS)
-def test_the_way_back_is_the_same_whenever_it_is_asked_for(name):
+def test_backward_pass_is_repeatable(name):
     problem = gappy(False)
     model = LinearGaussianModule(GENTLE)
     inference = smoother(name, 40)
@@ -182,7 +182,7 @@ def test_the_way_back_is_the_same_whenever_it_is_asked_for(name):
         assert torch.equal(getattr(inference.posterior(state), what), getattr(quiet, what)), what
 
 
-def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):
+def test_weights_correct_wide_proposal(monkeypatch):
     """With a proposal 1.5 times as wide as the prior's moments, the result is the same."""
     whole = two_filter.artificial_priors
 
@@ -201,7 +201,7 @@ def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_exact_signal_of_the_rauch_tung_striebel_smoother(missing):
+def test_rts_signal_is_exact(missing):
     problem = gappy(missing)
     got = run_filter("rts_smoother", problem, LinearGaussianModule(GENTLE)).signal
     exact = smooth_exactly(GENTLE, problem.observations[0])

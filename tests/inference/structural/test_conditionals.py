@@ -33,7 +33,7 @@ def run_sweep():
     return built, data, sigma, after, alpha
 
 
-def test_states_have_the_moments_of_the_smoother(run_sweep):
+def test_states_have_smoother_moments(run_sweep):
     built, data, sigma, _, alpha = run_sweep
     design = built.design(data.series)
     mean, V = smooth_states(built.system(sigma.unsqueeze(0), design), design)
@@ -44,7 +44,7 @@ def test_states_have_the_moments_of_the_smoother(run_sweep):
 
 
 @pytest.mark.parametrize("j", [0, 1, 2, 3])
-def test_deviations_are_inverse_gamma_given_the_states(run_sweep, j):
+def test_deviations_are_inverse_gamma_given_states(run_sweep, j):
     """(df guess² + Σ r²)/(2 σ²) ~ Gamma((df + count)/2) for any states, with r the noise of a state
     or of the observations."""
     built, data, _, after, alpha = run_sweep

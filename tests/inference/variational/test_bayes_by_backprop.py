@@ -34,7 +34,7 @@ def gradients(inference, state, how, n):
     return torch.stack(results)
 
 
-def test_terms_literally():
+def test_terms_match_definition():
     inference, state = state_of(n_samples=2)
     q = state.q
     mu = q.network.theta.detach()
@@ -65,7 +65,7 @@ def test_terms_literally():
     assert_close(mixture.log_prior(other.q, theta), literal.sum(1))
 
 
-def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_the_same_mean():
+def test_sampled_entropy_has_exact_gradient():
     """d/dφ log q(μ + σε | φ) = (0, −1/σ) for any ε, which answers the remark after Bardenet's
     estimator."""
     inference, state = state_of()
@@ -90,7 +90,7 @@ def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_th
     assert_close(results["sampled"][0, P:] - printed, torch.ones(P, dtype=printed.dtype))
 
 
-def test_variances_are_those_of_gradients():
+def test_variances_match_gradients():
     inference, state = state_of(measured=60)
     variances = inference.variances(state)
     assert variances["sampled of mu"] == pytest.approx(variances["entropy of mu"], rel=1e-9)
@@ -112,7 +112,7 @@ def test_variances_are_those_of_gradients():
 @pytest.mark.parametrize(
     "changes", [{"divergence": "closed"}, {"divergence": "path"}, {"prior": "scale_mixture"}]
 )
-def test_it_learns(changes):
+def test_bayes_by_backprop_learns(changes):
     problem, rng = load("two_moons", n_train=60, n_test=100, noise=0.1)
     inference = component("inference", "bayes_by_backprop", n_predict=20, lr=0.02, **changes)
     state = inference.init(component("model", "mlp", widths=[8]).build(problem, rng), problem, rng)

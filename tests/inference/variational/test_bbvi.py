@@ -47,7 +47,7 @@ def guide(kind, P=2):
 
 
 @pytest.mark.parametrize("kind", ["mixture", "flow"])
-def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
+def test_densities_are_normalised_and_match_draws(kind):
     q, _ = guide(kind)
     side = torch.linspace(-9, 9, 500, dtype=F64)
     points = torch.cartesian_prod(side, side)
@@ -74,7 +74,7 @@ def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
 
 @pytest.mark.parametrize("kind", ["mixture", "flow"])
 @pytest.mark.parametrize("gradient", ["reparam", "sticking_the_landing", "reinforce_cv"])
-def test_gradients_of_flexible_families_are_those_of_the_bound_on_a_grid(kind, gradient):
+def test_flexible_gradients_match_grid(kind, gradient):
     q, problem = guide(kind)
     side = torch.linspace(-8, 8, 160, dtype=F64)
     points = torch.cartesian_prod(side, side)
@@ -96,7 +96,7 @@ def test_gradients_of_flexible_families_are_those_of_the_bound_on_a_grid(kind, g
     assert (z < 5).all(), z.sort(descending=True).values[:5]
 
 
-def test_rao_blackwell_literally_and_its_variance():
+def test_rao_blackwell_matches_equation_and_reduces_variance():
     """Eq. (6) of the paper, draw by draw; without other coordinates' log q and priors the variance
     falls."""
     problem = labels(D=3)
@@ -145,7 +145,7 @@ def test_rao_blackwell_literally_and_its_variance():
         ("flow", 1.0, 0.0),
     ],
 )
-def test_a_correlated_gaussian_and_the_narrow_variance_of_mean_field(family, sd, gap):
+def test_mean_field_has_conditional_variances(family, sd, gap):
     """KL(q ‖ π) is minimal at variances 1/Λ_jj (Bishop 2006, eq. 10.13), the conditional variances
     given the other coordinates."""
     problem, _ = load("gaussian", correlation=0.8, mean=1.0)
@@ -159,7 +159,7 @@ def test_a_correlated_gaussian_and_the_narrow_variance_of_mean_field(family, sd,
     assert posterior.scores()["nelbo"] == pytest.approx(gap, abs=0.03)
 
 
-def test_rows_without_labels_and_the_exact_evidence():
+def test_unlabelled_rows_reach_exact_evidence():
     problem = rows()
     inference = bbvi(family="full_rank", gradient="reparam", lr=0.05, draws=2000)
     state, rng = train(inference, component("model", "normal_gamma"), problem, 400)
@@ -173,7 +173,7 @@ def test_rows_without_labels_and_the_exact_evidence():
     assert scores["mean/tau"] == pytest.approx(a / b, rel=0.15)
 
 
-def test_the_control_is_unbiased_with_two_draws():
+def test_control_variate_is_unbiased_with_two_draws():
     """With two draws, the bias of a coefficient from the same draws would be largest."""
     module = line_gaussian(False, "shared")
     data = line_rows()

@@ -29,7 +29,7 @@ MODELS = two_parameters()
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_bound_is_the_expectation_it_stands_for(name):
+def test_bound_matches_expectation(name):
     """L(q) = E_q[log p(y, θ) − log q(θ)] (5.3) by quadrature; a local bound is at most this
     value."""
     model, problem = MODELS[name]
@@ -55,7 +55,7 @@ def test_the_bound_is_the_expectation_it_stands_for(name):
 
 
 @pytest.mark.parametrize("name", [*MODELS, "gaussian_mixture"])
-def test_no_cycle_falls_and_a_fall_ends_the_run(name):
+def test_bound_never_falls_and_a_fall_stops_the_run(name):
     if name == "gaussian_mixture":
         problem, _ = load("mixture_sim", n_train=40, n_test=5)
         model = component("model", name)
@@ -78,7 +78,7 @@ def test_no_cycle_falls_and_a_fall_ends_the_run(name):
         inference.step(replace(state, objective=state.objective + 1), batch, rng)
 
 
-def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
+def test_normal_reaches_fixed_point_with_small_variance():
     """b (1 − 1/2a) = b_0 + ½S, from eqs. (10.27) and (10.30) of Bishop (2006); the exact posterior
     is normal–gamma."""
     model, problem = MODELS["normal_gamma"]
@@ -109,7 +109,7 @@ def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
         assert float(value) == pytest.approx(math.log(integrate.quad(density, 0, 50)[0]), abs=1e-6)
 
 
-def test_the_mean_of_a_probit_is_its_mode_and_its_bound_is_literal():
+def test_probit_mean_is_mode():
     """E_q[log p(y, z, β) − log q(z) q(β)] with moments and entropies of truncated normals from
     scipy."""
     problem = labels(n=5, D=2)
@@ -142,7 +142,7 @@ def test_the_mean_of_a_probit_is_its_mode_and_its_bound_is_literal():
     )
 
 
-def test_a_logistic_cycle_is_jaakkola_and_jordans():
+def test_logistic_cycle_matches_jaakkola_jordan():
     """Bishop (2006), eqs. (10.156), (10.157), (10.163) and (10.164), row by row."""
     problem = labels(D=2)
     model = build_model("logistic_regression", problem, intercept_scale=None, prior_scale=1.5)
@@ -174,7 +174,7 @@ def test_a_logistic_cycle_is_jaakkola_and_jordans():
     )
 
 
-def test_a_linear_regression_reaches_its_fixed_point():
+def test_linear_regression_reaches_fixed_point():
     model, problem = MODELS["linear_regression"]
     factors = fit_factors(model.mean_field(), problem.train)
     coefficients = model.coefficients(problem.train)
@@ -186,7 +186,7 @@ def test_a_linear_regression_reaches_its_fixed_point():
     assert model.mean_field().objective(factors, problem.train) < model.log_evidence(problem.train)
 
 
-def test_several_starts_and_the_best_of_them():
+def test_best_of_several_starts_is_kept():
     problem, rng = load("mixture_sim", n_train=60, n_test=20, clusters=4)
     inference = component("inference", "cavi", starts=12, draws=10)
     state = inference.init(
@@ -202,7 +202,7 @@ def test_several_starts_and_the_best_of_them():
     assert {"nlpp", "ari", "clusters", "mean/pi1", "sd/mu4/2"} <= set(scores)
 
 
-def test_a_normal_of_several_values_is_refused():
+def test_multivariate_normal_is_refused():
     with pytest.raises(
         ConfigMismatchError,
         match="requires rows of one value, but rows of dataset=few have more; use model=gaussian_mixture",

@@ -25,7 +25,7 @@ def test_resumed_run_is_bit_identical(name, options, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "idgp"])
-def test_it_learns(name):
+def test_dsvi_learns_regression(name):
     problem = real(n=80, missing=0.3)
     model = component("model", name, n_inducing=20, inner_dim=3)
     inference = dsvi(lr=0.03)
@@ -37,7 +37,7 @@ def test_it_learns(name):
     assert last_scores["nlpp"] < first_scores["nlpp"]
 
 
-def test_it_learns_classes():
+def test_dsvi_learns_classes():
     problem = classes(n=80, n_tasks=2)
     model = component("model", "smdgp", n_inducing=20, inner_dim=3)
     inference = dsvi(lr=0.03)
@@ -45,7 +45,7 @@ def test_it_learns_classes():
     assert problem.score(inference.posterior(end), rng)["accuracy"] > 0.7
 
 
-def test_schedules():
+def test_learning_rate_follows_schedule():
     cosine = dsvi(lr=0.1, schedule="cosine", decay_steps=100, decay_factor=0.2)
     step = dsvi(lr=0.1, schedule="step", decay_steps=100, decay_factor=0.5)
     rates = [cosine.learning_rate(k) for k in (1, 51, 101, 1000)]
@@ -55,7 +55,7 @@ def test_schedules():
     assert dsvi(lr=0.1).learning_rate(10**6) == 0.1
 
 
-def test_noise_warmup_holds_the_noise_and_nothing_else():
+def test_noise_warmup_fixes_only_the_noise():
     problem = real()
     model = component("model", "smdgp", **MODEL)
     inference = dsvi(noise_warmup=3)
@@ -77,7 +77,7 @@ SHALLOW = {
 
 
 @pytest.mark.parametrize("name", SHALLOW)
-def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
+def test_full_natural_step_is_optimal_for_shallow_model(name):
     """For a conjugate model without inner layers, the gradient with respect to q(u) vanishes after
     one step with γ = 1."""
     problem = real()
@@ -98,7 +98,7 @@ def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
     assert step_bound(0.5)[1] < whole - 1e-3, "half a step is not enough"
 
 
-def test_natural_parameters_are_not_adams():
+def test_adam_excludes_natural_parameters():
     problem = real()
     model = component("model", "mmdgp", **MODEL)
     for layers, expected in (("none", 0), ("top", 2), ("all", 6)):
@@ -107,7 +107,7 @@ def test_natural_parameters_are_not_adams():
         assert len(list(state.module.parameters())) - held == expected
 
 
-def test_clipping_bounds_what_adam_sees():
+def test_clipping_bounds_gradients():
     problem = real()
     model = component("model", "smdgp", **MODEL)
     inference = dsvi(clip_norm=1e-3)

@@ -16,7 +16,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize("penalised", [True, False])
-def test_a_probit_ends_where_its_objective_is_highest(penalised):
+def test_probit_ends_at_objective_maximum(penalised):
     problem = labels(n=30, D=2)
     model = build_model("probit_regression", problem, prior_scale=0.8)
     ascent = model.point_masses(penalised)
@@ -39,7 +39,7 @@ def test_a_probit_ends_where_its_objective_is_highest(penalised):
     )
 
 
-def test_it_is_the_limit_of_mean_field():
+def test_em_point_is_mean_field_mean():
     """The point of a probit model is the mean of q(β), independent of q's other factors."""
     problem = labels(n=30, D=2)
     model = build_model("probit_regression", problem)
@@ -47,7 +47,7 @@ def test_it_is_the_limit_of_mean_field():
     assert_close(mean, fit_factors(model.point_masses(True), problem.train, 1000)["beta"][0])
 
 
-def test_objectives_rise_and_the_best_start_is_handed_back():
+def test_objectives_rise_and_best_start_is_returned():
     problem, rng = load("mixture_sim", n_train=80, n_test=40)
     inference = component("inference", "em", starts=5)
     state = inference.init(
@@ -71,7 +71,7 @@ def test_objectives_rise_and_the_best_start_is_handed_back():
         inference.step(replace(state, objective=state.objective + 1), batch, Streams(0))
 
 
-def test_labels_are_predicted_at_the_point():
+def test_labels_are_predicted_at_point():
     problem = labels(n=30, D=2)
     inference = component("inference", "em")
     rng = Streams(0)

@@ -28,7 +28,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize(("noise", "batch_size"), [("shared", None), ("rows", 8)])
-def test_a_full_covariance_reaches_the_posterior_of_a_linear_regression(noise, batch_size):
+def test_full_covariance_reaches_linear_posterior(noise, batch_size):
     problem, model = regression(batch_size)
     inference = gaussian_vi(n_samples=8, lr=0.03, initial_std=0.3, noise=noise)
     state, rng = train(inference, LINEAR, problem, 400)
@@ -44,7 +44,7 @@ def test_a_full_covariance_reaches_the_posterior_of_a_linear_regression(noise, b
     assert evidence - 0.1 < exact_bound(state.module, model, problem) <= evidence
 
 
-def test_a_diagonal_one_has_the_precisions_of_the_posterior():
+def test_diagonal_covariance_has_posterior_precisions():
     """The best factorised q of a Gaussian has its mean and the variances 1/Λ_jj (Bishop 2006, eq.
     10.12); sgd starts from a drawn mean."""
     problem, model = regression()
@@ -62,13 +62,13 @@ def test_a_diagonal_one_has_the_precisions_of_the_posterior():
 
 # inside a run
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, optimizer):
+def test_resumed_run_is_bit_identical(tmp_path, optimizer):
     problem, _ = regression(batch_size=7)
     inference = gaussian_vi(n_samples=2, optimizer=optimizer, lr=0.001, noise="rows", draws=5)
     check_resumed(inference, LINEAR, problem, tmp_path)
 
 
-def test_the_posterior_predicts_by_draws_of_q():
+def test_posterior_predicts_with_draws_of_q():
     problem, model = regression()
     inference = gaussian_vi(draws=10000, initial_std=0.5)
     state, rng = train(inference, LINEAR, problem, 30)
@@ -90,7 +90,7 @@ def test_the_posterior_predicts_by_draws_of_q():
     assert torch.equal(inference.posterior(state).draws, draws.view_as(actual.draws))
 
 
-def test_a_log_joint_without_a_gradient_is_refused():
+def test_log_joint_without_gradient_is_refused():
     problem, model = regression()
     dull = OfUnknownPrior(model)
     dull.log_prior = lambda theta: model.log_prior(theta).detach()
@@ -108,7 +108,7 @@ class WithThem(Model):
     offers: ClassVar[frozenset[type]] = frozenset({LogJoint, ThetaPredictive, BernoulliLayers})
 
 
-def test_a_gradient_that_q_does_not_serve_is_refused_whatever_the_model_offers():
+def test_incompatible_gradient_is_refused():
     data = component("dataset", "two_moons")
     inference = gaussian_vi()
     check_pairs(data, component("model", "logistic_regression"), inference, None)

@@ -34,7 +34,7 @@ def set_to_posterior(model, problem, noise="shared"):
     return q
 
 
-def test_at_the_posterior_rows_sum_to_the_evidence_at_every_draw():
+def test_posterior_rows_sum_to_evidence():
     problem, model = regression()
     evidence = model.log_evidence(problem.train)
     q = set_to_posterior(model, problem)
@@ -44,7 +44,7 @@ def test_at_the_posterior_rows_sum_to_the_evidence_at_every_draw():
     assert torch.allclose(exact_bound(q, model, problem), evidence, atol=1e-9)
 
 
-def test_at_the_posterior_vargrad_is_zero_at_every_draw():
+def test_vargrad_is_zero_at_the_posterior():
     """f is the evidence at every θ, so that its variance over draws has no gradient (Boustati 2021,
     eq. 5.10)."""
     problem, model = regression()
@@ -59,7 +59,7 @@ def test_at_the_posterior_vargrad_is_zero_at_every_draw():
 
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("hidden", [True, False])
-def test_the_bound_of_many_draws_is_the_one_in_closed_form(full, hidden):
+def test_many_draws_match_closed_form_bound(full, hidden):
     problem, model = regression()
     q = some_q(OfUnknownPrior(model) if hidden else model, full).requires_grad_(False)
     assert (q.kl() == 0) == hidden
@@ -73,7 +73,7 @@ def test_the_bound_of_many_draws_is_the_one_in_closed_form(full, hidden):
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_the_divergence_from_a_gaussian_prior_is_exact(full):
+def test_divergence_from_gaussian_prior_is_exact(full):
     _, model = regression()
     q = some_q(model, full)
     assert torch.allclose(q.kl(), divergence(q, model))
@@ -81,9 +81,7 @@ def test_the_divergence_from_a_gaussian_prior_is_exact(full):
 
 
 @pytest.mark.parametrize("hidden", [True, False])
-def test_the_bound_that_is_scored_is_that_of_all_rows_by_the_draws_of_the_posterior(
-    hidden, monkeypatch
-):
+def test_scored_bound_uses_all_rows(hidden, monkeypatch):
     monkeypatch.setattr(global_gaussian, "CHUNK", 10)  # 24 rows: the last part is smaller
     problem, model = regression()
     q = some_q(OfUnknownPrior(model) if hidden else model)
@@ -93,7 +91,7 @@ def test_the_bound_that_is_scored_is_that_of_all_rows_by_the_draws_of_the_poster
     assert torch.allclose(q.elbo(problem.train, noise[:, 0]), expected)
 
 
-def test_a_shared_draw_is_one_for_all_rows_and_rows_have_their_own():
+def test_noise_is_shared_or_drawn_per_row():
     problem, model = regression()
     rows = problem.train
     shared = some_q(model)
@@ -153,7 +151,7 @@ def score_function(q, batch, rng):
         (score_function, True, "rows", False),
     ],
 )
-def test_gradients_of_minibatches_are_unbiased(estimate, full, noise, hidden):
+def test_minibatch_gradients_are_unbiased(estimate, full, noise, hidden):
     assert largest_z(estimate, full, noise, hidden) < 4.2  # at most 14 parameters
 
 
@@ -163,11 +161,11 @@ def test_gradients_of_minibatches_are_unbiased(estimate, full, noise, hidden):
 @pytest.mark.parametrize(
     ("estimate", "hidden"), [(pathwise, False), (pathwise, True), (score_function, False)]
 )
-def test_gradients_of_minibatches_are_unbiased_in_many_draws(estimate, hidden, full, noise):
+def test_minibatch_gradients_are_unbiased_in_many_draws(estimate, hidden, full, noise):
     assert largest_z(estimate, full, noise, hidden, 10000) < 4.2
 
 
-def test_rows_with_draws_of_their_own_vary_less():
+def test_draws_per_row_reduce_variance():
     problem, model = regression()
 
     def variance(noise):
@@ -179,7 +177,7 @@ def test_rows_with_draws_of_their_own_vary_less():
     assert variance("rows") < 0.5 * variance("shared")
 
 
-def test_a_density_is_one_row_without_data():
+def test_density_is_one_row_without_data():
     problem, rng = load("gaussian")
     q = some_q(component("model", "target_density").build(problem, rng))
     row = Rows(torch.zeros(1, 0), 1.0)

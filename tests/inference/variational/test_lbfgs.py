@@ -62,7 +62,7 @@ def run(module, p=None, steps=300, seed=0, **changes):
 
 
 # the direction
-def test_two_loop_recursion_literally():
+def test_two_loop_recursion_matches_definition():
     # Nocedal and Wright (2006), eqs. (7.16) and (7.20): H_{k+1} = Vᵀ H V + ρ s sᵀ, V = I − ρ y sᵀ,
     # H₀ = (sᵀy/yᵀy) I.
     g = generator(0)
@@ -112,7 +112,7 @@ def test_no_decrease_is_reported():
 # the optimum
 
 
-def test_finds_what_scipy_finds():
+def test_minimum_matches_scipy():
     p = problem(n=40, keep=0.8)
     model = component("model", "igp", ard="own", hyperprior=1.0, lengthscale=1.0, variance=1.0)
     _, state, infos = run(model.build(p, streams()), p, tolerance=1e-12, gradient_tolerance=1e-6)
@@ -131,7 +131,7 @@ def test_finds_what_scipy_finds():
     np.testing.assert_allclose(flatten(list(state.module.parameters())).numpy(), best.x, atol=1e-3)
 
 
-def test_what_has_converged_is_left_alone():
+def test_converged_state_is_unchanged():
     inference, state, infos = run(Function(rosenbrock, [-1.2, 1.0]))
     assert infos[-1]["converged"]
     theta_before = state.module.theta.detach().clone()
@@ -162,7 +162,7 @@ def test_restarts_require_hyperparameters(restarts, needed):
     assert inference.required_capabilities("supervised") == needed
 
 
-def test_restarts_of_a_model_that_has_none_are_refused():
+def test_restarts_of_unsupported_model_are_refused():
     class Plain(nn.Linear):
         draw_noise = Function.draw_noise
 
@@ -170,7 +170,7 @@ def test_restarts_of_a_model_that_has_none_are_refused():
         run(Plain(1, 1), restarts=3)
 
 
-def test_a_failed_cholesky_shortens_the_step_and_at_the_start_is_an_error():
+def test_failed_cholesky_shortens_the_step():
     def barrier(theta):
         if float(theta[0]) > 1.2:
             raise NumericalError("Cholesky of K failed", "raise model.jitter")
@@ -186,7 +186,7 @@ def test_a_failed_cholesky_shortens_the_step_and_at_the_start_is_an_error():
 SPARSE = component("model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4)
 
 
-def test_every_row_is_used_whatever_the_batches():
+def test_every_row_is_used_for_any_batch_size():
     p = problem(n=24)
     whole = run(SPARSE.build(p, streams()), p, steps=5)[1]
     p.batch_size = 6
@@ -205,7 +205,7 @@ def test_every_row_is_used_whatever_the_batches():
         ("igp", "classes", {"posterior": "sparse", "n_inducing": 4}),
     ],
 )
-def test_a_resumed_run_is_bit_identical(tmp_path, name, target, changes):
+def test_resumed_run_is_bit_identical(tmp_path, name, target, changes):
     model = component("model", name, lengthscale=1.0, variance=1.0, **changes)
     keys = {"memory": 4, "restarts": 2, "restart_scale": 0.3, "n_samples": 3}
     inference = component("inference", "lbfgs", **keys)

@@ -58,13 +58,13 @@ def distance(estimator):
 
 
 @pytest.mark.parametrize("estimator", ["local", "weights"])
-def test_matches_the_exact_posterior_where_it_factorises(estimator):
+def test_mean_field_matches_factorised_posterior(estimator):
     mean_error, std_error = distance(estimator)
     assert mean_error < 0.2
     assert std_error < 0.08
 
 
-def test_a_broken_kl_misses_the_exact_posterior(monkeypatch):
+def test_broken_kl_misses_exact_posterior(monkeypatch):
     kl = MeanField.kl
     monkeypatch.setattr(MeanField, "kl", lambda self: -kl(self))
     mean_error, std_error = distance("local")
@@ -81,7 +81,7 @@ def some_q(problem, widths=(6,), std=0.3):
     return q, rng
 
 
-def test_kl_closed_form_against_monte_carlo():
+def test_kl_closed_form_matches_monte_carlo():
     q, rng = some_q(real(n_tasks=1), widths=())
     theta = q.draw(200_000, rng.noise)
     log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
@@ -92,7 +92,7 @@ def test_kl_closed_form_against_monte_carlo():
     assert float(q.kl()) == pytest.approx(0.0, abs=1e-12)  # q = p
 
 
-def test_local_reparameterisation_is_kingma_equation_6():
+def test_local_reparameterisation_matches_kingma_equation_6():
     """One layer: f ~ N(x μ_Wᵀ + μ_b, x² σ_W²ᵀ + σ_b²), computed literally from the same noise."""
     problem = real(n=4)
     q, _ = some_q(problem, widths=())
@@ -144,7 +144,7 @@ def test_elbo_and_its_gradient_are_unbiased(estimator):
     assert z_score(sample.unflatten(0, (-1, 4)).mean(1), closed).abs().max() < 4
 
 
-def test_kl_scale_and_noise_prior_enter_the_bound():
+def test_bound_includes_kl_scale_and_noise_prior():
     problem = real()
     rng = Streams(0)
     q = MeanField(
@@ -159,7 +159,7 @@ def test_kl_scale_and_noise_prior_enter_the_bound():
 
 
 @pytest.mark.parametrize("t", [0, 3, 10, 25])
-def test_warmup_climbs_with_the_weight_t_of_warmup(t):
+def test_warmup_scales_kl_linearly(t):
     """6.2 of Rodríguez Santana and Hernández-Lobato: β = t/warmup, then 1; the bound itself is
     recorded."""
     problem = real()

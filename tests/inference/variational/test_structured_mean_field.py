@@ -32,7 +32,7 @@ def gram_of(model):
 
 
 @pytest.mark.parametrize("name", ["normal_gamma", "linear_regression"])
-def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name):
+def test_single_factor_is_exact_posterior(name):
     model, problem = MODELS[name]
     ascent = model.structured_field(["all"])
     for cycles in (0, 1):
@@ -60,7 +60,7 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
     assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 20_000**0.5).all()
 
 
-def test_the_evidence_of_a_regression():
+def test_regression_evidence_is_exact():
     model = regression()
     assert compute_bound(model.structured_field(["all"]), 1) == pytest.approx(
         float(model.log_evidence(PROBLEM.train)), rel=1e-12
@@ -70,7 +70,7 @@ def test_the_evidence_of_a_regression():
     assert objective_before < model.log_evidence(PROBLEM.train)
 
 
-def test_a_new_row_is_students_t():
+def test_predictive_is_student_t():
     model, problem = MODELS["normal_gamma"]
     ascent = model.structured_field(["mu", "tau"])
     factors = fit_factors(ascent, problem.train, 1)
@@ -81,7 +81,7 @@ def test_a_new_row_is_students_t():
 
 
 @pytest.mark.parametrize("joint", [["x1"], ["x1", "x3"], ["intercept", "x1", "x2", "x3"]])
-def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_others(joint):
+def test_blocks_have_conditional_covariance(joint):
     """L(blocks) = L(q(β) q(σ²)) − ½ (Σ_B log det Λ_BB − log det Λ), since b is the same."""
     model = regression()
     ascent = model.structured_field(joint)
@@ -108,7 +108,7 @@ def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_othe
         assert ascent.objective(broken, PROBLEM.train) < compute_bound(ascent) - 1e-4
 
 
-def test_the_key_chooses_the_family_and_a_coarser_one_has_the_higher_bound():
+def test_coarser_family_has_higher_bound():
     bounds = {}
     for joint in (["x1"], ["x1", "x2"], [], ["all"]):
         inference = component("inference", "cavi", starts=2, draws=20, joint=joint)
@@ -120,6 +120,6 @@ def test_the_key_chooses_the_family_and_a_coarser_one_has_the_higher_bound():
     assert inference.posterior(state).draws.shape == (2, 20, 5)
 
 
-def test_names_that_have_no_place_are_refused():
+def test_unknown_parameter_names_are_refused():
     with pytest.raises(ConfigMismatchError, match=r"inference\.joint: beta is not a parameter"):
         MODELS["normal_gamma"][0].structured_field(["beta"])

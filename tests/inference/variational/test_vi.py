@@ -26,7 +26,7 @@ vi = partial(compose_component, "inference", "vi")
 
 
 @pytest.mark.parametrize(("optimizer", "lr"), [("adam", 0.01), ("sgd", 0.002)])
-def test_an_affine_model_reaches_the_maximum_likelihood_of_probabilistic_pca(optimizer, lr):
+def test_affine_model_reaches_ppca_likelihood(optimizer, lr):
     """Tipping and Bishop (1999), eqs. (7), (8): σ² is the mean of the discarded eigenvalues, and W
     uses the retained ones minus σ²."""
     problem = real_rows(n=80)
@@ -47,7 +47,7 @@ def test_an_affine_model_reaches_the_maximum_likelihood_of_probabilistic_pca(opt
 
 
 # the gradient as a component of the inference
-def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
+def test_gradient_part_uses_samples_of_method(make_job):
     keys = ["+experiment=vae_digits", "smoke=true", "inference.n_samples=3"]
     made = make_job(*keys)
     assert nested_roles(type(made.inference)) == {"gradient": "gradient"}
@@ -70,7 +70,7 @@ class WithoutNoise(Model):
     offers: ClassVar[frozenset[type]] = frozenset({LogRatio})
 
 
-def test_pairs_that_do_not_fit_are_refused():
+def test_incompatible_pairs_are_refused():
     images = component("dataset", "images")
     vae = component("model", "vae")
     with pytest.raises(

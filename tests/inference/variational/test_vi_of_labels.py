@@ -31,7 +31,7 @@ def begin(inference, problem):
     return inference.init(component("model", "dgp", **keys).build(problem, rng), problem, rng), rng
 
 
-def test_it_learns_a_curve_and_its_bound_rises():
+def test_vi_learns_curve_and_bound_rises():
     problem = curve()
     inference = vi(lr=0.02, n_samples=2)
     state, rng = begin(inference, problem)
@@ -44,7 +44,7 @@ def test_it_learns_a_curve_and_its_bound_rises():
     assert {"nlpp", "coverage90"} <= set(after)
 
 
-def test_the_score_is_minus_the_bound_on_all_rows_at_noise_that_stays(monkeypatch):
+def test_score_is_negative_bound_with_fixed_noise(monkeypatch):
     """-Σ_n S⁻¹ Σ_s log p(y_n | ε_ns) + KL, with KL counted once for any number of parts of the
     rows."""
     monkeypatch.setattr(module_of_vi, "CHUNK", 25)

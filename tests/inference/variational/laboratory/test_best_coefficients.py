@@ -54,7 +54,7 @@ def exact():
 
 
 @pytest.mark.parametrize("n_samples", [1, 3])
-def test_the_best_linear_coefficients_leave_what_is_quadratic(n_samples):
+def test_best_linear_coefficients_leave_quadratic_part(n_samples):
     """S samples divide every variance by S, because w is a mean over samples like ĝ."""
     best = find_ratios(1, n_samples, draws=8000)
     by_row, free = exact()
@@ -63,7 +63,7 @@ def test_the_best_linear_coefficients_leave_what_is_quadratic(n_samples):
     assert free > 1.2 * by_row
 
 
-def test_of_a_gradient_that_is_a_polynomial_of_the_noise_nothing_is_left():
+def test_polynomial_gradient_is_removed_entirely():
     """The result is exact, although the coefficients are fitted and evaluated on different
     draws."""
     best = find_ratios(2, draws=200)
@@ -71,14 +71,14 @@ def test_of_a_gradient_that_is_a_polynomial_of_the_noise_nothing_is_left():
     assert best.context_free > 0.1
 
 
-def test_rows_that_share_their_noise_are_one():
+def test_rows_with_shared_noise_count_as_one():
     best = find_ratios(2, shared=True, draws=200)
     assert abs(best.context_free) < 1e-9
     assert best.per_row == pytest.approx(best.context_free, abs=1e-12)
     assert find_ratios(1, shared=True).per_row > 0.01
 
 
-def test_that_of_a_guide_is_what_least_squares_leave():
+def test_guide_ratio_matches_least_squares():
     """A module of 27 parameters, each row's gradient regressed by hand on its own noise (rows are
     independent)."""
     problem = real_rows(n=3)
@@ -101,7 +101,7 @@ def test_that_of_a_guide_is_what_least_squares_leave():
     assert best.per_row < best.context_free < 1.02
 
 
-def test_it_is_not_flattered_by_a_fit_of_many_coefficients():
+def test_ratio_is_not_overfitted():
     """The noise is unrelated to the gradient; in-sample, 8 coefficients of 12 draws would leave a
     third of the variance."""
     module = Location()
@@ -112,6 +112,6 @@ def test_it_is_not_flattered_by_a_fit_of_many_coefficients():
     assert find_ratios(1, draws=60, module=module).per_row > find_ratios(1).per_row
 
 
-def test_too_few_draws():
+def test_too_few_draws_are_refused():
     with pytest.raises(ConfigMismatchError, match="use at least 80"):
         find_ratios(2, draws=8)

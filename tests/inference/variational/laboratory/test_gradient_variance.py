@@ -53,7 +53,7 @@ def regression():
 
 
 # in a run
-def test_training_is_what_it_is_without_the_laboratory():
+def test_laboratory_leaves_training_unchanged():
     problem = regression()
     inference = laboratory()
     alone, _ = train(inference.train, LINEAR, problem, 6)
@@ -69,7 +69,7 @@ def scores(inference, steps=4):
     return inference.posterior(state).scores()
 
 
-def test_variance_falls_as_the_number_of_samples():
+def test_variance_falls_with_number_of_samples():
     gradients = ["reparam", {"name": "reparam", "n_samples": 4}]
     table = scores(laboratory(gradients=gradients, draws=150, iterations=[]))
     for t in (0, 3):
@@ -80,7 +80,7 @@ def test_variance_falls_as_the_number_of_samples():
     assert {"milliseconds", "variance_seconds", "norm_ratio", "minibatch_share"} <= kinds
 
 
-def test_the_best_ratio_is_below_what_was_learnt():
+def test_best_ratio_is_below_learnt_ratio():
     table = scores(laboratory(best_orders=[1, 2], best_draws=400))
     for t in (0, 3):
         free, linear, quadratic, learnt = (
@@ -95,7 +95,7 @@ def test_the_best_ratio_is_below_what_was_learnt():
         assert quadratic < linear < free < 1.05 * learnt
 
 
-def test_estimators_learn_next_to_the_training_without_iterations():
+def test_estimators_learn_alongside_training():
     problem = regression()
     inference = laboratory(iterations=[], at=[3])
     state_before, _ = train(inference, LINEAR, problem, 2)
@@ -109,7 +109,7 @@ TIMES = ("milliseconds", "total_seconds", "variance_seconds")
 
 
 @pytest.mark.parametrize("iterations", [[], [2, 5]])
-def test_killed_and_resumed_it_finds_the_same(iterations, tmp_path):
+def test_resumed_run_is_identical(iterations, tmp_path):
     problem = regression()
     inference = laboratory(iterations=iterations, at=[1, 4], draws=4)
     whole, _ = train(inference, LINEAR, problem, 5)
@@ -123,7 +123,7 @@ def test_killed_and_resumed_it_finds_the_same(iterations, tmp_path):
     assert_close(tensors(whole), tensors(again), rtol=0, atol=0)
 
 
-def test_parameters_of_p_are_left_out():
+def test_parameters_of_p_are_excluded():
     """Their gradient has its variance in every estimator of a Bernoulli model."""
     problem = binary_rows()
     model = small_dvae(problem)
@@ -132,7 +132,7 @@ def test_parameters_of_p_are_left_out():
     assert {name.split(".")[0] for name in itertools.compress(names, selected)} == {"down"}
 
 
-def test_its_table_and_its_figure(tmp_path):
+def test_laboratory_has_table_and_figure(tmp_path):
     inference = laboratory(draws=4)
     state, _ = train(inference, LINEAR, regression(), 4)
     posterior = inference.posterior(state)
@@ -149,7 +149,7 @@ def test_its_table_and_its_figure(tmp_path):
 
 
 # VarGrad's coefficient and the evidence
-def test_corrections_are_those_of_an_enumerated_model():
+def test_corrections_match_enumerated_model():
     """δ_i/E a = Cov(f, h_i²)/(Var(h_i) E f), eq. (5.14), over all 64 values of z, for each row
     separately."""
     problem = binary_rows()
@@ -172,7 +172,7 @@ def test_corrections_are_those_of_an_enumerated_model():
             assert_close(ratio[row], exact, atol=0.06, rtol=0.06, msg=name)
 
 
-def test_corrections_of_a_global_q_are_those_of_the_whole_bound():
+def test_global_q_corrections_match_full_bound():
     """f = log q(θ) − log p(y, θ) of all rows together: by the scores ε/σ and ε² − 1, written
     out."""
     problem = real(n=24, n_tasks=1, missing=0.0)
@@ -189,7 +189,7 @@ def test_corrections_of_a_global_q_are_those_of_the_whole_bound():
             assert_close(corrections[name][0], exact, rtol=0.1, atol=0.03)
 
 
-def test_kl_divergence_is_that_of_two_normals():
+def test_kl_divergence_matches_normals():
     problem = regression()
     inference = laboratory(evidence_particles=50, correction_draws=50, draws=4, iterations=[1])
     state, _ = train(inference, LINEAR, problem, 3)
@@ -220,13 +220,13 @@ def test_kl_divergence_is_that_of_two_normals():
         ({"gradients": []}, "gradients"),
     ],
 )
-def test_mistakes_are_named(changes, message):
+def test_invalid_keys_are_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         laboratory(**changes)
 
 
 # the estimator of the key ``gradient``
-def test_training_resumes_with_the_gradient_after_the_last_freeze():
+def test_training_resumes_with_gradient_after_last_freeze():
     problem = regression()
     inference = laboratory(gradients=["reparam"], gradient=LEARNER, iterations=[], at=[3], draws=8)
     frozen, rng = train(inference, LINEAR, problem, 3)
@@ -240,7 +240,7 @@ def test_training_resumes_with_the_gradient_after_the_last_freeze():
     assert not torch.equal(after.fitting.module.mean, plain)
 
 
-def test_scores_of_the_gradient_are_those_of_the_same_estimator_in_the_list():
+def test_gradient_scores_match_listed_estimator():
     keys = {"iterations": [], "at": [3], "draws": 40}
     named = scores(laboratory(**keys))
     table_alone = scores(laboratory(gradients=["reparam"], gradient=LEARNER, **keys))

@@ -21,7 +21,7 @@ def estimate_evidence(model, problem, draws, seeds):
     ]
 
 
-def test_the_evidence_of_a_linear_regression_is_found():
+def test_linear_regression_evidence_is_exact():
     """The Laplace approximation is the posterior."""
     problem = real(n=24, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression", noise=0.25).build(problem, Streams(0))
@@ -29,7 +29,7 @@ def test_the_evidence_of_a_linear_regression_is_found():
     assert estimate_evidence(model, problem, 200, 3) == pytest.approx([exact] * 3, abs=1e-8)
 
 
-def test_the_evidence_of_a_logistic_regression_by_quadrature():
+def test_logistic_regression_evidence_matches_quadrature():
     problem, rng = load("logistic_synthetic", n_inputs=1)
     model = component("model", "logistic_regression", intercept_scale=1.0).build(problem, rng)
     grid = torch.linspace(-9, 9, 400, dtype=F64)

@@ -66,7 +66,7 @@ def rows(m, seed=0, sd=1.0):
     return [Rows(batch, 5.0) for batch in x]
 
 
-def test_moments_of_estimates_are_those_of_numpy():
+def test_moments_of_estimates_match_numpy():
     g = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 4]
     spread = measure_spread(torch.from_numpy(row) for row in g)
     assert np.allclose(spread.mean, g.mean(0))
@@ -80,7 +80,7 @@ def test_times_are_compared_within_a_round():
     assert time_ratios([[1.0, 10.0, 10.0], [3.0, 30.0, 30.0]]) == [1.0, 3.0]
 
 
-def test_what_was_learnt_is_held_while_it_is_measured():
+def test_learnt_state_is_fixed_during_measurement():
     estimator = known_estimator()
     estimator.estimate(Vector(), rows(1)[0], Streams(1), [True])
     assert estimator.state == [0]
@@ -88,7 +88,7 @@ def test_what_was_learnt_is_held_while_it_is_measured():
     assert estimator.state == [1]
 
 
-def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
+def test_minibatch_share_and_bias_match_known_values():
     """Rows N(0, 1), four per batch: the variance of their mean is 1/4 per component, and of the
     noise sd²."""
     watched = [known_estimator(0.5), known_estimator(1.0), known_estimator(0.5, offset=0.2)]
@@ -101,7 +101,7 @@ def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
     assert biased.bias == pytest.approx(3 * 0.2**2, rel=0.5)
 
 
-def test_the_bias_is_tested_by_groups_of_batches_as_scipy_does():
+def test_bias_test_matches_scipy():
     watched = [known_estimator(0.5), known_estimator(0.5, offset=0.5), known_estimator(0.5)]
     spread = spread_over_batches(watched, Vector(), rows(40), streams(3), [True])
     # two draws of a batch; the rows are the same in both estimators
@@ -121,14 +121,14 @@ def test_the_bias_is_tested_by_groups_of_batches_as_scipy_does():
     assert spread[0].bias_z == 0
 
 
-def test_the_variance_in_all_is_that_of_single_estimates_over_batches():
+def test_total_variance_matches_single_estimates():
     (spread,) = spread_over_batches(
         [known_estimator(0.5)], Vector(), rows(4_000), [Streams(0)], [True]
     )
     assert spread.total == pytest.approx(3 * (0.25 + 0.25), rel=0.05)
 
 
-def test_passes_of_an_estimate_are_counted_by_hand():
+def test_passes_match_hand_count():
     """Each row has its log joint once per draw and pair member, and is differentiated by the
     parameters of p: forward 1, backward 2; other evaluations of DisARM are forward only."""
     problem = binary_rows()
@@ -147,7 +147,7 @@ def test_passes_of_an_estimate_are_counted_by_hand():
     assert passes("vargrad", n_samples=8) == 2 * passes("vargrad", n_samples=4)
 
 
-def test_variance_times_cost_is_relative_to_the_first():
+def test_variance_times_cost_is_relative_to_first():
     values = {"plain": {"trace_ratio": 1.0}, "two": {"trace_ratio": 0.25}}
     overs = [Over(2.0, 0.5, 0.0, 1.0, 0.0), Over(1.0, 0.5, 0.0, 1.0, 0.0)]
     add_costs(values, [[0.001, 0.003], [0.002, 0.006]], overs, [30.0, 90.0])
@@ -159,7 +159,7 @@ def test_variance_times_cost_is_relative_to_the_first():
     assert totals == pytest.approx([1, 1, 0.5 * 3, 0.5 * 2])
 
 
-def test_the_laboratory_streams_are_its_own():
+def test_laboratory_has_own_streams():
     rng = Streams(0)
     besides = Beside(rng, 10**7)
     noise_state = rng.noise.get_state()
