@@ -57,6 +57,8 @@ def main(argv: list[str]) -> int:
     print(f"test it  python -m pytest test_{args.name}.py")
     if args.role in registry.ROLES:
         print(f"check it PYTHONPATH=. runner test {args.name} --config-dir conf")
+    else:
+        print("edit it  runner schema --to conf/schemas --config-dir conf")
     if args.role == "inference":
         arena = f"runner arena run posteriors_small inference={args.name}"
         print(f"rank it  PYTHONPATH=. {arena} 'plugins=[{args.name}]' --config-dir conf")

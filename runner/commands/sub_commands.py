@@ -36,6 +36,12 @@ COMMANDS = {
         "create a component, experiment or study: file, YAML and test",
         loads="nothing",
     ),
+    "schema": Command(
+        "runner.catalogue.schemas.command",
+        "schema --to DIR",
+        "write JSON Schemas of experiments, studies and suites for editors and programs",
+        loads="arrays",
+    ),
     "test": Command(
         "runner.conformance.command",
         "test <module>",

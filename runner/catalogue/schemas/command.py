@@ -1,0 +1,50 @@
+"""``runner schema``: write the JSON Schemas of experiments, studies and suites."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from runner.arena.suite import Suite
+from runner.catalogue import plugins
+from runner.catalogue.list_and_show import use_extensions
+from runner.catalogue.schemas.files import describe_experiment, describe_study
+from runner.disk import conf_folders
+from runner.disk.atomic import write_text
+from runner.errors import display_path
+from runner.study.definition import StudyDefinition
+from runner.terminal.arguments import Parser
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write ``experiment.json``, ``study.json`` and ``suite.json``; returns their paths."""
+    schemas = {
+        "experiment": describe_experiment(),
+        "study": describe_study(StudyDefinition.model_json_schema(), "study"),
+        "suite": describe_study(Suite.model_json_schema(), "suite"),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {folder / f"{name}.json": schema for name, schema in schemas.items()}
+    for path, schema in paths.items():
+        write_text(path, json.dumps(schema, ensure_ascii=False) + "\n")
+    return list(paths)
+
+
+def main(argv: list[str]) -> int:
+    """Execute ``runner schema``; ``argv`` begins with ``schema``."""
+    parser = Parser(
+        prog="runner schema",
+        description="Write JSON Schemas of experiments, studies and suites, with the names, types, ranges, defaults and "
+        "comments of all keys. Editors complete and check YAML files that name their schema in the first lines: "
+        "# yaml-language-server: $schema=PATH/experiment.json",
+    )
+    parser.add_argument(
+        "--to", type=Path, required=True, metavar="DIR", help="folder of the schemas"
+    )
+    conf_folders.add_option(parser)
+    plugins.add_option(parser, "a module with components of your own to include")
+    arguments = parser.parse_args(argv[1:])
+    use_extensions(arguments)
+    for path in write_schemas(arguments.to):
+        print(f"written  {display_path(path)}")
+    return 0
