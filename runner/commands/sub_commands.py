@@ -37,7 +37,7 @@ COMMANDS = {
         loads="nothing",
     ),
     "schema": Command(
-        "runner.catalogue.schemas.command",
+        "runner.arena.schemas.command",
         "schema --to DIR",
         "write JSON Schemas of experiments, studies and suites for editors and programs",
         loads="arrays",

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Mapping
 
 from components import registry
-from runner.catalogue.list_and_show import find_file, options, selected_components
-from runner.catalogue.schemas.components import (
+from runner.arena.schemas.components import (
     define_components,
     describe_run_keys,
     key_of,
     reference,
 )
-from runner.catalogue.schemas.types import Schema, only_keys
+from runner.arena.schemas.types import Schema, only_keys
+from runner.catalogue.list_and_show import find_file, options, selected_components
 from runner.disk.read_yaml import load_untrusted
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator
 from omegaconf import OmegaConf
 
 from runner import CONF
+from runner.arena.schemas.command import main
+from runner.arena.schemas.types import DEFINITIONS, parse_words
 from runner.catalogue.new import create
-from runner.catalogue.schemas.command import main
-from runner.catalogue.schemas.types import DEFINITIONS, parse_words
 
 MISTAKES = Path(__file__).with_name("schema_mistakes.txt").read_text("utf-8").splitlines()
 GROUPS = {"experiment": "experiment", "study": "study", "suite": "arena"}

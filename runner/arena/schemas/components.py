@@ -10,10 +10,10 @@ from typing import Any
 
 from components import registry
 from runner import CONF
+from runner.arena.schemas.types import DEFINITIONS, Schema, only_keys, parse_words
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import CONFIG, catalogue, read_index
 from runner.catalogue.list_and_show import explain_keys, find_file, read_keys
-from runner.catalogue.schemas.types import DEFINITIONS, Schema, only_keys, parse_words
 from runner.catalogue.settings import BudgetKeys
 
 

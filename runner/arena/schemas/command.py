@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from runner.arena.schemas.files import describe_experiment, describe_study
 from runner.arena.suite import Suite
 from runner.catalogue import plugins
 from runner.catalogue.list_and_show import use_extensions
-from runner.catalogue.schemas.files import describe_experiment, describe_study
 from runner.disk import conf_folders
 from runner.disk.atomic import write_text
 from runner.errors import display_path
