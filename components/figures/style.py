@@ -6,7 +6,7 @@ neither a display nor global state.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ def series_style(k: int) -> dict[str, Any]:
 def series_marker(k: int) -> str:
     """Marker of the k-th series: unique in its colour among the first 64."""
     return MARKERS[(k + k // len(PALETTE)) % len(MARKERS)]
+
+
+def hide_label(look: Mapping[str, str]) -> str:
+    """Label of a further artist of a named series: without an entry in the legend."""
+    return f"_{look.get('label', '')}"
 
 
 def new_figure(

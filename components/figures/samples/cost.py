@@ -10,6 +10,7 @@ from components.figures.style import (
     Axes,
     Figure,
     colour_of,
+    hide_label,
     legend_below,
     new_figure,
     series_marker,
@@ -65,11 +66,10 @@ def _draw_curves(ax: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
         line = rows[rows["method"] == method]
         if line.empty:
             continue
-        look = series_style(k)
+        look = series_style(k) | {"label": method}
         x, mean, low, high = (line[c].to_numpy(float) for c in ("cost", "mean", "low", "high"))
-        ax.fill_between(x, low, high, color=look["color"], alpha=0.2, lw=0)
-        marker = series_marker(k)
-        ax.plot(x, mean, **look, lw=1.6, marker=marker, markevery=[-1], label=method)
+        ax.fill_between(x, low, high, color=look["color"], alpha=0.2, lw=0, label=hide_label(look))
+        ax.plot(x, mean, **look, lw=1.6, marker=series_marker(k), markevery=[-1])
 
 
 def _draw_finals(
@@ -91,6 +91,7 @@ def _draw_finals(
             markerfacecolor=colour_of(k) if row["front"] or better is None else "white",
             markersize=7,
             elinewidth=1.2,
+            label=hide_label({"label": row["method"]}),
         )
 
 

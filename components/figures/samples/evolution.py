@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components.figures.multiples import line_panels
-from components.figures.style import BLACK, Axes, Figure, legend_below
+from components.figures.style import BLACK, Axes, Figure, hide_label, legend_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,5 +71,6 @@ def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:
         color=look["color"],
         alpha=0.2,
         lw=0,
+        label=hide_label(look),
     )
     ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=1.6)

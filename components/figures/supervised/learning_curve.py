@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from components.figures.multiples import MOST, line_panels
-from components.figures.style import Axes, Figure, legend_below
+from components.figures.style import Axes, Figure, hide_label, legend_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +50,9 @@ def learning_curve(
         colour = look["color"]
         if "floor" in rows:
             floor = rows["floor"].to_numpy(float)
-            ax.plot(x, floor, ls="--", linewidth=1, color=colour)
-            ax.fill_between(x, floor, mean, color=colour, alpha=0.12, linewidth=0)
+            label = hide_label(look)
+            ax.plot(x, floor, ls="--", linewidth=1, color=colour, label=label)
+            ax.fill_between(x, floor, mean, color=colour, alpha=0.12, linewidth=0, label=label)
         bars: dict[str, Any] = {"capsize": 2, "linewidth": 1.5, "markersize": 5, "elinewidth": 0.9}
         ax.errorbar(x, mean, yerr=rows["se"].fillna(0), marker=marker, **bars, **look)
         high = limits[rows["metric"].iloc[0]][1]

@@ -4,6 +4,7 @@ D.1)."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -70,9 +71,10 @@ def spread(
                 float
             )
             if len(values):
-                _one(ax, kind, values, place, log, _look(methods.index(method), grouped))
+                look = _look(methods.index(method), grouped) | {"label": method if grouped else "_"}
+                _one(ax, kind, values, place, log, look)
             if (method, group) in marked:
-                ax.axvline(place, color=ORANGE, ls="--", lw=1.8, zorder=0.5)
+                ax.axvline(place, color=ORANGE, ls="--", lw=1.8, zorder=0.5, label="β chosen")
         if metric in levels:
             ax.axhline(levels[metric], color=BLACK, ls="--", lw=1)
         ax.set_ylabel((words or {}).get(metric, metric))
@@ -105,8 +107,10 @@ def _look(i: int, grouped: bool) -> dict[str, Any]:
 def _one(
     ax: Axes, kind: Kind, values: np.ndarray, place: float, log: bool, look: Mapping[str, Any]
 ) -> None:
+    label = look["label"]
     if kind == "box":
-        draw_boxes(ax, [values], [place], [look])
+        for artist in chain(*draw_boxes(ax, [values], [place], [look]).values()):
+            artist.set_label(label)
         return
     shape = np.log10(values) if log else values  # the density is on the scale of the axis
     grid = np.linspace(shape.min(), shape.max(), POINTS)
@@ -118,8 +122,9 @@ def _one(
         half = 0.42 * density / density.max()
         y = 10**grid if log else grid
         ax.fill_betweenx(y, place - half, place + half, alpha=0.55, lw=0.5, edgecolor=BLACK, **look)
-    ax.vlines(place, low, high, color=BLACK, lw=2.5)
-    ax.plot([place], [median], "o", ms=3.5, color="white", mec=BLACK, mew=0.8, zorder=3)
+    ax.vlines(place, low, high, color=BLACK, lw=2.5, label=label)
+    style: dict[str, Any] = {"color": "white", "mec": BLACK, "mew": 0.8, "zorder": 3}
+    ax.plot([place], [median], "o", ms=3.5, label=label, **style)
 
 
 def draw_boxes(
@@ -127,8 +132,10 @@ def draw_boxes(
     values: Sequence[np.ndarray],
     places: Sequence[float],
     looks: Sequence[Mapping[str, Any]],
-) -> None:
-    """A box for each sample, with colour and hatch; whiskers at 1.5 inter-quartile ranges."""
+) -> dict[str, list[Any]]:
+    """A box for each sample, with colour and hatch; whiskers at 1.5 inter-quartile ranges.
+
+    Returns the artists of each kind."""
     boxes = ax.boxplot(
         values,
         positions=places,
@@ -141,6 +148,7 @@ def draw_boxes(
     for patch, fliers, look in zip(boxes["boxes"], boxes["fliers"], looks, strict=True):
         patch.set(alpha=0.55, **look)
         fliers.set_markeredgecolor(look["facecolor"])
+    return boxes
 
 
 def _ticks(

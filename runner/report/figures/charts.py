@@ -21,19 +21,13 @@ EDGE = 90  # pixels: height of a panel, of a line of the legend, of the margin
 
 def to_chart(figure: Figure) -> Chart:
     """Data and layout of a figure's lines, bands, error bars, violins, boxes and levels."""
-    handles = [
-        (text.get_text(), handle)
-        for legend in figure.legends
-        for text, handle in zip(legend.texts, legend.legend_handles, strict=True)
-        if handle is not None
-    ]
     panels = _list_panels(figure)
     data: list[Chart] = []
     names = {""}
     for i, panel in enumerate(panels):
         axes = {"xaxis": f"x{_number(i)}", "yaxis": f"y{_number(i)}"}
         for k, ax in enumerate(panel):
-            for trace in list_traces(ax, handles):
+            for trace in list_traces(ax):
                 if len(panel) > 1 and not _take_style(trace, ax, k):
                     continue
                 name = trace["name"]

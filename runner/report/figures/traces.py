@@ -11,30 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
 Chart = dict[str, Any]
-Handles = Sequence[tuple[str, "Artist"]]  # names and artists of a legend
 DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
-SYMBOLS = dict(
-    zip(
-        "osD^vP*X.",
-        [
-            "circle",
-            "square",
-            "diamond",
-            "triangle-up",
-            "triangle-down",
-            "cross",
-            "star",
-            "x",
-            "circle",
-        ],
-        strict=True,
-    )
-)
+SYMBOLS = {
+    "o": "circle",
+    "s": "square",
+    "D": "diamond",
+    "^": "triangle-up",
+    "v": "triangle-down",
+    "P": "cross",
+    "*": "star",
+    "X": "x",
+    ".": "circle",
+}
 MOST_POINTS = 20_000  # largest number of points in a panel; longer lines are thinned
 FEWEST = 20
 LONGEST = 300  # number of points of a thinned line
@@ -61,38 +53,33 @@ def numbers(values: Iterable[float]) -> list[float | None]:
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
 
 
-def list_traces(ax: Axes, handles: Handles) -> Iterator[Chart]:
-    """Areas of the axes, then their lines; ``handles`` are names and artists of the legend.
+def list_traces(ax: Axes) -> Iterator[Chart]:
+    """Areas of the axes, then their lines.
 
-    Each trace has a ``name``, empty if it is not in the legend.
+    The ``name`` of a trace is the label of its artist, empty without one.
     """
     from matplotlib.collections import LineCollection
     from matplotlib.container import ErrorbarContainer
 
-    bars = [each.lines for each in ax.containers if isinstance(each, ErrorbarContainer)]
-    errors = {line: collections for line, _, collections in bars}
-    drawn = {part for _, caps, collections in bars for part in (*caps, *collections)}
+    bars = {bar.lines[0]: bar for bar in ax.containers if isinstance(bar, ErrorbarContainer)}
+    drawn = {part for bar in bars.values() for parts in bar.lines[1:] for part in parts}
     most = min(LONGEST, max(FEWEST, MOST_POINTS // max(1, len(ax.lines))))
-    areas = list(_list_areas(ax, handles))
-    yield from areas
+    yield from _list_areas(ax)
     for collection in ax.collections:
         if isinstance(collection, LineCollection) and collection not in drawn:
             gap = [[np.nan, np.nan]]
             points = np.concatenate([[*each, *gap] for each in collection.get_segments()])
-            trace = _make_line(points, _hex(collection.get_colors()))
-            yield trace | {"name": _find_area(trace, areas)}
+            yield _make_line(points, _hex(collection.get_colors()), collection)
     for line in ax.lines:
         # marks outside the panel represent values that plotly shows at their positions
         if line not in drawn and line.get_clip_on() and np.size(line.get_xdata()):
-            trace = _make_line(_thin(_find_points(line, ax), most), _hex(line.get_color()))
-            trace |= _style_line(line) | {"name": _find_name(line, handles)}
-            trace["name"] = trace["name"] or _find_area(trace, areas)
-            if line in errors:
-                trace["error_y"] = _make_errors(line, errors[line])
-            yield trace
+            bar = bars.get(line)
+            points = _thin(_find_points(line, ax), most)
+            trace = _make_line(points, _hex(line.get_color()), bar or line) | _style_line(line)
+            yield trace | ({"error_y": _make_errors(line, bar.lines[2])} if bar else {})
 
 
-def _list_areas(ax: Axes, handles: Handles) -> Iterator[Chart]:
+def _list_areas(ax: Axes) -> Iterator[Chart]:
     """Filled areas of the axes."""
     from matplotlib.collections import PolyCollection
     from matplotlib.patches import PathPatch
@@ -100,10 +87,10 @@ def _list_areas(ax: Axes, handles: Handles) -> Iterator[Chart]:
     for collection in ax.collections:
         if isinstance(collection, PolyCollection):
             for path in collection.get_paths():
-                yield _make_area(collection, path.vertices, handles)
+                yield _make_area(collection, path.vertices)
     for patch in ax.patches:
         if isinstance(patch, PathPatch):
-            yield _make_area(patch, patch.get_path().vertices, handles)
+            yield _make_area(patch, patch.get_path().vertices)
 
 
 def _hex(colour: Any) -> str:
@@ -113,51 +100,21 @@ def _hex(colour: Any) -> str:
     return to_hex(to_rgba_array(colour)[0])
 
 
-def _make_line(points: np.ndarray, colour: str) -> Chart:
-    """A line through points [N, 2]."""
+def _make_line(points: np.ndarray, colour: str, artist: Any) -> Chart:
+    """A line through points [N, 2]; an underscore hides the label of an artist from the legend."""
     x, y = map(numbers, points.T)
-    form = {"type": "scatter", "mode": "lines", "hovertemplate": "%{x}: %{y}"}
+    name = re.sub(r"^_(child\d+|container\d+|nolegend_)?", "", str(artist.get_label()))
+    form = {"type": "scatter", "mode": "lines", "hovertemplate": "%{x}: %{y}", "name": name}
     return form | {"x": x, "y": y, "line": {"color": colour}}
 
 
-def _make_area(artist: Any, edge: Any, handles: Handles) -> Chart:
-    """Area inside an edge [N, 2], with the name of the legend's area or line in the same colour."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
+def _make_area(artist: Any, edge: Any) -> Chart:
+    """Area inside an edge [N, 2]."""
     colour = _hex(artist.get_facecolor())
-    names = {_hex(h.get_color()): name for name, h in handles[::-1] if isinstance(h, Line2D)}
-    patches = {_hex(h.get_facecolor()): name for name, h in handles if isinstance(h, Patch)}
-    trace = _make_line(_thin(edge, 2 * LONGEST), colour)
+    trace = _make_line(_thin(edge, 2 * LONGEST), colour, artist)
     trace["line"]["width"] = 0
     look = {"fill": "toself", "fillcolor": colour, "opacity": artist.get_alpha() or 1.0}
-    return trace | look | {"hoveron": "points", "name": (patches or names).get(colour, "")}
-
-
-def _find_area(trace: Chart, areas: Sequence[Chart]) -> str:
-    """Name of the area around the first point of a mark, so that quartiles belong to their violin."""
-    x = trace["x"][0]
-    return next((a["name"] for a in areas if min(a["x"]) <= x <= max(a["x"])), "")
-
-
-def _find_look(line: Line2D) -> tuple[str, str, str]:
-    """Colour, mark and dash of a line."""
-    symbol = SYMBOLS.get(str(line.get_marker()), "")
-    return _hex(line.get_color()), symbol, DASHES.get(str(line.get_linestyle()), "")
-
-
-def _find_name(line: Line2D, handles: Handles) -> str:
-    """Name of the most similar line of the legend in the same colour, or empty."""
-    from matplotlib.lines import Line2D
-
-    colour, *look = _find_look(line)
-    likeness = {}
-    for name, handle in handles:
-        if isinstance(handle, Line2D):
-            other, *line_look = _find_look(handle)
-            if other == colour:
-                likeness[name] = [a == b for a, b in zip(line_look, look, strict=True)]
-    return max(likeness, key=lambda name: likeness[name], default="")
+    return trace | look | {"hoveron": "points"}
 
 
 def _find_points(line: Line2D, ax: Axes) -> np.ndarray:
@@ -171,11 +128,12 @@ def _find_points(line: Line2D, ax: Axes) -> np.ndarray:
 
 def _style_line(line: Line2D) -> Chart:
     """Dash, width and marks of a line."""
-    colour, symbol, dash = _find_look(line)
+    symbol = SYMBOLS.get(str(line.get_marker()), "")
+    dash = DASHES.get(str(line.get_linestyle()), "")
     modes = ["lines"] * bool(dash) + ["markers"] * bool(symbol)
     width = line.get_linewidth()
     style: Chart = {"mode": "+".join(modes) or "none"}
-    style["line"] = {"color": colour, "dash": dash or "solid", "width": width}
+    style["line"] = {"color": _hex(line.get_color()), "dash": dash or "solid", "width": width}
     if symbol:
         shape = f"{symbol}-open" if line.get_markerfacecolor() == "white" else symbol
         size = round(1.4 * line.get_markersize())
