@@ -186,17 +186,3 @@ def is_readable(path: Path) -> bool:
         path.open("rb").close()
         return True
     return False
-
-
-def complete(facts: Facts | None, signature: str) -> bool:
-    """True if a record's facts are complete and belong to a run with this signature.
-
-    A record in the state done must have a finished replicate.
-    """
-    if (
-        facts is None
-        or not facts.keys() >= REQUIRED_KEY_TYPES.keys()
-        or facts["signature"] != signature
-    ):
-        return False
-    return facts["state"] != "done" or bool(facts["finished"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from components.errors import list_names
 from runner.disk.atomic import sync
 from runner.disk.inside import is_inside
 from runner.disk.plain_file import open_plain
@@ -63,9 +64,8 @@ def warn_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> No
     damaged = list(find_damage(folder, facts, hashes))
     if damaged:
         place = display_path(folder)
-        more = f" and {len(damaged) - 1} more" if damaged[1:] else ""
         warnings.warn(
-            f"{place}: {damaged[0]}{more} is damaged; repeat the run with "
+            f"{place}: {list_names(damaged, 1)} is damaged; repeat the run with "
             f"runner resume {place} --fresh, or its command with fresh=true",
             RunnerWarning,
             stacklevel=1,

@@ -82,13 +82,9 @@ def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> McNemar:
     Source: McNemar (1947); Dietterich (1998), section 3.1."""
     from scipy.stats import binomtest
 
-    only_first = int((first & ~second).sum())
-    other = int((second & ~first).sum())
-    return McNemar(
-        only_first,
-        other,
-        float(binomtest(only_first, only_first + other).pvalue) if only_first + other else 1.0,
-    )
+    counts = int((first & ~second).sum()), int((second & ~first).sum())
+    p = float(binomtest(counts[0], sum(counts)).pvalue) if any(counts) else 1.0
+    return McNemar(*counts, p)
 
 
 def compare_outcomes(first: Path, second: Path, metric: str) -> McNemar | None:

@@ -21,12 +21,7 @@ from runner.disk.atomic import make_folder, remove_orphans, write_text
 from runner.disk.inside import refuse_links
 from runner.disk.secrets import mask_secrets
 from runner.record import code, facts, lease
-from runner.record.facts import (
-    Facts,
-    RunState,
-    complete,
-    load_written,
-)
+from runner.record.facts import REQUIRED_KEY_TYPES, Facts, RunState, load_written
 from runner.record.lines import Lines, traces
 from runner.record.machine import describe_hardware, disk_failure, initial_facts
 
@@ -89,7 +84,11 @@ class Record:
     def _find(self, job: Job) -> None:
         """Set the facts of an earlier run in this folder, or of a new run."""
         old_facts = load_written(self.folder)
-        is_complete = complete(old_facts, job.signature)
+        is_complete = (
+            old_facts is not None
+            and old_facts.keys() >= REQUIRED_KEY_TYPES.keys()
+            and old_facts["signature"] == job.signature
+        )
         is_fresh = job.settings.fresh
         if old_facts and is_complete and not is_fresh and not old_facts.get("clearing"):
             self.facts = old_facts

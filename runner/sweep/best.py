@@ -29,11 +29,8 @@ ENDINGS = {"PRUNED": "pruned", "FAIL": "failed"}
 SHOWN = 10  # largest number of trials in the table
 
 
-def _params(params: dict[str, Any]) -> str:
-    return " ".join(
-        f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={format_typed(v)}"
-        for k, v in params.items()
-    )
+def _format(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else format_typed(value)
 
 
 def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
@@ -49,7 +46,8 @@ def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
             else facts.get("failure", "")[:120]
         )
         outcome = f"{ENDINGS.get(frozen.state.name)} ({why})"
-    out.print(f"trial {trial}  {outcome}  {_params(params)}")
+    settings = " ".join(f"{key}={_format(value)}" for key, value in params.items())
+    out.print(f"trial {trial}  {outcome}  {settings}")
 
 
 def show_best(study: Study, folder: Path) -> float | None:
@@ -117,7 +115,8 @@ def _write_trials(study: Study, front: Sequence[int], file: Path) -> None:
 
 def _to_cells(trial: FrozenTrial, front: Sequence[int]) -> list[str]:
     star = "★ " if trial.number in front else ""
-    params = [
-        f"{v:.4g}" if isinstance(v, float) else format_typed(v) for v in trial.params.values()
+    return [
+        f"{star}{trial.number}",
+        *map(number, trial.values),
+        *map(_format, trial.params.values()),
     ]
-    return [f"{star}{trial.number}", *map(number, trial.values), *params]

@@ -14,6 +14,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from components.errors import list_names
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError, display_path
 from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
@@ -83,9 +84,7 @@ def _to_texts(table: pd.DataFrame, scores: list[str]) -> dict[str, list[str]]:
     best = table.get("best", [False] * len(table))
     marked = zip(best, table["state"], table["smoke"], strict=True)
     texts["state"] = [f"{'★ ' * star}{state}{', smoke' * smoke}" for star, state, smoke in marked]
-    records = [names.split() for names in table["records"]]
-    more = [f" and {len(names) - 2} more" if len(names) > 2 else "" for names in records]
-    texts["record"] = [", ".join(names[:2]) + n for names, n in zip(records, more, strict=True)]
+    texts["record"] = [list_names(names.split(), 2) for names in table["records"]]
     return texts
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,22 +36,11 @@ def completed_trials(study: Study) -> list[FrozenTrial]:
 
 def pareto_front(study: Study) -> list[int]:
     """Numbers of the nondominated trials; for one objective, the best and its ties."""
-    return (
-        [t.number for t in study.best_trials]
-        if any(t.state.name == "COMPLETE" for t in study.trials)
-        else []
-    )
-
-
-def steps_taken(ended: Iterable[FrozenTrial]) -> int:
-    """Steps of ended trials, over all replicates."""
-    return sum(
-        int(t.user_attrs["pruned at" if t.state.name == "PRUNED" else "steps"]) for t in ended
-    )
+    return [t.number for t in study.best_trials]
 
 
 def describe_savings(study: Study) -> str:
-    """Savings by pruning, in words.
+    """Steps of all replicates that pruning saved, in words.
 
     Empty if no trial was pruned or the steps are unknown.
     """
@@ -61,6 +49,7 @@ def describe_savings(study: Study) -> str:
         "steps" in t.user_attrs for t in ended
     ):
         return ""
-    n_taken = steps_taken(ended)
+    ends = ("pruned at" if t.state.name == "PRUNED" else "steps" for t in ended)
+    n_taken = sum(int(t.user_attrs[end]) for t, end in zip(ended, ends, strict=True))
     n_total = sum(int(t.user_attrs["steps"]) for t in ended)
     return f"{n_taken:,} steps of {n_total:,}: pruning saved {1 - n_taken / n_total:.0%}"

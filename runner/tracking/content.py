@@ -18,7 +18,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from runner.catalogue.settings import signed_overrides
 from runner.disk.read_yaml import load_untrusted
 from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError
@@ -100,15 +99,10 @@ class RecordContent:
 
     @property
     def _overrides_text(self) -> str:
-        if self.facts.get("overrides"):
-            return " ".join(self.facts["overrides"])
         command: Sequence[str] = self.facts.get("command") or []
         if self.facts.get("study") and len(command) == 2 and command[0].endswith("snapshot.yaml"):
             return command[1]  # a run of a study is named by its row and cell
-        overrides = [
-            word for word in command if "=" in word and not word.startswith(("-", "+experiment"))
-        ]
-        return " ".join(signed_overrides(overrides))
+        return " ".join(self.facts.get("overrides") or [])
 
     def creation_tags(self) -> dict[str, str]:
         """Tags set only when a run is created, because users may change them."""

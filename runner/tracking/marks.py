@@ -5,14 +5,14 @@ none."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
+from pydantic import TypeAdapter
+
 from runner.disk.atomic import write_text
-from runner.disk.plain_file import parse_json, read_plain
+from runner.disk.plain_file import read_plain
 
 
 @dataclass
@@ -40,6 +40,9 @@ class Marks(RunMarks):
     trouble: str | None = None  # error of the last push
 
 
+CONTENT = TypeAdapter(dict[str, dict[str, Marks]])  # "stores": marks by name of the store
+
+
 class RecordReplacedError(Exception):
     """The record was replaced during the upload."""
 
@@ -63,10 +66,7 @@ class MarksFile:
         if self.exists and not self.path.exists():
             raise RecordReplacedError("the run was restarted")
         self.stores[self.store] = self.here
-        write_text(
-            self.path,
-            json.dumps({"stores": {name: asdict(marks) for name, marks in self.stores.items()}}),
-        )
+        write_text(self.path, CONTENT.dump_json({"stores": self.stores}).decode())
         self.exists = True
 
 
@@ -77,12 +77,6 @@ def read_marks(folder: Path, store: str) -> Marks:
 
 def _read(path: Path) -> dict[str, Marks]:
     try:
-        content: dict[str, Any] = parse_json(read_plain(path))
-        return {name: _marks(entry) for name, entry in content["stores"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return CONTENT.validate_json(read_plain(path))["stores"]
+    except (OSError, ValueError, KeyError):
         return {}
-
-
-def _marks(found: dict[str, Any]) -> Marks:
-    below = {name: RunMarks(**run) for name, run in found["replicates"].items()}
-    return Marks(**found | {"replicates": below})

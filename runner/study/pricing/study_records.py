@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import re
 import statistics
 import time
 from collections import defaultdict
@@ -23,15 +24,15 @@ from typing import Any
 
 from runner.catalogue.settings import signed_config
 from runner.errors import ConfigError
-from runner.record.facts import CHOSEN_ROLES
+from runner.record.facts import CHOSEN_ROLES, list_folder, read
 from runner.record.lines import newest_line
-from runner.record.summaries import RecordSummary, read_summaries
 from runner.study.executor import RunningProcess
 from runner.study.pricing.price import RECORD_SPREAD, ROUGH_SPREAD, MeasuredRun, Price, price_run
 from runner.study.snapshot import FrozenRun, Snapshot
 
 # keys that change the cost of a run but not its identity
 COSTLY_KEYS = ("figures", "keep_predictions")
+STEPS = re.compile(r"^steps: (\d+)$", re.MULTILINE)  # YAML takes longer to parse
 Kind = tuple[Any, ...]  # features shared by similar runs
 
 
@@ -45,12 +46,6 @@ def kind_of_run(run: FrozenRun) -> Kind:
     roles = [run.config.get(role) for role in CHOSEN_ROLES]
     names = (role["name"] if isinstance(role, dict) else None for role in roles)
     return run.experiment, *names, bool(run.config.get("smoke")), bool(run.config.get("steps"))
-
-
-def kind_of_record(experiment: str, summary: RecordSummary) -> Kind:
-    """``kind_of_run`` of a recorded run."""
-    names = (summary.choice.get(role) for role in CHOSEN_ROLES)
-    return experiment, *names, summary.smoke, summary.has_steps
 
 
 def cost_key(config: Mapping[str, Any], data: str) -> str:
@@ -71,14 +66,21 @@ class StudyRecords:
         for experiment in {run.experiment for run in runs}:
             self._load(snapshot.output_dir / experiment)
 
-    def _load(self, folder: Path) -> None:
-        for name, summary in read_summaries(folder).items():
-            if summary.state != "done":
+    def _load(self, experiment: Path) -> None:
+        """Read the finished runs of an experiment; damaged records are skipped."""
+        for folder in list_folder(experiment):
+            facts = read(folder)
+            if not facts or facts["state"] != "done":
                 continue
-            kind = kind_of_record(folder.name, summary)
-            self.records[kind].append(folder / name)
-            if summary.rate is not None:
-                self.rates[kind].append(summary.rate)
+            with suppress(OSError, ValueError, KeyError, ZeroDivisionError):
+                match = STEPS.search((folder / "config.yaml").read_text(encoding="utf-8"))
+                names = (facts["choice"].get(role) for role in CHOSEN_ROLES)
+                kind = experiment.name, *names, facts["smoke"], match is not None
+                self.records[kind].append(folder)
+                steps = match and int(match[1])
+                rate = facts["seconds"] / size({"replicates": facts["replicates"], "steps": steps})
+                if rate and not facts.get("taken_over"):
+                    self.rates[kind].append(rate)
 
     def add(self, run: FrozenRun, seconds: float) -> None:
         """Add the time of a run that has ended."""

@@ -10,7 +10,7 @@ from runner.commands.resume import read_run_config
 from runner.disk.lock import is_locked
 from runner.disk.plain_file import read_plain
 from runner.errors import ConfigError
-from runner.record.facts import complete, load_facts, read, read_config
+from runner.record.facts import load_facts, read, read_config
 from runner.record.lines import read_lines
 
 
@@ -62,4 +62,3 @@ def test_a_record_said_to_be_done_that_finished_nothing_is_not_believed(
     }  # fmt: skip
     (tmp_path / "run.json").write_text(json.dumps(facts))
     assert (read(tmp_path) is not None) is believed
-    assert complete(facts, "s") is believed

@@ -1,4 +1,4 @@
-"""Summaries of all records of an experiment."""
+"""Times of all records of an experiment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from support.runs.made_records import make_record
 from support.runs.made_studies import make_run, make_snapshot
 
 from runner.record import facts
-from runner.record.summaries import RecordSummary, read_summaries
 from runner.study.pricing.study_records import StudyRecords
 
 N = 16
@@ -32,19 +31,6 @@ def experiment(tmp_path):
         if i == 12:
             (folder / "config.yaml").unlink()
     return tmp_path / "made"
-
-
-def test_damaged_records_are_left_out(experiment):
-    summaries = read_summaries(experiment)
-    assert summaries.keys() == {signature(i) for i in range(N) if i != 8}
-    assert summaries[signature(12)].rate is None
-    assert summaries[signature(5)] == RecordSummary(
-        state="running",
-        choice={"dataset": "made", "model": "bnn", "inference": "sgld", "attacker": None},
-        smoke=False,
-        has_steps=True,
-        rate=3.0,
-    )
 
 
 def test_rates_are_those_of_done_records(experiment):
