@@ -20,7 +20,7 @@ import itertools
 import json
 import platform
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -84,16 +84,15 @@ def pack(
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     records = {
-        (run.experiment, run.signature): facts
+        snapshot.folder(run): facts
         for run in snapshot.runs
         if (facts := snapshot.facts(run)) is not None
     }
     manifest = {"format": FORMAT, "study": snapshot.name, "checkpoints": checkpoints}
     files: dict[str, tuple[str, int]] = {}
     with replace_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        location = snapshot.file
-        parts = (
-            [(f"studies/{snapshot.name}/snapshot.yaml", location)],
+        parts: tuple[Iterable[Entry], ...] = (
+            [(f"studies/{snapshot.name}/snapshot.yaml", snapshot.file)],
             _list_records(snapshot, records, checkpoints),
             _list_environment(snapshot, list(records.values())),
             _list_conf(snapshot),
@@ -119,14 +118,13 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 
 def _list_records(
-    snapshot: Snapshot, records: dict[tuple[str, str], Facts], checkpoints: bool
+    snapshot: Snapshot, records: dict[Path, Facts], checkpoints: bool
 ) -> Iterator[Entry]:
     """Files of the records of all runs."""
-    for (experiment, signature), facts in sorted(records.items()):
-        folder = inside(inside(snapshot.output_dir, experiment, "experiment"), signature, "run")
+    for folder, facts in sorted(records.items()):
         warn_damage(folder, facts, hashes=True)
         for file in list_record_files(folder, facts, checkpoints):
-            yield f"{experiment}/{signature}/{file.relative_to(folder).as_posix()}", file
+            yield file.relative_to(snapshot.output_dir).as_posix(), file
 
 
 def _list_environment(snapshot: Snapshot, facts: list[Facts]) -> Iterator[Entry]:
