@@ -30,7 +30,8 @@ def test_whitened_kl():
 
 
 def test_general_and_diagonal_kl():
-    (m, C), (m0, C0) = draw_gaussian(3), draw_gaussian(3, seed=1)
+    (m, C) = draw_gaussian(3)
+    (m0, C0) = draw_gaussian(3, seed=1)
     exact = kl_divergence(
         MultivariateNormal(m, scale_tril=C), MultivariateNormal(m0, scale_tril=C0)
     )
@@ -77,7 +78,8 @@ def test_a_step_that_would_leave_the_cone_is_halved():
     down."""
     m = torch.nn.Parameter(torch.zeros(2))
     C = torch.nn.Parameter(torch.eye(2))
-    m.grad, C.grad = torch.zeros(2), -2 * 1.2 * torch.eye(2)
+    m.grad = torch.zeros(2)
+    C.grad = -2 * 1.2 * torch.eye(2)
     natural_step(m, C, 1.0)
     assert torch.allclose(C @ C.T, torch.eye(2) / (1 - 2.4 * 0.25))
 
@@ -85,6 +87,7 @@ def test_a_step_that_would_leave_the_cone_is_halved():
 def test_a_hopeless_step_names_the_key():
     m = torch.nn.Parameter(torch.zeros(2))
     C = torch.nn.Parameter(torch.eye(2))
-    m.grad, C.grad = torch.zeros(2), torch.full((2, 2), torch.nan)
+    m.grad = torch.zeros(2)
+    C.grad = torch.full((2, 2), torch.nan)
     with pytest.raises(NumericalError, match="natural_gamma"):
         natural_step(m, C, 1.0)

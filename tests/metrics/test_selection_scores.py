@@ -15,6 +15,9 @@ def test_shares_of_regressors_and_inputs_apart():
         "y_lag": 1.0,
     }
     assert score_selection(inclusion, truth, ["tv", "radio"]) == {
-        "true_found": 1.0, "idle_kept": 0.5, "inputs_true_found": 0.0, "inputs_idle_kept": 1.0
-    }  # fmt: skip
+        "true_found": 1.0,
+        "idle_kept": 0.5,
+        "inputs_true_found": 0.0,
+        "inputs_idle_kept": 1.0,
+    }
     assert score_selection({"a": 0.1}, truth, []) == {"true_found": 0.0}

@@ -10,8 +10,16 @@ import pytest
 from runner.errors import ConfigError
 from runner.execution.execute import run
 
-MOONS = ["dataset=two_moons", "dataset.n_train=150", "dataset.n_test=200", "inference=map", "inference.lr=0.03", "steps=80",
-         "attacker=fgsm", "attacker.eps=[0,0.3]"]  # fmt: skip
+MOONS = [
+    "dataset=two_moons",
+    "dataset.n_train=150",
+    "dataset.n_test=200",
+    "inference=map",
+    "inference.lr=0.03",
+    "steps=80",
+    "attacker=fgsm",
+    "attacker.eps=[0,0.3]",
+]
 
 
 def module(name: str = "Victim", **arguments) -> list[str]:
@@ -87,8 +95,15 @@ def test_a_rule_for_columns_as_they_stand_needs_them_so(make_job, tmp_path):
     right = sum(min((1, 2, 3), key=lambda g: abs(x - g)) == grade for x, _, grade in rows) / len(
         rows
     )
-    table = ["dataset=csv", f"dataset.path={file}", "dataset.labels=classes", "dataset.targets=[grade]",
-             "dataset.test_share=0.5", "inference=fixed", *module("Nearest")[:3]]  # fmt: skip
+    table = [
+        "dataset=csv",
+        f"dataset.path={file}",
+        "dataset.labels=classes",
+        "dataset.targets=[grade]",
+        "dataset.test_share=0.5",
+        "inference=fixed",
+        *module("Nearest")[:3],
+    ]
     (raw,), (standardised,) = (
         run(make_job(*table, *more))[1]["accuracy"] for more in (["dataset.standardise=false"], [])
     )
@@ -102,8 +117,17 @@ def test_a_table_of_pixels_is_read_as_images(make_job, tmp_path):
         ",".join(str(draw.randrange(256)) for _ in range(16)) + f",{i % 2}\n" for i in range(40)
     )
     (tmp_path / "p.csv").write_text(",".join([*(f"p{i}" for i in range(16)), "y"]) + "\n" + rows)
-    words = ["dataset=csv", f"dataset.path={tmp_path / 'p.csv'}", "dataset.labels=binary", "dataset.standardise=false",
-             "dataset.bounds=[0,255]", "model=cnn", "model.channels=[2]", "inference=map", "steps=2"]  # fmt: skip
+    words = [
+        "dataset=csv",
+        f"dataset.path={tmp_path / 'p.csv'}",
+        "dataset.labels=binary",
+        "dataset.standardise=false",
+        "dataset.bounds=[0,255]",
+        "model=cnn",
+        "model.channels=[2]",
+        "inference=map",
+        "steps=2",
+    ]
     _, result = run(
         make_job(*words, "dataset.image_shape=[4,4]", "attacker=fgsm", "attacker.eps=[0,8]")
     )

@@ -50,7 +50,8 @@ def test_the_exponential_of_digamma():
 def test_the_bound_is_the_literal_one(factors):
     """Σ_z q(z) over all K^n assignments of the terms of (5.6) with labels, and the divergences of q
     from the Dirichlet priors."""
-    problem, (gamma, lam) = corpus(), factors
+    problem = corpus()
+    (gamma, lam) = factors
     model = lda(problem, K)
     log_pi, log_b = mean_logs(gamma, lam)
     words, docs = words_of(TINY)
@@ -80,7 +81,8 @@ def run(problem, model, steps, seed=0, **changes):
 
 @pytest.mark.parametrize("updates", [1, 3])
 def test_updates_are_literal(factors, updates):
-    train, (gamma, lam) = documents(TINY), factors
+    train = documents(TINY)
+    (gamma, lam) = factors
     model = lda(corpus(), K)
     words, docs = words_of(TINY)
     _, log_b = mean_logs(gamma, lam)
@@ -115,10 +117,12 @@ def test_documents_stop_when_they_move_little():
     fit = fit_documents(problem.train.pairs, weights, model.alpha, start, 300, 1e-2)
     numbers = sorted(set(fit.passes.tolist()))
     assert 3 < numbers[0] < numbers[-1] <= 300
-    gamma = torch.stack([
-        fit_documents(problem.train.pairs, weights, model.alpha, start, n, 0.0).gamma
-        for n in range(numbers[-1] + 1)
-    ])  # fmt: skip
+    gamma = torch.stack(
+        [
+            fit_documents(problem.train.pairs, weights, model.alpha, start, n, 0.0).gamma
+            for n in range(numbers[-1] + 1)
+        ]
+    )
     moves = gamma.diff(dim=0).abs().mean(2)
     for d, n in enumerate(fit.passes.tolist()):
         assert_close(fit.gamma[d], gamma[n, d])

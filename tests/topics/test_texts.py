@@ -68,13 +68,23 @@ def test_what_is_no_corpus_is_refused(tmp_path, content, error, said):
     [
         ("Cafe\u0301 año a\u0308pfel", ["año", "café", "äpfel"], {}),
         ("हिन्दी में\n", ["में", "हिन्दी"], {"documents without a word": "3, excluded"}),
-        ("今天天气很好，我们去", ["今天天气很好", "我们去"],
-         {"scripts without blanks": "36 letters in scripts without word boundaries; "
-          "separate words by blanks with a segmenter"}),
-        ("7,red,apple", ["apple", "red"],
-         {"a table": "cells separated by ',': names, numbers and labels count as words; remove them from the texts"}),
+        (
+            "今天天气很好，我们去",
+            ["今天天气很好", "我们去"],
+            {
+                "scripts without blanks": "36 letters in scripts without word boundaries; "
+                "separate words by blanks with a segmenter"
+            },
+        ),
+        (
+            "7,red,apple",
+            ["apple", "red"],
+            {
+                "a table": "cells separated by ',': names, numbers and labels count as words; remove them from the texts"
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_texts_of_other_scripts_and_tables(tmp_path, line, words, fact):
     (tmp_path / "mine.txt").write_text(f"{line}\n" * 4, encoding="utf-8")
     corpus = build_corpus(tmp_path / "mine.txt")
@@ -100,8 +110,10 @@ def test_a_folder_without_texts(tmp_path):
 
 def test_rows_without_labels_are_a_problem_of_mixtures(tmp_path):
     rows = torch.randn(40, 2, generator=generator(0)).tolist()
-    (tmp_path / "rows.csv").write_text("a,b,part\n" + "".join(f"{a},{b},{'test' if k > 29 else 'train'}\n"
-                                                             for k, (a, b) in enumerate(rows)))  # fmt: skip
+    (tmp_path / "rows.csv").write_text(
+        "a,b,part\n"
+        + "".join(f"{a},{b},{'test' if k > 29 else 'train'}\n" for k, (a, b) in enumerate(rows))
+    )
     path = str(tmp_path / "rows.csv")
     problem, _ = load("csv", path=path, targets=[], split="part")
     assert (problem.kind, problem.values, problem.n, problem.test.n_rows) == (

@@ -107,8 +107,16 @@ def test_what_it_may_not_be(function, said):
     "inference", ["nuts", "sgld", "svgd", "full_rank_vi", "vis", "random_walk_mh"]
 )
 def test_samplers_and_fits_take_it(inference, tmp_path):
-    job = made_job(tmp_path, "dataset=log_density", "dataset.function=own_things:log_density", "dataset.dim=2",
-                   "plugins=[own_things]", "model=target_density", f"inference={inference}", "steps=9000")  # fmt: skip
+    job = made_job(
+        tmp_path,
+        "dataset=log_density",
+        "dataset.function=own_things:log_density",
+        "dataset.dim=2",
+        "plugins=[own_things]",
+        "model=target_density",
+        f"inference={inference}",
+        "steps=9000",
+    )
     target = load_problem(job, Streams(0))
     rng = Streams(0)
     state = job.inference.init(job.model.build(target, rng), target, rng)

@@ -201,5 +201,10 @@ def test_action_values_that_overflow_are_no_result():
         NumericalError,
         match=r"attacker.agent: the policy is not finite; lower attacker.agent.alpha",
     ):
-        game("Loud", learner("q_learning", alpha=1e-9), opponent=component("attacker", "learner", agent=learner("q_learning")),
-             episodes=60, kwargs={"limit": 5})  # fmt: skip
+        game(
+            "Loud",
+            learner("q_learning", alpha=1e-9),
+            opponent=component("attacker", "learner", agent=learner("q_learning")),
+            episodes=60,
+            kwargs={"limit": 5},
+        )

@@ -70,7 +70,8 @@ class Rejoins(Plain):
         return returned
 
     def step(self, actions):
-        self.made, self.agents = self.made + 1, list(self.possible_agents)
+        self.made += 1
+        self.agents = list(self.possible_agents)
         nothing = dict.fromkeys(self.agents, False)
         return dict.fromkeys(self.agents, 0), dict.fromkeys(self.agents, 1.0), nothing, nothing, {}
 

@@ -130,8 +130,13 @@ def test_stein_identities_hold_on_the_reference_draws(posterior):
     assert z.abs().max() < 4
 
 
-WIDE = ["kilpisjarvi_mod-kilpisjarvi", "mesquite-logmesquite", "garch-garch11", "gp_pois_regr-gp_regr",
-        "eight_schools-eight_schools_noncentered"]  # fmt: skip
+WIDE = [
+    "kilpisjarvi_mod-kilpisjarvi",
+    "mesquite-logmesquite",
+    "garch-garch11",
+    "gp_pois_regr-gp_regr",
+    "eight_schools-eight_schools_noncentered",
+]
 
 
 @pytest.mark.slow

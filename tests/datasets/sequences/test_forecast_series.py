@@ -36,7 +36,7 @@ def test_dlm_sim_has_the_moments_of_its_stationary_law():
 def test_dlm_sim_starts_at_zero():
     """z_0 = 0, so that x_1 = 3.5 where there is hardly any noise, then 5.0, 5.75, …"""
     problem, _ = load("dlm_sim", n_steps=5, n_ahead=1, observation_sd=1e-9, transition_sd=1e-9)
-    assert_close(problem.observations[0, :, 0], double([3.5, 5.0, 5.75, 6.125]))  # fmt: skip
+    assert_close(problem.observations[0, :, 0], double([3.5, 5.0, 5.75, 6.125]))
 
 
 def test_hmm_sim_has_the_numbers_of_classes():

@@ -86,11 +86,17 @@ def test_an_archive_of_imdb_by_hand(tmp_path, monkeypatch):
     path = tmp_path / "imdb.tar.gz"
     with tarfile.open(path, "w:gz") as out:
         for name, text in {
-            "train/pos/10_9.txt": "Good.", "train/pos/2_8.txt": "Very good", "train/neg/0_1.txt": "Bad",
-            "train/neg/1_2.txt": "So bad", "train/unsup/0_0.txt": "Whatever", "test/pos/0_10.txt": "Fine",
-            "test/pos/1_7.txt": "Nice", "test/neg/0_3.txt": "Dull", "test/neg/1_1.txt": "Poor",
+            "train/pos/10_9.txt": "Good.",
+            "train/pos/2_8.txt": "Very good",
+            "train/neg/0_1.txt": "Bad",
+            "train/neg/1_2.txt": "So bad",
+            "train/unsup/0_0.txt": "Whatever",
+            "test/pos/0_10.txt": "Fine",
+            "test/pos/1_7.txt": "Nice",
+            "test/neg/0_3.txt": "Dull",
+            "test/neg/1_1.txt": "Poor",
             "train/urls_pos.txt": "http://",
-        }.items():  # fmt: skip
+        }.items():
             entry = tarfile.TarInfo(f"aclImdb/{name}")
             entry.size = len(text)
             out.addfile(entry, io.BytesIO(text.encode()))

@@ -55,7 +55,8 @@ def test_inputs_have_any_number_of_rows_and_of_dimensions(shape):
 
 def test_numbers_that_are_not_finite_stay_what_they_are():
     x = draw(B, D)
-    x[0, 0], x[1, 1] = torch.nan, torch.inf
+    x[0, 0] = torch.nan
+    x[1, 1] = torch.inf
     weight = draw(H, D)
     assert_close(affine(x, weight), F.linear(x, weight), equal_nan=True)
 

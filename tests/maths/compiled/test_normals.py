@@ -41,7 +41,8 @@ def test_numbers_are_box_and_mullers_of_the_hashed_counter(n):
         u, v = (split_mix((seed + (2 * i + k) * 0x9E3779B97F4A7C15) & MASK) >> 11 for k in (0, 1))
         radius = math.sqrt(-2 * math.log((u + 1) / 2**53))
         angle = 2 * math.pi * (v / 2**53 - 0.5)
-        expected[i], expected[half + i] = radius * math.cos(angle), radius * math.sin(angle)
+        expected[i] = radius * math.cos(angle)
+        expected[half + i] = radius * math.sin(angle)
     assert np.allclose(z.numpy(), expected[:n], rtol=0, atol=1e-11)
 
 

@@ -122,7 +122,9 @@ def test_stratified_counts_are_those_of_the_literal_strata():
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_scheme_keeps_zero_weights_childless_and_equal_ones_in_their_places(scheme):
     w = torch.zeros(3, 8, dtype=F64)
-    w[0, 2], w[1, [0, 7]], w[2] = 1.0, 0.5, 1 / 8
+    w[0, 2] = 1.0
+    w[1, [0, 7]] = 0.5
+    w[2] = 1 / 8
     counts = offspring(scheme, w, generator(0))
     assert counts[0].tolist() == [0, 0, 8, 0, 0, 0, 0, 0]
     assert counts[1, 1:7].sum() == 0
@@ -155,7 +157,8 @@ def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
     # the sample of every fifth value differs from the rest
     waves = torch.arange(n).remainder(5).eq(0).view(1, -1, 1) * 10.0 + plain
     rough = plain.clone()
-    rough[0, :30], rough[1, ::7] = math.inf, -math.inf
+    rough[0, :30] = math.inf
+    rough[1, ::7] = -math.inf
     equal = torch.ones_like(plain)
     for x in (plain, clumped, waves, -waves, equal, rough, plain.round(decimals=1)):
         ordered = x.sort(dim=1).values

@@ -20,7 +20,8 @@ from runner.execution.rng import Streams
 def problem(D=3, missing_row=None):
     data = real(n_inputs=D, n_tasks=1, missing=0.0, batch_size=10)
     if missing_row is not None:
-        data.train.mask[missing_row], data.train.y[missing_row] = False, math.nan
+        data.train.mask[missing_row] = False
+        data.train.y[missing_row] = math.nan
     return data
 
 
@@ -98,8 +99,16 @@ def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
     layer = built(data, inner_dim=2).inner
     assert layer.mean_weight is not None
     kernel = InitialKernel("squared_exponential", ard=False, lengthscale=2.0, variance=2.0)
-    family = GPLayer("family", layer.inducing[None], 2, kernel=kernel,
-                     q_mean=layer.q_mean[None], q_scale=1.0, mean_weight=layer.mean_weight[None], jitter=1e-6)  # fmt: skip
+    family = GPLayer(
+        "family",
+        layer.inducing[None],
+        2,
+        kernel=kernel,
+        q_mean=layer.q_mean[None],
+        q_scale=1.0,
+        mean_weight=layer.mean_weight[None],
+        jitter=1e-6,
+    )
     family.q_tril.data.copy_(layer.q_tril[None])
     mean, variance = layer(data.train.x)
     m, v, kl = family(data.train.x)
@@ -118,8 +127,11 @@ def test_only_the_posterior_is_learnt():
     them."""
     module = built(problem(D=5), n_inducing=10, trained=False)
     assert {name for name, _ in module.named_parameters()} == {
-        "inner.q_mean", "inner.q_packed", "top.q_mean", "top.q_packed",
-    }  # fmt: skip
+        "inner.q_mean",
+        "inner.q_packed",
+        "top.q_mean",
+        "top.q_packed",
+    }
     assert sum(p.numel() for p in module.parameters()) == 6 * (10 + 55)
     assert torch.equal(module.inner.q_tril, torch.eye(10, dtype=F64).expand(5, 10, 10))
     assert float(module.kl()) == 0.0  # q starts at the prior

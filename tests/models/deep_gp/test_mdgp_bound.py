@@ -56,7 +56,8 @@ def dense_process(layer, group, q, x):
 @torch.no_grad()
 def literal_bound(module, batch, noise):
     """Eq. (3.14), one task, one sample and one process at a time."""
-    layers, ((g_noise, h_noise),) = module.variational_layers(), noise.levels
+    layers = module.variational_layers()
+    ((g_noise, h_noise),) = noise.levels
     S = len(g_noise)
     J = 0 if h_noise is None else h_noise.shape[-1]
     total = 0.0

@@ -42,10 +42,15 @@ def test_inducing_inputs_of_a_task_are_its_own_rows():
     assert torch.equal(Z["specific 1"], Z["shared 1"][:1].expand(3, -1, -1))
 
 
-@pytest.mark.parametrize(("name", "shared", "own", "top"), [
-    ("mmdgp", [10, 13], [3, 4], [3, 4]), ("smdgp", [10, 13], None, [3, 4]), ("idgp", None, [3, 4], [3, 4]),
-    ("cmdgp", [10, 13], None, [1, 12]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "shared", "own", "top"),
+    [
+        ("mmdgp", [10, 13], [3, 4], [3, 4]),
+        ("smdgp", [10, 13], None, [3, 4]),
+        ("idgp", None, [3, 4], [3, 4]),
+        ("cmdgp", [10, 13], None, [1, 12]),
+    ],
+)
 def test_inducing_inputs_dealt_to_the_tasks(name, shared, own, top):
     """13 in all: every shared process has them, each of three tasks 4 that start in its own
     rows."""

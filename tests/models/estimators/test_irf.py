@@ -138,9 +138,11 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
     for t in range(n_tasks):
         is_labelled = problem.train.mask[:, t]
         peer = CalibratedClassifierCV(
-            RandomForestClassifier(30, max_features=3, random_state=7 + t), method=method, ensemble=False,
+            RandomForestClassifier(30, max_features=3, random_state=7 + t),
+            method=method,
+            ensemble=False,
             cv=StratifiedKFold(5, shuffle=True, random_state=7 + t),
-        ).fit(problem.train.x[is_labelled].numpy(), problem.train.y[is_labelled, t].numpy())  # fmt: skip
+        ).fit(problem.train.x[is_labelled].numpy(), problem.train.y[is_labelled, t].numpy())
         q = peer.predict_proba(problem.test.x.numpy())
         assert_allclose(probs[:, t], (30 * q + 0.7) / (30 + 0.7 * n_classes), rtol=1e-9)
 

@@ -68,8 +68,10 @@ def test_missing_labels_count_for_nothing(n_classes):
     theta = thetas(model)
     value = model.log_likelihood(theta, data.train)
     assert torch.equal(value[:, ~mask[:, 0]], torch.zeros(4, 4, dtype=F64))
-    assert_close(value[:, mask[:, 0]], built(classes(n=10, n_classes=n_classes)).log_likelihood(
-        theta, whole)[:, mask[:, 0]])  # fmt: skip
+    assert_close(
+        value[:, mask[:, 0]],
+        built(classes(n=10, n_classes=n_classes)).log_likelihood(theta, whole)[:, mask[:, 0]],
+    )
 
 
 def test_far_from_the_boundary_nothing_overflows():

@@ -17,9 +17,15 @@ from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
 
 OPTIONS = {
-    "widths": [4, 3], "activation": "tanh", "prior_std": 0.8, "precision_shape": 2.0, "precision_rate": 0.5,
-    "noise_shape": 3.0, "noise_rate": 0.2, "noise_unit": 2.5,
-}  # fmt: skip
+    "widths": [4, 3],
+    "activation": "tanh",
+    "prior_std": 0.8,
+    "precision_shape": 2.0,
+    "precision_rate": 0.5,
+    "noise_shape": 3.0,
+    "noise_rate": 0.2,
+    "noise_unit": 2.5,
+}
 
 
 def built(data, **options):

@@ -168,11 +168,15 @@ def test_dropout_acts_on_features_and_hidden_units():
 
 
 METHODS = {
-    "map": {}, "mc_dropout": {"n_predict": 5}, "mean_field_vi": {"estimator": "weights", "n_predict": 3},
-    "adversarial_training": {"train_eps": 0.1}, "ara_training": {"chains": 2, "train_eps": 0.1},
+    "map": {},
+    "mc_dropout": {"n_predict": 5},
+    "mean_field_vi": {"estimator": "weights", "n_predict": 3},
+    "adversarial_training": {"train_eps": 0.1},
+    "ara_training": {"chains": 2, "train_eps": 0.1},
     "sgld": {"chains": 2, "step_size": 1e-4, "burn_in": 1, "thinning": 1},
-    "sgld_r": {"chains": 2, "step_size": 1e-4, "burn_in": 1, "thinning": 1}, "deep_ensemble": {"members": 2},
-}  # fmt: skip
+    "sgld_r": {"chains": 2, "step_size": 1e-4, "burn_in": 1, "thinning": 1},
+    "deep_ensemble": {"members": 2},
+}
 
 
 @pytest.mark.parametrize("method", METHODS)

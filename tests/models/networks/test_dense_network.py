@@ -38,9 +38,16 @@ MLP = {
     "noise_spread": 1.5,
 }
 BNN = {
-    "widths": [5, 4], "activation": "tanh", "prior_std": 0.8, "precision_shape": 2.0, "precision_rate": 0.5,
-    "noise_shape": 3.0, "noise_rate": 0.2, "noise_unit": 2.5, "scaling": "fan_in",
-}  # fmt: skip
+    "widths": [5, 4],
+    "activation": "tanh",
+    "prior_std": 0.8,
+    "precision_shape": 2.0,
+    "precision_rate": 0.5,
+    "noise_shape": 3.0,
+    "noise_rate": 0.2,
+    "noise_unit": 2.5,
+    "scaling": "fan_in",
+}
 
 
 def by_autograd(model, theta, batch):

@@ -15,9 +15,14 @@ from runner.execution.rng import Streams
 
 def build(problem, seed=0, **options):
     defaults = {
-        "widths": [5, 4], "activation": "tanh", "dropout": 0.0, "prior_std": 0.7,
-        "noise": "learned", "noise_init": 0.3, "noise_spread": 1.5,
-    }  # fmt: skip
+        "widths": [5, 4],
+        "activation": "tanh",
+        "dropout": 0.0,
+        "prior_std": 0.7,
+        "noise": "learned",
+        "noise_init": 0.3,
+        "noise_spread": 1.5,
+    }
     return FeedForward(problem, Streams(seed), **{**defaults, **options})
 
 

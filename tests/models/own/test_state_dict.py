@@ -76,14 +76,30 @@ def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
     [
         (lambda t: t.pop("0.bias"), {}, "lacks 0.bias"),
         (lambda t: t.update({"2.bias": torch.zeros(5)}), {}, "2.bias is [5] instead of [3]"),
-        (lambda t: t.update({"5.running_mean": torch.zeros(5)}), {}, "has 5.running_mean, which the network lacks"),
-        (lambda t: t.update({f"n{i}": torch.zeros(5) for i in range(5)}), {}, "has n0, n1, n2 and 2 more"),
+        (
+            lambda t: t.update({"5.running_mean": torch.zeros(5)}),
+            {},
+            "has 5.running_mean, which the network lacks",
+        ),
+        (
+            lambda t: t.update({f"n{i}": torch.zeros(5) for i in range(5)}),
+            {},
+            "has n0, n1, n2 and 2 more",
+        ),
         (lambda t: t["0.weight"].mul_(torch.nan), {}, "0.weight have values that are not finite"),
-        (lambda t: None, {"widths": [8]}, "0.weight is [7, 4] instead of [8, 4], 0.bias is [7] instead of [8], 2.weight is"),
-        (lambda t: None, {"widths": [7, 7]}, "2 layers of weights ([7, 4] → [3, 7]), but the network has 3"),
+        (
+            lambda t: None,
+            {"widths": [8]},
+            "0.weight is [7, 4] instead of [8, 4], 0.bias is [7] instead of [8], 2.weight is",
+        ),
+        (
+            lambda t: None,
+            {"widths": [7, 7]},
+            "2 layers of weights ([7, 4] → [3, 7]), but the network has 3",
+        ),
         (lambda t: None, {"prefix": "net."}, "model.prefix=net.: does not match any name in"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_named(tmp_path, change, keys, said):
     tensors = dict(mlp(4, 7, 3).state_dict())
     change(tensors)
@@ -165,7 +181,8 @@ def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
     assert torch.allclose(f.softmax(-1)[..., 1], odds.sigmoid(), rtol=1e-13, atol=1e-13)
     ours = nn.functional.cross_entropy(f.flatten(0, 1), problem.test.y.flatten())
     theirs = nn.functional.binary_cross_entropy_with_logits(odds, problem.test.y.to(odds))
-    (a,), (b,) = grad(ours, x), grad(theirs, x)
+    (a,) = grad(ours, x)
+    (b,) = grad(theirs, x)
     assert_close(a, b)
     assert a.abs().sum() > 0
 

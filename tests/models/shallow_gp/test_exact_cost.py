@@ -105,8 +105,15 @@ def built(name, **changes):
     return get("model", name)(**values).build(problem(n=40, keep=0.5), streams())
 
 
-@pytest.mark.parametrize(("name", "changes"), [("igp", {}), ("cgp", {}), ("collapsed_mdgp", {"top": "independent"}),
-                                               ("collapsed_mdgp", {"top": "coregionalised"})])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("igp", {}),
+        ("cgp", {}),
+        ("collapsed_mdgp", {"top": "independent"}),
+        ("collapsed_mdgp", {"top": "coregionalised"}),
+    ],
+)
 def test_every_exact_model_is_refused_without_memory(name, changes, monkeypatch):
     room(monkeypatch, 0)
     with pytest.raises(ConfigMismatchError, match="are free; use model"):

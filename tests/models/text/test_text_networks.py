@@ -35,7 +35,8 @@ def test_an_lstm_is_its_cells_row_by_row():
 def by_torch(layer):
     """The same layer of ``torch.nn``, with two heads."""
     other = nn.TransformerEncoderLayer(4, 2, len(layer.up[0]), dropout=0.0).double().eval()
-    attention, (first, second) = other.self_attn, zip(layer.gains, layer.shifts, strict=True)
+    attention = other.self_attn
+    (first, second) = zip(layer.gains, layer.shifts, strict=True)
     parts = {
         (attention.in_proj_weight, attention.in_proj_bias): layer.into,
         tuple(attention.out_proj.parameters()): layer.out,

@@ -38,41 +38,56 @@ ATTACK = "inference.training_attacker."
 VAE = "runner +experiment=vae_digits "
 
 
-@pytest.mark.parametrize(("line", "replies"), [
-    ("runner comp", ["compare", "completion"]),
-    ("runner +experiment=friend",
-     ["+experiment=friend_or_foe", "+experiment=friend_or_foe_grid", "+experiment=friend_or_foe_grid_as_published"]),
-    ("runner inference=", [f"inference={name}" for name in options("inference")]),
-    ("runner hydra/sweeper=", ["hydra/sweeper=basic", "hydra/sweeper=optuna"]),
-    ("runner ~att", ["~attacker"]),
-    ("runner -m inference=q_learning,fpq", ["inference=q_learning,fpq_learning"]),
-    (f"{GAME} inference=q_learning inference.g", ["inference.gamma="]),
-    (f"{VAE}inference.gradient=rep", ["inference.gradient=reparam"]),
-    (f"{VAE}inference.grad", ["inference.gradient=", "inference.gradient."]),
-    (f"{DEFENCE}{ATTACK}steps", [f"{ATTACK}steps="]),
-    (f"{DEFENCE}{ATTACK}random_start=t", [f"{ATTACK}random_start=true"]),
-    ("runner +experiment=digits_fgsm attacker=transfer attacker.attack.random", ["attacker.attack.random_start="]),
-    ("runner list ", [*registry.ROLES, "experiment", "study", "published"]),
-    ("runner list study/gallego/", [f"study/gallego/{n}" for n in (1, 2, 3, 4)]),
-    ("runner show inference/level", ["inference/level_k"]),
-    ("runner report ", options("study")),
-    ("runner data ", ["list", "fetch", "verify"]),
-    ("runner completion ", ["bash", "zsh", "fish"]),
-    ("runner ui --po", ["--port"]),
-    ("runner --cfg ", ["job", "hydra", "all"]),
-    ("runner doctor ", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "replies"),
+    [
+        ("runner comp", ["compare", "completion"]),
+        (
+            "runner +experiment=friend",
+            [
+                "+experiment=friend_or_foe",
+                "+experiment=friend_or_foe_grid",
+                "+experiment=friend_or_foe_grid_as_published",
+            ],
+        ),
+        ("runner inference=", [f"inference={name}" for name in options("inference")]),
+        ("runner hydra/sweeper=", ["hydra/sweeper=basic", "hydra/sweeper=optuna"]),
+        ("runner ~att", ["~attacker"]),
+        ("runner -m inference=q_learning,fpq", ["inference=q_learning,fpq_learning"]),
+        (f"{GAME} inference=q_learning inference.g", ["inference.gamma="]),
+        (f"{VAE}inference.gradient=rep", ["inference.gradient=reparam"]),
+        (f"{VAE}inference.grad", ["inference.gradient=", "inference.gradient."]),
+        (f"{DEFENCE}{ATTACK}steps", [f"{ATTACK}steps="]),
+        (f"{DEFENCE}{ATTACK}random_start=t", [f"{ATTACK}random_start=true"]),
+        (
+            "runner +experiment=digits_fgsm attacker=transfer attacker.attack.random",
+            ["attacker.attack.random_start="],
+        ),
+        ("runner list ", [*registry.ROLES, "experiment", "study", "published"]),
+        ("runner list study/gallego/", [f"study/gallego/{n}" for n in (1, 2, 3, 4)]),
+        ("runner show inference/level", ["inference/level_k"]),
+        ("runner report ", options("study")),
+        ("runner data ", ["list", "fetch", "verify"]),
+        ("runner completion ", ["bash", "zsh", "fish"]),
+        ("runner ui --po", ["--port"]),
+        ("runner --cfg ", ["job", "hydra", "all"]),
+        ("runner doctor ", []),
+    ],
+)
 def test_candidates_of_a_line(line, replies):
     assert words(line) == replies
 
 
-@pytest.mark.parametrize(("line", "reply"), [
-    ("runner hydra/launcher=", "hydra/launcher=joblib"),
-    ("runner show ", "inference/"),
-    ("runner data fetch ", "sarcos"),
-    ("runner --mu", "--multirun"),
-    (f"{VAE}inference.gradient.", "inference.gradient.n_samples="),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "reply"),
+    [
+        ("runner hydra/launcher=", "hydra/launcher=joblib"),
+        ("runner show ", "inference/"),
+        ("runner data fetch ", "sarcos"),
+        ("runner --mu", "--multirun"),
+        (f"{VAE}inference.gradient.", "inference.gradient.n_samples="),
+    ],
+)
 def test_a_candidate_among_others(line, reply):
     assert reply in words(line)
 

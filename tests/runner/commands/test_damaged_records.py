@@ -22,12 +22,21 @@ STUDY = {
         *("model=linear_regression", "inference=sgld", "inference.burn_in=2", "offline=true"),
         *("inference.thinning=1", "keep_predictions=true", "tracking=false"),
     ],
-    "rows": [{"label": name, "model": name, "preset": "", "overrides": [f"seed={seed}"]}
-             for seed, name in enumerate("ab")],
+    "rows": [
+        {"label": name, "model": name, "preset": "", "overrides": [f"seed={seed}"]}
+        for seed, name in enumerate("ab")
+    ],
     "tables": [{"name": "t", "title": "t", "columns": {"all": "rmse"}, "better": "lower"}],
-}  # fmt: skip
-READERS = [["report", "small"], ["compare"], ["runs", "steps=10"], ["export", "x.zip"],
-           ["study", "small.yaml", "--status"], ["archive", "small"], ["resume"]]  # fmt: skip
+}
+READERS = [
+    ["report", "small"],
+    ["compare"],
+    ["runs", "steps=10"],
+    ["export", "x.zip"],
+    ["study", "small.yaml", "--status"],
+    ["archive", "small"],
+    ["resume"],
+]
 DAMAGES = {
     "cut": lambda content: content[: len(content) // 2],
     "empty": lambda _: b"",
@@ -89,7 +98,9 @@ def answer(monkeypatch, capfd):
 
 
 @pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("damage", ["cut", *(pytest.param(d, marks=pytest.mark.slow) for d in [*DAMAGES][1:])])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage", ["cut", *(pytest.param(d, marks=pytest.mark.slow) for d in [*DAMAGES][1:])]
+)
 def test_each_command_names_a_damaged_file(file, damage, record, answer):
     content = DAMAGES[damage]((record / file).read_bytes())
     for words in READERS:  # one of them may make the file again

@@ -28,10 +28,20 @@ MORE_PATHS = [
     *("folder", "folder.csv", "folder.zip", "loop", "loop/x.csv", "caf\udce9", "caf\udce9.csv"),
 ]
 VALUES = {  # of the other arguments that a command requires
-    "study": "small.yaml", "run": "0123456789ab", "module": "walk", "what": "config", "name": "mine", "folder": "sweep",
-    "suite": "posteriors", "words": "+experiment=mog", "model": "model.zip", "file": "model.zip", "role": "inference",
-    "action": "list", "suites": "topics",
-}  # fmt: skip
+    "study": "small.yaml",
+    "run": "0123456789ab",
+    "module": "walk",
+    "what": "config",
+    "name": "mine",
+    "folder": "sweep",
+    "suite": "posteriors",
+    "words": "+experiment=mog",
+    "model": "model.zip",
+    "file": "model.zip",
+    "role": "inference",
+    "action": "list",
+    "suites": "topics",
+}
 RUN = ["+experiment=mog", "smoke=true", "tracking=false"]
 STUDY = {
     "name": "small",
@@ -180,19 +190,22 @@ def test_a_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
     assert (code, error.strip()) == (2, unexpected.NO_FOLDER)
 
 
-@pytest.mark.parametrize(("error", "code", "message"), [
-    (OSError(errno.EROFS, "Read-only file system", "a/b"), 1, "a/b: Read-only file system; the disk is read-only"),
-    (OSError(errno.ENOSPC, "No space left on device", "a"), 1, "a: No space left .*; free some"),
-    (OSError(errno.EISDIR, "Is a directory", b"caf\xe9"), 2, r"caf\\xe9: Is a directory; give"),
-    (FileNotFoundError(errno.ENOENT, "No such file", LONG), 2, "^x{40}…x{40}: No such file; give"),
-    (RuntimeError("can't start new thread"), 1, "refuses to start another thread; .*[(]ulimit -u[)]"),
-    (RuntimeError("Symlink loop from a"), 2, "Symlink loop from a; give another path"),
-    (RecursionError(), 1, "nested too deeply"),
-    (MemoryError(), 1, "out of memory"),
-    (KeyError("a"), 1, "internal error: KeyError: 'a'.*; RUNNER_DEBUG=1 shows the traceback"),
-    (KeyboardInterrupt(), 130, "interrupted\ncontinue with: runner data list --data-dir '/a b'"),
-    (SystemExit(143), 143, "^continue with: runner data list --data-dir '/a b'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OSError(errno.EROFS, "Read-only", "a/b"), 1, "a/b: Read-only; the disk is read-only"),
+        (OSError(errno.ENOSPC, "No space left", "a"), 1, "a: No space left; free some"),
+        (OSError(errno.EISDIR, "Is a directory", b"caf\xe9"), 2, r"caf\\xe9: Is a directory; give"),
+        (FileNotFoundError(errno.ENOENT, "No file", LONG), 2, "^x{40}…x{40}: No file; give"),
+        (RuntimeError("can't start new thread"), 1, "start another thread; .*[(]ulimit -u[)]"),
+        (RuntimeError("Symlink loop from a"), 2, "Symlink loop from a; give another path"),
+        (RecursionError(), 1, "nested too deeply"),
+        (MemoryError(), 1, "out of memory"),
+        (KeyError("a"), 1, "internal error: KeyError: 'a'.*; RUNNER_DEBUG=1 shows the traceback"),
+        (KeyboardInterrupt(), 130, "interrupted\ncontinue with: .*data list --data-dir '/a b'"),
+        (SystemExit(143), 143, "^continue with: runner data list --data-dir '/a b'"),
+    ],
+)
 def test_an_unexpected_error_is_one_line(error, code, message, answer, monkeypatch):
     def fail(_):
         raise error

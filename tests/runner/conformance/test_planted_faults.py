@@ -118,8 +118,17 @@ def test_a_wrong_sampler_fails_its_test_and_its_run(mistake, conform, tmp_path):
     code, results = conform(text, values, name="barker")
     assert code == bool(mistake), results
     assert results["stationarity"]["state"] == ("failed" if mistake else "passed")
-    words = ["--config-dir=conf", "dataset=gaussian", "model=target_density", "inference=barker", "steps=2000",
-             "plugins=[barker]", "tracking=false", "figures=false", f"output_dir={tmp_path / 'outputs'}"]  # fmt: skip
+    words = [
+        "--config-dir=conf",
+        "dataset=gaussian",
+        "model=target_density",
+        "inference=barker",
+        "steps=2000",
+        "plugins=[barker]",
+        "tracking=false",
+        "figures=false",
+        f"output_dir={tmp_path / 'outputs'}",
+    ]
     checks = run(None, *words).checks
     assert checks.check[~checks.passed.astype(bool)].tolist() == (
         ["moments agree with the exact ones"] if mistake else []
@@ -137,8 +146,11 @@ def test_a_partner_that_does_not_exist_is_named(conform):
         "dataset=bananas: no such dataset, did you mean banana?"
     )
     assert results["steps"] | {"reason": ""} == {
-        "component": "inference=walk", "check": "steps", "state": "not checked", "reason": ""
-    }  # fmt: skip
+        "component": "inference=walk",
+        "check": "steps",
+        "state": "not checked",
+        "reason": "",
+    }
     assert code == 1
 
 

@@ -10,15 +10,37 @@ from runner.execution.rng import Streams
 
 # the others take less than a second each
 SLOW = (
-    "mala: stale", "hmc: energy", "nuts", "sgld_r", "sgdm_r", "adam_nr", "psgld: noise", "svgd",
-)  # fmt: skip
+    "mala: stale",
+    "hmc: energy",
+    "nuts",
+    "sgld_r",
+    "sgdm_r",
+    "adam_nr",
+    "psgld: noise",
+    "svgd",
+)
 SAMPLERS = {
     name: (name, {})
     for name in (
-        "random_walk_mh", "mala", "gibbs", "importance_sampling", "sgld", "sghmc", "hmc", "nuts", "sgd_momentum",
-        "psgld", "adam_noise", "santa", "recipe", "svgd", "sgdm_r", "adam_nr", "sgld_r",
+        "random_walk_mh",
+        "mala",
+        "gibbs",
+        "importance_sampling",
+        "sgld",
+        "sghmc",
+        "hmc",
+        "nuts",
+        "sgd_momentum",
+        "psgld",
+        "adam_noise",
+        "santa",
+        "recipe",
+        "svgd",
+        "sgdm_r",
+        "adam_nr",
+        "sgld_r",
     )
-} | {f"hmc {way}": ("hmc", {"trajectory": way}) for way in ("fixed", "jittered")}  # fmt: skip
+} | {f"hmc {way}": ("hmc", {"trajectory": way}) for way in ("fixed", "jittered")}
 
 
 def marked(names):

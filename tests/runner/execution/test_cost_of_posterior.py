@@ -5,8 +5,14 @@ import pytest
 from runner.execution.execute import run
 from runner.record.lines import read_lines
 
-DENSITY = ["dataset=funnel", "model=target_density", "inference=bbvi", "steps=8", "inference.n_samples=3",
-           "figures=false"]  # fmt: skip
+DENSITY = [
+    "dataset=funnel",
+    "model=target_density",
+    "inference=bbvi",
+    "steps=8",
+    "inference.n_samples=3",
+    "figures=false",
+]
 
 
 @pytest.mark.parametrize("draws", [60, 90])

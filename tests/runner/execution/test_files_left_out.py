@@ -92,8 +92,16 @@ def test_tasks_without_test_labels_cost_no_run(make_job, tmp_path):
             f"{x / 7},{a},{b},test" for x in range(4)
         ]
         table.write_text("\n".join(["x,a,b,split", *rows]) + "\n")
-        job = make_job("dataset=csv", f"dataset.path={table}", "dataset.targets=[a,b]", "dataset.split=split",
-                       "model=mlp", "model.widths=[3]", "inference=map", "steps=3")  # fmt: skip
+        job = make_job(
+            "dataset=csv",
+            f"dataset.path={table}",
+            "dataset.targets=[a,b]",
+            "dataset.split=split",
+            "model=mlp",
+            "model.widths=[3]",
+            "inference=map",
+            "steps=3",
+        )
         executed, result = run(job)
         facts = read(job.folder)
         assert facts["state"] == "done"

@@ -6,8 +6,15 @@ import pytest
 
 from runner.execution.execute import run
 
-UCI = ["dataset=uci_regression", "dataset.set=yacht", "dataset.simulated=true", "model=mlp", "model.widths=[3]",
-       "inference=map", "steps=3"]  # fmt: skip
+UCI = [
+    "dataset=uci_regression",
+    "dataset.set=yacht",
+    "dataset.simulated=true",
+    "model=mlp",
+    "model.widths=[3]",
+    "inference=map",
+    "steps=3",
+]
 
 
 def test_mean_and_sd_of_every_test_row_in_units_of_the_labels(make_job):

@@ -14,10 +14,36 @@ from runner.record.facts import read
 from runner.terminal import printer
 
 # One run of each family; they share a process, in which a module that is imported once stays.
-FAMILIES = ["friend_or_foe", "wiener_velocity", "mog", "posteriordb", "four_statisticians", "multitask_toy", "bnn_uci",
-            "digits_fgsm", "digits_security", "spam_acra", "spam_robust", "vae_digits"]  # fmt: skip
-HEAVY = ["mlflow", "matplotlib", "pandas", "scipy.stats", "sklearn", "xarray", "arviz_base", "arviz_stats", "IPython", "optuna",
-         "joblib", "h5py", "jinja2", "pooch"]  # fmt: skip
+FAMILIES = [
+    "friend_or_foe",
+    "wiener_velocity",
+    "mog",
+    "posteriordb",
+    "four_statisticians",
+    "multitask_toy",
+    "bnn_uci",
+    "digits_fgsm",
+    "digits_security",
+    "spam_acra",
+    "spam_robust",
+    "vae_digits",
+]
+HEAVY = [
+    "mlflow",
+    "matplotlib",
+    "pandas",
+    "scipy.stats",
+    "sklearn",
+    "xarray",
+    "arviz_base",
+    "arviz_stats",
+    "IPython",
+    "optuna",
+    "joblib",
+    "h5py",
+    "jinja2",
+    "pooch",
+]
 FIRST_STEPS = """
 import json, sys
 from runner.commands import app

@@ -10,8 +10,17 @@ from runner.execution import replicate
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 
-AADM = ["+experiment=aadm_uci", "smoke=true", "steps=8", "eval_every=4", "record_every=2", "replicates=2", "dtype=float64",
-        "keep_predictions=true", "validation=0.1"]  # fmt: skip
+AADM = [
+    "+experiment=aadm_uci",
+    "smoke=true",
+    "steps=8",
+    "eval_every=4",
+    "record_every=2",
+    "replicates=2",
+    "dtype=float64",
+    "keep_predictions=true",
+    "validation=0.1",
+]
 TOGETHER = [*AADM, "side_by_side=true", "checkpoint_every=2"]
 
 

@@ -4,8 +4,14 @@ from support.runs.configured import repeatable
 
 from runner.execution.execute import run
 
-TOY = ["dataset=funnel", "dataset.dim=2", "model=target_density", "inference=sgld",
-       "inference.burn_in=10", "steps=200"]  # fmt: skip
+TOY = [
+    "dataset=funnel",
+    "dataset.dim=2",
+    "model=target_density",
+    "inference=sgld",
+    "inference.burn_in=10",
+    "steps=200",
+]
 
 
 def test_a_run_without_figures_has_the_same_scores_and_no_file_of_draws(make_job):

@@ -87,8 +87,17 @@ def test_one_after_the_other_and_lines_first(course, disk):
         for number in (1, 2):
             save(step(number, {"x": torch.zeros(1)}))
         save(step(3, {"x": torch.zeros(1)}, last=True))
-        assert course.record.did == ["flushed", "synced", "wrote 1", "flushed", "synced", "wrote 2",
-                                     "flushed", "synced", "wrote 3"]  # fmt: skip
+        assert course.record.did == [
+            "flushed",
+            "synced",
+            "wrote 1",
+            "flushed",
+            "synced",
+            "wrote 2",
+            "flushed",
+            "synced",
+            "wrote 3",
+        ]
 
 
 def test_the_run_waits_where_a_signal_came(course, disk):

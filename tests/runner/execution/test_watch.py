@@ -11,8 +11,18 @@ from runner.execution.watch import Watch
 from runner.record.facts import read
 
 # Two replicates, one after the other; robust accuracy is scored only at the end.
-DIGITS = ["+experiment=digits_security", "smoke=true", "inference=map", "inference.optimizer=sgd", "inference.momentum=0.5",
-          "steps=6", "eval_every=3", "replicates=2", "checkpoint_every=100", "objective=robust_accuracy"]  # fmt: skip
+DIGITS = [
+    "+experiment=digits_security",
+    "smoke=true",
+    "inference=map",
+    "inference.optimizer=sgd",
+    "inference.momentum=0.5",
+    "steps=6",
+    "eval_every=3",
+    "replicates=2",
+    "checkpoint_every=100",
+    "objective=robust_accuracy",
+]
 
 
 def test_replicates_are_told_one_after_another_as_their_mean():
@@ -24,8 +34,11 @@ def test_replicates_are_told_one_after_another_as_their_mean():
     watch.tell(3, 10, 1, {"a": 1.0}, finished)
     watch.tell(10, 10, 1, {"a": 3.0, "robust": 0.25}, finished)
     assert reports == [
-        (3, {"a": 1.0}), (10, {"a": 2.0, "robust": 0.5}), (13, {"a": 1.5}), (20, {"a": 2.5, "robust": 0.375}),
-    ]  # fmt: skip
+        (3, {"a": 1.0}),
+        (10, {"a": 2.0, "robust": 0.5}),
+        (13, {"a": 1.5}),
+        (20, {"a": 2.5, "robust": 0.375}),
+    ]
 
 
 def prune(make_job, last):

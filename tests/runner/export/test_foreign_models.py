@@ -10,8 +10,10 @@ import safetensors.torch as st
 from runner import ConfigError, load_model
 from runner.python.export.model_file import MODEL, WEIGHTS
 
-COLUMN = {"class": "InputColumn", "fields": {
-    "name": "a", "type": "numbers", "levels": {"tuple": []}}}  # fmt: skip
+COLUMN = {
+    "class": "InputColumn",
+    "fields": {"name": "a", "type": "numbers", "levels": {"tuple": []}},
+}
 
 
 def test_a_file_that_is_no_model_is_refused(entries, fitted, tmp_path):
@@ -76,7 +78,7 @@ def test_facts_of_strangers_are_refused(edit, facts, message):
         ({"n_classes": 2, "class_names": ["a"] * 2}, "names are repeated: a, a"),
         ({"columns": {"tuple": [COLUMN] * 2}}, "names are repeated: a, a"),
     ],
-)  # fmt: skip
+)
 def test_forged_sizes_and_names_are_refused(entries, edit, fields, message):
     problem = json.loads(entries[MODEL])["problem"]
     problem["fields"] |= fields

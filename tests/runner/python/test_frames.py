@@ -43,8 +43,17 @@ def three(tmp_path):
 def test_a_row_a_run(three):
     table = runs(three)
     assert list(table["id"]) == ["bbbb", "aaaa", "cccc"]  # by when they began
-    assert list(table.columns[:9]) == ["id", "experiment", "dataset", "model", "inference", "attacker", "seed", "replicates",
-                                       "state"]  # fmt: skip
+    assert list(table.columns[:9]) == [
+        "id",
+        "experiment",
+        "dataset",
+        "model",
+        "inference",
+        "attacker",
+        "seed",
+        "replicates",
+        "state",
+    ]
     row = table.set_index("id").loc["aaaa"]
     values = [1 / 6, 1 / 6 + 1]
     assert row["rmse"] == pytest.approx(statistics.mean(values))

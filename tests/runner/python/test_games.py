@@ -77,7 +77,8 @@ def test_read_back_it_is_the_game(name):
             assert torch.equal(other.features(outcome.s_next)[i], world.features(mine.s_next)[0])
             ends = mine.done is not None and bool(mine.done)
             assert bool(outcome.done[i]) is ends
-            resets[i], live[i] = mine.s_next, not ends
+            resets[i] = mine.s_next
+            live[i] = not ends
         s = outcome.s_next
 
 

@@ -18,9 +18,20 @@ from runner.record.files import digest_files, find_damage, warn_damage
 from runner.report.compared_record import load
 from runner.system import doctor
 
-RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=linear_regression",
-       "inference=sgld", "inference.burn_in=2", "inference.thinning=1", "steps=10", "record_every=1",
-       "keep_predictions=true", "tracking=false", "offline=true"]  # fmt: skip
+RUN = [
+    "dataset=linear_simulation",
+    "dataset.n_train=20",
+    "dataset.n_test=10",
+    "model=linear_regression",
+    "inference=sgld",
+    "inference.burn_in=2",
+    "inference.thinning=1",
+    "steps=10",
+    "record_every=1",
+    "keep_predictions=true",
+    "tracking=false",
+    "offline=true",
+]
 KINDS = {
     "config.yaml",
     "metrics.jsonl",

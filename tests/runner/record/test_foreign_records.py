@@ -56,9 +56,19 @@ def test_a_record_said_to_be_done_that_finished_nothing_is_not_believed(
     tmp_path, finished, believed
 ):
     facts = {
-        "state": "done", "experiment": "e", "signature": "s", "data": "d", "choice": {}, "seed": 0, "replicates": 1,
-        "smoke": False, "started": "", "seconds": 1.0, "finished": finished, "vectorised": False,
+        "state": "done",
+        "experiment": "e",
+        "signature": "s",
+        "data": "d",
+        "choice": {},
+        "seed": 0,
+        "replicates": 1,
+        "smoke": False,
+        "started": "",
+        "seconds": 1.0,
+        "finished": finished,
+        "vectorised": False,
         "result": {name: [value] for name, value in finished.get("0", {}).items()},
-    }  # fmt: skip
+    }
     (tmp_path / "run.json").write_text(json.dumps(facts))
     assert (read(tmp_path) is not None) is believed

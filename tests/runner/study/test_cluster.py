@@ -26,11 +26,14 @@ from runner.study.display import StudyDisplay
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["hydra.launcher.partition=gpu"], "hydra.launcher.partition=gpu: the launcher is missing; add hydra/launcher=slurm"),
+        (
+            ["hydra.launcher.partition=gpu"],
+            "hydra.launcher.partition=gpu: the launcher is missing; add hydra/launcher=slurm",
+        ),
         (["hydra/launcher=slrm"], "slrm"),
         (["hydra/launcher=slurm", "hydra.launcher.partitoin=gpu"], "partitoin"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_in_the_launcher_are_one_line(words, message):
     with pytest.raises(ConfigError) as error:
         split_launcher(words)
@@ -59,7 +62,8 @@ def test_the_launcher_is_taken_out_of_the_overrides():
 
 class FakeTicket:
     def __init__(self, engine, number):
-        self.engine, self.id = engine, str(number)
+        self.engine = engine
+        self.id = str(number)
 
     def state(self):
         return "FINISHED" if self.id in self.engine.codes else "PENDING"

@@ -64,16 +64,23 @@ def wide(replicates: int, **seconds: float):
     return sample(1, WIDE | {"replicates": replicates}, True, **seconds)
 
 
-@pytest.mark.parametrize(("runs", "config", "cpu"), [
-    # an evaluation of more draws costs more
-    ((sample(8), sample(100, final=0.8), sample(400, final=3.2)), ALONE, 8.0),
-    ((sample(8), sample(100, final=3.0), sample(400, final=3.2)), ALONE, 3.2),  # noise
-    ((sample(8), sample(100, training=1.0), sample(400, training=4.0)), ALONE, 10.0),
-    ((wide(12), wide(20, training=2.0), wide(40, training=4.0)), WIDE | {"replicates": 100}, 10.0),
-    # compilation in the first of two
-    ((sample(8, training=3.0), sample(100, training=1.0)), ALONE, 2.92 + 10.0),
-    ((sample(8, training=8.0),), ALONE, 1000.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("runs", "config", "cpu"),
+    [
+        # an evaluation of more draws costs more
+        ((sample(8), sample(100, final=0.8), sample(400, final=3.2)), ALONE, 8.0),
+        ((sample(8), sample(100, final=3.0), sample(400, final=3.2)), ALONE, 3.2),  # noise
+        ((sample(8), sample(100, training=1.0), sample(400, training=4.0)), ALONE, 10.0),
+        (
+            (wide(12), wide(20, training=2.0), wide(40, training=4.0)),
+            WIDE | {"replicates": 100},
+            10.0,
+        ),
+        # compilation in the first of two
+        ((sample(8, training=3.0), sample(100, training=1.0)), ALONE, 2.92 + 10.0),
+        ((sample(8, training=8.0),), ALONE, 1000.0),
+    ],
+)
 def test_cpu_seconds_of_a_whole_run(runs, config, cpu):
     assert price_run(config, runs).cpu == pytest.approx(1.0 + cpu)
 
@@ -130,14 +137,24 @@ def test_lines(points, value):
 STUDY = make_definition(a=1.0, b=3.0, c=2.0, d=1.0)
 
 
-@pytest.mark.parametrize(("seconds", "jobs", "budget", "taken", "left_out"), [
-    ("15 10 20 12", 1, 100.0, "bcad", {}),
-    ("15 10 20 12", 1, 45.0, "bca", {"d": "about 12 s"}),  # ties in the order of the study
-    ("25 10 25 12", 1, 30.0, "bd", {"c": "about 25 s", "a": "about 25 s"}),  # a cheaper row fits
-    ("15 10 20 12", 1, 9.0, "", {"b": "about 10 s", "c": "about 20 s", "a": "about 15 s", "d": "about 12 s"}),
-    ("10 10 10 0", 1, 20.0, "bc", {"a": "about 10 s", "d": "no price: bad"}),
-    ("10 10 10 0", 2, 20.0, "bca", {"d": "no price: bad"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seconds", "jobs", "budget", "taken", "left_out"),
+    [
+        ("15 10 20 12", 1, 100.0, "bcad", {}),
+        ("15 10 20 12", 1, 45.0, "bca", {"d": "about 12 s"}),  # ties in the order of the study
+        # a cheaper row fits
+        ("25 10 25 12", 1, 30.0, "bd", {"c": "about 25 s", "a": "about 25 s"}),
+        (
+            "15 10 20 12",
+            1,
+            9.0,
+            "",
+            {"b": "about 10 s", "c": "about 20 s", "a": "about 15 s", "d": "about 12 s"},
+        ),
+        ("10 10 10 0", 1, 20.0, "bc", {"a": "about 10 s", "d": "no price: bad"}),
+        ("10 10 10 0", 2, 20.0, "bca", {"d": "no price: bad"}),
+    ],
+)
 def test_budget_takes_important_rows_first(seconds, jobs, budget, taken, left_out):
     values = dict(zip("abcd", map(float, seconds.split()), strict=True))
     runs = [make_run(row, row) for row in values]
@@ -157,8 +174,15 @@ def test_runs_that_would_end_after_the_budget_are_not_started():
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("30m", 1800.0), ("8h", 28800.0), ("2d", 172800.0), ("1.5H", 5400.0), ("90 s", 90.0), ("5min", 300.0)],
-)  # fmt: skip
+    [
+        ("30m", 1800.0),
+        ("8h", 28800.0),
+        ("2d", 172800.0),
+        ("1.5H", 5400.0),
+        ("90 s", 90.0),
+        ("5min", 300.0),
+    ],
+)
 def test_budgets_in_words(text, seconds):
     assert parse_budget(text) == seconds
 
@@ -177,7 +201,7 @@ def test_rows_and_their_sum():
         "a2": Price(cpu=200.0, mib=500.0, megabytes=2.0, source="probe", spread=1.3),
         "b1": Price(cpu=60.0, source="record", spread=2.0),
         "c1": Price(error="model.width: no"),
-    }  # fmt: skip
+    }
     a, b, c, total = list_rows(runs, prices, jobs=2)
     keys = ("cpu_seconds", "wall_seconds", "peak_mib", "disk_mb")
     assert [a[key] for key in keys] == [300.0, 200.0, 500, 3.0]

@@ -26,11 +26,23 @@ from runner.study.snapshot import FrozenRun, Snapshot
 
 ROWS: list[dict[str, object]] = [
     {"label": "SGLD", "model": "sgld", "preset": "", "experiment": "mog"},
-    {"label": "HMC", "model": "hmc", "preset": "", "experiment": "mog", "importance": 2,
-     "overrides": ["inference=hmc"]},
-    {"label": "wrong", "model": "sgld", "preset": "", "experiment": "mog", "importance": 0.5,
-     "overrides": ["inference.step_size=1e30"]},
-]  # fmt: skip
+    {
+        "label": "HMC",
+        "model": "hmc",
+        "preset": "",
+        "experiment": "mog",
+        "importance": 2,
+        "overrides": ["inference=hmc"],
+    },
+    {
+        "label": "wrong",
+        "model": "sgld",
+        "preset": "",
+        "experiment": "mog",
+        "importance": 0.5,
+        "overrides": ["inference.step_size=1e30"],
+    },
+]
 
 DEFINITION = {
     "name": "small",
@@ -38,7 +50,7 @@ DEFINITION = {
     "overrides": ["smoke=true", "tracking=false", "offline=true", "figures=false"],
     "rows": ROWS,
     "tables": [{"name": "mean", "title": "Error", "columns": {"error": "error_mean"}}],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -79,8 +91,11 @@ def test_rows_and_mistakes_are_priced_and_nothing_is_written(path, tmp_path, cap
 
 def test_a_late_probe_is_stopped(frozen, monkeypatch):
     monkeypatch.setattr(probes, "last_line", lambda log: "")
-    busy = [sys.executable, "-c", "import resource, time\n"
-            "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass"]  # fmt: skip
+    busy = [
+        sys.executable,
+        "-c",
+        "import resource, time\nresource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
+    ]
     monkeypatch.setattr(probes, "command", lambda *_: busy)
     prices = probes.measure_runs(frozen, frozen.runs, 2, 0.5).values()
     why = "took more than 33 s; raise --probe-seconds"
@@ -92,9 +107,22 @@ def test_a_failed_probe_is_priced_by_the_miniatures_before(frozen, tmp_path):
     folder = tmp_path / "mog" / "aa"
     folder.mkdir(parents=True)
     usage = dict.fromkeys(PHASES, 0.0) | {"cpu_seconds": 10.0, "peak_mib": 300.0, "training": 8.0}
-    facts = {"state": "done", "experiment": "e", "signature": "aa", "data": "", "choice": {}, "seed": 0,
-             "smoke": True, "started": "", "seconds": 9.0, "replicates": 1, "vectorised": False,
-             "finished": {"0": {"x": 1.0}}, "result": {"x": [1.0]}, "usage": usage | {"passes": 1}}  # fmt: skip
+    facts = {
+        "state": "done",
+        "experiment": "e",
+        "signature": "aa",
+        "data": "",
+        "choice": {},
+        "seed": 0,
+        "smoke": True,
+        "started": "",
+        "seconds": 9.0,
+        "replicates": 1,
+        "vectorised": False,
+        "finished": {"0": {"x": 1.0}},
+        "result": {"x": [1.0]},
+        "usage": usage | {"passes": 1},
+    }
     (folder / "run.json").write_text(json.dumps(facts))
     small = config | {"steps": config["steps"] // 10, "replicates": 1}
     (folder / "config.yaml").write_text(yaml.safe_dump(small))
@@ -183,12 +211,21 @@ def test_a_budget_takes_the_important_row_and_says_what_is_left_out(
     assert "skipped" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    ("study --budget tonight", r"--budget tonight: .* such as 30m, 8h or 2d"),
-    ("study --budget 8h hydra/launcher=slurm", "supports only this machine, not hydra/launcher=slurm"),
-    ("price --probe-seconds 0", "--probe-seconds 0: must be > 0"),
-    ("price hydra/launcher=slurm", "price: supports only this machine; remove hydra/launcher=slurm"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("study --budget tonight", r"--budget tonight: .* such as 30m, 8h or 2d"),
+        (
+            "study --budget 8h hydra/launcher=slurm",
+            "supports only this machine, not hydra/launcher=slurm",
+        ),
+        ("price --probe-seconds 0", "--probe-seconds 0: must be > 0"),
+        (
+            "price hydra/launcher=slurm",
+            "price: supports only this machine; remove hydra/launcher=slurm",
+        ),
+    ],
+)
 def test_a_wrong_budget_is_refused_before_anything_is_frozen(path, tmp_path, words, message):
     command, *rest = words.split()
     main = {"study": study.main, "price": price_command.main}[command]

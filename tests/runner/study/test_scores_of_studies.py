@@ -11,17 +11,52 @@ rows: [{label: SGLD, model: target_density, preset: '', experiment: mog, overrid
 tables: [{name: t, title: t, columns: {E: error_mean, rate: ess_per_second, late: late/error_mean}}]
 """
 CHANGES = {
-    "a score of other problems": ("E: error_mean", "E: accuracy", "t: no run has the score accuracy; there are: acceptance, "),
-    "a misspelt score": ("E: error_mean", "E: eror_mean", "table t: no run has the score eror_mean, did you mean error_mean?"),
-    "an evolution": ("tables:", "evolutions: [{name: e, title: e, metrics: [kll]}]\ntables:", "e: no run has the score kll, "),
-    "a curve": ("tables:", "figures: [{name: f, x: t, metrics: [acuracy]}]\ntables:", "figure f: no run has the score acuracy"),
-    "a key of a table": ("name: t,", "nam: t,", "own.yaml: tables.0.nam: unknown key, did you mean name?"),
-    "a key of a row": ("overrides:", "overides:", "own.yaml: rows.0.overides: unknown key, did you mean overrides?"),
-    "a key of the whole": ("tables:", "evolutons: []\ntables:", "own.yaml: evolutons: unknown key, did you mean evolutions?"),
-    "no row": ("rows: [{label: SGLD, model: target_density, preset: '', experiment: mog, overrides: [steps=600]}]", "rows: []",
-               "own.yaml: rows: empty; give at least one"),
-    "a list in plugins": ("overrides: [steps=600]", "overrides: ['plugins=[[a]]']", "plugins: ['a'] is not a module name"),
-}  # fmt: skip
+    "a score of other problems": (
+        "E: error_mean",
+        "E: accuracy",
+        "t: no run has the score accuracy; there are: acceptance, ",
+    ),
+    "a misspelt score": (
+        "E: error_mean",
+        "E: eror_mean",
+        "table t: no run has the score eror_mean, did you mean error_mean?",
+    ),
+    "an evolution": (
+        "tables:",
+        "evolutions: [{name: e, title: e, metrics: [kll]}]\ntables:",
+        "e: no run has the score kll, ",
+    ),
+    "a curve": (
+        "tables:",
+        "figures: [{name: f, x: t, metrics: [acuracy]}]\ntables:",
+        "figure f: no run has the score acuracy",
+    ),
+    "a key of a table": (
+        "name: t,",
+        "nam: t,",
+        "own.yaml: tables.0.nam: unknown key, did you mean name?",
+    ),
+    "a key of a row": (
+        "overrides:",
+        "overides:",
+        "own.yaml: rows.0.overides: unknown key, did you mean overrides?",
+    ),
+    "a key of the whole": (
+        "tables:",
+        "evolutons: []\ntables:",
+        "own.yaml: evolutons: unknown key, did you mean evolutions?",
+    ),
+    "no row": (
+        "rows: [{label: SGLD, model: target_density, preset: '', experiment: mog, overrides: [steps=600]}]",
+        "rows: []",
+        "own.yaml: rows: empty; give at least one",
+    ),
+    "a list in plugins": (
+        "overrides: [steps=600]",
+        "overrides: ['plugins=[[a]]']",
+        "plugins: ['a'] is not a module name",
+    ),
+}
 
 
 def launch(text, folder, *words):

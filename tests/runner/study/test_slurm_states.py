@@ -45,7 +45,12 @@ def test_the_controller_is_asked_until_a_job_has_ended(monkeypatch):
     states.state("1_3")
     assert squeue.calls == 3  # those that ended are not asked for again
     squeue.answer = ("1_0|NODE_FAIL\n1_2|PENDING\n", "", 0)
-    assert [states.state(f"1_{i}") for i in range(4)] == ["NODE_FAIL", "CANCELLED", "PENDING", "FORGOTTEN"]  # fmt: skip
+    assert [states.state(f"1_{i}") for i in range(4)] == [
+        "NODE_FAIL",
+        "CANCELLED",
+        "PENDING",
+        "FORGOTTEN",
+    ]
 
 
 def test_jobs_that_the_controller_has_forgotten_have_ended(monkeypatch):

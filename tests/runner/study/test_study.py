@@ -115,14 +115,23 @@ def test_done_runs_are_skipped_and_a_crash_stops_no_other(made, capsys):
     assert launches(frozen) == [1, 2, 4, 3, 1]
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    ("rerun two", "--failed"),
-    ("rerun --failed two", "never launched"),
-    ("study sarcos_table output_dir=here", "output_dir=here: not supported by studies; use --output-dir here"),
-    ("study sarcos_table --jobs 0", "--jobs 0: must be ≥ 1"),
-    ("study sarcos_table --jobs-per-gpu 0", "--jobs-per-gpu 0: must be ≥ 1"),
-    ("study sarcos_table --as a/b", "--as 'a/b': not a valid folder name; give a plain name, such as sarcos_table_2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("rerun two", "--failed"),
+        ("rerun --failed two", "never launched"),
+        (
+            "study sarcos_table output_dir=here",
+            "output_dir=here: not supported by studies; use --output-dir here",
+        ),
+        ("study sarcos_table --jobs 0", "--jobs 0: must be ≥ 1"),
+        ("study sarcos_table --jobs-per-gpu 0", "--jobs-per-gpu 0: must be ≥ 1"),
+        (
+            "study sarcos_table --as a/b",
+            "--as 'a/b': not a valid folder name; give a plain name, such as sarcos_table_2",
+        ),
+    ],
+)
 def test_words_that_are_refused(tmp_path, words, message):
     with pytest.raises(ConfigError, match=message):
         study.main([*words.split(), "--output-dir", str(tmp_path)])
@@ -201,13 +210,20 @@ def test_a_study_from_launch_to_report(path, tmp_path):
     assert "not comparable" not in markdown
 
 
-@pytest.mark.parametrize(("code", "stopped", "counted"), [
-    (-signal.SIGTERM, True, "interrupted"),  # while it was importing, before it could note a signal
-    (128 + signal.SIGTERM, True, "interrupted"),
-    (-signal.SIGKILL, True, "interrupted"),  # a second Ctrl-C
-    (-signal.SIGTERM, False, "failed"),
-    (2, True, "failed"),  # it was refused, with or without Ctrl-C
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "stopped", "counted"),
+    [
+        (
+            -signal.SIGTERM,
+            True,
+            "interrupted",
+        ),  # while it was importing, before it could note a signal
+        (128 + signal.SIGTERM, True, "interrupted"),
+        (-signal.SIGKILL, True, "interrupted"),  # a second Ctrl-C
+        (-signal.SIGTERM, False, "failed"),
+        (2, True, "failed"),  # it was refused, with or without Ctrl-C
+    ],
+)
 def test_ctrl_c_is_no_failure(made, tmp_path, code, stopped, counted):
     frozen = made("a")
     (tmp_path / "log").write_text("")

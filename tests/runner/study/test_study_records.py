@@ -15,13 +15,28 @@ from runner.study.executor import RunningProcess
 from runner.study.pricing.study_records import Forecast, StudyRecords, cost_key, makespan, words
 
 USAGE = dict.fromkeys(PHASES, 0.0) | {
-    "cpu_seconds": 50.0, "peak_mib": 700.0, "passes": 2, "start": 2.0, "training": 40.0, "files": 6.0,
-}  # fmt: skip
+    "cpu_seconds": 50.0,
+    "peak_mib": 700.0,
+    "passes": 2,
+    "start": 2.0,
+    "training": 40.0,
+    "files": 6.0,
+}
 CHOICE = {"dataset": "digits", "model": "mlp", "inference": "map"}
 FACTS = {
-    "state": "done", "experiment": "e", "started": "", "result": {}, "seed": 0, "data": "digits", "choice": CHOICE,
-    "replicates": 2, "smoke": False, "seconds": 60.0, "finished": {"0": {}}, "vectorised": False,
-}  # fmt: skip
+    "state": "done",
+    "experiment": "e",
+    "started": "",
+    "result": {},
+    "seed": 0,
+    "data": "digits",
+    "choice": CHOICE,
+    "replicates": 2,
+    "smoke": False,
+    "seconds": 60.0,
+    "finished": {"0": {}},
+    "vectorised": False,
+}
 
 
 def write_record(output_dir, run, lines="", **facts):
@@ -112,10 +127,13 @@ def test_steps_of_a_run_forecast_those_that_wait(tmp_path, lines, seconds):
     assert forecast(tmp_path, *runs).remaining_seconds(active) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(("line", "seconds"), [
-    (to_line(1, 99, 5.0), 40.0),  # the record includes the last evaluation
-    (to_line(0, 50, 50.0), 150.0),  # this machine is slower than the record's
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        (to_line(1, 99, 5.0), 40.0),  # the record includes the last evaluation
+        (to_line(0, 50, 50.0), 150.0),  # this machine is slower than the record's
+    ],
+)
 def test_forecast_takes_the_slower_of_record_and_steps(tmp_path, line, seconds):
     run = run_of("a")
     write_record(tmp_path, run_of("before"), seconds=60.0)

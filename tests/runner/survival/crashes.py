@@ -22,8 +22,18 @@ import numpy as np
 from matplotlib.figure import Figure
 from safetensors.torch import load
 
-CALLS = ((builtins, "open"), (io, "open"), (os, "open"), (os, "replace"), (os, "rename"), (os, "fsync"), (os, "unlink"),
-         (os, "remove"), (os, "mkdir"), (os, "rmdir"))  # fmt: skip
+CALLS = (
+    (builtins, "open"),
+    (io, "open"),
+    (os, "open"),
+    (os, "replace"),
+    (os, "rename"),
+    (os, "fsync"),
+    (os, "unlink"),
+    (os, "remove"),
+    (os, "mkdir"),
+    (os, "rmdir"),
+)
 
 
 @contextmanager

@@ -23,9 +23,21 @@ from runner.execution.execute import run
 from runner.record.facts import read
 from runner.record.record import Record
 
-RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=mlp", "model.widths=[3]",
-       "inference=map", "steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2",
-       "tracking=false", "offline=true"]  # fmt: skip
+RUN = [
+    "dataset=linear_simulation",
+    "dataset.n_train=20",
+    "dataset.n_test=10",
+    "model=mlp",
+    "model.widths=[3]",
+    "inference=map",
+    "steps=6",
+    "replicates=2",
+    "record_every=1",
+    "eval_every=3",
+    "checkpoint_every=2",
+    "tracking=false",
+    "offline=true",
+]
 NEWEST = "checkpoints/r0001-s000000004"
 
 FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text("utf-8"))["faults"]

@@ -13,8 +13,15 @@ from runner.execution.signals import RunInterruptedError
 from runner.record.facts import read
 from runner.record.record import Record
 
-RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=mlp", "model.widths=[3]",
-       "inference=map", "steps=4"]  # fmt: skip
+RUN = [
+    "dataset=linear_simulation",
+    "dataset.n_train=20",
+    "dataset.n_test=10",
+    "model=mlp",
+    "model.widths=[3]",
+    "inference=map",
+    "steps=4",
+]
 
 
 @pytest.fixture

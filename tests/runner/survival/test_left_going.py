@@ -67,8 +67,10 @@ def living(tmp_path):
     """A study with an active first run, and its process."""
     (tmp_path / "fake.py").write_text(FAKE)
     paths = [str(Path(__file__).parent), *sys.path]
-    launched = subprocess.Popen([sys.executable, "-c", LAUNCH, str(tmp_path)],
-                                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)})  # fmt: skip
+    launched = subprocess.Popen(
+        [sys.executable, "-c", LAUNCH, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+    )
     two = frozen(tmp_path)
     deadline = time.monotonic() + 60
     while study.state(two, two.runs[0]) != "running" or not (tmp_path / "fake/starts").exists():

@@ -30,11 +30,17 @@ def swept(
     grid = [(x / 4, y / 2) for x in range(5) for y in range(3)]
     for k, (x, y) in enumerate(grid):
         pruned = k in states
-        study.add_trial(create_trial(
-            state=TrialState.PRUNED if pruned else TrialState.COMPLETE, values=None if pruned else values(x, y),
-            params={"x": x, "y": y}, distributions={"x": WIDE, "y": WIDE}, intermediate_values={10: 1.0} if states else {},
-            user_attrs={"steps": 100, "run": f"mine/{k}"} | ({"pruned at": 10} if pruned else {}),
-        ))  # fmt: skip
+        study.add_trial(
+            create_trial(
+                state=TrialState.PRUNED if pruned else TrialState.COMPLETE,
+                values=None if pruned else values(x, y),
+                params={"x": x, "y": y},
+                distributions={"x": WIDE, "y": WIDE},
+                intermediate_values={10: 1.0} if states else {},
+                user_attrs={"steps": 100, "run": f"mine/{k}"}
+                | ({"pruned at": 10} if pruned else {}),
+            )
+        )
     return study
 
 

@@ -56,20 +56,29 @@ NOWHERE = (
 TWO = "hydra.sweeper.objectives=[{metric: near, direction: minimize}, {metric: far, direction: minimize}]"
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["objective=entropy"], NOWHERE),
-    (["objective=mean/x"], "objective=mean/x: mean has no direction of its own"),
-    (["objective=acuracy"], "objective=acuracy: unknown score, did you mean accuracy?"),
-    (["objective=null"], "objective: missing; set it to the score to optimise"),
-    ([TWO, "hydra.sweeper.pruner=median"], "pruning requires a single objective"),
-    ([TWO, "objective=near"], "objective=near: conflicts with hydra.sweeper.objectives"),
-    ([TWO, "hydra.sweeper.sampler=cmaes"], "sampler=cmaes: supports one objective"),
-    ([GRID], r"x: hydra.sweeper.sampler=grid requires a finite set of values; use choice"),
-    (["hydra.sweeper.sampler=best"], r"hydra.sweeper.sampler=best: not one of tpe \| random"),
-    (["hydra.sweeper.n_trials=0"], "hydra.sweeper.n_trials=0: out of range, must be an integer ≥ 1"),
-    (["hydra.sweeper.reduction=1"], "hydra.sweeper.reduction=1: out of range, must be an integer ≥ 2"),
-    (["hydra.sweeper.study_name=a b"], "hydra.sweeper.study_name=a b: must consist of letters"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["objective=entropy"], NOWHERE),
+        (["objective=mean/x"], "objective=mean/x: mean has no direction of its own"),
+        (["objective=acuracy"], "objective=acuracy: unknown score, did you mean accuracy?"),
+        (["objective=null"], "objective: missing; set it to the score to optimise"),
+        ([TWO, "hydra.sweeper.pruner=median"], "pruning requires a single objective"),
+        ([TWO, "objective=near"], "objective=near: conflicts with hydra.sweeper.objectives"),
+        ([TWO, "hydra.sweeper.sampler=cmaes"], "sampler=cmaes: supports one objective"),
+        ([GRID], r"x: hydra.sweeper.sampler=grid requires a finite set of values; use choice"),
+        (["hydra.sweeper.sampler=best"], r"hydra.sweeper.sampler=best: not one of tpe \| random"),
+        (
+            ["hydra.sweeper.n_trials=0"],
+            "hydra.sweeper.n_trials=0: out of range, must be an integer ≥ 1",
+        ),
+        (
+            ["hydra.sweeper.reduction=1"],
+            "hydra.sweeper.reduction=1: out of range, must be an integer ≥ 2",
+        ),
+        (["hydra.sweeper.study_name=a b"], "hydra.sweeper.study_name=a b: must consist of letters"),
+    ],
+)
 def test_mistakes_are_refused_before_any_trial(sweep, words, message):
     if "cmaes" in words[-1]:
         pytest.importorskip("cmaes")

@@ -73,9 +73,13 @@ def test_outside_a_sweep_there_is_nothing_to_report_to(monkeypatch):
 @pytest.mark.slow
 def test_parallel_jobs_report_from_their_own_processes(sweep):
     study = sweep(
-        quadratic_with_process, X, "hydra.sweeper.n_trials=4", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2",
+        quadratic_with_process,
+        X,
+        "hydra.sweeper.n_trials=4",
+        "hydra/launcher=joblib",
+        "hydra.launcher.n_jobs=2",
         "hydra.sweeper.pruner=median",
-    )  # fmt: skip
+    )
     assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 4
     assert all(t.intermediate_values for t in study.trials)
     assert os.getpid() not in {t.user_attrs["run"] for t in study.trials}

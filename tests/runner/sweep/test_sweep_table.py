@@ -44,10 +44,16 @@ def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
     first = recorded(runs / "a", rmse=[1.0, 2.0], **{"rmse/x": [9.0, 9.0]})
     outcomes = [
         JobOutcome(0, ["+experiment=mine", "inference.lr=1", "seed=0"], 0, "", first),
-        JobOutcome(1, ["+experiment=mine", "inference.lr=1", "seed=1"], 0, "", recorded(runs / "b", rmse=[4.0, 5.0])),
+        JobOutcome(
+            1,
+            ["+experiment=mine", "inference.lr=1", "seed=1"],
+            0,
+            "",
+            recorded(runs / "b", rmse=[4.0, 5.0]),
+        ),
         JobOutcome(2, ["+experiment=mine", "inference.lr=-1", "seed=0"], 2, message, None),
         JobOutcome(10, ["+experiment=mine", "inference.lr=-1", "seed=1"], 130, "interrupted", None),
-    ]  # fmt: skip
+    ]
     monkeypatch.setenv(SWEEP_VARIABLE, str(sweep))
     for outcome in outcomes:
         note(outcome)

@@ -16,10 +16,20 @@ def record(output_dir, signature, state="done", smoke=False):
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "checkpoints" / "r0000-10.safetensors").write_bytes(b"x" * 2_000_000)
     facts = {
-        "state": state, "experiment": "toy", "signature": signature, "data": "toy", "choice": {}, "seed": 0,
-        "replicates": 1, "smoke": smoke, "started": "", "seconds": 1.0, "finished": {"0": {"a": 1.0}},
-        "result": {"a": [1.0]}, "vectorised": False,
-    }  # fmt: skip
+        "state": state,
+        "experiment": "toy",
+        "signature": signature,
+        "data": "toy",
+        "choice": {},
+        "seed": 0,
+        "replicates": 1,
+        "smoke": smoke,
+        "started": "",
+        "seconds": 1.0,
+        "finished": {"0": {"a": 1.0}},
+        "result": {"a": [1.0]},
+        "vectorised": False,
+    }
     (folder / "run.json").write_text(json.dumps(facts))
     return folder
 
@@ -31,11 +41,14 @@ def outputs(tmp_path):
         name: record(tmp_path, str(i) * 12, **facts)
         for i, (name, facts) in enumerate(
             {
-                "done": {}, "interrupted": {"state": "interrupted"}, "smoke": {"smoke": True},
-                "kept": {"smoke": True}, "going": {"smoke": True},
+                "done": {},
+                "interrupted": {"state": "interrupted"},
+                "smoke": {"smoke": True},
+                "kept": {"smoke": True},
+                "going": {"smoke": True},
             }.items()
         )
-    }  # fmt: skip
+    }
     (leftovers["kept"] / "keep").touch()
     (leftovers["interrupted"] / ".run.json.999999999").touch()
     (tmp_path / "toy" / "abcdefabcdef").mkdir()

@@ -68,8 +68,13 @@ def test_the_header_of_a_run_shows_values_as_they_are_typed(monkeypatch, capsys)
     run = {"seed": 0, "replicates": 1, "steps": None, "device": "cpu", "dtype": "float32"}
     settings = SimpleNamespace(experiment="e", description="", **run, threads=1, smoke=True)
     keys = {"clip": None, "pass_inputs": False, "widths": [50, None], "names": ["a b", "c"]}
-    job = SimpleNamespace(settings=settings, choice={"model": "bnn"}, signature="abc", notes=[],
-                          config={"model": {"name": "bnn", **keys, "kwargs": {"on": True}}})  # fmt: skip
+    job = SimpleNamespace(
+        settings=settings,
+        choice={"model": "bnn"},
+        signature="abc",
+        notes=[],
+        config={"model": {"name": "bnn", **keys, "kwargs": {"on": True}}},
+    )
     console.show_composition(job)
     lines = capsys.readouterr().out.splitlines()
     typed = "clip=null  pass_inputs=false  widths=[50,null]  names=['a b',c]  kwargs={on:true}"
@@ -80,11 +85,26 @@ def test_the_header_of_a_run_shows_values_as_they_are_typed(monkeypatch, capsys)
 
 def test_what_a_run_shows_of_a_users_words(monkeypatch, capsys):
     monkeypatch.setattr(printer.out, "width", 200)
-    settings = SimpleNamespace(experiment="e[/x]", description=f"[bold]d :fire: {RED}", seed=0, replicates=1, steps=1,
-                               device="cpu", dtype="float32", threads=1, smoke=False)  # fmt: skip
+    settings = SimpleNamespace(
+        experiment="e[/x]",
+        description=f"[bold]d :fire: {RED}",
+        seed=0,
+        replicates=1,
+        steps=1,
+        device="cpu",
+        dtype="float32",
+        threads=1,
+        smoke=False,
+    )
     config = {"dataset": {"name": "csv", "path": "a:fire:[b].csv", "title": TITLE}}
-    job = SimpleNamespace(settings=settings, choice={"dataset": "csv", "model": None, "inference": None}, config=config,
-                          signature="abc", notes=["[/note] :fire:"], data="d[red]:fire:")  # fmt: skip
+    job = SimpleNamespace(
+        settings=settings,
+        choice={"dataset": "csv", "model": None, "inference": None},
+        config=config,
+        signature="abc",
+        notes=["[/note] :fire:"],
+        data="d[red]:fire:",
+    )
     console.show_composition(job)
     console.show_facts({"data": "x:fire:[/y]"})
     console.show_result(job, {"rmse": [1.0], "rmse/[/a]:fire:": [1.0]})
@@ -92,8 +112,21 @@ def test_what_a_run_shows_of_a_users_words(monkeypatch, capsys):
     printer.announce("t:fire:", "m [/z] :fire:")
     printer.complain("e:fire: [/q]\x1b[2J")
     words = capsys.readouterr()
-    for text in ("e[/x]", "[bold]d :fire: ␛[31mred", "a:fire:[b].csv", "␛]0;owned", "[/note] :fire:", "x:fire:[/y]",
-                 "d[red]:fire:", "[/a]:fire:", "checks [/]", "c:fire:", "[/d]", "t:fire:", "m [/z] :fire:"):  # fmt: skip
+    for text in (
+        "e[/x]",
+        "[bold]d :fire: ␛[31mred",
+        "a:fire:[b].csv",
+        "␛]0;owned",
+        "[/note] :fire:",
+        "x:fire:[/y]",
+        "d[red]:fire:",
+        "[/a]:fire:",
+        "checks [/]",
+        "c:fire:",
+        "[/d]",
+        "t:fire:",
+        "m [/z] :fire:",
+    ):
         assert text in words.out
     assert words.err == "e:fire: [/q]␛[2J\n"
     assert "\x1b" not in words.out

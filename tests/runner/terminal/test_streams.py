@@ -48,9 +48,12 @@ def ended(tmp_path: Path) -> bool:
 
 @pytest.mark.parametrize(
     ("encoding", "line"),
-    [("ascii", "? ? ? :fire: [x]\nn? ? ?[31m\n"), ("latin-1", "? ± ? :fire: [x]\nné ? ?[31m\n"),
-     ("utf-8", "ε ± ┃ :fire: [x]\nné ε ␛[31m\n")],
-)  # fmt: skip
+    [
+        ("ascii", "? ? ? :fire: [x]\nn? ? ?[31m\n"),
+        ("latin-1", "? ± ? :fire: [x]\nné ? ?[31m\n"),
+        ("utf-8", "ε ± ┃ :fire: [x]\nné ε ␛[31m\n"),
+    ],
+)
 def test_letters_that_a_terminal_lacks(tmp_path, encoding, line):
     done = start(tmp_path, "", encoding)
     assert (done.returncode, done.stdout.decode(encoding)) == (0, line)

@@ -74,9 +74,11 @@ def test_a_run_asks_and_is_pushed(outputs):
 def test_a_run_that_was_killed_is_pushed_too(outputs):
     folder = make_record(outputs, state="running", ended=None)
     (folder / ".lock").touch()
-    code = "import os, signal, sys; from pathlib import Path; from runner.tracking import handover; " \
-           "handover.start_pusher = lambda _: None; handover.Handover(Path(sys.argv[1]), Path(sys.argv[2])).begin(); " \
-           "os.kill(os.getpid(), signal.SIGKILL)"  # fmt: skip
+    code = (
+        "import os, signal, sys; from pathlib import Path; from runner.tracking import handover; "
+        "handover.start_pusher = lambda _: None; handover.Handover(Path(sys.argv[1]), Path(sys.argv[2])).begin(); "
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
     assert (
         subprocess.run([sys.executable, "-c", code, str(folder), str(outputs)]).returncode
         == -signal.SIGKILL
@@ -206,10 +208,20 @@ def test_offline_tells_no_server(make_job, monkeypatch):
 def test_a_run_ends_without_a_word_about_the_pusher(tmp_path):
     """The pusher may continue, but all files opened by the run are closed."""
     ran = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", "from runner.commands.cli import main; raise SystemExit(main())",
-         "+experiment=friend_or_foe", "smoke=true", f"output_dir={tmp_path}"],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-W",
+            "error::ResourceWarning",
+            "-c",
+            "from runner.commands.cli import main; raise SystemExit(main())",
+            "+experiment=friend_or_foe",
+            "smoke=true",
+            f"output_dir={tmp_path}",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert ran.returncode == 0, ran.stderr
     assert "ResourceWarning" not in ran.stderr + ran.stdout
     assert "Exception ignored" not in ran.stderr

@@ -31,9 +31,15 @@ def mirrored(tmp_path_factory, empty_store):
         (folder / "outputs").mkdir()
         shutil.copy(empty_store, folder / "outputs" / "mlflow.db")
         job = made_job(
-            folder, "+experiment=bnn_uci", "smoke=true", "replicates=2", "steps=30",
-            "eval_every=10", "record_every=10", "description=purpose of the run",
-        )  # fmt: skip
+            folder,
+            "+experiment=bnn_uci",
+            "smoke=true",
+            "replicates=2",
+            "steps=30",
+            "eval_every=10",
+            "record_every=10",
+            "description=purpose of the run",
+        )
         run(job)
         mirror = Mirror(job.folder, Path(job.settings.output_dir))
         assert mirror.push(), mirror.trouble

@@ -165,15 +165,25 @@ def test_nothing_is_planned_where_nobody_asks():
 @pytest.mark.parametrize(
     ("budget", "said"),
     [
-        ({"total": 5.0, "least": {"TV": 4.0, "OOH": 2.0}},
-         r"dataset.budget.total=5: minimum spends \(least.TV, least.OOH\) need 6; raise it, or lower them"),
-        ({"total": 5.0, "least": {"Tv": 4.0}}, "dataset.budget.least: the series has no input Tv; its inputs are OOH, TV"),
-        ({"total": 5.0, "strategies": {"a": {"x": 4.0}}}, "dataset.budget.strategies.a: the series has no input x"),
+        (
+            {"total": 5.0, "least": {"TV": 4.0, "OOH": 2.0}},
+            r"dataset.budget.total=5: minimum spends \(least.TV, least.OOH\) need 6; raise it, or lower them",
+        ),
+        (
+            {"total": 5.0, "least": {"Tv": 4.0}},
+            "dataset.budget.least: the series has no input Tv; its inputs are OOH, TV",
+        ),
+        (
+            {"total": 5.0, "strategies": {"a": {"x": 4.0}}},
+            "dataset.budget.strategies.a: the series has no input x",
+        ),
         ({"total": 5.0, "weeks": 11}, "dataset.budget.weeks=11: only 10 weeks are forecast"),
-        ({"total": 50.0, "least": {"TV": 9.0}, "weekly_most": {"TV": 2.0}},
-         "dataset.budget.least.TV: conflicts with the other constraints"),
+        (
+            {"total": 50.0, "least": {"TV": 9.0}, "weekly_most": {"TV": 2.0}},
+            "dataset.budget.least.TV: conflicts with the other constraints",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused_before_any_work(budget, said):
     with pytest.raises(ConfigMismatchError, match=said) as error:
         planned(**budget)

@@ -166,13 +166,23 @@ def test_the_frontier_rises_and_nothing_on_it_is_beaten():
 @pytest.mark.parametrize(
     ("extra", "risk", "said"),
     [
-        ([("least.tv", [-1.0, 0.0], -7.0), ("least.ooh", [0.0, -1.0], -4.0)], None,
-         r"dataset.budget.total=10: minimum spends \(least.tv, least.ooh\) need 11; raise it, or lower them"),
-        ([("least.tv", [-1.0, 0.0], -7.0), ("limits.co2", [2.0, 0.0], 10.0)], None,
-         r"dataset.budget.(least.tv|limits.co2): conflicts with the other constraints"),
-        ([], 0.5, r"dataset.budget.risk=0.5: no plan has a standard deviation below 2.\d+; raise it"),
+        (
+            [("least.tv", [-1.0, 0.0], -7.0), ("least.ooh", [0.0, -1.0], -4.0)],
+            None,
+            r"dataset.budget.total=10: minimum spends \(least.tv, least.ooh\) need 11; raise it, or lower them",
+        ),
+        (
+            [("least.tv", [-1.0, 0.0], -7.0), ("limits.co2", [2.0, 0.0], 10.0)],
+            None,
+            r"dataset.budget.(least.tv|limits.co2): conflicts with the other constraints",
+        ),
+        (
+            [],
+            0.5,
+            r"dataset.budget.risk=0.5: no plan has a standard deviation below 2.\d+; raise it",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_nothing_satisfies_is_named(extra, risk, said):
     law = SumLaw.of_draws(*made(1, 2))
     with pytest.raises(ConfigMismatchError, match=said) as error:

@@ -15,7 +15,13 @@ from components.series.models.dlm import system
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
-KINDS = [("linear", 12), ("linear", None), ("level", 4), ("autoregressive", None), ("autoregressive", 3)]  # fmt: skip
+KINDS = [
+    ("linear", 12),
+    ("linear", None),
+    ("level", 4),
+    ("autoregressive", None),
+    ("autoregressive", 3),
+]
 T = 30
 
 

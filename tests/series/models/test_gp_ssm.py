@@ -30,7 +30,9 @@ def build(y=Y, kernel="linear", spread=1e-7, cls=None, **keys):
     keys |= {"offset_sd": OFFSET, "initial_sd": FIRST, "unknown": unknown, "jitter": 1e-12}
     sound = component("model", "gp_ssm", kernel=kernel, **keys)
     settings = sound if cls is None else cls.model_validate(sound.model_dump())
-    sequence = Sequence(name="three", states=None, observations=y.view(1, -1, 1), system=None, state_names=["x"])  # fmt: skip
+    sequence = Sequence(
+        name="three", states=None, observations=y.view(1, -1, 1), system=None, state_names=["x"]
+    )
     return settings.build(sequence, Streams(0))
 
 

@@ -137,10 +137,14 @@ class Classes:
     n_classes = 2
 
 
-@pytest.mark.parametrize(("y", "told"), [
-    ([[0.0, 2.0]], "class numbers 0 to 1"), ([[0.5, 1.0]], "class numbers"),
-    ([[0.0], [1.0]], "only one univariate series"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("y", "told"),
+    [
+        ([[0.0, 2.0]], "class numbers 0 to 1"),
+        ([[0.5, 1.0]], "class numbers"),
+        ([[0.0], [1.0]], "only one univariate series"),
+    ],
+)
 def test_what_is_no_series_of_classes(y, told):
     problem = Sequence("odd", None, torch.tensor(y).unsqueeze(-1), Classes(), ["z"])
     with pytest.raises(ConfigMismatchError, match=told):

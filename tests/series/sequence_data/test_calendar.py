@@ -32,22 +32,61 @@ def weeks(first, number):
     ("dates", "steps", "first", "last"),
     [
         (weeks("2019-12-02", 60), "7 days, 2019-W49 to 2021-W03", "2019-12-02", "2021-01-18"),
-        ([f"{week}-1" for week in weeks("2019-12-02", 5)], "7 days, 2019-W49-1 to 2020-W01-1", "2019-12-02", "2019-12-30"),
-        ([week.replace("-", "") for week in weeks("2019-12-02", 5)], "7 days, 2019W49 to 2020W01", "2019-12-02", "2019-12-30"),
-        ([f"2015-Q{q}" for q in (1, 2, 3, 4)], "3 months, 2015-Q1 to 2015-Q4", "2015-01-01", "2015-10-01"),
-        (["2015-03-31", "2015-06-30", "2015-09-30", "2015-12-31"], "3 months", "2015-03-31", "2015-12-31"),
-        (["2020-01-30", "2020-02-29", "2020-03-30", "2020-04-30"], "1 month", "2020-01-30", "2020-04-30"),
-        (["2016-02-29", "2017-02-28", "2018-02-28", "2019-02-28"], "12 months", "2016-02-29", "2019-02-28"),
+        (
+            [f"{week}-1" for week in weeks("2019-12-02", 5)],
+            "7 days, 2019-W49-1 to 2020-W01-1",
+            "2019-12-02",
+            "2019-12-30",
+        ),
+        (
+            [week.replace("-", "") for week in weeks("2019-12-02", 5)],
+            "7 days, 2019W49 to 2020W01",
+            "2019-12-02",
+            "2019-12-30",
+        ),
+        (
+            [f"2015-Q{q}" for q in (1, 2, 3, 4)],
+            "3 months, 2015-Q1 to 2015-Q4",
+            "2015-01-01",
+            "2015-10-01",
+        ),
+        (
+            ["2015-03-31", "2015-06-30", "2015-09-30", "2015-12-31"],
+            "3 months",
+            "2015-03-31",
+            "2015-12-31",
+        ),
+        (
+            ["2020-01-30", "2020-02-29", "2020-03-30", "2020-04-30"],
+            "1 month",
+            "2020-01-30",
+            "2020-04-30",
+        ),
+        (
+            ["2016-02-29", "2017-02-28", "2018-02-28", "2019-02-28"],
+            "12 months",
+            "2016-02-29",
+            "2019-02-28",
+        ),
         (iso("2024-03-30", 40, "h", BERLIN), "1 hour", "2024-03-29T23:00", "2024-03-31T14:00"),
         (iso("2024-10-26", 40, "h", BERLIN), "1 hour", "2024-10-25T22:00", "2024-10-27T13:00"),
         (iso("2024-03-25T06:00", 12, "6h"), "6 hours", "2024-03-25T06:00", "2024-03-28T00:00"),
-        ([time.isoformat() for time in pd.bdate_range("2024-03-27", periods=9)], "1 business day", "2024-03-27", "2024-04-08"),
-        (["2024-01-01T00:00:00.25", "2024-01-01T00:00:00.50", "2024-01-01T00:00:00.75"], "0.25 seconds",
-         "2024-01-01T00:00:00.25", "2024-01-01T00:00:00.75"),
+        (
+            [time.isoformat() for time in pd.bdate_range("2024-03-27", periods=9)],
+            "1 business day",
+            "2024-03-27",
+            "2024-04-08",
+        ),
+        (
+            ["2024-01-01T00:00:00.25", "2024-01-01T00:00:00.50", "2024-01-01T00:00:00.75"],
+            "0.25 seconds",
+            "2024-01-01T00:00:00.25",
+            "2024-01-01T00:00:00.75",
+        ),
         (["1950", "1951", "1952"], "12 months, 1950 to 1952", "1950-01-01", "1952-01-01"),
         (["20110103", "20110110", "20110117"], "7 days", "2011-01-03", "2011-01-17"),
     ],
-)  # fmt: skip
+)
 def test_dates_are_read_and_stand_on_the_axis(tmp_path, dates, steps, first, last):
     problem = problem_of(tmp_path, dates)
     assert problem.about["steps"].startswith(steps)
@@ -69,7 +108,7 @@ def test_dates_are_read_and_stand_on_the_axis(tmp_path, dates, steps, first, las
         (["2024-03-28", "2024-04-02", "2024-04-03"], "business_days", ["2024-03-29", "2024-04-01"]),
         (["2024-03-28", "2024-03-29", "2024-04-01"], "allow", ["2024-03-30", "2024-03-31"]),
     ],
-)  # fmt: skip
+)
 def test_gaps_have_the_names_of_their_neighbours(tmp_path, dates, gaps, filled):
     problem = problem_of(tmp_path, dates, gaps=gaps)
     assert [date for date in problem.dates if date not in dates] == filled
@@ -80,31 +119,82 @@ def test_gaps_have_the_names_of_their_neighbours(tmp_path, dates, gaps, filled):
 @pytest.mark.parametrize(
     ("dates", "keys", "said"),
     [
-        (["01/02/2020", "02/02/2020"], {}, "line 2: when '01/02/2020' is not a date; .* dataset.date_format, such as"),
-        (["3 Jan 2011", "4 Jan 2011"], {}, r"when '3 Jan 2011' is not a date; write 2011-01-03, .* or set dataset.date_format"),
+        (
+            ["01/02/2020", "02/02/2020"],
+            {},
+            "line 2: when '01/02/2020' is not a date; .* dataset.date_format, such as",
+        ),
+        (
+            ["3 Jan 2011", "4 Jan 2011"],
+            {},
+            r"when '3 Jan 2011' is not a date; write 2011-01-03, .* or set dataset.date_format",
+        ),
         (["2019-W53", "2020-W01"], {}, "line 2: when '2019-W53' is not a date"),
         (["2019-02-29", "2019-03-01"], {}, "line 2: when '2019-02-29' is not a date"),
-        (["01/02/2020"], {"date_format": "%d/%m"}, "dataset.date_format=%d/%m: contains no year; write %Y"),
+        (
+            ["01/02/2020"],
+            {"date_format": "%d/%m"},
+            "dataset.date_format=%d/%m: contains no year; write %Y",
+        ),
         (["01/02/2020"], {"date_format": "mixed"}, "dataset.date_format=mixed: contains no year"),
         (["2019-W49"], {"date_format": "%G-W%V"}, "dataset.date_format=%G-W%V: ISO year directive"),
-        (["01/02/2020", "32/02/2020"], {"date_format": "%d/%m/%Y"},
-         "line 3: when '32/02/2020' does not match dataset.date_format=%d/%m/%Y"),
-        (["2024-10-27T01:00", "2024-10-27T02:00", "2024-10-27T02:00"], {},
-         "line 4: when 2024-10-27T02:00 occurs twice; .*clock change need an offset, as in 2024-10-27T02:00"),
-        (["2024-03-31T00:00", "2024-03-31T01:00", "2024-03-31T03:00"], {}, "1 missing between .* need an offset"),
-        (["2024-03-31T00:00+01:00", "2024-03-31T01:00"], {}, "line 3: when 2024-03-31T01:00 has no offset from UTC"),
-        (["2024-03-29T23:00Z", "2024-03-30T23:00Z", "2024-03-31T22:00Z", "2024-04-01T22:00Z"], {},
-         "no equal steps between .* elsewhere 1 day; times are read in UTC: for local midnights give only the dates"),
-        (["2024-03-28", "2024-04-02", "2024-04-03", "2024-04-04"], {},
-         r"4 missing between .* and 2024-04-02; add lines, or dataset.gaps=business_days \(Monday to Friday\) or allow"),
-        (["2024-03-28", "2024-03-29", "2024-03-30"], {"gaps": "business_days"}, "2024-03-30 .* is not a business day"),
-        (["2020-01-01T00:00:00", "2020-01-01T00:00:01", "2022-01-01T00:00:00"], {"gaps": "allow"},
-         "line 4: when 2022-01-01T00:00:00 follows a gap of 63,158,398 times of 1 second after .*; correct the date"),
-        (["1/1/68", "1/1/69"], {"date_format": "%d/%m/%y"}, r"1/1/69 \(1969-01-01\) comes after 1/1/68 \(2068-01-01\)"),
-        (["2024-03-31 01:15", "2024-03-31 01:30", "2024-03-31 01:45", "2024-03-31 03:00"], {}, "4 missing .* need an offset"),
-        (["2024-03-28", "2024-03-29", "2024-03-30"], {"n_ahead": "soon"}, "dataset.n_ahead: 'soon' is not a date"),
+        (
+            ["01/02/2020", "32/02/2020"],
+            {"date_format": "%d/%m/%Y"},
+            "line 3: when '32/02/2020' does not match dataset.date_format=%d/%m/%Y",
+        ),
+        (
+            ["2024-10-27T01:00", "2024-10-27T02:00", "2024-10-27T02:00"],
+            {},
+            "line 4: when 2024-10-27T02:00 occurs twice; .*clock change need an offset, as in 2024-10-27T02:00",
+        ),
+        (
+            ["2024-03-31T00:00", "2024-03-31T01:00", "2024-03-31T03:00"],
+            {},
+            "1 missing between .* need an offset",
+        ),
+        (
+            ["2024-03-31T00:00+01:00", "2024-03-31T01:00"],
+            {},
+            "line 3: when 2024-03-31T01:00 has no offset from UTC",
+        ),
+        (
+            ["2024-03-29T23:00Z", "2024-03-30T23:00Z", "2024-03-31T22:00Z", "2024-04-01T22:00Z"],
+            {},
+            "no equal steps between .* elsewhere 1 day; times are read in UTC: for local midnights give only the dates",
+        ),
+        (
+            ["2024-03-28", "2024-04-02", "2024-04-03", "2024-04-04"],
+            {},
+            r"4 missing between .* and 2024-04-02; add lines, or dataset.gaps=business_days \(Monday to Friday\) or allow",
+        ),
+        (
+            ["2024-03-28", "2024-03-29", "2024-03-30"],
+            {"gaps": "business_days"},
+            "2024-03-30 .* is not a business day",
+        ),
+        (
+            ["2020-01-01T00:00:00", "2020-01-01T00:00:01", "2022-01-01T00:00:00"],
+            {"gaps": "allow"},
+            "line 4: when 2022-01-01T00:00:00 follows a gap of 63,158,398 times of 1 second after .*; correct the date",
+        ),
+        (
+            ["1/1/68", "1/1/69"],
+            {"date_format": "%d/%m/%y"},
+            r"1/1/69 \(1969-01-01\) comes after 1/1/68 \(2068-01-01\)",
+        ),
+        (
+            ["2024-03-31 01:15", "2024-03-31 01:30", "2024-03-31 01:45", "2024-03-31 03:00"],
+            {},
+            "4 missing .* need an offset",
+        ),
+        (
+            ["2024-03-28", "2024-03-29", "2024-03-30"],
+            {"n_ahead": "soon"},
+            "dataset.n_ahead: 'soon' is not a date",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_refused_with_what_would_do(tmp_path, dates, keys, said):
     with pytest.raises(ConfigMismatchError, match=said) as error:
         problem_of(tmp_path, dates, **keys)

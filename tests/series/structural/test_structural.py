@@ -169,15 +169,36 @@ def test_priors_are_in_units_of_the_series_and_slabs_of_its_columns():
 
 
 MISTAKES = [
-    ([block("seasonal", period=60)], r"model.blocks.0.period=60: longer than the 24 observed times"),
-    ([block("trigonometric", period=6, harmonics=4)], r"model.blocks.0.harmonics=4: a period of 6 has at most 3"),
-    ([block("autoregressive", lags=24)], "model.blocks.0.lags=24: there are only 24 observed times"),
-    ([block("regression", columns=["c"])], "model.blocks.0.columns=c: no such regressor; there are a, b"),
-    ([block("regression", expected_size=3.0)], r"model.blocks.0.expected_size=3: exceeds the 2 columns to choose from"),
-    ([block("nerlove_arrow", inclusion={"radio": 1.0})], "model.blocks.0.inclusion.radio: unknown column; .* are tv, web"),
-    ([block("nerlove_arrow", inputs=["radio"])], "model.blocks.0.inputs=radio: no such input; there are tv, web"),
+    (
+        [block("seasonal", period=60)],
+        r"model.blocks.0.period=60: longer than the 24 observed times",
+    ),
+    (
+        [block("trigonometric", period=6, harmonics=4)],
+        r"model.blocks.0.harmonics=4: a period of 6 has at most 3",
+    ),
+    (
+        [block("autoregressive", lags=24)],
+        "model.blocks.0.lags=24: there are only 24 observed times",
+    ),
+    (
+        [block("regression", columns=["c"])],
+        "model.blocks.0.columns=c: no such regressor; there are a, b",
+    ),
+    (
+        [block("regression", expected_size=3.0)],
+        r"model.blocks.0.expected_size=3: exceeds the 2 columns to choose from",
+    ),
+    (
+        [block("nerlove_arrow", inclusion={"radio": 1.0})],
+        "model.blocks.0.inclusion.radio: unknown column; .* are tv, web",
+    ),
+    (
+        [block("nerlove_arrow", inputs=["radio"])],
+        "model.blocks.0.inputs=radio: no such input; there are tv, web",
+    ),
     (["local_level", "local_linear_trend"], "two blocks have a parameter level_sd"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("parts", "message"), MISTAKES)

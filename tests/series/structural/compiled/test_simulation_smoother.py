@@ -39,7 +39,8 @@ def parts(name, missing=(3, 4, 11), times=12):
 def test_a_draw_has_the_mean_and_covariance_of_the_states_given_y(name):
     """At numbers that are 0 it is the mean; what each number adds makes the covariance."""
     layout, design, system, scale, noise = parts(name)
-    (n, d), k = layout.F.shape, len(layout.noisy)
+    (n, d) = layout.F.shape
+    k = len(layout.noisy)
     for c in range(2):
         law, mean, C = joint(system, c)
         size = d + (n - 1) * k + n
