@@ -37,7 +37,7 @@ def server():
 
 
 @pytest.fixture
-def closed():
+def closed_address():
     """An address at which nobody listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -54,7 +54,7 @@ def own_network(own_cache, monkeypatch):
 
 
 @pytest.fixture
-def listed(own_network, monkeypatch):
+def list_addresses(own_network, monkeypatch):
     """Replace the catalogue by the toy file with the given addresses."""
 
     def list_file(*urls):
@@ -64,7 +64,7 @@ def listed(own_network, monkeypatch):
 
 
 @pytest.fixture
-def good(listed, server):
+def good(list_addresses, server):
     """The server of the file in the catalogue."""
-    listed(f"{server.address}/good")
+    list_addresses(f"{server.address}/good")
     return server

@@ -13,7 +13,7 @@ from runner.system import data
 pytestmark = pytest.mark.usefixtures("own_network")
 
 
-def test_data_lists_fetches_and_verifies(tmp_path, capsys, good):
+def test_command_lists_fetches_and_verifies(tmp_path, capsys, good):
     folder = ["--data-dir", str(tmp_path)]
     assert data.main(["data", "list", *folder]) == 0
     assert "toy/file.bin\t128.0 kB\tmissing: runner data fetch toy" in capsys.readouterr().out
@@ -30,7 +30,7 @@ def test_data_lists_fetches_and_verifies(tmp_path, capsys, good):
     assert f"toy/file.bin\t128.0 kB\tin {tmp_path}" in capsys.readouterr().out
 
 
-def test_data_finds_and_replaces_a_damaged_file(tmp_path, capsys, good):
+def test_command_finds_and_replaces_a_damaged_file(tmp_path, capsys, good):
     path = write_toy(tmp_path, b"damaged")
     assert data.main(["data", "verify", "--data-dir", str(tmp_path)]) == 1
     shown = capsys.readouterr()
@@ -41,20 +41,20 @@ def test_data_finds_and_replaces_a_damaged_file(tmp_path, capsys, good):
     assert path.read_bytes() == CONTENT
 
 
-def test_data_says_what_could_not_be_fetched(tmp_path, closed, capsys, listed):
-    listed(closed)
+def test_command_reports_failed_downloads(tmp_path, closed_address, capsys, list_addresses):
+    list_addresses(closed_address)
     assert data.main(["data", "fetch", "toy", "--data-dir", str(tmp_path)]) == 1
     assert "could not be downloaded" in capsys.readouterr().err
 
 
-def test_data_names_the_nearest():
+def test_command_names_the_nearest_file():
     with pytest.raises(ConfigError, match=r"sarcas: unknown data set, did you mean sarcos\?"):
         data.main(["data", "list", "sarcas"])
     with pytest.raises(ConfigError, match="choose sarcos, mnist"):
         data.main(["data", "fetch"])
 
 
-def test_data_dir_is_the_one_that_runs_use(monkeypatch):
+def test_data_dir_is_shared_with_runs(monkeypatch):
     from omegaconf import OmegaConf
 
     config = Path(__file__).parents[2] / "conf" / "config.yaml"
@@ -65,7 +65,7 @@ def test_data_dir_is_the_one_that_runs_use(monkeypatch):
         assert str(data.default_data_dir()) == OmegaConf.load(config).data_dir
 
 
-def test_data_imports_neither_torch_nor_a_download_library():
+def test_command_imports_neither_torch_nor_pooch():
     code = "import runner.system.data, sys; print([m for m in ('torch', 'requests', 'pooch', 'pydantic') if m in sys.modules])"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()

@@ -23,7 +23,7 @@ def locate(folder, **keys):
     return files.locate(folder, FILE.path, **keys)
 
 
-def test_catalogue_gives_every_file_a_checksum_a_mirror_and_a_licence():
+def test_every_file_has_checksum_mirror_and_licence():
     for file in files.catalogue():
         assert file.sha256 or file.content_sha256 or file.git_blob or file.numbers_sha256
         # london_air consists of thousands of files; other copies of year are different archives;
@@ -43,7 +43,7 @@ def test_catalogue_gives_every_file_a_checksum_a_mirror_and_a_licence():
     }
 
 
-def test_numbers_are_the_same_however_they_are_written(tmp_path):
+def test_numbers_are_equal_in_every_format(tmp_path):
     """Row by row as little-endian float64, in a text file or under ``data`` of an .npz file."""
     rows = np.array([[0.1, -2.0], [1e-300, 3.0], [0.0, 7.25]])
     literal = b"".join(struct.pack("<d", v) for row in rows.tolist() for v in row)
@@ -60,7 +60,7 @@ def test_numbers_are_the_same_however_they_are_written(tmp_path):
             files.verify(tmp_path / bad, file)
 
 
-def test_git_blob_is_what_git_computes(tmp_path):
+def test_git_blob_hash_equals_git(tmp_path):
     path = write_toy(tmp_path)
     computed = subprocess.run(
         ["git", "hash-object", path], capture_output=True, text=True, check=True
@@ -69,7 +69,7 @@ def test_git_blob_is_what_git_computes(tmp_path):
     files.verify(path, replace(FILE, sha256=None, git_blob=computed))
 
 
-def test_downloads_once_and_then_finds(tmp_path, good):
+def test_download_happens_once(tmp_path, good):
     path = locate(tmp_path / "data")
     assert path == tmp_path / "data" / FILE.path
     assert path.read_bytes() == CONTENT
@@ -79,20 +79,22 @@ def test_downloads_once_and_then_finds(tmp_path, good):
 
 
 @pytest.mark.parametrize("first", ["/missing", "/other", "/short"])
-def test_tries_the_next_mirror(tmp_path, server, first, listed):
-    listed(f"{server.address}{first}", f"{server.address}/good")
+def test_next_mirror_is_tried_after_an_error(tmp_path, server, first, list_addresses):
+    list_addresses(f"{server.address}{first}", f"{server.address}/good")
     assert locate(tmp_path).read_bytes() == CONTENT
     assert server.asked == [first, "/good"]
 
 
-def test_tries_the_next_mirror_when_nobody_listens(tmp_path, server, closed, listed):
-    listed(closed, f"{server.address}/good")
+def test_next_mirror_is_tried_when_nobody_listens(tmp_path, server, closed_address, list_addresses):
+    list_addresses(closed_address, f"{server.address}/good")
     assert locate(tmp_path).read_bytes() == CONTENT
 
 
-def test_one_message_names_file_addresses_reasons_and_mend(tmp_path, server, closed, listed):
-    urls = (closed, f"{server.address}/missing", f"{server.address}/other")
-    listed(*urls)
+def test_message_names_file_addresses_reasons_and_fix(
+    tmp_path, server, closed_address, list_addresses
+):
+    urls = (closed_address, f"{server.address}/missing", f"{server.address}/other")
+    list_addresses(*urls)
     with pytest.raises(DataUnavailableError) as caught:
         locate(tmp_path)
     message = str(caught.value)
@@ -106,8 +108,8 @@ def test_one_message_names_file_addresses_reasons_and_mend(tmp_path, server, clo
     assert not list((tmp_path / "toy").iterdir()), "nothing is left of a download that failed"
 
 
-def test_a_failed_download_is_remembered_by_the_process(tmp_path, server, listed):
-    listed(f"{server.address}/missing")
+def test_failed_download_is_remembered_by_the_process(tmp_path, server, list_addresses):
+    list_addresses(f"{server.address}/missing")
     messages = []
     for _ in range(3):
         with pytest.raises(DataUnavailableError) as caught:
@@ -119,15 +121,15 @@ def test_a_failed_download_is_remembered_by_the_process(tmp_path, server, listed
     assert locate(tmp_path).is_file()
 
 
-def test_offline_attempts_no_download(tmp_path, good):
+def test_offline_mode_attempts_no_download(tmp_path, good):
     with pytest.raises(DataUnavailableError, match="offline"):
         locate(tmp_path, offline=True)
     assert good.asked == []
 
 
-def test_a_silent_host_is_asked_once_for_all_files(tmp_path, monkeypatch, listed):
+def test_silent_host_is_contacted_once_for_all_files(tmp_path, monkeypatch, list_addresses):
     """Addresses that never answer, as behind a firewall that drops packets."""
-    listed(*(f"http://host.invalid/{i}" for i in range(6)))
+    list_addresses(*(f"http://host.invalid/{i}" for i in range(6)))
     asked = []
 
     def silence(host, timeout):
@@ -140,20 +142,18 @@ def test_a_silent_host_is_asked_once_for_all_files(tmp_path, monkeypatch, listed
     assert asked == [(("host.invalid", 80), files.CONNECT_SECONDS)]
 
 
-def test_a_server_that_stalls_is_given_up(tmp_path, monkeypatch, listed):
+def test_stalled_server_times_out(tmp_path, monkeypatch, list_addresses):
     listener = socket.create_server(("127.0.0.1", 0))  # accepts connections, and never responds
-    listed(f"http://127.0.0.1:{listener.getsockname()[1]}/good")
+    list_addresses(f"http://127.0.0.1:{listener.getsockname()[1]}/good")
     monkeypatch.setattr(files, "STALL_SECONDS", 0.3)
     with listener, pytest.raises(DataUnavailableError, match="Timeout"):
         locate(tmp_path)
 
 
-def test_connections_are_probed_at_the_proxy_when_there_is_one(
-    tmp_path, monkeypatch, server, listed
-):
+def test_connections_are_probed_at_the_proxy(tmp_path, monkeypatch, server, list_addresses):
     """Behind a proxy the hosts themselves cannot be reached; the test server plays the proxy."""
     monkeypatch.setenv("http_proxy", server.address)
-    listed("http://unreachable.invalid/good")
+    list_addresses("http://unreachable.invalid/good")
     # it was asked for the whole address, which it does not know
     with pytest.raises(DataUnavailableError, match="HTTP 404"):
         locate(tmp_path)
@@ -161,7 +161,7 @@ def test_connections_are_probed_at_the_proxy_when_there_is_one(
 
 
 @pytest.mark.parametrize("content", [b"", CONTENT[:-1], CONTENT[:-1] + b"x"])
-def test_a_damaged_file_is_never_used(tmp_path, content, good):
+def test_damaged_file_is_never_used(tmp_path, content, good):
     path = write_toy(tmp_path, content)
     for _ in range(2):
         with pytest.raises(DamagedFileError) as caught:
@@ -174,8 +174,8 @@ def test_a_damaged_file_is_never_used(tmp_path, content, good):
     assert path.read_bytes() == content
 
 
-def test_a_file_that_changes_after_it_was_verified_is_read_again(tmp_path, monkeypatch, listed):
-    listed()
+def test_changed_file_is_read_again(tmp_path, monkeypatch, list_addresses):
+    list_addresses()
     path = write_toy(tmp_path)
     locate(tmp_path)
     reads = []
@@ -188,7 +188,7 @@ def test_a_file_that_changes_after_it_was_verified_is_read_again(tmp_path, monke
         locate(tmp_path)
 
 
-def test_gzip_content_counts_however_it_was_compressed(tmp_path):
+def test_gzip_content_is_independent_of_compression(tmp_path):
     file = replace(FILE, sha256="0" * 64, content_sha256=SHA256)
     for level in (1, 9):
         files.verify(
@@ -204,7 +204,7 @@ def test_gzip_content_counts_however_it_was_compressed(tmp_path):
             files.verify(write_toy(tmp_path / "torn", torn), file)
 
 
-def test_a_read_only_folder_is_used_and_not_written(tmp_path, good):
+def test_read_only_folder_is_used_and_not_written(tmp_path, good):
     folder = tmp_path / "data"
     folder.mkdir()
     folder.chmod(0o555)
@@ -223,7 +223,7 @@ def test_a_read_only_folder_is_used_and_not_written(tmp_path, good):
         p.chmod(0o755)
 
 
-def test_no_folder_can_be_written(tmp_path, monkeypatch, good):
+def test_unwritable_folders_are_refused(tmp_path, monkeypatch, good):
     monkeypatch.setattr(files, "writable", lambda _: False)
     with pytest.raises(DataUnavailableError, match="no download folder is writable"):
         locate(tmp_path)
@@ -235,7 +235,7 @@ def _locate(folder, address, results):
     results.put(locate(folder).read_bytes() == CONTENT)
 
 
-def test_processes_that_download_at_once_do_not_harm_each_other(tmp_path, server):
+def test_simultaneous_downloads_do_not_conflict(tmp_path, server):
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     processes = [
@@ -249,7 +249,7 @@ def test_processes_that_download_at_once_do_not_harm_each_other(tmp_path, server
     assert [p.name for p in (tmp_path / "toy").iterdir()] == ["file.bin"]
 
 
-def test_parts_that_a_kill_has_left_are_removed(tmp_path):
+def test_leftover_parts_are_removed(tmp_path):
     leftover = tmp_path / ".file.bin.4321.part"
     growing = tmp_path / ".other.bin.4322.part"
     leftover.write_bytes(b"half")

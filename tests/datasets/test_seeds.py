@@ -21,7 +21,7 @@ def load_from_seed(dataset, seed):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", registry.names("dataset"))
-def test_data_depend_on_their_stream_alone(name, make_job):
+def test_data_depend_only_on_their_stream(name, make_job):
     run = runs_of("dataset", name)[0]
     run.skip_without_packages()
     dataset = make_job(*run.overrides).dataset

@@ -76,7 +76,7 @@ def fields_of(name):
 
 
 @absent
-def test_a_stand_in_warns_and_has_its_own_name(case, tmp_path, monkeypatch):
+def test_stand_in_warns_and_has_its_own_name(case, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_is_reachable", lambda _: pytest.fail("a download was attempted"))
     with pytest.warns(SimulatedDataWarning, match="is unavailable and replaced by") as caught:
         problem = load_absent(case, tmp_path)
@@ -88,7 +88,7 @@ def test_a_stand_in_warns_and_has_its_own_name(case, tmp_path, monkeypatch):
 
 
 @absent
-def test_a_stand_in_that_is_asked_for_does_not_warn(case, tmp_path):
+def test_requested_stand_in_does_not_warn(case, tmp_path):
     name = case.split()[0]
     always = {"simulated": True} if "simulated" in fields_of(name) else {"offline": "always"}
     with warnings.catch_warnings():
@@ -98,7 +98,7 @@ def test_a_stand_in_that_is_asked_for_does_not_warn(case, tmp_path):
 
 
 @absent
-def test_absent_files_may_be_an_error(case, tmp_path):
+def test_absent_files_can_be_an_error(case, tmp_path):
     dataset = component("dataset", case.split()[0], **KEYS.get(case, {}) | {"offline": "error"})
     remedy = r"dataset\.(offline=simulate|set=omniglot-partial)"
     with pytest.raises(DataUnavailableError, match=remedy) as refused:
@@ -110,7 +110,7 @@ def test_absent_files_may_be_an_error(case, tmp_path):
 
 # the table of the paper behind airlines was not published
 @pytest.mark.parametrize("case", [case for case in STAND_INS if case != "airlines"])
-def test_a_damaged_file_is_not_replaced_by_a_stand_in(case, tmp_path):
+def test_damaged_file_is_not_replaced_by_a_stand_in(case, tmp_path):
     for file in data_files.catalogue():
         path = tmp_path / file.path
         path.parent.mkdir(parents=True, exist_ok=True)

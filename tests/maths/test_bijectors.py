@@ -27,7 +27,7 @@ def theta():
     return 1.5 * draw_normal(20, 3)
 
 
-def test_log_jacobian_is_that_of_autograd(bijector, theta):
+def test_log_jacobian_equals_autograd(bijector, theta):
     _, log_jacobian = bijector.forward(theta)
     assert log_jacobian.shape == theta.shape[:-1]
     for row, expected in zip(theta, log_jacobian, strict=True):
@@ -35,7 +35,7 @@ def test_log_jacobian_is_that_of_autograd(bijector, theta):
         assert float(torch.linalg.slogdet(matrix)[1]) == pytest.approx(float(expected), abs=1e-10)
 
 
-def test_inverse(bijector, theta):
+def test_inverse_recovers_the_input(bijector, theta):
     x, _ = bijector.forward(theta)
     assert torch.allclose(bijector.inverse(x), theta, atol=1e-9)
 
@@ -47,7 +47,7 @@ def test_leading_dimensions_do_not_mix(bijector, theta):
     assert torch.equal(folded_jacobian.flatten(), log_jacobian)
 
 
-def test_what_is_promised(theta):
+def test_properties_hold_as_declared(theta):
     assert (POSITIVE.forward(theta)[0] > 0).all()
     assert ((Interval(-1.0, 3.0).forward(theta)[0] + 1) / 4 - 0.5).abs().max() < 0.5
     assert (Ordered().forward(theta)[0].diff(dim=-1) > 0).all()
@@ -64,7 +64,7 @@ def test_what_is_promised(theta):
     )
 
 
-def test_stick_breaking_agrees_with_torch(theta):
+def test_stick_breaking_equals_torch(theta):
     peer = torch.distributions.StickBreakingTransform()
     x, log_jacobian = Simplex().forward(theta)
     assert torch.allclose(x, peer(theta))

@@ -10,7 +10,7 @@ from components.maths.divergences.binomial_bound import lower_bound, upper_bound
 
 @pytest.mark.parametrize("error", [0.001, 0.05, 0.3])
 @pytest.mark.parametrize("n", [1, 7, 100])
-def test_tails_have_the_error_as_their_probability(n, error):
+def test_tails_have_the_given_error_probability(n, error):
     """P(K ≥ k | p̲) = error = P(K ≤ k | p̄), from the binomial distribution."""
     k = np.arange(n + 1)
     low = lower_bound(k, n, error)
@@ -22,7 +22,7 @@ def test_tails_have_the_error_as_their_probability(n, error):
 
 
 @pytest.mark.parametrize("p", [0.03, 0.5, 0.8, 0.999])
-def test_the_lower_bound_exceeds_the_truth_in_no_more_than_its_share(p):
+def test_lower_bound_exceeds_the_truth_at_most_as_often_as_set(p):
     """The probability of p̲ > p, exact from the binomial distribution and in a simulation."""
     n = 200
     error = 0.05

@@ -33,7 +33,7 @@ def within(values, expected, z=4.5):
     assert ((values.mean(0) - expected).abs() <= z * error + 1e-12).all()
 
 
-def test_density_moments_and_divergence_of_a_normal_wishart():
+def test_normal_wishart_has_exact_moments_and_divergence():
     q = normal_wishart()
     p = normal_wishart(seed=1, nu=4.5, beta=0.6)
     mu, L = many(q, 20_000).draw(generator(0))
@@ -62,7 +62,7 @@ def test_density_moments_and_divergence_of_a_normal_wishart():
     assert q.log_predictive(x).tolist() == pytest.approx(t.logpdf(x.numpy()).tolist(), rel=1e-9)
 
 
-def test_rows_one_by_one_or_together_give_one_posterior():
+def test_rows_give_one_posterior_singly_or_together():
     q = normal_wishart()
     x = draw_normal(4, 2, seed=3)
     together = q.posterior(torch.ones(4, dtype=F64), x)
@@ -83,7 +83,7 @@ def test_rows_one_by_one_or_together_give_one_posterior():
     assert_close(sum(evidence), sum(again))
 
 
-def test_dirichlet():
+def test_dirichlet_has_exact_moments_and_divergence():
     alpha = double([0.3, 2.0, 1.2])
     prior = double([1.0, 0.5, 3.0])
     log_pi = draw_log_dirichlet(alpha.expand(20_000, 3), generator(0))
@@ -97,7 +97,7 @@ def test_dirichlet():
 
 
 @pytest.mark.parametrize("f", [2.0, 0.0, -3.0, -12.0, -40.0])
-def test_a_normal_cut_at_zero(f):
+def test_truncated_normal_has_exact_moments(f):
     points = torch.full((20_000,), f, dtype=F64)
     z = draw_truncated_normal(points, generator(0))
     assert (z > 0).all()

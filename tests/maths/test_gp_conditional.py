@@ -51,7 +51,7 @@ def literal(x, Z, lengthscale, m, C, shape, jitter=JITTER):
 @pytest.mark.parametrize("shape", get_args(Shape))
 @pytest.mark.parametrize("common", [True, False])
 @pytest.mark.parametrize("ard", [True, False])
-def test_conditional_is_equations_3_5_to_3_9(shape, common, ard):
+def test_conditional_equals_equations_3_5_to_3_9(shape, common, ard):
     x, Z, lengthscale, m, C = draw_inputs(common=common, ard=ard)
     mean, variance, factors = sparse_conditional(x, Z, lengthscale**-2, m, C, shape, JITTER)
     assert factors.jitter == JITTER
@@ -68,7 +68,7 @@ def test_conditional_is_equations_3_5_to_3_9(shape, common, ard):
 @pytest.mark.parametrize("Q", [1, 3])
 @pytest.mark.parametrize("common", [True, False])
 @pytest.mark.parametrize("ard", [True, False])
-def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
+def test_manual_gradients_equal_finite_differences(Q, common, ard):
     inputs = [t.requires_grad_() for t in draw_inputs(Q=Q, M=3, N=3, common=common, ard=ard)]
 
     def moments(x, Z, lengthscale, m, C):
@@ -96,7 +96,7 @@ def compute_unwhitened(x, Z, lengthscale, m, C, shape, jitter):
 @pytest.mark.parametrize("Q", [1, 2])
 @pytest.mark.parametrize("common", [True, False])
 @pytest.mark.parametrize("ard", [True, False])
-def test_many_inducing_inputs_give_what_autograd_gives(Q, common, ard):
+def test_gradients_by_blocks_equal_autograd(Q, common, ard):
     """From 64 inducing inputs on, products use blocks."""
     inputs = [t.requires_grad_() for t in draw_inputs(Q=Q, M=75, N=40, common=common, ard=ard)]
     x, Z, lengthscale, m, C = inputs
@@ -115,7 +115,7 @@ def test_many_inducing_inputs_give_what_autograd_gives(Q, common, ard):
         assert_close(a, b, rtol=1e-7, atol=1e-7)
 
 
-def test_a_wrong_conditional_fails_the_same_check():
+def test_wrong_conditional_fails_the_comparison():
     """The variance without its S term differs from the literal one by far more than the tolerance
     above."""
     x, Z, lengthscale, m, C = draw_inputs()
@@ -134,7 +134,7 @@ def test_float32_agrees_with_float64():
         assert ((a - b.double()).abs() / (1 + a.abs())).max() < 1e-3
 
 
-def test_jitter_is_raised_as_far_as_needed_and_reported():
+def test_jitter_rises_as_needed_and_is_reported():
     good = torch.eye(3, dtype=F64).expand(2, 3, 3)
     assert jittered_cholesky(good, 1e-6)[1] == 1e-6
     singular = torch.ones(2, 3, 3, dtype=F64) - 3e-5 * torch.eye(3, dtype=F64)
@@ -143,7 +143,7 @@ def test_jitter_is_raised_as_far_as_needed_and_reported():
     assert torch.allclose(L @ L.mT, singular + 1e-4 * torch.eye(3), atol=1e-12)
 
 
-def test_hopeless_matrices_name_quantity_and_key():
+def test_failed_factorisation_names_quantity_and_key():
     with pytest.raises(
         NumericalError,
         match=r"Cholesky of K_zz of top failed even with jitter 0.01; raise model.jitter",
@@ -153,7 +153,7 @@ def test_hopeless_matrices_name_quantity_and_key():
         jittered_cholesky(torch.full((3, 3), torch.nan), 1e-6, "K_zz of top")
 
 
-def test_triangular_inverse():
+def test_triangular_inverse_equals_the_library():
     L = draw_normal(2, 4, 4).tril() + 3 * torch.eye(4)
     assert torch.allclose(
         triangular_inverse(L) @ L, torch.eye(4, dtype=F64).expand(2, 4, 4), atol=1e-12

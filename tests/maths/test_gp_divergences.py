@@ -19,7 +19,7 @@ def draw_gaussian(*lead, M=4, seed=0):
     return m, below + torch.diag_embed(0.5 + uniform(g, *lead, M))
 
 
-def test_whitened_kl():
+def test_whitened_kl_equals_torch():
     m, C = draw_gaussian(2, 3)
     prior = MultivariateNormal(torch.zeros(4, dtype=F64), torch.eye(4, dtype=F64))
     exact = kl_divergence(MultivariateNormal(m, scale_tril=C), prior).sum()
@@ -29,9 +29,9 @@ def test_whitened_kl():
     assert kl_whitened(m, C) == pytest.approx(float(exact), rel=1e-12)
 
 
-def test_general_and_diagonal_kl():
-    (m, C) = draw_gaussian(3)
-    (m0, C0) = draw_gaussian(3, seed=1)
+def test_general_and_diagonal_kl_agree_with_torch():
+    m, C = draw_gaussian(3)
+    m0, C0 = draw_gaussian(3, seed=1)
     exact = kl_divergence(
         MultivariateNormal(m, scale_tril=C), MultivariateNormal(m0, scale_tril=C0)
     )
@@ -53,7 +53,7 @@ def conjugate(m, C, A, y, s2):
     return 0.5 * (fit / s2 + len(y) * math.log(2 * math.pi * s2)) + kl_whitened(m, C)
 
 
-def test_one_full_step_reaches_a_conjugate_posterior():
+def test_full_step_reaches_a_conjugate_posterior():
     m, C = draw_gaussian()
     g = generator(2)
     A = normal(g, 7, 4)
@@ -73,7 +73,7 @@ def test_one_full_step_reaches_a_conjugate_posterior():
     assert -float(conjugate(m, C, A, y, s2).detach()) == pytest.approx(float(evidence), rel=1e-10)
 
 
-def test_a_step_that_would_leave_the_cone_is_halved():
+def test_step_that_leaves_the_cone_is_halved():
     """∂ELBO/∂S = +1.2 I makes the precision I − 2.4 γ I: negative at γ = 1, positive from γ = 1/4
     down."""
     m = torch.nn.Parameter(torch.zeros(2))
@@ -84,7 +84,7 @@ def test_a_step_that_would_leave_the_cone_is_halved():
     assert torch.allclose(C @ C.T, torch.eye(2) / (1 - 2.4 * 0.25))
 
 
-def test_a_hopeless_step_names_the_key():
+def test_failed_step_names_the_key():
     m = torch.nn.Parameter(torch.zeros(2))
     C = torch.nn.Parameter(torch.eye(2))
     m.grad = torch.zeros(2)

@@ -26,7 +26,7 @@ def draw_inputs(ard, G=2, N=4, M=3, D=3):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("ard", [True, False])
-def test_kernel_is_equation_3_15(shape, ard):
+def test_kernel_equals_equation_3_15(shape, ard):
     x, z, lengthscale, variance = draw_inputs(ard)
     covariance = kernel(x, z, lengthscale, variance, shape)
     for g in range(2):
@@ -37,14 +37,14 @@ def test_kernel_is_equation_3_15(shape, ard):
 
 @pytest.mark.parametrize("shape", SHAPES + PRODUCTS)
 @pytest.mark.parametrize("ard", [True, False])
-def test_kernel_gradients(shape, ard):
+def test_kernel_gradients_equal_finite_differences(shape, ard):
     inputs = [t.requires_grad_() for t in draw_inputs(ard)]
     assert torch.autograd.gradcheck(lambda *a: kernel(*a, shape), inputs)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [F64, torch.float32])
-def test_coinciding_points_have_finite_zero_gradients(shape, dtype):
+def test_coincident_points_have_finite_zero_gradients(shape, dtype):
     x = torch.randn(5, 2, generator=generator(0), dtype=dtype)
     z = x.clone().requires_grad_()
     ones = torch.ones(1, dtype=dtype)
@@ -62,22 +62,24 @@ def literal_arc_cosine(xi, other, n):
     """Eq. (2.20) for one pair of points; J_n by its definition, (1/sin θ ∂/∂θ) applied n times by
     central differences to (π − θ)/sin θ."""
 
-    def applied(theta, times):
+    def apply_operator(theta, times):
         if times == 0:
             return (math.pi - theta) / math.sin(theta)
         h = 1e-4
-        slope = (applied(theta + h, times - 1) - applied(theta - h, times - 1)) / (2 * h)
+        slope = (apply_operator(theta + h, times - 1) - apply_operator(theta - h, times - 1)) / (
+            2 * h
+        )
         return slope / math.sin(theta)
 
     norms = math.sqrt(float(xi @ xi)), math.sqrt(float(other @ other))
     theta = math.acos(float(xi @ other) / (norms[0] * norms[1]))
-    J = (-1) ** n * math.sin(theta) ** (2 * n + 1) * applied(theta, n)
+    J = (-1) ** n * math.sin(theta) ** (2 * n + 1) * apply_operator(theta, n)
     return norms[0] ** n * norms[1] ** n * J / math.pi
 
 
 @pytest.mark.parametrize("ard", [True, False])
 @pytest.mark.parametrize("shape", PRODUCTS)
-def test_products_are_equation_2_20(shape, ard):
+def test_products_equal_equation_2_20(shape, ard):
     x, z, lengthscale, variance = draw_inputs(ard)
     k = kernel(x, z, lengthscale, variance, shape)
     for g, n, m in itertools.product(range(2), range(4), range(3)):
@@ -88,7 +90,7 @@ def test_products_are_equation_2_20(shape, ard):
 
 
 @pytest.mark.parametrize("shape", SHAPES + PRODUCTS)
-def test_prior_variance_is_the_diagonal(shape):
+def test_prior_variance_equals_the_diagonal(shape):
     x, _, lengthscale, _ = draw_inputs(ard=True)
     if shape != "arc_cosine0":  # the angle of 0 with 0 is not defined
         x[0, 0] = 0

@@ -34,7 +34,7 @@ def literal_log_likelihood(X, y, beta, noise):
     return float(Normal(X @ beta, noise**0.5).log_prob(y).sum())
 
 
-def test_log_likelihood_and_its_maximum():
+def test_log_likelihood_is_maximal_at_the_estimate():
     X, y, _ = regression()
     fit = least_squares(X, y, NOISE)
     best = literal_log_likelihood(X, y, fit.beta, NOISE)
@@ -51,7 +51,7 @@ def test_log_likelihood_and_its_maximum():
     assert_close(fit.beta, torch.linalg.inv(X.T @ X) @ X.T @ y)
 
 
-def test_ellipsoid_is_the_printed_one():
+def test_ellipsoid_equals_the_printed_one():
     X, y, beta = regression()
     fit = least_squares(X, y, NOISE)
     error = beta - fit.beta
@@ -64,7 +64,7 @@ def repeat_estimate(known, n=40_000, rows=N):
     return least_squares(X, X @ beta + e, known), beta
 
 
-def test_sampling_distribution_of_the_estimate():
+def test_estimate_has_its_sampling_distribution():
     """(1.1): N(θ, σ²(XᵀX)⁻¹)."""
     fit, beta = repeat_estimate(NOISE)
     n = len(fit.beta)
@@ -88,12 +88,12 @@ def coverage_z(fit, beta, level, radius):
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("known", [NOISE, None])
-def test_confidence_ellipsoid_covers(level, known):
+def test_confidence_ellipsoid_has_its_coverage(level, known):
     fit, beta = repeat_estimate(known)
     assert abs(coverage_z(fit, beta, level, fit.radius(level))) < 4
 
 
-def test_ellipsoid_that_forgets_that_the_noise_is_estimated_fails():
+def test_ellipsoid_ignoring_estimated_noise_fails():
     fit, beta = repeat_estimate(None)
     gaussian = dataclasses.replace(fit, known_noise=NOISE).radius(0.9)
     assert coverage_z(fit, beta, 0.9, gaussian) < -10
@@ -123,7 +123,7 @@ def stein_identity_z(fit, beta, Q, estimate):
 
 
 @pytest.mark.parametrize("prediction", [True, False])
-def test_james_stein_dominates_by_what_steins_lemma_says(prediction):
+def test_james_stein_dominates_by_the_amount_of_steins_lemma(prediction):
     fit, _ = repeat_estimate(NOISE)
     Q = fit.gram if prediction else torch.eye(D, dtype=F64)
     errors = fit.beta - regression()[2]
@@ -147,7 +147,7 @@ def test_ridge_is_penalised_least_squares_and_a_posterior_mean():
     assert_close(ours, coefficients(X, y, penalty).m)
 
 
-def test_risk_of_ridge_and_the_existence_theorem():
+def test_ridge_risk_satisfies_the_existence_theorem():
     fit, beta = repeat_estimate(NOISE)
     eye = torch.eye(D, dtype=F64)
     for value in (0.0, 0.3, 3.0):
@@ -163,7 +163,7 @@ def test_risk_of_ridge_and_the_existence_theorem():
         assert sum(ridge_risk(fit.gram, beta, NOISE, penalty, eye)) < least
 
 
-def test_too_few_rows_are_said():
+def test_too_few_rows_are_refused():
     X, y, _ = regression()
     with pytest.raises(NumericalError, match="singular"):
         least_squares(X[:2], y[:2], NOISE)
@@ -178,7 +178,7 @@ def test_too_few_rows_are_said():
 
 
 @pytest.mark.parametrize("positive", [False, True])
-def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
+def test_james_stein_with_unknown_variance_as_printed(positive):
     """(1 − (D − 2)/(N − D + 2) rss/β̂ᵀGβ̂) β̂ for Q = G: James & Stein (1961), section 2, data set
     by data set."""
     g = generator(3)

@@ -43,7 +43,7 @@ def move(optimizer, at, steps):
 
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("name", PAIRS)
-def test_steps_and_states_are_torchs(name, dtype):
+def test_steps_and_states_equal_torch(name, dtype):
     ours, theirs = (parameters(dtype) for _ in range(2))
     optimizer, other = (
         make(start) for make, start in zip(PAIRS[name], (ours, theirs), strict=True)
@@ -61,7 +61,7 @@ def test_steps_and_states_are_torchs(name, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("name", PAIRS)
-def test_a_state_of_torchs_is_taken_over(name, dtype):
+def test_state_of_a_torch_optimizer_is_accepted(name, dtype):
     ours, theirs = (parameters(dtype) for _ in range(2))
     other = PAIRS[name][1](theirs)
     move(other, theirs, range(9))
@@ -75,7 +75,7 @@ def test_a_state_of_torchs_is_taken_over(name, dtype):
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-def test_the_compiler_stays_unimported():
+def test_compiler_is_not_imported():
     text = (
         "import sys, torch; from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam\n"
         "p = torch.nn.Parameter(torch.zeros(3))\n"

@@ -19,7 +19,7 @@ from runner.execution.rng import Streams
 
 @pytest.mark.parametrize("q", [0.0, 0.05, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("nats", [1e-3, 0.1, 2.0])
-def test_the_inverse_is_the_root(q, nats):
+def test_inverse_solves_the_equation(q, nats):
     bound = invert_kl(q, nats)
     assert q <= bound <= 1
     if q < 1:
@@ -31,7 +31,7 @@ def test_the_inverse_is_the_root(q, nats):
 
 @pytest.mark.parametrize("risk", [0.02, 0.3])
 @pytest.mark.parametrize("delta", [0.05, 0.3])
-def test_the_bound_fails_no_more_often_than_delta_by_enumeration(risk, delta):
+def test_bound_fails_at_most_as_often_as_delta(risk, delta):
     """One fixed network (KL = 0) with a binomial number of errors; the draws are the whole
     distribution."""
     n = 40
@@ -46,7 +46,7 @@ def test_the_bound_fails_no_more_often_than_delta_by_enumeration(risk, delta):
     assert sum(stats.binom.pmf(i, m, risk) for i in range(m + 1) if fails[i]) <= delta
 
 
-def test_terms_are_literal():
+def test_terms_equal_literal_sums():
     literal = invert_kl(
         invert_kl(0.1, math.log(2 / 0.01) / 1000),
         (3.0 + math.log(2 * math.sqrt(100) / 0.025)) / 100,
@@ -65,7 +65,7 @@ def fit_bound(problem, seed, steps, widths=(8,), **keys):
     return inference, state, info
 
 
-def test_divergence_and_objective_are_literal():
+def test_divergence_and_objective_equal_literal_ones():
     problem = classes(n=20, n_inputs=2, n_classes=2)
     inference, state, _ = fit_bound(problem, 0, 80)
     q = state.q
@@ -90,7 +90,7 @@ def test_divergence_and_objective_are_literal():
     assert both.unique(dim=0).shape == problem.train.x.unique(dim=0).shape
 
 
-def test_the_bound_is_above_the_risk_and_not_vacuous():
+def test_bound_is_above_the_risk_and_below_one():
     for seed in range(4):
         problem, _ = load("two_moons", seed=seed, n_train=400, n_test=2000, noise=0.1)
         inference, state, _ = fit_bound(problem, seed, 160)
@@ -106,7 +106,7 @@ def coin_flips(n, seed):
     return replace(problem, train=replace(problem.train, y=y))
 
 
-def test_a_prior_that_saw_the_rows_of_the_bound_breaks_it():
+def test_prior_fitted_to_the_rows_of_the_bound_breaks_it():
     for seed in range(3):
         inference, state, _ = fit_bound(
             coin_flips(40, seed), seed, 300, widths=(50,), prior_steps=300, prior_std=1e-3
@@ -116,7 +116,7 @@ def test_a_prior_that_saw_the_rows_of_the_bound_breaks_it():
         assert inference.bound(cheated)["pac_bound"] < 0.5
 
 
-def test_risks_are_counts_of_errors():
+def test_risks_count_errors():
     problem = classes(n=30, n_inputs=2, n_classes=3)
     _, state, _ = fit_bound(problem, 1, 5, draws=7)
     theta = state.q.draw(7, generator(3))
@@ -127,7 +127,7 @@ def test_risks_are_counts_of_errors():
     assert gibbs_risk(state.q, problem.train, 7, 3) == wrong / (7 * 30)
 
 
-def test_mistakes():
+def test_invalid_settings_are_refused():
     with pytest.raises(ValidationError, match="prior_steps: 5 steps on a share of 0 of the rows"):
         component("inference", "pac_bayes", prior_share=0.0, prior_steps=5)
     with pytest.raises(ConfigMismatchError, match=r"prior_share=0\.9: leaves 3 of 30"):

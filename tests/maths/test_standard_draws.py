@@ -11,7 +11,7 @@ from components.maths.exponential.standard_draws import standard_normal, standar
 @pytest.mark.parametrize(
     ("draw", "of_torch"), [(standard_normal, torch.randn), (standard_uniform, torch.rand)]
 )
-def test_numbers_are_those_of_torch(draw, of_torch, shape):
+def test_numbers_equal_torch(draw, of_torch, shape):
     like = torch.zeros((), dtype=torch.float32)
     drawn = draw(shape, generator(3), like)
     expected = of_torch(tuple(shape), generator=generator(3))

@@ -6,7 +6,7 @@ from support.series.structural_series import F64, block, model, problem, some_th
 from components.maths.time_varying import filter_system
 
 
-def test_what_is_not_seen_changes_nothing():
+def test_missing_values_change_nothing():
     """A system with singular noises, a static state and a stock."""
     data = problem(times=14, missing=(2, 3, 11))
     built = model(

@@ -31,7 +31,7 @@ def lower(n):
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_products_by_blocks_are_whole_products(n):
+def test_products_by_blocks_equal_full_products(n):
     L = lower(n)
     X = normal(3, n, n)
     wide = normal(3, n, n + 9)
@@ -46,7 +46,7 @@ def test_products_by_blocks_are_whole_products(n):
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_blocks_that_are_not_needed_are_not_read(n):
+def test_unneeded_blocks_are_not_read(n):
     """NaN above the diagonals of the factors, in the zero block, does not change the result."""
     L = lower(n)
     spoilt = L.clone()
@@ -58,7 +58,7 @@ def test_blocks_that_are_not_needed_are_not_read(n):
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_symmetric_products_are_whole_products(n):
+def test_symmetric_products_equal_full_products(n):
     L = lower(n)
     X = normal(3, n, n + 5)
     weight = normal(3, 1, n + 5)
@@ -67,7 +67,7 @@ def test_symmetric_products_are_whole_products(n):
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_inverse_by_blocks_is_the_inverse(n):
+def test_inverse_by_blocks_equals_the_inverse(n):
     L = lower(n) / n**0.5 + 2 * torch.eye(n, dtype=F64)
     inverse = inverse_of_lower(L)
     assert_close(inverse @ L, torch.eye(n, dtype=F64).expand_as(L))

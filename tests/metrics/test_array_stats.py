@@ -24,6 +24,6 @@ assert load_array_stats() is ours
 """
 
 
-def test_statistics_are_arvizs_own_without_its_other_imports():
+def test_statistics_equal_arviz_without_its_other_imports():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ def mixture(n, rows=3, seed=0):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 7])
-def test_it_is_the_integral_of_the_squared_distance_of_distribution_functions(n):
+def test_crps_is_the_integrated_squared_difference_of_cdfs(n):
     mixture_law, y = mixture(n)
     points = torch.linspace(-20, 20, 40_001, dtype=F64)
     for b in range(3):
@@ -31,7 +31,7 @@ def test_it_is_the_integral_of_the_squared_distance_of_distribution_functions(n)
             assert float(crps(mixture_law, y)[b, t]) == pytest.approx(float(expected), abs=1e-3)
 
 
-def test_it_is_the_closed_form_over_all_pairs_written_out():
+def test_crps_equals_the_closed_form_over_all_pairs():
     mixture_law, y = mixture(6)
     draws = torch.distributions.Normal(0.0, 1.0)
 
@@ -51,7 +51,7 @@ def test_it_is_the_closed_form_over_all_pairs_written_out():
     assert_close(crps(mixture_law, y), first - 0.5 * pairs)
 
 
-def test_some_of_the_pairs_stand_for_all_where_there_are_too_many():
+def test_random_pairs_estimate_the_crps_of_many_components():
     mixture_law, y = mixture(400, rows=5)
     # 20 of the 200 distances
     exact = crps(mixture_law, y)

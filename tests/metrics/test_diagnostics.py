@@ -43,7 +43,7 @@ def autoregression(rho, chains, draws, dims, seed=0):
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, -0.5])
-def test_ess_of_an_autoregression(rho):
+def test_ess_of_an_autoregression_is_exact(rho):
     x = autoregression(rho, chains=4, draws=4000, dims=20)
     exact = 16_000 * (1 - rho) / (1 + rho)
     # Averaged over 20 independent coordinates; negative correlations are truncated late by Geyer's
@@ -74,7 +74,7 @@ def test_each_coordinate_has_the_statistic_of_arviz(ours, theirs):
     assert ours(x).tolist() == pytest.approx(exact, rel=1e-10)
 
 
-def test_chains_in_agreement_and_in_disagreement():
+def test_rhat_separates_agreeing_and_disagreeing_chains():
     x = autoregression(0.0, chains=4, draws=1000, dims=1)
     assert abs(float(split_rhat(x)) - 1) < 0.01
     apart = x + torch.arange(4).view(4, 1, 1) * 5.0
@@ -82,7 +82,7 @@ def test_chains_in_agreement_and_in_disagreement():
     assert float(bulk_ess(apart)) < 10
 
 
-def test_a_coordinate_that_never_moved_has_no_ess_and_a_stuck_chain_no_agreement():
+def test_constant_coordinate_has_no_ess_and_stuck_chain_no_rhat():
     x = autoregression(0.0, chains=4, draws=100, dims=3)
     x[:, :, 1] = 2.0  # no chain moved
     x[:, :, 2] = x[:, :1, 2]  # every chain stays at its start
@@ -93,7 +93,7 @@ def test_a_coordinate_that_never_moved_has_no_ess_and_a_stuck_chain_no_agreement
     assert split_rhat(x)[2] > 1e6  # infinite, except for the rounding of a mean of equal numbers
 
 
-def test_scores_are_those_of_what_moves_and_stuck_chains_are_no_rest():
+def test_scores_cover_moving_coordinates_and_stuck_chains():
     x = autoregression(0.0, chains=4, draws=200, dims=3)
     moving, _ = convergence(Draws(x[:, :, [0, 2]], x[:, 0, [0, 2]]))
     x[:, :, 1] = 0.0  # a point mass: a constant coordinate
@@ -110,7 +110,7 @@ def test_scores_are_those_of_what_moves_and_stuck_chains_are_no_rest():
     assert all(math.isnan(nowhere[name]) for name in ("rhat", "ess", "ess_tail"))
 
 
-def test_the_worst_of_replicates_passes_over_rest_and_not_over_lost_values():
+def test_worst_replicate_ignores_constants_but_not_nan():
     each = torch.tensor(
         [[1.5, math.nan, 1.2], [math.nan, math.nan, math.nan], [1.1, math.nan, 3.0]]
     )
@@ -121,7 +121,7 @@ def test_the_worst_of_replicates_passes_over_rest_and_not_over_lost_values():
     assert worst_coordinate_value(each, rests, largest=True)[1:].isnan().all()
 
 
-def test_e_bfmi_literally():
+def test_e_bfmi_equals_its_formula():
     g = generator(2)
     energy = normal(g, 3, 50).cumsum(1)
     deviations = energy - energy.mean(1, keepdim=True)
@@ -131,7 +131,7 @@ def test_e_bfmi_literally():
     assert e_bfmi(independent).tolist() == pytest.approx([2.0, 2.0], rel=0.03)
 
 
-def test_weight_ess_literally():
+def test_weight_ess_equals_its_formula():
     log_w = double([[0.0, -1.0], [2.0, -torch.inf]])
     w = log_w.exp()
     assert weight_ess(log_w + 700) == pytest.approx(float(w.sum() ** 2 / (w**2).sum()), rel=1e-12)
@@ -139,7 +139,7 @@ def test_weight_ess_literally():
 
 
 @pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
-def test_pareto_k_of_pareto_weights(k):
+def test_pareto_k_of_pareto_weights_is_recovered(k):
     g = generator(4)
     u = uniform(g, 40, 10_000)
     log_w = -k * u.log()  # P(w > v) = v^(−1/k)
@@ -159,7 +159,7 @@ def sample(n, chains=4, **more):
     return Draws(x, x[:, 0], ["a", "b", "c"], **more)
 
 
-def test_what_a_sampler_says_is_summarised():
+def test_sampler_statistics_are_summarised():
     stats = {
         "diverging": torch.zeros(4, 100, dtype=torch.bool),
         "acceptance_rate": torch.full((4, 100), 0.7),
@@ -178,7 +178,7 @@ def test_what_a_sampler_says_is_summarised():
 
 
 @pytest.mark.parametrize("n", [1, 3])
-def test_too_few_draws_are_said_not_computed(n):
+def test_too_few_draws_are_reported_without_scores(n):
     stats = {"diverging": torch.ones(4, n, dtype=torch.bool), "energy": torch.ones(4, n)}
     wanted = (
         f"ess, ess_tail, rhat, e_bfmi: {n} draws per chain are too few, 4 required; raise steps"
@@ -188,7 +188,7 @@ def test_too_few_draws_are_said_not_computed(n):
     assert (worst, each) == ({"divergences": 4.0 * n}, {})
 
 
-def test_a_single_chain_has_no_rhat_and_no_draws_have_nothing():
+def test_single_chain_has_no_rhat():
     with pytest.warns(
         IncompleteResultWarning,
         match="rhat: 1 chain is too few, 2 required; raise inference.chains",

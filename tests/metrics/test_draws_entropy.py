@@ -15,7 +15,7 @@ from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
 
-def test_it_is_the_literal_sum():
+def test_entropy_equals_the_literal_sum():
     x = draw_normal(7, 2)
     logs = 0.0
     for i in range(7):
@@ -31,7 +31,7 @@ def test_it_is_the_literal_sum():
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4])
-def test_of_a_gaussian_it_is_the_closed_form(dim):
+def test_gaussian_entropy_equals_the_closed_form(dim):
     g = generator(1)
     root = normal(g, dim, dim) + 2 * torch.eye(dim, dtype=F64)
     x = normal(g, 4000, dim) @ root.T
@@ -43,7 +43,7 @@ def score_draws(problem, draws):
     return problem.score(Draws(draws, draws[:, 0], ["v", "x1"]), Streams(0))
 
 
-def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself():
+def test_divergence_from_a_funnel_is_exact():
     """KL(N(0, I) ‖ p) = 3.27 of v ~ N(0, 1.35²), x ~ N(0, e^2v)."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
     g = generator(2)
@@ -55,7 +55,7 @@ def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself()
     assert score_draws(problem, columns)["kl"] == pytest.approx(0.0, abs=0.08)
 
 
-def test_draws_that_repeat_are_weighted_by_how_often():
+def test_repeated_draws_are_weighted_by_their_counts():
     """Points of N(0, 1), repeated once left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x)
     times 0.2 or 0.8."""
     g = generator(3)
@@ -80,7 +80,7 @@ def test_draws_that_repeat_are_weighted_by_how_often():
 
 
 @pytest.mark.parametrize(("step", "refused"), [(2.0, 0.4), (6.0, 0.75)])
-def test_a_metropolis_chain_at_its_target_has_no_divergence(step, refused):
+def test_metropolis_chain_at_its_target_has_no_divergence(step, refused):
     problem, _ = load("gaussian", dim=2, correlation=0.0)
     problem.log_normaliser = float(problem.log_density(torch.zeros(1, 2, dtype=F64))) + math.log(
         2 * math.pi
@@ -92,7 +92,7 @@ def test_a_metropolis_chain_at_its_target_has_no_divergence(step, refused):
     assert problem.score(draws, Streams(0))["kl"] == pytest.approx(0.0, abs=0.1)
 
 
-def test_few_distinct_draws_leave_it_out_with_a_line():
+def test_too_few_distinct_draws_are_reported_without_entropy():
     problem, _ = load("funnel", dim=2)
     with pytest.warns(
         IncompleteResultWarning, match="kl: 1 distinct draws are too few, 4 required"

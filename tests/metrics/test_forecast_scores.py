@@ -17,7 +17,7 @@ from components.series.scores.forecasts import (
 
 
 @pytest.mark.parametrize("sds", [[1.0], [0.3, 2.0], [0.01, 100.0], [1.0, 1.1, 0.2]])
-def test_entropy_is_the_integral(sds):
+def test_entropy_equals_the_integral(sds):
     """Trapezium rule on a grid that is fine where the density is large."""
     v = double(sds).square().view(-1, 1, 1)
     mu = 0.7 * torch.arange(len(sds), dtype=F64).view(-1, 1, 1)
@@ -39,14 +39,14 @@ def test_entropy_of_equal_components_is_that_of_one():
 
 
 @pytest.mark.parametrize(("y", "expected"), [(0.5, 2.0), (1.5, 2 + 40 * 0.5), (-3.0, 2 + 40 * 2.0)])
-def test_interval_score(y, expected):
+def test_interval_score_equals_its_formula(y, expected):
     """Gneiting and Raftery (2007), eq. (43), of (−1, 1) at α = 0.05."""
     low = torch.tensor([-1.0])
     high = torch.tensor([1.0])
     assert float(interval_score(low, high, torch.tensor([y]), 0.05)) == pytest.approx(expected)
 
 
-def test_scores_of_numbers_by_hand():
+def test_scores_of_numbers_match_hand_calculation():
     """Three times with N(0, 1): observed 1, observed 3, and unobserved."""
     prediction = GaussianMixture(torch.zeros(1, 3, 1, dtype=F64), torch.ones(1, 3, 1, dtype=F64))
     y = double([[1.0], [3.0], [math.nan]])
@@ -61,7 +61,7 @@ def test_scores_of_numbers_by_hand():
     assert scores["crps"] == pytest.approx(float(crps(prediction, torch.nan_to_num(y))[:2].mean()))
 
 
-def test_scores_of_classes_by_hand():
+def test_scores_of_classes_match_hand_calculation():
     p = double([[0.7, 0.2, 0.1], [0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]])
     prediction = Categorical(p.log().view(1, 3, 1, 3))
     scores = score_class_forecasts(prediction, double([[0.0], [1.0], [math.nan]]))

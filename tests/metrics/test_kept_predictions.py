@@ -42,7 +42,7 @@ def test_scores_and_figures_share_one_prediction():
     assert first["accuracy"] != second["accuracy"]
 
 
-def test_another_posterior_another_stream_and_gradients_are_not_served():
+def test_other_posteriors_streams_and_gradients_miss_the_cache():
     problem = classes(n_classes=2)
     posterior = Posterior()
     rng = Streams(0, 0, torch.device("cpu"))

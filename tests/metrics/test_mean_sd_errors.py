@@ -17,7 +17,7 @@ def errors(values, log_weights=None):
     return mean_sd_errors(draws, MEAN, SD.square() + MEAN.square())
 
 
-def test_is_the_larger_of_both_errors_over_the_reference_sd():
+def test_error_is_the_larger_of_both_over_the_reference_sd():
     values = double([[[1.0, 0.0], [2.0, 8.0]], [[3.0, 2.0], [4.0, 6.0]]])
     actual = errors(values)
     for i, column in enumerate(values.flatten(0, 1).T.tolist()):
@@ -27,21 +27,21 @@ def test_is_the_larger_of_both_errors_over_the_reference_sd():
         assert float(actual[i]) == pytest.approx(expected)
 
 
-def test_draws_that_are_too_wide_do_not_hide_their_error():
+def test_error_of_too_wide_draws_is_not_hidden():
     values = MEAN + SD * torch.randn(4, 5000, 2, dtype=F64)
     wide = MEAN + 1000 * (values - MEAN)
     assert errors(values).max() < 0.1
     assert errors(wide).min() == pytest.approx(999, rel=0.05)
 
 
-def test_weights_count():
+def test_weights_change_the_error():
     values = torch.stack([MEAN - SD, MEAN + SD, MEAN + 100 * SD])[None]
     weights = double([[0.5, 0.5, 1e-300]])
     assert errors(values, weights.log()).max() < 1e-6
     assert errors(values).max() > 10
 
 
-def test_a_reference_without_spread_has_no_scale():
+def test_constant_reference_has_no_error():
     values = torch.randn(1, 10, 2, dtype=F64)
     draws = Draws(values, values[:, 0], ["a", "b"])
     assert mean_sd_errors(draws, MEAN, MEAN.square()).isnan().all()

@@ -36,20 +36,20 @@ def test_exact_draws_of_short_chains_have_nested_rhat_near_one():
     assert "8 superchains of 32 chains" in check.detail
 
 
-def test_superchains_at_different_points_are_seen():
+def test_superchains_at_different_points_are_detected():
     worst, _ = diagnostics.convergence(draws(0.5))
     assert worst["rhat_nested"] > 1.1
     failed = [c for c in draws_checks(draws(0.5), worst) if c.passed is False]
     assert "(a), the largest" in failed[0].detail
 
 
-def test_without_superchains_nothing_is_added():
+def test_nested_rhat_is_absent_without_superchains():
     worst, each = diagnostics.convergence(draws(0.0, grouped=False))
     assert "rhat_nested" not in worst
     assert "rhat_nested" not in each
 
 
-def test_chains_of_a_superchain_share_a_start_and_null_changes_none():
+def test_chains_of_a_superchain_share_a_start():
     problem, rng = load("mixture_of_gaussians_2d")
     model = component("model", "target_density").build(problem, rng)
     method = component("inference", "hmc", chains=8, superchains=4)
@@ -69,7 +69,7 @@ def test_chains_of_a_superchain_share_a_start_and_null_changes_none():
 @pytest.mark.parametrize(
     "name", ["nuts", "mala", "gibbs", "sgld", "psgld", "sghmc", "recipe", "santa", "adam_noise"]
 )
-def test_a_bad_divisor_names_the_key(name):
+def test_invalid_divisor_names_the_key(name):
     assert component("inference", name, chains=8, superchains=2).superchains == 2
     for wrong in (1, 3, 8):
         with pytest.raises(ValidationError, match=f"superchains: {wrong} must be at least 2 and"):

@@ -14,7 +14,7 @@ from components.metrics.crps import crps
 TASKS = ["a", "b"]
 
 
-def test_scores_of_real_labels_are_over_those_that_are_there():
+def test_scores_of_real_labels_use_only_observed_ones():
     g = generator(0)
     mu = normal(g, 3, 40, 2)
     v = 0.2 + uniform(g, 3, 40, 2)
@@ -40,7 +40,7 @@ def test_scores_of_real_labels_are_over_those_that_are_there():
             assert scores[f"{metric}/{task}"] == pytest.approx(value)
 
 
-def test_scores_of_classes_are_over_those_that_are_there_and_the_area_is_that_of_class_1():
+def test_scores_of_classes_use_only_observed_labels():
     g = generator(1)
     y = torch.randint(2, (60, 2), generator=g)
     mask = torch.rand(60, 2, generator=g) < 0.7
@@ -63,7 +63,7 @@ def test_scores_of_classes_are_over_those_that_are_there_and_the_area_is_that_of
     assert scores["auc"] == pytest.approx((scores["auc/a"] + scores["auc/b"]) / 2)
 
 
-def test_calibration_error_is_the_sum_over_bins_written_out():
+def test_calibration_error_equals_the_sum_over_bins():
     confidence = double([0.05, 0.35, 0.36, 0.37, 0.95, 1.0])
     correct = torch.tensor([True, False, True, False, True, False])
     # of 15 bins: the first, the sixth, and the last, which includes 1

@@ -13,7 +13,7 @@ MEAN = np.array([1.0, 4.0])
 SD = np.array([2.0, 0.5])
 
 
-def test_root_mean_squares_in_deviations_of_gold():
+def test_root_mean_squares_are_in_gold_standard_deviations():
     distances = predictive_distances(np.array([2.0, 4.0]), np.array([2.0, 0.75]), MEAN, SD)
     assert distances["distance_mean"] == pytest.approx(math.sqrt((0.5**2 + 0) / 2))
     assert distances["distance_sd"] == pytest.approx(math.sqrt((0 + 0.5**2) / 2))
@@ -22,7 +22,7 @@ def test_root_mean_squares_in_deviations_of_gold():
 
 @pytest.mark.parametrize("shift", [0.0, 1e-9, 0.3, -2.0, 9.0])
 @pytest.mark.parametrize("ratio", [1.0, 1 + 1e-9, 0.999, 1.3, 0.05, 40.0])
-def test_total_variation_is_the_integral(shift, ratio):
+def test_total_variation_equals_the_integral(shift, ratio):
     edge = 12 * max(1.0, ratio) + abs(shift)
     # finer around the narrower distribution
     around = [np.linspace(c - 12 * s, c + 12 * s, 400_001) for c, s in ((0, 1), (shift, ratio))]
@@ -32,7 +32,7 @@ def test_total_variation_is_the_integral(shift, ratio):
     assert distance == pytest.approx(0.5 * np.trapezoid(gap, y), abs=2e-6)
 
 
-def test_total_variation_is_a_mean_over_inputs_and_symmetric():
+def test_total_variation_is_a_symmetric_mean_over_inputs():
     mean = MEAN + np.array([0.3, -0.1])
     sd = SD * np.array([1.5, 0.9])
     distance = predictive_distances(mean, sd, MEAN, SD)["distance_tv"]
@@ -41,7 +41,7 @@ def test_total_variation_is_a_mean_over_inputs_and_symmetric():
     assert distance == pytest.approx(predictive_distances(MEAN, SD, mean, sd)["distance_tv"])
 
 
-def test_gold_itself_is_at_distance_0_and_units_cancel():
+def test_gold_has_distance_0_from_itself_in_any_units():
     assert set(predictive_distances(MEAN, SD, MEAN, SD).values()) == {0.0}
     mean = MEAN + np.array([0.3, -0.1])
     sd = SD * np.array([1.5, 0.9])
@@ -49,7 +49,7 @@ def test_gold_itself_is_at_distance_0_and_units_cancel():
     assert scaled == pytest.approx(predictive_distances(mean, sd, MEAN, SD))
 
 
-def test_it_is_the_transport_of_gaussians():
+def test_wasserstein_distance_equals_the_gaussian_formula():
     """W₂² of N(m, s²) and N(m*, s*²), the mean squared difference of their quantiles, at one
     input."""
     levels = (np.arange(200_000) + 0.5) / 200_000

@@ -11,7 +11,7 @@ from components.contracts.predictive import GaussianMixture
 from components.series.scores.sales import mape, score_intervention, score_sales_forecast
 
 
-def test_mape_as_printed():
+def test_mape_equals_the_printed_formula():
     y = [100.0, 200.0, 50.0]
     predicted = [110.0, 190.0, 50.0]
     expected = 100 / 3 * sum(abs(a - b) / a for a, b in zip(y, predicted, strict=True))
@@ -19,7 +19,7 @@ def test_mape_as_printed():
     assert mape(double([*predicted, 7.0]), double([*y, math.nan])) == pytest.approx(expected)
 
 
-def test_times_at_which_nothing_is_sold_have_no_relative_error():
+def test_times_without_sales_have_no_relative_error():
     y = double([0.0, 200.0, 50.0, 0.0])
     law = GaussianMixture(torch.full((1, 4, 1), 100.0, dtype=F64), torch.ones(1, 4, 1, dtype=F64))
     scores = score_sales_forecast(law, y, ())
@@ -28,7 +28,7 @@ def test_times_at_which_nothing_is_sold_have_no_relative_error():
     assert "mape" not in score_sales_forecast(law, torch.zeros(4, dtype=F64), ())
 
 
-def test_sums_by_year_leave_out_what_was_not_seen():
+def test_yearly_sums_leave_out_missing_values():
     y = double([10.0, 20.0, math.nan, 40.0])
     mean = double([11.0, 19.0, 30.0, 44.0])
     law = GaussianMixture(mean.view(1, 4, 1), torch.full((1, 4, 1), 4.0, dtype=F64))
@@ -43,7 +43,7 @@ def test_sums_by_year_leave_out_what_was_not_seen():
     assert score_sales_forecast(law, torch.full_like(y, math.nan), ()) == {}
 
 
-def test_an_effect_is_the_observed_less_the_expected_sum():
+def test_effect_is_the_observed_minus_the_expected_sum():
     """One draw has the interval of its Gaussian sum; two draws have the interval of their
     mixture."""
     y = double([13.0, math.nan, 12.0])

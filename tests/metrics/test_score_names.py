@@ -3,11 +3,11 @@
 from components.metrics.names import PROBLEMS, SCORES, base_name, better
 
 
-def test_a_score_has_one_direction():
+def test_score_has_one_direction():
     assert len(PROBLEMS) == sum(len(SCORES[side]) for side in ("higher", "lower", "neither"))
 
 
-def test_a_score_is_known_by_what_comes_before_its_task_or_size():
+def test_score_is_recognised_by_its_first_part():
     assert base_name("nlpp/task 2/x") == "nlpp"
     assert base_name("one_ahead/mape") == "mape"
     assert better("robust_nlpp/eps=0.1") == "lower"

@@ -3,7 +3,7 @@
 from components.series.forecasting import score_selection
 
 
-def test_shares_of_regressors_and_inputs_apart():
+def test_shares_of_regressors_and_inputs_are_separate():
     truth = {"a": 2.0, "b": -1.0, "c": 0.0, "d": 0.0, "tv": 0.3, "radio": 0.0}
     inclusion = {
         "a": 0.9,

@@ -20,7 +20,7 @@ def law(*shape):
     return GaussianMixture(torch.zeros(shape, dtype=F64), torch.ones(shape, dtype=F64))
 
 
-def test_a_shape_that_differs_is_named():
+def test_different_shapes_are_named():
     check_shape("x", torch.zeros(3, 4), None, 4)
     check_same_shape("x", torch.zeros(3, 4), torch.zeros(1, 4))  # one truth for all replicates
     with pytest.raises(
@@ -50,12 +50,12 @@ def test_a_shape_that_differs_is_named():
         lambda: forecasts.of_numbers(law(3, 1, 1), torch.zeros(4, 1, dtype=F64)),
     ],
 )
-def test_nothing_is_broadcast_before_it_is_scored(score):
+def test_shapes_are_not_broadcast_before_scoring(score):
     with pytest.raises(ConfigMismatchError, match="but the data have shape"):
         score()
 
 
-def test_a_state_that_is_zero_is_left_out_of_the_mean():
+def test_zero_state_is_left_out_of_the_mean():
     states = torch.stack([torch.zeros(4), torch.ones(4)], 1).unsqueeze(0)  # [1, 4, 2]
     by_state = filtering.nmse(states, torch.full((1, 4, 2), 0.5))
     assert by_state.tolist() == [[math.inf, 0.25]]
@@ -65,7 +65,7 @@ def test_a_state_that_is_zero_is_left_out_of_the_mean():
     assert filtering.nmse(states, torch.full((1, 4, 2), math.nan)).isnan().all()
 
 
-def test_means_are_over_the_tasks_that_have_labels():
+def test_means_use_only_tasks_with_labels():
     mask = torch.tensor([[True, False]] * 3)
     scores = regression.scores(law(1, 3, 2), torch.full((3, 2), 2.0, dtype=F64), mask, ["a", "b"])
     assert scores["rmse"] == scores["rmse/a"] == 2.0
@@ -78,12 +78,12 @@ def test_means_are_over_the_tasks_that_have_labels():
     assert all(math.isnan(scores[f"{name}/b"]) for name in ("accuracy", "nlpp", "ece", "auc"))
 
 
-def test_a_perplexity_beyond_the_largest_number_is_infinite():
+def test_perplexity_beyond_the_largest_number_is_infinite():
     assert exp_or_infinity(1.0) == math.e
     assert exp_or_infinity(1e4) == math.inf
 
 
-def test_replicates_that_lack_a_score_have_none_of_it():
+def test_score_missing_in_one_replicate_is_left_out():
     stacked = stack_scores([{"a": 1.0}, {"a": 2.0, "b": 3.0}])
     assert stacked["a"].tolist() == [1.0, 2.0]
     assert math.isnan(stacked["b"][0])

@@ -21,7 +21,7 @@ def to_draws(values, log_weights=None):
 EXACT = ReferenceMoments(MEAN, SECOND, None, None, None)
 
 
-def test_variance_of_the_square_is_that_of_a_gaussian():
+def test_variance_of_the_square_equals_that_of_a_gaussian():
     reference = (
         MEAN + SD * torch.randn(1, 400_000, 2, generator=torch.Generator().manual_seed(0)).double()
     )
@@ -29,7 +29,7 @@ def test_variance_of_the_square_is_that_of_a_gaussian():
     assert torch.allclose(EXACT.variances(), sampled, rtol=0.02)
 
 
-def test_independent_draws_have_one_over_n():
+def test_independent_draws_have_bias_one_over_n():
     generator = torch.Generator().manual_seed(1)
     n = 50
     each = torch.stack(
@@ -44,7 +44,7 @@ def test_independent_draws_have_one_over_n():
     assert ((each.mean(0) - 1 / n).abs() < 4 * error).all()
 
 
-def test_weights_count():
+def test_weights_change_the_biases():
     values = torch.tensor([[[0.0], [1.0], [4.0]]], dtype=torch.float64)
     log_weights = torch.tensor([[0.2, 0.3, 0.5]], dtype=torch.float64).log()
     reference = ReferenceMoments(
@@ -60,7 +60,7 @@ def test_constant_parameter_has_no_score():
     assert squared_biases(to_draws(torch.ones(1, 3, 1)), reference).isnan().all()
 
 
-def test_fourth_moments_give_the_variance_of_the_square():
+def test_fourth_moments_determine_the_variance_of_the_square():
     fourth = torch.tensor([20.0, 400.0], dtype=torch.float64)
     reference = EXACT._replace(fourth_moment=fourth)
     assert torch.allclose(reference.variances()[1], fourth - SECOND.square())

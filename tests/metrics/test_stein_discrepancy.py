@@ -36,11 +36,11 @@ def matrix(x):
     return double([[literal(a, b) for b in x] for a in x])
 
 
-def test_the_kernel_is_its_definition(x, matrix):
+def test_kernel_equals_its_definition(x, matrix):
     assert_close(stein_kernel(x, score(x), x, score(x)), matrix, rtol=1e-10, atol=1e-10)
 
 
-def test_u_and_v_statistics(x, matrix, monkeypatch):
+def test_u_and_v_statistics_equal_their_sums(x, matrix, monkeypatch):
     monkeypatch.setattr("components.metrics.stein_discrepancy.ROWS", 3)  # several blocks
     n = len(x)
     assert float(ksd_squared(x, score(x))) == pytest.approx(float(matrix.sum()) / n**2, rel=1e-10)
@@ -49,12 +49,12 @@ def test_u_and_v_statistics(x, matrix, monkeypatch):
     assert float(ksd_squared(x, score(x), w)) == pytest.approx(float(weighted), rel=1e-10)
 
 
-def test_far_from_the_origin_nothing_is_lost(x):
+def test_kernel_keeps_precision_far_from_the_origin(x):
     far = x + 1e7
     assert_close(ksd_squared(far, -(x - 5)), ksd_squared(x, -(x - 5)), rtol=1e-6, atol=0)
 
 
-def test_exact_draws_have_mean_zero_and_wrong_ones_do_not():
+def test_exact_draws_have_mean_zero_unlike_wrong_ones():
     """The U-statistic, a mean of the kernel over pairs of different draws."""
 
     def discrepancy(s, score):

@@ -23,7 +23,7 @@ def sample():
     return Draws(theta, theta[:, 0], ["mu", "theta[1]", "theta[2]"], stats=stats)
 
 
-def test_its_parts_read_the_tree_and_the_file(sample, tmp_path):
+def test_posterior_parts_are_read_from_tree_and_file(sample, tmp_path):
     (path,) = write(sample, tmp_path)
     for tree in (inference_data(sample), xarray.open_datatree(path, engine="h5netcdf")):
         table = arviz_stats.summary(tree, round_to="none")
@@ -34,7 +34,7 @@ def test_its_parts_read_the_tree_and_the_file(sample, tmp_path):
         assert arviz_stats.bfmi(tree)["energy"].shape == (3,)
 
 
-def test_arviz_reads_and_plots_them(sample, tmp_path):
+def test_arviz_reads_and_plots_posteriors(sample, tmp_path):
     az = pytest.importorskip("arviz", "1.0", reason="ArviZ 1.x is not installed")
     (path,) = write(sample, tmp_path)
     for tree in (inference_data(sample), az.from_netcdf(path)):

@@ -67,7 +67,7 @@ def test_predictive_actions_agree_with_numerical_integration(loss):
     assert all(integral(action + move) > cost - 1e-9 for move in moves)
 
 
-def test_intervals_minimise_over_all_pairs_of_draws():
+def test_intervals_are_optimal_over_all_pairs_of_draws():
     belief = lopsided_samples(15)
     for loss in (d.CentralInterval(0.2), d.DensestInterval(0.25), d.DensestInterval(0.02)):
         action = loss.act(belief)  # [2, d]
@@ -88,7 +88,7 @@ def test_densest_interval_is_a_level_set_of_a_gaussian():
     assert torch.allclose(torch.cat([low, high]), torch.stack([-edge, edge]), atol=0.02)
 
 
-def test_classification_with_costs_by_enumeration():
+def test_classification_with_costs_matches_enumeration():
     logits = draw_normal(4, 6, 1, 3)
     belief = Categorical(logits)
     # the last: "ask somebody"
@@ -101,14 +101,14 @@ def test_classification_with_costs_by_enumeration():
     assert torch.equal(d.CostMatrixLoss.zero_one(3).act(belief), belief.probs.argmax(-1))
 
 
-def test_false_negatives_that_cost_more_move_the_threshold():
+def test_false_negative_costs_shift_the_threshold():
     """Two classes: predict 1 exactly if p₁/p₀ > cost(1|0)/cost(0|1)."""
     p = torch.linspace(0.013, 0.987, 99, dtype=F64)
     loss = d.CostMatrixLoss(double([[0, 9], [1, 0]]))
     assert torch.equal(loss.act(torch.stack([1 - p, p], -1)) == 1, p / (1 - p) > 1 / 9)
 
 
-def test_model_choice_by_posterior_odds():
+def test_model_choice_uses_posterior_odds():
     log_evidence = torch.tensor([-101.0, -100.0])
     log_prior = torch.tensor([0.9, 0.1]).log()
     p = d.model_probabilities(log_evidence, log_prior)
@@ -118,7 +118,7 @@ def test_model_choice_by_posterior_odds():
     assert int(d.CostMatrixLoss.zero_one(2).act(d.model_probabilities(log_evidence))) == 1
 
 
-def test_bayes_rule_minimises_the_expected_utility_over_rules():
+def test_bayes_rule_is_optimal_over_all_rules():
     """(2.4): the rule that acts on each posterior beats every other rule on the joint distribution
     of (s, y)."""
     # p(s, y): two states, three observations
@@ -133,7 +133,7 @@ def test_bayes_rule_minimises_the_expected_utility_over_rules():
     assert tuple(d.CostMatrixLoss(-u).act(posterior).tolist()) == best
 
 
-def test_draws_are_asked_in_their_own_units_and_with_their_weights():
+def test_draws_are_weighted_and_in_their_own_units():
     theta = draw_normal(2, 5, 1)
 
     class Positive:

@@ -47,7 +47,7 @@ def fit_model(problem, standardise=True, steps=15):
 
 
 @pytest.mark.parametrize("standardise", [True, False])
-def test_a_holiday_worth_forty_is_shown_as_forty(tmp_path, standardise):
+def test_effect_of_a_holiday_is_shown_in_its_unit(tmp_path, standardise):
     problem = sales(tmp_path)
     posterior = fit_model(problem, standardise)
     with warnings.catch_warnings():
@@ -81,7 +81,7 @@ def test_table_and_scores_agree_on_draws(tmp_path):
         assert inside.double().mean() == pytest.approx(0.95, abs=0.01)
 
 
-def test_a_missing_regressor_is_counted_by_its_column(tmp_path):
+def test_missing_regressor_is_counted_by_its_column(tmp_path):
     def change(rows):
         rows[3][1] = rows[9][2] = rows[9][1] = ""
         rows[12][0] = rows[12][1] = ""  # y is also missing, so that no additional time is lost
@@ -99,7 +99,7 @@ def test_collinear_columns_are_named(tmp_path):
     assert "collinear" not in sales(tmp_path).describe()
 
 
-def test_one_point_has_a_mean_and_no_deviation():
+def test_point_estimate_has_a_mean_without_deviation():
     point = Draws(torch.ones(1, 1, 2), torch.zeros(1, 2), ["a", "b"])
     assert set(parameter_moments.scores(point)) == {"mean/a", "mean/b"}
     assert set(parameter_scores(point, {"a": 1.5})) == {"mean/a", "mean/b", "error/a"}
@@ -117,7 +117,7 @@ def table_of_rows(tmp_path, labels, standardise):
 
 
 @pytest.mark.parametrize("standardise", [True, False])
-def test_coefficients_of_rows_are_said_of_a_unit_of_their_columns(tmp_path, standardise):
+def test_coefficients_of_rows_are_per_unit_of_their_columns(tmp_path, standardise):
     problem = table_of_rows(tmp_path, "real", standardise)
     design = torch.cat([torch.ones(problem.n, 1), problem.train.x], 1)
     coefficients = torch.linalg.lstsq(design, problem.train.y).solution[:, 0]

@@ -63,7 +63,7 @@ def test_names_become_variables_with_dimensions(tmp_path):
     np.testing.assert_array_equal(posterior["a_b"], values[:, :, 9])
 
 
-def test_what_the_sampler_says_is_there_and_data_are_not(tmp_path):
+def test_sampler_statistics_are_stored_without_data(tmp_path):
     stats = {"lp": torch.randn(3, 20, dtype=F64), "diverging": torch.zeros(3, 20, dtype=torch.bool)}
     stats["diverging"][1, 4] = True
     tree = open_tree(draws(["mu"], stats=stats, log_weights=torch.randn(3, 20)), tmp_path)
@@ -75,11 +75,11 @@ def test_what_the_sampler_says_is_there_and_data_are_not(tmp_path):
     np.testing.assert_array_equal(tree.sample_stats["lp"], stats["lp"].numpy())
 
 
-def test_parameters_without_names_are_one_vector(tmp_path):
+def test_unnamed_parameters_form_one_vector(tmp_path):
     assert open_tree(draws([], size=5), tmp_path).posterior["theta"].shape == (3, 20, 5)
 
 
-def test_many_parameters_are_one_vector_with_their_names(tmp_path):
+def test_many_parameters_form_one_named_vector(tmp_path):
     # coefficients of a wide regression of classes
     names = [f"x{j}/{c}" for j in range(400) for c in range(5)]
     sample = draws(names, n=4)
@@ -90,7 +90,7 @@ def test_many_parameters_are_one_vector_with_their_names(tmp_path):
     )
 
 
-def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, monkeypatch):
+def test_excess_draws_and_parameters_are_thinned_or_left_out(tmp_path, monkeypatch):
     # seven draws of three chains and two parameters fit
     monkeypatch.setattr(inference_data, "MOST_NUMBERS", 3 * 2 * 7)
     sample = draws(["a", "b"], stats={"lp": torch.arange(60.0).reshape(3, 20)})
@@ -108,14 +108,14 @@ def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, m
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_draws_write_nothing_and_few_are_no_trouble(tmp_path):
+def test_absent_draws_write_nothing_and_few_are_accepted(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", IncompleteResultWarning)
         assert write(draws(["a"], n=0), tmp_path) == []
         assert open_tree(draws(["a"], n=1), tmp_path).posterior["a"].shape == (3, 1)
 
 
-def test_the_file_is_the_tree_that_arviz_makes(tmp_path):
+def test_file_equals_the_tree_of_arviz(tmp_path):
     chains_draws = draw_normal(3, 20, seed=1)
     stats = {
         "diverging": chains_draws > 1,
@@ -133,7 +133,7 @@ def test_the_file_is_the_tree_that_arviz_makes(tmp_path):
             assert file[name][variable].dtype == group[variable].dtype
 
 
-def test_more_variables_than_a_file_takes_keep_their_names(tmp_path):
+def test_excess_variables_keep_their_names(tmp_path):
     names = [f"v{k}" for k in range(inference_data.MOST_VARIABLES + 1)]
     posterior = open_tree(draws(names), tmp_path).posterior
     assert posterior["theta"].coords["parameter"].values.tolist() == names

@@ -39,7 +39,7 @@ def pairs_apart(a, z):
 @pytest.mark.parametrize(
     ("loss", "literal"), [(Binder(), pairs_apart), (VariationOfInformation(), variation)]
 )
-def test_losses_literally(loss, literal):
+def test_losses_equal_their_definitions(loss, literal):
     rng = np.random.default_rng(0)
     for _ in range(20):
         a, z = EVERY[rng.integers(len(EVERY), size=2)]
@@ -51,7 +51,7 @@ def test_losses_literally(loss, literal):
 
 
 @pytest.mark.parametrize("loss", [Binder(), VariationOfInformation()])
-def test_actions_are_the_best_of_all_partitions(loss):
+def test_actions_are_optimal_over_all_partitions(loss):
     assert len(EVERY) == 203  # Bell's number
     rng = np.random.default_rng(1)
     changes = 0
@@ -66,7 +66,7 @@ def test_actions_are_the_best_of_all_partitions(loss):
     assert (least(loss.over(shown), shown) == EVERY[3]).all()
 
 
-def test_labels_do_not_matter():
+def test_relabelling_changes_nothing():
     z = np.array([[5, 5, 2, 0, 2], [0, 0, 1, 2, 1]])
     assert (relabel_by_appearance(z) == [[0, 0, 1, 2, 1]]).all()
     assert together(z)[2, 4] == 1

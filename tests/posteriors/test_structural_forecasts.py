@@ -67,7 +67,7 @@ def condition(built, theta, data, c, first=TIMES):
 
 
 @pytest.mark.parametrize("name", ["states", "goodwill"])
-def test_forecasts_are_the_conditional_gaussian(name):
+def test_forecasts_equal_the_conditional_gaussian(name):
     data, built, theta, draws = posterior(name, missing=(5, TIMES - 1))
     g = generator(0)
 
@@ -82,7 +82,7 @@ def test_forecasts_are_the_conditional_gaussian(name):
 
 
 @pytest.mark.parametrize("missing", [(), (TIMES - 2, TIMES - 1)])
-def test_koyck_forecasts_feed_on_themselves(missing):
+def test_koyck_forecasts_use_previous_forecasts(missing):
     """y_h = w_h + κ (y_{h−1} − c), with literal means and covariances."""
     data, built, theta, draws = posterior("koyck", missing=missing)
     kappa = theta[:, built.structure.names.index("y_lag")]
@@ -102,7 +102,7 @@ def test_koyck_forecasts_feed_on_themselves(missing):
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_one_ahead_is_a_forecast_of_one(name):
+def test_one_step_forecast_equals_a_forecast_of_one(name):
     data, _, _, draws = posterior(name, missing=(5,))
     grown = whole(data)
     g = generator(0)
@@ -119,7 +119,7 @@ def test_one_ahead_is_a_forecast_of_one(name):
 
 
 @pytest.mark.parametrize("name", ["goodwill", "koyck"])
-def test_inputs_act_as_the_affine_form_says(name):
+def test_inputs_act_in_the_affine_form(name):
     """Any plan u_T … u_{T+H−1}: its forecast is the base and D u."""
     data, _, _, draws = posterior(name)
     g = generator(0)
@@ -174,7 +174,7 @@ def test_coefficients_of_a_point_estimate_are_integrated_out():
     )
 
 
-def test_heavy_tails_weigh_what_came():
+def test_heavy_tails_downweight_outliers():
     """Given the precisions errors are Gaussian; a future error has a t distribution, independent of
     the past."""
     data, built, theta, draws = posterior("states", errors="student_t", nu=4.0)
@@ -198,7 +198,7 @@ def test_heavy_tails_weigh_what_came():
     assert abs(float(weights.var()) / 0.5 - 1) < 0.5
 
 
-def test_parts_and_residuals():
+def test_parts_and_residuals_add_up():
     draws = posterior("goodwill", missing=(5,))[3]
 
     assert [part.name for part in draws.components] == ["level", "goodwill", "regression"]
@@ -210,7 +210,7 @@ def test_parts_and_residuals():
 
 
 @pytest.mark.parametrize("name", ["goodwill", "koyck"])
-def test_long_run_effects_are_all_that_follows_of_one_unit(name):
+def test_long_run_effects_are_sums_of_later_effects(name):
     """Σ_h of the effect of u_T = 1 on y_{T+h}, h = 1 … 400, by (1.4) and by Koyck's recursion."""
     _, built, theta, draws = posterior(name)
     index = built.structure.names.index
@@ -232,7 +232,7 @@ def test_long_run_effects_are_all_that_follows_of_one_unit(name):
             assert float(long_run[channel][c]) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_table_of_coefficients_has_a_line_each():
+def test_table_of_coefficients_has_one_line_each():
     draws = posterior("goodwill")[3]
     g = generator(0)
     theta = draws.draws[:, :1] + 0.01 * normal(g, 3, 200, draws.draws.shape[2])

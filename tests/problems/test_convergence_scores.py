@@ -44,14 +44,14 @@ def make_draws(names, target="real", n=50, dim=4):
     return Draws(theta, theta[:, 0], names, Linear(names, target))
 
 
-def test_named_parameters_are_diagnosed_themselves():
+def test_named_parameters_are_diagnosed_directly():
     draws = make_draws(["a", "b", "c", "d"])
     scores = real(n_inputs=3).score(draws, Streams(0))
     assert {k: scores[k] for k in ("ess", "ess_tail", "rhat")} == convergence(draws)[0]
 
 
 @pytest.mark.parametrize("target", ["real", "classes"])
-def test_parameters_without_names_are_diagnosed_by_what_they_predict(target):
+def test_unnamed_parameters_are_diagnosed_by_predictions(target):
     draws = make_draws([], target)
     # a weight without effect on predictions: its chains may disagree
     draws.draws[0, :, 3] += 100.0
@@ -63,14 +63,14 @@ def test_parameters_without_names_are_diagnosed_by_what_they_predict(target):
     assert problem.score(draws, Streams(0))["rhat"] > APART
 
 
-def test_more_than_200_named_parameters_are_diagnosed_by_what_they_predict():
+def test_many_named_parameters_are_diagnosed_by_predictions():
     draws = make_draws([f"w{j}" for j in range(201)], dim=201)
     draws.draws[0, :, 200] += 100.0
     assert real(n_inputs=3).score(draws, Streams(0))["rhat"] < 1.1
 
 
 @pytest.mark.parametrize("target", ["real", "classes"])
-def test_chains_are_compared_by_what_they_predict_whatever_their_parameters_are_called(target):
+def test_chains_are_compared_by_predictions_for_any_names(target):
     draws = make_draws(["a", "b", "c", "d"], target)
     draws.draws[0, :, 3] += 100.0  # predicts nothing
     problem = real(n_inputs=3) if target == "real" else classes(n_inputs=3)
@@ -83,7 +83,7 @@ def test_chains_are_compared_by_what_they_predict_whatever_their_parameters_are_
     assert problem.score(draws, Streams(0))["rhat_predictions"] > APART
 
 
-def test_weighted_draws_and_few_draws_of_a_supervised_problem():
+def test_weighted_or_few_draws_are_diagnosed():
     draws = make_draws([])
     weighted = Draws(
         draws.draws, draws.start, [], draws.model, log_weights=torch.zeros(3, 50, dtype=F64)
@@ -96,7 +96,7 @@ def test_weighted_draws_and_few_draws_of_a_supervised_problem():
         assert "ess" not in real(n_inputs=3).score(make_draws([], n=2), Streams(0))
 
 
-def test_a_density_reports_the_stein_discrepancy_of_500_draws():
+def test_density_reports_the_stein_discrepancy_of_500_draws():
     problem, _ = load("mixture_of_gaussians_2d")
     theta = draw_normal(4, 200, 2, seed=1)
     draws = Draws(theta, theta[:, 0], list(problem.names))

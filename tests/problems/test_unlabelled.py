@@ -15,7 +15,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize("batch_kind", ["minibatch", "whole"])
-def test_batches_are_those_of_supervised_problems(batch_kind):
+def test_batches_equal_those_of_supervised_problems(batch_kind):
     rows = real_rows(n=40, values=3, batch_size=7)
     labelled = real(n=40, n_inputs=3, batch_size=7)
     rows = dataclasses.replace(rows, train=Rows(labelled.train.x, 1.0))
@@ -30,7 +30,7 @@ def test_batches_are_those_of_supervised_problems(batch_kind):
     assert all(torch.equal(a.x, b.x) for (_, a), (_, b) in zip(late, ours[8:], strict=True))
 
 
-def test_redrawn_values_are_a_function_of_the_step():
+def test_redrawn_values_depend_only_on_the_step():
     p = torch.rand(50, 8, generator=generator())
     problem = Unlabelled(
         "p", "binary", Rows(p, 1.0), Rows((p > 0.5).float(), 1.0), None, redrawn=True
@@ -45,7 +45,7 @@ def test_redrawn_values_are_a_function_of_the_step():
     assert z.square().mean() == pytest.approx(1, abs=0.25)
 
 
-def test_bounds_are_ordered_and_equal_where_the_likelihood_is_known():
+def test_bounds_are_ordered_and_tight_for_known_likelihoods():
     problem = real_rows()
 
     class Known:

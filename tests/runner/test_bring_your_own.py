@@ -74,7 +74,7 @@ def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def shortened(command: str) -> list[str]:
+def shorten(command: str) -> list[str]:
     words = shlex.split(command)[1:]
     more = [word for start, short in SHORT.items() if start in words for word in short]
     changed = {word.split("=")[0] for word in more}
@@ -93,7 +93,7 @@ def test_the_page_shows_what_it_says():
 @pytest.mark.slow
 @pytest.mark.parametrize("command", RUNS)
 def test_every_command_runs(command, folder):
-    words = [*shortened(command), "tracking=false", "output_dir=out"]
+    words = [*shorten(command), "tracking=false", "output_dir=out"]
     for package in (package for key, package in PACKAGES.items() if key in words):
         pytest.importorskip(package, reason=f"{package} is not installed")
     done = call([sys.executable, "-m", "runner.commands.cli", *words], folder)
@@ -114,7 +114,7 @@ def test_the_first_command_shows_the_accuracy_of_the_plain_network(folder):
     )
     accuracy = float(plain.stdout.split()[-1])
     first = RUNS[0].replace("weights.safetensors", "plain.safetensors")
-    words = [word for word in shortened(first) if not word.startswith("dataset.n_test")]
+    words = [word for word in shorten(first) if not word.startswith("dataset.n_test")]
     done = call(
         [sys.executable, "-m", "runner.commands.cli", *words, "tracking=false", "output_dir=plain"],
         folder,

@@ -41,7 +41,7 @@ def sections(text: str = EXAMPLES) -> dict[str, str]:
     return {name.lower(): text for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def written(text: str, folder: Path) -> dict[str, str]:
+def write_files(text: str, folder: Path) -> dict[str, str]:
     for name, content in (files := blocks(text)).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content, encoding="utf-8")
@@ -73,7 +73,7 @@ def run_as_printed(text: str, folder: Path) -> str:
 
 def test_a_complete_component(tmp_path):
     text = read("add_a_component.md")
-    files = written(text, tmp_path)
+    files = write_files(text, tmp_path)
     (module,) = (name for name in files if name.endswith(".py") and not name.startswith("test_"))
     assert len(files[module].splitlines()) < 40
     run_as_printed(text, tmp_path)
@@ -87,7 +87,7 @@ def test_a_complete_component(tmp_path):
 def test_a_game_of_ones_own(tmp_path):
     pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
     text = sections(read("methods/play.md"))["play a game of your own"]
-    assert len(written(text, tmp_path)["inspection.py"].splitlines()) < 30
+    assert len(write_files(text, tmp_path)["inspection.py"].splitlines()) < 30
     assert "pettingzoo" in run_as_printed(text, tmp_path)
     (ours,) = re.findall(r"```python\n(from runner.*?)```", text, re.S)
     done = call(["-c", f"{ours}\nprint(sorted(rewards))"], tmp_path)
@@ -98,7 +98,7 @@ def test_a_game_of_ones_own(tmp_path):
 @pytest.mark.parametrize("role", ["attacker", "dataset", "model", "gradient"])
 def test_example_of_a_role(role, tmp_path):
     text = sections()[role]
-    written(text, tmp_path)
+    write_files(text, tmp_path)
     output = run_as_printed(text, tmp_path)
     name = re.search(r'@register\("\w+", "(\w+)"\)', text).group(1)  # type: ignore[union-attr]
     assert name in output
@@ -107,7 +107,7 @@ def test_example_of_a_role(role, tmp_path):
 @pytest.mark.slow  # 15 s
 def test_example_of_a_sequence(tmp_path):
     text = sections()["sequence"]
-    written(text, tmp_path)
+    write_files(text, tmp_path)
     (name,) = re.findall(r"^`(\w+\.csv)`", text, re.M)
     (table,) = re.findall(r"```csv\n(.*?)```", text, re.S)
     (tmp_path / name).write_text(table, encoding="utf-8")
@@ -121,7 +121,7 @@ def test_example_of_a_sequence(tmp_path):
 @pytest.mark.slow  # 8 s
 def test_example_of_a_kernel(tmp_path):
     text = sections()["kernel"]
-    written(text, tmp_path)
+    write_files(text, tmp_path)
     assert "gpytorch_gp" in run_as_printed(text, tmp_path)
 
 

@@ -18,7 +18,7 @@ from scripts.peers.installed import ABSENT
 ROOT = Path(__file__).parents[2]
 
 
-def test_options_of_the_command_line_go_before_those_of_smoke():
+def test_options_of_the_command_line_override_smoke():
     options = {"n": Option(default=[10, 100], smoke=[2]), "dtype": Option(default="float64")}
     benchmark = Benchmark(measure="b.measure", peer="P", options=options)
     assert benchmark.parse("b", []).n == [10, 100]
@@ -27,7 +27,7 @@ def test_options_of_the_command_line_go_before_those_of_smoke():
     assert benchmark.parse("b", ["--smoke", "--n", "3", "4"]).n == [3, 4]
 
 
-def test_ways_are_timed_in_turn_after_a_warm_up():
+def test_variants_are_timed_in_turn_after_a_warm_up():
     calls = []
     clock = count()
     ways = {name: lambda name=name: calls.append(name) for name in ("ours", "slow", "other")}
@@ -40,7 +40,7 @@ def test_ways_are_timed_in_turn_after_a_warm_up():
     }
 
 
-def test_a_way_may_measure_itself_and_ratios_are_paired():
+def test_variant_can_time_itself_and_ratios_are_paired():
     report = Report({})
     ours = iter([1.0, 2.0, 4.0])
     theirs = iter([3.0, 2.0, 20.0])
@@ -60,7 +60,7 @@ def test_unequal_results_are_refused():
         report.assert_equal_means(samples)
 
 
-def test_a_race_compares_the_first_way_with_each_other_one():
+def test_race_compares_the_first_variant_with_each_other():
     report = Report({})
     seconds = {"ours": 1.0, "a": 2.0, "b": 3.0}
     ways = {name: lambda value=value: Measured(value) for name, value in seconds.items()}
@@ -68,7 +68,7 @@ def test_a_race_compares_the_first_way_with_each_other_one():
     assert report.ratios == {"against a": [2.0] * 3, "against b": [3.0] * 3}
 
 
-def test_the_table_lists_every_function_that_measures():
+def test_table_lists_every_function_that_measures():
     functions = {
         f"{path.stem}.{name}"
         for path in bench.FOLDER.glob("*.py")
@@ -77,13 +77,13 @@ def test_the_table_lists_every_function_that_measures():
     assert functions == {benchmark.measure for benchmark in read_table().values()}
 
 
-def test_the_table_has_the_goals_and_the_tiny_sizes():
+def test_table_has_goals_and_tiny_sizes():
     dlm = read_table()["dlm"]
     assert (dlm.peer, dlm.goals) == ("statsmodels", {"50 ms by ours": 1.0})
     assert dlm.parse("dlm", ["--smoke"]).sets == [2]
 
 
-def test_the_page_has_a_row_for_each_case():
+def test_page_has_a_row_for_each_case():
     line = {"benchmark": "b", "peer": "P", "ratios": {"c": [2.0, 1.0, 3.0]}, "goals": {"c": 1.5}}
     page = format_table(bench.HEADER, bench.to_rows("b", 0, json.dumps(line)))
     assert "| b | P | c | 2.00x | 1.00 to 3.00 | 1.5 | reached |" in page
@@ -91,7 +91,7 @@ def test_the_page_has_a_row_for_each_case():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", read_table())
-def test_a_benchmark_runs_at_tiny_sizes(name):
+def test_benchmark_runs_at_tiny_sizes(name):
     command = [sys.executable, "-m", "scripts.benchmarks", name, "--smoke"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if result.returncode == ABSENT:

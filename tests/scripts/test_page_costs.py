@@ -12,7 +12,7 @@ from scripts.prose.costs import make_costs, page_cost
 from scripts.results_all import run_all
 
 
-def test_hours_of_all_reports_behind_a_page():
+def test_page_costs_sum_the_hours_of_its_reports():
     cost = page_cost(
         "a",
         [
@@ -28,7 +28,7 @@ def test_hours_of_all_reports_behind_a_page():
     assert page_cost("c", []).hours is None
 
 
-def test_the_page_lists_the_dearest_first_and_the_sum(tmp_path):
+def test_page_is_sorted_by_cost_and_has_a_sum(tmp_path):
     for name, runs in (
         ("cheap", "1 done; 0.5 h of computing"),
         ("dear", "2 done; 3.0 h of computing"),
@@ -45,7 +45,7 @@ def test_the_page_lists_the_dearest_first_and_the_sum(tmp_path):
     ]
 
 
-def test_important_studies_come_first_then_cheap_ones(monkeypatch, tmp_path):
+def test_important_studies_precede_cheap_ones(monkeypatch, tmp_path):
     hours = {"unknown": None, "dear": 9.0, "cheap": 0.1, "important": 99.0}
     costs = [SimpleNamespace(name=name, hours=each) for name, each in hours.items()]
     monkeypatch.setattr(results_all, "read_costs", lambda folder: costs)
@@ -63,7 +63,7 @@ def test_important_studies_come_first_then_cheap_ones(monkeypatch, tmp_path):
         (3700.0, [0, 0, 0], "ab", "c"),  # an hour each by the clock of the test
     ],
 )
-def test_studies_are_run_until_the_budget_is_spent(monkeypatch, budget, codes, ran, left):
+def test_studies_run_until_the_budget_is_spent(monkeypatch, budget, codes, ran, left):
     now = [0.0]
     monkeypatch.setattr(results_all.time, "monotonic", lambda: now[0])
     pages = []
@@ -80,7 +80,7 @@ def test_studies_are_run_until_the_budget_is_spent(monkeypatch, budget, codes, r
         assert pages[1][3] == f"{budget - 1850:.0f}s"
 
 
-def test_a_wrong_budget_is_one_line(capsys):
+def test_invalid_budget_is_refused_in_one_line(capsys):
     with pytest.raises(SystemExit) as end:
         results_all.main(["--budget", "tonight"])
     assert end.value.code == 2

@@ -15,7 +15,7 @@ from scripts.peers import installed
 ROOT = Path(__file__).parents[2]
 
 
-def test_an_import_that_is_missing_is_told_in_one_line(capsys):
+def test_missing_import_is_reported_in_one_line(capsys):
     with pytest.raises(SystemExit) as ended, installed.peer_imports():
         import a_peer_that_nobody_has  # noqa: F401
     assert ended.value.code == installed.ABSENT
@@ -26,12 +26,12 @@ def test_an_import_that_is_missing_is_told_in_one_line(capsys):
     )
 
 
-def test_a_peer_that_is_there_and_broken_is_an_error():
+def test_broken_peer_is_an_error():
     with pytest.raises(ImportError, match="no_such_name"), installed.peer_imports():
         from json import no_such_name  # noqa: F401
 
 
-def test_an_environment_of_its_own_that_is_missing_is_told_alike(monkeypatch, tmp_path, capsys):
+def test_missing_environment_is_reported_in_one_line(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(installed, "OWN", tmp_path / "python")
     with pytest.raises(SystemExit) as ended:
         installed.own_interpreter("GPflux")
@@ -39,7 +39,7 @@ def test_an_environment_of_its_own_that_is_missing_is_told_alike(monkeypatch, tm
     assert "make bench-peers" in capsys.readouterr().err
 
 
-def test_make_bench_goes_on(monkeypatch, capsys):
+def test_make_bench_continues_without_a_peer(monkeypatch, capsys):
     versions = {
         "benchmark": "b",
         "peer": "P",
@@ -60,7 +60,7 @@ def test_make_bench_goes_on(monkeypatch, capsys):
     assert bench.main() == 1
 
 
-def test_the_target_is_in_the_makefile_and_installs_what_benchmarks_import():
+def test_makefile_target_installs_the_imports_of_benchmarks():
     """Peers are installed by the extra ``bench``, by the two that need ``--no-deps``, or by their
     own environment."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from components.errors import ConfigMismatchError
 from components.series.dimensions import check_sizes, model_dims
 
 
-def test_sizes_are_those_of_the_model():
+def test_sizes_equal_those_of_the_model():
     s = system()
     cpu = torch.device("cpu")
     assert model_dims(s, cpu) == (3, 2)

@@ -18,7 +18,7 @@ def of_series(name, model, draws=3, **keys):
     return problem, Draws(theta.unsqueeze(0), theta[:1], built.names, built)
 
 
-def test_forecast_from_the_end_is_that_of_the_model():
+def test_forecast_from_the_end_equals_the_model():
     problem, posterior = of_series("dlm_sim", "dlm")
     forecast = problem.forecast(posterior, Streams(0))
     ahead = posterior.model.forecast(posterior.flat, problem.series, 4)
@@ -27,7 +27,7 @@ def test_forecast_from_the_end_is_that_of_the_model():
 
 
 @pytest.mark.parametrize(("name", "model"), [("dlm_sim", "dlm"), ("alternating", "hmm")])
-def test_forecasts_from_before_are_factors_of_the_likelihood(name, model):
+def test_forecasts_are_factors_of_the_likelihood(name, model):
     """Σ_h log p(y_{T+h} | y_1:T+h−1, θ) = log p(y_1:T+H | θ) − log p(y_1:T | θ), for one θ."""
     problem, posterior = of_series(name, model, draws=1, origin="before")
     forecast = problem.forecast(posterior, Streams(0))
@@ -38,7 +38,7 @@ def test_forecasts_from_before_are_factors_of_the_likelihood(name, model):
     assert each.sum() == pytest.approx(float(expected), rel=1e-8)
 
 
-def test_scores_are_of_what_no_method_sees():
+def test_scores_use_observations_hidden_from_methods():
     problem, posterior = of_series("dlm_sim", "dlm")
     scores = problem.score(posterior, Streams(0))
     assert {
@@ -61,7 +61,7 @@ def test_scores_are_of_what_no_method_sees():
     )
 
 
-def test_an_accurate_forecast_of_classes():
+def test_accurate_forecast_of_classes_scores_1():
     """A = swap, B = which state: 0 and 1 in turn are forecast with certainty."""
     problem, _ = load("alternating", classes=2)
     model = component("model", "hmm", states=2).build(problem, Streams(0))
@@ -76,12 +76,12 @@ def test_an_accurate_forecast_of_classes():
 
 
 @pytest.mark.parametrize("model", ["dlm", "hmm"])
-def test_figure_of_the_forecast(model):
+def test_figure_shows_the_forecast(model):
     problem, posterior = of_series("dlm_sim" if model == "dlm" else "hmm_sim", model)
     assert set(problem.draw(posterior, Streams(0))) == {"forecast"}
 
 
-def test_describes_what_is_held_back():
+def test_description_names_the_held_back_times():
     problem, _ = load("alternating")
     assert problem.describe()["to be forecast"] == "5"
 
@@ -95,7 +95,7 @@ def test_many_draws_are_thinned_evenly():
     assert not math.isnan(float(posterior.log_likelihood(problem.series).mean()))
 
 
-def test_a_table_of_what_is_forecast_and_no_score_of_what_is_still_to_come():
+def test_future_forecast_has_a_table_without_scores():
     problem, posterior = of_series("dlm_sim", "dlm")
     table = problem.tables(posterior, Streams(0))["forecast"]
     forecast = problem.forecast(posterior, Streams(0))

@@ -32,14 +32,14 @@ def literal(y, predicted, weights):
 
 
 @pytest.mark.parametrize("weights", ["equal", "inverse_median", "as_released"])
-def test_each_replicate_on_its_own_observations(series, weights):
+def test_replicates_are_scored_on_their_own_observations(series, weights):
     y, predicted = series
     scores = PredictionScore(weights=weights)(y, predicted)
     expected = [literal(y[r].numpy(), predicted[r].numpy(), weights) for r in range(R)]
     assert_close(scores, torch.tensor(expected).double())
 
 
-def test_weights_of_opposite_sign_are_told_apart(series):
+def test_weights_of_opposite_sign_are_distinguished(series):
     y, predicted = series
     signed, absolute = (
         PredictionScore(weights=w)(y, predicted) for w in ("as_released", "inverse_median")
@@ -47,7 +47,7 @@ def test_weights_of_opposite_sign_are_told_apart(series):
     assert (signed - absolute).abs().min() > 1e-3
 
 
-def test_all_replicates_on_one_sequence(series):
+def test_replicates_can_share_one_sequence(series):
     y, predicted = series
     reference = y[1] + 1
     scores = PredictionScore(against=reference, weights="inverse_median")(y, predicted)
@@ -57,7 +57,7 @@ def test_all_replicates_on_one_sequence(series):
     assert_close(scores, torch.tensor(expected).double())
 
 
-def test_late_predictions_are_held_against_the_observation_before(series):
+def test_late_predictions_are_compared_with_the_previous_value(series):
     y, predicted = series
     scores = PredictionScore(late=True)(y, predicted)
     expected = [literal(y[r, :-1].numpy(), predicted[r, 1:].numpy(), "equal") for r in range(R)]
@@ -65,7 +65,7 @@ def test_late_predictions_are_held_against_the_observation_before(series):
     assert PredictionScore(late=True)(y, predicted[:, :1]) is None
 
 
-def test_the_weights_are_those_of_the_whole_sequence_from_the_first_time_on(series):
+def test_weights_use_the_whole_sequence_from_the_start(series):
     y, predicted = series
     scores = PredictionScore(weights="inverse_median")(y, predicted[:, :4])
     weights = 1 / np.abs(np.median(y[0].numpy(), axis=0))
@@ -84,7 +84,7 @@ def test_missing_observations_are_left_out(series):
     )
 
 
-def test_a_median_of_zero_is_an_error_that_names_the_key(series):
+def test_zero_median_is_an_error_that_names_the_key(series):
     y, _ = series
     y[1, :, 1] = 0.0
     with pytest.raises(

@@ -12,7 +12,7 @@ from runner.execution.assembly import load_problem, total_steps
 from runner.execution.rng import Streams
 
 
-def test_observations_come_one_by_one_with_their_regressors():
+def test_observations_arrive_singly_with_their_regressors():
     problem = sequence(system(), 5, 2)
     problem.regressors = torch.arange(10.0).view(5, 2)
     shown = list(problem.batches("observation", Streams(0), 1, 9))
@@ -27,7 +27,7 @@ def test_observations_come_one_by_one_with_their_regressors():
     assert problem.describe()["regressors"] == "2"
 
 
-def test_a_series_is_shown_whole_at_every_step():
+def test_batch_series_is_complete_at_every_step():
     problem = sequence(system(), 5, 2)
     problem.observations[1, 2] = float("nan")
     shown = list(problem.batches("series", Streams(0), 3, 20))
@@ -38,7 +38,7 @@ def test_a_series_is_shown_whole_at_every_step():
     assert problem.length("series") is None
 
 
-def test_steps_beyond_the_series_are_sweeps_and_beyond_the_observations_a_mistake(make_job):
+def test_steps_beyond_a_series_are_sweeps_or_refused(make_job):
     sweeps = [
         "dataset=local_level",
         "model=local_level",
@@ -74,7 +74,7 @@ def test_steps_beyond_the_series_are_sweeps_and_beyond_the_observations_a_mistak
         total_steps(job, load_problem(job, Streams(0)))
 
 
-def test_a_model_that_is_told_its_parameters_assumes_nothing(make_job):
+def test_model_with_known_parameters_assumes_nothing(make_job):
     keys = ["model.mu=0.0", "model.phi=0.5", "model.sigma=0.3"]
     job = make_job(
         "dataset=local_level", "model=stochastic_volatility", "inference=bootstrap_filter", *keys
@@ -86,7 +86,7 @@ def test_a_model_that_is_told_its_parameters_assumes_nothing(make_job):
 @pytest.mark.parametrize(
     "name", ["linear_gaussian_ssm", "contaminated_ssm", "stochastic_volatility"]
 )
-def test_data_of_which_nothing_is_known_are_refused_when_they_are_seen(name):
+def test_data_of_unknown_law_are_refused(name):
     problem, rng = load("local_level")
     problem.system = None
     with pytest.raises(ConfigMismatchError, match="does not provide"):
@@ -94,13 +94,13 @@ def test_data_of_which_nothing_is_known_are_refused_when_they_are_seen(name):
 
 
 @pytest.mark.parametrize("name", ["local_level", "stochastic_volatility"])
-def test_one_number_is_asked_of_each_observation(name):
+def test_multivariate_observations_are_refused(name):
     problem, rng = load("wiener_velocity", n_steps=5)
     with pytest.raises(ConfigMismatchError, match="is multivariate"):
         component("model", name).build(problem, rng)
 
 
-def test_an_oracle_needs_the_law_of_the_noise(make_job):
+def test_oracle_requires_the_law_of_the_noise(make_job):
     problem, rng = load("wiener_velocity", n_steps=5)
     attacker = component("attacker", "gaussian_contamination")
     problem = problem.attack(attacker, rng)

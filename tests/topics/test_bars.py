@@ -14,7 +14,7 @@ def test_topics_are_rows_and_columns():
     assert (topics[5].view(3, 3) * 3).tolist() == [[0, 0, 1]] * 3
 
 
-def test_documents_are_drawn_from_their_law():
+def test_documents_follow_their_law():
     problem, _ = load("bars", n_train=4000, n_test=5)
     assert problem.name == "bars"
     table = (

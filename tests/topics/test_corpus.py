@@ -37,7 +37,7 @@ def even(K=2, V=3, seed=0):
     return topics / topics.sum(1, keepdim=True)
 
 
-def test_tables_of_counts_and_their_parts():
+def test_tables_of_counts_have_their_parts():
     table = torch.tensor([[2.0, 0, 1], [0, 0, 0], [0, 1, 2], [0, 0, 1]])
     counts = count_words(table)
     assert as_lists(counts) == [[0, 0, 2], [], [1, 2, 2], [2]]
@@ -48,12 +48,12 @@ def test_tables_of_counts_and_their_parts():
 @pytest.mark.parametrize(
     ("wrong", "told"), [(0.5, r"one is 0\.5"), (-1.0, "one is -1"), (math.nan, "one is nan")]
 )
-def test_counts_are_whole(wrong, told):
+def test_counts_must_be_integers(wrong, told):
     with pytest.raises(ConfigMismatchError, match=f"nonnegative integers, but {told}"):
         count_words(torch.tensor([[1.0, wrong]]))
 
 
-def test_halves_of_documents():
+def test_documents_are_split_into_halves():
     rows = [[0, 0, 0, 1, 2], [], [2], [1, 1], [0] * 50 + [1] * 50]
     whole = documents(rows)
     observed, held = halves(whole, generator(0))
@@ -67,7 +67,7 @@ def test_halves_of_documents():
     assert (observed.counts > 0).all()
 
 
-def test_perplexity_is_literal_and_an_unseen_document_has_the_prior_s():
+def test_perplexity_is_literal_and_uses_the_prior_if_unobserved():
     problem = corpus()
     topics = even()
     alpha = double([0.3, 0.9])
@@ -90,7 +90,7 @@ def test_perplexity_is_literal_and_an_unseen_document_has_the_prior_s():
         assert_close(gamma, alpha + phi.sum(1), rtol=1e-3, atol=1e-3)
 
 
-def test_numbers_of_topics_do_not_matter():
+def test_topic_order_does_not_matter():
     problem = small_bars()
     truth = problem.truth.topics[0]
     order = torch.randperm(6, generator=generator(1))
@@ -104,7 +104,7 @@ def test_numbers_of_topics_do_not_matter():
     assert_close(distance(torch.full((6, 9), 1 / 9).double(), truth), 2 / 3)
 
 
-def test_a_mixture_of_draws_is_the_mean_of_what_each_foretells():
+def test_mixture_of_draws_averages_their_predictions():
     problem = corpus()
     alpha = double([0.5, 0.5])
     sets = [even(seed=s) for s in (0, 1)]
@@ -115,7 +115,7 @@ def test_a_mixture_of_draws_is_the_mean_of_what_each_foretells():
     assert_close(both, (each[0] + each[1]) / 2)
 
 
-def test_coherence_by_hand():
+def test_coherence_matches_hand_calculation():
     rows = documents([[0, 1], [0, 1], [2], [0, 2]])
     topics = double([[0.5, 0.4, 0.1]])
     assert top_words(topics).tolist() == [[0, 1, 2]]
@@ -145,7 +145,7 @@ def test_one_topic_is_a_smoothed_urn(name):
         assert perplexity == pytest.approx(1 / float(urn[2]))
 
 
-def test_what_is_told_and_what_is_drawn():
+def test_description_and_figures_match_the_corpus():
     problem = small_bars()
     figures = problem.draw(problem.truth, Streams(0))
     assert figures.keys() == {"topics"}
@@ -158,7 +158,7 @@ def test_what_is_told_and_what_is_drawn():
     assert (chosen.n, chosen.test.n_rows, chosen.name) == (2, 2, "tiny-validation")
 
 
-def test_nothing_to_learn_from_or_to_foretell_is_told():
+def test_empty_training_or_test_words_are_refused():
     with pytest.raises(ConfigMismatchError, match=r"the held-out documents of .* are empty"):
         corpus(test=[[], []])
     with pytest.raises(ConfigMismatchError, match=r"lower dataset\.min_documents"):
@@ -173,7 +173,7 @@ class Bare:
     alpha: Tensor
 
 
-def test_figures_of_words(tmp_path):
+def test_figures_show_words(tmp_path):
     from components.topics.topic_figure import topic_words
 
     problem = corpus([[0, 1], [1, 2], [0, 2]])

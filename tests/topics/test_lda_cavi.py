@@ -42,16 +42,16 @@ def mean_logs(gamma, lam):
     ).digamma()
 
 
-def test_the_exponential_of_digamma():
+def test_exp_digamma_equals_the_library():
     x = torch.logspace(-1.3, 6, 300, dtype=F64)
     assert_close(double(list(map(exp_digamma, x.tolist()))), x.digamma().exp(), rtol=1e-11, atol=0)
 
 
-def test_the_bound_is_the_literal_one(factors):
+def test_bound_is_the_literal_one(factors):
     """Σ_z q(z) over all K^n assignments of the terms of (5.6) with labels, and the divergences of q
     from the Dirichlet priors."""
     problem = corpus()
-    (gamma, lam) = factors
+    gamma, lam = factors
     model = lda(problem, K)
     log_pi, log_b = mean_logs(gamma, lam)
     words, docs = words_of(TINY)
@@ -80,9 +80,9 @@ def run(problem, model, steps, seed=0, **changes):
 
 
 @pytest.mark.parametrize("updates", [1, 3])
-def test_updates_are_literal(factors, updates):
+def test_updates_equal_formulas(factors, updates):
     train = documents(TINY)
-    (gamma, lam) = factors
+    gamma, lam = factors
     model = lda(corpus(), K)
     words, docs = words_of(TINY)
     _, log_b = mean_logs(gamma, lam)
@@ -108,7 +108,7 @@ def test_updates_are_literal(factors, updates):
     )
 
 
-def test_documents_stop_when_they_move_little():
+def test_documents_stop_below_the_tolerance():
     """Mean |γ' − γ| over topics is below the tolerance at the last update only."""
     problem = small_bars()
     model = lda(problem, 6)
@@ -130,7 +130,7 @@ def test_documents_stop_when_they_move_little():
         assert (moves[: n - 1, d] >= 1e-2).all()
 
 
-def test_the_bound_rises_in_warm_passes_and_a_fall_is_told():
+def test_bound_rises_in_warm_passes_and_a_fall_is_reported():
     problem = small_bars()
     bounds = run(problem, lda(problem, 6, 0.1, 0.1), 25, fresh_passes=5, starts=2).bounds.rows
     assert (bounds[5:] >= bounds[4:-1] - 1e-9).all()
@@ -141,7 +141,7 @@ def test_the_bound_rises_in_warm_passes_and_a_fall_is_told():
         check_bound_increase(double([-4.0, -4.0]), double([-3.0, -5.0]))
 
 
-def test_where_factors_of_documents_begin():
+def test_document_factors_start_cold_or_warm():
     """One update from α + L/K in a fresh pass, from where they were in a warm one."""
     problem = small_bars()
     model = lda(problem, 6)
@@ -156,14 +156,14 @@ def test_where_factors_of_documents_begin():
         assert_close(after.gamma[0], fit.gamma)
 
 
-def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
+def test_stopped_run_resumes_bit_identically(tmp_path):
     inference = component("inference", "lda_cavi", fresh_passes=3, starts=2)
     check_resumed(inference, component("model", "lda", n_topics=6), small_bars(), tmp_path, 6, 2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
-def test_bars_are_found_where_warm_starts_stick(seed):
+def test_bars_are_recovered_where_warm_starts_are_not(seed):
     problem, rng = load("bars", seed)
     model = lda(problem, 10, 0.1, 0.1)
     results = {}

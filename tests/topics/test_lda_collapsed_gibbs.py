@@ -26,7 +26,7 @@ def together(z):
     return (z[..., :, None] == z[..., None, :]).double()
 
 
-def test_the_joint_law_is_that_of_filling_urns(model):
+def test_joint_law_equals_that_of_filling_urns(model):
     words, docs = words_of(ROWS)
     for z in list(assignments(len(words), K))[::9]:
         log_p = log_joint(words, TOTALS, torch.tensor(z), model.alpha, model.eta)
@@ -35,7 +35,7 @@ def test_the_joint_law_is_that_of_filling_urns(model):
         )
 
 
-def test_it_agrees_with_the_exact_posterior(model):
+def test_sampler_agrees_with_the_exact_posterior(model):
     """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, against 6,000 sweeps in 100
     batches."""
     words, docs = words_of(ROWS)
@@ -70,7 +70,7 @@ def run(problem, model, steps, seed=0, **keys):
     return inference, state
 
 
-def test_what_is_kept_and_what_it_stands_for(model):
+def test_kept_draws_have_their_moments(model):
     inference, state = run(corpus(ROWS), model, 9, burn_in=4, thinning=2, starts=3)
     assert len(state.kept) == 2
     assert state.z.shape == (1, 7)
@@ -80,7 +80,7 @@ def test_what_is_kept_and_what_it_stands_for(model):
     assert n.sum() == 7
 
 
-def test_the_likeliest_start_goes_on(model):
+def test_likeliest_start_continues(model):
     inference, state = run(corpus(ROWS), model, 4, burn_in=4, starts=5)
     words, _ = words_of(ROWS)
     joint = [float(log_joint(words, TOTALS, z, model.alpha, model.eta)) for z in state.z]
@@ -92,14 +92,14 @@ def test_the_likeliest_start_goes_on(model):
 
 
 @pytest.mark.parametrize("stop", [2, 3, 4])
-def test_a_stopped_run_goes_on_bit_by_bit(tmp_path, stop):
+def test_stopped_run_resumes_bit_identically(tmp_path, stop):
     inference = component("inference", "lda_collapsed_gibbs", burn_in=3, thinning=1)
     model = component("model", "lda", n_topics=6)
     check_resumed(inference, model, small_bars(n_train=15), tmp_path, 6, stop)
 
 
 @pytest.mark.slow
-def test_bars_are_found():
+def test_bars_are_recovered():
     problem, rng = load("bars", 0)
     inference, state = run(problem, lda(problem, 10, 0.1, 0.1), 300)
     scores = problem.score(inference.posterior(state), rng)

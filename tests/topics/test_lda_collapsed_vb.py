@@ -44,7 +44,7 @@ def literally(pairs, phi, alpha, eta, second_order):
 
 
 @pytest.mark.parametrize("second_order", [False, True])
-def test_updates_are_literal(second_order):
+def test_updates_equal_formulas(second_order):
     train = documents(TINY)
     model = lda(corpus(), K)
     g = generator(0)
@@ -55,7 +55,7 @@ def test_updates_are_literal(second_order):
 
 
 @pytest.mark.parametrize("order", [0, 2])
-def test_it_learns_and_its_topics_are_expected_counts(order):
+def test_topics_are_expected_counts(order):
     problem = small_bars()
     inference = component("inference", "lda_collapsed_vb", order=order)
     rng = Streams(1)

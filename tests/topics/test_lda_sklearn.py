@@ -21,7 +21,7 @@ def run(problem, model, **keys):
     return inference, state
 
 
-def test_it_is_the_library_on_the_same_table():
+def test_fit_equals_the_library_on_the_same_table():
     problem = small_bars()
     model = lda(problem, 6, 0.3, 0.2)
     table = np.zeros((problem.n, problem.n_words))
@@ -42,7 +42,7 @@ def test_it_is_the_library_on_the_same_table():
     assert_close(topics, (state.lam / state.lam.sum(1, keepdim=True))[None])
 
 
-def test_its_topics_are_at_rest_under_our_updates():
+def test_topics_are_fixed_points_of_our_updates():
     """λ = η + Σ_d n_dv φ_dv at the factors that documents have there."""
     problem = small_bars()
     model = lda(problem, 6, 0.1, 0.1)

@@ -13,7 +13,7 @@ from components.topics.starts import log_weights, topic_elbo
 from runner.execution.rng import Streams
 
 
-def stepped(inference, model, problem, batches, seed=0):
+def take_steps(inference, model, problem, batches, seed=0):
     rng = Streams(seed)
     state = inference.init(model, problem, rng)
     for batch in batches:
@@ -29,14 +29,14 @@ def aims(problem, model, **keys):
         batch
         for _, batch in problem.batches("minibatch", Streams(0), 0, problem.n // problem.batch_size)
     ]
-    return torch.stack([stepped(inference, model, problem, [batch])[0].lam for batch in batches])
+    return torch.stack([take_steps(inference, model, problem, [batch])[0].lam for batch in batches])
 
 
-def test_the_natural_gradient_is_unbiased_over_minibatches():
+def test_natural_gradient_is_unbiased_over_minibatches():
     problem = small_bars(batch_size=15)
     model = lda(problem, 6)
     parts = aims(problem, model)
-    whole = stepped(
+    whole = take_steps(
         component("inference", "lda_svi", kappa=0.0, tau=0.0), model, problem, [problem.train]
     )[0].lam
     assert len(parts) == 4
@@ -44,7 +44,7 @@ def test_the_natural_gradient_is_unbiased_over_minibatches():
     assert_close(parts.mean(0), whole, rtol=1e-10, atol=1e-9)
 
 
-def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
+def test_natural_gradient_of_the_bound_uses_fisher_metric():
     """F ∇̃ = ∇_λ ELBO with F_k the Fisher information diag ψ'(λ_k) − ψ'(Σ λ_k) of Dir(λ_k), γ at
     rest."""
     problem = small_bars()
@@ -64,24 +64,24 @@ def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
         assert_close(fisher @ natural[:, k], gradient[:, k], rtol=1e-6, atol=1e-8)
 
 
-def test_steps_are_those_of_robbins_and_monro():
+def test_steps_follow_robbins_and_monro():
     problem = small_bars(batch_size=20)
     model = lda(problem, 6)
     inference = component("inference", "lda_svi", kappa=0.6, tau=3.0)
     batches = [batch for _, batch in problem.batches("minibatch", Streams(0), 0, 3)]
-    initial, _ = stepped(inference, model, problem, batches[:2])
+    initial, _ = take_steps(inference, model, problem, batches[:2])
     after, info = inference.step(initial, batches[2], Streams(0))
     assert info["rho"] == (3 + 3.0) ** -0.6
     aim = model.eta[:, None] + 3 * inference.factors(model, initial.lam, batches[2]).stats
     assert_close(after.lam, (1 - info["rho"]) * initial.lam + info["rho"] * aim)
 
 
-def test_all_documents_at_once_are_a_pass_of_coordinate_ascent():
+def test_full_batch_step_equals_a_coordinate_ascent_pass():
     problem = small_bars()
     model = lda(problem, 6)
     cavi = component("inference", "lda_cavi", starts=1)
     theirs, _ = cavi.step(cavi.init(model, problem, Streams(0)), problem.train, Streams(0))
-    ours, _ = stepped(
+    ours, _ = take_steps(
         component("inference", "lda_svi", kappa=0.0, tau=0.0), model, problem, [problem.train]
     )
     assert_close(ours.lam, theirs.lam[0])

@@ -14,7 +14,7 @@ def build_corpus(path, **keys):
     return load("texts", path=str(path), min_documents=1, max_share=1.0, **keys)[0]
 
 
-def test_lines_of_a_file_and_files_of_a_folder_are_the_same_documents(tmp_path):
+def test_file_lines_equal_files_of_a_folder(tmp_path):
     (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n\n")
     folder = tmp_path / "folder"
     (folder / "below").mkdir(parents=True)
@@ -33,7 +33,7 @@ def test_lines_of_a_file_and_files_of_a_folder_are_the_same_documents(tmp_path):
     assert build_corpus(tmp_path / "lines.txt", document="line").n == 15
 
 
-def test_the_name_changes_with_every_file(tmp_path):
+def test_name_changes_with_every_file(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     for k in range(4):
@@ -57,7 +57,7 @@ def test_the_name_changes_with_every_file(tmp_path):
         ("cats\ndogs\n", ConfigMismatchError, "held-out documents of .* are empty"),
     ],
 )
-def test_what_is_no_corpus_is_refused(tmp_path, content, error, said):
+def test_invalid_corpora_are_refused(tmp_path, content, error, said):
     (tmp_path / "mine.txt").write_text(content)
     with pytest.raises(error, match=said):
         build_corpus(tmp_path / "mine.txt")
@@ -85,7 +85,7 @@ def test_what_is_no_corpus_is_refused(tmp_path, content, error, said):
         ),
     ],
 )
-def test_texts_of_other_scripts_and_tables(tmp_path, line, words, fact):
+def test_texts_of_other_scripts_and_tables_are_reported(tmp_path, line, words, fact):
     (tmp_path / "mine.txt").write_text(f"{line}\n" * 4, encoding="utf-8")
     corpus = build_corpus(tmp_path / "mine.txt")
     assert sorted(corpus.vocabulary) == sorted(words)
@@ -98,7 +98,7 @@ def test_words_in_most_documents_are_reported(tmp_path):
     assert corpus.about["very frequent words"] == "1, excluded by dataset.max_share: the"
 
 
-def test_a_folder_without_texts(tmp_path):
+def test_folder_without_texts_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataUnavailableError, match=r"dataset.path=.*empty: .* has no \*.txt file"):
         build_corpus(tmp_path / "empty")
@@ -108,7 +108,7 @@ def test_a_folder_without_texts(tmp_path):
         load("csv", path=str(tmp_path / "empty"))
 
 
-def test_rows_without_labels_are_a_problem_of_mixtures(tmp_path):
+def test_rows_without_labels_are_a_mixture_problem(tmp_path):
     rows = torch.randn(40, 2, generator=generator(0)).tolist()
     (tmp_path / "rows.csv").write_text(
         "a,b,part\n"

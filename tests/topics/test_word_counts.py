@@ -14,14 +14,14 @@ from runner.execution.rng import Streams
 TEXTS = [["a", "b", "b"], ["b", "c"], ["b"], ["d", "d", "c"]]
 
 
-def test_vocabulary_by_hand():
+def test_vocabulary_matches_hand_calculation():
     assert build_vocabulary(TEXTS, None, 1, 1.0, frozenset()) == ["b", "c", "a", "d"]
     assert build_vocabulary(TEXTS, None, 2, 1.0, frozenset()) == ["b", "c"]
     assert build_vocabulary(TEXTS, None, 1, 0.5, frozenset("a")) == ["c", "d"]
     assert build_vocabulary(TEXTS, 1, 1, 1.0, frozenset()) == ["b"]
 
 
-def test_counts_by_hand():
+def test_counts_match_hand_calculation():
     counts = to_word_counts(TEXTS, ["b", "d"])
     assert counts.words.tolist() == [0, 0, 0, 1]
     assert counts.counts.tolist() == [2, 1, 1, 2]
@@ -33,7 +33,7 @@ def test_counts_by_hand():
 @pytest.mark.parametrize(
     ("corpus", "name", "n"), [("sms_spam", "sms-sim", 5574), ("reviews", "reviews-sim", 2000)]
 )
-def test_the_simulated_corpora(corpus, name, n):
+def test_simulated_corpora_have_their_sizes(corpus, name, n):
     problem, _ = load("word_counts", corpus=corpus, simulated=True, n_words=50, min_documents=1)
     assert (
         problem.name
@@ -44,7 +44,7 @@ def test_the_simulated_corpora(corpus, name, n):
     assert problem.n_words == 50
 
 
-def test_the_vocabulary_is_of_training_texts_alone():
+def test_vocabulary_uses_only_training_texts():
     problem, _ = load(
         "word_counts",
         corpus="reviews",

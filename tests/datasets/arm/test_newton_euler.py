@@ -102,14 +102,14 @@ def literal_newton_euler(arm, q, qd, qdd):
     return tau
 
 
-def test_equals_the_recursion_as_printed():
+def test_torque_equals_recursion_as_printed():
     q, qd, qdd = states(20)
     fast = inverse_dynamics(WORLD.arm, q, qd, qdd)
     slow = [literal_newton_euler(WORLD.arm, *state) for state in zip(q, qd, qdd, strict=True)]
     assert_allclose(fast, slow, rtol=1e-11, atol=1e-11)
 
 
-def test_equals_the_lagrangian_derivation():
+def test_torque_equals_lagrangian_derivation():
     q, qd, qdd = states(3, seed=1)
     fast = inverse_dynamics(WORLD.arm, q, qd, qdd)
     slow = [lagrangian_torque(WORLD.arm, *state) for state in zip(q, qd, qdd, strict=True)]
@@ -119,7 +119,7 @@ def test_equals_the_lagrangian_derivation():
 @pytest.mark.parametrize(
     "wrong", [lambda a, b: np.cross(b, a, axis=0), lambda a, b: 0 * np.cross(a, b, axis=0)]
 )
-def test_a_wrong_recursion_does_not_equal_the_lagrangian_derivation(monkeypatch, wrong):
+def test_wrong_recursion_differs_from_lagrangian_derivation(monkeypatch, wrong):
     """Cross products of the wrong sign, and none at all."""
     q, qd, qdd = states(1, seed=1)
     right = lagrangian_torque(WORLD.arm, q[0], qd[0], qdd[0])
@@ -127,7 +127,7 @@ def test_a_wrong_recursion_does_not_equal_the_lagrangian_derivation(monkeypatch,
     assert np.abs(inverse_dynamics(WORLD.arm, q, qd, qdd)[0] - right).max() > 0.1
 
 
-def test_the_arm_could_exist():
+def test_inertia_is_physically_possible():
     arm = WORLD.arm
     assert (arm.mass > 0).all()
     for tensor in arm.inertia:
@@ -154,7 +154,7 @@ def test_friction_opposes_the_motion():
     assert_allclose(torque[-1], WORLD.friction.coulomb + 3 * WORLD.friction.viscous, rtol=1e-6)
 
 
-def test_motions_stay_within_their_limits_and_use_them():
+def test_motions_use_their_limits_and_stay_within():
     q, qd, qdd = random_motions(WORLD.motion, 300, np.random.RandomState(1))
     assert (q >= WORLD.motion.lower).all()
     assert (q <= WORLD.motion.upper).all()
@@ -164,7 +164,7 @@ def test_motions_stay_within_their_limits_and_use_them():
     assert (np.abs(qd).max(0) > 0.8 * WORLD.motion.speed).all()
 
 
-def test_velocities_and_accelerations_are_the_derivatives_of_the_positions():
+def test_velocities_and_accelerations_are_derivatives():
     dt = 1e-4
     q, qd, qdd = random_motions(
         replace(WORLD.motion, rows=200, rate=1 / dt), 3, np.random.RandomState(2)

@@ -41,7 +41,7 @@ def _small_world(own_cache, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory):
+def published_folder(tmp_path_factory):
     """A data folder of files in the published form and size; a row's entries say which row it
     is."""
     folder = tmp_path_factory.mktemp("published")
@@ -57,20 +57,20 @@ def published(tmp_path_factory):
 
 
 @pytest.fixture
-def genuine(published, monkeypatch):
+def genuine(published_folder, monkeypatch):
     """The same folder, with a catalogue in which its files are the genuine ones."""
     catalogue = tuple(
         replace(
             f,
             urls=(),
-            sha256=hashlib.sha256((published / f.path).read_bytes()).hexdigest(),
+            sha256=hashlib.sha256((published_folder / f.path).read_bytes()).hexdigest(),
             git_blob=None,
         )
         for f in files.catalogue()
         if f.path in SIZES
     )
     monkeypatch.setattr(files, "catalogue", lambda: catalogue)
-    return published
+    return published_folder
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def put_test_file(source, folder):
     path.write_bytes((source / "sarcos" / path.name).read_bytes())
 
 
-def test_everything_is_standardised_by_what_is_observed_in_training(genuine):
+def test_standardisation_uses_observed_training_values(genuine):
     problem = load(genuine, n_train=500)
     x = problem.train.x
     y = problem.train.y
@@ -119,7 +119,7 @@ def test_everything_is_standardised_by_what_is_observed_in_training(genuine):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
-def test_tensors_have_the_type_asked_for(genuine, dtype):
+def test_tensors_have_the_requested_dtype(genuine, dtype):
     problem = load(genuine, dtype=dtype, n_train=50)
     batches = [part for b in (problem.train, problem.test) for part in (b.x, b.y)]
     assert {t.dtype for t in (*batches, problem.y_mean, problem.y_std)} == {dtype}
@@ -127,7 +127,7 @@ def test_tensors_have_the_type_asked_for(genuine, dtype):
 
 
 @pytest.mark.parametrize("split", ["official", "test_file"])
-def test_a_smaller_training_set_is_part_of_a_larger_one(genuine, split):
+def test_smaller_training_set_is_nested_in_larger(genuine, split):
     """So that a learning curve is paired: the same test rows, and rows and labels only added."""
     small, large = (load(genuine, split=split, n_train=n, labels_per_row=2) for n in (100, 1000))
     assert torch.equal(small.train.mask, large.train.mask[:100])
@@ -137,7 +137,7 @@ def test_a_smaller_training_set_is_part_of_a_larger_one(genuine, split):
     assert_close(*tests)
 
 
-def test_labels_do_not_depend_on_how_many_rows_are_tested(genuine):
+def test_labels_are_independent_of_the_number_of_test_rows(genuine):
     a = load(genuine, n_train=100)
     b = load(genuine, n_train=100, n_test=10)
     assert torch.equal(a.train.x, b.train.x)
@@ -166,16 +166,14 @@ def test_test_file_split_never_trains_on_a_test_row(genuine):
     assert not torch.equal(x, x.sort().values)
 
 
-def test_test_file_split_needs_the_test_file_alone(genuine, tmp_path, no_network):
+def test_test_file_split_needs_only_the_test_file(genuine, tmp_path, no_network):
     put_test_file(genuine, tmp_path)
     assert load(tmp_path, split="test_file").name == "sarcos-test-file"
     with pytest.warns(SimulatedDataWarning):
         assert load(tmp_path, split="official").name == "sarcos-sim"
 
 
-def test_a_file_that_arrives_later_does_not_change_what_was_announced(
-    genuine, tmp_path, no_network
-):
+def test_file_that_arrives_later_changes_no_announced_data(genuine, tmp_path, no_network):
     announced = dataset(split="test_file").identity(tmp_path, offline=False)
     put_test_file(genuine, tmp_path)
     with pytest.warns(SimulatedDataWarning):
@@ -184,7 +182,7 @@ def test_a_file_that_arrives_later_does_not_change_what_was_announced(
     assert dataset(split="test_file").identity(tmp_path, offline=False) == "sarcos-test-file"
 
 
-def test_more_training_rows_than_simulated(tmp_path, no_network):
+def test_more_training_rows_than_simulated_are_refused(tmp_path, no_network):
     dataset(split="test_file", n_train=3449)
     message = r"dataset\.n_train=4001: sarcos-sim has 4000 training rows; set it to at most 4000"
     with pytest.warns(SimulatedDataWarning), pytest.raises(ValueError, match=message):

@@ -25,7 +25,7 @@ def rows():
     return simulate(WORLD)
 
 
-def test_as_many_rows_as_sarcos_in_seconds():
+def test_simulation_of_all_rows_takes_seconds():
     started = time.process_time()
     rows = simulate(WORLD)
     assert time.process_time() - started < 5
@@ -33,7 +33,7 @@ def test_as_many_rows_as_sarcos_in_seconds():
     assert shapes == [(44_484, 21), (44_484, 7), (4_449, 21), (4_449, 7)]
 
 
-def test_the_same_world_every_time(rows):
+def test_simulation_is_deterministic(rows):
     np.random.seed(1)
     assert_equal(vars(simulate(read_world())), vars(rows))
     assert not np.array_equal(simulate(replace(WORLD, seed=1)).x_train, rows.x_train)
@@ -47,7 +47,7 @@ def clean_torques(rows):
     return inverse_dynamics(WORLD.arm, q, qd, qdd) + WORLD.friction.torque(qd)
 
 
-def test_torques_are_those_of_the_recorded_states_up_to_noise(rows):
+def test_torques_equal_inverse_dynamics_up_to_noise(rows):
     error = (rows.y_test - clean_torques(rows)).std(0)
     assert (error > WORLD.noise.torque * 0.97).all()
     assert (error < 0.15 * rows.y_test.std(0)).all(), "noise of the inputs comes on top"
@@ -61,7 +61,7 @@ def nearest_distances(rows, others):
     return cKDTree(others / scale).query(rows / scale)[0]
 
 
-def test_test_rows_are_of_motions_that_are_not_in_training(rows):
+def test_test_rows_come_from_motions_outside_training(rows):
     """Test rows are as far from the training rows as training rows from other motions; in a leaking
     split, with neighbours in time in training, they are much nearer."""
     motion = np.arange(len(rows.x_train)) // WORLD.motion.rows
@@ -81,7 +81,7 @@ def test_test_rows_are_of_motions_that_are_not_in_training(rows):
     assert len(np.unique(np.concatenate([rows.x_train, rows.x_test]), axis=0)) == 44_484 + 4_449
 
 
-def test_a_linear_model_explains_as_much_as_of_the_real_arm(rows):
+def test_linear_model_explains_the_same_share_as_on_real_data(rows):
     """R² of a linear regression on all rows, between 0.6 and 0.95 for each torque (real test file:
     0.72 to 0.95)."""
 
@@ -100,7 +100,7 @@ def test_a_linear_model_explains_as_much_as_of_the_real_arm(rows):
     ).all()
 
 
-def test_rows_are_kept_by_the_process():
+def test_rows_are_cached_by_the_process():
     assert simulated_rows() is simulated_rows()
     assert not any(array.flags.writeable for array in vars(simulated_rows()).values())
 
@@ -125,7 +125,7 @@ def test_dataset(tmp_path):
     assert load(tmp_path, n_train=5, n_test=7).test.x.shape == (7, 21)
 
 
-def test_the_seed_draws_rows_of_one_world(tmp_path):
+def test_seed_draws_rows_of_one_simulation(tmp_path):
     a, b = (load(tmp_path, seed, n_train=44_484, labels_per_row=7, n_test=1) for seed in (0, 1))
     rows = [torch.cat([p.train.x, p.train.y * p.y_std + p.y_mean], 1).double() for p in (a, b)]
     assert not torch.equal(*rows)

@@ -13,7 +13,7 @@ from components.errors import ConfigMismatchError
 
 
 @pytest.mark.parametrize(("name", "inputs"), [("year", 90), ("airlines", 8)])
-def test_rows_are_scored_apart(name, inputs):
+def test_training_and_test_rows_are_disjoint(name, inputs):
     problem = load_problem(name, simulated=True, n_train=100, n_test=40)
     assert problem.name == f"{name}-sim"
     assert problem.train.x.shape == (100, inputs)
@@ -24,7 +24,7 @@ def test_rows_are_scored_apart(name, inputs):
     assert float(problem.y_std) > 1  # scores are in the units of the label
 
 
-def test_more_rows_than_there_are():
+def test_too_many_requested_rows_are_refused():
     with pytest.raises(
         ConfigMismatchError,
         match=r"dataset\.n_train: year has 515,345 rows, 515,335 without dataset\.n_test=10",
@@ -32,7 +32,7 @@ def test_more_rows_than_there_are():
         load_problem("year", simulated=True, n_train=515_336, n_test=10)
 
 
-def test_the_archive_has_the_year_first(tmp_path):
+def test_archive_has_the_year_in_the_first_column(tmp_path):
     rows = np.random.default_rng(0).normal(size=(5, 91)).round(4)
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr(year.MEMBER, "\n".join(",".join(map(str, row)) for row in rows))

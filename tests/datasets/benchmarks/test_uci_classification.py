@@ -23,17 +23,17 @@ def _unread(own_cache):
     _read.cache_clear()
 
 
-def loaded(**keys):
+def load_set(**keys):
     return load_problem("uci_classification", **{"set": "crabs", "simulated": True} | keys)
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_simulated_rows_have_the_shape_and_the_classes_of_the_set(name):
+def test_simulated_rows_have_the_shape_and_classes_of_the_set(name):
     source = SOURCES[name]
     x, y = simulated_labels(name, source)
     assert x.shape == (source.shape.rows, source.shape.inputs)
     assert y.sum() == source.ones
-    problem = loaded(set=name)
+    problem = load_set(set=name)
     assert problem.name == "uci-classification-sim"
     assert len(problem.train.y) == round(0.9 * len(y))
     assert len(problem.train.y) + len(problem.test.y) == len(y)
@@ -49,7 +49,7 @@ def test_genuine_rows(name):
     x, y = _read(*find_or_skip(source.file), name)
     assert x.shape == (source.shape.rows, source.shape.inputs)
     assert y.sum() == source.ones
-    problem = loaded(set=name, simulated=False, data_dir=FOLDER, replicate=2)
+    problem = load_set(set=name, simulated=False, data_dir=FOLDER, replicate=2)
     kept, scored = split_rows(len(x), 2)
     assert problem.name == "uci-classification"
     assert torch.isfinite(problem.train.x).all()
@@ -59,7 +59,7 @@ def test_genuine_rows(name):
     assert_allclose(problem.test.x[:, varies].numpy(), expected, atol=1e-9)
 
 
-def test_splits_are_those_published_with_ionosphere():
+def test_splits_equal_those_published_with_ionosphere():
     (published,) = find_or_skip("classification/permutations_iono_aadm.txt.gz")
     with gzip.open(published, "rt") as lines:
         orders = np.loadtxt(lines, delimiter=",", dtype=int)
@@ -67,7 +67,7 @@ def test_splits_are_those_published_with_ionosphere():
         assert np.array_equal(np.concatenate(split_rows(351, split)), orders[split])
 
 
-def test_lines_are_read_as_the_set_has_them(tmp_path):
+def test_lines_are_read_in_the_format_of_the_set(tmp_path):
     def read(name, text):
         path = tmp_path / f"{name}.csv"
         path.write_text(text)
@@ -88,13 +88,13 @@ def test_lines_are_read_as_the_set_has_them(tmp_path):
     )
 
 
-def test_replicates_take_their_splits_whatever_the_seed():
-    assert torch.equal(loaded(replicate=4).test.x, loaded(seed=3, split=4).test.x)
-    assert not torch.equal(loaded(replicate=4).test.x, loaded(replicate=5).test.x)
-    problem = loaded()
+def test_replicates_take_their_splits_for_any_seed():
+    assert torch.equal(load_set(replicate=4).test.x, load_set(seed=3, split=4).test.x)
+    assert not torch.equal(load_set(replicate=4).test.x, load_set(replicate=5).test.x)
+    problem = load_set()
     assert_close(problem.train.x.std(0, correction=0), torch.ones(6, dtype=F64))
 
 
-def test_refusals():
+def test_invalid_requests_are_refused():
     with pytest.raises(ConfigMismatchError, match="replicates: crabs has only 20 splits"):
-        loaded(replicate=20)
+        load_set(replicate=20)

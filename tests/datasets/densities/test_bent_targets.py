@@ -44,7 +44,7 @@ def test_funnel_density_literally():
     assert gradcheck(problem.log_density, theta.requires_grad_())
 
 
-def test_funnel_of_a_log_standard_deviation():
+def test_funnel_of_log_sd_has_the_exact_second_moment():
     """v ~ N(0, s²), x ~ N(0, sd e^v): E[x²] = ∫ e^{2v} N(v | 0, s²) dv."""
     problem, _ = load("funnel", dim=3, scale=1.35, spread="sd")
     theta = draw_normal(6, 3)
@@ -90,7 +90,7 @@ def test_banana_moments(twist):
 
 
 @pytest.mark.parametrize("name", ["funnel", "banana"])
-def test_plane_of_a_target_of_more_dimensions(name):
+def test_plane_shows_the_marginal_of_two_parameters(name):
     """The figure's density is the marginal of the first two parameters: with exact draws, its
     regions have their nominal probabilities."""
     problem, rng = load(name, dim=5, **({"scale": 1.5} if name == "funnel" else {}))

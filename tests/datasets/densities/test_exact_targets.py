@@ -15,7 +15,7 @@ def density_of_z(z):
     return sum(p * rate * torch.exp(-rate * z) for p, rate in ((1 / 3, 1.5), (2 / 3, 0.5)))
 
 
-def test_exponentials_are_the_mixture_with_its_jacobian():
+def test_exponentials_equal_mixture_with_jacobian():
     problem, _ = load("mixture_of_exponentials")
     y = torch.linspace(-4, 3, 20, dtype=F64).unsqueeze(1)
     z = problem.constrain(y)
@@ -23,7 +23,7 @@ def test_exponentials_are_the_mixture_with_its_jacobian():
     assert_close(problem.log_density(y).exp(), (density_of_z(z) * z)[:, 0])
 
 
-def test_moments_of_the_exponentials_are_those_of_quadrature_and_of_the_printed_formula():
+def test_exponential_moments_match_quadrature_and_print():
     problem, _ = load("mixture_of_exponentials")
     y = torch.linspace(-30, 6, 200_001, dtype=F64).unsqueeze(1)
     mass = problem.log_density(y).exp() * (y[1] - y[0])
@@ -41,7 +41,7 @@ def test_weights_are_shares():
     assert_close(problem.mean, other.mean)
 
 
-def test_draws_of_the_exponentials_are_scored_as_parameters():
+def test_exponential_draws_are_scored_as_parameters():
     problem, rng = load("mixture_of_exponentials")
     model = component("model", MODEL).build(problem, rng)
     draws = sample_target(
@@ -56,7 +56,7 @@ def test_draws_of_the_exponentials_are_scored_as_parameters():
     assert "trace" in problem.draw(draws, rng)
 
 
-def test_gaussian_is_that_of_torch():
+def test_gaussian_equals_torch():
     keys = {"dim": 3, "mean": [1.0, 0.0, -1.0], "sd": [1.0, 2.0, 0.5], "correlation": 0.3}
     problem, _ = load("gaussian", **keys)
     sd = double(keys["sd"])
@@ -68,14 +68,14 @@ def test_gaussian_is_that_of_torch():
     assert_close(problem.second_moment, exact.variance + exact.mean**2)
 
 
-def test_samplers_start_where_the_gaussian_says():
+def test_samplers_start_at_the_initial_point_of_the_gaussian():
     problem, rng = load("gaussian", start_mean=[3.0, -1.0], start_sd=0.5)
     start = problem.sample_prior(20_000, rng.init)
     assert_close(start.mean(0), double([3.0, -1.0]), atol=0.02, rtol=0)
     assert_close(start.std(0), torch.full((2,), 0.5, dtype=F64), atol=0.01, rtol=0)
 
 
-def test_a_gaussian_in_the_plane_shows_the_paths_of_few_particles():
+def test_planar_gaussian_figure_shows_few_particle_paths():
     problem, rng = load("gaussian")
     model = component("model", MODEL).build(problem, rng)
     few = sample_target("svgd", model, 10, problem=problem, burn_in=0, thinning=1, chains=6)

@@ -50,7 +50,7 @@ def program(tmp_path, monkeypatch):
     sys.modules.pop("bridgestan", None)
 
 
-def test_value_and_gradient_are_those_of_the_package(program):
+def test_value_and_gradient_equal_the_package(program):
     target, _ = load("stan", program=str(program), derived=True)
     theta = double([[0.5, 0.0], [1.0, -1.0]])
     value, gradient = value_and_gradient(target.log_density, theta)
@@ -62,7 +62,7 @@ def test_value_and_gradient_are_those_of_the_package(program):
     assert_close(target.constrain(theta)[:, 2], mu + log_tau.exp())
 
 
-def test_float32_is_computed_in_float64(program):
+def test_float32_input_is_computed_in_float64(program):
     target, _ = load("stan", program=str(program), dtype=torch.float32)
     theta = torch.tensor([[0.1, 0.2]])
     value, gradient = value_and_gradient(target.log_density, theta)
@@ -72,7 +72,7 @@ def test_float32_is_computed_in_float64(program):
     assert target.constrain(theta).dtype == torch.float32
 
 
-def test_a_second_derivative_is_refused_in_one_line(program):
+def test_second_derivative_is_refused_in_one_line(program):
     target, _ = load("stan", program=str(program))
     theta = torch.zeros(1, 2, dtype=F64, requires_grad=True)
     (slope,) = grad(target.log_density(theta).sum(), theta, create_graph=True)
@@ -80,7 +80,7 @@ def test_a_second_derivative_is_refused_in_one_line(program):
         grad(slope.sum(), theta)
 
 
-def test_a_rejected_point_has_density_zero(program):
+def test_rejected_point_has_density_zero(program):
     target, _ = load("stan", program=str(program))
     theta = double([[-6.0, 0.0], [0.0, 0.0]])
     value, gradient = value_and_gradient(target.log_density, theta)
@@ -102,7 +102,7 @@ def test_nuts_reaches_the_exact_moments(program, tmp_path):
     assert scores["error_mean"] < 0.2
 
 
-def test_other_code_or_data_are_another_target(program, tmp_path):
+def test_other_code_or_data_change_the_target(program, tmp_path):
     data = tmp_path / "data.json"
 
     def name(text, a):
@@ -130,7 +130,7 @@ def test_other_code_or_data_are_another_target(program, tmp_path):
         ({"mean": [0.0], "sd": [1.0]}, r"dataset.mean: 1 values, but .* has 2 \(mu, tau\); give 2"),
     ],
 )
-def test_bad_keys_are_named(program, tmp_path, keys, said):
+def test_invalid_keys_are_named(program, tmp_path, keys, said):
     (tmp_path / "text.json").write_text("mu = 1")
     (tmp_path / "broken.stan").write_text("syntax error")
     given = {k: v.format(folder=tmp_path) if isinstance(v, str) else v for k, v in keys.items()}
@@ -140,7 +140,7 @@ def test_bad_keys_are_named(program, tmp_path, keys, said):
 
 
 @pytest.mark.parametrize("name", ["stan", "numpyro", "pymc"])
-def test_the_extra_is_named_where_the_package_is_absent(name, monkeypatch):
+def test_missing_package_names_its_extra(name, monkeypatch):
     monkeypatch.setattr(
         "components.datasets.foreign.foreign_density.find_spec", lambda package: None
     )
@@ -148,7 +148,7 @@ def test_the_extra_is_named_where_the_package_is_absent(name, monkeypatch):
         load(name, **SCHOOLS[name])
 
 
-def test_a_method_with_hessians_says_what_it_needs(program):
+def test_hessian_method_names_its_requirement(program):
     target, rng = load("stan", program=str(program))
     fit = component("inference", "importance_sampling")
     with pytest.raises(ConfigMismatchError, match="does not provide second derivatives"):
@@ -165,7 +165,7 @@ def school_data():
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_eight_schools_are_ours_up_to_a_constant(name):
+def test_eight_schools_equals_ours_up_to_a_constant(name):
     """log π and ∇ log π of the package against ours, to rounding."""
     target, _ = real(name)
     ours = eight_schools(school_data(), double([]))
@@ -183,7 +183,7 @@ def test_eight_schools_are_ours_up_to_a_constant(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["stan", "numpyro", "pymc"])
-def test_nuts_on_eight_schools_has_the_moments_of_quadrature(name):
+def test_nuts_on_eight_schools_matches_quadrature(name):
     mean, second = school_moments(school_data())
     target, _ = real(name)
     posterior = sample_problem("nuts", target, 1300, chains=8, warmup=300, target_acceptance=0.9)
@@ -194,7 +194,7 @@ def test_nuts_on_eight_schools_has_the_moments_of_quadrature(name):
 
 
 @pytest.mark.slow
-def test_a_numpyro_model_without_latent_sites_is_refused():
+def test_numpyro_model_without_latent_sites_is_refused():
     pytest.importorskip("numpyro", reason="numpyro is not installed")
     with pytest.raises(
         ConfigMismatchError, match="numpyro_observed: the model has no continuous parameter"

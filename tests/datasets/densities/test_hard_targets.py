@@ -32,14 +32,14 @@ def test_rosenbrock_is_a_chain_of_gaussians():
     assert_close(problem.log_density(theta), literal.sum(1))
 
 
-def test_rosenbrock_moments_are_those_of_its_draws():
+def test_rosenbrock_moments_match_exact_draws():
     problem, _ = load("rosenbrock", dim=2, temperature=2.0)
     z = torch.randn(N, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
     u = 1 + z[:, :1]
     check_moments(problem, torch.cat([u, u**2 + 0.1 * z[:, 1:]], 1))
 
 
-def test_ill_conditioned_gaussian_is_that_of_torch():
+def test_ill_conditioned_gaussian_equals_torch():
     problem, _ = load("ill_conditioned_gaussian", dim=5)
     generator = np.random.default_rng(10)
     precisions = generator.gamma(0.5, 1.0, 5)
@@ -61,7 +61,7 @@ def test_condition_number_is_large_by_default():
     assert eigenvalues.max() / eigenvalues.min() > 1e4
 
 
-def test_mixture_of_gaussians_is_that_of_torch():
+def test_mixture_of_gaussians_equals_torch():
     problem, _ = load("mixture_of_gaussians", variance=0.7)
     z = torch.randn(8, 10, generator=torch.Generator().manual_seed(0), dtype=F64)
     centres = 1.5 * z
@@ -79,7 +79,7 @@ def test_modes_of_the_mixture_are_far_apart():
     assert torch.pdist(centres).min() > 4  # standard deviations of a mode
 
 
-def test_fourth_moments_of_bent_targets_are_those_of_their_draws():
+def test_fourth_moments_of_bent_targets_match_exact_draws():
     z = torch.randn(N, 2, generator=torch.Generator().manual_seed(2), dtype=F64)
     funnel, _ = load("funnel", dim=2, scale=0.5)
     check_moments(funnel, torch.stack([0.5 * z[:, 0], (0.25 * z[:, 0]).exp() * z[:, 1]], 1))
@@ -89,7 +89,7 @@ def test_fourth_moments_of_bent_targets_are_those_of_their_draws():
 
 
 @pytest.mark.parametrize("shape", ["banana", "multimodal", "x_shaped"])
-def test_fourth_moments_of_planar_targets_are_those_of_quadrature(shape):
+def test_fourth_moments_of_planar_targets_match_quadrature(shape):
     problem, _ = load("planar_toy", shape=shape)
     x = torch.linspace(-9, 9, 901, dtype=F64)
     y = torch.linspace(-12, 60, 3601, dtype=F64)
@@ -101,7 +101,7 @@ def test_fourth_moments_of_planar_targets_are_those_of_quadrature(shape):
     assert_close(total * cell, problem.fourth_moment, rtol=1e-4, atol=0)
 
 
-def test_ksd_measures_in_standard_deviations_of_the_target():
+def test_ksd_is_scaled_by_standard_deviations_of_the_target():
     """Draws of N(0, D²) have the KSD of z = D⁻¹θ from N(0, I)."""
     z = torch.randn(1, 60, 2, generator=torch.Generator().manual_seed(3), dtype=F64)
     sd = torch.tensor([0.01, 10.0], dtype=F64)

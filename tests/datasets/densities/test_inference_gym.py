@@ -25,7 +25,7 @@ def differs_by_a_constant(value, literal):
     return float(difference.std()) < 1e-9
 
 
-def test_brownian_motion_with_unknown_scales_is_its_formula():
+def test_brownian_motion_with_unknown_scales_equals_formula():
     target = TARGETS["brownian_motion_unknown_scales"]({"observed": OBSERVED}, EMPTY)
     theta = draw(5, T + 2)
     literal = []
@@ -41,7 +41,7 @@ def test_brownian_motion_with_unknown_scales_is_its_formula():
     assert differs_by_a_constant(target.log_density(theta), literal)
 
 
-def test_lorenz_bridge_is_its_formula():
+def test_lorenz_bridge_equals_formula():
     data = {"observed": OBSERVED, "observation_index": 0, "step_size": 0.02}
     data |= {"observation_scale": 1.0, "innovation_scale": 0.1}
     target = TARGETS["lorenz_bridge"](data, EMPTY)
@@ -62,7 +62,7 @@ def test_lorenz_bridge_is_its_formula():
     assert differs_by_a_constant(target.log_density(theta), literal)
 
 
-def test_stochastic_volatility_is_its_formula():
+def test_stochastic_volatility_equals_formula():
     returns = [0.1, -0.2, 0.05, 0.3, -0.1, 0.02]
     target = TARGETS["stochastic_volatility_small"]({"centered_returns": returns}, EMPTY)
     theta = draw(5, T + 3)
@@ -87,7 +87,7 @@ def test_stochastic_volatility_is_its_formula():
     assert differs_by_a_constant(target.log_density(theta), literal)
 
 
-def test_log_gaussian_cox_process_is_its_formula():
+def test_log_gaussian_cox_process_equals_formula():
     places = [[0.0, 0.0], [1.0, 0.5], [2.0, 1.0]]
     data = {"locations": places, "extents": [1.0, 2.0, 1.0], "counts": [3, 5, 1]}
     target = TARGETS["log_gaussian_cox"](data, EMPTY)
@@ -115,7 +115,7 @@ def load_target(name):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_gradient_is_that_of_the_density(name):
+def test_gradient_is_the_derivative_of_the_density(name):
     density = load_target(name)
     theta = density.sample_prior(2, torch.Generator().manual_seed(0)).requires_grad_()
     (slope,) = torch.autograd.grad(density.log_density(theta).sum(), theta)

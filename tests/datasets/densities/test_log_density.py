@@ -19,7 +19,7 @@ def problem(function="log_density", dim=2, **keys):
     return load("log_density", function=f"own_things:{function}", dim=dim, **keys)[0]
 
 
-def test_with_its_jacobians_it_is_a_density_of_theta():
+def test_density_with_jacobians_integrates_to_one_over_theta():
     """∫∫ π(p(θ₁), s(θ₂)) |J| dθ = 1: of the product, by the trapezium rule on a grid."""
     target = problem("beta_and_exponential", support=["unit", "positive"])
     grid = torch.linspace(-18, 8, 1200, dtype=F64)
@@ -31,7 +31,7 @@ def test_with_its_jacobians_it_is_a_density_of_theta():
     assert torch.allclose(w @ x, double([0.75, 1.0]), atol=1e-5)
 
 
-def test_a_real_parameter_is_theta_itself():
+def test_real_parameter_equals_theta():
     target = problem(arguments={"sd": 2.0})
     assert target.constrain is None
     theta = torch.randn(5, 2, dtype=F64)
@@ -42,7 +42,7 @@ def draws(target, chains=2, steps=100):
     return sample_problem("hmc", target, steps, chains=chains, warmup=40)
 
 
-def test_what_is_known_is_scored_and_what_is_not_is_left_out():
+def test_known_moments_are_scored_and_others_left_out():
     gaussian = problem(mean=[0.0, 0.0], sd=[1.0, 1.0])
     unknown = problem()
     posterior = draws(gaussian)
@@ -66,7 +66,7 @@ def test_what_is_known_is_scored_and_what_is_not_is_left_out():
     assert "trace" in unknown.draw(posterior, Streams(0))
 
 
-def test_other_code_is_another_target(tmp_path, monkeypatch):
+def test_other_code_changes_the_target(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     file = tmp_path / "a_target_of_a_test.py"
     names = []
@@ -97,7 +97,7 @@ def test_other_code_is_another_target(tmp_path, monkeypatch):
         ("log_densit", r"own_things has no log_densit"),
     ],
 )
-def test_what_it_may_not_be(function, said):
+def test_invalid_functions_are_refused(function, said):
     with pytest.raises(ConfigMismatchError, match=said) as error:
         problem(function)
     assert "\n" not in str(error.value)
@@ -106,7 +106,7 @@ def test_what_it_may_not_be(function, said):
 @pytest.mark.parametrize(
     "inference", ["nuts", "sgld", "svgd", "full_rank_vi", "vis", "random_walk_mh"]
 )
-def test_samplers_and_fits_take_it(inference, tmp_path):
+def test_samplers_and_fits_accept_user_densities(inference, tmp_path):
     job = made_job(
         tmp_path,
         "dataset=log_density",

@@ -9,7 +9,7 @@ from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 
-def test_mixture_density_is_the_literal_sum():
+def test_mixture_density_is_a_literal_sum():
     problem, _ = load("mixture_of_gaussians_2d")
     theta = 2 * draw_normal(5, 2)
     for row, got in zip(theta, problem.log_density(theta), strict=True):
@@ -21,7 +21,7 @@ def test_mixture_density_is_the_literal_sum():
         assert math.isclose(float(got), math.log(total), rel_tol=1e-10)
 
 
-def test_mixture_moments_are_those_of_quadrature():
+def test_mixture_moments_match_quadrature():
     problem, _ = load("mixture_of_gaussians_2d", per_side=2, spacing=3.0, variance=0.2)
     grid = torch.linspace(-6, 6, 601, dtype=F64)
     points = torch.cartesian_prod(grid, grid)
@@ -32,7 +32,7 @@ def test_mixture_moments_are_those_of_quadrature():
     assert_close(problem.second_moment[0], double(0.2 + 9 * 3 / 12))
 
 
-def test_start_has_the_mean_and_spread_asked_for():
+def test_start_has_the_requested_mean_and_spread():
     problem, rng = load("mixture_of_gaussians_2d", start_mean=[3.0, -1.0], start_sd=0.5)
     start = problem.sample_prior(20_000, rng.init)
     expected = double([3.0, -1.0])

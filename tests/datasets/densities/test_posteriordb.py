@@ -15,7 +15,7 @@ from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
 
-def test_every_posterior_has_a_density_and_its_four_files_in_the_catalogue():
+def test_every_posterior_has_a_density_and_catalogued_files():
     (choices,) = [
         f.annotation.__args__ for n, f in Posteriordb.model_fields.items() if n == "posterior"
     ]
@@ -50,7 +50,7 @@ def test_real_posteriors_load_with_their_reference(posterior):
     assert scores["error_sd"] < 1e-3
 
 
-def test_the_stand_in_is_the_same_regression_for_all_seeds():
+def test_stand_in_is_the_same_regression_for_all_seeds():
     first, other = (load_problem("posteriordb", seed=s, posterior=SIMULATED) for s in (0, 1))
     assert torch.equal(first.mean, other.mean)
     assert first.mean_error is None

@@ -39,12 +39,12 @@ def test_program_data_and_reference_draws_are_read():
     assert target.name.startswith("posteriordb_stan-coins-coins-")
 
 
-def test_a_posterior_without_draws_has_its_parameters():
+def test_posterior_without_draws_lists_its_parameters():
     target = coins("coins-no_draws")
     assert (target.names, target.mean, target.reference_draws) == (["p"], None, None)
 
 
-def test_what_is_missing_is_named():
+def test_missing_files_are_named():
     with pytest.raises(
         ConfigMismatchError, match=r"not among the 3 posteriors of .*; the nearest is coins-coins"
     ):
@@ -57,7 +57,7 @@ def test_what_is_missing_is_named():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("posterior", DENSITIES)
-def test_our_densities_are_those_of_the_database(posterior):
+def test_densities_equal_those_of_the_database(posterior):
     """Values up to a constant, gradients and parameters at twenty reference draws, to rounding.
 
     POSTERIOR_DB_PATH is a folder posterior_database; RUNNER_DATA_DIR has our files."""

@@ -41,7 +41,7 @@ MISSING = (
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in BED]
 )
-def test_an_environment_of_pettingzoos_own_is_played_or_refused_in_one_line(name, monkeypatch):
+def test_pettingzoo_environment_is_played_or_refused(name, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     warnings.simplefilter("ignore")
     env = f"pettingzoo.{name}"
@@ -62,6 +62,6 @@ def test_an_environment_of_pettingzoos_own_is_played_or_refused_in_one_line(name
     assert play(game, inference, model=model)[1].rewards.shape == (2, 2)
 
 
-def test_two_or_more_of_them_are_there_to_be_tried():
+def test_several_environments_are_available():
     for name in ("test.example_envs.generated_agents_parallel_v0", "classic.hanabi_v5"):
         assert importlib.import_module(f"pettingzoo.{name}")

@@ -51,7 +51,7 @@ def opponent_of(state):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_an_environment_that_truncates_is_one_that_the_horizon_cuts(name):
+def test_truncation_equals_the_cut_at_the_horizon(name):
     """The two are one game, for the decision maker and the opponent alike, bit by bit; one that
     ends there is another."""
     inference = learner(name)
@@ -61,7 +61,7 @@ def test_an_environment_that_truncates_is_one_that_the_horizon_cuts(name):
     assert have_equal_states(opponent_of(by_environment), opponent_of(by_horizon))
 
 
-def test_action_values_of_a_fork_that_is_truncated():
+def test_action_values_of_a_truncated_fork_are_exact():
     """Q(go) = γ · 10 = 8 and Q(stay) = 1 + γ Q(go) = 7.4."""
     state, _ = game("Fork", explorer("q_learning"), episodes=150, kwargs={"limit": 2})
     at_fork, gone = state.mind.q.weights.mean(0).T  # [places, actions]
@@ -70,7 +70,7 @@ def test_action_values_of_a_fork_that_is_truncated():
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if "gradient" not in name])
-def test_a_game_that_pays_1_for_ever_is_worth_5(name):
+def test_game_that_always_pays_1_is_worth_5(name):
     """1/(1 − γ) at γ = 0.8, though each episode has two moves: to both players."""
     inference = explorer(name)
     state, posterior = game("Plain", inference, episodes=60, kwargs={"limit": 2})
@@ -80,7 +80,7 @@ def test_a_game_that_pays_1_for_ever_is_worth_5(name):
     assert_close(inference.think(opponent_of(state), s, 0).amax(1), worth, rtol=0, atol=0.2)
 
 
-def test_without_bootstrapping_at_the_horizon_a_truncation_is_an_end():
+def test_truncation_without_bootstrapping_is_an_end():
     _, posterior = game(
         "Plain", explorer("q_learning", bootstrap_at_horizon=False), kwargs={"limit": 1}
     )
@@ -100,7 +100,7 @@ NOTED = []
 
 @pytest.mark.parametrize("baseline", ["none", "mean"])
 @pytest.mark.parametrize("keys", [{"kwargs": {"limit": 3}}, {"horizon": 3}])
-def test_the_value_of_where_an_episode_is_truncated_follows_its_rewards_literally(baseline, keys):
+def test_value_at_truncation_follows_its_rewards(baseline, keys):
     """θ ← θ + lr Σ_i ∇ log π_i (Σ_{t ≥ i} γ^t (r_t − r̄) + γ³ v(s₃))."""
     inference = component(
         "inference", "policy_gradient", baseline=baseline, gamma=0.8, baseline_rate=0.5
@@ -131,7 +131,7 @@ def test_the_value_of_where_an_episode_is_truncated_follows_its_rewards_literall
 
 # ---- deaths
 # -----------------------------------------------------------------------------------------------------------
-def test_an_opponent_that_leaves_learns_that_nothing_comes_after():
+def test_opponent_that_leaves_learns_zero_afterwards():
     """b is paid 2 once: worth 2 and not 2/(1 − γ); a plays on, truncated, and is worth 5."""
     inference = explorer("q_learning")
     state, posterior = game("OpponentLeaves", inference, kwargs={"limit": 3})
@@ -141,13 +141,13 @@ def test_an_opponent_that_leaves_learns_that_nothing_comes_after():
 
 
 @pytest.mark.parametrize("name", ["level_k", "nash_q"])
-def test_the_modelled_opponent_leaves_too(name):
+def test_modelled_opponent_leaves_too(name):
     state, _ = game("OpponentLeaves", explorer(name), kwargs={"limit": 3})
     modelled = state.mind.q[0] if name == "level_k" else state.mind.his
     assert modelled.q(state.standing.s).unique().tolist() == [2.0]
 
 
-def test_where_the_decision_maker_alone_ends_the_opponents_are_truncated():
+def test_opponents_are_truncated_when_the_decision_maker_ends():
     inference = explorer("q_learning")
     state, posterior = game("AgentLeaves", inference, episodes=60)
     assert posterior.values.tolist() == [[2.0, 2.0]] * 2
@@ -155,7 +155,7 @@ def test_where_the_decision_maker_alone_ends_the_opponents_are_truncated():
     assert_close(worth, torch.full_like(worth, 5.0), rtol=0, atol=0.1)
 
 
-def test_moves_of_an_opponent_that_has_left_are_not_counted():
+def test_moves_after_an_opponent_left_are_not_counted():
     first = component("attacker", "fixed_policy", plays=[1.0, 0.0])
     _, posterior = game(
         "OpponentLeaves", learner("q_learning"), opponent=first, kwargs={"limit": 4}
@@ -166,7 +166,7 @@ def test_moves_of_an_opponent_that_has_left_are_not_counted():
 # ---- episodes without moves
 # -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", LEARNERS)
-def test_an_episode_that_is_over_before_the_first_move_is_worth_0_and_teaches_nothing(name):
+def test_episode_over_at_its_start_is_worth_0(name):
     follows_gradient = "gradient" in name
     _, posterior = game("Short", learner(name) if follows_gradient else explorer(name), episodes=50)
     assert posterior.rewards.unique().tolist() == [0.0, 1.0]
@@ -178,7 +178,7 @@ def test_an_episode_that_is_over_before_the_first_move_is_worth_0_and_teaches_no
     assert all(score.isfinite().all() for score in scores.values())
 
 
-def test_shares_of_no_moves_at_all_are_no_scores():
+def test_shares_of_no_moves_are_not_scores():
     nothing = torch.full((2, 3, 4), torch.nan)
     assert games.frequencies(nothing, 0.5) == {}
     some = torch.tensor([[[0.0, 1.0, torch.nan]], [[torch.nan, 0.5, torch.nan]]])
@@ -188,7 +188,7 @@ def test_shares_of_no_moves_at_all_are_no_scores():
     }
 
 
-def test_action_values_that_overflow_are_no_result():
+def test_overflowing_action_values_are_an_error():
     """Observations of hundreds of large numbers, at a learning rate that is too high for them."""
     from components.errors import NumericalError
 

@@ -43,7 +43,7 @@ class Telling(Plain):
 
 
 @pytest.mark.parametrize("form", MASKED)
-def test_a_mask_beside_observations_is_refused_in_every_form(form, monkeypatch):
+def test_mask_of_actions_is_refused_in_every_form(form, monkeypatch):
     monkeypatch.setattr("parallel_envs.Telling", lambda: Telling(MASKED[form]), raising=False)
     with pytest.raises(
         ConfigMismatchError,
@@ -53,7 +53,7 @@ def test_a_mask_beside_observations_is_refused_in_every_form(form, monkeypatch):
 
 
 @pytest.mark.parametrize("info", [{}, None, {"death_mask": [1]}, {"actions": [1, 0], "moves": 3}])
-def test_what_is_no_mask_of_actions_is_played(info, monkeypatch):
+def test_infos_without_action_masks_are_played(info, monkeypatch):
     def infos(env):
         return dict.fromkeys(env.agents, info)
 
@@ -95,7 +95,7 @@ class Unordered(Plain):
         ),
     ],
 )
-def test_agents_without_order_or_out_of_turn_are_refused(env, said, monkeypatch):
+def test_unordered_or_rejoining_agents_are_refused(env, said, monkeypatch):
     monkeypatch.setattr("parallel_envs.Bad", env, raising=False)
     with pytest.raises(ConfigMismatchError, match=said):
         load("pettingzoo", replicates=1, env="parallel_envs:Bad")

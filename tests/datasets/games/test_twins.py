@@ -55,7 +55,7 @@ ODD = [[[1.0, -2.0], [0.5, 3.0], [4.0, 0.0]], [[-1.0, 2.0], [7.0, 1.0], [0.0, 0.
 
 
 @pytest.mark.parametrize(("keys", "pays"), [({}, DILEMMA), ({"bimatrix": ODD}, ODD)])
-def test_iterated_matrix(keys, pays):
+def test_iterated_matrix_equals_its_environment(keys, pays):
     world = environment("iterated_matrix", **keys)
     B = len(pays[0])
     assert int(world.reset(1, torch.Generator())) == len(pays) * B
@@ -63,7 +63,7 @@ def test_iterated_matrix(keys, pays):
     assert environment("iterated_matrix", memory=0).n_states == 1
 
 
-def test_matching_pennies_sum_to_nothing():
+def test_matching_pennies_sum_to_zero():
     world = environment("iterated_matrix", payoffs="matching_pennies", memory=0)
     assert world.reward_a[0].tolist() == [[1, -1], [-1, 1]]
     assert torch.equal(world.reward_b[..., 0], -world.reward_a)
@@ -91,7 +91,7 @@ class Positions:
 
 
 @pytest.mark.parametrize(("n", "k", "M"), [(3, 2, 2), (4, 3, 3), (2, 1, 1)])
-def test_blotto(n, k, M):
+def test_blotto_equals_its_environment(n, k, M):
     world = environment("blotto", positions=n, resources=k, attackers=M)
     walk(world, lambda _: Positions(n, k), 60)
     targets = world.observe(torch.zeros(1, dtype=torch.long), torch.tensor([0])).targets
@@ -137,7 +137,7 @@ class Grid:
 
 @pytest.mark.parametrize("shared", ["split", "hers", "his"])
 @pytest.mark.parametrize("start", ["fixed", "random"])
-def test_coin_game(shared, start):
+def test_coin_game_equals_its_environment(shared, start):
     world = environment("coin_game", size=3, start=start, shared=shared)
     began = world.reset(40, generator(0))
     assert all(len(set(s)) == 4 for s in began.tolist())
@@ -184,7 +184,7 @@ class AfterTax:
 
 
 @pytest.mark.parametrize("payers", ["all", "defectors"])
-def test_data_sharing(payers):
+def test_data_sharing_equals_its_environment(payers):
     market = environment("data_sharing", tax_on=payers, incentive=0.5)
     walk(AfterTax(market, 0.3), lambda _: Sharing(0.3, payers, 0.5), 40)
     ended = market.at(500)
@@ -193,7 +193,7 @@ def test_data_sharing(payers):
 
 
 @pytest.mark.parametrize("broken", ["positions", "border", "tax"])
-def test_broken_environments_are_caught(broken, monkeypatch):
+def test_broken_environments_are_detected(broken, monkeypatch):
     wrapped = (torch.arange(9)[:, None] + torch.tensor([-3, 1, 3, -1])) % 9
     monkeypatch.setattr(CoinEnvironment, "next_cell", wrapped)
     monkeypatch.setattr(Market, "after_tax", lambda self, outcome, a, b, rate: outcome)
@@ -210,6 +210,6 @@ def test_broken_environments_are_caught(broken, monkeypatch):
         walk(world, twin[0], 12, *twin[1:])
 
 
-def test_every_table_is_one():
+def test_tabulated_games_are_table_environments():
     for name in ("iterated_matrix", "blotto", "data_sharing", "friend_or_foe"):
         assert isinstance(environment(name), TableEnvironment)

@@ -45,7 +45,7 @@ def test_static_pixels_have_their_brightness_as_probability():
     assert (problem.test.x[p == 1] == 1).all()
 
 
-def test_the_other_ways_are_those_of_images():
+def test_other_binarisations_equal_those_of_images():
     for mode in ("threshold", "dynamic", "static"):
         ours = load("binarised_mnist", seed=2, binarised=mode)
         theirs = load("images", seed=2, set="mnist", binarised=mode)
@@ -54,7 +54,7 @@ def test_the_other_ways_are_those_of_images():
         assert (ours.name, ours.redrawn) == (theirs.name, theirs.redrawn)
 
 
-def test_digits_of_images_can_be_drawn_once_too():
+def test_digits_can_be_binarised_once():
     first, second = (load("images", seed=seed, binarised="static") for seed in (0, 1))
     rows = [
         {tuple(r) for r in torch.cat([p.train.x, p.test.x]).int().tolist()} for p in (first, second)
@@ -66,7 +66,7 @@ def test_digits_of_images_can_be_drawn_once_too():
 @pytest.mark.parametrize(
     ("proposal", "temperatures"), [("guide", 0), ("laplace", 0), ("guide", 3), ("laplace", 3)]
 )
-def test_what_scoring_asks_of_a_model(proposal, temperatures):
+def test_scoring_requirements_name_their_key_and_fix(proposal, temperatures):
     asked = component(
         "dataset", "binarised_mnist", proposal=proposal, ais_temperatures=temperatures
     ).asked_by_keys()

@@ -27,7 +27,7 @@ def archive(path, names):
 NAMES = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
 
 
-def test_an_archive_by_hand(tmp_path):
+def test_archive_is_read_as_written_by_hand(tmp_path):
     records = list(archive(tmp_path / "a.tar.gz", NAMES[::-1]))[::-1]
     (x, y), (x_test, y_test) = read_cifar10(tmp_path / "a.tar.gz")
     assert (x.shape, x_test.shape) == ((15, 3, 32, 32), (3, 3, 32, 32))
@@ -41,7 +41,7 @@ def test_an_archive_by_hand(tmp_path):
         read_cifar10(tmp_path / "b.tar.gz")
 
 
-def test_digits_take_its_place_under_their_own_name():
+def test_stand_in_digits_have_their_own_name():
     problem = load_problem("cifar10", simulated=True, n_train=200, n_test=50)
     assert problem.name == "cifar10-sim"
     assert (problem.train.x.shape, problem.test.x.shape) == ((200, 3072), (50, 3072))
@@ -50,7 +50,7 @@ def test_digits_take_its_place_under_their_own_name():
     assert len(problem.train.y.unique()) == 10
 
 
-def test_standardised_pixels_and_their_bounds():
+def test_pixels_and_bounds_are_standardised():
     plain, whole = (
         load("cifar10", simulated=True, n_train=200, standardised=s)[0] for s in (False, True)
     )

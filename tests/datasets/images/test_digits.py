@@ -25,7 +25,7 @@ def test_sizes_bounds_and_shape():
     assert problem.test.mask.all()
 
 
-def test_training_and_test_images_are_a_permutation_of_all():
+def test_training_and_test_images_are_a_permutation():
     problem = load()
     data = load_digits()
     rows = torch.cat(
@@ -37,7 +37,7 @@ def test_training_and_test_images_are_a_permutation_of_all():
     assert sorted(rows.tolist()) == sorted(everything.tolist())
 
 
-def test_smaller_training_sets_are_nested_and_share_their_test_images():
+def test_smaller_training_sets_are_nested():
     small = load(n_train=50)
     large = load(n_train=200)
     assert torch.equal(small.train.x, large.train.x[:50])

@@ -41,7 +41,7 @@ def test_names_rows_and_shapes(changes, name, shape, rows):
     assert problem.values == component("dataset", "images", **changes).holds()
 
 
-def test_pixels():
+def test_pixels_are_binarised_by_key():
     grey, sharp, dynamic = (load(binarised=kind) for kind in ("none", "threshold", "dynamic"))
     assert torch.equal(sharp.train.x, (grey.train.x > 0.5).float())
     assert torch.equal(sharp.test.x, (grey.test.x > 0.5).float())
@@ -53,7 +53,7 @@ def test_pixels():
     assert (grey.values, sharp.values, dynamic.values) == ("real", "binary", "binary")
 
 
-def test_training_and_held_out_images_are_apart_and_nested():
+def test_smaller_training_sets_are_nested():
     problem = load(binarised="none")
     small = load(binarised="none", n_train=100)
     assert torch.equal(small.train.x, problem.train.x[:100])

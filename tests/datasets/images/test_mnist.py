@@ -21,13 +21,13 @@ FIRST_TEN = {  # known labels of the first test images
 both = pytest.mark.parametrize("name", FIRST_TEN)
 
 
-def loaded(name="mnist", *args, **keys):
+def load_images(name="mnist", *args, **keys):
     return load_problem(name, *args, dtype=torch.float32, **keys)
 
 
 @both
 def test_stand_in_has_its_own_name(name):
-    problem = loaded(name, offline="always", n_test=100)
+    problem = load_images(name, offline="always", n_test=100)
     assert problem.name == "digits-enlarged"
     assert problem.train.x.shape == (1200, 784)
     assert problem.test.x.shape == (100, 784)
@@ -37,17 +37,17 @@ def test_stand_in_has_its_own_name(name):
     assert sorted(problem.train.y.unique().tolist()) == list(range(10))
 
 
-def test_test_images_are_the_same_in_every_replicate_and_training_images_are_not(tmp_path):
-    first, other = (loaded(offline="always", seed=s, n_train=50, n_test=20) for s in (0, 1))
+def test_replicates_share_only_the_test_images(tmp_path):
+    first, other = (load_images(offline="always", seed=s, n_train=50, n_test=20) for s in (0, 1))
     assert torch.equal(first.test.x, other.test.x)
     assert not torch.equal(first.train.x, other.train.x)
     assert len(first.train.x) == 50
 
 
 @both
-def test_genuine_files_are_read_as_they_are(name):
+def test_genuine_files_are_read_unchanged(name):
     (images,) = find_or_skip(f"{name}/t10k-images-idx3-ubyte.gz")
-    problem = loaded(name, FOLDER, n_train=1000)
+    problem = load_images(name, FOLDER, n_train=1000)
     assert problem.name == name
     assert problem.train.x.shape == (1000, 784)
     assert problem.test.x.shape == (10_000, 784)
@@ -62,7 +62,7 @@ def test_fashion_is_not_mnist():
     assert not set(paths[0]) & set(paths[1])
 
 
-def test_enlarged_digits_are_those_of_linear_interpolation():
+def test_enlarged_digits_equal_linear_interpolation():
     images = read_digits()[0].reshape(-1, 8, 8) / 16
     theirs = zoom(images, (1, 2.5, 2.5), order=1).clip(0, 1)
     assert_allclose(enlarge(images, 20), theirs, atol=1e-15)

@@ -60,7 +60,7 @@ def test_patches_are_rich_pieces_of_the_photographs():
     assert (poor < 0.2).mean() > 0.3, "without the rule many patches have little texture"
 
 
-def test_a_threshold_that_no_patch_passes_is_an_error():
+def test_threshold_that_no_patch_passes_is_refused():
     with pytest.raises(ValueError, match=r"dataset\.min_patch_std"):
         patches(1, 0.6, np.random.default_rng(0))
 
@@ -75,7 +75,7 @@ def test_rows_are_grouped_by_task_and_carry_one_label():
     assert (problem.bounds, problem.image_shape, problem.n_classes) == ((0.0, 1.0), (28, 28), 10)
 
 
-def test_backgrounds_are_what_they_are_called():
+def test_backgrounds_match_their_names():
     x = load(n_train=400).train.x.reshape(3, 400, 28, 28)
     corner = x[:, :, :3, :3].flatten(1)  # no ink comes here
     assert (corner[0] == 0).all()
@@ -92,7 +92,7 @@ def test_backgrounds_are_what_they_are_called():
     assert photo > 0.7, "photographs are smooth"
 
 
-def test_training_digits_of_the_tasks_differ_and_test_digits_are_the_same():
+def test_tasks_share_test_digits_but_not_training_digits():
     """Recovers the digits where the background is hidden: ink of opacity 1 shows as 1 in every
     task."""
     problem = load(n_train=400)
@@ -109,12 +109,12 @@ def test_training_digits_of_the_tasks_differ_and_test_digits_are_the_same():
     assert given.tolist() == np.bincount(enlarged_digits()[0][1], minlength=10).tolist()
 
 
-def test_the_stand_in_has_at_most_its_own_images():
+def test_stand_in_has_at_most_its_own_images():
     problem = load(n_train=1000, n_test=10_000)
     assert (len(problem.train.x), len(problem.test.x)) == (3 * 400, 3 * 597)
 
 
-def test_replicates_share_the_test_set_and_nothing_else():
+def test_replicates_share_only_the_test_set():
     a, b = (load(replicate=replicate) for replicate in range(2))
     again = load()
     other = load(test_seed=1)

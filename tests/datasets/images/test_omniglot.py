@@ -20,7 +20,7 @@ from components.errors import DamagedFileError, SimulatedDataWarning
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def test_means_over_squares():
+def test_pixels_are_means_over_squares():
     """Literally: each pixel as 4 × 4, each mean of 15 × 15 of those."""
     images = np.random.default_rng(0).random((3, 105, 105)) > 0.5
     fine = images.repeat(4, 1).repeat(4, 2)  # [3, 420, 420]
@@ -43,7 +43,7 @@ def archive(folder, name, scans):
     return path
 
 
-def test_each_scan_once_split_by_drawer_and_ink_is_one(tmp_path):
+def test_each_scan_occurs_once_split_by_drawer_and_ink_is_one(tmp_path):
     paper = np.ones((105, 105), bool)
     scans = {
         f"{a}/character0{c}/00_{d:02}.png": paper.copy()
@@ -85,7 +85,7 @@ def whole(folder, images, **changes):
     return path
 
 
-def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
+def test_whole_set_is_upright_and_complete(tmp_path, monkeypatch):
     monkeypatch.setattr(omniglot, "IN_WHOLE", {"data": 6, "testdata": 3})
     path = whole(tmp_path / "a", {"data": 6, "testdata": 3})
     (train, _), (test, kinds) = read_whole(path)
@@ -108,7 +108,7 @@ def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
         read_whole(path)
 
 
-def test_eight_alphabets_under_their_own_name():
+def test_stand_in_of_eight_alphabets_has_its_own_name():
     find_or_skip(omniglot.PARTS[0])
     with pytest.warns(SimulatedDataWarning, match=r"omniglot is unavailable.*omniglot-partial"):
         problem = load(FOLDER, set="omniglot", binarised="threshold")

@@ -22,7 +22,7 @@ EMPTY = double([])
 
 
 @pytest.mark.parametrize("posterior", DENSITIES)
-def test_density_is_the_literal_formula_times_the_jacobian(posterior):
+def test_density_is_literal_formula_times_jacobian(posterior):
     data = small_data(posterior)
     density = DENSITIES[posterior](data, EMPTY)
     g = generator(2)
@@ -47,7 +47,7 @@ def test_density_is_the_literal_formula_times_the_jacobian(posterior):
 
 
 @pytest.mark.parametrize("posterior", DENSITIES)
-def test_parameters_go_back_to_theta_and_chains_do_not_mix(posterior):
+def test_parameters_invert_to_theta_and_chains_do_not_mix(posterior):
     density = DENSITIES[posterior](small_data(posterior), EMPTY)
     theta = density.start(7, generator(0))
     values = density.constrain(theta)
@@ -59,7 +59,7 @@ def test_parameters_go_back_to_theta_and_chains_do_not_mix(posterior):
 
 
 @pytest.mark.parametrize("posterior", DENSITIES)
-def test_far_out_a_density_is_a_number_or_zero(posterior):
+def test_extreme_points_have_a_number_or_zero_density(posterior):
     """A wild proposal must be rejected, not end the run: NaN and +∞ would."""
     density = DENSITIES[posterior](small_data(posterior), EMPTY)
     g = generator(3)
@@ -69,7 +69,7 @@ def test_far_out_a_density_is_a_number_or_zero(posterior):
         assert not (value == torch.inf).any(), size
 
 
-def test_exact_moments_of_a_regression_are_those_of_a_fine_grid():
+def test_exact_moments_of_a_regression_match_a_fine_grid():
     g = generator(4)
     X = normal(g, 6, 1)
     y = normal(g, 6)
@@ -84,7 +84,7 @@ def test_exact_moments_of_a_regression_are_those_of_a_fine_grid():
     assert_close(second, weight @ values.square(), rtol=1e-6, atol=0)
 
 
-def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
+def test_exact_moments_of_one_school_match_a_fine_grid():
     data = {"y": [3.0], "sigma": [2.0]}
     density = eight_schools(data, EMPTY)
     eta = torch.linspace(-6, 6, 81, dtype=F64)
@@ -123,7 +123,7 @@ def stein_z(density, values, lost=0.0, power=1.0):
 
 
 @pytest.mark.parametrize("posterior", DENSITIES)
-def test_stein_identities_hold_on_the_reference_draws(posterior):
+def test_stein_identities_hold_for_reference_draws(posterior):
     density, values, *_ = reference(posterior)
     assert_close(density.constrain(density.unconstrain(values.flatten(0, 1))), values.flatten(0, 1))
     z = stein_z(density, values)
@@ -166,7 +166,7 @@ BY_QUADRATURE = [
 
 
 @pytest.mark.parametrize("posterior", BY_QUADRATURE)
-def test_reference_moments_are_those_of_quadrature(posterior):
+def test_reference_moments_match_quadrature(posterior):
     density, _, *files = reference(posterior)
     if posterior.startswith("eight"):
         moments = school_moments(read(find_or_skip(*paths(posterior))[0]))

@@ -10,7 +10,7 @@ from components.datasets.rows.measured_rows import FACE, read_rows
 from components.errors import DataUnavailableError
 
 
-def test_wines_as_many_as_asked_for():
+def test_wines_have_the_requested_number_of_rows():
     problem, _ = load("measured_rows", set="wine", n_train=40)
     assert problem.n == 40
     assert problem.test.n_rows == 53
@@ -37,6 +37,6 @@ def test_faces_are_in_the_unit_interval(tmp_path):
     assert_close(float(table.x.max()), 0.2)
 
 
-def test_a_file_that_is_not_there():
+def test_missing_file_is_named():
     with pytest.raises(DataUnavailableError):
         load("measured_rows", set="oil_flow")

@@ -17,7 +17,7 @@ from runner.execution.rng import Streams
 X0 = (-7.5e3, 5e3, 1.1e3, 88.15, -60.53, 0.0)
 
 
-def test_flight_and_noise_have_the_laws_of_d_3_4():
+def test_flight_and_noise_follow_d_3_4():
     problem, _ = load("tan", replicates=40, n_steps=500)
     x = problem.states[0]
     previous = torch.cat([double([X0]), x[:-1]])
@@ -33,20 +33,20 @@ def test_flight_and_noise_have_the_laws_of_d_3_4():
     assert_close(problem.means[0, :, 1], (x[:, :2] - x.new_tensor(X0[:2])).norm(dim=1))
 
 
-def released(rate=0.2, **keys):
+def load_released(rate=0.2, **keys):
     return load("tan", **({"realisation": "released", "rate": rate, "n_steps": 2001} | keys))[0]
 
 
-def test_released_medians_are_those_that_the_published_weights_came_from():
+def test_released_medians_reproduce_published_weights():
     """4805 m and 11395 m at p_c = 0.2, read from the released simulator."""
-    problem = released(observed="first")
+    problem = load_released(observed="first")
     assert problem.observations[0].median(0).values.round().tolist() == [4805, 11395]
     assert problem.states[0, 0].tolist() == list(X0)
     assert problem.states.shape == (1, 2001, 6)
 
 
-def test_released_noise_is_one_t_draw_for_both_dimensions_in_place_of_the_gaussian():
-    problem = released(0.3, observed="first")
+def test_released_noise_shares_one_t_draw_per_step():
+    problem = load_released(0.3, observed="first")
     noise = ((problem.observations - problem.means) / 20)[0]
     hit = problem.is_corrupted[0]
     assert (noise[hit, 0] - noise[hit, 1]).abs().max() < 1e-6
@@ -57,18 +57,20 @@ def test_released_noise_is_one_t_draw_for_both_dimensions_in_place_of_the_gaussi
     assert_allclose(noise[~hit].numpy(), random.randn(int((~hit).sum()), 2), atol=1e-9)
 
 
-def test_released_states_are_the_same_at_every_rate_and_a_beginning_is_a_beginning():
-    few = released(0.05, n_steps=50, scored_on="first")
-    many = released(0.4, scored_on="first")
+def test_released_states_are_shared_by_rates_and_prefixes():
+    few = load_released(0.05, n_steps=50, scored_on="first")
+    many = load_released(0.4, scored_on="first")
     assert torch.equal(few.states, many.states[:, :50])
     assert not torch.equal(few.scoring.against, many.scoring.against[:50])
-    assert torch.equal(few.scoring.against, released(0.05, scored_on="first").scoring.against[:50])
+    assert torch.equal(
+        few.scoring.against, load_released(0.05, scored_on="first").scoring.against[:50]
+    )
 
 
 def test_replicates_have_their_own_observations_or_the_first():
-    data = released(replicates=3, scored_on="first")
+    data = load_released(replicates=3, scored_on="first")
     assert not torch.equal(data.observations[0], data.observations[1])
-    first = released(replicates=3, observed="first", scored_on="first")
+    first = load_released(replicates=3, observed="first", scored_on="first")
     assert torch.equal(first.observations[2], first.scoring.against)
     attacked = first.attack(
         component("attacker", "student_t_outliers", probability=1.0), load("tan", n_steps=1)[1]
@@ -102,20 +104,20 @@ def test_wiener_released_is_the_literal_simulation():
     assert not problem.is_corrupted[:, 0].any()
 
 
-def test_the_prior_mean_of_a_filter_moves_no_state():
+def test_prior_mean_of_the_filter_changes_no_state():
     usual, _ = load("wiener_velocity", n_steps=20)
     far, _ = load("wiener_velocity", n_steps=20, prior_mean=[0.0, 0.0, 0.0, 0.0])
     assert torch.equal(usual.states, far.states)
     assert far.system.m0.tolist() == [0, 0, 0, 0]
 
 
-def test_mistakes_are_named():
+def test_too_many_steps_are_refused():
     with pytest.raises(ConfigMismatchError, match=r"set dataset\.n_steps=2001"):
-        released(n_steps=2002)
+        load_released(n_steps=2002)
 
 
 @pytest.mark.slow
-def test_the_three_maps_give_scores_within_three_per_cent_at_the_size_of_table_d_2():
+def test_three_maps_agree_within_three_per_cent():
     """Of the β-BPF, as released, at p_c = 0.1 and up to two standard errors.  With fewer particles,
     which lose the track sooner over the released map, they are farther apart: 4 % at 500."""
     scores = {}

@@ -13,7 +13,7 @@ from components.series.forecast_data.co2 import CO2
 from runner.execution.rng import Streams
 
 
-def test_alternating():
+def test_alternating_series_has_two_values():
     problem, _ = load("alternating")
     assert problem.observations.shape == (1, 100, 1)
     assert problem.observations[0, :4, 0].tolist() == [0, 1, 0, 1]
@@ -54,7 +54,7 @@ def test_hmm_sim_with_one_state_draws_from_its_row():
 
 
 @pytest.mark.parametrize("standardise", ["train", "record", "none"])
-def test_co2_in_units_of_what_it_is_standardised_by(standardise):
+def test_co2_is_predicted_in_standardised_units(standardise):
     problem, _ = load("co2", simulated=True, standardise=standardise)
     record = component("dataset", "co2").simulate()
     series = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
@@ -68,7 +68,7 @@ def test_co2_in_units_of_what_it_is_standardised_by(standardise):
         assert_close(series * about.std(correction=0) + about.mean(), record[:144])
 
 
-def test_co2_is_the_record():
+def test_co2_equals_the_record():
     find_or_skip(CO2.path)
     setting = make_setting(FOLDER)
     problem = component("dataset", "co2", standardise="none").load(Streams(0), setting)
@@ -81,7 +81,7 @@ def test_co2_is_the_record():
 @pytest.mark.parametrize(
     ("name", "months", "dates"), [("airline", 144, ("1949-01", "1960-12")), ("nutria", 120, ())]
 )
-def test_monthly_records(name, months, dates):
+def test_monthly_records_have_their_length_and_dates(name, months, dates):
     cls = type(component("dataset", name))
     keys = {"n_train": months - 24, "n_ahead": 24, "log": False}
     problem, _ = load(name, simulated=True, **keys)
@@ -102,7 +102,7 @@ def test_monthly_records(name, months, dates):
         assert (float(y[0]), float(y[-1]), float(y.max())) == totals
 
 
-def test_sunspots_have_no_logarithm_where_there_are_none():
+def test_sunspots_with_zeros_have_no_logarithm():
     problem, _ = load("sunspots", simulated=True)
     assert (problem.observations.shape, problem.future.shape) == ((1, 480, 1), (1, 36, 1))
     assert problem.season == 12

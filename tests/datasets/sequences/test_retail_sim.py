@@ -11,7 +11,7 @@ from components.series.forecast_data.retail_world import CHANNELS, REGRESSORS, R
 ALL = list(CHANNELS)
 
 
-def test_the_equations_as_printed():
+def test_simulation_follows_equations_as_printed():
     """(1.4), (1.5) week by week, hardly any noise; β and q of all columns, two channels not
     shown."""
     q = dict(zip(ALL, (1.0, 0.5, -0.2, 3.0, 2.0, 4.0, 1.5), strict=True))
@@ -37,7 +37,7 @@ def test_the_equations_as_printed():
         assert float(y[t]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_what_is_shown():
+def test_series_has_inputs_and_a_calendar():
     problem, _ = load("retail_sim")
     assert problem.observations.shape == (1, 104, 1)
     assert problem.future.shape == (1, 130, 1)
@@ -59,7 +59,7 @@ def test_what_is_shown():
     assert days["2011-04-18"] == 7  # the week that ends with Easter Sunday, 24 April
 
 
-def test_missing_weeks_change_nothing_else():
+def test_missing_weeks_change_no_other_value():
     problem, _ = load("retail_sim")
     gone, _ = load("retail_sim", missing_share=0.3)
     assert gone.missing.sum() == 31
@@ -70,7 +70,7 @@ def test_missing_weeks_change_nothing_else():
 
 
 @pytest.mark.parametrize("nu", [None, 4.0])
-def test_the_noises_have_their_variances(nu):
+def test_noises_have_their_variances(nu):
     problem, _ = load(
         "retail_sim", n_steps=2500, n_train=2499, nu=nu, goodwill_sd=0.0, level_sd=0.0
     )
@@ -80,7 +80,7 @@ def test_the_noises_have_their_variances(nu):
     assert kurtosis > 4.5 if nu else kurtosis == pytest.approx(3.0, abs=0.2)
 
 
-def test_what_a_spend_does_is_what_the_recursion_makes_of_it():
+def test_spending_effects_follow_the_recursion():
     problem, _ = load("retail_sim", decay=0.4)
     effect = problem.system.effect(4)
     for j in range(4):
@@ -107,6 +107,6 @@ def test_campaigns_fill_their_share_of_the_weeks():
         ({"effects": {"Rain": 1.0}}, "dataset.effects: Rain is not among Hols, Sport_EV"),
     ],
 )
-def test_what_is_refused(keys, said):
+def test_invalid_settings_are_refused(keys, said):
     with pytest.raises(ConfigMismatchError, match=said):
         load("retail_sim", **keys)

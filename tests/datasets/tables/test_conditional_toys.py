@@ -56,14 +56,14 @@ class Says:
 
 
 @pytest.mark.parametrize(("name", "oracle"), [("heteroscedastic_toy", 1.57), ("bimodal_toy", 2.07)])
-def test_the_law_itself_is_the_best_prediction(name, oracle):
+def test_true_law_is_the_best_prediction(name, oracle):
     problem = load_problem(name, n_train=500, n_test=20_000, seed=3)
     scores = problem.score(Says(problem.law_at, problem), Streams(0))
     assert float(scores["nlpp"]) == pytest.approx(float(scores["nlpp_of_law"]), rel=1e-9)
     assert float(scores["nlpp"]) == pytest.approx(oracle, abs=0.02)
 
 
-def test_both_branches_of_a_prediction():
+def test_prediction_shows_both_branches():
     problem = load_problem("bimodal_toy", n_train=100, n_test=400, seed=3)
 
     def share(law):
@@ -77,7 +77,7 @@ def test_both_branches_of_a_prediction():
         law = problem.law_at(x)
         return GaussianMixture(law.mean[None], law.variance[None])
 
-    def shifted(x):  # the second branch by more than 1, its mass still within 2
+    def shift_second_branch(x):  # the second branch by more than 1, its mass still within 2
         law = problem.law_at(x)
         return GaussianMixture(law.mu + torch.tensor([0.0, 1.3])[:, None, None], 0.04 * law.v)
 
@@ -86,4 +86,4 @@ def test_both_branches_of_a_prediction():
         return GaussianMixture(law.mu[[0, 0, 0, 0, 1]], law.v[[0, 0, 0, 0, 1]])
 
     assert share(problem.law_at) == 1
-    assert share(one) == share(broad) == share(shifted) == share(unequal) == 0
+    assert share(one) == share(broad) == share(shift_second_branch) == share(unequal) == 0

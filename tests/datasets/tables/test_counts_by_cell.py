@@ -38,7 +38,7 @@ def test_cox_process_has_its_mean_and_spread():
     assert 0 < LENGTHSCALE < 1
 
 
-def test_the_figure_has_the_rate_as_truth():
+def test_figure_shows_the_true_rate():
     problem, _ = load("counts", set="cox", n_cells=30, n_test=5)
     truth = problem.figures[0].keywords["truth"]
     cells = torch.cat([problem.train.x, problem.test.x])[:, 0].sort().values

@@ -15,7 +15,7 @@ from components.errors import (
 PIXELS = "a,b,c,d,y\n" + "".join(f"{i},{255 - i},{i},0,{i % 2}\n" for i in range(0, 200, 9))
 
 
-def test_raw_columns_are_as_they_stand_in_the_file(tmp_path, load_table):
+def test_raw_columns_equal_the_file(tmp_path, load_table):
     problem = load_table(
         PIXELS, labels="classes", standardise=False, bounds=[0, 255], image_shape=[2, 2]
     )
@@ -27,13 +27,13 @@ def test_raw_columns_are_as_they_stand_in_the_file(tmp_path, load_table):
     assert load_table(PIXELS, labels="classes").describe()["inputs"] == "4, standardised"
 
 
-def test_raw_labels_are_in_their_own_units(load_table):
+def test_raw_labels_keep_their_units(load_table):
     problem = load_table(PIXELS, targets=["b"], inputs=["a"], standardise=False)
     assert (problem.y_mean, problem.y_std) == (None, None)
     assert_close(problem.train.y, 255 - problem.train.x)
 
 
-def test_who_attacks_columns_is_told_in_which_units(load_table):
+def test_attacker_on_columns_is_given_their_units(load_table):
     attacker = component("attacker", "fgsm")
     units = {}
     for standardise in (True, False):
@@ -66,7 +66,7 @@ def test_who_attacks_columns_is_told_in_which_units(load_table):
         ({"image_shape": [4]}, r"image_shape: must be \[height, width\]"),
     ],
 )
-def test_bounds_and_shapes_that_do_not_fit(load_table, keys, said):
+def test_bounds_and_shapes_that_do_not_fit_are_refused(load_table, keys, said):
     with pytest.raises(ValueError, match=said):
         load_table(PIXELS, labels="classes", **{"standardise": False} | keys)
 

@@ -24,7 +24,7 @@ FILE = str(FIXTURES / "table.csv")
 WHO = {"path": FILE, "inputs": ["age", "city", "owner"]}
 
 
-def test_two_tasks_with_missing_labels_standardised_by_their_training_rows():
+def test_tasks_with_gaps_are_standardised_by_training_rows():
     problem, _ = load("csv", **WHO, targets=["height", "weight"], split="part")
     frame = pd.read_csv(FILE)
     train = frame[frame.part == "train"]
@@ -60,7 +60,7 @@ def test_folds_are_the_replicates():
         dataset.load(Streams(0, replicate=3), setting)
 
 
-def test_a_column_says_whose_label_a_row_has():
+def test_task_column_assigns_labels_to_tasks():
     problem, _ = load(
         "csv", path=FILE, targets=["height"], task="city", inputs=["age"], split="part"
     )
@@ -78,7 +78,7 @@ def test_a_column_says_whose_label_a_row_has():
         )
 
 
-def test_parquet_is_read_as_the_same_rows(tmp_path):
+def test_parquet_equals_csv_rows(tmp_path):
     pd.read_csv(FILE).to_parquet(tmp_path / "table.parquet")
     keys = {"targets": ["height"], "inputs": ["age", "city", "owner"], "split": "part"}
     ours, _ = load("csv", path=FILE, **keys)
@@ -87,12 +87,12 @@ def test_parquet_is_read_as_the_same_rows(tmp_path):
     assert_close(theirs.test.y, ours.test.y, rtol=0, atol=0)
 
 
-def test_rows_put_aside_by_chance_depend_on_seed_and_share_alone():
-    def tested(seed):
+def test_held_out_rows_depend_only_on_seed_and_share():
+    def test_inputs_of(seed):
         return load("csv", seed=seed, **WHO, targets=["height"], test_share=0.25)[0].test.x
 
-    assert len(tested(0)) == 6
-    assert not torch.equal(tested(0), tested(1))
+    assert len(test_inputs_of(0)) == 6
+    assert not torch.equal(test_inputs_of(0), test_inputs_of(1))
 
 
 @pytest.mark.parametrize(
@@ -148,25 +148,25 @@ def test_classes_are_ordered_by_size_or_by_alphabet(load_table):
         },
     ],
 )
-def test_what_is_wrong_is_named_with_its_mend(load_table, case):
+def test_errors_name_the_problem_and_the_fix(load_table, case):
     error = getattr(errors, case.get("error", "ConfigMismatchError"))
     with pytest.raises(error, match=case["said"]):
         load_table(case["content"], **case.get("keys", {}))
 
 
 @pytest.mark.parametrize("content", [",x,y\n0,4,2\n1,2,3\n2,3,5\n", "x,y,\n4,2,\n2,3,\n3,5,\n"])
-def test_a_column_that_counts_rows_or_is_empty_is_no_input(load_table, content):
+def test_counting_or_empty_column_is_no_input(load_table, content):
     problem = load_table(content)
     assert problem.n_inputs == 1
     assert "without a name" in problem.describe()["left out"]
 
 
-def test_an_input_that_varies_by_rounding_alone_is_called_constant(load_table):
+def test_nearly_constant_input_is_called_constant(load_table):
     rows = "".join(f"{i},{1e9 + 1e-6 * (i % 2)!r},{i * i}\n" for i in range(20))
     assert load_table("x,z,y\n" + rows).describe()["constant inputs"].startswith("z:")
 
 
-def test_a_file_that_is_not_there_and_one_that_is_no_parquet(tmp_path):
+def test_missing_file_and_invalid_parquet_are_named(tmp_path):
     with pytest.raises(
         DataUnavailableError, match=r"dataset.path=gone.csv: the file does not exist"
     ):
@@ -176,7 +176,7 @@ def test_a_file_that_is_not_there_and_one_that_is_no_parquet(tmp_path):
         load("csv", path=str(tmp_path / "a.parquet"))
 
 
-def test_many_columns_are_told_by_kind(load_table):
+def test_many_columns_are_summarised_by_kind(load_table):
     names = [f"p{i}" for i in range(20)]
     rows = "".join(",".join(["1", "2"] * 10) + f",{'ab'[i % 2]},{i}\n" for i in range(9))
     columns = load_table(",".join([*names, "sort", "y"]) + "\n" + rows).describe()["columns"]

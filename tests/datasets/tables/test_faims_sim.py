@@ -26,7 +26,7 @@ def dataset(**changes):
     return component("dataset", "faims_sim", **(SMALL | changes))
 
 
-def test_shape_of_the_study():
+def test_study_has_the_published_shape():
     study = dataset().study()
     assert study.current.shape == (125, 3, 8, 32)
     assert study.case.sum() == 48
@@ -51,7 +51,7 @@ def test_plumes_follow_their_drift_and_fade():
                 assert_close(result[k, i, j], expected)
 
 
-def test_rows_are_patients_times_runs_and_patients_stay_on_one_side():
+def test_patients_stay_on_one_side_of_the_split():
     problem = load()
     n_train = round(0.7 * 48) + round(0.7 * 77)
     for batch, n in ((problem.train, n_train), (problem.test, 125 - n_train)):
@@ -63,7 +63,7 @@ def test_rows_are_patients_times_runs_and_patients_stay_on_one_side():
     assert problem.test.y[:, 0].sum() == 48 - round(0.7 * 48)
 
 
-def test_features_are_scaled_by_the_training_rows():
+def test_features_are_scaled_by_training_rows():
     x = load().train.x
     assert_close(x.mean(0), torch.zeros(20, dtype=x.dtype))
     used = x.std(0) > 0
@@ -71,7 +71,7 @@ def test_features_are_scaled_by_the_training_rows():
     assert used.sum() >= 10
 
 
-def test_features_of_training_rows_do_not_depend_on_test_rows():
+def test_training_features_are_independent_of_test_rows():
     config = dataset()
     cells = config.study().current.reshape(125, 3, -1)
     in_training = np.arange(125) < 88
@@ -82,7 +82,7 @@ def test_features_of_training_rows_do_not_depend_on_test_rows():
     assert not np.allclose(a[~in_training], b[~in_training])
 
 
-def test_signals_of_the_runs_are_alike_and_not_the_same():
+def test_runs_have_similar_but_different_signals():
     """Concentrations fall from run to run, at rates that differ between compounds."""
     log_c = np.log(dataset(run_noise=0.0).study().concentration)  # [P, 3, K]
     loss = log_c[:, :-1] - log_c[:, 1:]
@@ -96,7 +96,7 @@ def test_signals_of_the_runs_are_alike_and_not_the_same():
     assert 0.3 < np.mean(r) < 0.95
 
 
-def test_the_disease_raises_its_markers_alone():
+def test_disease_raises_only_its_markers():
     with_effect, without = (dataset(effect=e).study() for e in (1.0, 0.0))
     case = with_effect.case
     markers = with_effect.markers
@@ -129,7 +129,7 @@ def test_impossible_studies_are_refused(changes, message):
 
 
 @pytest.mark.slow
-def test_difficulty_for_a_random_forest():
+def test_random_forest_has_the_published_difficulty():
     """AUC of a forest per run over ten splits, default study: 0.71 as published, within three
     standard errors."""
     aucs = np.empty((10, 3))

@@ -17,7 +17,7 @@ from runner.execution.rng import Streams
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def test_the_persons_are_those_of_the_table():
+def test_titanic_rows_have_the_margins_of_the_table():
     """Dawson (1995): margins of the table, and survivors among women and children of each class."""
     rows = persons()
     grade, child, male, survived = rows.T
@@ -36,7 +36,7 @@ def test_the_persons_are_those_of_the_table():
     assert survived[male == 1].sum() == 367
 
 
-def test_titanic_is_trained_and_scored_on_all_rows_as_the_thesis_has_it():
+def test_titanic_trains_and_scores_on_all_rows_by_default():
     problem = load_problem("titanic")
     x = problem.train.x
     assert x.shape == (2201, 3)
@@ -52,7 +52,7 @@ def test_titanic_is_trained_and_scored_on_all_rows_as_the_thesis_has_it():
     assert (step, len(batch.x), batch.scale) == (1, 10, 220.1)
 
 
-def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
+def test_held_out_rows_follow_the_seed_and_scale_nothing():
     first, other = (load_problem("titanic", seed=s, n_test=201) for s in (0, 1))
     assert (len(first.train.x), len(first.test.x)) == (2000, 201)
     assert first.train.x.mean(0).abs().max() < 1e-12
@@ -66,7 +66,7 @@ def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
         load_problem("titanic", n_test=2200)
 
 
-def test_the_real_rows():
+def test_real_rows_are_standardised():
     find_or_skip(airfoil.FILE)
     problem = load_problem("airfoil", data_dir=FOLDER)
     assert problem.name == "airfoil"
@@ -101,7 +101,7 @@ def test_weights_have_variance_25_and_the_bias_1():
     assert bias.var() == pytest.approx(1, rel=0.35)
 
 
-def test_training_rows_do_not_depend_on_the_number_of_test_rows_and_replicates_differ():
+def test_training_rows_ignore_test_size_and_differ_by_replicate():
     first, two = (load_problem("logistic_synthetic", n_test=n) for n in (5, 50))
     assert (tuple(first.train.x.shape), first.batch_size) == ((100, 20), None)
     assert first.train.x.equal(two.train.x)

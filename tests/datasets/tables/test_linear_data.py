@@ -5,7 +5,7 @@ from support.runs.configured import load
 from torch.testing import assert_close
 
 
-def test_simulation_is_what_it_says():
+def test_simulation_has_its_stated_law():
     problem, _ = load(
         "linear_simulation",
         n_train=40_000,
@@ -26,7 +26,7 @@ def test_simulation_is_what_it_says():
     assert problem.test.x.shape == (10, 3)
 
 
-def test_diabetes_is_standardised_by_its_training_rows():
+def test_diabetes_is_standardised_by_training_rows():
     problem, _ = load("diabetes", n_test=42)
     assert problem.train.x.shape == (400, 10)
     assert problem.test.y.shape == (42, 1)

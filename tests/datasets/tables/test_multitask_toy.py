@@ -13,7 +13,7 @@ from components.datasets.toys.multitask_toy import truth
 load = partial(load_problem, "multitask_toy")
 
 
-def test_equations():
+def test_functions_equal_printed_equations():
     """Boustati section 3.1, displayed equations of g, h₁, h₂, f₁, f₂, point by point."""
     for i in range(101):
         x = i / 100
@@ -25,7 +25,7 @@ def test_equations():
         assert truth(double([x]))[0].tolist() == pytest.approx([f1, f2], abs=1e-12)
 
 
-def test_asymmetric_rows_carry_one_label_and_tasks_have_their_own_inputs():
+def test_asymmetric_rows_carry_one_label_per_task():
     problem = load(n_train=30)
     assert problem.train.x.shape == (60, 1)
     assert problem.train.mask.sum(1).tolist() == [1] * 60
@@ -41,7 +41,7 @@ def test_symmetric_rows_carry_both_labels():
 
 
 @pytest.mark.parametrize("asymmetric", [True, False])
-def test_labels_are_standardised_by_the_training_labels_and_lead_back(asymmetric):
+def test_labels_are_standardised_by_training_and_invertible(asymmetric):
     problem = load(noise=0.0, asymmetric=asymmetric)
     back = problem.y_mean + problem.y_std * problem.train.y
     expected = truth(problem.train.x[:, 0])
@@ -70,7 +70,7 @@ def test_noisy_test_labels_scatter_around_the_functions():
     assert torch.equal(noisy.train.y, quiet.train.y)
 
 
-def test_a_single_label_per_task_is_no_division_by_zero():
+def test_single_label_per_task_causes_no_division_by_zero():
     problem = load(n_train=1)
     assert problem.train.y.isfinite().all()
     assert problem.test.y.isfinite().all()

@@ -36,15 +36,15 @@ def rows_of(n=40):
     return rows
 
 
-def written(rows):
+def format_table(rows):
     return "\n".join(",".join(row) for row in [["a", "b", "city", "when", "y", "part"], *rows])
 
 
 IMPUTE = {"gaps": "impute", "dates": "parts", "split": "part"}
 
 
-def test_gaps_are_imputed_by_the_training_rows(tmp_path, load_table):
-    problem = load_table(written(rows_of()), **IMPUTE)
+def test_gaps_are_imputed_by_training_rows(tmp_path, load_table):
+    problem = load_table(format_table(rows_of()), **IMPUTE)
     frame = pd.read_csv(tmp_path / "mine.csv", na_values=["n/a", "-"])
     train = frame[:30]
     days = pd.to_datetime(frame.when, format="%d.%m.%Y").dt
@@ -84,8 +84,8 @@ def test_rows_with_gaps_are_dropped_or_refused(load_table):
     rows = rows_of()
     whole = [row for row in rows if not {"n/a", "-", ""} & {*row}]
     keys = {"dates": "days", "split": "part"}
-    dropped = load_table(written(rows), gaps="drop", **keys)
-    plain = load_table(written(whole), **keys)
+    dropped = load_table(format_table(rows), gaps="drop", **keys)
+    plain = load_table(format_table(whole), **keys)
     assert torch.equal(dropped.train.x, plain.train.x)
     assert torch.equal(dropped.test.x, plain.test.x)
     assert "9 (a 6, b 1, city 4), left out" in dropped.describe()["rows with gaps"]
@@ -93,7 +93,7 @@ def test_rows_with_gaps_are_dropped_or_refused(load_table):
     with pytest.raises(ConfigError, match="row 0: a is missing; fill it"):
         to_inputs(new, dropped.columns, "frame")
     with pytest.raises(ValueError, match="keep requires rows without labels"):
-        load_table(written(rows), gaps="keep")
+        load_table(format_table(rows), gaps="keep")
 
 
 def test_equal_gaps_have_one_indicator(load_table):
@@ -147,7 +147,7 @@ def test_gaps_of_rows_without_labels_are_imputed_in_their_units(load_table):
         (["c,y", *(f"text {i},{i}" for i in range(40))], "c has 40 distinct texts"),
     ],
 )
-def test_a_fault_of_a_table_is_refused(load_table, lines, error):
+def test_faulty_table_is_refused(load_table, lines, error):
     with pytest.raises(ConfigMismatchError, match=error):
         load_table("\n".join(lines))
 
@@ -166,7 +166,7 @@ def test_a_fault_of_a_table_is_refused(load_table, lines, error):
         (["", "", ""], "x has no value in the training rows"),
     ],
 )
-def test_cells_that_are_no_inputs_are_refused(load_table, cells, error):
+def test_non_numeric_input_cells_are_refused(load_table, cells, error):
     content = "x,y\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(cells))
     with pytest.raises(ConfigMismatchError, match=error):
         load_table(content)
@@ -181,14 +181,14 @@ def test_cells_that_are_no_inputs_are_refused(load_table, cells, error):
         (["2020-01-05", "-"], (1,)),
     ],
 )
-def test_cells_without_a_value(cells, missing):
+def test_cells_without_a_value_are_gaps(cells, missing):
     cells_found = find_cells([f" {cell} " for cell in cells], WORDS)
     assert [row for row, cell in enumerate(cells_found) if cell is None] == [*missing]
     assert find_cells(["1", "-", "n/a", ""], ["x"]) == ["1", "-", "n/a", ""]
 
 
 @pytest.mark.parametrize("end", [",", ",,", ", "])
-def test_a_delimiter_that_ends_lines_is_no_column(load_table, end):
+def test_delimiter_at_line_ends_adds_no_column(load_table, end):
     rows = "".join(f"{i};{i * i}{end}\n".replace(",", ";") for i in range(9))
     assert load_table("x;y\n" + rows).input_names == ["x"]
     with pytest.raises(Exception, match=re.escape("3 cells for 2 names")):

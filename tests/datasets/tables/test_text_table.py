@@ -53,7 +53,7 @@ def numbers(table):
         ),
     ],
 )
-def test_what_a_file_is_written_in_is_recognised_and_said(tmp_path, content, facts):
+def test_encoding_and_delimiter_are_detected_and_reported(tmp_path, content, facts):
     table = table_of(tmp_path, content)
     assert numbers(table) == {"größe": [1.5, 2.25, -3], "y": [2, 3, 5]}
     assert table.facts == facts
@@ -61,7 +61,7 @@ def test_what_a_file_is_written_in_is_recognised_and_said(tmp_path, content, fac
 
 
 @pytest.mark.parametrize("case", read_cases("foreign_tables"))
-def test_files_of_other_programs(tmp_path, case):
+def test_files_of_other_programs_are_read(tmp_path, case):
     table = table_of(tmp_path, case["content"])
     assert (table.names, table.facts) == (list(case["names"]), case["facts"])
     assert case["x"] is None or numbers(table)["x"] == case["x"]
@@ -88,13 +88,13 @@ def test_blank_lines_of_one_column_are_missing_times(tmp_path):
         },
     ],
 )
-def test_what_can_be_read_in_two_ways_is_asked_about(tmp_path, case):
+def test_ambiguous_formats_require_a_key(tmp_path, case):
     error = getattr(errors, case.get("error", "ConfigMismatchError"))
     with pytest.raises(error, match=case["said"]):
         table_of(tmp_path, case["content"], **case.get("keys", {}))
 
 
-def test_keys_overrule_what_would_be_recognised(tmp_path):
+def test_keys_override_detection(tmp_path):
     ambiguous = "x;y\n1,234;2\n5,678;3\n"
     assert numbers(table_of(tmp_path, ambiguous, decimal=","))["x"] == [1.234, 5.678]
     assert numbers(table_of(tmp_path, ambiguous, decimal="."))["x"] == [1234, 5678]
@@ -114,7 +114,7 @@ def test_keys_overrule_what_would_be_recognised(tmp_path):
         ("3.14", ",", "for such fractions set dataset.decimal='.'"),
     ],
 )
-def test_a_number_that_cannot_be_read_is_no_text(tmp_path, load_table, cell, decimal, said):
+def test_malformed_number_is_not_text(tmp_path, load_table, cell, decimal, said):
     """Thirty such cells would be taken for thirty texts, an input for each."""
     content = "x;y\n" + "".join(f"{cell};{i}\n" for i in range(5))
     with pytest.raises(
@@ -129,7 +129,7 @@ def test_a_number_that_cannot_be_read_is_no_text(tmp_path, load_table, cell, dec
         load("csv_series", path=str(tmp_path / "mine.csv"), columns=["x"], decimal=decimal)
 
 
-def test_columns_are_left_out_by_name(tmp_path, load_table):
+def test_columns_can_be_excluded_by_name(tmp_path, load_table):
     content = "id,x,note,y\n" + "".join(f"u{i},{i},free text {i},{i % 7}\n" for i in range(50))
     assert load_table(content, exclude=["id", "note"]).describe()["columns"] == "x: numbers"
     series, _ = load(
@@ -155,7 +155,7 @@ def test_constant_and_collinear_inputs_are_named(load_table):
     )
 
 
-def test_nearly_equal_columns_are_found_and_correlated_ones_are_not():
+def test_nearly_equal_columns_are_detected():
     g = generator(0)
     a, noise = normal(g, 2, 500)
     assert collinear(torch.stack([1e9 + a, 1e-12 * (a + 0.01 * noise)], 1)) == {1: [0]}
@@ -165,7 +165,7 @@ def test_nearly_equal_columns_are_found_and_correlated_ones_are_not():
     assert collinear(torch.cat([wide, -2 * wide[:, 7:8]], 1)) == {60: [7]}
 
 
-def test_classes_and_texts_that_only_test_rows_have_are_named(load_table):
+def test_classes_and_texts_of_test_rows_only_are_named(load_table):
     def rows(*cells):
         return "x,city,a,s\n" + "".join(f"{i},{c}\n" for i, c in enumerate(cells))
 

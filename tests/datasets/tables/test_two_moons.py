@@ -11,7 +11,7 @@ from torch.testing import assert_close
 load = partial(load_problem, "two_moons")
 
 
-def test_without_noise_points_lie_on_the_half_circles():
+def test_points_without_noise_lie_on_half_circles():
     batch = load(noise=0.0, n_train=400).train
     y = batch.y[:, 0]
     upper = batch.x[y == 0]
@@ -28,7 +28,7 @@ def test_without_noise_points_lie_on_the_half_circles():
         assert torch.cdist(theirs, ours).amin(1).max() < 0.15
 
 
-def test_noise_has_the_standard_deviation_asked_for():
+def test_noise_has_the_requested_standard_deviation():
     n = 20_000
     s = 0.3
     clean, noisy = (load(noise=noise, n_train=n, n_test=1).train for noise in (0.0, s))
@@ -38,7 +38,7 @@ def test_noise_has_the_standard_deviation_asked_for():
     assert e.mean() == pytest.approx(0, abs=4 * s / (2 * n) ** 0.5)
 
 
-def test_classes_are_balanced_test_points_shared_and_inputs_unbounded():
+def test_classes_are_balanced_and_test_points_shared():
     small = load(n_train=10)
     large = load(n_train=2000)
     other = load(seed=1)

@@ -31,7 +31,7 @@ def _unread(own_cache):
     uci_regression._read.cache_clear()
 
 
-def loaded(seed=0, replicate=0, **keys):
+def load_split(seed=0, replicate=0, **keys):
     keys = {"set": "yacht", "simulated": True} | keys
     problem = load_problem("uci_regression", seed=seed, replicate=replicate, **keys)
     return problem, Streams(seed, replicate)
@@ -46,7 +46,7 @@ class Known:
 
 
 @pytest.mark.parametrize("rows", [308, 506, 1030])
-def test_splits_are_disjoint_and_together_all_rows(rows):
+def test_splits_are_disjoint_and_cover_all_rows(rows):
     records = []
     for split in range(20):
         train, test = split_rows(rows, split)
@@ -57,7 +57,7 @@ def test_splits_are_disjoint_and_together_all_rows(rows):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_splits_are_those_published_with_the_data(name):
+def test_splits_equal_those_published_with_the_data(name):
     published = np.load(*find_or_skip(f"uci_bnn/{name}.npz"))
     shape = SHAPES[name]
     assert published["data"].shape[0] == shape.rows
@@ -72,7 +72,7 @@ def test_splits_are_those_published_with_the_data(name):
 
 def test_real_rows_are_verified_and_standardised():
     published = np.load(*find_or_skip("uci_bnn/naval.npz"))
-    problem, _ = loaded(set="naval", simulated=False, data_dir=FOLDER, replicate=3)
+    problem, _ = load_split(set="naval", simulated=False, data_dir=FOLDER, replicate=3)
     data = published["data"]
     rows = published["index_train_3"]
     assert problem.name == "uci"
@@ -89,30 +89,30 @@ def test_real_rows_are_verified_and_standardised():
     assert torch.isfinite(problem.train.x).all()
 
 
-def test_standardised_by_the_training_rows_and_replicates_take_their_splits():
-    problem, _ = loaded(replicate=5)
+def test_replicates_take_splits_scaled_by_training_rows():
+    problem, _ = load_split(replicate=5)
     assert_close(problem.train.x.mean(0), torch.zeros(6, dtype=F64), atol=1e-12, rtol=0)
     assert_close(problem.train.y.std(0, correction=0), torch.ones(1, dtype=F64))
     rows = simulated_rows("yacht", SHAPES["yacht"])
     _, test = split_rows(308, 5)
     back = problem.test.y * problem.y_std + problem.y_mean
     assert_close(back[:, 0], torch.from_numpy(rows[test, 6]))
-    fixed, _ = loaded(split=5)
+    fixed, _ = load_split(split=5)
     assert torch.equal(fixed.test.x, problem.test.x)
     # the seed changes nothing: the splits are the standard ones
-    assert torch.equal(loaded(seed=9, replicate=5)[0].train.x, problem.train.x)
+    assert torch.equal(load_split(seed=9, replicate=5)[0].train.x, problem.train.x)
 
 
-def test_a_constant_input_is_only_centred(monkeypatch):
+def test_constant_input_is_only_centred(monkeypatch):
     rows = simulated_rows("yacht", SHAPES["yacht"])
     rows[:, 2] = 0.1  # with a mean that is not exactly 0.1
     monkeypatch.setattr(uci_regression, "simulated_rows", lambda *_: rows)
-    problem, _ = loaded()
+    problem, _ = load_split()
     assert problem.train.x[:, 2].abs().max() < 1e-12
 
 
 def test_scores_are_in_the_units_of_the_target():
-    problem, rng = loaded()
+    problem, rng = load_split()
     scores = problem.score(Known(), rng)
     scale = float(problem.y_std)
     mean = float(problem.y_mean)
@@ -136,7 +136,7 @@ def test_scores_are_in_the_units_of_the_target():
 
 
 @pytest.mark.parametrize("form", ["txt", "npz"])
-def test_files_of_both_forms_are_read_and_verified(tmp_path, monkeypatch, form):
+def test_both_file_formats_are_read_and_verified(tmp_path, monkeypatch, form):
     rows = simulated_rows("yacht", SHAPES["yacht"])
     digest = hashlib.sha256(rows.astype("<f8").tobytes()).hexdigest()
     entry = next(f for f in files.catalogue() if f.path == "uci_bnn/yacht.txt")
@@ -149,16 +149,16 @@ def test_files_of_both_forms_are_read_and_verified(tmp_path, monkeypatch, form):
         np.savez(path, data=values) if form == "npz" else np.savetxt(path, values, fmt="%.17g")
 
     put(rows)
-    problem, _ = loaded(simulated=False, data_dir=tmp_path)
+    problem, _ = load_split(simulated=False, data_dir=tmp_path)
     assert problem.name == "uci"
-    assert_close(problem.train.x, loaded()[0].train.x)
+    assert_close(problem.train.x, load_split()[0].train.x)
     put(rows + 1)
     os.utime(path, ns=(1, 1))
     files.why_unavailable.cache_clear()
     with pytest.raises(DamagedFileError, match="numbers"):
-        loaded(simulated=False, data_dir=tmp_path)
+        load_split(simulated=False, data_dir=tmp_path)
 
 
-def test_refusals():
+def test_invalid_requests_are_refused():
     with pytest.raises(ConfigMismatchError, match="replicates: protein has only 5 splits"):
-        loaded(set="protein", replicate=5)
+        load_split(set="protein", replicate=5)

@@ -9,7 +9,7 @@ from support.runs.real_files import find_or_skip
 from components.datasets.text.review_files import REVIEWS, read, reviews, simulated_reviews
 
 
-def test_an_archive_by_hand(tmp_path):
+def test_archive_is_read_as_written_by_hand(tmp_path):
     path = tmp_path / "reviews.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         for name, text in {
@@ -24,7 +24,7 @@ def test_an_archive_by_hand(tmp_path):
     assert texts == [(("dull", ",", "very", "dull"), 0, 9), (("a", "fine", "film", "."), 1, 1)]
 
 
-def test_the_simulated_corpus_is_fixed_and_of_the_real_size():
+def test_simulated_corpus_is_fixed_and_of_real_size():
     texts = reviews()
     assert texts is simulated_reviews()
     check_size(texts)
@@ -35,7 +35,7 @@ def check_size(found):
     assert Counter(review.fold for review in found) == dict.fromkeys(range(10), 200)
 
 
-def test_the_genuine_archive():
+def test_genuine_archive_is_read():
     texts = reviews(*find_or_skip(REVIEWS))
     check_size(texts)
     assert len({word for words, *_ in texts for word in words}) == 50_920

@@ -16,7 +16,7 @@ def load(seed=0, **changes):
     return load_problem("sms_spam", seed=seed, **{"simulated": True} | changes)
 
 
-def test_words_by_hand():
+def test_words_match_hand_split():
     texts = [
         words_of(text) for text in ("Win a FREE prize, win £1000!", "free now?", "now or 2 late")
     ]
@@ -28,7 +28,7 @@ def test_words_by_hand():
     assert bag(word_sets, ["absent"]).tolist() == [[0], [0], [0]]
 
 
-def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
+def test_simulated_corpus_has_real_size_and_own_name():
     problem = load()
     assert problem.name == "sms-sim"
     assert (problem.train.x.shape, problem.test.x.shape) == ((4180, 200), (1394, 200))
@@ -37,7 +37,7 @@ def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
     assert sum(messages()[1]) == 747
 
 
-def test_the_vocabulary_is_of_training_messages_alone():
+def test_vocabulary_uses_only_training_messages():
     """Recomputed from the training rows: the columns are the words in most of them."""
     texts, _ = messages()
     order = torch.randperm(len(texts), generator=Streams(0).data)
@@ -58,7 +58,7 @@ def test_the_vocabulary_is_of_training_messages_alone():
     assert set(leaky[:30]) != set(best)
 
 
-def test_the_real_messages_are_the_file_s_words():
+def test_real_messages_have_the_words_of_the_file():
     (path,) = find_or_skip(SmsSpam.packed)
     problem = load(data_dir=FOLDER, simulated=False, n_words=100)
     assert problem.name == "sms_spam"

@@ -15,7 +15,7 @@ def load(seed=0, **changes):
     return load_problem("spambase", seed=seed, **{"simulated": True} | changes)
 
 
-def test_the_simulated_corpus_has_the_shape_of_the_real_one_and_its_own_name():
+def test_simulated_corpus_has_real_shape_and_own_name():
     problem = load()
     assert problem.name == "spam-sim"
     assert problem.train.x.shape == (3451, 54)
@@ -26,7 +26,7 @@ def test_the_simulated_corpus_has_the_shape_of_the_real_one_and_its_own_name():
     assert y.mean() == pytest.approx(0.394, abs=5e-4)
 
 
-def test_replicates_hold_out_other_mails_and_training_sets_are_nested():
+def test_replicates_hold_out_other_mails_and_nest_training():
     first = load(0)
     second = load(1)
     assert not torch.equal(first.test.x, second.test.x)
@@ -35,7 +35,7 @@ def test_replicates_hold_out_other_mails_and_training_sets_are_nested():
     assert torch.equal(rows, torch.from_numpy(simulated_mails()[0]).sum(0))
 
 
-def test_the_real_mails_are_the_file_s_words():
+def test_real_mails_have_the_words_of_the_file():
     (path,) = find_or_skip(Spambase.packed)
     problem = load(data_dir=FOLDER, simulated=False)
     assert problem.name == "spambase"

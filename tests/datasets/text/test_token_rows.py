@@ -20,7 +20,7 @@ from components.errors import (
 from runner.execution.rng import Streams
 
 
-def test_numbers_of_words_by_hand():
+def test_word_numbers_match_hand_count():
     texts = [("a", "b", "a"), ("c", "b", "a"), ("d",)]
     assert build_vocabulary(texts, None) == {"a": 2, "b": 3, "c": 4, "d": 5}
     assert build_vocabulary(texts, 2) == {"a": 2, "b": 3}
@@ -36,7 +36,7 @@ def test_numbers_of_words_by_hand():
     ) == ("ab", "cd", "abcd")
 
 
-def test_rows_are_the_reviews_words_by_the_vocabulary_of_those_learnt_from():
+def test_rows_use_the_vocabulary_learnt_from_training():
     problem, _ = load("reviews", simulated=True, n_words=30, length=12, n_train=50, fold=3)
     train, labels, _ = zip(
         *(review for review in simulated_reviews() if review.fold != 3), strict=True
@@ -68,7 +68,7 @@ def test_replicate_r_is_tested_on_fold_r():
         component("dataset", "reviews", fold=10)
 
 
-def test_words_of_imdb():
+def test_imdb_text_is_split_into_words():
     assert words_of("It's FINE!<br /><br />(10/10)") == (
         "it's",
         "fine",
@@ -81,7 +81,7 @@ def test_words_of_imdb():
     )
 
 
-def test_an_archive_of_imdb_by_hand(tmp_path, monkeypatch):
+def test_archive_of_imdb_is_read_as_written_by_hand(tmp_path, monkeypatch):
     monkeypatch.setattr(imdb, "EACH", 2)
     path = tmp_path / "imdb.tar.gz"
     with tarfile.open(path, "w:gz") as out:
@@ -110,7 +110,7 @@ def test_an_archive_of_imdb_by_hand(tmp_path, monkeypatch):
         read_imdb(path, True)
 
 
-def test_what_takes_the_place_of_imdb():
+def test_stand_in_of_imdb_has_its_own_name():
     problem, _ = load("imdb", simulated=True, n_train=40, n_test=10, length=15)
     assert (problem.name, len(problem.train.y), problem.test.y[:, 0].tolist()) == (
         "imdb-sim",
@@ -119,7 +119,7 @@ def test_what_takes_the_place_of_imdb():
     )
 
 
-def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path):
+def test_mismatched_tokenizer_is_refused(tmp_path):
     with pytest.raises(
         DataUnavailableError,
         match=r"dataset\.tokenizer: .*tokenizer\.json does not exist; copy the tokenizer",
@@ -129,7 +129,7 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path):
         )
 
 
-def test_pieces_of_words_of_a_tokenizer(tmp_path):
+def test_tokenizer_pieces_become_numbers(tmp_path):
     tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
     made = tokenizers.Tokenizer(
         tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "a": 2, "film": 3, "?": 4}, unk_token="?")

@@ -46,14 +46,14 @@ def test_matrices_of_any_strides_are_multiplied(of_x, of_weight):
 
 
 @pytest.mark.parametrize("shape", [(D,), (1, D), (0, D), (2, 3, B, D)])
-def test_inputs_have_any_number_of_rows_and_of_dimensions(shape):
+def test_inputs_may_have_any_shape(shape):
     x = draw(*shape)
     weight = draw(H, D)
     bias = draw(H)
     assert_close(affine(x, weight, bias), F.linear(x, weight, bias))
 
 
-def test_numbers_that_are_not_finite_stay_what_they_are():
+def test_non_finite_inputs_propagate():
     x = draw(B, D)
     x[0, 0] = torch.nan
     x[1, 1] = torch.inf
@@ -62,7 +62,7 @@ def test_numbers_that_are_not_finite_stay_what_they_are():
 
 
 @pytest.mark.parametrize("shape", [(B, D), (2, 3, D)])
-def test_first_and_second_derivatives_are_those_of_torch(shape):
+def test_first_and_second_derivatives_equal_torch(shape):
     results = []
     for way in (affine, F.linear):
         given = [t.clone().requires_grad_() for t in (draw(*shape), draw(H, D), draw(H))]
@@ -72,7 +72,7 @@ def test_first_and_second_derivatives_are_those_of_torch(shape):
     assert_close(*results, atol=1e-3, rtol=1e-4)
 
 
-def test_a_derivative_that_nobody_asks_for_is_not_taken(monkeypatch):
+def test_unneeded_derivative_is_not_computed(monkeypatch):
     x, weight, bias = (t.requires_grad_() for t in (draw(B, D), draw(H, D), draw(H)))
     given = {"x": x, "weight": weight, "bias": bias}
     multiply = module._multiply
@@ -88,7 +88,7 @@ def test_a_derivative_that_nobody_asks_for_is_not_taken(monkeypatch):
     assert weight.grad is None
 
 
-def test_maps_and_forward_derivatives_of_functions_go_through():
+def test_vmap_and_forward_derivatives_are_supported():
     x = draw(B, D)
     weight = draw(H, D)
     expected = F.linear(x, weight)
@@ -97,13 +97,13 @@ def test_maps_and_forward_derivatives_of_functions_go_through():
     assert_close(slope, expected)
 
 
-def test_other_types_are_torchs():
+def test_other_dtypes_use_torch():
     x = draw(B, D).double()
     weight = draw(H, D).double()
     assert torch.equal(affine(x, weight), F.linear(x, weight))
 
 
-def test_tensors_with_rules_of_their_own_keep_them():
+def test_tensor_subclasses_keep_their_rules():
     class Named(torch.Tensor):
         pass
 
@@ -121,7 +121,7 @@ def test_tensors_with_rules_of_their_own_keep_them():
         ("DEFAULT", None, False),
     ],
 )
-def test_onednn_is_chosen_where_it_has_wide_loops(monkeypatch, capability, limit, expected):
+def test_onednn_is_used_where_it_has_wide_loops(monkeypatch, capability, limit, expected):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     if limit is not None:

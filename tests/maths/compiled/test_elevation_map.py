@@ -53,21 +53,21 @@ def literal_rows(x, dem):
 
 
 @pytest.mark.parametrize("dem", MAPS)
-def test_elevation_is_the_printed_formula(dem):
+def test_elevation_equals_the_printed_formula(dem):
     x = flights(F64)
     heights = x[..., 2] - elevation(x[..., 0], x[..., 1], dem)
     torch.testing.assert_close(heights, literal_rows(x, dem)[..., 0], rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("dem", MAPS)
-def test_float32_is_good_to_five_centimetres(dem):
+def test_float32_is_accurate_to_five_centimetres(dem):
     x = flights(torch.float32)
     heights = x[..., 2] - elevation(x[..., 0], x[..., 1], dem)
     assert (heights.double() - literal_rows(x, dem)[..., 0]).abs().max() < 0.05
 
 
 @pytest.mark.parametrize("dem", MAPS)
-def test_the_compiled_loop_sees_the_same(dem):
+def test_compiled_loop_gives_the_same_elevation(dem):
     for dtype, height, distance in ((F64, 1e-6, 1e-9), (torch.float32, 0.05, 0.01)):
         x = flights(dtype)
         measured = terrain.height_and_distance(x, TAKEOFF, dem)
@@ -78,6 +78,6 @@ def test_the_compiled_loop_sees_the_same(dem):
         assert measured.shape == (3, 200, 2)
 
 
-def test_far_off_the_map_the_compiled_loop_stays_finite():
+def test_compiled_loop_is_finite_far_off_the_map():
     x = torch.full((1, 1, 6), 1e6)
     assert terrain.height_and_distance(x, TAKEOFF, "matlab").isfinite().all()

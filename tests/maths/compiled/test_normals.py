@@ -22,7 +22,7 @@ def split_mix(z):
     return z ^ (z >> 31)
 
 
-def test_split_mix_is_the_published_one():
+def test_split_mix_equals_the_published_generator():
     """The first numbers of seed 1234567 of the reference implementation, which increments before
     hashing."""
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
@@ -31,7 +31,7 @@ def test_split_mix_is_the_published_one():
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 2 * BLOCK + 5])
-def test_numbers_are_box_and_mullers_of_the_hashed_counter(n):
+def test_normals_are_box_muller_of_the_hashed_counter(n):
     generator = torch.Generator().manual_seed(3)
     seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
     z = standard_normals((n,), generator.manual_seed(3), F64)
@@ -65,7 +65,7 @@ def test_law_is_standard_normal_and_calls_are_independent():
     assert np.mean(np.abs(z) > 4) == pytest.approx(2 * stats.norm.sf(4), rel=0.6)
 
 
-def test_uniforms_are_the_hashed_counter():
+def test_uniforms_are_hashed_counters():
     generator = torch.Generator().manual_seed(4)
     seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
     u = uniforms((3, 5), generator.manual_seed(4))
@@ -76,7 +76,7 @@ def test_uniforms_are_the_hashed_counter():
     assert stats.kstest(uniforms((100_000,), generator).numpy(), "uniform").pvalue > 1e-3
 
 
-def test_both_types_have_the_same_numbers_and_a_generator_repeats_itself():
+def test_dtypes_share_numbers_and_generators_repeat():
     generator = torch.Generator().manual_seed(5)
     exact = standard_normal((4, 33), generator, torch.zeros(1, dtype=F64))
     rough = standard_normal((4, 33), generator.manual_seed(5), torch.zeros(1, dtype=torch.float32))
@@ -84,7 +84,7 @@ def test_both_types_have_the_same_numbers_and_a_generator_repeats_itself():
     assert torch.equal(exact.float(), rough)
 
 
-def test_functions_are_those_of_the_library():
+def test_functions_equal_the_library():
     for v in np.linspace(-math.pi / 4, math.pi / 4, 101):
         assert np.allclose(
             functions.sin_cos_4(v), (math.sin(4 * v), math.cos(4 * v)), rtol=0, atol=1e-12

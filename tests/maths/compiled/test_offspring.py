@@ -17,7 +17,7 @@ def sparse_weights(r, n):
 
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
-def test_no_point_is_lost_at_the_ends(u, fast, monkeypatch):
+def test_points_at_the_ends_are_counted(u, fast, monkeypatch):
     monkeypatch.setattr(resampling.loops, "is_on_cpu", lambda x: fast)
     w = sparse_weights(6, 1000)
     counts = resampling.systematic_counts(w, torch.full((6,), u, dtype=F64))
@@ -26,7 +26,7 @@ def test_no_point_is_lost_at_the_ends(u, fast, monkeypatch):
 
 
 @pytest.mark.parametrize("size", [1, 6])
-def test_particles_are_repeated_however_they_lie_in_memory(size):
+def test_particles_are_repeated_in_any_memory_layout(size):
     g = generator(0)
     rows = torch.randn(5, 40, size, generator=g)
     columns = rows.transpose(1, 2).contiguous().transpose(1, 2)
@@ -37,7 +37,7 @@ def test_particles_are_repeated_however_they_lie_in_memory(size):
     assert resampling.resample_particles(columns, counts).stride() == columns.stride()
 
 
-def test_places_are_those_of_a_search():
+def test_places_equal_those_of_a_search():
     g = generator(0)
     points = uniform(g, 7, 41).sort(1).values
     edges = uniform(g, 7, 40).sort(1).values

@@ -18,7 +18,7 @@ LAWS = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("law", LAWS)
-def test_they_are_those_of_a_sort(law, dtype):
+def test_selection_equals_a_sort(law, dtype):
     g = np.random.default_rng(0)
     for n in (1, 2, 63, 500, 3001):
         with np.errstate(over="ignore"):

@@ -24,7 +24,7 @@ def test_weights_are_exponentials(dtype, spread):
     )
 
 
-def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
+def test_zero_weights_stay_zero_and_nan_stays_nan():
     log_w = torch.zeros(5, 20, dtype=F64)
     log_w[0, 3] = -math.inf
     log_w[1, 3] = -709.0
@@ -40,7 +40,7 @@ def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("size", [1, 4])
-def test_moments_are_those_of_weighted_particles(dtype, size):
+def test_moments_equal_those_of_weighted_particles(dtype, size):
     g = generator(1)
     x = (1e3 + 0.1 * normal(g, 3, 500, size)).to(dtype)
     w, sums = weighing.weights(normal(g, 3, 500))

@@ -8,7 +8,7 @@ from components.maths.particles.backward_draws import distinct, inverse_cdf
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 9, 50])
-def test_inverse_cdf_is_where_the_running_sum_first_exceeds_u(n):
+def test_inverse_cdf_is_the_first_running_sum_above_u(n):
     g = generator(n)
     p = uniform(g, 3, 4, n)
     p[:, :, n // 2 :: 3] = 0.0
@@ -23,7 +23,7 @@ def test_inverse_cdf_is_where_the_running_sum_first_exceeds_u(n):
     assert (p.gather(1, rows.unsqueeze(2).expand(-1, -1, n)).gather(2, got.unsqueeze(2)) > 0).all()
 
 
-def test_extreme_uniforms_never_choose_what_has_no_probability():
+def test_extreme_uniforms_never_choose_zero_probability():
     p = torch.tensor([[[0.0, 0.5, 0.0, 0.5, 0.0]]])
     u = double([[0.0, 0.4999999, 0.5, 1 - 2**-24]])
     assert inverse_cdf(p, torch.zeros(1, 4).long(), u).tolist() == [[1, 1, 3, 3]]

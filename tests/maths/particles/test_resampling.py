@@ -42,7 +42,7 @@ def bias_z(counts, w):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
+def test_counts_equal_the_literal_points(compiled, monkeypatch):
     if not compiled:
         monkeypatch.setattr(
             "components.maths.particles.resampling.loops.is_on_cpu", lambda x: False
@@ -54,7 +54,7 @@ def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
         assert fast[r].tolist() == literal_counts(w[r], u[r])
 
 
-def test_counts_are_unbiased_and_a_fixed_offset_is_not():
+def test_counts_are_unbiased_unlike_those_of_a_fixed_offset():
     w = weights(1, 20)[0]
     g = generator(0)
     many = w.expand(DRAWS, -1)
@@ -73,7 +73,7 @@ def test_ancestors_stay_inside_their_own_particle_system(scheme):
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_offspring_of_every_scheme_are_drawn_without_bias(scheme, n):
+def test_offspring_of_every_scheme_are_unbiased(scheme, n):
     """E[offspring of n] = N w_n, N in total; random numbers are drawn separately for each
     system."""
     w = weights(1, n)
@@ -111,7 +111,7 @@ def test_counts_have_the_covariances_of_their_schemes():
         )
 
 
-def test_stratified_counts_are_those_of_the_literal_strata():
+def test_stratified_counts_equal_the_literal_strata():
     w = weights(4, 11)
     u = draw_uniform(4, 11, seed=3)
     fast = stratified_counts(w, u)
@@ -120,7 +120,7 @@ def test_stratified_counts_are_those_of_the_literal_strata():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_every_scheme_keeps_zero_weights_childless_and_equal_ones_in_their_places(scheme):
+def test_zero_weights_stay_childless_and_equal_ones_in_place(scheme):
     w = torch.zeros(3, 8, dtype=F64)
     w[0, 2] = 1.0
     w[1, [0, 7]] = 0.5
@@ -135,20 +135,20 @@ def test_every_scheme_keeps_zero_weights_childless_and_equal_ones_in_their_place
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_every_scheme_adds_up_with_many_particles_in_float32(scheme):
+def test_every_scheme_adds_up_in_float32(scheme):
     counts = offspring(scheme, weights(2, 100_000, spread=2).float(), generator(0))
     assert counts.sum(1).tolist() == [100_000, 100_000]
     assert (counts >= 0).all()
 
 
-def test_effective_sample_size_of_equal_and_of_single_weights():
+def test_effective_sample_size_of_equal_and_single_weights():
     w = torch.tensor([[0.25] * 4, [1.0, 0, 0, 0]])
     assert effective_sample_size(w).tolist() == [4.0, 1.0]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("n", [41, 399, 400, 1000, 3001])
-def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
+def test_quantiles_of_the_tails_equal_those_of_a_full_sort(n, dtype):
     """Values in the order of resampled particles: many equal, all equal, irregular and infinite
     ones."""
     g = generator(0)

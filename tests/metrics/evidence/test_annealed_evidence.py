@@ -27,7 +27,7 @@ def test_the_schedule_goes_from_prior_to_posterior(temperatures):
 
 
 @pytest.mark.parametrize("temperatures", [1, 3, 8])
-def test_annealed_weights_are_unbiased_whatever_the_schedule(temperatures):
+def test_annealed_weights_are_unbiased_for_any_schedule(temperatures):
     """With few temperatures and rows near the centre, weights are bounded; the mean of ŵ must still
     be p(x)."""
     few = real_rows(n=4)
@@ -48,7 +48,7 @@ def problem():
     return real_rows(n=N)
 
 
-def test_step_sizes_of_the_run_that_counts_were_learnt_before_it(problem):
+def test_step_sizes_are_learnt_before_the_counting_run(problem):
     """Step sizes are independent of the run's draws: given them and the noise, the weights equal
     the weights of one run with fixed steps."""
     target = target_rows(ppca(problem, exact_guide=True), problem.test)
@@ -64,7 +64,7 @@ def test_step_sizes_of_the_run_that_counts_were_learnt_before_it(problem):
     assert torch.equal(annealed.annealed_log_weights(target, like, 5, 8, Streams(0).noise)[0], w)
 
 
-def test_many_temperatures_find_the_likelihood(problem):
+def test_many_temperatures_estimate_the_likelihood(problem):
     module = ppca(problem, exact_guide=False)
     exact = log_evidence(module, problem.test.x)
     target = target_rows(module, problem.test)
@@ -75,7 +75,7 @@ def test_many_temperatures_find_the_likelihood(problem):
     assert rate.mean() > 0.5
 
 
-def test_a_transition_leaves_its_target_in_place():
+def test_transition_leaves_its_target_invariant():
     """Draws of N(0, (β/v + 1 − β)⁻¹) keep this distribution with steps so large that a third is
     rejected."""
     v = 0.2

@@ -24,7 +24,7 @@ def skewed_guide(problem):
     return module, precision
 
 
-def test_gaps_of_a_linear_auto_encoder_are_exact():
+def test_gaps_of_a_linear_autoencoder_are_exact():
     problem = real_rows(n=20)
     module, precision = skewed_guide(problem)
     posterior = LatentPosterior(module)
@@ -45,7 +45,7 @@ def test_gaps_of_a_linear_auto_encoder_are_exact():
     assert {key: scores[key] for key in scores_before} == scores_before
 
 
-def test_the_best_q_is_the_mean_field_optimum():
+def test_best_q_is_the_mean_field_optimum():
     problem = real_rows(n=20)
     module, precision = skewed_guide(problem)
     rows = problem.test
@@ -59,7 +59,7 @@ def test_the_best_q_is_the_mean_field_optimum():
     assert_close(found_s, precision.diagonal().rsqrt().expand_as(found_s), atol=0.04, rtol=0)
 
 
-def test_gaps_of_an_auto_encoder_of_digits():
+def test_gaps_of_an_autoencoder_of_digits_are_scored():
     problem, rng = load(
         "images", binarised="static", n_train=60, n_test=6, best_q_steps=30, importance_samples=30
     )

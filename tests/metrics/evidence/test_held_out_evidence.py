@@ -26,7 +26,7 @@ def problem():
     return real_rows(n=N)
 
 
-def test_the_fit_of_a_normal_posterior_is_that_posterior(problem):
+def test_fit_to_a_normal_posterior_is_that_posterior(problem):
     module, exact = (ppca(problem, exact_guide=kind) for kind in (False, True))
     with torch.no_grad():
         m, s = exact.encode(problem.test)
@@ -36,7 +36,7 @@ def test_the_fit_of_a_normal_posterior_is_that_posterior(problem):
     assert_close(factor @ factor.mT, s.square().diag_embed(), rtol=1e-8, atol=1e-10)
 
 
-def test_curvatures_are_no_less_than_those_of_the_prior():
+def test_curvatures_are_at_least_those_of_the_prior():
     hessian = torch.diag(double([-4.0, 0.5, -0.2]))[None]
     curvature, directions = proposal.bent(hessian)
     assert_close(
@@ -45,7 +45,7 @@ def test_curvatures_are_no_less_than_those_of_the_prior():
     )
 
 
-def test_a_fit_climbs_a_target_that_is_not_normal():
+def test_fit_increases_the_bound_of_a_nonnormal_target():
     module = component("model", "vae", latent_dim=3, widths=[8]).build(binary(), Streams(1))
     rows = binary().test
     start = torch.zeros(N, 3, dtype=F64)
@@ -64,7 +64,7 @@ def binary():
     return Unlabelled("b", "binary", train, test, None)
 
 
-def test_row_gaussians_are_those_of_torch():
+def test_row_gaussians_equal_torch():
     g = generator()
     factor = normal(g, 5, 3, 3) + 2 * torch.eye(3)
     mean = torch.randn(5, 3, generator=g).double()
@@ -77,7 +77,7 @@ def test_row_gaussians_are_those_of_torch():
 
 
 @pytest.mark.parametrize("samples", [1, 7])
-def test_importance_weights_are_unbiased_for_few_samples_of_a_wrong_guide(problem, samples):
+def test_importance_weights_are_unbiased_for_a_wrong_guide(problem, samples):
     module = ppca(problem, exact_guide=False)
     exact = log_evidence(module, problem.test.x)
     rng = Streams(0)
@@ -93,7 +93,7 @@ def test_importance_weights_are_unbiased_for_few_samples_of_a_wrong_guide(proble
     assert abs(evidence_z(means, exact)) < 4
 
 
-def test_log_weights_are_a_literal_sum(problem):
+def test_log_weights_equal_a_literal_sum(problem):
     module = ppca(problem, exact_guide=False)
     target = target_rows(module, problem.test)
     with torch.no_grad():
@@ -122,7 +122,7 @@ def score_module(problem, module, **keys):
     return problem.score(LatentPosterior(module), Streams(0))
 
 
-def test_scores_do_not_depend_on_the_guide(problem):
+def test_scores_are_independent_of_the_guide(problem):
     exact_guide, wrong_guide = (ppca(problem, exact_guide=kind) for kind in (True, False))
     exact = -float(log_evidence(exact_guide, problem.test.x).mean())
     good = score_module(problem, exact_guide)
@@ -141,7 +141,7 @@ def test_scores_do_not_depend_on_the_guide(problem):
     )
 
 
-def test_annealing_is_of_the_first_rows_and_compared_on_them(problem):
+def test_annealing_uses_and_compares_the_first_rows(problem):
     module = ppca(problem, exact_guide=False)
     keys = {"ais_temperatures": 40, "ais_chains": 64, "ais_rows": 13}
     scores = score_module(problem, module, **keys)
@@ -153,7 +153,7 @@ def test_annealing_is_of_the_first_rows_and_compared_on_them(problem):
     assert "ais_gain" not in alone
 
 
-def test_what_has_no_guide_of_rows_is_refused(problem):
+def test_model_without_a_guide_of_rows_is_refused(problem):
     class Known:
         def row_log_weights(self, batch, n_samples, generator):
             return torch.zeros(1, batch.n_rows)
@@ -174,7 +174,7 @@ def test_intensities_outside_0_and_1_are_refused(value):
     Unlabelled("r", "real", Rows(bad, 1.0), Rows(good, 1.0), None)
 
 
-def test_a_run_of_an_auto_encoder_on_drawn_digits_is_scored():
+def test_autoencoder_of_binarised_digits_is_scored():
     keys = {"n_train": 60, "n_test": 6, "proposal": "laplace", "ais_temperatures": 5}
     problem, rng = load("images", binarised="static", **keys)
     keys = {"latent_dim": 2, "widths": [8], "guide": "separate", "scale": "softplus"}

@@ -51,7 +51,7 @@ def literal_features(module, x, eps):
 
 
 @pytest.mark.parametrize("top", ["independent", "coregionalised"])
-def test_bound_is_its_equation(problem, top):
+def test_bound_equals_its_equation(problem, top):
     """ELBO = S⁻¹ Σ_s log N(y | 0, K(Λ_s) + Σ) − KL[q(v) ‖ N(0, I)], without a hyper-prior."""
     module = build(
         problem, top=top, n_inducing=6, hyperprior=None, top_lengthscale=2.0, inner_q_mean=0.3
@@ -82,7 +82,7 @@ def test_bound_is_its_equation(problem, top):
 
 
 @pytest.mark.parametrize(("top", "shallow"), [("independent", "igp"), ("coregionalised", "cgp")])
-def test_without_a_warp_it_is_the_shallow_gp(problem, top, shallow):
+def test_model_without_a_warp_is_the_shallow_gp(problem, top, shallow):
     """Inner variance → 0 under an identity mean: the bound is the log marginal likelihood of the
     exact GP."""
     deep = build(
@@ -119,7 +119,7 @@ def test_a_draw_is_one_function(problem):
     assert_close(whole[3:5], part)
 
 
-def test_gradients(problem):
+def test_gradients_equal_central_differences(problem):
     """Every parameter, inner ones included, against central differences."""
     module = build(problem, top="independent", n_inducing=4, inner_q_mean=0.5)
     noise = module.draw_noise(None, 1, generator(3))

@@ -25,7 +25,7 @@ def problem(D=3, missing_row=None):
     return data
 
 
-def built(data=None, trained=True, **keys):
+def build(data=None, trained=True, **keys):
     """A model with q away from its initial value."""
     small = {"n_inducing": 6, "top": "sampled", "inner_q_scale": 1.0}
     module = build_model("dgp", data or problem(), **small | keys)
@@ -71,11 +71,11 @@ def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6
 
 
 @pytest.mark.parametrize("top", ["sampled", "integrated"])
-def test_the_rows_of_the_bound_are_those_printed(top):
+def test_bound_rows_equal_those_printed(top):
     """(B.7) row by row: log N(y_b; f_2(ε_2), σ²) at f_1(ε_1), or its mean over f_2 in closed
     form."""
     data = problem()
-    module = built(data, top=top, inner_dim=3)
+    module = build(data, top=top, inner_dim=3)
     batch = data.train.part(slice(0, 4), 10.0)
     noise = noise_of(module, batch)
     assert noise.shape == (2, 4, 4 if top == "sampled" else 3) == (2, 4, module.noise_dim)
@@ -92,11 +92,11 @@ def test_the_rows_of_the_bound_are_those_printed(top):
             assert_close(rows[s, b], expected)
 
 
-def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
+def test_layer_equals_the_family_with_fixed_hyperparameters():
     """Mean, variance and KL of ``GPLayer`` with the same q, and the gradients of all that is
     learnt."""
     data = problem()
-    layer = built(data, inner_dim=2).inner
+    layer = build(data, inner_dim=2).inner
     assert layer.mean_weight is not None
     kernel = InitialKernel("squared_exponential", ard=False, lengthscale=2.0, variance=2.0)
     family = GPLayer(
@@ -125,7 +125,7 @@ def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
 def test_only_the_posterior_is_learnt():
     """P = Σ_l Q_l (M + M(M + 1)/2): 390 of B.2.2; kernels, noise and inducing inputs are not among
     them."""
-    module = built(problem(D=5), n_inducing=10, trained=False)
+    module = build(problem(D=5), n_inducing=10, trained=False)
     assert {name for name, _ in module.named_parameters()} == {
         "inner.q_mean",
         "inner.q_packed",
@@ -139,34 +139,34 @@ def test_only_the_posterior_is_learnt():
     assert module.context_dim == 6
 
 
-def test_inducing_inputs_are_centroids_and_those_of_the_top_their_means():
+def test_inducing_inputs_are_centroids_and_the_tops_their_means():
     """k-means of the inputs, which the identity mean leads to the top; principal axes where the
     width is smaller."""
     from sklearn.cluster import KMeans
 
     data = problem(D=3)
-    module = built(data, inner_dim=3)
+    module = build(data, inner_dim=3)
     seed = int(torch.randint(2**31, (), generator=Streams(0).init))
     centres = KMeans(6, n_init=1, random_state=seed).fit(data.train.x.numpy()).cluster_centers_
     assert_close(module.inner.inducing, torch.from_numpy(centres))
     assert torch.equal(module.top.inducing, module.inner.inducing)
-    narrow = built(data, inner_dim=2)
+    narrow = build(data, inner_dim=2)
     axes = torch.linalg.svd(data.train.x - data.train.x.mean(0))[2][:2].T
     assert_close(narrow.top.inducing, narrow.inner.inducing @ axes)
-    wide = built(data, inner_dim=5)
+    wide = build(data, inner_dim=5)
     assert torch.equal(wide.top.inducing[:, 3:], torch.zeros(6, 2, dtype=F64))
 
 
-def test_the_context_of_a_row_is_its_input_and_its_label():
+def test_context_of_a_row_is_its_input_and_label():
     data = problem(missing_row=1)
-    context = built(data).context(data.train.part(slice(0, 3), 1.0))
+    context = build(data).context(data.train.part(slice(0, 3), 1.0))
     assert torch.equal(context[0], torch.cat([data.train.x[0], data.train.y[0]]))
     assert float(context[1, -1]) == 0.0
 
 
-def test_the_kl_is_that_of_every_process_of_both_layers():
+def test_kl_sums_over_every_process_of_both_layers():
     """Σ_l Σ_q KL[N(m, C Cᵀ) ‖ N(0, I)] by the densities of ``torch.distributions``."""
-    module = built()
+    module = build()
     total = 0.0
     for layer in (module.inner, module.top):
         law = MultivariateNormal(layer.q_mean, layer.q_tril @ layer.q_tril.mT)
@@ -175,9 +175,9 @@ def test_the_kl_is_that_of_every_process_of_both_layers():
     assert_close(module.kl(), total)
 
 
-def test_the_bound_of_a_batch_is_that_of_its_rows():
+def test_bound_of_a_batch_sums_over_its_rows():
     data = problem()
-    module = built(data)
+    module = build(data)
     batch = data.train.part(slice(0, 10), 4.0)
     noise = noise_of(module, batch, 3)
     terms = module.elbo(batch, noise)
@@ -185,9 +185,9 @@ def test_the_bound_of_a_batch_is_that_of_its_rows():
     assert_close(terms["elbo"], terms["log_likelihood"] - module.kl())
 
 
-def test_a_missing_label_leaves_no_trace():
+def test_missing_label_changes_nothing():
     data = problem(missing_row=2)
-    module = built(data)
+    module = build(data)
     batch = data.train.part(slice(0, 5), 1.0)
     noise = noise_of(module, batch)
     rows = module.elbo_rows(batch, noise)
@@ -198,9 +198,9 @@ def test_a_missing_label_leaves_no_trace():
 
 
 @pytest.mark.parametrize("top", ["sampled", "integrated"])
-def test_gradients_row_by_row_are_those_of_single_backward_passes(top):
+def test_gradients_by_row_equal_single_backward_passes(top):
     data = problem()
-    module = built(data, top=top)
+    module = build(data, top=top)
     batch = data.train.part(slice(3, 10), 5.0)
     noise = noise_of(module, batch, 2)
     rows, gradients, terms = row_gradients(module, batch, noise)
@@ -213,11 +213,11 @@ def test_gradients_row_by_row_are_those_of_single_backward_passes(top):
     assert_close(terms["elbo"], same["elbo"])
 
 
-def test_curvature_in_the_noise_can_be_had():
+def test_curvature_in_the_noise_is_available():
     """Twice differentiable, as a Taylor expansion of the gradient asks: against central
     differences."""
     data = problem()
-    module = built(data)
+    module = build(data)
     batch = data.train.part(slice(0, 2), 1.0)
     parameters = list(module.parameters())
 
@@ -231,7 +231,7 @@ def test_curvature_in_the_noise_can_be_had():
 def test_predictions_integrate_the_top_and_keep_the_noise():
     """The mixture has the moments of draws of both layers and of η."""
     data = problem()
-    module = built(data)
+    module = build(data)
     x = data.train.x[:2]
     samples = module.sample_predictive(x, 4000, generator(0))
     assert samples.mu.shape == samples.v.shape == (4000, 2, 1)

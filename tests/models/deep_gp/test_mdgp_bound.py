@@ -21,7 +21,7 @@ from components.models.deep_gp.module import DGPNoise
 SMALL = {"inner_dim": 2, "n_inducing": 6}
 
 
-def perturbed(name, problem, **changes):
+def build_perturbed(name, problem, **changes):
     """A built model with every parameter moved at random, so that nothing is zero or equal by
     initialisation."""
     module = build_model(name, problem, **{**SMALL, **changes})
@@ -89,10 +89,10 @@ def literal_bound(module, batch, noise):
 @pytest.mark.parametrize(
     "changes", [{}, {"inner_mean": "linear", "pass_inputs": True, "inner_ard": True}]
 )
-def test_bound_is_equation_3_14(name, changes):
+def test_bound_equals_equation_3_14(name, changes):
     problem = real(n=9, n_inputs=3)
     extra = {"specific_dim": 2} if name == "mmdgp" else {}
-    module = perturbed(name, problem, **changes, **extra)
+    module = build_perturbed(name, problem, **changes, **extra)
     batch = replace(problem.train, scale=3.0)
     noise = module.draw_noise(batch, 2, generator(0))
     terms = module.elbo(batch, noise)
@@ -106,7 +106,7 @@ def test_bound_is_equation_3_14(name, changes):
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "idgp"])
 def test_missing_labels_do_not_count(name):
     problem = real(n=12)
-    module = perturbed(name, problem)
+    module = build_perturbed(name, problem)
     batch = problem.train
     noise = module.draw_noise(batch, 3, generator(0))
     first = module.elbo(batch, noise)["elbo"]
@@ -122,7 +122,7 @@ def test_missing_labels_do_not_count(name):
 
 def test_rows_without_any_label_do_not_count():
     problem = real(n=12)
-    module = perturbed("mmdgp", problem)
+    module = build_perturbed("mmdgp", problem)
     batch = problem.train
     noise = module.draw_noise(batch, 2, generator(0))
     longer = Batch(
@@ -169,7 +169,7 @@ def test_minibatch_bounds_average_to_the_whole(name):
     """Over a partition into equal batches, with the same noise for each row, the mean is exact: it
     is unbiased."""
     problem = real(n=12)
-    module = perturbed(name, problem)
+    module = build_perturbed(name, problem)
     noise = module.draw_noise(problem.train, 2, generator(1))
     whole = module.elbo(problem.train, noise)["elbo"]
     bounds = []
@@ -184,9 +184,9 @@ def test_minibatch_bounds_average_to_the_whole(name):
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "idgp"])
 @pytest.mark.parametrize("depth", [1, 2])
-def test_gradients_are_those_of_finite_differences(name, depth):
+def test_gradients_equal_finite_differences(name, depth):
     problem = real(n=8)
     linear = {"inner_mean": "linear", "top_mean": "linear"}
-    module = perturbed(name, problem, depth=depth, pass_inputs=True, **linear)
+    module = build_perturbed(name, problem, depth=depth, pass_inputs=True, **linear)
     noise = module.draw_noise(problem.train, 2, generator(0))
     assert gradient_error(module, lambda: module.elbo(problem.train, noise)["elbo"]) < 2e-4

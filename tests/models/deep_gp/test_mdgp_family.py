@@ -9,7 +9,7 @@ import pytest
 import torch
 from support.runs.configured import F64, build_model, generator
 from support.small.small_problems import classes, component, real
-from test_mdgp_bound import perturbed
+from test_mdgp_bound import build_perturbed
 from torch.autograd import gradcheck
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
@@ -23,7 +23,7 @@ from runner.execution.rng import Streams
 FAMILY = ["smdgp", "mmdgp", "cmdgp", "idgp"]
 
 
-def bound(module, batch, S=2):
+def compute_elbo(module, batch, S=2):
     return module.elbo(batch, module.draw_noise(batch, S, generator(0)))["elbo"]
 
 
@@ -31,7 +31,7 @@ def test_without_specific_processes_mmdgp_is_smdgp():
     problem = real()
     a = build_model("smdgp", problem, n_inducing=10)
     b = build_model("mmdgp", problem, n_inducing=10, specific_dim=0)
-    assert torch.equal(bound(a, problem.train), bound(b, problem.train))
+    assert torch.equal(compute_elbo(a, problem.train), compute_elbo(b, problem.train))
 
 
 def test_without_shared_processes_mmdgp_is_idgp():
@@ -41,13 +41,13 @@ def test_without_shared_processes_mmdgp_is_idgp():
     b = build_shared_and_specific(
         settings, problem, Streams(0), 0, TaskSpecificProcesses(3, None, 1.0)
     )
-    assert torch.equal(bound(a, problem.train), bound(b, problem.train))
+    assert torch.equal(compute_elbo(a, problem.train), compute_elbo(b, problem.train))
 
 
-def test_idgp_is_a_deep_gp_of_each_task_alone():
+def test_idgp_equals_separate_deep_gps():
     """With the other task's labels removed, the terms of a task are exactly unchanged."""
     problem = real()
-    module = perturbed("idgp", problem)
+    module = build_perturbed("idgp", problem)
     batch = problem.train
     noise = module.draw_noise(batch, 2, generator(0))
     module.elbo(batch, noise)["log_likelihood"].backward()
@@ -65,7 +65,7 @@ def test_idgp_is_a_deep_gp_of_each_task_alone():
     )
 
 
-def test_tied_processes_with_equal_kernels_are_untied_ones():
+def test_tied_processes_with_equal_kernels_equal_untied_ones():
     problem = real()
     keys = {"inner_mean": "linear", "n_inducing": 8, "inner_dim": 3}
     tied, untied = (build_model("smdgp", problem, tied=tied, **keys) for tied in (True, False))
@@ -76,7 +76,7 @@ def test_tied_processes_with_equal_kernels_are_untied_ones():
     untied.variational_layers()["top"].inducing.data.copy_(
         tied.variational_layers()["top"].inducing
     )
-    assert_close(bound(tied, problem.train), bound(untied, problem.train))
+    assert_close(compute_elbo(tied, problem.train), compute_elbo(untied, problem.train))
 
 
 class GPyTorchSVGP(gpytorch.models.ApproximateGP):
@@ -100,9 +100,9 @@ class GPyTorchSVGP(gpytorch.models.ApproximateGP):
 
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "idgp"])
-def test_without_inner_layers_it_is_svgp(name):
+def test_model_without_inner_layers_is_svgp(name):
     problem = real(n=20)
-    module = perturbed(name, problem, depth=0, jitter=1e-9)
+    module = build_perturbed(name, problem, depth=0, jitter=1e-9)
     batch = problem.train
     expected = 0.0
     for t in range(2):
@@ -114,37 +114,37 @@ def test_without_inner_layers_it_is_svgp(name):
             q = svgp(batch.x[rows])
             log_likelihood = likelihood.expected_log_prob(batch.y[rows, t], q).sum()
             expected += (log_likelihood - svgp.variational_strategy.kl_divergence()).item()
-    assert_close(bound(module, batch).item(), expected)
+    assert_close(compute_elbo(module, batch).item(), expected)
 
 
-def correlated(x, z, length):
+def compute_kernel(x, z, length):
     return kernel(x, z, length, torch.ones((), dtype=F64), "matern52")
 
 
-def climbed(module, batch):
+def take_natural_step(module, batch):
     """The bound after one natural gradient step of size 1 on the top layer."""
     layer = module.variational_layers()["top"]
-    (-bound(module, batch, 1)).backward()
+    (-compute_elbo(module, batch, 1)).backward()
     natural_step(layer.q_mean, layer.q_tril, 1.0)
-    return bound(module, batch, 1).detach()
+    return compute_elbo(module, batch, 1).detach()
 
 
-def test_inducing_at_the_data_and_one_natural_step_is_the_exact_gp():
+def test_natural_step_with_inducing_data_is_the_exact_gp():
     problem = real(n=15, n_tasks=1, missing=0.0)
     module = build_model("smdgp", problem, depth=0, n_inducing=15, jitter=1e-10)
     batch = problem.train
     layer = module.variational_layers()["top"]
     length = layer.log_lengthscale[0].detach().exp()
     s2 = module.likelihood.noise_variance.detach()
-    exact = correlated(batch.x, batch.x, length) + s2 * torch.eye(15, dtype=F64)
+    exact = compute_kernel(batch.x, batch.x, length) + s2 * torch.eye(15, dtype=F64)
     evidence = float(MultivariateNormal(torch.zeros(15, dtype=F64), exact).log_prob(batch.y[:, 0]))
     # before the step it is a bound, and a loose one
-    assert bound(module, batch, 1).item() < evidence - 1
-    assert float(climbed(module, batch)) == pytest.approx(evidence, rel=1e-6)
+    assert compute_elbo(module, batch, 1).item() < evidence - 1
+    assert float(take_natural_step(module, batch)) == pytest.approx(evidence, rel=1e-6)
     new = problem.test.x
     predictive = module.sample_predictive(new, 1, generator(0))
-    gain = correlated(new, batch.x, length) @ torch.linalg.inv(exact)
-    variance = 1 - (gain * correlated(new, batch.x, length)).sum(1) + s2
+    gain = compute_kernel(new, batch.x, length) @ torch.linalg.inv(exact)
+    variance = 1 - (gain * compute_kernel(new, batch.x, length)).sum(1) + s2
     assert torch.allclose(predictive.mean[:, 0], gain @ batch.y[:, 0], atol=1e-6)
     assert torch.allclose(predictive.variance[:, 0], variance, atol=1e-6)
 
@@ -161,12 +161,12 @@ def test_coregionalised_top_of_rank_one_is_the_exact_icm():
     layer = module.variational_layers()["top"]
     t, n = batch.mask.T.nonzero(as_tuple=True)
     a = module.top.mixing.detach()[:, 0, 0]
-    K = correlated(batch.x, batch.x, layer.log_lengthscale[0].detach().exp())
+    K = compute_kernel(batch.x, batch.x, layer.log_lengthscale[0].detach().exp())
     C = torch.outer(a, a)[t][:, t] * K[n][:, n]
     C += torch.diag(module.likelihood.noise_variance.detach()[t])
     y = batch.y.T[batch.mask.T]
     evidence = float(MultivariateNormal(torch.zeros_like(y), C).log_prob(y))
-    assert float(climbed(module, batch)) == pytest.approx(evidence, rel=1e-6)
+    assert float(take_natural_step(module, batch)) == pytest.approx(evidence, rel=1e-6)
 
 
 def test_coregionalised_top_has_the_prior_covariance_of_an_icm():
@@ -196,7 +196,7 @@ def test_coregionalised_top_has_the_prior_covariance_of_an_icm():
     ],
 )
 @pytest.mark.parametrize("made", [real, partial(classes, n_classes=2), classes])
-def test_every_member_on_every_target(name, dtype, changes, made):
+def test_every_member_fits_every_target(name, dtype, changes, made):
     problem = made(n=20, n_tasks=3, dtype=dtype)
     module = build_model(name, problem, n_inducing=7, inner_dim=2, jitter=1e-5, **changes)
     terms = module.elbo(problem.train, module.draw_noise(problem.train, 2, generator(0)))
@@ -211,10 +211,10 @@ def test_every_member_on_every_target(name, dtype, changes, made):
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_gradient_of_a_prediction_in_its_inputs(name):
+def test_prediction_gradient_in_inputs_equals_differences(name):
     """What attacks differentiate."""
     problem = real(n=10)
-    module = perturbed(name, problem, pass_inputs=True)
+    module = build_perturbed(name, problem, pass_inputs=True)
     x = problem.test.x[:3].clone().requires_grad_()
 
     assert gradcheck(
@@ -222,10 +222,10 @@ def test_gradient_of_a_prediction_in_its_inputs(name):
     )
 
 
-def test_chunks_of_samples_do_not_change_a_prediction(monkeypatch):
+def test_chunks_of_samples_keep_the_prediction(monkeypatch):
     """Other noise, the same distribution."""
     problem = real(n=10)
-    module = perturbed("mmdgp", problem)
+    module = build_perturbed("mmdgp", problem)
     whole = module.sample_predictive(problem.test.x, 6, generator(0))
     monkeypatch.setattr("components.models.deep_gp.module.PREDICTION_ELEMENTS", 1)
     parts = module.sample_predictive(problem.test.x, 6, generator(0))

@@ -31,7 +31,7 @@ def test_layout_pads_to_the_longest_task():
     assert layout.labels(y).tolist() == [[0, 6, 12], [0, 0, 0], [2, 5, 14]]
 
 
-def test_nothing_missing_needs_no_layout_and_nothing_observed_is_padding():
+def test_complete_labels_need_no_layout_or_padding():
     layout = Layout.of(torch.ones(4, 2, dtype=torch.bool), F64)
     assert layout.rows is None
     g = torch.randn(2, 4, 3)
@@ -40,7 +40,7 @@ def test_nothing_missing_needs_no_layout_and_nothing_observed_is_padding():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_gather_and_its_reverse_pass(seed):
+def test_gather_and_its_gradient_are_exact(seed):
     g = generator(seed)
     layout = Layout.of(torch.rand(7, 4, generator=g) < 0.5, F64)
     features = normal(g, 2, 7, 3).requires_grad_()
@@ -65,7 +65,7 @@ def quadrature(log_p, mean, variance, half_width=12.0, n=20001):
     return (log_p(mean + variance.sqrt() * z) * weight).sum(-1)
 
 
-def test_gaussian_expectation_and_predictive():
+def test_gaussian_expectation_and_predictive_match_quadrature():
     like = torch.zeros((), dtype=F64)
     likelihood = GaussianLabels(2, 0.3, like)
     assert_close(likelihood.noise_variance, torch.full((2,), 0.3, dtype=F64))
@@ -83,7 +83,7 @@ def test_gaussian_expectation_and_predictive():
 
 
 @pytest.mark.parametrize("dtype", [F64, torch.float32])
-def test_published_noise_is_kept_and_floored(dtype):
+def test_published_noise_has_a_floor(dtype):
     likelihood = GaussianLabels(2, 1e-6, torch.zeros((), dtype=dtype))
     assert (likelihood.noise_variance >= NOISE_FLOOR).all()
     assert (likelihood.noise_variance <= 3e-6).all()
@@ -92,7 +92,7 @@ def test_published_noise_is_kept_and_floored(dtype):
 
 
 @pytest.mark.parametrize("link", ["probit", "logit"])
-def test_bernoulli_expectation(link):
+def test_bernoulli_expectation_matches_quadrature(link):
     likelihood = BernoulliLabels(link, 40, torch.zeros((), dtype=F64))
     mean, variance = moments()
     y = torch.tensor([[0, 1, 0, 1, 1], [1, 1, 0, 0, 1]])

@@ -9,13 +9,13 @@ from torch.testing import assert_close
 from components.models.deep_gp.build import make_linear_map
 
 
-def test_process_names_say_what_is_shared():
+def test_process_names_show_what_is_shared():
     problem = real(n_inputs=3)
     module = build_model("mmdgp", problem, inner_dim=2, specific_dim=1, pass_inputs=True)
     assert module.process_names == ["g1", "g2", "h1", "x1", "x2", "x3"]
 
 
-def test_inducing_inputs_are_rows_capped_at_the_data_or_centroids():
+def test_inducing_inputs_are_at_most_the_rows_or_centroids():
     problem = real(n=12)
     Z = build_model("smdgp", problem).inducing_inputs()["shared 1"]
     assert Z.shape == (10, 12, 3)
@@ -28,7 +28,7 @@ def test_inducing_inputs_are_rows_capped_at_the_data_or_centroids():
     assert torch.equal(centroids, again)
 
 
-def test_inducing_inputs_of_a_task_are_its_own_rows():
+def test_inducing_inputs_of_a_task_are_its_rows():
     problem = real(n=30, n_tasks=3)
     module = build_model("mmdgp", problem, n_inducing=12, specific_dim=1)
     Z = module.inducing_inputs()["specific 1"]  # [T, M, D]
@@ -51,7 +51,7 @@ def test_inducing_inputs_of_a_task_are_its_own_rows():
         ("cmdgp", [10, 13], None, [1, 12]),
     ],
 )
-def test_inducing_inputs_dealt_to_the_tasks(name, shared, own, top):
+def test_inducing_inputs_are_distributed_over_tasks(name, shared, own, top):
     """13 in all: every shared process has them, each of three tasks 4 that start in its own
     rows."""
     problem = real(n=60, n_tasks=3)
@@ -71,7 +71,7 @@ def test_inducing_inputs_dealt_to_the_tasks(name, shared, own, top):
     )
 
 
-def test_linear_mean_functions():
+def test_linear_mean_functions_are_principal_axes():
     g = generator(0)
     x = normal(g, 50, 4) * torch.tensor([0.1, 3.0, 0.2, 1.0])
     assert torch.equal(make_linear_map(x, 4), torch.eye(4, dtype=F64))

@@ -26,14 +26,14 @@ def by_hand(x, words):
     return np.array([[int((row == w).sum()) for w in range(2, words)] for row in x.numpy()])
 
 
-def test_counts_by_hand():
+def test_counts_match_hand_calculation():
     x = texts().train.x
     assert np.array_equal(sparse_counts(x, 7).toarray(), by_hand(x, 9))
     assert np.array_equal(to_word_counts(x, 7).numpy(), by_hand(x, 9))
 
 
 @pytest.mark.parametrize("sublinear", [True, False])
-def test_tf_idf_regression_is_scikit_learns(sublinear):
+def test_tf_idf_regression_equals_scikit_learn(sublinear):
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -49,7 +49,7 @@ def test_tf_idf_regression_is_scikit_learns(sublinear):
 
 
 @pytest.mark.parametrize("presence", [True, False])
-def test_naive_bayes_by_its_formula(presence):
+def test_naive_bayes_equals_its_formula(presence):
     problem = texts(n=60)
     keys = {"smoothing": 0.5, "presence": presence}
     n, m = (by_hand(x, 9) for x in (problem.train.x, problem.test.x))
@@ -64,13 +64,13 @@ def test_naive_bayes_by_its_formula(presence):
     assert_close(probs, expected)
 
 
-def test_order_and_unknown_words_have_no_say():
+def test_word_order_and_unknown_words_do_not_matter():
     for name in ("tfidf_logistic", "multinomial_naive_bayes"):
         x = double([[2.0, 3, 4, 0], [4.0, 1, 3, 2]])
         assert_close(*predict(name, texts(), x))
 
 
-def test_what_they_cannot_fit_is_refused_in_one_line():
+def test_invalid_inputs_are_refused_in_one_line():
     for name in ("tfidf_logistic", "multinomial_naive_bayes"):
         model = component("model", name)
         with pytest.raises(ConfigMismatchError, match=r"the inputs of small are not tokens"):

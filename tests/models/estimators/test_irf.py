@@ -27,7 +27,7 @@ def peers(problem, kind, seed, **options):
 
 
 @pytest.mark.parametrize("dtype", [F64, torch.float32])
-def test_walking_the_tensors_is_what_scikit_learn_predicts(dtype):
+def test_tensor_traversal_equals_scikit_learn(dtype):
     problem = real(n=150, dtype=dtype)
     forests = build_model("irf", problem, trees=30, max_features=1.0)
     votes = forests.votes(forests.fit(problem.train, 7), problem.test.x)
@@ -40,7 +40,7 @@ def test_walking_the_tensors_is_what_scikit_learn_predicts(dtype):
         )
 
 
-def test_class_probabilities_are_smoothed_votes_even_where_a_task_lacks_a_class():
+def test_class_probabilities_are_smoothed_votes():
     problem = classes(n=120, n_tasks=2)
     train_ = problem.train
     lacking = problem.train.y.clone()
@@ -54,7 +54,7 @@ def test_class_probabilities_are_smoothed_votes_even_where_a_task_lacks_a_class(
         assert_allclose(probs[:, t].numpy(), (30 * expected + 2) / (30 + 6), rtol=1e-10)
 
 
-def test_predictive_variance_is_over_trees_plus_residual_and_is_calibrated():
+def test_predictive_variance_adds_trees_and_residual():
     problem = real(n=600, n_tasks=1, missing=0.0)
     forests = build_model("irf", problem, trees=100, max_features=1.0)
     fitted = forests.fit(problem.train, 0)
@@ -68,7 +68,7 @@ def test_predictive_variance_is_over_trees_plus_residual_and_is_calibrated():
     assert 0.84 < scores["coverage90"] < 0.97
 
 
-def test_residual_variance_literally():
+def test_residual_variance_equals_its_definition():
     """Σ over rows of (squared out-of-bag error − variance over the trees that did not see the
     row)."""
     problem = real(n=40, n_tasks=1, missing=0.0)
@@ -85,7 +85,7 @@ def test_residual_variance_literally():
     assert_close(noise, float(terms[several].mean()))
 
 
-def test_few_labels_and_none():
+def test_tasks_with_few_or_no_labels_are_predicted():
     problem = real(n=6)
     few = torch.zeros_like(problem.train.mask)
     few[0, 0] = few[1, 1] = True
@@ -103,7 +103,7 @@ def test_few_labels_and_none():
         forests.fit(none, 0)
 
 
-def test_fit_sees_the_whole_data_whatever_the_batch_size():
+def test_fit_uses_all_rows_for_any_batch_size():
     pieces = FIT, component("model", "irf", trees=5)
     whole = train(*pieces, real(), 1)[0]
     part = train(*pieces, real(batch_size=8), 1)[0]
@@ -125,7 +125,7 @@ def noisy(n_classes, n_tasks=1):
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize(("n_classes", "n_tasks"), [(2, 1), (3, 2)])
-def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
+def test_calibration_equals_scikit_learn(method, n_classes, n_tasks):
     """Up to the smoothing, which comes after: (K q + α)/(K + αC)."""
     problem = noisy(n_classes, n_tasks)
     settings = {"trees": 30, "max_features": 1.0, "smoothing": 0.7}
@@ -147,7 +147,7 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
         assert_allclose(probs[:, t], (30 * q + 0.7) / (30 + 0.7 * n_classes), rtol=1e-9)
 
 
-def test_what_calibration_refuses():
+def test_invalid_calibration_is_refused():
     with pytest.raises(
         ValueError, match=r"model\.calibrated: sigmoid calibrates classes, .* set it to none"
     ):
@@ -161,9 +161,7 @@ def test_what_calibration_refuses():
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
-def test_a_calibrated_forest_resumes_and_gives_a_class_never_shown_what_smoothing_leaves(
-    method, tmp_path
-):
+def test_calibrated_forest_resumes_and_smooths_absent_classes(method, tmp_path):
     problem = noisy(3)
     lacking = torch.where(problem.train.y == 1, 2, problem.train.y)
     problem.train = replace(problem.train, y=lacking)

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 from components.errors import ConfigMismatchError
 
 
-def test_naive_bayes_literally_and_as_scikit_learn_has_it():
+def test_naive_bayes_literally_equals_scikit_learn():
     problem = words()
     alpha = 0.7
     model = build_model("naive_bayes", problem, smoothing=alpha)
@@ -35,13 +35,13 @@ def test_naive_bayes_literally_and_as_scikit_learn_has_it():
     assert_allclose(probs, peer.predict_proba(mails.numpy()), atol=1e-12)
 
 
-def test_naive_bayes_wants_binary_inputs():
+def test_naive_bayes_requires_binary_inputs():
     problem = classes(n_classes=2)
     with pytest.raises(ConfigMismatchError, match="must be 0 or 1"):
         build_model("naive_bayes", problem).fit(problem.train, 0)
 
 
-def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
+def test_l1_logistic_regression_meets_its_optimality_conditions():
     """|∂ log-likelihood/∂β_j| ≤ 1/s, with equality and the sign of β_j where it is not zero."""
     problem = words()
     s = 0.1

@@ -18,7 +18,7 @@ def coins(**keys):
     return load("coin_game", replicates=4, **keys)[0]
 
 
-def moved(values, world, rate=0.1):
+def move(values, world, rate=0.1):
     s = world.reset(4, generator(1))
     a = torch.tensor([0, 1, 2, 3])
     b = torch.tensor([3, 3, 0, 1])
@@ -28,7 +28,7 @@ def moved(values, world, rate=0.1):
     return s, a, b, target, old_q
 
 
-def test_a_table_that_does_not_fit_names_the_approximator_that_does():
+def test_mismatched_table_suggests_an_approximator():
     game = three_states(3, 60)
     game.replicates = 10**12
     with pytest.raises(
@@ -37,7 +37,7 @@ def test_a_table_that_does_not_fit_names_the_approximator_that_does():
         build_model("q_table", game)
 
 
-def test_one_hot_features_make_a_table():
+def test_one_hot_features_equal_a_table():
     game = three_states(3, 60)
     inference = component("inference", "level_k")
     table, _ = play(game, inference)
@@ -47,12 +47,12 @@ def test_one_hot_features_make_a_table():
 
 
 @BOTH
-def test_a_step_is_the_printed_one(name):
+def test_step_equals_the_printed_one(name):
     """Algorithm 4.3, line 4: φ − α ∂Q/∂φ [Q − target], by finite differences of Q."""
     game = coins()
     values = build_model(name, game).fresh(4, 4)
     held = copy.deepcopy(values.state_dict())
-    s, a, b, target, old_q = moved(values, game.environment)
+    s, a, b, target, old_q = move(values, game.environment)
     after = copy.deepcopy(values.state_dict())
     for r in range(4):
         error = float(target[r] - old_q[r, a[r], b[r]])
@@ -73,18 +73,18 @@ def test_a_step_is_the_printed_one(name):
 
 
 @BOTH
-def test_a_rate_of_nothing_leaves_a_replicate_alone(name):
+def test_rate_of_zero_leaves_a_replicate_unchanged(name):
     game = coins()
     values = build_model(name, game)
     old_state = copy.deepcopy(values.state_dict())
-    moved(values, game.environment, double([0.0, 0.1, 0.0, 0.1]))
+    move(values, game.environment, double([0.0, 0.1, 0.0, 0.1]))
     for key, held in old_state.items():
         now = values.state_dict()[key]
         assert torch.equal(now[[0, 2]], held[[0, 2]])
         assert not torch.equal(now[[1, 3]], held[[1, 3]])
 
 
-def test_weights_at_marks_are_the_product_with_the_features():
+def test_sparse_weights_equal_the_product_with_features():
     """The same as a dense product, of states with coins and without, before and after a step."""
     problem, _ = load("coin_game", replicates=40, size=4, start="random")
     problem.attacker = component("attacker", "fixed_policy", plays="random")

@@ -22,7 +22,7 @@ from components.models.generalised.calibration import (
 from components.models.generalised.losses import SupervisedLoss
 
 
-def built(data, base="linear_regression", base_keys=None, **keys):
+def build(data, base="linear_regression", base_keys=None, **keys):
     part = component("model", base, **(base_keys or {}))
     return build_model("generalised_bayes", data, base=part, **keys)
 
@@ -46,7 +46,7 @@ def literal_gaussian(loss, y, mu, sd):
 
 
 @pytest.mark.parametrize("loss", ["beta", "gamma", "huber", "absolute"])
-def test_losses_of_real_labels_literally(loss):
+def test_losses_of_real_labels_equal_formulas(loss):
     rule = SupervisedLoss(loss, 0.8 if loss == "huber" else 0.3)
     for y, mu, v in [(0.3, 0.0, 0.5), (4.0, 1.0, 2.0), (-1.0, 0.0, 1.0)]:
         law = GaussianMixture(torch.full((1, 1, 1), mu, dtype=F64), torch.tensor([[[v]]]).to(F64))
@@ -54,7 +54,7 @@ def test_losses_of_real_labels_literally(loss):
         assert float(value) == pytest.approx(literal_gaussian(loss, y, mu, v**0.5), abs=1e-8)
 
 
-def test_losses_of_classes_literally():
+def test_losses_of_classes_equal_formulas():
     f = double([0.2, -1.0, 1.5])
     law = Categorical(f.view(1, 1, 1, 3))
     p = f.softmax(0).tolist()
@@ -76,18 +76,18 @@ def test_losses_of_classes_literally():
 @pytest.mark.parametrize(
     "keys", [{"loss": "likelihood"}, {"beta": 1e-7}, {"loss": "gamma", "gamma": 0.0}]
 )
-def test_beta_to_zero_is_bayes(base, keys):
+def test_beta_loss_tends_to_the_bayes_loss(base, keys):
     data = classes(n=8) if base == "logistic_regression" else real(n=8, n_tasks=1, missing=0.3)
-    model = built(data, base, **{"rate": 1.0, **keys})
+    model = build(data, base, **{"rate": 1.0, **keys})
     theta = thetas(model)
     expected = build_model(base, data).log_likelihood(theta, data.train)
     assert_close(model.log_likelihood(theta, data.train), expected, atol=1e-4, rtol=1e-4)
 
 
-def test_equations_2_91_and_2_92_on_a_grid():
+def test_generalised_posterior_minimises_2_91_on_a_grid():
     """p ∝ prior exp(−ℓ) minimises ∫ ℓ dν + KL(ν ‖ prior), which is −log Z there."""
     data = real(n=6, n_inputs=1, n_tasks=1, missing=0.0)
-    model = built(data, base_keys={"intercept_scale": None, "noise": 0.5}, rate=0.7)
+    model = build(data, base_keys={"intercept_scale": None, "noise": 0.5}, rate=0.7)
     grid = torch.linspace(-9, 9, 4001, dtype=F64)[:, None]
     prior = model.log_prior(grid).softmax(0)
     loss = -model.log_likelihood(grid, data.train).sum(1)
@@ -105,7 +105,7 @@ def test_equations_2_91_and_2_92_on_a_grid():
 
 def test_information_of_a_linear_model_by_hand():
     data = real(n=40, n_inputs=2, n_tasks=1, missing=0.0)
-    model = built(
+    model = build(
         data,
         base_keys={"intercept_scale": None, "noise": 0.5},
         loss="likelihood",
@@ -121,7 +121,7 @@ def test_information_of_a_linear_model_by_hand():
     assert_close(model.rate, expected)
 
 
-def test_rate_takes_the_unit_of_the_loss_away_and_curvature_gives_the_covariance():
+def test_rate_removes_the_unit_and_curvature_sets_covariance():
     g = generator(0)
     x = normal(g, 50, 3)
     y = normal(g, 50)
@@ -144,7 +144,7 @@ def test_rate_takes_the_unit_of_the_loss_away_and_curvature_gives_the_covariance
     ("rate", "least", "most"),
     [(1.0, 0.0, 0.6), ("information", 0.8, 1.0), ("magnitude", 0.8, 1.0), ("curvature", 0.8, 1.0)],
 )
-def test_coverage_of_a_model_with_a_third_of_the_noise(rate, least, most):
+def test_coverage_is_restored_for_a_third_of_the_noise(rate, least, most):
     """Exact Gaussian posteriors of 25 data sets: 90 % intervals of a wrong σ, before and after."""
     inside = []
     for seed in range(25):
@@ -152,7 +152,7 @@ def test_coverage_of_a_model_with_a_third_of_the_noise(rate, least, most):
         x = data.train.x
         noise = torch.randn(60, generator=generator(seed), dtype=x.dtype)
         data.train.y[:, 0] = x.sum(1) + 3 * noise
-        model = built(
+        model = build(
             data,
             base_keys={"intercept_scale": None, "noise": 1.0, "prior_scale": 100.0},
             loss="likelihood",
@@ -168,12 +168,12 @@ def test_coverage_of_a_model_with_a_third_of_the_noise(rate, least, most):
     assert least <= torch.cat(inside).mean() <= most
 
 
-def test_curvature_moves_the_loss_and_not_the_parameters():
+def test_curvature_changes_the_loss_and_not_the_parameters():
     data = real(n=30, n_inputs=2, n_tasks=1, missing=0.0)
-    model = built(data, rate="curvature")
+    model = build(data, rate="curvature")
     centre, C = model.adjustment
     theta = centre + torch.tensor([[0.1, -0.2, 0.3, 0.1]], dtype=centre.dtype)
-    plain = built(data, rate=1.0)
+    plain = build(data, rate=1.0)
     expected = plain.log_likelihood(centre + (theta - centre) @ C.T, data.train)
     assert_close(model.log_likelihood(theta, data.train), expected)
     assert_close(model.log_prior(theta), plain.log_prior(theta))
@@ -195,7 +195,7 @@ def test_smoothed_kinks_tend_to_the_loss(loss):
 
 def test_chains_start_around_the_minimum():
     data = real(n=40, n_inputs=2, n_tasks=1, missing=0.0)
-    model = built(data)
+    model = build(data)
     starts = model.sample_start(400, generator(0))
     assert_close(starts.mean(0), model.start[0], atol=0.2, rtol=0)
     assert model.log_likelihood(starts, data.train).sum(1).min() > -1e4
@@ -208,9 +208,9 @@ def test_chains_start_around_the_minimum():
         ("huber", classes(n=9), "logistic_regression"),
     ],
 )
-def test_losses_of_other_labels_are_refused(loss, data, base):
+def test_losses_of_unsupported_labels_are_refused(loss, data, base):
     with pytest.raises(ConfigMismatchError, match=f"model.loss={loss}"):
-        built(data, base, loss=loss)
+        build(data, base, loss=loss)
 
 
 def test_base_without_a_log_joint_is_refused():

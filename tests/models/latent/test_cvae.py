@@ -15,7 +15,7 @@ from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])
-def test_importance_samples_find_the_evidence_of_every_class(proposal):
+def test_importance_samples_recover_the_evidence_of_each_class(proposal):
     module = build_cvae()
     exact = integrate_evidence(module)
     with torch.no_grad():
@@ -37,7 +37,7 @@ def test_few_samples_are_unbiased(samples):
     assert abs(float((ratio.mean() - 1) / (ratio.std() / len(ratio) ** 0.5))) < 4
 
 
-def test_predictions_are_bayes_rule():
+def test_predictions_follow_bayes_rule():
     module = build_cvae()
     x = problem().train.x
     shares = (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C)
@@ -47,7 +47,7 @@ def test_predictions_are_bayes_rule():
     assert_close(probs, joint / joint.sum(1, keepdim=True), rtol=0, atol=0.05)
 
 
-def test_the_bound_is_a_literal_sum():
+def test_bound_equals_a_literal_sum():
     module = build_cvae(2)
     batch = problem().train
     noise = module.draw_noise(batch, 5, Streams(3).noise)
@@ -67,13 +67,13 @@ def test_the_bound_is_a_literal_sum():
     assert float(bound["kl"]) == 0
 
 
-def test_what_is_not_binary_is_refused():
+def test_values_that_are_not_binary_are_refused():
     with pytest.raises(ConfigMismatchError, match="inputs 0 or 1"):
         build_model("cvae", classes())
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
-def test_labelled_images_may_be_cut_at_a_half(name):
+def test_labelled_images_can_be_thresholded(name):
     kept, cut = (
         load(name, offline="always", n_train=50, n_test=20, binarised=mode)[0]
         for mode in ("none", "threshold")

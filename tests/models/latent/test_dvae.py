@@ -29,7 +29,7 @@ def test_densities_sum_to_one(layers, architecture):
     assert_close(module.log_joint(Rows(x, 1.0), z).exp().sum(), torch.ones(()).double())
 
 
-def test_the_factors_are_those_of_the_formula():
+def test_factors_equal_their_formulas():
     """log p(z_2) + log p(z_1|z_2) + log p(x|z_1) and log q(z_1|x) + log q(z_2|z_1), by torch's
     distributions."""
     problem = binary_rows(n=5)
@@ -52,7 +52,7 @@ def test_the_factors_are_those_of_the_formula():
 
 
 @LAYERS
-def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
+def test_draws_in_one_pass_equal_those_of_two(layers):
     problem = binary_rows(n=4)
     module = small_dvae(problem, layers)
     z, log_q = module.sample_with_log_q(problem.train, 7, Streams(0).noise)
@@ -72,7 +72,7 @@ def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
 @ARCHITECTURES
 @pytest.mark.parametrize("prior", ["half", "learned"])
 @pytest.mark.parametrize("n_samples", [1, 5])
-def test_the_derivative_that_it_knows_is_that_of_autograd(layers, architecture, prior, n_samples):
+def test_analytic_derivative_equals_autograd(layers, architecture, prior, n_samples):
     """Σ_sb u_sb ∇log q + v_sb ∇log p at the draws of ``sample``; the densities to the bit."""
     problem = binary_rows(n=4)
     u_v = torch.randn(2, n_samples, 4, generator=generator(0)).double()
@@ -92,7 +92,7 @@ def test_the_derivative_that_it_knows_is_that_of_autograd(layers, architecture, 
         assert_close(g, other, rtol=1e-10, atol=1e-12)
 
 
-def test_the_two_scores_are_those_of_the_enumerated_model_in_nats_a_row():
+def test_scores_equal_those_of_the_enumerated_model():
     """−E_q log w, and of S = 2 weights −E log ½ (w_1 + w_2) over all pairs of states, means over
     the rows."""
     problem = binary_rows(n=4)
@@ -116,7 +116,7 @@ def test_the_two_scores_are_those_of_the_enumerated_model_in_nats_a_row():
     assert scores["nelbo"] > scores["nll_bound"] + 8 * error
 
 
-def test_draws_from_the_prior_have_the_mean_of_the_model():
+def test_prior_draws_have_the_mean_of_the_model():
     module = small_dvae(binary_rows())
     z = module.sample_latent(40_000, Streams(0).noise)
     z2 = torch.cartesian_prod(*3 * [double([0.0, 1.0])])
@@ -128,7 +128,7 @@ def test_draws_from_the_prior_have_the_mean_of_the_model():
     assert module.decode(z).shape == (40_000, 4)
 
 
-def test_relaxed_values_are_taken():
+def test_relaxed_values_have_gradients():
     problem = binary_rows(n=2)
     module = small_dvae(problem)
     z = tuple(torch.full((3, 2, 3), 0.4, dtype=F64, requires_grad=True) for _ in range(2))
@@ -139,7 +139,7 @@ def test_relaxed_values_are_taken():
 @LAYERS
 @ARCHITECTURES
 @pytest.mark.parametrize("prior", ["half", "learned"])
-def test_it_starts_at_the_data_and_touches_no_global_generator(layers, architecture, prior):
+def test_initial_bias_follows_data_without_global_random_state(layers, architecture, prior):
     problem = binary_rows(n=30)
     model = component(
         "model", "dvae", layers=layers, architecture=architecture, units=5, prior=prior

@@ -29,7 +29,7 @@ def se(built, a, b):
     return kernel(a, b, length, variance, "squared_exponential")
 
 
-def test_psi_statistics_are_expectations():
+def test_psi_statistics_are_exact_expectations():
     built, _ = module()
     with torch.no_grad():
         m, v = built._latents()
@@ -45,7 +45,7 @@ def test_psi_statistics_are_expectations():
     assert ((wrong - each.mean(0)) / (each.std(0) / math.sqrt(len(each)))).abs().max() > 4.5
 
 
-def test_points_have_the_kernels_themselves():
+def test_psi_statistics_of_points_are_kernels():
     built, _ = module(latents="points")
     m, v = built._latents()
     psi_1, two = built.psi_statistics(m, v)
@@ -54,7 +54,7 @@ def test_points_have_the_kernels_themselves():
     assert_close(two, K.T @ K)
 
 
-def test_bound_of_points_literally():
+def test_bound_of_points_equals_its_formula():
     """Σ_i ln N(x_i | 0, Q + σ² I) − tr(K − Q)/2σ² + ln N(z | 0, I) with Q = K_nm K_mm⁻¹ K_mn."""
     built, train = module(latents="points")
     terms = built.elbo(train, None)
@@ -76,7 +76,7 @@ def test_bound_of_points_literally():
     assert_close(terms["elbo"], literal + prior)
 
 
-def test_bound_rises_and_rows_are_scored():
+def test_bound_rises_and_held_out_rows_are_scored():
     problem = real_rows(n=25)
     model = component("model", "gplvm", **KEYS)
     inference = component("inference", "lbfgs")
@@ -106,9 +106,9 @@ def test_guide_of_a_held_out_row_has_the_largest_bound():
     m, s = fitted.encode(batch)
     eps = torch.randn(4000, *m.shape, generator=generator(1), dtype=m.dtype)
 
-    def bound(mean, scale):
+    def estimate_bound(mean, scale):
         kl = 0.5 * (mean.square() + scale.square() - 1 - 2 * scale.log()).sum(-1)
         return float((fitted.rows_at(batch, mean + scale * eps).mean(0) - kl).mean())
 
     for shift, factor in ((0.0, 0.6), (0.0, 1.6), (0.3, 1.0), (-0.3, 1.0)):
-        assert bound(m, s) > bound(m + shift * s, factor * s), (shift, factor)
+        assert estimate_bound(m, s) > estimate_bound(m + shift * s, factor * s), (shift, factor)

@@ -33,7 +33,7 @@ def with_gaps(share=0.3, n=60):
     return Unlabelled("gaps", "incomplete", *parts, None, complete=complete)
 
 
-def built(problem, **keys):
+def build(problem, **keys):
     return build_model("ppca", problem, **{"latent_dim": 2} | keys)
 
 
@@ -68,12 +68,12 @@ def some_factors(seed=0):
     return LinearFactors(W, torch.randn(4, generator=g).double(), double(0.4))
 
 
-def test_likelihood_is_the_dense_one_of_observed_values():
+def test_likelihood_equals_the_dense_one_of_observed_values():
     problem = with_gaps()
     factors = some_factors()
     expected = log_marginals(problem.train.x, dense(factors))
     assert_close(infer_codes(problem.train.x, factors).log_evidence, expected)
-    module = built(problem)
+    module = build(problem)
     z = module.sample(problem.test, 2, Streams(0).noise)
     slopes = grad(module.log_joint(problem.test, z).sum(), module.generative.log_noise)
     assert bool(slopes[0].isfinite())
@@ -95,7 +95,7 @@ def test_likelihood_is_the_dense_one_of_observed_values():
 
 def test_draws_have_the_moments_of_the_posterior():
     problem = with_gaps(n=10)
-    module = built(problem)
+    module = build(problem)
     z = module.sample(problem.test, 20000, Streams(0).noise)
     m, scale = (part.detach() for part in module.location_scale(problem.test))
     W, center, noise = factors_of(module)
@@ -110,7 +110,7 @@ def test_draws_have_the_moments_of_the_posterior():
 
 @pytest.mark.parametrize("weight_sd", [math.inf, 0.5])
 @pytest.mark.parametrize("points", [False, True])
-def test_em_never_descends(weight_sd, points):
+def test_em_never_decreases_the_likelihood(weight_sd, points):
     problem = with_gaps()
     factors = some_factors()
     values = []
@@ -121,7 +121,7 @@ def test_em_never_descends(weight_sd, points):
     assert values[-1] > values[0] + 1
 
 
-def test_one_step_of_em_literally():
+def test_em_step_equals_its_formula():
     """With inverses: the sums over the rows in which a value is observed."""
     x = with_gaps(n=20).train.x
     factors = some_factors()
@@ -148,18 +148,18 @@ def test_one_step_of_em_literally():
     assert_close(after.noise, square[is_observed == 1].mean())
 
 
-def test_no_slope_at_the_end_of_em():
+def test_gradient_is_zero_after_em():
     problem = with_gaps()
     x = problem.train.x
     fit = fit_factors(x, some_factors(), math.inf, False, 1e-7)
     slopes = torch.func.grad(lambda f: infer_codes(x, f).log_evidence.sum())(fit)
     assert max(float(s.abs().max()) for s in slopes) < 0.05
-    module = built(problem)
+    module = build(problem)
     value = module.elbo(problem.train, torch.empty(0))["elbo"].detach()
     assert float(value) == pytest.approx(float(infer_codes(x, fit).log_evidence.sum()), abs=0.02)
 
 
-def test_without_gaps_em_ends_in_the_closed_form():
+def test_em_without_gaps_reaches_the_closed_form():
     x = real_rows(n=60).train.x
     closed = component("model", "ppca", latent_dim=2)._closed_form(x)
     fit = fit_factors(x, some_factors(), math.inf, False, 1e-11)
@@ -172,7 +172,7 @@ def test_without_gaps_em_ends_in_the_closed_form():
 
 def test_gaps_are_imputed_by_conditional_gaussians():
     problem = with_gaps()
-    module = built(problem)
+    module = build(problem)
     law = dense(factors_of(module))
     filled = module.sample_predictive(problem.test.x, 1, Streams(0).noise)
     for row, mean, v in zip(problem.test.x, filled.mean, filled.variance, strict=True):
@@ -197,7 +197,7 @@ def test_gaps_are_imputed_by_conditional_gaussians():
     assert table.loc[0, ["row", "column"]].tolist() == [1, 1]
 
 
-def test_points_minimise_the_regularised_squares():
+def test_points_minimise_regularised_squares():
     """Salakhutdinov and Mnih (2008), eq. (4): no slope in z, W, with λ = σ² and σ²/τ²."""
     x = with_gaps().train.x
     tau = 0.8
@@ -210,16 +210,16 @@ def test_points_minimise_the_regularised_squares():
     assert max(float(s.abs().max()) for s in slopes) < 0.01
 
 
-def test_what_cannot_be_factorised_is_refused():
+def test_column_without_values_is_refused():
     problem = with_gaps()
-    first, two = (built(problem, latents="points", weight_sd=sd) for sd in (None, 1.0))
+    first, two = (build(problem, latents="points", weight_sd=sd) for sd in (None, 1.0))
     assert torch.equal(factors_of(first).weights, factors_of(two).weights)
     problem.train.x[:, 2] = NAN
     with pytest.raises(ConfigMismatchError, match="column 3 has no observed value"):
-        built(problem)
+        build(problem)
 
 
-def test_values_are_removed_and_put_aside():
+def test_values_are_removed_and_held_out():
     problem, _ = load("measured_rows", set="wine", gaps=0.3)
     whole, _ = load("measured_rows", set="wine")
     gaps = problem.train.x.isnan()

@@ -16,7 +16,7 @@ from components.posteriors.latent import LatentPosterior
 from runner.execution.rng import Streams
 
 
-def test_maximum_likelihood_literally():
+def test_maximum_likelihood_equals_the_formula():
     """ℒ = −N/2 (I ln 2π + ln|C| + tr C⁻¹ S), C = W Wᵀ + σ² I: Tipping and Bishop (1999), eq. (4)."""
     problem = real_rows(n=80)
     x = problem.train.x
@@ -39,7 +39,7 @@ def test_maximum_likelihood_literally():
     assert_close(torch.linalg.eigvalsh(C)[2:], values[2:])
 
 
-def test_no_slope_at_the_maximum():
+def test_gradient_is_zero_at_the_maximum():
     problem = real_rows(n=80)
     module = build_model("ppca", problem, latent_dim=2)
     parameters = list(module.generative.parameters())
@@ -71,11 +71,11 @@ def test_training_stays_at_the_maximum():
     assert torch.equal(original, module.generative.network.layers[0].weight)
 
 
-def test_needs_fewer_axes_than_values():
+def test_latent_dimension_is_below_that_of_the_data():
     with pytest.raises(ConfigMismatchError, match=r"model.latent_dim=4"):
         build_model("ppca", real_rows(n=20), latent_dim=4)
 
 
-def test_neighbour_error():
+def test_neighbour_error_matches_hand_calculation():
     means = torch.tensor([[0.0], [0.1], [5.0], [5.2], [5.3]])
     assert_close(leave_one_out_error(means, torch.tensor([0, 0, 1, 1, 0])), 0.4)

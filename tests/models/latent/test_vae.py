@@ -20,7 +20,7 @@ def problem():
     return real_rows(n=25)
 
 
-def test_with_the_exact_posterior_every_draw_is_the_likelihood(problem):
+def test_weights_with_the_exact_posterior_are_the_likelihood(problem):
     module = ppca(problem, exact_guide=True)
     with torch.no_grad():
         w = LatentPosterior(module).row_log_weights(problem.test, 50, Streams(0).noise)
@@ -28,7 +28,7 @@ def test_with_the_exact_posterior_every_draw_is_the_likelihood(problem):
     assert_close(w, log_evidence(module, problem.test.x).expand(50, 25), rtol=1e-10, atol=1e-10)
 
 
-def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(problem):
+def test_importance_weights_close_the_gap_of_a_wrong_guide(problem):
     module = ppca(problem, exact_guide=False)
     exact = log_evidence(module, problem.test.x)
     with torch.no_grad():
@@ -46,7 +46,7 @@ def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(pr
     assert_close(log_mean_exp(w), exact, rtol=0, atol=0.05)
 
 
-def test_the_bound_through_noise_has_the_closed_form_as_its_mean(problem):
+def test_bound_through_noise_has_the_closed_form_mean(problem):
     module = ppca(problem, exact_guide=False)
     with torch.no_grad():
         rows = module.elbo_rows(
@@ -56,7 +56,7 @@ def test_the_bound_through_noise_has_the_closed_form_as_its_mean(problem):
     assert abs(float((rows.mean() - exact) / (rows.std() / len(rows) ** 0.5))) < 4
 
 
-def test_densities_are_those_of_torch(problem):
+def test_densities_equal_torch(problem):
     module = build_model("vae", problem, latent_dim=3, widths=[6])
     z = torch.randn(4, 25, 3, dtype=F64)
     normal = Normal
@@ -74,7 +74,7 @@ def test_densities_are_those_of_torch(problem):
     assert_close(module.log_joint(binary.train, z), coins + normal(0.0, 1.0).log_prob(z).sum(-1))
 
 
-def test_it_has_its_widths_and_touches_no_global_generator(problem):
+def test_network_has_its_widths_without_global_random_state(problem):
     model = component("model", "vae", latent_dim=2, widths=[5, 4])
     rng_state = torch.random.get_rng_state()
     module = model.build(problem, Streams(0))
@@ -85,7 +85,7 @@ def test_it_has_its_widths_and_touches_no_global_generator(problem):
     assert_close(list(module.parameters()), list(other.parameters()), rtol=0, atol=0)
 
 
-def test_rows_of_any_shape(problem):
+def test_rows_of_any_shape_are_supported(problem):
     images = Unlabelled(
         "i", "real", *(Rows(r.x.view(25, 2, 2), 1.0) for r in (problem.train, problem.test)), None
     )
@@ -96,7 +96,7 @@ def test_rows_of_any_shape(problem):
     assert torch.equal(module.log_joint(images.train, z), flat.log_joint(problem.train, z))
 
 
-def test_separate_networks_and_a_softplus_variance(problem):
+def test_separate_networks_use_a_softplus_variance(problem):
     """Gallego (2021), Figure 2.12: m and s² = softplus(a) of networks that share nothing."""
     model = component(
         "model", "vae", latent_dim=3, widths=[6, 5], guide="separate", scale="softplus"

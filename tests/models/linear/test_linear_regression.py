@@ -26,7 +26,7 @@ def problem(n=12, n_inputs=2, missing=0.0):
     return real(n=n, n_inputs=n_inputs, n_tasks=1, missing=missing)
 
 
-def built(data, **options):
+def build(data, **options):
     return build_model("linear_regression", data, **OPTIONS | options)
 
 
@@ -41,9 +41,9 @@ def thetas(model, n=5, seed=1):
 
 @pytest.mark.parametrize("noise", ["learned", 0.3])
 @pytest.mark.parametrize("intercept_scale", [3.0, None])
-def test_log_joint_literally(noise, intercept_scale):
+def test_log_joint_equals_its_formula(noise, intercept_scale):
     data = problem()
-    model = built(data, noise=noise, intercept_scale=intercept_scale)
+    model = build(data, noise=noise, intercept_scale=intercept_scale)
     theta = thetas(model)
     assert theta.shape == (5, model.dim)
     learned = noise == "learned"
@@ -65,16 +65,16 @@ def test_missing_labels_count_for_nothing():
     mask = torch.arange(30)[:, None] < 20
     missing = replace(data.train, y=torch.where(mask, data.train.y, torch.nan), mask=mask)
     kept = data.train.part(slice(20), 1.0)
-    model = built(data)
+    model = build(data)
     theta = thetas(model)
     assert_close(log_joint(model, theta, missing), log_joint(model, theta, kept))
     assert_close(regression_moments(model, missing), regression_moments(model, kept))
 
 
-def test_evidence_and_moments_by_quadrature():
+def test_evidence_and_moments_match_quadrature():
     """One coefficient and σ² on a grid of the very log joint that samplers see."""
     data = problem(n=7, n_inputs=1)
-    model = built(data, intercept_scale=None)
+    model = build(data, intercept_scale=None)
     beta = torch.linspace(-4, 4, 801, dtype=F64)
     log_noise = torch.linspace(-5, 7, 1201, dtype=F64)
     theta = torch.cartesian_prod(beta, log_noise)
@@ -91,24 +91,24 @@ def test_evidence_and_moments_by_quadrature():
     assert_close(weight @ parameters**2, second, rtol=2e-3, atol=1e-4)
 
 
-def test_evidence_is_that_of_a_gaussian_and_of_a_student():
+def test_evidence_equals_gaussian_and_student_densities():
     data = problem()
     X = design(data)
     y = data.train.y[:, 0]
     cover = torch.eye(12, dtype=F64) + X * VARIANCE @ X.T
     expected = MultivariateNormal(torch.zeros(12, dtype=F64), 0.3 * cover).log_prob(y)
-    assert_close(built(data, noise=0.3).log_evidence(data.train), expected)
+    assert_close(build(data, noise=0.3).log_evidence(data.train), expected)
     # σ² ~ InvGamma(a, b) integrated out: a Student t with 2a degrees of freedom and scale matrix
     # b/a · cover
     learned = stats.multivariate_t(
         loc=[0.0] * 12, shape=(0.7 / 2.5 * cover).numpy(), df=5.0
     ).logpdf(y.numpy())
-    assert float(built(data).log_evidence(data.train)) == pytest.approx(learned, rel=1e-10)
+    assert float(build(data).log_evidence(data.train)) == pytest.approx(learned, rel=1e-10)
 
 
-def test_known_noise_has_the_gaussian_posterior():
+def test_known_noise_gives_the_gaussian_posterior():
     data = problem()
-    model = built(data, noise=0.3)
+    model = build(data, noise=0.3)
     X = design(data)
     precision = (X.T @ X + torch.diag(1 / VARIANCE)) / 0.3
     mean = torch.linalg.solve(precision, X.T @ data.train.y[:, 0] / 0.3)
@@ -121,13 +121,13 @@ def test_known_noise_has_the_gaussian_posterior():
 
 
 @pytest.mark.parametrize("block", ["beta", "sigma2"])
-def test_conditionals_are_those_of_the_joint(block):
+def test_conditionals_equal_those_of_the_joint(block):
     """log p(θ, y) − log q(θ_block | the rest) is the same for every value of the block.
 
     The density q is read off draws: a Gaussian by their moments being exact, an inverse Gamma
     likewise."""
     data = problem()
-    model = built(data)
+    model = build(data)
     batch = data.train
     X = design(data)
     rest = thetas(model, 1).expand(40_000, -1)
@@ -156,8 +156,8 @@ def test_conditionals_are_those_of_the_joint(block):
     assert_close(ratio, ratio[:1].expand(6))
 
 
-def test_prior_draws_have_the_prior():
-    model = built(problem())
+def test_prior_draws_follow_the_prior():
+    model = build(problem())
     parameters = model.constrain(thetas(model, 20_000))
     assert stats.kstest(parameters[:, -1].numpy(), stats.invgamma(2.5, scale=0.7).cdf).pvalue > 1e-3
     unit = parameters[:, :-1] / parameters[:, -1:].sqrt() / VARIANCE.sqrt()
@@ -165,13 +165,13 @@ def test_prior_draws_have_the_prior():
         assert stats.kstest(column.numpy(), stats.norm.cdf).pvalue > 1e-3
 
 
-def test_predictive_and_refusals():
+def test_predictive_is_exact_and_bad_options_are_refused():
     data = problem()
-    model = built(data)
+    model = build(data)
     theta = thetas(model, 3)
     predictive = model.predictive(theta, data.test.x)
     assert predictive.mu.shape == predictive.v.shape == (3, 12, 1)
     assert_close(predictive.mu[1, 4, 0], theta[1, 0] + data.test.x[4] @ theta[1, 1:-1])
     assert_close(float(predictive.v[2, 0, 0]), math.exp(theta[2, -1]))
     with pytest.raises(ConfigMismatchError, match="2 tasks"):
-        built(real())
+        build(real())

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from components.errors import ConfigMismatchError
 
 
-def built(data, **options):
+def build(data, **options):
     return build_model(
         "logistic_regression", data, **{"prior_scale": 1.5, "intercept_scale": 4.0} | options
     )
@@ -24,9 +24,9 @@ def thetas(model, n=4, seed=1):
 
 @pytest.mark.parametrize("intercept_scale", [4.0, None])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_likelihood_literally(n_classes, intercept_scale):
+def test_likelihood_equals_its_formula(n_classes, intercept_scale):
     data = classes(n=9, n_inputs=3, n_classes=n_classes)
-    model = built(data, intercept_scale=intercept_scale)
+    model = build(data, intercept_scale=intercept_scale)
     theta = thetas(model)
     per_class = 3 + (intercept_scale is not None)
     assert model.dim == len(model.names) == per_class * (1 if n_classes == 2 else n_classes)
@@ -42,8 +42,8 @@ def test_likelihood_literally(n_classes, intercept_scale):
 
 @pytest.mark.parametrize("prior", ["gaussian", "laplace"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_prior_is_a_normalised_density_and_its_draws_have_it(prior, n_classes):
-    model = built(classes(n_classes=n_classes), prior=prior)
+def test_prior_is_normalised_and_its_draws_follow_it(prior, n_classes):
+    model = build(classes(n_classes=n_classes), prior=prior)
     theta = thetas(model)
     family = d.Normal if prior == "gaussian" else d.Laplace
     expected = torch.zeros(4, dtype=F64)
@@ -64,19 +64,19 @@ def test_missing_labels_count_for_nothing(n_classes):
     mask = torch.arange(10)[:, None] % 3 > 0
     whole = data.train
     data.train = type(whole)(whole.x, torch.where(mask, whole.y, -1), mask, 1.0)
-    model = built(data)
+    model = build(data)
     theta = thetas(model)
     value = model.log_likelihood(theta, data.train)
     assert torch.equal(value[:, ~mask[:, 0]], torch.zeros(4, 4, dtype=F64))
     assert_close(
         value[:, mask[:, 0]],
-        built(classes(n=10, n_classes=n_classes)).log_likelihood(theta, whole)[:, mask[:, 0]],
+        build(classes(n=10, n_classes=n_classes)).log_likelihood(theta, whole)[:, mask[:, 0]],
     )
 
 
-def test_far_from_the_boundary_nothing_overflows():
+def test_extreme_inputs_do_not_overflow():
     data = classes(n=5, n_classes=2)
-    model = built(data)
+    model = build(data)
     theta = torch.full((1, model.dim), 1e5, dtype=F64).requires_grad_()
     value = model.log_likelihood(theta, data.train)
     (slope,) = grad(value.sum(), theta)
@@ -86,4 +86,4 @@ def test_far_from_the_boundary_nothing_overflows():
 
 def test_several_tasks_are_refused():
     with pytest.raises(ConfigMismatchError, match="tasks"):
-        built(classes(n_tasks=2))
+        build(classes(n_tasks=2))

@@ -18,7 +18,7 @@ from components.problems.supervised import Supervised
 @pytest.mark.parametrize("prior", ["gaussian", "laplace"])
 @pytest.mark.parametrize("intercept_scale", [None, 3.0])
 @pytest.mark.parametrize("complete", [True, False])
-def test_score_is_the_derivative(classes, prior, intercept_scale, complete):
+def test_score_is_the_derivative_of_the_log_likelihood(classes, prior, intercept_scale, complete):
     g = generator(0)
     x = normal(g, 20, 3)
     y = torch.randint(classes, (20, 1), generator=g)

@@ -24,15 +24,15 @@ def problem(n=25):
     return data
 
 
-def fitted(data, **options):
+def fit(data, **options):
     module = build_model("ridge", data, **options)
     return module, module.fit(data.train, 0)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_estimate_is_scikit_learns(intercept):
+def test_estimate_equals_scikit_learn(intercept):
     data = problem()
-    module, coefficients = fitted(data, penalty=0.8, intercept=intercept)
+    module, coefficients = fit(data, penalty=0.8, intercept=intercept)
     peer = Peer(alpha=0.8, fit_intercept=intercept).fit(
         data.train.x.numpy(), data.train.y[:, 0].numpy()
     )
@@ -44,11 +44,11 @@ def test_estimate_is_scikit_learns(intercept):
     assert_close(mean, torch.from_numpy(peer.predict(data.test.x.numpy())))
 
 
-def test_it_is_the_bayes_rule_of_linear_regression():
+def test_ridge_is_the_bayes_rule_of_linear_regression():
     """The posterior mean under β ~ N(0, σ²/λ), for all σ²; the predictive variances are equal
     too."""
     data = problem()
-    module, coefficients = fitted(data, penalty=0.8, intercept=False)
+    module, coefficients = fit(data, penalty=0.8, intercept=False)
     for noise in (0.2, 3.0):
         bayes = build_model(
             "linear_regression", data, noise=noise, prior_scale=0.8**-0.5, intercept_scale=None
@@ -68,7 +68,7 @@ def test_it_is_the_bayes_rule_of_linear_regression():
     assert_close(module.predict_fitted(coefficients, data.test.x).variance[5, 0], expected)
 
 
-def test_generalised_cross_validation_literally_and_against_leaving_one_out():
+def test_cross_validation_equals_leaving_one_out():
     data = problem()
     X = data.train.x
     y = data.train.y[:, 0]
@@ -82,7 +82,7 @@ def test_generalised_cross_validation_literally_and_against_leaving_one_out():
     # leave-one-out.
     noisy = problem(n=40)
     noisy.train.y.add_(2 * normal(generator(3), 40, 1))
-    _, coefficients = fitted(noisy, penalty="gcv")
+    _, coefficients = fit(noisy, penalty="gcv")
     X = noisy.train.x.numpy()
     y = noisy.train.y[:, 0].numpy()
     grid = RidgeCV(
@@ -93,7 +93,7 @@ def test_generalised_cross_validation_literally_and_against_leaving_one_out():
     assert errors[0] < 1.02 * errors.min()
 
 
-def test_path_runs_from_least_squares_to_nothing():
+def test_path_runs_from_least_squares_to_zero():
     data = problem()
     X = torch.cat([torch.ones(25, 1, dtype=F64), data.train.x], 1)
     y = data.train.y[:, 0]
@@ -105,7 +105,7 @@ def test_path_runs_from_least_squares_to_nothing():
         ridge_path(torch.ones(5, 2, dtype=F64), y[:5], torch.zeros(1))
 
 
-def test_runs_in_the_common_loop_and_with_fewer_rows_than_inputs():
+def test_ridge_runs_with_fewer_rows_than_inputs():
     data = problem(n=3)
     state, rng = train(component("inference", "fit"), component("model", "ridge"), data, 1)
     scores = data.score(component("inference", "fit").posterior(state), rng)

@@ -43,7 +43,7 @@ def log_rows(log_pi, mu, L, x):
     return log_pi[:, None] + law.log_prob(x[:, None])
 
 
-def test_log_joint_literally():
+def test_log_joint_equals_its_formula():
     model, problem = few(D=2)
     theta = model.sample_prior(3, generator(0))
     assert theta.shape == (3, model.dim)
@@ -81,7 +81,7 @@ def exact(model, x):
 
 
 @pytest.mark.parametrize("cycles", [0, 4])
-def test_the_bound_is_its_expectation_and_below_the_evidence(cycles):
+def test_bound_is_its_expectation_and_below_the_evidence(cycles):
     """Σ_z q(z) E_q(θ)[log p(x, z, θ) − log q(z) q(θ)] with the best q(z), over draws of θ."""
     model, problem = few()
     ascent = model.mean_field()
@@ -107,7 +107,7 @@ def test_one_cluster_is_exact():
     )
 
 
-def test_gibbs_has_the_predictive_of_all_labellings():
+def test_gibbs_has_the_exact_predictive_of_all_labellings():
     model, problem = few()
     x = problem.train.x
     new = problem.test.x[:3]
@@ -166,7 +166,7 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
         assert abs(float(ends[0] - ends[1])) / 2e-3 < 1e-3
 
 
-def test_what_cannot_be_fitted():
+def test_degenerate_fits_are_refused():
     for keys, message in (
         ({"clusters": 9}, r"model\.clusters=9: dataset=few has only 4 training rows; lower it"),
         ({"D": 2, "freedom": 0.5}, r"model\.freedom=0\.5: must exceed 1 for rows of 2 values"),
@@ -178,7 +178,7 @@ def test_what_cannot_be_fitted():
         fit_factors(model.point_masses(False), problem.train, 300)
 
 
-def test_draws_predict_rows_and_find_clusters():
+def test_draws_predict_rows_and_recover_clusters():
     problem, _ = load("mixture_sim", n_train=100, n_test=200)
     inference = component("inference", "cavi", draws=200)
     state, rng = train(inference, component("model", "gaussian_mixture"), problem, 60)

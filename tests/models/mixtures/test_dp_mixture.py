@@ -45,7 +45,7 @@ def log_evidence():
     return float(np.logaddexp.reduce(total))
 
 
-def climbed(cycles, starts=3):
+def ascend(cycles, starts=3):
     ascent = MODULE.mean_field()
     factors = ascent.start(ROWS, starts, generator(0))
     path = [ascent.objective(factors, ROWS)]
@@ -55,7 +55,7 @@ def climbed(cycles, starts=3):
     return ascent, factors, torch.stack(path)
 
 
-def test_prior_of_weights_is_that_of_sticks():
+def test_prior_of_weights_equals_stick_breaking():
     theta = MODULE.sample_prior(3, generator(1))
     log_pi, *_ = MODULE.split(theta)
     for k in range(3):
@@ -79,8 +79,8 @@ def test_prior_of_weights_is_that_of_sticks():
     assert abs(float(first.mean()) - 1 / (1 + ALPHA)) < 4 * float(first.std()) / 20_000**0.5
 
 
-def test_bound_literally_below_the_evidence_and_never_falls():
-    ascent, factors, path = climbed(200)
+def test_bound_is_below_the_evidence_and_never_falls():
+    ascent, factors, path = ascend(200)
     assert path.diff(dim=0).min() > -1e-9
     assert path[-1].max() < log_evidence()
     assert path[-1].max() > log_evidence() - 4
@@ -122,7 +122,7 @@ def test_order_of_sizes_has_the_highest_bound():
 
 
 def test_predictive_weights_are_means_of_sticks():
-    ascent, factors, _ = climbed(5, 1)
+    ascent, factors, _ = ascend(5, 1)
     log_v, log_left = (factors["sticks"] / factors["sticks"].sum(2, keepdim=True)).log().unbind(2)
     assert_close(float(log_shares(log_v, log_left).exp().sum()), 1.0)
     theta = ascent.draw(factors, 40_000, generator(5))
@@ -132,7 +132,7 @@ def test_predictive_weights_are_means_of_sticks():
     assert ((density.mean(0) - exact).abs() < 4 * density.std(0) / 40_000**0.5).all()
 
 
-def test_a_column_that_never_changes_is_refused():
+def test_constant_column_is_refused():
     problem, rng = load("mixture_sim", n_train=20, n_test=5)
     problem.train.x[:, 1] = 2.0
     with pytest.raises(ConfigMismatchError, match="is constant"):

@@ -86,7 +86,7 @@ def test_missing_labels_are_imputed_by_posterior_means():
         assert_close(column[observed], expected[observed])
 
 
-def test_a_task_is_learnt_without_those_after_it():
+def test_task_is_learnt_without_later_ones():
     p = problem(n=16)
     fitted = build(p).fit(p.train, 0)
     mask = p.train.mask.clone()
@@ -98,7 +98,7 @@ def test_a_task_is_learnt_without_those_after_it():
     assert not torch.equal(fitted["2 likelihood.raw_noise"], less["2 likelihood.raw_noise"])
 
 
-def test_predictions_are_mixtures_over_draws_of_the_earlier_tasks():
+def test_predictions_are_mixtures_over_draws_of_earlier_tasks():
     # y_2 = 2 y_1 exactly: var y_2 given x is 4 var y_1, which a plug-in of means would leave out
     p = problem(n=30, keep=1.0)
     y = p.train.y.clone()
@@ -117,7 +117,7 @@ def test_predictions_are_mixtures_over_draws_of_the_earlier_tasks():
     assert predictive.v[:, :, 1].mean() < 0.5 * float(predictive.variance[:, 1].mean())
 
 
-def test_order_of_the_tasks():
+def test_tasks_are_ordered_by_key():
     p = problem(n=16)
     module = build(p, order=[3, 1, 2])
     fitted = module.fit(p.train, 0)

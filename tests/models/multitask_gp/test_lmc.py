@@ -36,7 +36,7 @@ def build(p, **changes):
     return build_model("lmc", p, **{**PLAIN, **changes})
 
 
-def test_slfm_is_equation_3_16():
+def test_slfm_equals_equation_3_16():
     # f_t = Σ_i w_i^t g_i: the covariance of f at all points is the sum over shared functions of
     # w_i w_iᵀ ⊗ K_i.
     p = problem(n=8, keep=1.0)
@@ -52,7 +52,7 @@ def test_slfm_is_equation_3_16():
     assert_close(module.covariance.matrix(x, task, x, task)[0], expected)
 
 
-def test_slfm_starts_at_the_variance_on_average():
+def test_slfm_starts_at_the_average_variance():
     p = problem()
     model = component("model", "lmc", **{**PLAIN, **SLFM, "variance": 2.0, "kernels": 4})
     total = torch.zeros(3, 3, dtype=F64)
@@ -108,7 +108,7 @@ def sparse_literally(module, p, noise_power=1.0):
     return mean, variance
 
 
-def test_sparse_prediction_literally():
+def test_sparse_prediction_equals_its_formula():
     p = problem(n=20)
     module = prefix(p, learn_labels=9, prediction_pairs=12)
     scatter_parameters(module)
@@ -120,7 +120,7 @@ def test_sparse_prediction_literally():
     assert (ours.mean - wrong).abs().max() > 1e-2
 
 
-def test_chunks_of_labels_do_not_matter(monkeypatch):
+def test_chunks_of_labels_keep_the_prediction(monkeypatch):
     p = problem(n=40)
     module = prefix(p, learn_labels=9, prediction_pairs=20)
     scatter_parameters(module)
@@ -132,7 +132,7 @@ def test_chunks_of_labels_do_not_matter(monkeypatch):
     assert_close((ours.mean, ours.variance), (whole.mean, whole.variance))
 
 
-def test_bound_is_of_the_prefix_and_predictions_follow_the_parameters():
+def test_bound_uses_the_prefix_and_current_parameters():
     p = problem(n=30)
     module = prefix(p, learn_labels=11, prediction_pairs=25)
     alone = ExactGP.log_marginal(module, module.labels)[0]
@@ -154,7 +154,7 @@ def test_sparse_prediction_is_differentiable_in_x():
     assert gradcheck(lambda rows: predict(module, rows).variance, x)
 
 
-def test_block_products():
+def test_block_products_equal_dense_products():
     g = generator(0)
     for size in (1, 3, 21):
         L = normal(g, size, size).tril()

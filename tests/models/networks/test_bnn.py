@@ -28,7 +28,7 @@ OPTIONS = {
 }
 
 
-def built(data, **options):
+def build(data, **options):
     return build_model("bnn", data, **OPTIONS | options)
 
 
@@ -39,9 +39,9 @@ def thetas(model, n=3, seed=1):
 @pytest.mark.parametrize("scaling", ["none", "fan_in"])
 @pytest.mark.parametrize("precision", ["learned", "fixed"])
 @pytest.mark.parametrize("noise", ["learned", 0.3])
-def test_log_joint_literally(scaling, precision, noise):
+def test_log_joint_equals_its_formula(scaling, precision, noise):
     data = real(n=6, n_inputs=2, missing=0.0)  # two tasks
-    model = built(data, scaling=scaling, precision=precision, noise=noise)
+    model = build(data, scaling=scaling, precision=precision, noise=noise)
     shapes = [(4, 2), (3, 4), (2, 3)]
     n = sum(o * i + o for o, i in shapes)
     theta = thetas(model)
@@ -70,8 +70,8 @@ def test_log_joint_literally(scaling, precision, noise):
         assert_close(value, expected)
 
 
-def test_prior_draws_have_the_prior():
-    model = built(real(n=5), precision_shape=0.7)
+def test_prior_draws_follow_the_prior():
+    model = build(real(n=5), precision_shape=0.7)
     parameters = model.constrain(thetas(model, 20_000))
     n = model.n_weights
     lam = parameters[:, n]
@@ -84,9 +84,9 @@ def test_prior_draws_have_the_prior():
         assert stats.kstest(unit.numpy(), stats.norm.cdf).pvalue > 1e-3
 
 
-def test_normalised_prior_of_a_single_precision():
+def test_prior_of_a_single_precision_is_normalised():
     """∫ p(log λ) d log λ = 1, with the Jacobian; without it the integral is another."""
-    model = built(real(n=4), widths=[], noise=0.1)
+    model = build(real(n=4), widths=[], noise=0.1)
     log_lambda = torch.linspace(-25, 8, 20_001, dtype=F64)
     theta = torch.zeros(len(log_lambda), model.dim, dtype=F64)
     theta[:, -1] = log_lambda
@@ -100,7 +100,7 @@ def test_normalised_prior_of_a_single_precision():
 
 def test_class_labels_have_no_noise():
     data = classes(n=8, n_classes=3)
-    model = built(data)
+    model = build(data)
     theta = thetas(model)
     assert model.dim == model.n_weights + 1
     f = model.network.outputs(theta[:, : model.n_weights], data.train.x)
@@ -109,9 +109,9 @@ def test_class_labels_have_no_noise():
     assert model.predictive(theta, data.test.x).logits.shape == (3, 8, 1, 3)
 
 
-def test_predictive_has_each_networks_own_noise():
+def test_predictive_includes_the_noise_of_each_network():
     data = real(n=8)
-    model = built(data)
+    model = build(data)
     theta = thetas(model)
     predictive = model.predictive(theta, data.test.x)
     assert predictive.mu.shape == (3, 8, 2)
@@ -119,10 +119,10 @@ def test_predictive_has_each_networks_own_noise():
 
 
 @pytest.mark.parametrize("start", ["network", "prior"])
-def test_chains_start_where_the_model_says(start):
+def test_chains_start_at_the_initial_points_of_the_model(start):
     data = real(n=8, n_inputs=30, n_tasks=1, missing=0.0)
     rng = Streams(0)
-    model = built(data, widths=[200], start=start)
+    model = build(data, widths=[200], start=start)
     theta = init_chains(model, data, "minibatch", 5, rng).theta
     if start == "prior":
         assert torch.equal(theta, model.sample_prior(5, Streams(0).init))

@@ -70,7 +70,7 @@ def literally(theta, x, shape, channels, k, widths, stride, flip=False):
         ((3, 5, 7), [2, 3], 5, [], "stride"),
     ],
 )
-def test_forward_and_particles_literally(shape, channels, kernel, widths, downsampling):
+def test_forward_equals_a_literal_convolution(shape, channels, kernel, widths, downsampling):
     problem = images(n=3, shape=shape)
     network = cnn(channels=channels, kernel=kernel, widths=widths, downsampling=downsampling).build(
         problem, Streams(0)
@@ -116,14 +116,14 @@ def test_normalisation_is_inside_the_model():
 
 
 @pytest.mark.parametrize("downsampling", ["pool", "stride"])
-def test_gradients_are_those_of_finite_differences(downsampling):
+def test_gradients_equal_finite_differences(downsampling):
     problem = images(n=4)
     network = cnn(downsampling=downsampling).build(problem, Streams(0))
     theta = network.sample_prior(2, generator(0)).requires_grad_()
     assert gradcheck(network.outputs, (theta, problem.test.x.clone().requires_grad_()))
 
 
-def test_a_strided_convolution_is_the_librarys():
+def test_strided_convolution_equals_the_library():
     g = generator(0)
     for shape, k, stride in (((3, 2, 6, 5), 3, 2), ((2, 1, 9, 8), 5, 3), ((2, 3, 4, 4), 1, 2)):
         x = normal(g, shape)
@@ -180,7 +180,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path):
+def test_every_network_inference_trains_and_is_attacked(method, tmp_path):
     problem = images(dtype=torch.float32)
     problem.attacker = component("attacker", "fgsm")
     pieces = (
@@ -206,7 +206,7 @@ def test_local_noise_is_refused_where_pixels_share_their_weights():
         train(component("inference", "mean_field_vi"), cnn(), images(), 0)
 
 
-def test_bad_input_in_one_line():
+def test_invalid_input_is_refused_in_one_line():
     with pytest.raises(
         ConfigMismatchError, match=r"model=cnn: the inputs of small are not images; .* model=mlp"
     ):

@@ -77,7 +77,7 @@ def agrees(name, problem, options, batch=None):
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize("activation", ACTIVATION_FUNCTIONS)
-def test_equals_autograd(activation, problem):
+def test_gradients_equal_autograd(activation, problem):
     for noise in ("learned", 0.4):
         agrees("mlp", problem, MLP | {"activation": activation, "noise": noise})
         agrees("bnn", problem, BNN | {"activation": activation, "noise": noise})
@@ -87,7 +87,7 @@ def test_equals_autograd(activation, problem):
 @pytest.mark.parametrize(
     "problem", [PROBLEMS["real, one task"], PROBLEMS["real"]], ids=["one output", "two"]
 )
-def test_equals_autograd_at_any_depth(problem, widths):
+def test_gradients_equal_autograd_at_any_depth(problem, widths):
     agrees("mlp", problem, MLP | {"widths": widths, "activation": "leaky_relu"})
     x = normal(generator(2), 6, *problem.train.x.shape)
     # inputs of their own
@@ -97,13 +97,13 @@ def test_equals_autograd_at_any_depth(problem, widths):
 @pytest.mark.parametrize(
     "options", [{"noise_spread": None}, {"noise_spread": 0.5}], ids=["flat", "informative"]
 )
-def test_prior_of_the_noise(options):
+def test_prior_of_the_noise_equals_autograd(options):
     agrees("mlp", PROBLEMS["real"], MLP | {"noise": "learned"} | options)
 
 
 @pytest.mark.parametrize("precision", ["learned", "fixed"])
 @pytest.mark.parametrize("scaling", ["none", "fan_in"])
-def test_priors_of_the_bayesian_network(precision, scaling):
+def test_priors_of_the_bayesian_network_equal_autograd(precision, scaling):
     agrees("bnn", PROBLEMS["real"], BNN | {"precision": precision, "scaling": scaling})
 
 
@@ -111,7 +111,7 @@ def test_priors_of_the_bayesian_network(precision, scaling):
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize("noise", ["learned", 0.4])
 @pytest.mark.parametrize("of", ["all", "own"])
-def test_networks_in_blocks(monkeypatch, name, problem, noise, of):
+def test_networks_in_blocks_equal_one_batch(monkeypatch, name, problem, noise, of):
     """Batches of one, four and all six networks give the same results, on shared rows and on
     separate rows."""
     keys = MLP if name == "mlp" else BNN
@@ -128,12 +128,12 @@ def test_networks_in_blocks(monkeypatch, name, problem, noise, of):
 
 
 @pytest.mark.parametrize("name", ["mbnn2", "mbnn3"])
-def test_multi_task_networks(name):
+def test_multi_task_networks_equal_autograd(name):
     agrees(name, PROBLEMS["real"], {"widths": [3] if name == "mbnn2" else [3, 4]})
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_no_rows_leave_the_prior(name):
+def test_empty_batch_leaves_the_prior(name):
     problem = PROBLEMS[name]
     model = agrees("mlp", problem, MLP, problem.train.part(slice(0), 1.0))
     theta = model.sample_prior(2, generator(1))
@@ -141,7 +141,7 @@ def test_no_rows_leave_the_prior(name):
     assert_close(value, model.log_prior(theta))
 
 
-def test_missing_labels_may_hold_anything():
+def test_missing_labels_can_have_any_value():
     problem = PROBLEMS["classes, two tasks"]
     model = build_model("mlp", problem, **MLP)
     theta = model.sample_prior(3, generator(1))
@@ -151,7 +151,7 @@ def test_missing_labels_may_hold_anything():
     assert_close(ours, theirs, rtol=0, atol=0)
 
 
-def test_nothing_that_was_given_is_written_to():
+def test_inputs_are_not_modified():
     problem = PROBLEMS["real, one task"]
     model = build_model("mlp", problem, **MLP)
     theta = model.sample_prior(3, generator(1))
@@ -161,7 +161,7 @@ def test_nothing_that_was_given_is_written_to():
     assert_close(originals, (theta, batch.x, batch.y), rtol=0, atol=0)
 
 
-def test_convolutions_and_learned_priors_are_left_to_autograd():
+def test_convolutions_and_learned_priors_use_autograd():
     shown = images()
     cnn = component("model", "cnn", channels=[2], widths=[3])
     network = cnn.build(shown, Streams(0))
@@ -179,7 +179,7 @@ def test_convolutions_and_learned_priors_are_left_to_autograd():
     assert ClosedFormScore in component("model", "mlp").capabilities()
 
 
-def test_a_network_that_begins_elsewhere_keeps_it():
+def test_initialised_network_keeps_the_closed_form():
     problem = PROBLEMS["real"]
     network = build_model("mlp", problem, **MLP)
     begun = InitialisedDenseNetwork(network, 0.1)

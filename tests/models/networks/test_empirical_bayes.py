@@ -14,7 +14,7 @@ from runner.execution.rng import Streams
 SMALL = {"widths": [4, 3], "activation": "leaky_relu"}
 
 
-def built(**keys):
+def build_pair(**keys):
     """The same network twice: plain, and as the keys have it."""
     problem = real(n=6)
     plain = component("model", "mlp", prior_std=0.5, **SMALL).build(problem, Streams(3))
@@ -27,15 +27,15 @@ def built(**keys):
     "keys",
     [{"biases": "point"}, {"prior_std": "learned"}, {"prior_std": "learned", "biases": "point"}],
 )
-def test_begins_as_the_plain_network(keys):
-    plain, network = built(**keys)
+def test_network_starts_like_the_plain_one(keys):
+    plain, network = build_pair(**keys)
     x = real(n=6).train.x
     assert_close(network(x), plain(x), rtol=0, atol=0)
     assert_close(network.outputs(network.theta.expand(2, -1), x)[1], plain(x))
 
 
-def test_point_biases_stand_where_the_layers_have_them():
-    plain, network = built(biases="point")
+def test_point_biases_stay_in_the_layers():
+    plain, network = build_pair(biases="point")
     weights = sum(out * inside for out, inside in plain.shapes)
     assert network.theta.shape == network.prior_std.shape == (weights,)
     assert sum(b.numel() for b in network.biases) == len(plain.theta) - weights
@@ -51,8 +51,8 @@ def test_point_biases_stand_where_the_layers_have_them():
         offset += out * inside
 
 
-def test_the_prior_follows_its_learned_variance():
-    _, network = built(prior_std="learned", prior_init=0.25)
+def test_prior_follows_its_learned_variance():
+    _, network = build_pair(prior_std="learned", prior_init=0.25)
     assert_close(network.prior_std, torch.full_like(network.theta, 0.25))
     theta = network.theta.detach() + 1
     log_p = Normal(0, network.prior_std).log_prob(theta).sum()
@@ -65,7 +65,7 @@ def test_the_prior_follows_its_learned_variance():
 
 
 @pytest.mark.parametrize("inference", ["mean_field_vi", "aadm", "bb_alpha"])
-def test_variational_posteriors_move_what_has_no_posterior(inference):
+def test_variational_inference_moves_point_parameters(inference):
     problem = real(n=12)
     method = component(
         "inference", inference, **({"estimator": "weights"} if inference == "mean_field_vi" else {})

@@ -27,7 +27,7 @@ def build(problem, seed=0, **options):
 
 
 @pytest.mark.parametrize("problem", [real(n=4), classes(n=4, n_tasks=2)])
-def test_forward_and_particles_literally(problem):
+def test_forward_equals_a_literal_network(problem):
     network = build(problem)
     x = problem.train.x
     shape = (4, problem.n_tasks, problem.n_classes)
@@ -39,7 +39,7 @@ def test_forward_and_particles_literally(problem):
     assert torch.equal(network(x, torch.Generator(), 2), network(x).expand(2, *shape))
 
 
-def test_real_likelihood_literally_with_missing_labels():
+def test_real_likelihood_ignores_missing_labels():
     problem = real(n=6)
     network = build(problem)
     batch = problem.train
@@ -54,7 +54,7 @@ def test_real_likelihood_literally_with_missing_labels():
     assert torch.isfinite(network.log_noise.grad).all()
 
 
-def test_class_likelihood_is_equation_3_13():
+def test_class_likelihood_equals_equation_3_13():
     problem = classes(n=6, n_tasks=2)
     network = build(problem)
     batch = problem.train
@@ -69,7 +69,7 @@ def test_class_likelihood_is_equation_3_13():
 
 
 @pytest.mark.parametrize("options", [{}, {"noise": 0.2}])
-def test_log_joint_agrees_with_the_module(options):
+def test_log_joint_equals_the_module(options):
     problem = real()
     network = build(problem, **options)
     batch = problem.train
@@ -105,7 +105,7 @@ def test_prior_samples_have_the_moments_of_the_prior():
         assert abs(float(z)) < 4
 
 
-def test_glorot_initialisation():
+def test_glorot_initialisation_has_its_limits():
     """Uniform on ±√(6/(fan in + fan out)), each head a layer of its own; biases 0 (Glorot and
     Bengio 2010, eq. 16)."""
     problem = classes(n_inputs=30, n_classes=3, n_tasks=4)
@@ -142,7 +142,7 @@ def test_l2_is_a_gaussian_prior():
     assert_close(module.penalty() / problem.n, 0.03 * module.theta.square().sum())
 
 
-def test_without_hidden_units_it_is_multinomial_regression():
+def test_network_without_hidden_units_is_multinomial_regression():
     """Gallego (2021), 1.3.4, "linear multinomial regression": the softmax form of
     logistic_regression, θ in another order."""
     problem = classes(n_classes=3)

@@ -18,7 +18,7 @@ NETWORKS = {
 }
 
 
-def collapsed(problem, **keys):
+def collapse(problem, **keys):
     model = build_model("mlp", problem, **{"prior_std": 0.7} | keys)
     return model.to(problem.train.x.dtype).integrate_out()
 
@@ -48,9 +48,9 @@ def dense(model, rest, problem):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_density_is_that_of_the_dense_gaussian(name):
+def test_density_equals_the_dense_gaussian(name):
     problem = small()
-    model = collapsed(problem, **NETWORKS[name])
+    model = collapse(problem, **NETWORKS[name])
     rest = model.sample_prior(4, generator(1))
     assert rest.shape == (4, model.dim)
     got, _ = value_and_gradient(model, rest, problem.train)
@@ -65,9 +65,9 @@ def test_density_is_that_of_the_dense_gaussian(name):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_gradient_is_that_of_differences(name):
+def test_gradient_equals_finite_differences(name):
     problem = small()
-    model = collapsed(problem, **NETWORKS[name])
+    model = collapse(problem, **NETWORKS[name])
     g = generator(2)
     rest = model.sample_prior(3, g)
     value, gradient = value_and_gradient(model, rest, problem.train)
@@ -77,13 +77,13 @@ def test_gradient_is_that_of_differences(name):
     assert_close((gradient * u).sum(1), (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-5)
 
 
-def test_gradient_holds_in_single_precision_where_the_noise_is_small():
+def test_gradient_is_accurate_in_float32_with_small_noise():
     problem = small(missing=0.0)
-    exact = collapsed(problem, widths=[8, 8], noise=1e-4)
+    exact = collapse(problem, widths=[8, 8], noise=1e-4)
     rest = exact.sample_prior(4, generator(3))
     train = problem.train
     single = replace(problem, train=replace(train, x=train.x.float(), y=train.y.float()))
-    rough = collapsed(single, widths=[8, 8], noise=1e-4)
+    rough = collapse(single, widths=[8, 8], noise=1e-4)
     value, gradient = value_and_gradient(rough, rest.float(), single.train)
     true, slope = value_and_gradient(exact, rest, train)
     assert value.dtype == gradient.dtype == torch.float32
@@ -91,10 +91,10 @@ def test_gradient_holds_in_single_precision_where_the_noise_is_small():
     assert float((gradient - slope).norm() / slope.norm()) < 1e-3
 
 
-def test_completed_draws_have_the_mean_and_covariance_of_the_conditional():
+def test_completed_draws_have_the_conditional_moments():
     problem = small()
     n = 40_000
-    model = collapsed(problem, widths=[4, 3])
+    model = collapse(problem, widths=[4, 3])
     rest = model.sample_prior(1, generator(4))
     phi, y, noise, _ = dense(model, rest[0], problem)
     covariance = torch.linalg.inv(phi.T @ phi / noise + torch.eye(4, dtype=y.dtype) / 0.7**2)
@@ -108,9 +108,9 @@ def test_completed_draws_have_the_mean_and_covariance_of_the_conditional():
     assert ((w.T.cov() - covariance) / error).abs().max() < 4
 
 
-def test_where_it_cannot_be_factored_nothing_is_finite():
+def test_unfactorable_matrices_give_no_finite_values():
     problem = small()
-    model = collapsed(problem, widths=[4])
+    model = collapse(problem, widths=[4])
     rest = model.sample_prior(2, generator(7))
     rest[1] *= 1e200
     value, gradient = value_and_gradient(model, rest, problem.train)
@@ -119,8 +119,8 @@ def test_where_it_cannot_be_factored_nothing_is_finite():
 
 
 @pytest.mark.parametrize("problem", [real(n_tasks=2), classes()], ids=["tasks", "classes"])
-def test_what_has_no_closed_form_is_refused(problem):
+def test_models_without_a_closed_form_are_refused(problem):
     with pytest.raises(ConfigMismatchError, match=r"inference\.collapse=last_layer"):
-        collapsed(problem, widths=[4])
+        collapse(problem, widths=[4])
     with pytest.raises(ConfigMismatchError, match="a hidden layer"):
-        collapsed(small(), widths=[])
+        collapse(small(), widths=[])

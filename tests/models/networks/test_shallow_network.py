@@ -34,7 +34,7 @@ def network(data, **settings):
     return build_model("shallow_network", data, **settings)
 
 
-def sampled(model, data, steps, chains=400, burn_in=15):
+def sample_sweeps(model, data, steps, chains=400, burn_in=15):
     """Draws of Gibbs sweeps [C, N, P]."""
     inference = component("inference", "gibbs", chains=chains, burn_in=burn_in)
     rng = Streams(1)
@@ -94,18 +94,18 @@ def test_output_weights_are_integrated_out_of_the_likelihood():
         assert (((drawn[:, k].mean(0) - exact) / error).abs() < 4.5).all()
 
 
-def test_moments_of_one_unit_are_those_of_quadrature():
+def test_moments_of_one_unit_match_quadrature():
     data = problem()
     model = network(data, units=1, linear=False, **KNOWN)
     value, f = quadrature(model, data, 1, 40)
     exact = value.softmax(0) @ f
-    draws = sampled(model, data, 45)
+    draws = sample_sweeps(model, data, 45)
     with torch.no_grad():
         means = model.predictive(draws.flat, data.test.x).mu[..., 0]
     assert z_values(means.unflatten(0, draws.draws.shape[:2]), exact).max() < 4
 
 
-def test_probabilities_of_architectures_are_those_of_quadrature():
+def test_probabilities_of_architectures_match_quadrature():
     data = problem()
     model = network(data, units=2, architecture="variable", linear_sd=0.3, **KNOWN)
     X, y = model.rows(data.train)
@@ -117,7 +117,7 @@ def test_probabilities_of_architectures_are_those_of_quadrature():
         *(quadrature(model, data, m, n)[0].logsumexp(0) for m, n in ((1, 24), (2, 9))),
     ]
     exact = (torch.stack(evidence) + double([0.5, 0.25, 0.25]).log()).softmax(0)
-    draws = sampled(model, data, 35, chains=300)
+    draws = sample_sweeps(model, data, 35, chains=300)
     assert draws.names == ["units", "p_0_units", "p_1_units", "p_2_units"]
     assert z_values(draws.values[..., 1:], exact).max() < 4
     assert (exact - torch.tensor([0.5, 0.25, 0.25])).abs().max() > 0.1  # the data have a say
@@ -161,13 +161,13 @@ def statistics(model, theta, batch):
 
 
 @pytest.mark.parametrize("scan", ["systematic", "random"])
-def test_sweeps_leave_the_joint_law_of_weights_and_data_invariant(scan):
+def test_sweeps_leave_the_joint_law_invariant(scan):
     model = joint_model(units=2, architecture="variable")
     p = two_sample_p("gibbs", model, 1500, 4, statistics=statistics, burn_in=0, scan=scan)
     assert p > 1e-3
 
 
-def test_log_joint_is_the_law_that_the_sweeps_have():
+def test_log_joint_matches_the_law_of_the_sweeps():
     """Random walks on θ, which use only the log joint, have the same invariant distribution."""
     model = joint_model(units=1, linear=False)
     p = two_sample_p(
@@ -176,12 +176,12 @@ def test_log_joint_is_the_law_that_the_sweeps_have():
     assert p > 1e-3
 
 
-def test_printed_order_is_seen():
+def test_printed_order_is_detected_as_wrong():
     """β drawn before γ, so that ν is drawn with a β of another γ (Algorithm 1.1, steps 3 to 9)."""
     model = joint_model(units=2)
     whole = model.draw_block
 
-    def printed(block, theta, batch, generator):
+    def draw_in_printed_order(block, theta, batch, generator):
         after = whole(block, theta, batch, generator)
         if block == "weights":  # γ moves, (a, β) is unchanged
             old = model.prior.unpack(theta)
@@ -194,13 +194,13 @@ def test_printed_order_is_seen():
             weights = model.prior.unpack(theta)
             fit = model.marginal(weights, *model.rows(batch))
             theta = model.draw_coefficients(weights, fit, generator)
-        return printed(block, theta, batch, generator)
+        return draw_in_printed_order(block, theta, batch, generator)
 
     model.draw_block = first
     assert two_sample_p("gibbs", model, 3000, 4, statistics=statistics, burn_in=0) < 1e-6
 
 
-def test_a_sampler_that_moves_the_number_of_units_is_refused():
+def test_sampler_that_changes_the_number_of_units_is_refused():
     data = problem()
     model = network(data, architecture="variable")
     inference = component("inference", "hmc", chains=2)
@@ -212,12 +212,12 @@ def test_a_sampler_that_moves_the_number_of_units_is_refused():
         log_joint(model, theta, data.train)
 
 
-def test_degrees_below_the_inputs_are_refused():
+def test_degrees_of_freedom_below_the_inputs_are_refused():
     with pytest.raises(ConfigMismatchError, match=r"model\.degrees"):
         network(problem(), degrees=1.0)
 
 
-def test_prior_of_the_number_of_units_is_geometric_up_to_its_end():
+def test_prior_of_the_number_of_units_is_truncated_geometric():
     model = network(problem(), units=3, architecture="variable", continuation=0.4)
     shares = model.prior.log_units(torch.ones(1, dtype=F64)).exp()
     assert_close(shares.tolist(), [0.6, 0.24, 0.096, 0.064])

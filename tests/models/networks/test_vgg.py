@@ -36,7 +36,7 @@ def by_torch(network):
     return nn.Sequential(*layers, nn.Flatten(), head).double()
 
 
-def test_it_is_the_net_of_torch_as_it_learns_and_as_it_predicts():
+def test_network_equals_torch_in_training_and_prediction():
     problem = images()
     network = SMALL_VGG.build(problem, Streams(0))
     with torch.no_grad():
@@ -60,7 +60,7 @@ def test_it_is_the_net_of_torch_as_it_learns_and_as_it_predicts():
     assert_close(network(x[:3]), network(x)[:3])  # no row has a say in another's
 
 
-def test_vgg_19_has_the_printed_blocks_and_as_many_weights_as_counted():
+def test_vgg_19_has_the_printed_blocks_and_weights():
     problem = replace(
         classes(n=1, n_inputs=3072, n_classes=10, dtype=torch.float32), image_shape=(3, 32, 32)
     )
@@ -83,7 +83,7 @@ def test_vgg_19_has_the_printed_blocks_and_as_many_weights_as_counted():
         assert network(problem.test.x).shape == (1, 1, 10)
 
 
-def test_weights_begin_with_the_variance_of_he_from_the_runs_own_stream():
+def test_weights_start_with_he_variance_from_the_runs_stream():
     state = torch.random.get_rng_state()
     network = build_model("vgg", images(), depth=7, width=16)
     assert torch.equal(state, torch.random.get_rng_state())
@@ -93,7 +93,7 @@ def test_weights_begin_with_the_variance_of_he_from_the_runs_own_stream():
     assert kernel.detach().var() == pytest.approx(2 / (9 * 32), rel=0.05)
 
 
-def test_the_penalty_is_minus_the_log_prior():
+def test_penalty_is_the_negative_log_prior():
     network = build_model("vgg", images(), depth=7, width=2, prior_std=0.5)
     normal = Normal(0.0, 0.5)
     expected = -sum(normal.log_prob(p).sum() for p in network.parameters())
@@ -101,7 +101,7 @@ def test_the_penalty_is_minus_the_log_prior():
     assert_close(network.penalty(), expected - constant)
 
 
-def test_what_it_cannot_read_is_refused_in_one_line():
+def test_invalid_inputs_are_refused_in_one_line():
     with pytest.raises(
         ConfigMismatchError, match=r"the inputs of small are not images; choose a dataset of images"
     ):

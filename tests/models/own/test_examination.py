@@ -19,7 +19,7 @@ def model(name="Victim", outputs=None, **arguments):
     )
 
 
-def built(problem, name="Victim", outputs=None, **arguments):
+def build(problem, name="Victim", outputs=None, **arguments):
     return model(name, outputs, **arguments).build(problem, Streams(0))
 
 
@@ -60,70 +60,70 @@ BY_OTHERS = "the outputs of a row depend on other rows of its batch"
         (3, {"name": "Remembers"}, "keeps tensors of its forward"),
     ],
 )
-def test_what_no_run_could_use_is_refused_in_a_line(n_classes, keys, message):
+def test_unusable_networks_are_refused_in_one_line(n_classes, keys, message):
     problem = classes(n_classes=n_classes)
     original = problem.train.x.clone()
     with pytest.raises(ConfigMismatchError, match=rf"\A.*{message}.*\Z"):
-        built(problem, **keys)
+        build(problem, **keys)
     assert torch.equal(problem.train.x, original)
 
 
 @pytest.mark.parametrize("last", ["none", "zero", "relu", "tanh", "log_softmax"])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("n_outputs", [1, 2])
-def test_logits_are_not_taken_for_probabilities(last, scale, n_outputs):
+def test_logits_are_not_mistaken_for_probabilities(last, scale, n_outputs):
     """Small ones, all-zero ones and positive ones among them, which may lie in [0, 1] where a
     network begins."""
     if (last, n_outputs) != ("log_softmax", 1):
-        built(classes(n_classes=2), last=last, scale=scale, n_outputs=n_outputs, hidden=4)
+        build(classes(n_classes=2), last=last, scale=scale, n_outputs=n_outputs, hidden=4)
 
 
-def test_logits_that_lie_between_0_and_1_by_chance_are_logits():
-    net = built(classes(), last="half")
+def test_logits_between_0_and_1_remain_logits():
+    net = build(classes(), last="half")
     assert guess_output_kind(net(classes().train.x)) == "in [0, 1]"
 
 
-def test_who_says_that_they_are_logits_is_believed_where_it_can_be():
-    built(classes(), outputs="logits", last="sigmoid")
+def test_declared_logits_are_accepted_unless_rows_sum_to_one():
+    build(classes(), outputs="logits", last="sigmoid")
     with pytest.raises(ConfigMismatchError, match="sums to one"):
-        built(classes(), outputs="logits", last="softmax")
+        build(classes(), outputs="logits", last="softmax")
 
 
-def test_probabilities_of_each_class_by_itself_are_divided_by_their_sum():
+def test_independent_class_probabilities_are_normalised():
     with pytest.warns(
         QuestionableConfigWarning,
         match=r"the rows of .*Victim sum to .* each is divided by its sum",
     ):
-        net = built(classes(), outputs="probabilities", last="sigmoid")
+        net = build(classes(), outputs="probabilities", last="sigmoid")
     p = net._answers(net.theta, classes().test.x)
     assert_close(net(classes().test.x).softmax(-1), p / p.sum(-1, keepdim=True))
 
 
-def test_real_labels_have_no_such_outputs():
+def test_real_labels_reject_outputs_of_classes():
     with pytest.raises(
         ConfigMismatchError,
         match=r"model\.outputs=probabilities: small has real labels; leave it out",
     ):
-        built(real(), outputs="probabilities", inputs=3, n_outputs=2)
-    built(real(), inputs=3, n_outputs=2, last="sigmoid")
+        build(real(), outputs="probabilities", inputs=3, n_outputs=2)
+    build(real(), inputs=3, n_outputs=2, last="sigmoid")
 
 
 @pytest.mark.parametrize(
     ("outputs", "last"), [("probabilities", "softmax"), ("log_probabilities", "log_softmax")]
 )
-def test_of_several_classes_it_is_the_network_of_the_logits(outputs, last):
-    ours = built(classes(), outputs=outputs, last=last)
-    theirs = built(classes())
+def test_probabilities_of_several_classes_equal_the_logits(outputs, last):
+    ours = build(classes(), outputs=outputs, last=last)
+    theirs = build(classes())
     same(ours, theirs, classes())
 
 
 @pytest.mark.parametrize(
     ("outputs", "last"), [("probabilities", "sigmoid"), ("log_probabilities", "log_sigmoid")]
 )
-def test_of_one_output_it_is_the_network_of_the_log_odds(outputs, last):
+def test_probability_of_one_output_equals_the_log_odds(outputs, last):
     problem = classes(n_classes=2)
-    ours = built(problem, outputs=outputs, last=last, n_outputs=1)
-    same(ours, built(problem, n_outputs=1), problem)
+    ours = build(problem, outputs=outputs, last=last, n_outputs=1)
+    same(ours, build(problem, n_outputs=1), problem)
 
 
 def same(ours, theirs, problem):
@@ -140,7 +140,7 @@ def same(ours, theirs, problem):
 
 @pytest.mark.parametrize("dtype", [F64, torch.float32])
 @pytest.mark.parametrize("outputs", ["probabilities", "log_probabilities"])
-def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(dtype, outputs):
+def test_logits_of_certain_probabilities_are_finite(dtype, outputs):
     f = torch.tensor([[-2000.0, -200, -30, -1, 0, 1, 30, 200, 2000]], dtype=dtype).T
     f.requires_grad_()
     for values in (f.sigmoid(), torch.cat([f.sigmoid(), (-f).sigmoid()], 1)):
@@ -154,7 +154,7 @@ def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(d
 
 
 @pytest.mark.parametrize("name", ["Single", "KeepsFeatures", "Recurrent"])
-def test_it_is_trained_copied_and_attacked_in_the_format_of_the_run(name):
+def test_network_is_trained_copied_and_attacked_in_its_dtype(name):
     problem = classes()
     fgsm = component("attacker", "fgsm")
     method = component("inference", "map")
@@ -171,24 +171,24 @@ def test_it_is_trained_copied_and_attacked_in_the_format_of_the_run(name):
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
-def test_dimensions_that_are_squeezed_out_of_one_row_are_put_back(n_outputs):
+def test_squeezed_dimensions_of_one_row_are_restored(n_outputs):
     problem = classes(n_classes=2)
-    ours, theirs = (built(problem, name, n_outputs=n_outputs) for name in ("Squeezed", "Victim"))
+    ours, theirs = (build(problem, name, n_outputs=n_outputs) for name in ("Squeezed", "Victim"))
     for x in (problem.test.x[:1], problem.test.x[:5]):
         assert_close(ours(x), theirs(x))
 
 
-def test_an_impossible_class_has_the_least_logit_and_no_part_in_the_others():
+def test_impossible_class_has_the_least_logit():
     problem = classes()
-    ours = built(problem, "Impossible")
-    theirs = built(problem)
+    ours = build(problem, "Impossible")
+    theirs = build(problem)
     x = problem.test.x
     assert torch.isfinite(ours(x)).all()
     assert_close(ours(x).softmax(-1)[..., :2], theirs(x)[..., :2].softmax(-1))
     assert ours(x).detach().softmax(-1)[..., 2].max() < 1e-300
 
 
-def test_a_gradient_that_is_not_finite_is_refused_before_training():
+def test_non_finite_gradient_is_refused_before_training():
     with pytest.raises(
         ConfigMismatchError,
         match=r"parameters is not finite at the start of training .* or use inference=fixed",
@@ -199,7 +199,7 @@ def test_a_gradient_that_is_not_finite_is_refused_before_training():
 
 @pytest.mark.parametrize("name", ["NoGrad", "Detached", "Rounded"])
 @pytest.mark.parametrize("inference", ["map", "deep_ensemble", "sgld", "mean_field_vi"])
-def test_what_cannot_be_trained_is_refused_before_it_is(name, inference):
+def test_untrainable_network_is_refused_before_training(name, inference):
     keys = {"mean_field_vi": {"estimator": "weights"}}.get(inference, {})
     with pytest.raises(
         ConfigMismatchError,
@@ -208,7 +208,7 @@ def test_what_cannot_be_trained_is_refused_before_it_is(name, inference):
         train(component("inference", inference, **keys), model(name), classes(), 1)
 
 
-def test_what_cannot_be_trained_is_evaluated_as_it_is():
+def test_untrainable_network_can_be_evaluated():
     problem = classes()
     state, rng = train(component("inference", "fixed"), model("NoGrad"), problem, 1)
     plain = train(component("inference", "fixed"), model(), problem, 1)[0]
@@ -222,22 +222,22 @@ def test_what_cannot_be_trained_is_evaluated_as_it_is():
 
 
 @pytest.mark.parametrize("name", ["NoInputGradient", "NoGrad"])
-def test_an_attacker_that_follows_a_gradient_has_to_find_one(name):
+def test_gradient_attacker_requires_input_gradients(name):
     problem = classes()
     problem.attacker = component("attacker", "square")
-    built(problem, name)
+    build(problem, name)
     problem.attacker = component("attacker", "pgd")
     with pytest.raises(
         ConfigMismatchError,
         match=r"are not differentiable in its inputs, but attacker=pgd requires the gradient; remove .*attacker=square",
     ):
-        built(problem, name)
+        build(problem, name)
 
 
-def test_the_examination_moves_no_random_stream():
+def test_examination_uses_no_random_stream():
     torch.manual_seed(3)
     rng_state = torch.get_rng_state()
-    built(classes())
+    build(classes())
     with pytest.raises(ConfigMismatchError):
-        built(classes(), "Drop")
+        build(classes(), "Drop")
     assert torch.equal(torch.get_rng_state(), rng_state)

@@ -53,7 +53,7 @@ def network(kind, folder, freeze=("0",), **arguments):
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("kind", ["module", "state_dict"])
-def test_frozen_numbers_stay_and_runs_resume(tmp_path, kind, name):
+def test_frozen_parameters_stay_and_runs_resume(tmp_path, kind, name):
     model = network(kind, tmp_path)
     problem = classes(batch_size=20)
     inference = method(name)
@@ -71,7 +71,7 @@ def test_frozen_numbers_stay_and_runs_resume(tmp_path, kind, name):
     assert all(map(torch.equal, tensors(state), tensors(again)))
 
 
-def test_frozen_networks_learn_as_plain_ones_do(tmp_path):
+def test_frozen_networks_learn_like_plain_ones(tmp_path):
     problem = classes()
     net = Transfer().double()
     model = network("module", tmp_path)
@@ -100,7 +100,7 @@ def test_frozen_networks_learn_as_plain_ones_do(tmp_path):
         ),
     ],
 )
-def test_what_is_not_learnt_is_refused(tmp_path, name, frozen, message):
+def test_untrained_networks_are_refused(tmp_path, name, frozen, message):
     """A body under ``torch.no_grad`` would be moved by its prior only; it has no gradient to
     refuse where a method follows none."""
     if frozen == "detached" and name in ("random_walk_mh", "importance_sampling"):
@@ -113,7 +113,7 @@ def test_what_is_not_learnt_is_refused(tmp_path, name, frozen, message):
 
 
 @pytest.mark.parametrize("freeze", [["0"], ["2.weight"], ["*.bias"]])
-def test_a_file_with_frozen_layers_has_the_density_of_the_others(tmp_path, freeze):
+def test_file_with_frozen_layers_has_the_density_of_the_others(tmp_path, freeze):
     problem = classes()
     part, whole = (
         network("state_dict", tmp_path, f).build(problem, Streams(0)) for f in (freeze, [])
@@ -132,7 +132,7 @@ def test_a_file_with_frozen_layers_has_the_density_of_the_others(tmp_path, freez
     assert_close(reverse(torch.ones_like(f)), grad(part(x).sum(), x)[0])
 
 
-def test_what_frozen_files_do_not_offer(tmp_path):
+def test_frozen_files_do_not_offer_unsupported_capabilities(tmp_path):
     closed = {AffineLayers, ClosedFormScore, Collapsible}
     assert closed <= network("state_dict", tmp_path, []).capabilities()
     assert not closed & network("state_dict", tmp_path).capabilities()
@@ -144,7 +144,7 @@ def test_what_frozen_files_do_not_offer(tmp_path):
             network("state_dict", tmp_path, freeze).build(classes(), Streams(0))
 
 
-def test_frozen_layers_of_other_networks_stay(tmp_path):
+def test_frozen_layers_of_other_networks_stay_fixed(tmp_path):
     problem, _ = load("digits", n_train=40, n_test=10)
     vgg = component("model", "vgg", depth=7, width=2)
     torch.save(vgg.build(problem, Streams(3)).state_dict(), tmp_path / "vgg.pt")

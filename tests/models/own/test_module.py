@@ -37,7 +37,7 @@ def with_file(folder, problem, **keys):
 
 
 @pytest.mark.parametrize("kind", [classes, real])
-def test_it_is_the_module(tmp_path, kind):
+def test_network_equals_the_module(tmp_path, kind):
     problem = kind()
     network, net = with_file(tmp_path, problem)
     x = problem.test.x
@@ -50,14 +50,14 @@ def test_it_is_the_module(tmp_path, kind):
     assert torch.equal(apart[1].flip(0), several[1])
 
 
-def test_parameters_that_are_shared_are_there_once(tmp_path):
+def test_shared_parameters_occur_once(tmp_path):
     network, net = with_file(tmp_path, classes())
     assert len(network.theta) == sum(p.numel() for p in net.parameters())
     network, _ = with_file(tmp_path, real())
     assert network.dim == len(network.theta) + 2  # and a noise for each task
 
 
-def test_its_gradient_is_the_module_s_own(tmp_path):
+def test_gradient_equals_that_of_the_module(tmp_path):
     problem = classes()
     network, net = with_file(tmp_path, problem)
     batch = problem.train
@@ -68,7 +68,7 @@ def test_its_gradient_is_the_module_s_own(tmp_path):
     assert torch.allclose(network.theta.grad, grad, rtol=1e-9, atol=1e-12)
 
 
-def test_dropout_draws_on_the_run_s_stream_alone(tmp_path):
+def test_dropout_uses_only_the_runs_stream(tmp_path):
     problem = classes()
     network, _ = with_file(tmp_path, problem)
     network.train(False)
@@ -84,7 +84,7 @@ def test_dropout_draws_on_the_run_s_stream_alone(tmp_path):
     assert passes.shape[0] == 4
 
 
-def test_two_modules_of_a_seed_are_the_same_and_the_global_stream_stays():
+def test_equal_seeds_give_equal_modules_without_global_state():
     problem = classes()
     torch.manual_seed(1)
     rng_state = torch.get_rng_state()
@@ -96,7 +96,7 @@ def test_two_modules_of_a_seed_are_the_same_and_the_global_stream_stays():
     assert not torch.equal(first, other)
 
 
-def test_batch_normalisation_learns_where_the_network_trains_and_not_as_a_density(tmp_path):
+def test_batch_norm_learns_in_training_but_not_as_a_density(tmp_path):
     problem = classes()
     network, net = with_file(tmp_path, problem)
     mean = network.statistics()[0].clone()
@@ -116,7 +116,7 @@ def test_batch_normalisation_learns_where_the_network_trains_and_not_as_a_densit
     assert_close(network.statistics()[1], activations.var(1).mean(0))
 
 
-def test_members_of_an_ensemble_are_made_apart():
+def test_ensemble_members_are_built_separately():
     problem = classes()
     network = model(arguments=sizes(problem)).build(problem, Streams(0))
     theta = network.initial(3, generator(0))
@@ -126,7 +126,7 @@ def test_members_of_an_ensemble_are_made_apart():
     assert (theta == float(torch.tensor(0.7))).sum() == 9
 
 
-def test_images_are_images():
+def test_images_keep_their_shape():
     problem, _ = load("digits", n_train=20, n_test=5)
     network = model("own_things:Images", inputs="image").build(problem, Streams(0))
     assert network(problem.test.x).shape == (5, 1, 10)
@@ -134,7 +134,7 @@ def test_images_are_images():
         model("own_things:Images", inputs="image").build(classes(), Streams(0))
 
 
-def test_one_number_for_a_binary_label_is_its_log_odds():
+def test_one_output_for_a_binary_label_is_its_log_odds():
     problem = classes(n_classes=2)
     module = model(arguments={"inputs": 4, "outputs": 1}).build(problem, Streams(0)).train(False)
     f = module(problem.test.x)
@@ -165,13 +165,13 @@ def test_one_number_for_a_binary_label_is_its_log_odds():
         ),
     ],
 )
-def test_what_is_wrong_with_it_is_said_in_a_line(place, keys, said):
+def test_errors_of_modules_are_one_line(place, keys, said):
     with pytest.raises(ConfigMismatchError, match=said) as error:
         model(place, **keys).build(classes(), Streams(0))
     assert "\n" not in str(error.value)
 
 
-def test_a_recurrent_module_reads_what_it_is_given():
+def test_recurrent_module_uses_the_given_parameters():
     """Cached tensors of nn.LSTM must not replace its parameters."""
     torch.manual_seed(0)
     problem = classes(n_inputs=2, n_classes=2)
@@ -182,7 +182,7 @@ def test_a_recurrent_module_reads_what_it_is_given():
     assert torch.allclose(outputs, net(problem.test.x), rtol=1e-12, atol=1e-12)
 
 
-def test_a_module_that_keeps_copies_of_its_parameters_is_refused():
+def test_module_with_copies_of_its_parameters_is_refused():
     with pytest.raises(
         ConfigMismatchError, match="forward must read its parameters, not copies"
     ) as error:
@@ -191,7 +191,7 @@ def test_a_module_that_keeps_copies_of_its_parameters_is_refused():
 
 
 @pytest.mark.parametrize("wrapped", ["", "module.", "_orig_mod.", "module.model."])
-def test_weights_of_a_wrapped_module_are_its_own(tmp_path, wrapped):
+def test_wrapped_module_keeps_its_own_weights(tmp_path, wrapped):
     problem = classes()
     keys = {"arguments": sizes(problem)}
     net = Net(**sizes(problem)).double()
@@ -203,7 +203,7 @@ def test_weights_of_a_wrapped_module_are_its_own(tmp_path, wrapped):
     assert torch.equal(network(problem.test.x)[:, 0], net.eval()(problem.test.x))
 
 
-def test_weights_that_are_not_its_own(tmp_path):
+def test_foreign_weights_are_refused(tmp_path):
     save_file({"first.weight": torch.zeros(3, 9)}, tmp_path / "w.safetensors")
     with pytest.raises(
         ConfigMismatchError,

@@ -25,12 +25,12 @@ from components.models.own.weights_file import expand_binary_head
 
 
 @pytest.mark.parametrize("name", ["w.safetensors", "w.pt"])
-def test_an_mlp_is_the_plain_one(tmp_path, name):
+def test_mlp_from_file_equals_the_plain_one(tmp_path, name):
     net = mlp(4, 7, 7, 7, 3)
     check_function(net, save_weights(tmp_path, net, name), {"name": "mlp", "widths": [7, 7, 7]})
 
 
-def test_ten_equal_layers_are_in_the_order_of_their_numbers(tmp_path):
+def test_ten_equal_layers_are_ordered_by_number(tmp_path):
     """As texts, layer 10 would come before layer 2."""
     net = mlp(4, *[4] * 11, 3)
     check_function(net, save_weights(tmp_path, net), {"name": "mlp", "widths": [4] * 11})
@@ -38,7 +38,7 @@ def test_ten_equal_layers_are_in_the_order_of_their_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("pixels", ["raw", "standardised"])
-def test_a_cnn_is_the_plain_one(tmp_path, pixels):
+def test_cnn_from_file_equals_the_plain_one(tmp_path, pixels):
     torch.manual_seed(0)
     front = [nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
     net = nn.Sequential(*front, nn.Linear(48, 5), nn.ReLU(), nn.Linear(5, 10)).double()
@@ -54,12 +54,12 @@ def test_a_cnn_is_the_plain_one(tmp_path, pixels):
     )
 
 
-def test_layers_of_other_names_are_told_apart_by_their_shapes(tmp_path):
+def test_layers_with_other_names_are_matched_by_shape(tmp_path):
     net = mlp(4, 7, 3)
     check_function(net, save_weights(tmp_path, rename_layers(net, {"zebra": 0, "ape": 2})))
 
 
-def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
+def test_equal_shapes_with_other_names_require_an_order(tmp_path):
     net = mlp(4, 4, 4, 3)
     names = {"first": 0, "second": 2, "head": 4}
     path = save_weights(tmp_path, rename_layers(net, names))
@@ -100,7 +100,7 @@ def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
         (lambda t: None, {"prefix": "net."}, "model.prefix=net.: does not match any name in"),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path, change, keys, said):
+def test_mismatched_tensors_are_named(tmp_path, change, keys, said):
     tensors = dict(mlp(4, 7, 3).state_dict())
     change(tensors)
     given = SMALL | {k: v for k, v in keys.items() if k == "widths"}
@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_named(tmp_path, change, keys, said):
     assert re.fullmatch(r".*(; (set|save|write)|its names are).*", str(error.value)), "what to do"
 
 
-def test_no_code_of_a_file_is_run(tmp_path):
+def test_code_in_a_file_is_not_executed(tmp_path):
     torch.save(mlp(4, 7, 3), tmp_path / "whole.pt")
     (tmp_path / "text.safetensors").write_text("weights")
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
@@ -124,7 +124,7 @@ def test_no_code_of_a_file_is_run(tmp_path):
             build_from_file(classes(), str(tmp_path / name))
 
 
-def test_the_weights_of_a_training_loop_lie_deeper_and_have_a_prefix(tmp_path):
+def test_nested_and_prefixed_weights_are_accepted(tmp_path):
     net = mlp(4, 7, 3)
     kept = {"epoch": 3, "state_dict": rename_layers(net, {"model.0": 0, "model.2": 2})}
     check_function(net, save_weights(tmp_path, kept, "w.ckpt"), prefix="model.")
@@ -140,7 +140,7 @@ OPTIMIZER = {
     "key", ["state_dict", "model_state_dict", "net", "model", "my_weights", "checkpoint.model"]
 )
 @pytest.mark.parametrize("wrapped", ["", "module.", "_orig_mod.", "module._orig_mod."])
-def test_weights_beside_other_things_are_taken(tmp_path, key, wrapped):
+def test_weights_among_other_entries_are_accepted(tmp_path, key, wrapped):
     net = mlp(4, 7, 3)
     kept = rename_layers(net, {f"{wrapped}0": 0, f"{wrapped}2": 2})
     for name in reversed(key.split(".")):
@@ -149,7 +149,7 @@ def test_weights_beside_other_things_are_taken(tmp_path, key, wrapped):
     check_function(net, save_weights(tmp_path, kept, "w.pt"))
 
 
-def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
+def test_one_of_several_sets_of_weights_is_chosen_by_key(tmp_path):
     nets = {name: mlp(4, 7, 3, seed=seed) for seed, name in enumerate(("student", "teacher"))}
     student, teacher = (net.state_dict() for net in nets.values())
     path = save_weights(tmp_path, {"student": student, "teacher": teacher}, "w.pt")
@@ -167,7 +167,7 @@ def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
-def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
+def test_log_odds_head_equals_one_of_two_classes(tmp_path, tasks):
     """softmax(0, f)_1 = σ(f), task by task, and the gradient in the inputs that an attack follows
     is the same."""
     net = mlp(4, 7, 5, tasks)
@@ -187,7 +187,7 @@ def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
     assert a.abs().sum() > 0
 
 
-def test_log_odds_are_of_binary_labels_and_of_the_last_layer_alone(tmp_path):
+def test_log_odds_require_binary_labels_and_the_last_layer(tmp_path):
     path = save_weights(tmp_path, mlp(4, 7, 5, 1))
     with pytest.raises(ConfigMismatchError, match=r"4\.weight is \[1, 5\] instead of \[3, 5\]"):
         build_from_file(classes(), path, SMALL | {"widths": [7, 5]})

@@ -21,7 +21,7 @@ def model(middle, still=False, **keys):
 
 @pytest.mark.parametrize("still", [False, True])
 @pytest.mark.parametrize("middle", [*LEARNING, "weight_norm", "old_weight_norm"])
-def test_layers_learn_as_in_the_plain_loop(tmp_path, middle, still):
+def test_layers_learn_as_in_a_plain_loop(tmp_path, middle, still):
     problem = classes()
     torch.manual_seed(3)
     net = Middle(middle=middle, still=still).double()
@@ -43,7 +43,7 @@ def test_layers_learn_as_in_the_plain_loop(tmp_path, middle, still):
 
 
 @pytest.mark.parametrize("middle", ["spectral_norm", "old_spectral_norm"])
-def test_spectral_norms_are_those_of_the_weights_that_are_given(middle):
+def test_spectral_norms_use_the_given_weights(middle):
     """W/σ(W) is the same for W and 3 W, also far from the weights that the buffers belong to."""
     problem = classes()
     network = model(middle).build(problem, Streams(0))
@@ -74,7 +74,7 @@ def test_runs_with_running_statistics_resume(tmp_path, middle, name):
 
 
 @pytest.mark.parametrize("middle", ["noise", "rrelu"])
-def test_layers_that_draw_in_training_act_as_dropout_does(middle):
+def test_stochastic_layers_act_like_dropout(middle):
     problem = classes()
     network = model(middle).build(problem, Streams(0)).train(False)
     x = problem.test.x
@@ -86,7 +86,7 @@ def test_layers_that_draw_in_training_act_as_dropout_does(middle):
 
 
 @pytest.mark.parametrize(("middle", "layer"), [("drift", "Drift"), ("two_outputs", "TwoOutputs")])
-def test_layers_that_cannot_be_trained_are_named(middle, layer):
+def test_untrainable_layers_are_named(middle, layer):
     message = rf"behaves differently in training due to middle \({layer}\), which is not supported"
     for name in ("map", "sgld"):
         with pytest.raises(ConfigMismatchError, match=message):
@@ -94,7 +94,7 @@ def test_layers_that_cannot_be_trained_are_named(middle, layer):
     train(component("inference", "fixed"), model(middle), classes(), 1)
 
 
-def test_scripted_modules_are_refused_in_a_line():
+def test_scripted_modules_are_refused_in_one_line():
     with pytest.raises(
         ConfigMismatchError,
         match=r"middle is a TorchScript module .*; build it from its class[^\n]*$",

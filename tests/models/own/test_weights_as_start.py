@@ -16,7 +16,7 @@ from runner.execution.rng import Streams
     ("network", "kind"),
     [("mlp", classes), ("mann2", real), ("mlp", real)],
 )
-def test_a_network_from_here_comes_back(tmp_path, network, kind):
+def test_saved_network_is_restored(tmp_path, network, kind):
     """By its own names, the noise of real labels and what pixels are standardised by among them."""
     problem = kind()
     was = component("model", network, widths=[5]).build(problem, Streams(3))
@@ -27,7 +27,7 @@ def test_a_network_from_here_comes_back(tmp_path, network, kind):
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.1])
-def test_chains_and_ensembles_begin_about_the_file(tmp_path, spread):
+def test_chains_and_ensembles_start_around_the_file(tmp_path, spread):
     problem = classes()
     start = model(save_weights(tmp_path, mlp(4, 7, 3)), spread=spread)
     theta = start.build(problem, Streams(0)).theta.detach()
@@ -47,7 +47,7 @@ def test_chains_and_ensembles_begin_about_the_file(tmp_path, spread):
 @pytest.mark.parametrize(
     "name", ["map", "mean_field_vi", "swag", "bayes_by_backprop", "adversarial_training"]
 )
-def test_methods_of_networks_begin_at_the_file(tmp_path, name):
+def test_network_inference_starts_at_the_file(tmp_path, name):
     net = mlp(4, 7, 3)
     problem = classes()
     start = model(save_weights(tmp_path, net))
@@ -61,7 +61,7 @@ def test_methods_of_networks_begin_at_the_file(tmp_path, name):
     assert torch.allclose(probs, net(problem.test.x).softmax(1), atol=1e-5)
 
 
-def test_a_network_of_another_kind_is_filled_by_its_own_names(tmp_path):
+def test_other_network_kinds_are_filled_by_their_own_names(tmp_path):
     problem, _ = load("digits", n_train=30, n_test=10)
     was = component("model", "vgg", depth=7, width=2).build(problem, Streams(3))
     was.running_mean_0.data.fill_(0.2)

@@ -34,7 +34,7 @@ def test_initial_coregionalisation_is_the_variance_on_average():
     assert (B - 2 * torch.eye(3, dtype=F64)).abs().max() < 0.2
 
 
-def test_inducing_pairs_are_dealt_to_the_tasks():
+def test_inducing_pairs_are_distributed_over_tasks():
     p = problem(n=30, keep=0.5)
     module = sparse(p, n_inducing=11)
     assert module.inducing.shape == (1, 11, 4)

@@ -38,7 +38,7 @@ def modules(name, mean="linear", **keys):
 
 
 @pytest.mark.parametrize("name", ["igp", "cgp"])
-def test_is_the_variational_bound_at_the_optimal_q(name):
+def test_bound_equals_the_variational_one_at_the_optimal_q(name):
     data, collapsed, variational = modules(name)
     terms = collapsed.elbo(data.train, None)
     at_start = elbo_of(variational, data.train).item()
@@ -53,7 +53,7 @@ def test_is_the_variational_bound_at_the_optimal_q(name):
     assert_close(ours.v, theirs.v)
 
 
-def test_bound_literally():
+def test_bound_equals_the_formula_of_titsias():
     """ln N(y | m, Q + D) − ½ tr D⁻¹(K − Q), task by task: Titsias (2009), eq. (9)."""
     data, collapsed, _ = modules("igp")
     labels = group_by_task(data.train)
@@ -90,7 +90,7 @@ def test_bound_literally():
     assert ours < evidence - 0.1
 
 
-def test_all_inputs_as_inducing_ones_give_the_evidence():
+def test_all_inputs_as_inducing_points_give_the_evidence():
     data = problem(T=1, keep=1.0)
     keys = SPARSE | {"n_inducing": 100, "jitter": 1e-10, "mean": "zero"}
     collapsed = build_model("igp", data, bound="collapsed", **keys)
@@ -100,12 +100,12 @@ def test_all_inputs_as_inducing_ones_give_the_evidence():
     assert ours <= theirs + 1e-6
 
 
-def test_gradient():
+def test_gradient_equals_finite_differences():
     data, collapsed, _ = modules("cgp")
     assert gradient_error(collapsed, lambda: elbo_of(collapsed, data.train)) < 1e-6
 
 
-def test_needs_gaussian_noise():
+def test_bound_requires_gaussian_noise():
     counts = problem(T=1, keep=1.0)
     y = counts.train.y.abs().round()
     batch = replace(counts.train, y=y)

@@ -30,7 +30,7 @@ def counts(n=60, seed=0):
     return Supervised("counts", "real", batch, batch, None, task_names=["y"])
 
 
-def test_poisson_expectation_literally():
+def test_poisson_expectation_equals_a_fine_grid():
     """E log Poisson(y | eᶠ) under f ~ N(μ, v) by a fine grid."""
     grid = torch.linspace(-12, 12, 40_001, dtype=F64)
     for y, mu, v in [(0.0, 0.3, 0.5), (4.0, -0.7, 0.2), (2.0, 1.1, 1.3)]:
@@ -47,7 +47,7 @@ def test_poisson_expectation_literally():
         assert abs(float(at_mean) - float(exact)) > 0.05  # without v/2 it is another number
 
 
-def test_poisson_predictive_literally():
+def test_poisson_predictive_equals_a_fine_grid():
     mean = torch.full((1, 1, 1, 1), 0.4, dtype=F64)
     variance = torch.full((1, 1, 1, 1), 0.3)
     p = PoissonLabels(30, LIKE).predictive(mean, variance.double(), None)
@@ -67,7 +67,7 @@ def test_poisson_predictive_literally():
     assert float(p.cdf(double([[-1.0]]))) == 0.0
 
 
-def test_scores_of_counts():
+def test_scores_of_counts_equal_sums_over_values():
     """CRPS and coverage of one Poisson law, against sums over its values."""
     law = PoissonMixture(torch.full((1, 3, 1), math.log(3.0), dtype=F64), torch.zeros(1))
     y = double([[0.0], [3.0], [9.0]])
@@ -80,7 +80,7 @@ def test_scores_of_counts():
     assert_close(out["nlpp"], -stats.poisson(3.0).logpmf([0, 3, 9]).mean())
 
 
-def test_parts_of_a_mixture_keep_their_weights():
+def test_mixture_components_keep_their_weights():
     a = PoissonMixture(torch.zeros(2, 1, 1, dtype=F64), double([0.0, 1.0]))
     both = join([a, PoissonMixture(a.log_rate + 1, a.log_weights)], 0)
     assert isinstance(both, PoissonMixture)
@@ -129,7 +129,7 @@ def test_linear_kernel_is_a_poisson_regression():
     assert [f[0], f[1] - f[0], f[2] - f[0]] == pytest.approx(beta.tolist(), abs=0.01)
 
 
-def test_labels_must_be_counts():
+def test_labels_that_are_not_counts_are_refused():
     model = component("model", "igp", posterior="sparse", link="log")
     with pytest.raises(ConfigMismatchError, match="requires counts"):
         model.build(problem(), streams())
@@ -138,7 +138,7 @@ def test_labels_must_be_counts():
         exact.build(counts(), streams())
 
 
-def test_deep_process_of_counts():
+def test_deep_process_supports_counts():
     """The closed form serves a deep GP: its bound is finite, and it predicts counts."""
     data = counts(30)
     options = {"n_inducing": 5, "depth": 1, "inner_dim": 2, "link": "log"}

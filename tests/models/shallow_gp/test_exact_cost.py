@@ -33,7 +33,7 @@ def room(monkeypatch, gib):
     monkeypatch.setattr(exact_cost, "room_for", lambda device: gib * GIB)
 
 
-def test_all_of_sarcos_does_not_fit_in_24_gib(monkeypatch):
+def test_all_of_sarcos_exceeds_24_gib(monkeypatch):
     """11 matrices of 44,484² float64 numbers are 162 GiB; nothing of them is made."""
     room(monkeypatch, 24)
     labels_1 = labels(1, 44_484)
@@ -85,7 +85,7 @@ print((peak() - before) / (mask.numel() * mask.shape[-1] * 8) / MATRICES)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc, and glibc's heap")
 @pytest.mark.slow  # 12 s
-def test_the_matrices_at_the_peak():
+def test_peak_memory_equals_the_count_of_matrices():
     """Peak memory in multiples of 3 × 1,700², measured in a separate process."""
     root = Path(__file__).parents[2]
     done = subprocess.run(
@@ -100,7 +100,7 @@ def test_the_matrices_at_the_peak():
     assert 0.6 < float(done.stdout) < 1.1
 
 
-def built(name, **changes):
+def build(name, **changes):
     values = yaml.safe_load((CONF / "model" / f"{name}.yaml").read_text()) | changes
     return get("model", name)(**values).build(problem(n=40, keep=0.5), streams())
 
@@ -117,7 +117,7 @@ def built(name, **changes):
 def test_every_exact_model_is_refused_without_memory(name, changes, monkeypatch):
     room(monkeypatch, 0)
     with pytest.raises(ConfigMismatchError, match="are free; use model"):
-        built(name, **changes)
+        build(name, **changes)
 
 
 # ---- the command line
@@ -132,7 +132,7 @@ def told_by(monkeypatch, capfd, *words):
     return code, output.out, output.err
 
 
-def test_refused_in_one_line(tmp_path, monkeypatch, capfd):
+def test_excessive_memory_is_refused_in_one_line(tmp_path, monkeypatch, capfd):
     room(monkeypatch, 0)
     code, out, err = told_by(
         monkeypatch, capfd, "model.top=coregionalised", f"output_dir={tmp_path}"
@@ -148,7 +148,7 @@ def test_refused_in_one_line(tmp_path, monkeypatch, capfd):
 
 # ---- free memory
 # -----------------------------------------------------------------------------------------------------
-def test_what_is_free_and_what_the_process_holds_already(tmp_path, monkeypatch):
+def test_available_memory_includes_that_of_the_process(tmp_path, monkeypatch):
     for name, text in {
         "meminfo": "MemTotal: 9000 kB\nMemAvailable:    4000 kB\n",
         "status": "RssAnon:\t 500 kB\n",

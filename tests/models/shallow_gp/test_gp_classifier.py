@@ -18,7 +18,7 @@ def gp(**changes):
     return component("model", "gp_classifier", **({"n_inducing": 8, "lengthscale": 0.7} | changes))
 
 
-def trained(problem, model, steps=30):
+def train_posterior(problem, model, steps=30):
     state, _ = train(DSVI, model, problem, steps)
     return DSVI.posterior(state)
 
@@ -43,11 +43,11 @@ def literal_moments(module, x, variance_matters=True):
 
 
 @pytest.mark.parametrize("variance_matters", [True, False])
-def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
+def test_probit_gradient_equals_the_closed_form(variance_matters):
     """log Φ(± μ/√(1 + v)), differentiated in x (Rasmussen and Williams 2006, eq. 3.25); without
     ∂v/∂x it is another."""
     problem = classes(n=20, n_classes=2)
-    posterior = trained(problem, gp(quadrature_nodes=60))
+    posterior = train_posterior(problem, gp(quadrature_nodes=60))
     x = problem.test.x
     y = problem.test.y
     answer = Attacked(posterior).answer(x, y, torch.Generator())
@@ -74,10 +74,10 @@ def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
     ],
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_gradient_in_x_is_that_of_finite_differences(name, settings, n_classes):
+def test_gradient_in_inputs_equals_finite_differences(name, settings, n_classes):
     """The samples of f held, so that log p(y|x) is one function of x."""
     problem = classes(n=20, n_classes=n_classes)
-    posterior = trained(problem, component("model", name, **settings))
+    posterior = train_posterior(problem, component("model", name, **settings))
     x = problem.test.x[:5]
     y = problem.test.y[:5]
     h = 1e-5
@@ -91,7 +91,7 @@ def test_gradient_in_x_is_that_of_finite_differences(name, settings, n_classes):
         assert_close(gradient[:, j], (up - down) / (2 * h), rtol=1e-5, atol=1e-7)
 
 
-def test_it_is_igp_with_a_sparse_posterior():
+def test_classifier_equals_igp_with_a_sparse_posterior():
     problem = classes(n=20)
     shared = {
         "kernel": "matern32",
@@ -101,18 +101,18 @@ def test_it_is_igp_with_a_sparse_posterior():
         "n_inducing": 8,
     }
     peer = component("model", "igp", **shared, posterior="sparse", ard="none")
-    ends = [trained(problem, model, 10) for model in (gp(**shared), peer)]
+    ends = [train_posterior(problem, model, 10) for model in (gp(**shared), peer)]
     assert_close(*(list(end.module.parameters()) for end in ends), rtol=0, atol=0)
 
 
-def test_lengthscale_follows_the_units_of_the_inputs():
+def test_lengthscale_scales_with_the_units_of_the_inputs():
     problem = classes(n=30)
     assert_close(
         find_median_distance(problem.train.x), float(torch.pdist(problem.train.x).median())
     )
-    small = trained(problem, gp(lengthscale=None), 0)
+    small = train_posterior(problem, gp(lengthscale=None), 0)
     problem.train = replace(problem.train, x=255 * problem.train.x)
-    large = trained(problem, gp(lengthscale=None), 0)
+    large = train_posterior(problem, gp(lengthscale=None), 0)
     ratio = (
         large.module.covariance.log_lengthscale - small.module.covariance.log_lengthscale
     ).exp()

@@ -38,7 +38,7 @@ def build(name, p, **changes):
         ("lmc", {"kernels": 3, **SLFM}),
     ],
 )
-def test_exact_literally_with_missing_labels(name, changes):
+def test_exact_literally_ignores_missing_labels(name, changes):
     """Bonilla et al. (2007), eq. (1), and sums of such kernels."""
     p = problem(n=12)
     module = build(name, p, **changes).requires_grad_(False)
@@ -65,7 +65,7 @@ def test_exact_literally_with_missing_labels(name, changes):
         ),
     ],
 )
-def test_gradients(name, changes, sparse):
+def test_gradients_equal_finite_differences(name, changes, sparse):
     p = problem()
     module = build(name, p, hyperprior=0.8, **changes, **sparse)
     scatter_parameters(module, scale=0.2)
@@ -81,7 +81,7 @@ def test_gradients(name, changes, sparse):
         ("lmc", {"kernels": 2, **SLFM}, 1.5),
     ],
 )
-def test_hyperprior_literally(name, changes, share):
+def test_hyperprior_literally_equals_its_densities(name, changes, share):
     """Log-normal scales about their start; W ~ N(0, v/R), v the share of W Wᵀ in the variance."""
     p = problem()
     start = {"hyperprior": 0.5, "lengthscale": 2.0, "variance": 3.0, "noise_variance": 0.2}
@@ -109,7 +109,7 @@ def test_hyperprior_literally(name, changes, share):
 @pytest.mark.parametrize(
     ("name", "changes"), [("igp", {"ard": "own"}), ("cgp", {"rank": 2}), ("lmc", {"kernels": 2})]
 )
-def test_sparse_at_all_labels_is_exact(name, changes, shape):
+def test_sparse_posterior_at_all_labels_is_exact(name, changes, shape):
     p = problem(n=10)
     stable = shape not in PRODUCT_SHAPES
     keys = {"mean": "linear", "kernel": shape, "jitter": 1e-12 if stable else 1e-7, **changes}
@@ -134,7 +134,7 @@ def test_sparse_at_all_labels_is_exact(name, changes, shape):
 
 @pytest.mark.parametrize("name", ["igp", "cgp"])
 @pytest.mark.parametrize("target", ["real", "binary"])
-def test_minibatches_sum_to_the_whole(name, target):
+def test_minibatch_bounds_sum_to_the_whole(name, target):
     p = problem(target, n=24)
     module = build(name, p, posterior="sparse", n_inducing=9)
     scatter_parameters(module, scale=0.1)

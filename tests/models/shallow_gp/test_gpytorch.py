@@ -19,7 +19,7 @@ def model(cls, **keys):
     return component("model", "gpytorch", class_path=f"own_things:{cls}", **keys)
 
 
-def built(cls, problem, **keys):
+def build(cls, problem, **keys):
     return model(cls, **keys).build(problem, Streams(0))
 
 
@@ -27,14 +27,14 @@ def one_task(**keys):
     return real(n_tasks=1, missing=0.0, **keys)
 
 
-def moved(module):
+def perturb(module):
     for i, p in enumerate(module.parameters()):
         p.data.add_(0.1 * torch.randn(p.shape, dtype=p.dtype, generator=generator(i)))
 
 
-def test_the_exact_bound_and_predictive_are_gpytorch_s():
+def test_exact_bound_and_predictive_equal_gpytorch():
     problem = one_task()
-    module = built("Exact", problem)
+    module = build("Exact", problem)
     for _ in range(2):  # also after its hyper-parameters have moved
         terms = module.elbo(problem.train, None)
         gp = module.gp
@@ -52,13 +52,13 @@ def test_the_exact_bound_and_predictive_are_gpytorch_s():
         assert_close(ours.mean[:, 0], law.mean)
         assert_close(ours.variance[:, 0], law.variance)
         gp.likelihood.train()
-        moved(module)
+        perturb(module)
 
 
-def test_the_sparse_bound_is_gpytorch_s():
+def test_sparse_bound_equals_gpytorch():
     problem = one_task()
-    module = built("Sparse", problem, n_inducing=7)
-    moved(module)
+    module = build("Sparse", problem, n_inducing=7)
+    perturb(module)
     batch = problem.train.part(slice(10), problem.n / 10)
     likelihood = gpytorch.likelihoods.GaussianLikelihood(
         noise_constraint=gpytorch.constraints.GreaterThan(1e-8)
@@ -71,15 +71,15 @@ def test_the_sparse_bound_is_gpytorch_s():
     assert_close(elbo_of(module, batch), asked)
 
 
-def test_predictions_are_of_the_parameters_of_now():
+def test_predictions_use_the_parameters_of_now():
     problem = one_task()
-    module = built("Sparse", problem, n_inducing=7)
-    moved(module)
+    module = build("Sparse", problem, n_inducing=7)
+    perturb(module)
     module.elbo(problem.train, None)
     predict(module, problem.test.x)
-    moved(module)  # without a step in between, as where a state is put in place of another
+    perturb(module)  # without a step in between, as where a state is put in place of another
     stale_free = predict(module, problem.test.x).mean.detach()
-    fresh = built("Sparse", problem, n_inducing=7)
+    fresh = build("Sparse", problem, n_inducing=7)
     fresh.load_state_dict(module.state_dict())
     assert_close(predict(fresh, problem.test.x).mean, stale_free)
 
@@ -100,7 +100,7 @@ def test_classes_are_learnt_and_attacked_by_gradients(n_classes):
     assert slope.abs().max() > 0
 
 
-def test_the_global_stream_stays_where_it_is():
+def test_global_random_state_is_unchanged():
     problem = classes()
     torch.manual_seed(0)
     rng_state = torch.get_rng_state()
@@ -134,7 +134,7 @@ def test_the_global_stream_stays_where_it_is():
         ("Sparse", {"arguments": {"width": 3}}, classes(), "TypeError: .*width.*fix it there"),
     ],
 )
-def test_what_does_not_fit(cls, keys, problem, said):
+def test_mismatched_models_are_refused(cls, keys, problem, said):
     with pytest.raises(ConfigMismatchError, match=said) as error:
-        built(cls, problem, **keys)
+        build(cls, problem, **keys)
     assert "\n" not in str(error.value)

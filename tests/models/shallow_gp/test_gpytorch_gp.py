@@ -38,7 +38,7 @@ def pair(p, shape, posterior):
 
 @pytest.mark.parametrize("posterior", ["exact", "sparse"])
 @pytest.mark.parametrize("shape", OURS)
-def test_it_is_igp_where_the_kernel_is_ours(shape, posterior):
+def test_model_equals_igp_for_shared_kernels(shape, posterior):
     p = problem()
     ours, theirs = pair(p, shape, posterior)
     bounds = [elbo_of(m, p.train) for m in (ours, theirs)]
@@ -67,7 +67,7 @@ def test_it_is_igp_where_the_kernel_is_ours(shape, posterior):
         assert_close(*slopes, rtol=0, atol=1e-7)
 
 
-def test_the_variance_of_a_kernel_that_is_not_stationary_is_that_of_the_point():
+def test_nonstationary_kernel_has_the_variance_of_each_point():
     p = problem()
     module = build_model("gpytorch_gp", p, kernel="LinearKernel + ScaleKernel(RBFKernel)", **PLAIN)
     task = torch.arange(3)[:, None]
@@ -79,7 +79,7 @@ def test_the_variance_of_a_kernel_that_is_not_stationary_is_that_of_the_point():
     assert_close(K[0], literal)
 
 
-def test_the_hyperprior_is_normal_around_the_start():
+def test_hyperprior_is_normal_around_the_start():
     p = problem()
     module = build_model("gpytorch_gp", p, kernel="RBFKernel(lengthscale=3.0)", hyperprior=0.5)
     assert_close(module.covariance.kernels[2].lengthscale.item(), 3.0)
@@ -89,7 +89,7 @@ def test_the_hyperprior_is_normal_around_the_start():
     assert_close(module.covariance.log_hyperprior(0.5).item(), -0.5 * (0.2 / 0.5) ** 2)
 
 
-def test_hyper_parameters_start_where_keywords_say():
+def test_hyperparameters_start_at_the_given_values():
     kernel = parse_kernel(
         "ScaleKernel(RBFKernel(ard_num_dims=D, lengthscale=[1.0, 2.0]), outputscale=3.0)", 2
     )
@@ -97,7 +97,7 @@ def test_hyper_parameters_start_where_keywords_say():
     assert_close(kernel.outputscale.item(), 3.0)
 
 
-def test_kernels_of_users_are_found_by_name():
+def test_kernels_of_users_are_imported_by_name():
     class Doubled(gpytorch.kernels.RBFKernel):
         def forward(self, x1, x2, diag=False, **params):
             return 2 * super().forward(x1, x2, diag=diag, **params)
@@ -126,7 +126,7 @@ def test_kernels_of_users_are_found_by_name():
         ("RBFKernel(lengthscales=2.0)", "RBFKernel: .*lengthscales"),
     ],
 )
-def test_a_text_that_names_no_kernel_is_one_line(text, told):
+def test_unknown_kernel_is_refused_in_one_line(text, told):
     with pytest.raises(ConfigMismatchError, match=told) as error:
         parse_kernel(text, 2)
     assert "\n" not in str(error.value)

@@ -37,7 +37,7 @@ def sparse(p, **changes):
 
 @pytest.mark.parametrize("ard", ["none", "own"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_exact_is_scikit_learns(shape, ard):
+def test_exact_gp_equals_scikit_learn(shape, ard):
     p = problem()
     module = exact(p, kernel=shape, ard=ard, mean="linear")
     scatter_parameters(module)
@@ -70,7 +70,7 @@ def test_exact_is_scikit_learns(shape, ard):
     assert float(terms["kl"]) == 0.0
 
 
-def test_log_gaussian_gradcheck():
+def test_log_gaussian_passes_gradcheck():
     g = generator(0)
     root = normal(g, 2, 4, 4)
     d = torch.rand(2, 4, generator=g, dtype=F64) + 0.5
@@ -79,7 +79,7 @@ def test_log_gaussian_gradcheck():
     assert gradcheck(lambda root, d, r: _LogGaussian.apply(root @ root.mT, d, r, 1e-9)[0], leaves)
 
 
-def test_shared_ard_is_own_ard_with_equal_lengthscales():
+def test_shared_ard_equals_own_ard_with_equal_lengthscales():
     p = problem()
     shared = exact(p, ard="shared")
     own_ard = exact(p, ard="own")
@@ -92,7 +92,7 @@ def test_shared_ard_is_own_ard_with_equal_lengthscales():
     )
 
 
-def test_cholesky_is_kept_until_the_hyperparameters_change():
+def test_cholesky_is_cached_until_hyperparameters_change():
     p = problem()
     module = exact(p)
     first = module.condition()
@@ -117,6 +117,6 @@ def test_prediction_is_differentiable_in_x():
         )
 
 
-def test_exact_refuses_other_labels():
+def test_exact_gp_rejects_other_labels():
     with pytest.raises(ValueError, match=r"model.posterior=exact: requires real labels"):
         exact(problem("binary"))

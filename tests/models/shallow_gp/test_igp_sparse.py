@@ -22,7 +22,7 @@ def sparse(p, **changes):
 
 
 @pytest.mark.parametrize("initial", ["rows", "kmeans"])
-def test_inducing_inputs_are_a_tasks_own_first(initial):
+def test_inducing_inputs_prefer_the_tasks_own_rows(initial):
     p = problem(n=30, keep=0.5)
     module = sparse(p, n_inducing=8, inducing=initial)
     assert module.inducing.shape == (3, 8, 4)
@@ -33,7 +33,7 @@ def test_inducing_inputs_are_a_tasks_own_first(initial):
     assert sparse(p, n_inducing=100).inducing.shape == (3, 30, 4)
 
 
-def test_two_classes_by_sampling_agree_with_quadrature():
+def test_sampled_probabilities_of_two_classes_match_quadrature():
     # log softmax(f)_y = log σ(f_y − f_other), whose expectation is a one-dimensional quadrature.
     p = problem("binary")
     p.target = "classes"  # type: ignore[assignment]

@@ -29,7 +29,7 @@ def regress(features, y, prior, noise, new):
 
 
 @torch.no_grad()
-def test_linear_kernel_is_bayesian_linear_regression():
+def test_linear_kernel_equals_bayesian_linear_regression():
     p = problem(n=20)
     module = build_model("igp", p, **PLAIN, kernel="linear")
     scatter_parameters(module)
@@ -49,7 +49,7 @@ def test_linear_kernel_is_bayesian_linear_regression():
 
 
 @torch.no_grad()
-def test_linear_top_layer_is_equation_3_16():
+def test_linear_top_layer_equals_equation_3_16():
     # f_t(x) = Σ_i w_i^t g_i(x), w_i^t ~ N(0, σ_t² ω_i^t), given the shared functions g
     p = problem(n=20)
     changes = {"top": "independent", "top_kernel": "linear", "n_inducing": 6, "jitter": 1e-10}

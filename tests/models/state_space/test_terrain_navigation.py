@@ -12,13 +12,13 @@ from torch.testing import assert_close
 MOTION = (2.0, 2.0, 6.0, 0.29, 0.456, 2.3)
 
 
-def built(compiled=False, **keys):
+def build(compiled=False, **keys):
     problem, rng = load("tan", replicates=2, n_steps=30, **keys)
     return problem, component("model", "tan", compiled=compiled).build(problem, rng), rng
 
 
 def states(n=5):
-    problem, model, rng = built()
+    problem, model, rng = build()
     return (
         problem,
         model,
@@ -27,8 +27,8 @@ def states(n=5):
     )
 
 
-def test_motion_is_a_x_plus_noise_of_the_printed_covariance():
-    problem, model, rng = built()
+def test_motion_is_linear_with_the_printed_covariance():
+    problem, model, rng = build()
     x = problem.states[:, :1].expand(2, 4000, 6).clone()
     next_x = model.transition(x, 1, rng.noise)
     A = torch.eye(6).double()
@@ -60,7 +60,7 @@ def test_observations_are_gaussian_around_height_and_distance():
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.1])
-def test_power_integral_is_that_of_the_density(power):
+def test_power_integral_equals_that_of_the_density(power):
     _, model, x = states(1)
     grid = torch.linspace(-300, 300, 601).double()
     y = model.observation_mean(x, 1)[0, 0] + torch.cartesian_prod(grid, grid)
@@ -70,7 +70,7 @@ def test_power_integral_is_that_of_the_density(power):
     )
 
 
-def test_what_was_seen_last_is_not_mistaken_for_what_is_asked():
+def test_cached_predictions_match_the_requested_states():
     _, model, x = states()
     first = model.observation_mean(x, 1).clone()
     assert model.observation_mean(x, 1) is model.observation_mean(x, 1)
@@ -79,8 +79,8 @@ def test_what_was_seen_last_is_not_mistaken_for_what_is_asked():
     assert not torch.allclose(model.observation_mean(x, 1), first)
 
 
-def test_derivatives_pass_through_the_map_though_it_is_compiled():
-    problem, model, _ = built(compiled=True)
+def test_derivatives_pass_through_the_compiled_map():
+    problem, model, _ = build(compiled=True)
     x = problem.states[0, 3]
 
     def h(state):
@@ -96,9 +96,9 @@ def test_derivatives_pass_through_the_map_though_it_is_compiled():
         assert_close(jacobian, torch.stack(slopes, 1), rtol=1e-4, atol=1e-5)
 
 
-def test_the_compiled_map_gives_the_same_likelihood():
+def test_compiled_map_gives_the_same_likelihood():
     _, plain, x = states()
-    _, fast, _ = built(compiled=True)
+    _, fast, _ = build(compiled=True)
     y = plain.observation_mean(x, 1)[:, 0] + 10
     assert_close(
         fast.log_observation(y, x, 1), plain.log_observation(y, x, 1), rtol=1e-7, atol=1e-7

@@ -18,7 +18,7 @@ from runner.execution.rng import Streams
 FOLDER = str(Path(__file__).parent.parent.parent / "fixtures" / "roberta")
 
 
-def test_a_folder_without_weights_is_named(tmp_path):
+def test_folder_without_weights_is_named(tmp_path):
     with pytest.raises(
         DataUnavailableError,
         match=r"model\.folder: .* lacks config\.json and model\.safetensors; copy RoBERTa's",
@@ -26,7 +26,7 @@ def test_a_folder_without_weights_is_named(tmp_path):
         build_model("roberta", texts(), folder=str(tmp_path))
 
 
-def test_it_reads_what_is_there(tmp_path):
+def test_local_weights_are_loaded(tmp_path):
     pytest.importorskip("transformers", reason="transformers is not installed")
     problem = texts(n=6)
     model = component("model", "roberta", folder=FOLDER, dropout=0.3)
@@ -47,7 +47,7 @@ def test_it_reads_what_is_there(tmp_path):
     assert_close(tensors(whole), tensors(parts), rtol=0, atol=0)
 
 
-def test_tokens_of_another_tokenizer_and_long_texts_are_refused():
+def test_wrong_tokens_and_long_texts_are_refused():
     pytest.importorskip("transformers", reason="transformers is not installed")
     model = component("model", "roberta", folder=FOLDER)
     with pytest.raises(

@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize(
 )
 
 
-def test_an_lstm_is_its_cells_row_by_row():
+def test_lstm_equals_its_cells_row_by_row():
     problem = texts()
     network = SMALL_LSTM.build(problem, Streams(0))
     logits = network(problem.test.x)[:, 0]
@@ -36,7 +36,7 @@ def by_torch(layer):
     """The same layer of ``torch.nn``, with two heads."""
     other = nn.TransformerEncoderLayer(4, 2, len(layer.up[0]), dropout=0.0).double().eval()
     attention = other.self_attn
-    (first, second) = zip(layer.gains, layer.shifts, strict=True)
+    first, second = zip(layer.gains, layer.shifts, strict=True)
     parts = {
         (attention.in_proj_weight, attention.in_proj_bias): layer.into,
         tuple(attention.out_proj.parameters()): layer.out,
@@ -51,7 +51,7 @@ def by_torch(layer):
     return other
 
 
-def test_a_transformer_is_the_layers_of_torch():
+def test_transformer_equals_the_layers_of_torch():
     problem = texts()
     network = SMALL_TRANSFORMER.build(problem, Streams(0))
     logits = network(problem.test.x)[:, 0]
@@ -63,7 +63,7 @@ def test_a_transformer_is_the_layers_of_torch():
         assert_close(network.head[0] @ h.mean(0) + network.head[1], expected)
 
 
-def test_places_are_those_of_the_paper():
+def test_positions_equal_those_of_the_paper():
     p = positions(5, 6, torch.zeros(1, dtype=F64))
     for t in range(5):
         for j in range(3):
@@ -72,7 +72,7 @@ def test_places_are_those_of_the_paper():
 
 
 @BOTH
-def test_places_without_a_word_have_no_say(model):
+def test_padding_has_no_say(model):
     problem = texts(n=6)
     network = model.build(problem, Streams(0))
     x = problem.test.x
@@ -87,7 +87,7 @@ def test_places_without_a_word_have_no_say(model):
 
 
 @BOTH
-def test_order_has_a_say_and_dropout_is_of_the_stream_that_is_given(model):
+def test_word_order_matters_and_dropout_uses_the_given_stream(model):
     problem = texts(n=6)
     network = model.build(problem, Streams(0))
     x = double([[2.0, 3, 4], [4.0, 3, 2]])
@@ -102,14 +102,14 @@ def test_order_has_a_say_and_dropout_is_of_the_stream_that_is_given(model):
 
 
 @BOTH
-def test_it_learns_which_words_are_of_which_class(model):
+def test_network_learns_the_words_of_each_class(model):
     problem = texts(n=60, batch_size=20)
     method = component("inference", "map", lr=0.03)
     state, rng = train(method, model, problem, 100)
     assert problem.score(method.posterior(state), rng)["accuracy"] > 0.8
 
 
-def test_printed_sizes():
+def test_networks_have_the_printed_sizes():
     problem = texts(words=5002)
     lstm = build_model("lstm", problem)
     assert lstm.words.shape == (5002, 100)
@@ -119,7 +119,7 @@ def test_printed_sizes():
     assert [tuple(layer.up[0].shape) for layer in transformer.layers] == [(10, 16), (10, 16)]
 
 
-def test_what_they_cannot_read_is_refused_in_one_line():
+def test_invalid_inputs_are_refused_in_one_line():
     for model in (SMALL_LSTM, SMALL_TRANSFORMER):
         with pytest.raises(
             ConfigMismatchError,

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[3]
 CODE = [role for role in COMMANDS if role not in ("experiment", "study")]
 
 
-def called(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([".", str(ROOT)]),
         "OMP_NUM_THREADS": "1",
@@ -54,7 +54,7 @@ def test_experiments_and_studies_are_yaml_and_a_test(tmp_path):
         "conf/experiment/mine.yaml",
         "test_mine.py",
     ]
-    (study, _) = create("study", "ours", tmp_path)
+    study, _ = create("study", "ours", tmp_path)
     assert yaml.safe_load(study.read_text())["name"] == "ours"
 
 
@@ -73,7 +73,7 @@ def test_the_test_passes_and_the_command_runs_as_it_is_printed(role, tmp_path, c
     name = f"my_{role}"
     assert main(["new", role, name]) == 0
     printed = capsys.readouterr().out
-    tested = called(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py")
+    tested = call(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py")
     assert tested.returncode == 0, tested.stdout
     assert "1 passed" in tested.stdout
     (command,) = (
@@ -82,5 +82,5 @@ def test_the_test_passes_and_the_command_runs_as_it_is_printed(role, tmp_path, c
         if line.startswith("run it")
     )
     words = shlex.split(command.split(" && ")[0])[1:]
-    done = called(tmp_path, "-m", "runner.commands.cli", *words, "tracking=false")
+    done = call(tmp_path, "-m", "runner.commands.cli", *words, "tracking=false")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -113,10 +113,10 @@ def test_partners_are_those_the_runner_accepts(role):
         for other, names in partners(role, declared):
             for partner in registry.names(other):
                 pair = {role: cls, other: registry.get(other, partner)}
-                assert (partner in names.split(", ")) == accepted(**pair), (name, partner)
+                assert (partner in names.split(", ")) == is_accepted(**pair), (name, partner)
 
 
-def accepted(model, dataset=None, inference=None) -> bool:
+def is_accepted(model, dataset=None, inference=None) -> bool:
     needs = model.requires
     if dataset:
         facts = dataset.kind, dataset.label_kind, dataset.values, dataset.domain

@@ -43,7 +43,7 @@ SAMPLERS = {
 } | {f"hmc {way}": ("hmc", {"trajectory": way}) for way in ("fixed", "jittered")}
 
 
-def marked(names):
+def mark_slow(names):
     return [pytest.param(n, marks=pytest.mark.slow) if n.startswith(SLOW) else n for n in names]
 
 
@@ -55,14 +55,14 @@ def check(method, seeds, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
-@pytest.mark.parametrize("mistake", marked(BROKEN))
+@pytest.mark.parametrize("mistake", mark_slow(BROKEN))
 def test_broken_samplers_change_the_law(mistake, seed, monkeypatch):
     with pytest.raises(NonConformanceError, match=r"does not keep the distribution|diverges"):
         check(broken_sampler(mistake), [seed], monkeypatch)
 
 
 @pytest.mark.parametrize("seeds", [[0], pytest.param(range(1, 10), marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", marked(SAMPLERS))
+@pytest.mark.parametrize("name", mark_slow(SAMPLERS))
 def test_our_samplers_keep_the_law(name, seeds, monkeypatch):
     sampler, keys = SAMPLERS[name]
     check(component("inference", sampler, **keys), seeds, monkeypatch)

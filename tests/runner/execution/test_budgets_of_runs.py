@@ -124,11 +124,11 @@ def test_a_run_that_a_budget_ended_is_that_of_so_many_steps(make_job, tmp_path):
 def test_killed_before_its_last_evaluation_it_takes_no_further_step(make_job, monkeypatch):
     job = make_job(*MOG, f"budget.gradients={C * 34}")
 
-    def killed(*_, **__):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(replicate, "plain", killed)
+        patch.setattr(replicate, "plain", interrupt)
         with pytest.raises(KeyboardInterrupt):
             run(job)
     run(make_job(*MOG, f"budget.gradients={C * 34}"))

@@ -63,12 +63,12 @@ def test_scores_are_kept_before_anything_is_drawn(make_job, monkeypatch):
     job = make_job(*RUN, "replicates=2")
     kept = {}
 
-    def killed(folder, *_):
+    def interrupt(folder, *_):
         kept.update(json.loads((folder / "run.json").read_bytes()))
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(replicate, "write_artefacts", killed)
+        patch.setattr(replicate, "write_artefacts", interrupt)
         with pytest.raises(KeyboardInterrupt):
             run(job)
     assert kept["finished"]["0"]["rmse"] > 0

@@ -83,7 +83,7 @@ def test_first_steps_import_nothing_that_only_scores_and_figures_need(tmp_path):
 
 
 @pytest.fixture
-def finished(tmp_path, monkeypatch):
+def finished_run(tmp_path, monkeypatch):
     """A finished run in the current folder, on data from files or simulated data."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
@@ -93,8 +93,8 @@ def finished(tmp_path, monkeypatch):
     return argv, folder
 
 
-def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys):
-    argv, folder = finished
+def test_a_run_that_is_done_says_so_without_torch(finished_run, monkeypatch, capsys):
+    argv, folder = finished_run
     with monkeypatch.context() as slowly:
         slowly.setattr(app, "find_finished_run", lambda _: None)
         slowly.setattr(printer.out, "_width", printer.WIDEST)
@@ -115,8 +115,8 @@ def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys)
     "change",
     ["a file came", "downloads are allowed", "another config", "not done", "fresh", "old record"],
 )
-def test_it_looks_more_closely_where_the_data_may_be_others(finished, change, monkeypatch):
-    argv, folder = finished
+def test_it_looks_more_closely_where_the_data_may_be_others(finished_run, change, monkeypatch):
+    argv, folder = finished_run
     facts = read(folder)
     if change == "a file came":
         path = Path("data") / files.catalogue()[0].path
@@ -135,8 +135,8 @@ def test_it_looks_more_closely_where_the_data_may_be_others(finished, change, mo
     assert app.find_finished_run(app.resolve(compose(argv))) is None
 
 
-def test_a_record_of_before_is_known_the_next_time(finished):
-    argv, folder = finished
+def test_a_record_of_before_is_known_the_next_time(finished_run):
+    argv, folder = finished_run
     facts = read(folder)
     del facts["data_state"]
     (folder / "run.json").write_text(json.dumps(facts))

@@ -37,7 +37,7 @@ def _folder(output_dir: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
+def undisturbed_record(tmp_path_factory):
     """Record of an uninterrupted run."""
     from runner.compose.compose import compose
     from runner.compose.job import prepare
@@ -54,7 +54,7 @@ def undisturbed(tmp_path_factory):
         *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGTERM, signal.SIGINT)),
     ],
 )
-def test_killed_and_given_again(tmp_path, undisturbed, signum):
+def test_killed_and_given_again(tmp_path, undisturbed_record, signum):
     command = [RUNNER, *GAME, f"output_dir={tmp_path}", "tracking=false"]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -78,13 +78,15 @@ def test_killed_and_given_again(tmp_path, undisturbed, signum):
     assert "resumed at step" in again.stdout
     folder = _folder(tmp_path)
     assert read(folder)["state"] == "done"
-    assert repeatable(read(folder)["result"]) == repeatable(read(undisturbed)["result"])
+    assert repeatable(read(folder)["result"]) == repeatable(read(undisturbed_record)["result"])
     assert [line for line in read_records(folder) if line["phase"] != "train"] == [
-        line for line in read_records(undisturbed) if line["phase"] != "train"
+        line for line in read_records(undisturbed_record) if line["phase"] != "train"
     ]
 
 
-def test_runner_resume_needs_no_command_line(make_job, prune, tmp_path, monkeypatch, undisturbed):
+def test_runner_resume_needs_no_command_line(
+    make_job, prune, tmp_path, monkeypatch, undisturbed_record
+):
     from runner.commands import resume
 
     job = make_job(*GAME)
@@ -92,10 +94,12 @@ def test_runner_resume_needs_no_command_line(make_job, prune, tmp_path, monkeypa
     assert read(job.folder)["state"] == "pruned"
     monkeypatch.chdir(tmp_path)
     assert resume.main(["resume", job.signature[:6]]) == 0
-    assert repeatable(read(job.folder)["result"]) == repeatable(read(undisturbed)["result"])
+    assert repeatable(read(job.folder)["result"]) == repeatable(read(undisturbed_record)["result"])
 
 
-def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, prune, undisturbed, capsys):
+def test_resumed_from_the_checkpoint_before_a_corrupt_one(
+    make_job, prune, undisturbed_record, capsys
+):
     job = make_job(*GAME)
     prune(job)
     newest = sorted((job.folder / "checkpoints").glob("*.safetensors"))[-1]
@@ -103,13 +107,13 @@ def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, prune, undis
     content[len(content) // 2] ^= 0xFF
     newest.write_bytes(bytes(content))
     _, result = run(job)
-    assert repeatable(result) == repeatable(read(undisturbed)["result"])
+    assert repeatable(result) == repeatable(read(undisturbed_record)["result"])
     assert "Corrupt checkpoint" in capsys.readouterr().out
 
 
-def test_evaluating_more_often_does_not_change_training(make_job, undisturbed):
+def test_evaluating_more_often_does_not_change_training(make_job, undisturbed_record):
     _, result = run(make_job(*GAME, "eval_every=333"))
-    assert repeatable(result) == repeatable(read(undisturbed)["result"])
+    assert repeatable(result) == repeatable(read(undisturbed_record)["result"])
 
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=4", "replicates=2"]
@@ -124,7 +128,7 @@ def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluati
     asked = []
     remaining = []
 
-    def interrupted(self, posterior, rng):
+    def score_then_interrupt(self, posterior, rng):
         asked.append(1)
         if len(asked) == evaluation:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -132,7 +136,7 @@ def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluati
         remaining.append(len(asked))
         return scores
 
-    monkeypatch.setattr(Supervised, "score", interrupted)
+    monkeypatch.setattr(Supervised, "score", score_then_interrupt)
     job = make_job(*TOY)
     with pytest.raises(RunInterruptedError, match=f"at step {step}"):
         run(job)
@@ -195,8 +199,8 @@ def test_full_disk_is_one_line_and_loses_nothing(make_job, monkeypatch):
     assert read(job.folder)["state"] == "failed"
 
 
-def test_record_is_complete(undisturbed):
-    facts = read(undisturbed)
+def test_record_is_complete(undisturbed_record):
+    facts = read(undisturbed_record)
     assert {
         "git",
         "versions",
@@ -215,9 +219,10 @@ def test_record_is_complete(undisturbed):
         "attacker": "exponential_smoother",
     }
     assert all(len(v) == 8 for v in facts["result"].values())
-    assert (undisturbed / "config.yaml").exists()
-    assert list((undisturbed / "figures").glob("*.png"))
-    assert "gallego2021" in (undisturbed / "references.bib").read_text()
+    assert (undisturbed_record / "config.yaml").exists()
+    assert list((undisturbed_record / "figures").glob("*.png"))
+    assert "gallego2021" in (undisturbed_record / "references.bib").read_text()
     assert (
-        json.loads((undisturbed / "metrics.jsonl").read_text().splitlines()[-1])["phase"] == "final"
+        json.loads((undisturbed_record / "metrics.jsonl").read_text().splitlines()[-1])["phase"]
+        == "final"
     )

@@ -16,7 +16,7 @@ from runner.python.export.model_file import MODEL
 
 
 @pytest.fixture(scope="session")
-def fitted(tmp_path_factory):
+def exported_model(tmp_path_factory):
     """File of a sparse Gaussian process, its result, and the folder of both."""
     folder = tmp_path_factory.mktemp("fitted")
     with pytest.MonkeyPatch.context() as patch:
@@ -26,14 +26,14 @@ def fitted(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def model(fitted):
-    return load_model(fitted[0])
+def model(exported_model):
+    return load_model(exported_model[0])
 
 
 @pytest.fixture(scope="session")
-def entries(fitted):
+def entries(exported_model):
     """Contents of the file by name."""
-    with zipfile.ZipFile(fitted[0]) as archive:
+    with zipfile.ZipFile(exported_model[0]) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 

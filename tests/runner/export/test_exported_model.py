@@ -21,8 +21,8 @@ from runner.report import compared_record
 NEW = {"area": [50.5, 90.0], "kind": ["hut", "flat"], "sea": [True, False]}
 
 
-def test_predicts_rows_of_the_file_as_the_record_predicts_the_test_rows(fitted, model):
-    _, result, folder = fitted
+def test_predicts_rows_of_the_file_as_the_record_predicts_the_test_rows(exported_model, model):
+    _, result, folder = exported_model
     table = pd.read_csv(folder / "data" / HOUSES)
     expected = result.predict(result.problem.test.x)
     same = model.predictive(result.problem.test.x.clone())
@@ -36,7 +36,7 @@ def test_predicts_rows_of_the_file_as_the_record_predicts_the_test_rows(fitted, 
     assert predicted.index.tolist() == table.index[TRAIN:].tolist()
 
 
-def test_a_file_of_rows_is_read_as_the_frame(fitted, model, tmp_path):
+def test_a_file_of_rows_is_read_as_the_frame(exported_model, model, tmp_path):
     rows = pd.DataFrame(NEW)
     rows.to_csv(tmp_path / "rows.csv", index=False)
     rows.to_parquet(tmp_path / "rows.parquet")
@@ -45,10 +45,12 @@ def test_a_file_of_rows_is_read_as_the_frame(fitted, model, tmp_path):
     assert model.predict(str(tmp_path / "rows.parquet")).equals(expected)
 
 
-def test_training_rows_are_stored_only_where_the_posterior_needs_them(fitted, entries, tmp_path):
+def test_training_rows_are_stored_only_where_the_posterior_needs_them(
+    exported_model, entries, tmp_path
+):
     assert entries.keys() == set(LIMITS)
     assert not json.loads(entries[MODEL])["holds_training_rows"]
-    column = fitted[1].problem.train.x[:, 0].numpy()
+    column = exported_model[1].problem.train.x[:, 0].numpy()
     assert column[:4].tobytes() not in entries[WEIGHTS]
     exact = fit(tmp_path, "exact_gp")
     stored = load_model(exact.export(tmp_path / "gp.zip"))
@@ -58,20 +60,20 @@ def test_training_rows_are_stored_only_where_the_posterior_needs_them(fitted, en
     assert torch.equal(stored.predictive(x.clone()).mu, exact.predict(x).mu)
 
 
-def test_no_path_of_the_machine_is_in_the_file(fitted, entries):
-    assert not [name for name, text in entries.items() if str(fitted[2]).encode() in text]
+def test_no_path_of_the_machine_is_in_the_file(exported_model, entries):
+    assert not [name for name, text in entries.items() if str(exported_model[2]).encode() in text]
 
 
-def test_the_card_tells_data_scores_checks_threat_and_citation(fitted, model):
-    result = fitted[1]
+def test_the_card_tells_data_scores_checks_threat_and_citation(exported_model, model):
+    result = exported_model[1]
     score = f"| rmse | {result.scores['rmse'].mean:.4g} |"
     data = result.facts["data"]
     for text in (data, score, "## Checks", "no attacker", "@book{rasmussen2006", "| kind | texts"):
         assert text in model.card
 
 
-def test_scores_of_a_run_with_a_failed_check_are_marked(fitted, entries, model):
-    result = fitted[1]
+def test_scores_of_a_run_with_a_failed_check_are_marked(exported_model, entries, model):
+    result = exported_model[1]
     compared = compared_record.load(result.record)
     failed = {"about": "run", "check": "it has converged", "passed": False, "detail": "R̂ 1.2"}
     compared.facts["checks"] = {"0": [failed]}
@@ -107,8 +109,8 @@ def test_rows_without_their_columns_are_named(model, tmp_path):
         model.predict(tmp_path / "rows.csv")
 
 
-def test_commands_write_and_predict(fitted, tmp_path, capsys, monkeypatch):
-    file, result, folder = fitted
+def test_commands_write_and_predict(exported_model, tmp_path, capsys, monkeypatch):
+    file, result, folder = exported_model
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(NEW).to_csv("rows.csv", index=False)
     words = ["export", result.id, "model.zip", "--output-dir", str(folder / "outputs")]
@@ -138,8 +140,8 @@ def test_commands_write_and_predict(fitted, tmp_path, capsys, monkeypatch):
         (["predict", "FILE", "rows.csv", "--replicate", "4"], "replicate=4"),
     ],
 )
-def test_commands_name_what_is_wrong(fitted, tmp_path, capsys, monkeypatch, words, message):
-    file, result, _ = fitted
+def test_commands_name_what_is_wrong(exported_model, tmp_path, capsys, monkeypatch, words, message):
+    file, result, _ = exported_model
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(NEW).to_csv("rows.csv", index=False)
     names = {"RUN": str(result.record), "FILE": str(file)}
@@ -179,7 +181,7 @@ def test_documents_are_counted_in_the_words_of_the_model():
         to_documents(pd.DataFrame({"saw": [0.5]}), words, "rows")
 
 
-def test_names_of_the_table(fitted, model):
+def test_names_of_the_table(exported_model, model):
     assert [column.name for column in model.columns.columns] == NAMES[:3]
     assert model.columns.columns[1].levels == ("flat", "house", "hut")
     assert model.columns.columns[2].type == "true or false"

@@ -16,10 +16,10 @@ COLUMN = {
 }
 
 
-def test_a_file_that_is_no_model_is_refused(entries, fitted, tmp_path):
+def test_a_file_that_is_no_model_is_refused(entries, exported_model, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.zip"):
         load_model(tmp_path / "none.zip")
-    for content in (b"no zip", fitted[0].read_bytes()[:2000]):
+    for content in (b"no zip", exported_model[0].read_bytes()[:2000]):
         (tmp_path / "half.zip").write_bytes(content)
         with pytest.raises(ConfigError, match="not a model of runner export"):
             load_model(tmp_path / "half.zip")

@@ -43,7 +43,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished_run(tmp_path_factory):
     """Overrides of a run, and a copy of its finished record."""
     root = tmp_path_factory.mktemp("finished")
     words = [*RUN, f"output_dir={root / 'outputs'}", f"data_dir={root / 'data'}"]
@@ -56,9 +56,9 @@ def finished(tmp_path_factory):
 
 
 @pytest.fixture
-def record(finished):
+def record(finished_run):
     """Folder of the undamaged record."""
-    _, job, copy = finished
+    _, job, copy = finished_run
     shutil.rmtree(job.folder)
     shutil.copytree(copy, job.folder)
     return job.folder
@@ -72,8 +72,8 @@ def test_each_kind_of_file_is_listed(record):
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_cut_file_is_named_by_each_reader(finished, record, kind):
-    _, job, _ = finished
+def test_a_cut_file_is_named_by_each_reader(finished_run, record, kind):
+    _, job, _ = finished_run
     name = next(name for name in read(record)["files"] if name.split("/")[0] == kind)
     content = (record / name).read_bytes()
     (record / name).write_bytes(content[: len(content) // 2])

@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def written(folder, of: LeaseHolder, age: float = 0.0):
+def write_lease(folder, of: LeaseHolder, age: float = 0.0):
     """Lease last touched ``age`` seconds ago by the clock of the file system."""
     path = folder / NAME
     path.write_text(json.dumps(of.__dict__))
@@ -68,9 +68,9 @@ def test_one_of_this_machine_is_known_at_once(folder):
 
 def test_a_number_that_is_used_again_holds_nothing(folder):
     parent = os.getppid()
-    assert not lease.is_leased(written(folder, LeaseHolder("h", place(), parent, "0", "t")))
+    assert not lease.is_leased(write_lease(folder, LeaseHolder("h", place(), parent, "0", "t")))
     assert lease.is_leased(
-        written(folder, LeaseHolder("h", place(), parent, process_start(parent), "t"))
+        write_lease(folder, LeaseHolder("h", place(), parent, process_start(parent), "t"))
     )
 
 
@@ -78,13 +78,13 @@ def test_a_number_that_is_used_again_holds_nothing(folder):
 def test_clocks_apart_do_not_matter(folder, monkeypatch, skew):
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + skew)
-    assert lease.is_leased(written(folder, AWAY, age=0.5))
-    assert not lease.is_leased(written(folder, AWAY, age=1.5))
+    assert lease.is_leased(write_lease(folder, AWAY, age=0.5))
+    assert not lease.is_leased(write_lease(folder, AWAY, age=1.5))
     lease.take_lease(folder, "s").close()
 
 
 def test_a_lease_that_is_touched_elsewhere_is_respected(folder):
-    path = written(folder, AWAY)
+    path = write_lease(folder, AWAY)
     done = threading.Event()
     thread = threading.Thread(target=lease._send_heartbeats, args=(path, AWAY, done))
     thread.start()
@@ -100,7 +100,7 @@ def test_a_lease_that_is_touched_elsewhere_is_respected(folder):
 
 
 def test_of_many_waiters_one_takes_it_over(folder):
-    written(folder, AWAY, age=2)
+    write_lease(folder, AWAY, age=2)
     won: list[lease.Lease] = []
     refused: Counter[str] = Counter()
     ready = threading.Barrier(8)
@@ -132,7 +132,7 @@ def test_what_is_no_lease_is_taken(folder, left):
 
 
 def test_what_a_killed_waiter_left_is_in_nobodys_way(folder):
-    path = written(folder, AWAY, age=2)
+    path = write_lease(folder, AWAY, age=2)
     claim = path.with_name(f"{NAME}.{AWAY.token}.claim")
     claim.write_text(json.dumps(AWAY.__dict__))
     os.utime(claim, (1, 1))
@@ -148,7 +148,7 @@ def test_a_run_that_lost_its_lease_writes_nothing(make_job):
     mine.flush()
     mine.line(2, 0, 0.2, "train", {"a": 2.0})
     mine.save(state="running")
-    written(job.folder, AWAY)
+    write_lease(job.folder, AWAY)
     contents = {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()}
     for write in (lambda: mine.save(state="done"), mine.flush, mine.sync):
         with pytest.raises(

@@ -34,12 +34,12 @@ def bar(monkeypatch: pytest.MonkeyPatch, barred: Path) -> None:
     def wrap(name: str, inside_only: bool) -> None:
         original = getattr(Path, name)
 
-        def refused(self: Path, *args: object, **keys: object) -> object:
+        def refuse_path(self: Path, *args: object, **keys: object) -> object:
             if barred in self.parents or (self == barred and not inside_only):
                 refuse(self)
             return original(self, *args, **keys)
 
-        monkeypatch.setattr(Path, name, refused)
+        monkeypatch.setattr(Path, name, refuse_path)
 
     for name, inside_only in (("open", False), ("iterdir", False), ("stat", True), ("lstat", True)):
         wrap(name, inside_only)

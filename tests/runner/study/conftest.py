@@ -37,7 +37,7 @@ state("done")
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch):
+def make_study(tmp_path, monkeypatch):
     """A frozen study with stand-in processes as runs."""
     (tmp_path / "fake.py").write_text(FAKE)
 

@@ -109,16 +109,16 @@ def queue(tmp_path, monkeypatch):
     snapshot.save(frozen)
     ended: list[tuple[str, int]] = []
 
-    def made():
+    def make_queue():
         end = lambda run, code, *_: ended.append((run.name, code))  # noqa: E731
         return JobQueue(frozen, end, launcher=Launcher("slurm"))
 
-    return frozen, fake, made, ended
+    return frozen, fake, make_queue, ended
 
 
 def test_runs_end_as_their_jobs_do(queue):
-    frozen, fake, made, ended = queue
-    cluster = made()
+    frozen, fake, make_queue, ended = queue
+    cluster = make_queue()
     order = iter([("1", 1), ("0", 0)])
     cluster.on_poll = lambda _: fake.codes.update([next(order)] if len(ended) < 2 else [])
     cluster.go(frozen.runs)
@@ -127,14 +127,14 @@ def test_runs_end_as_their_jobs_do(queue):
 
 
 def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
-    frozen, fake, made, ended = queue
-    cluster = made()
+    frozen, fake, make_queue, ended = queue
+    cluster = make_queue()
     cluster.on_poll = lambda _: cluster.note_signal(signal.SIGINT, None)
     cluster.go(frozen.runs)
     assert (cluster.left, ended, len(fake.submitted)) == (2, [], 2)  # they continue without us
     state = job_queue.SubmittedJobs(frozen).words(frozen.runs[0], "not started")
     assert state == "queued (slurm 0)"
-    again = made()
+    again = make_queue()
     again.on_poll = lambda _: fake.codes.update({"0": 0, "1": 0})
     again.go(frozen.runs)
     assert len(fake.submitted) == 2
@@ -143,8 +143,8 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
 
 
 def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
-    frozen, _fake, made, _ended = queue
-    cluster = made()
+    frozen, _fake, make_queue, _ended = queue
+    cluster = make_queue()
     cluster.on_poll = lambda _: cluster.note_signal(signal.SIGTERM, None)
     cluster.go(frozen.runs)
     monkeypatch.setattr(find_snapshot, "_has_changed", lambda *_: False)
@@ -156,12 +156,12 @@ def test_a_job_that_ended_before_it_began_is_told_and_the_others_are_watched(
     queue, capsys, monkeypatch
 ):
     """Without log and record, the engine's cause becomes the only line of the log."""
-    frozen, fake, made, _ = queue
+    frozen, fake, make_queue, _ = queue
     monkeypatch.setattr(
         FakeTicket, "explain_end", lambda self: "slurm 0 CANCELLED" if self.id == "0" else ""
     )
     shown = StudyDisplay(frozen, 2)
-    cluster = made()
+    cluster = make_queue()
     cluster.on_end = shown.report_end
     order = iter([("0", 1), ("1", 0)])
     cluster.on_poll = lambda _: fake.codes.update([next(order)])
@@ -175,10 +175,10 @@ def test_a_job_that_ended_before_it_began_is_told_and_the_others_are_watched(
 
 
 def test_a_lost_job_ends_when_the_lease_of_its_run_has(queue, monkeypatch):
-    frozen, fake, made, ended = queue
+    frozen, fake, make_queue, ended = queue
     leases = iter([True, False])
     monkeypatch.setattr(FakeTicket, "explain_end", lambda self: "slurm 0 NODE_FAIL")
-    cluster = made()
+    cluster = make_queue()
     cluster.waiting = frozen.runs[:1]
     cluster.start_waiting()
     monkeypatch.setattr(job_queue.DetachedRun, "going", lambda self: next(leases))

@@ -27,7 +27,7 @@ DEFINITION = {
 LONG = DEFINITION | {"overrides": [*DEFINITION["overrides"], "steps=6000"]}
 
 
-def launched(tmp_path: Path, *arguments: str, definition=DEFINITION) -> subprocess.Popen:
+def launch(tmp_path: Path, *arguments: str, definition=DEFINITION) -> subprocess.Popen:
     file = tmp_path / "two.yaml"
     file.write_text(yaml.safe_dump(definition))
     command = [sys.executable, "-m", "runner.commands.cli", "study", str(file)]
@@ -51,7 +51,7 @@ def eventually(look, seconds: float = 240.0):
     return outcome
 
 
-def checkpointed(tmp_path: Path) -> set[Path]:
+def find_checkpointed(tmp_path: Path) -> set[Path]:
     """Folders of runs with a checkpoint."""
     pattern = "bnn_uci/*/checkpoints/*.safetensors"
     return {path.parent for path in (tmp_path / "outputs").glob(pattern)}
@@ -89,10 +89,10 @@ def test_runs_are_an_array_of_slurm(tmp_path, monkeypatch):
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     keys = ("hydra.launcher.partition=gpu", "hydra.launcher.array_parallelism=1")
-    command = launched(tmp_path, "hydra/launcher=slurm", *keys)
+    command = launch(tmp_path, "hydra/launcher=slurm", *keys)
     jobs_file = tmp_path / "outputs/studies/two/jobs.json"
     eventually(lambda: list(folder.glob("77_*")) and jobs_file.exists())
-    asked = launched(tmp_path, "--status")
+    asked = launch(tmp_path, "--status")
     assert asked.wait(120) == 0
     shown = asked.stdout.read()
     assert "slurm 77_0" in " ".join(shown.split())
@@ -120,11 +120,11 @@ def child(process: int) -> int:
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
 def test_a_preempted_job_is_requeued_and_goes_on_from_its_checkpoint(tmp_path):
     long = LONG | {"grid": {"seed": [0]}}
-    command = launched(tmp_path, "hydra/launcher=slurm_local", definition=long)
+    command = launch(tmp_path, "hydra/launcher=slurm_local", definition=long)
     logs = tmp_path / "outputs/studies/two/logs"
     jobs = tmp_path / "outputs/studies/two/jobs.json"
     (number,) = eventually(lambda: jobs.exists() and jobs_of(jobs))
-    eventually(lambda: checkpointed(tmp_path))
+    eventually(lambda: find_checkpointed(tmp_path))
     os.kill(child(int(number)), signal.SIGUSR2)  # as Slurm does before it takes the node away
     assert command.wait(400) == 0, command.stdout.read()
     (facts_found,) = facts(tmp_path)
@@ -147,8 +147,8 @@ def test_a_node_of_a_ray_cluster_dies_and_its_run_goes_on_elsewhere(tmp_path):
     try:
         cluster.wait_for_nodes()
         address = f"+hydra.launcher.ray.init.address={cluster.address}"
-        command = launched(tmp_path, "hydra/launcher=ray", address, definition=LONG)
-        eventually(lambda: len(checkpointed(tmp_path)) == 2)
+        command = launch(tmp_path, "hydra/launcher=ray", address, definition=LONG)
+        eventually(lambda: len(find_checkpointed(tmp_path)) == 2)
         cluster.remove_node(other, allow_graceful=False)
         assert command.wait(500) == 0, command.stdout.read()
         facts_found = facts(tmp_path)

@@ -45,8 +45,8 @@ def test_a_wrong_only_names_the_keys_and_the_separator(text, message):
         choice.parse_choice(text, FACTS)
 
 
-def test_all_pairs_of_only_must_hold_and_a_repeated_key_adds_values(made):
-    frozen = made("a", "b", "c")
+def test_all_pairs_of_only_must_hold_and_a_repeated_key_adds_values(make_study):
+    frozen = make_study("a", "b", "c")
     both = choice.select_runs(frozen, ["steps=0", "steps=2"])
     assert [run.name for run in both] == ["a", "c"]
     assert [run.name for run in choice.select_runs(frozen, ["steps=1,preset=small"])] == ["b"]

@@ -179,7 +179,7 @@ def test_a_run_that_is_done_is_the_price_of_its_like(path, tmp_path, capfd):
 
 
 @pytest.fixture
-def launched(monkeypatch):
+def launched_runs(monkeypatch):
     """Runs that a study starts, with prices of 100 s for SGLD and 50 s for HMC."""
     started: list[str] = []
 
@@ -197,17 +197,17 @@ def launched(monkeypatch):
 
 
 def test_a_budget_takes_the_important_row_and_says_what_is_left_out(
-    path, tmp_path, launched, capsys
+    path, tmp_path, launched_runs, capsys
 ):
     words = ["study", str(path), "--output-dir", str(tmp_path), "--jobs", "1", "--budget"]
     assert study.main([*words, "2m"]) == 0
     printed = capsys.readouterr().out
-    assert launched == ["HMC"]
+    assert launched_runs == ["HMC"]
     assert "rows that fit: 1, runs: 1, about 50 s with 1 in parallel" in printed
     assert "skipped  SGLD: about 2 min" in printed
     assert f"the rest runner study {path} --output-dir {tmp_path}" in printed
     assert study.main([*words, "1h"]) == 0
-    assert launched == ["HMC", "SGLD"], "the most important first"
+    assert launched_runs == ["HMC", "SGLD"], "the most important first"
     assert "skipped" not in capsys.readouterr().out
 
 

@@ -93,10 +93,10 @@ def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, cap
         study.main(["study", str(path), "--as", "none", "--output-dir", str(tmp_path)])
 
 
-def test_done_runs_are_skipped_and_a_crash_stops_no_other(made, capsys):
+def test_done_runs_are_skipped_and_a_crash_stops_no_other(make_study, capsys):
     names = ("a", "crash", "fail", "diverge", "b")
     ends = ["done", "crashed", "failed", "diverged", "done"]
-    frozen = made(*names)
+    frozen = make_study(*names)
     assert go(frozen) == 1
     assert states(frozen) == dict(zip(names, ends, strict=True))
     printed = capsys.readouterr().out
@@ -138,8 +138,8 @@ def test_words_that_are_refused(tmp_path, words, message):
     assert not any(tmp_path.iterdir())
 
 
-def test_a_signal_is_handed_on_and_the_study_goes_on_later(made):
-    frozen = made("a", "long 1", "long 2", "b")
+def test_a_signal_is_handed_on_and_the_study_goes_on_later(make_study):
+    frozen = make_study("a", "long 1", "long 2", "b")
     started = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGTERM))
     started.start()
     assert go(frozen) == 143
@@ -156,20 +156,20 @@ def test_a_signal_is_handed_on_and_the_study_goes_on_later(made):
     assert launches(frozen) == [1, 2, 2, 1]
 
 
-def test_only_some_runs(made):
-    frozen = made("a", "b", "c")
+def test_only_some_runs(make_study):
+    frozen = make_study("a", "b", "c")
     assert go(frozen, "--only", "steps=0,2", "--only", "preset=small") == 0
     assert states(frozen) == {"a": "done", "b": "not started", "c": "done"}
 
 
-def test_runs_of_one_signature_are_run_once(made):
-    frozen = made("a", "b")
+def test_runs_of_one_signature_are_run_once(make_study):
+    frozen = make_study("a", "b")
     twice = Snapshot(**{**vars(frozen), "runs": [*frozen.runs, frozen.runs[0]]})
     assert [run.name for run in study.select_runs(twice, [])] == ["a", "b"]
 
 
-def test_a_damaged_snapshot_is_a_mistake_in_one_line(made):
-    frozen = made("a")
+def test_a_damaged_snapshot_is_a_mistake_in_one_line(make_study):
+    frozen = make_study("a")
     snapshot.location("two", frozen.output_dir).write_text("runs: [")
     with pytest.raises(ConfigError, match=r"damaged.*--fresh"):
         snapshot.load("two", frozen.output_dir)
@@ -224,8 +224,8 @@ def test_a_study_from_launch_to_report(path, tmp_path):
         (2, True, "failed"),  # it was refused, with or without Ctrl-C
     ],
 )
-def test_ctrl_c_is_no_failure(made, tmp_path, code, stopped, counted):
-    frozen = made("a")
+def test_ctrl_c_is_no_failure(make_study, tmp_path, code, stopped, counted):
+    frozen = make_study("a")
     (tmp_path / "log").write_text("")
     shown = StudyDisplay(frozen, 1)
     shown.report_end(frozen.runs[0], code, 1.0, tmp_path / "log", stopped)

@@ -37,12 +37,12 @@ CALLS = (
 
 
 @contextmanager
-def watched(inside: Path, before: Callable[[str], None]) -> Iterator[None]:
+def watch(inside: Path, before: Callable[[str], None]) -> Iterator[None]:
     """Context that calls ``before`` before each file operation in a folder; threads are serialised."""
     one_at_a_time = threading.RLock()
     telling = threading.local()
 
-    def asked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def intercept(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def ask(path: Any, *arguments: Any, **keys: Any) -> Any:
             if "now" in vars(telling) or not (name == "fsync" or str(inside) in str(path)):
                 return real(path, *arguments, **keys)
@@ -57,7 +57,8 @@ def watched(inside: Path, before: Callable[[str], None]) -> Iterator[None]:
         return ask
 
     patches = [
-        mock.patch.object(owner, name, asked(name, getattr(owner, name))) for owner, name in CALLS
+        mock.patch.object(owner, name, intercept(name, getattr(owner, name)))
+        for owner, name in CALLS
     ]
     for patch in patches:
         patch.start()
@@ -78,7 +79,7 @@ def state(folder: Path) -> str:
 
 
 class Crashes:
-    """Distinct copies of a folder at every file operation inside ``taken``."""
+    """Distinct copies of a folder at every file operation inside ``take_copies``."""
 
     def __init__(self, folder: Path, copies: Path):
         self.folder = folder
@@ -96,8 +97,8 @@ class Crashes:
             self.states[state_found] = (copy, operation)
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        with watched(self.folder, self._copy):
+    def take_copies(self) -> Iterator[None]:
+        with watch(self.folder, self._copy):
             yield
 
     def put_back(self, copy: Path) -> None:
@@ -172,7 +173,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     ]
 
 
-def drawn(figure: Figure, path: Path, **_: Any) -> None:
+def draw_data(figure: Figure, path: Path, **_: Any) -> None:
     """Replacement for ``Figure.savefig``, which dominates small runs: writes the data of the figure."""
     shown: list[Any] = []
     for axes in figure.axes:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 from contract.partners import runs_of
-from crashes import Crashes, contents, differences, drawn
+from crashes import Crashes, contents, differences, draw_data
 from matplotlib.figure import Figure
 
 from components import registry
@@ -30,16 +30,16 @@ STATES = 4  # of each of these
 
 
 @pytest.fixture
-def crashed(make_job, tmp_path, monkeypatch):
+def crashed_run(make_job, tmp_path, monkeypatch):
     """States of a run, the function that resumes it, and the expected result."""
 
-    monkeypatch.setattr(Figure, "savefig", drawn)
+    monkeypatch.setattr(Figure, "savefig", draw_data)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)  # bytes: the samples fill some blocks
 
     def begin(family: str):
         job = make_job(*FAMILIES[family].overrides, *OFTEN)
         crashes = Crashes(job.folder, tmp_path / "crashes")
-        with crashes.taken():
+        with crashes.take_copies():
             to_its_end(job)
         return job, crashes, contents(job.folder)
 
@@ -66,15 +66,15 @@ def go_on(job, crashes: Crashes, whole, points) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_point(crashed, family):
-    job, crashes, whole = crashed(family)
+def test_every_point(crashed_run, family):
+    job, crashes, whole = crashed_run(family)
     assert crashes.points > 30
     assert go_on(job, crashes, whole, crashes.states.values()) == []
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", SAMPLED)
-def test_some_points(crashed, family):
-    job, crashes, whole = crashed(family)
+def test_some_points(crashed_run, family):
+    job, crashes, whole = crashed_run(family)
     points = random.Random(family).sample(sorted(crashes.states.values()), STATES)
     assert go_on(job, crashes, whole, points) == []

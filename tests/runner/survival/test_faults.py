@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from crashes import Crashes, drawn
+from crashes import Crashes, draw_data
 from matplotlib.figure import Figure
 from support.runs.configured import read_records, repeatable
 
@@ -81,24 +81,24 @@ def damage(path: Path, how: str | dict[str, object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory):
+def killed_run(tmp_path_factory):
     """Overrides of a run, a copy of its folder after a kill, and its folder without interruption."""
     root = tmp_path_factory.mktemp("killed")
     overrides = [*RUN, f"output_dir={root / 'whole'}", f"data_dir={root / 'data'}"]
     job = prepare(compose(overrides))
     crashes = Crashes(job.folder, root / "crashes")
-    with pytest.MonkeyPatch.context() as patch, crashes.taken():
-        patch.setattr(Figure, "savefig", drawn)
+    with pytest.MonkeyPatch.context() as patch, crashes.take_copies():
+        patch.setattr(Figure, "savefig", draw_data)
         run(job)
     return next(
         copy for copy, _ in crashes.states.values() if (copy / (NEWEST + ".json")).exists()
     ), job.folder
 
 
-def go_on(killed, tmp_path, monkeypatch, change: Callable[[Path], object]) -> tuple[Path, Path]:
+def go_on(killed_run, tmp_path, monkeypatch, change: Callable[[Path], object]) -> tuple[Path, Path]:
     """Folders of the run resumed after damage and of the uninterrupted run."""
-    copy, whole = killed
-    monkeypatch.setattr(Figure, "savefig", drawn)
+    copy, whole = killed_run
+    monkeypatch.setattr(Figure, "savefig", draw_data)
     job = prepare(
         compose([*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"])
     )
@@ -113,7 +113,7 @@ def go_on(killed, tmp_path, monkeypatch, change: Callable[[Path], object]) -> tu
     [pytest.param(f, marks=() if f.get("fast") else pytest.mark.slow) for f in FAULTS],
     ids=lambda fault: f"{fault['file']} {fault['damage']}",
 )
-def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
+def test_a_fault(killed_run, tmp_path, monkeypatch, capsys, fault):
     file = fault["file"]
     message = fault["said"]
 
@@ -121,7 +121,7 @@ def test_a_fault(killed, tmp_path, monkeypatch, capsys, fault):
         for name in [file] if isinstance(file, str) else file:
             damage(folder / name, fault["damage"])
 
-    folder, whole = go_on(killed, tmp_path, monkeypatch, damage_files)
+    folder, whole = go_on(killed_run, tmp_path, monkeypatch, damage_files)
     assert message in " ".join(capsys.readouterr().out.replace("│", " ").split())
     after = read(folder)
     expected = read(whole)
@@ -145,19 +145,19 @@ def names(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_resume_asks_for_no_run_json(killed, tmp_path, monkeypatch, capsys):
-    copy, whole = killed
+def test_resume_asks_for_no_run_json(killed_run, tmp_path, monkeypatch, capsys):
+    copy, whole = killed_run
     folder = Path(shutil.copytree(copy, tmp_path / "outputs" / "custom" / whole.name))
     damage(folder / "run.json", "cut")
-    monkeypatch.setattr(Figure, "savefig", drawn)
+    monkeypatch.setattr(Figure, "savefig", draw_data)
     assert resume.main(["resume", str(folder)]) == 0
     assert REBUILT in " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert repeatable(read(folder)["result"]) == repeatable(read(whole)["result"])
 
 
-def test_a_result_that_was_changed_is_not_believed(killed, tmp_path, monkeypatch, capsys):
+def test_a_result_that_was_changed_is_not_believed(killed_run, tmp_path, monkeypatch, capsys):
     """A changed digit in a finished record: the replicates no longer give its result."""
-    _, whole = killed
+    _, whole = killed_run
     overrides = [*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
     job = prepare(compose(overrides))
     shutil.copytree(whole, job.folder)
@@ -166,14 +166,14 @@ def test_a_result_that_was_changed_is_not_believed(killed, tmp_path, monkeypatch
     facts["result"][name] = [values[0] + 1.0, *values[1:]]
     (job.folder / "run.json").write_text(json.dumps(facts))
     assert read(job.folder) is None
-    monkeypatch.setattr(Figure, "savefig", drawn)
+    monkeypatch.setattr(Figure, "savefig", draw_data)
     executed, result = run(job)
     assert not executed.was_done
     assert repeatable(result) == repeatable(read(whole)["result"])
     assert REBUILT in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
-def test_what_a_killed_process_has_left_is_removed(killed, tmp_path, monkeypatch):
+def test_what_a_killed_process_has_left_is_removed(killed_run, tmp_path, monkeypatch):
     def leave(folder: Path) -> None:
         for name in (
             ".run.json.99999999",
@@ -183,22 +183,22 @@ def test_what_a_killed_process_has_left_is_removed(killed, tmp_path, monkeypatch
             (folder / name).write_bytes(b"half")
         (folder / "checkpoints/r0001-s000000006.safetensors").write_bytes(b"without its sidecar")
 
-    folder, whole = go_on(killed, tmp_path, monkeypatch, leave)
+    folder, whole = go_on(killed_run, tmp_path, monkeypatch, leave)
     assert names(folder) == names(whole)
 
 
 @pytest.mark.parametrize("some", [3, pytest.param(None, marks=pytest.mark.slow)])
-def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkeypatch, some):
+def test_a_fresh_start_that_was_killed_is_no_old_result(killed_run, tmp_path, monkeypatch, some):
     """After a kill at any file operation, the next run restarts and ignores the replaced content."""
-    _, whole = killed
+    _, whole = killed_run
     where = [f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
-    monkeypatch.setattr(Figure, "savefig", drawn)
+    monkeypatch.setattr(Figure, "savefig", draw_data)
     job = prepare(compose([*RUN, *where]))
     fresh = prepare(compose([*RUN, *where, "fresh=true"]))
     shutil.copytree(whole, job.folder)
     (job.folder / "metrics.jsonl").write_text("")  # to tell old lines from new ones
     crashes = Crashes(job.folder, tmp_path / "crashes")
-    with crashes.taken():
+    with crashes.take_copies():
         Record.open(fresh).close()
     assert crashes.points > 10
     states = sorted(crashes.states.values())

@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from crashes import drawn
+from crashes import draw_data
 from matplotlib.figure import Figure
 
 from runner.execution import replicate
@@ -26,11 +26,11 @@ RUN = [
 
 @pytest.fixture
 def job(make_job, monkeypatch):
-    monkeypatch.setattr(Figure, "savefig", drawn)
+    monkeypatch.setattr(Figure, "savefig", draw_data)
     return lambda *more: make_job(*RUN, *more)
 
 
-def signalled(real, when=lambda *_, **__: True):
+def signal_after(real, when=lambda *_, **__: True):
     def call(*arguments, **keys):
         if when(*arguments, **keys):
             os.kill(os.getpid(), signal.SIGTERM)
@@ -43,7 +43,7 @@ def test_while_figures_are_written(job, monkeypatch):
     """With a remaining replicate the run resumes there; the written replicate is finished."""
     two = job("replicates=2")
     with monkeypatch.context() as patch:
-        patch.setattr(replicate, "write_artefacts", signalled(replicate.write_artefacts))
+        patch.setattr(replicate, "write_artefacts", signal_after(replicate.write_artefacts))
         with pytest.raises(RunInterruptedError, match="the same command resumes") as stopped:
             run(two)
     assert stopped.value.code == 128 + signal.SIGTERM
@@ -58,7 +58,9 @@ def test_while_the_last_facts_are_written(job, monkeypatch):
     first_job = job()
     with monkeypatch.context() as patch:
         patch.setattr(
-            Record, "save", signalled(Record.save, lambda *_, **facts: facts.get("state") == "done")
+            Record,
+            "save",
+            signal_after(Record.save, lambda *_, **facts: facts.get("state") == "done"),
         )
         with pytest.raises(RunInterruptedError, match="its record is complete") as stopped:
             run(first_job)

@@ -83,7 +83,7 @@ def living(tmp_path):
 
 
 @pytest.fixture
-def killed(living):
+def killed_study(living):
     """A study with an active first run and a killed process."""
     two, launched = living
     launched.kill()
@@ -99,8 +99,8 @@ def stopped_at_once(snapshot: Snapshot, on_end=lambda *ended: None) -> None:
     job_pool.go(snapshot.runs)
 
 
-def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
-    snapshot.save(killed)
+def test_it_is_counted_and_waited_for(killed_study, tmp_path, monkeypatch):
+    snapshot.save(killed_study)
     monkeypatch.setattr(study, "JobPool", functools.partial(JobPool, command=command))
     monkeypatch.setattr(find_snapshot, "_has_changed", lambda *_: False)
     starts = tmp_path / "fake/starts"
@@ -117,17 +117,17 @@ def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
     ending.join()
     assert signals == ["a"]
     assert starts.read_text() == "ab"  # each of them once
-    assert {study.state(killed, run) for run in killed.runs} == {"done"}
+    assert {study.state(killed_study, run) for run in killed_study.runs} == {"done"}
 
 
-def test_it_is_stopped_with_the_study(killed):
-    (run,) = left_going(killed)
-    assert runs_to_await(killed, {"sb"}) == [run], "nobody else looks after it"
+def test_it_is_stopped_with_the_study(killed_study):
+    (run,) = left_going(killed_study)
+    assert runs_to_await(killed_study, {"sb"}) == [run], "nobody else looks after it"
     ended: list[int] = []
-    stopped_at_once(killed, lambda run, code, *_: ended.append(code))
-    assert killed.state(run) == "interrupted"
+    stopped_at_once(killed_study, lambda run, code, *_: ended.append(code))
+    assert killed_study.state(run) == "interrupted"
     assert len(ended) == 1
-    assert left_going(killed) == []
+    assert left_going(killed_study) == []
 
 
 def test_it_is_left_alone_while_its_own_study_lives(living):
@@ -141,16 +141,16 @@ def test_it_is_left_alone_while_its_own_study_lives(living):
     assert [run.name for run in runs_to_await(two, {"sa", "sb"})] == ["a"]
 
 
-def test_one_that_was_stopped_on_its_way_is_gone_on_with(killed, tmp_path):
+def test_one_that_was_stopped_on_its_way_is_gone_on_with(killed_study, tmp_path):
     def stop() -> None:
         time.sleep(0.3)
-        DetachedRun(killed, killed.runs[0]).terminate()
+        DetachedRun(killed_study, killed_study.runs[0]).terminate()
         time.sleep(0.3)
         (tmp_path / "fake/end").touch()
 
     stopping = threading.Thread(target=stop)
     stopping.start()
-    pool(killed, 1).go(killed.runs[:1])
+    pool(killed_study, 1).go(killed_study.runs[:1])
     stopping.join()
-    assert killed.state(killed.runs[0]) == "done"
+    assert killed_study.state(killed_study.runs[0]) == "done"
     assert (tmp_path / "fake/starts").read_text() == "aa"

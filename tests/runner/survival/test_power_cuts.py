@@ -8,7 +8,7 @@ import shutil
 import warnings
 
 import pytest
-from crashes import contents, differences, drawn
+from crashes import contents, differences, draw_data
 from matplotlib.figure import Figure
 from power_cuts import PowerCuts
 from test_crash_points import FAMILIES, OFTEN, to_its_end
@@ -21,7 +21,7 @@ FAST = ["friend_or_foe-q_table-q_learning-exponential_smoother"]
 
 
 def compare_after_cuts(make_job, tmp_path, monkeypatch, capsys, family, n_states) -> list[str]:
-    monkeypatch.setattr(Figure, "savefig", drawn)
+    monkeypatch.setattr(Figure, "savefig", draw_data)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)
     job = make_job(*FAMILIES[family].overrides, *OFTEN)
     cuts = PowerCuts(job.folder, tmp_path / "cuts")

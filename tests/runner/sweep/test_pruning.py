@@ -26,7 +26,7 @@ def quadratic(cfg: DictConfig) -> float:
 def test_pruning_reaches_the_job_and_marks_the_trial(sweep, rule):
     reached: dict[float, int] = {}
 
-    def trained(cfg: DictConfig) -> float:
+    def train_quadratic(cfg: DictConfig) -> float:
         report = report_to_trial("loss", of=9, run="toy/abc")
         assert report is not None
         for step in range(1, 10):
@@ -35,7 +35,9 @@ def test_pruning_reaches_the_job_and_marks_the_trial(sweep, rule):
         return quadratic(cfg)
 
     n = "hydra.sweeper.n_trials=10"
-    study = sweep(trained, X, n, f"hydra.sweeper.pruner={rule}", "hydra.sweeper.startup_trials=3")
+    study = sweep(
+        train_quadratic, X, n, f"hydra.sweeper.pruner={rule}", "hydra.sweeper.startup_trials=3"
+    )
     pruned = [t for t in study.trials if t.state == TrialState.PRUNED]
     assert pruned
     assert len(pruned) < 10

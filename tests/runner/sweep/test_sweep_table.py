@@ -28,7 +28,7 @@ from runner.terminal import tables
 from runner.terminal.numbered import NumberedStream, number_lines
 
 
-def recorded(folder: Path, **result: list[float]) -> Path:
+def write_record(folder: Path, **result: list[float]) -> Path:
     folder.mkdir(parents=True)
     finished = {str(r): {name: values[r] for name, values in result.items()} for r in range(2)}
     facts = {"state": "done", "finished": finished, "result": result, "seed": 0}
@@ -36,12 +36,12 @@ def recorded(folder: Path, **result: list[float]) -> Path:
     return folder
 
 
-def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
+def end_sweep(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
     """Two rates with two seeds each, one failed job, and records in the same output folder."""
     sweep = tmp_path / "multirun" / "now"
     runs = tmp_path / "mine"
     message = "inference.lr=-1: out of range, must be > 0"
-    first = recorded(runs / "a", rmse=[1.0, 2.0], **{"rmse/x": [9.0, 9.0]})
+    first = write_record(runs / "a", rmse=[1.0, 2.0], **{"rmse/x": [9.0, 9.0]})
     outcomes = [
         JobOutcome(0, ["+experiment=mine", "inference.lr=1", "seed=0"], 0, "", first),
         JobOutcome(
@@ -49,7 +49,7 @@ def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
             ["+experiment=mine", "inference.lr=1", "seed=1"],
             0,
             "",
-            recorded(runs / "b", rmse=[4.0, 5.0]),
+            write_record(runs / "b", rmse=[4.0, 5.0]),
         ),
         JobOutcome(2, ["+experiment=mine", "inference.lr=-1", "seed=0"], 2, message, None),
         JobOutcome(10, ["+experiment=mine", "inference.lr=-1", "seed=1"], 130, "interrupted", None),
@@ -61,7 +61,7 @@ def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
 
 
 def test_jobs_come_back_as_they_ended_also_from_a_folder_that_was_moved(tmp_path, monkeypatch):
-    sweep, outcomes = ended(tmp_path, monkeypatch)
+    sweep, outcomes = end_sweep(tmp_path, monkeypatch)
     assert read_outcomes(sweep) == outcomes
     assert [o.state for o in outcomes] == ["done", "done", "failed", "interrupted"]
     (tmp_path / "elsewhere").mkdir()
@@ -72,7 +72,7 @@ def test_jobs_come_back_as_they_ended_also_from_a_folder_that_was_moved(tmp_path
 
 
 def test_a_damaged_file_is_named(tmp_path, monkeypatch):
-    sweep, _ = ended(tmp_path, monkeypatch)
+    sweep, _ = end_sweep(tmp_path, monkeypatch)
     (sweep / "jobs" / "0.json").write_text('{"number": 0}')
     with pytest.raises(ConfigError, match=r"jobs/0.json: invalid outcome"):
         read_outcomes(sweep)
@@ -81,7 +81,7 @@ def test_a_damaged_file_is_named(tmp_path, monkeypatch):
 def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
     tmp_path, monkeypatch, capsys
 ):
-    sweep, _ = ended(tmp_path, monkeypatch)
+    sweep, _ = end_sweep(tmp_path, monkeypatch)
     assert table.show(sweep) == 1
     shown = pd.read_csv(sweep / "sweep.csv", dtype={"seeds": str})
     assert shown["inference.lr"].tolist() == [1, -1]
@@ -108,7 +108,7 @@ def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
 
 @pytest.mark.parametrize("width", [80, 20])
 def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch, capsys, width):
-    sweep, outcomes = ended(tmp_path, monkeypatch)
+    sweep, outcomes = end_sweep(tmp_path, monkeypatch)
     path = outcomes[0].folder / "run.json"
     facts = json.loads(path.read_text())
     facts["result"] |= {f"score_{k}": [k + 0.123456, k + 0.234567] for k in range(3)}
@@ -127,7 +127,7 @@ def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch, capsys, width):
 def test_smoke_runs_are_marked_on_the_terminal_in_the_csv_and_on_the_page(
     tmp_path, monkeypatch, capsys
 ):
-    sweep, outcomes = ended(tmp_path, monkeypatch)
+    sweep, outcomes = end_sweep(tmp_path, monkeypatch)
     monkeypatch.setattr(table.out, "width", 200)
     table.show(sweep)
     assert "smoke runs" not in capsys.readouterr().out + (sweep / "sweep.html").read_text()
@@ -144,7 +144,7 @@ def test_smoke_runs_are_marked_on_the_terminal_in_the_csv_and_on_the_page(
 
 
 def test_it_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
-    sweep, _ = ended(tmp_path, monkeypatch)
+    sweep, _ = end_sweep(tmp_path, monkeypatch)
     assert table.main(["sweep", str(sweep)]) == 0
     assert "2 done, 1 failed" in capsys.readouterr().out
     with pytest.raises(

@@ -17,7 +17,7 @@ from runner.system import ui
 
 
 @pytest.fixture
-def served(monkeypatch):
+def serve_calls(monkeypatch):
     calls = []
     monkeypatch.setattr(ui, "serve", lambda *words_and_store: calls.append(words_and_store) or 0)
     monkeypatch.setattr(ui, "check_schema", lambda _: (0, "", ""))
@@ -25,47 +25,49 @@ def served(monkeypatch):
     return calls
 
 
-def test_the_store_of_the_output_folder_on_this_machine_only(served, tmp_path, capsys):
+def test_the_store_of_the_output_folder_on_this_machine_only(serve_calls, tmp_path, capsys):
     (tmp_path / "mlflow.db").write_text("")
     port = free_port()
     assert ui.main(["ui", "--output-dir", str(tmp_path), "--port", str(port)]) == 0
-    ((words, store),) = served
+    ((words, store),) = serve_calls
     assert store == f"sqlite:///{tmp_path / 'mlflow.db'}"
     assert words[words.index("--host") + 1] == "127.0.0.1"
     assert words[words.index("--port") + 1] == str(port)
     assert f"http://127.0.0.1:{port}" in capsys.readouterr().out
 
 
-def test_the_environment_wins(served, tmp_path, monkeypatch):
+def test_the_environment_wins(serve_calls, tmp_path, monkeypatch):
     store = f"sqlite:///{tmp_path / 'other.db'}"
     (tmp_path / "other.db").write_text("")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
     folder = tmp_path / "outputs"
     folder.mkdir()
     assert ui.main(["ui", "--output-dir", str(folder), "--port", str(free_port())]) == 0
-    assert served[0][1] == store
-    assert store not in served[0][0]  # the arguments of a process are public
+    assert serve_calls[0][1] == store
+    assert store not in serve_calls[0][0]  # the arguments of a process are public
 
 
-def test_a_server_elsewhere_is_named_and_not_served_again(served, monkeypatch, capsys, tmp_path):
+def test_a_server_elsewhere_is_named_and_not_served_again(
+    serve_calls, monkeypatch, capsys, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
     assert ui.main(["ui"]) == 0
-    assert not served
+    assert not serve_calls
     assert (
         capsys.readouterr().out == "MLFLOW_TRACKING_URI is a server, open "
         "https://mlflow.example.org/#/experiments?workflowType=machine_learning\n"
     )
 
 
-def test_without_a_store_nothing_is_made(served, tmp_path):
+def test_without_a_store_nothing_is_made(serve_calls, tmp_path):
     with pytest.raises(ConfigError, match="MLflow store not found; execute a run first"):
         ui.main(["ui", "--output-dir", str(tmp_path)])
-    assert not served
+    assert not serve_calls
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_port_that_is_taken_is_named(served, tmp_path):
+def test_a_port_that_is_taken_is_named(serve_calls, tmp_path):
     (tmp_path / "mlflow.db").write_text("")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -73,11 +75,11 @@ def test_a_port_that_is_taken_is_named(served, tmp_path):
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"--port {port}: not available .*choose another"):
             ui.main(["ui", "--output-dir", str(tmp_path), "--port", str(port)])
-    assert not served
+    assert not serve_calls
 
 
 @pytest.mark.parametrize("port", ["0", "70000", "http", "-1"])
-def test_what_is_no_port_is_refused(port, served):
+def test_what_is_no_port_is_refused(port, serve_calls):
     with pytest.raises(ConfigError, match="must be a port, 1 to 65535"):
         ui.main(["ui", f"--port={port}"])
 

@@ -19,7 +19,7 @@ RED = "\x1b[31mred\x1b[0m"
 TITLE = "\x1b]0;owned\x07"
 
 
-def shown(renderable: object, **keys: object) -> str:
+def render(renderable: object, **keys: object) -> str:
     console = printer.PlainConsole(width=200)
     console.file = io.StringIO()
     console.print(renderable, **keys)
@@ -51,12 +51,12 @@ def test_piped_cells_stay_in_their_column_and_line(capsys):
 
 def test_a_console_takes_words_for_words():
     assert (
-        shown("games:zero: [red]x[/bold] :fire: \x1b[31m")
+        render("games:zero: [red]x[/bold] :fire: \x1b[31m")
         == "games:zero: [red]x[/bold] :fire: ␛[31m\n"
     )
     table = console.Table("[b]x:smile:", title="[/]")
     table.add_row("\x1b]8;;http://x\x07link")
-    words = shown(table)
+    words = render(table)
     assert "[b]x:smile:" in words
     assert "[/]" in words
     assert "␛]8;;http://x␇link" in words

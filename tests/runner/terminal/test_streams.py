@@ -42,7 +42,7 @@ def start(
     return subprocess.run(["bash", "-c", command], env=env, capture_output=True, check=False)
 
 
-def ended(tmp_path: Path) -> bool:
+def has_ended(tmp_path: Path) -> bool:
     return (tmp_path / "mark").read_text() == "end"
 
 
@@ -82,7 +82,7 @@ def test_closed_and_full_streams(tmp_path, redirect, code, said):
     assert done.returncode == code
     assert said in done.stderr
     assert b"Traceback" not in done.stderr
-    assert ended(tmp_path)
+    assert has_ended(tmp_path)
 
 
 def test_a_reader_that_goes_away_is_missed_in_one_line(tmp_path):
@@ -97,7 +97,7 @@ def test_a_reader_that_goes_away_is_missed_in_one_line(tmp_path):
         done.stderr.count("standard output: Broken pipe; the command continues without a display")
         == 1
     )
-    assert ended(tmp_path)
+    assert has_ended(tmp_path)
 
 
 @pytest.mark.slow

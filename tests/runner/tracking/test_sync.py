@@ -47,7 +47,7 @@ def test_passwords_are_masked(text):
     assert mask_secrets(text) == PASSWORDS[text]
 
 
-def synced(outputs: Path, *words: str) -> int:
+def run_sync(outputs: Path, *words: str) -> int:
     return sync.main(["sync", "--output-dir", str(outputs), *words])
 
 
@@ -76,7 +76,7 @@ def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, file, text
         (bad.parent / "secret.txt").write_text("secret")
         (bad / "figures").mkdir()
         (bad / file).symlink_to(bad.parent / "secret.txt")
-    assert synced(outputs) == 1
+    assert run_sync(outputs) == 1
     printed = capsys.readouterr()
     assert f"{bad}: " in printed.err
     assert "1 run is skipped" in printed.err
@@ -91,27 +91,27 @@ def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, file, text
 def test_a_name_that_is_no_run_is_refused(outputs, monkeypatch, capsys):
     make_record(outputs)
     with pytest.raises(ConfigError, match="ffff: no such run"):
-        synced(outputs, "ffff")
+        run_sync(outputs, "ffff")
     monkeypatch.setattr(sys, "argv", ["runner", "sync", "--output-dir", str(outputs), str(outputs)])
     with pytest.raises(SystemExit) as exit:
         cli.main()
     assert exit.value.code == 2
     assert "no such run" in capsys.readouterr().err
-    assert synced(outputs, "0123") == 0
+    assert run_sync(outputs, "0123") == 0
 
 
 def test_a_server_that_is_not_there(outputs, monkeypatch, capsys):
     folders = [make_record(outputs, name) for name in ("aaaaaaaaaaaa", "bbbbbbbbbbbb")]
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("MLFLOW_TRACKING_URI", "http://me:secret@127.0.0.1:9")
-        assert synced(outputs) == 1
+        assert run_sync(outputs) == 1
         output = capsys.readouterr()
         assert "2 runs are left for the next runner sync" in output.err
         assert "me:***@127.0.0.1:9" in output.err
         assert "secret" not in output.out + output.err + "".join(
             (f / "mlflow.json").read_text() for f in folders[:1]
         )
-    assert synced(outputs) == 0
+    assert run_sync(outputs) == 0
     assert "2 runs are in sqlite" in capsys.readouterr().out
 
 
@@ -119,7 +119,7 @@ def test_a_store_that_refuses_one_run_gets_the_others(outputs, monkeypatch, caps
     make_record(outputs, "aaaaaaaaaaaa", choice={"dataset": "x" * 10**6})
     make_record(outputs, "bbbbbbbbbbbb")
     monkeypatch.setattr(mirror, "mask_secrets", lambda text: text[:100])
-    assert synced(outputs) == 1
+    assert run_sync(outputs) == 1
     assert "1 run is in sqlite" in capsys.readouterr().out
 
 
@@ -154,7 +154,7 @@ def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
     (outputs / "mlflow.db").unlink()
     (outputs / "mlflow.db").mkdir()
     began = time.monotonic()
-    assert synced(outputs) == 1
+    assert run_sync(outputs) == 1
     assert time.monotonic() - began < 10
     assert (
         "unable to open database file; 1 run is left for the next runner sync"
@@ -166,7 +166,7 @@ def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
     handover.end()
     (outputs / "mlflow.db").rmdir()
     (outputs / "mlflow.db").write_bytes(b"no database" * 200)
-    assert synced(outputs) == 1
+    assert run_sync(outputs) == 1
     assert "file is not a database" in capsys.readouterr().err
 
 
@@ -174,7 +174,7 @@ def test_it_gives_up_a_store_that_another_process_holds(outputs, capsys):
     make_record(outputs)
     with lock_file(outputs / ".mlflow.lock"):
         began = time.monotonic()
-        assert synced(outputs, "--timeout", "3") == 1
+        assert run_sync(outputs, "--timeout", "3") == 1
     output = capsys.readouterr()
     assert time.monotonic() - began < 9
     held = ".mlflow.lock is still held by another upload after 2 s"
@@ -184,7 +184,7 @@ def test_it_gives_up_a_store_that_another_process_holds(outputs, capsys):
 def test_a_server_that_never_ends_an_answer_is_given_up(outputs, capsys, monkeypatch):
     make_record(outputs)
     monkeypatch.setattr(mirror.Mirror, "push", lambda self: time.sleep(60))
-    assert synced(outputs, "--timeout", "1") == 1
+    assert run_sync(outputs, "--timeout", "1") == 1
     assert "not uploaded after 1 s (--timeout); 1 run is left" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="must be seconds, 1 to 86400"):
-        synced(outputs, "--timeout", "0")
+        run_sync(outputs, "--timeout", "0")

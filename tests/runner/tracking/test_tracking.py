@@ -23,7 +23,7 @@ GAME = ["+experiment=friend_or_foe", "smoke=true", "tracking=true"]
 
 
 @pytest.fixture(scope="module")
-def mirrored(tmp_path_factory, empty_store):
+def mirrored_run(tmp_path_factory, empty_store):
     """(job, client, run) of a run with intermediate evaluations and sequential replicates."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -47,8 +47,8 @@ def mirrored(tmp_path_factory, empty_store):
         yield job, client, client.get_run(mirror.run_id)
 
 
-def test_result_state_parameters_and_files(mirrored):
-    job, client, run = mirrored
+def test_result_state_parameters_and_files(mirrored_run):
+    job, client, run = mirrored_run
     facts = read(job.folder)
     assert run.info.status == "FINISHED"
     assert run.data.params["inference.name"] == job.choice["inference"]
@@ -64,8 +64,8 @@ def test_result_state_parameters_and_files(mirrored):
     assert "checkpoints" not in {a.path for a in client.list_artifacts(run.info.run_id)}
 
 
-def test_who_what_and_with_which_code(mirrored):
-    job, _, run = mirrored
+def test_who_what_and_with_which_code(mirrored_run):
+    job, _, run = mirrored_run
     facts = read(job.folder)
     tags = run.data.tags
     assert "=" in run.info.run_name.split()[0], "what differs from other runs comes first"
@@ -81,23 +81,23 @@ def test_who_what_and_with_which_code(mirrored):
     assert tags["checks"] == "1 passed, 1 not checked"  # a smoke run
 
 
-def test_experiments_open_in_the_view_of_models(mirrored):
-    _, client, run = mirrored
+def test_experiments_open_in_the_view_of_models(mirrored_run):
+    _, client, run = mirrored_run
     assert (
         client.get_experiment(run.info.experiment_id).tags["mlflow.experimentKind"]
         == "custom_model_development"
     )
 
 
-def test_start_and_duration(mirrored):
-    job, _, run = mirrored
+def test_start_and_duration(mirrored_run):
+    job, _, run = mirrored_run
     facts = read(job.folder)
     assert run.info.start_time == 1000 * datetime.fromisoformat(facts["started"]).timestamp()
     assert run.info.end_time - run.info.start_time == pytest.approx(1000 * facts["seconds"], abs=1)
 
 
-def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored):
-    job, client, run = mirrored
+def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored_run):
+    job, client, run = mirrored_run
     below = client.search_runs(
         [run.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"
     )
@@ -128,8 +128,8 @@ def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored)
     assert not [name for name in run.data.metrics if not name.startswith("result/")]
 
 
-def test_the_digest_is_that_of_the_data(mirrored, tmp_path):
-    job, _, run = mirrored
+def test_the_digest_is_that_of_the_data(mirrored_run, tmp_path):
+    job, _, run = mirrored_run
     (dataset_input,) = run.inputs.dataset_inputs
     assert (dataset_input.dataset.name, dataset_input.dataset.digest) == (
         job.data,

@@ -18,7 +18,7 @@ def attack(name, problem, rng, **keys):
 
 
 @every
-def test_draws_come_from_the_attack_stream_alone(name):
+def test_draws_use_only_the_attack_stream(name):
     problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
     rng_state = rng.state()
     clean = problem.observations.clone()
@@ -32,7 +32,7 @@ def test_draws_come_from_the_attack_stream_alone(name):
 
 
 @every
-def test_no_share_changes_nothing_and_a_whole_one_everything(name):
+def test_share_0_changes_nothing_and_share_1_everything(name):
     problem, rng = load("wiener_velocity", replicates=2, n_steps=30)
     none = attack(name, problem, rng, probability=0.0)
     assert torch.equal(none.observations, problem.observations)
@@ -42,7 +42,7 @@ def test_no_share_changes_nothing_and_a_whole_one_everything(name):
 
 
 @every
-def test_a_missing_observation_is_not_corrupted(name):
+def test_missing_observation_is_not_corrupted(name):
     problem, rng = load("local_level", replicates=20, n_steps=100, missing=0.3)
     hit = attack(name, problem, rng, probability=0.5)
     assert hit.missing[problem.missing].all()

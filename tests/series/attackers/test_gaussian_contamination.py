@@ -11,7 +11,7 @@ def attack(probability=0.1, sd=100.0, seed=0, **keys):
     )
 
 
-def test_noise_is_added_to_the_share_of_observations_asked_for():
+def test_noise_is_added_to_the_requested_share():
     clean, hit = attack(replicates=50, n_steps=400, probability=0.2, sd=7.0)
     added = hit.observations - clean.observations
     struck = (added != 0).any(-1)
@@ -24,7 +24,7 @@ def test_noise_is_added_to_the_share_of_observations_asked_for():
     assert abs(z_score(noise[:, 0] * noise[:, 1], 0.0)) < 4
 
 
-def test_mixture_is_the_law_of_the_corrupted_noise():
+def test_mixture_equals_the_law_of_the_corrupted_noise():
     _, hit = attack(probability=0.3, sd=4.0, replicates=100, n_steps=300)
     noise = (hit.observations - hit.states @ hit.system.H.T).flatten(0, 1)
     weights, covariances = hit.attacker.mixture(hit.system.Sigma)
@@ -35,7 +35,7 @@ def test_mixture_is_the_law_of_the_corrupted_noise():
     assert z_score(noise**4, fourth).abs().max() < 4
 
 
-def test_the_wide_component_has_the_clean_noise_too():
+def test_wide_component_includes_the_clean_noise():
     Sigma = double([[0.5, 0.2], [0.2, 0.9]])
     weights, covariances = component(
         "attacker", "gaussian_contamination", probability=0.3, sd=2.0

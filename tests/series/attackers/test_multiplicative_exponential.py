@@ -11,13 +11,13 @@ from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
-def attacked(seed=0, **keys):
+def attack(seed=0, **keys):
     problem, rng = load("wiener_velocity", seed, replicates=60, n_steps=500)
     return problem, problem.attack(component("attacker", "multiplicative_exponential", **keys), rng)
 
 
-def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_factor():
-    clean, hit = attacked(probability=0.2, scale=7.0)
+def test_factor_multiplies_the_noise_and_not_the_observation():
+    clean, hit = attack(probability=0.2, scale=7.0)
     struck = hit.is_corrupted
     assert abs(z_score(struck.flatten().double(), 0.2)) < 4
     errors = (clean.observations - clean.means)[struck]
@@ -36,7 +36,7 @@ def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_facto
     assert torch.equal(hit.observations[~struck], clean.observations[~struck])
 
 
-def test_it_needs_to_know_the_noise():
+def test_attack_requires_the_noise():
     problem, rng = load("wiener_velocity", n_steps=10)
     with pytest.raises(
         ConfigMismatchError, match="is unknown for this dataset; use a simulated dataset"
@@ -59,7 +59,7 @@ def dense(epsilon, Sigma, rate, scale):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_its_law_is_the_integral_over_every_factor(d):
+def test_law_is_the_integral_over_every_factor(d):
     g = generator(d)
     root = normal(g, d, d)
     Sigma = root @ root.T + 0.1 * torch.eye(d, dtype=F64)
@@ -77,8 +77,8 @@ def test_its_law_is_the_integral_over_every_factor(d):
     assert math.isfinite(float(attacker.log_noise_density(torch.full((d,), 1e6, dtype=F64), Sigma)))
 
 
-def test_its_law_adds_up_to_one_and_is_that_of_what_it_does():
-    clean, hit = attacked(probability=0.4, scale=7.0)
+def test_law_is_normalised_and_matches_its_draws():
+    clean, hit = attack(probability=0.4, scale=7.0)
     z = torch.linspace(-60, 8, 200_001, dtype=F64).exp()
     Sigma = clean.system.Sigma[:1, :1]
     density = hit.attacker.log_noise_density(z.unsqueeze(-1), Sigma).exp()
@@ -91,7 +91,7 @@ def test_its_law_adds_up_to_one_and_is_that_of_what_it_does():
 
 
 @pytest.mark.slow  # 5 s
-def test_an_oracle_filters_with_it():
+def test_oracle_filter_uses_the_law():
     clean, rng = load("wiener_velocity", replicates=5, n_steps=40)
     hit = clean.attack(
         component("attacker", "multiplicative_exponential", probability=0.3, scale=50.0), rng

@@ -34,7 +34,7 @@ class OnlyErrors:
 
 
 @pytest.mark.parametrize("error", ["rmse", "nmse"])
-def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error):
+def test_kalman_error_gradient_equals_finite_differences(error):
     p = problem(6, 2)
     v = victim(p, error=error)
     g = generator(0)
@@ -46,7 +46,7 @@ def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error
     assert_close((slope * way).sum((1, 2)), differences, rtol=1e-6, atol=1e-9)
 
 
-def test_the_error_is_the_mean_square_over_times_and_states():
+def test_error_is_the_mean_square_over_times_and_states():
     p = problem(8, 2)
     mean = victim(p).filter(torch.zeros_like(p.observations)).mean
     literal = ((p.states - mean) ** 2).mean((1, 2))
@@ -65,7 +65,7 @@ def test_shifts_are_in_units_of_the_noise():
     assert_close(length, u.norm(dim=-1))
 
 
-def test_a_single_shift_is_as_bad_as_the_worst_of_a_fine_grid():
+def test_single_shift_is_as_bad_as_the_worst_of_a_grid():
     p = problem(5, 2)
     v = victim(p)
     struck = torch.zeros(2, 5, dtype=torch.bool)
@@ -85,7 +85,7 @@ def test_a_single_shift_is_as_bad_as_the_worst_of_a_fine_grid():
 
 
 @pytest.mark.parametrize("access", ["gradient", "queries", "nothing"])
-def test_he_keeps_to_his_budget_and_to_his_times(access):
+def test_attacker_respects_its_budget_and_times(access):
     p = problem(30, 4)
     p.observations[1, 3:9] = math.nan
     v = victim(p)
@@ -103,7 +103,7 @@ def test_he_keeps_to_his_budget_and_to_his_times(access):
     assert not attacker.shift(v, RNG, 0.0, None).any()
 
 
-def test_more_knowledge_is_no_weaker():
+def test_attack_with_more_knowledge_is_at_least_as_strong():
     p = problem(40, 6)
     v = victim(p)
     nothing = v.error(torch.zeros_like(p.observations))
@@ -116,7 +116,7 @@ def test_more_knowledge_is_no_weaker():
     assert (white > nothing).all()
 
 
-def test_a_black_box_asks_for_errors_alone_and_as_often_as_he_may():
+def test_black_box_attack_queries_errors_within_its_limit():
     p = problem(15, 2)
     v = OnlyErrors(victim(p))
     few = v.of.error(spoofer(access="queries", queries=5).shift(v, RNG, 2.0, None))
@@ -126,7 +126,7 @@ def test_a_black_box_asks_for_errors_alone_and_as_often_as_he_may():
     assert (many >= few).all()
 
 
-def test_a_larger_budget_begins_with_what_a_smaller_one_found():
+def test_larger_budget_starts_at_the_smaller_ones_solution():
     p = problem(30, 4)
     v = victim(p)
     attacker = spoofer(steps=2, restarts=0)
@@ -134,7 +134,7 @@ def test_a_larger_budget_begins_with_what_a_smaller_one_found():
     assert (v.error(attacker.shift(v, RNG, 2.5, small)) >= v.error(small)).all()
 
 
-def test_the_worst_times_are_those_of_the_steepest_gradient():
+def test_worst_times_have_the_steepest_gradient():
     p = problem(20, 3)
     v = victim(p)
     struck = spoofer(times="worst", probability=0.25).struck(v, RNG)
@@ -155,18 +155,18 @@ def test_random_signs_spend_the_whole_budget():
     assert abs(float(u.sign().sum()) / float(struck.sum() * 3)) < 0.2
 
 
-def test_projection_keeps_what_is_inside_and_shortens_what_is_not():
+def test_projection_keeps_inner_points_and_shortens_others():
     u = double([[[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]])
     assert within(u, 1.0).tolist() == [[pytest.approx([0.6, 0.8]), [0.3, 0.4], [0.0, 0.0]]]
 
 
-def test_a_shorter_window_follows_errors_back_through_fewer_times():
+def test_shorter_window_propagates_errors_through_fewer_times():
     p = problem(12, 2)
     whole = victim(p)
     parts = victim(p, window=4)
     u = torch.zeros_like(p.observations)
-    (error, slope) = whole.gradient(u)
-    (same, cut) = parts.gradient(u)
+    error, slope = whole.gradient(u)
+    same, cut = parts.gradient(u)
     assert_close(error, same)
     assert_close(slope[:, 8:], cut[:, 8:])  # the last window has nothing behind it
     assert not torch.allclose(slope[:, :4], cut[:, :4])

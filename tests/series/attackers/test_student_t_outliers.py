@@ -17,7 +17,7 @@ def attack(seed=0, replicates=40, n_steps=400, **keys):
 
 @pytest.mark.parametrize("df", [1.0, 3.5])
 @pytest.mark.parametrize("mode", ["replace", "add"])
-def test_the_noise_is_student_t_by_its_quantiles(mode, df):
+def test_noise_has_student_t_quantiles(mode, df):
     clean, hit = attack(probability=0.25, df=df, scale=0.5, mode=mode)
     struck = (hit.observations != clean.observations).all(-1)
     assert abs(z_score(struck.flatten().double(), 0.25)) < 4
@@ -30,7 +30,7 @@ def test_the_noise_is_student_t_by_its_quantiles(mode, df):
     assert abs(z_score((tau[:, 0] * tau[:, 1] > 0).double(), 0.5)) < 4  # a draw for each coordinate
 
 
-def test_one_draw_may_be_shared():
+def test_one_draw_can_be_shared():
     _, hit = attack(probability=0.3, shared=True, replicates=2)
     noise = (hit.observations - hit.means)[hit.is_corrupted]
     assert (noise[:, 0] - noise[:, 1]).abs().max() < 1e-9
@@ -52,13 +52,13 @@ def test_density_is_the_printed_mixture_and_integrates_to_one():
 @pytest.mark.parametrize(
     ("keys", "mend"), [({"mode": "add"}, "mode=replace"), ({"shared": True}, "shared=false")]
 )
-def test_a_law_without_a_known_density_says_so(keys, mend):
+def test_law_without_a_density_is_refused(keys, mend):
     attacker = component("attacker", "student_t_outliers", **keys)
     with pytest.raises(ConfigMismatchError, match=f"set attacker.{mend}"):
         attacker.log_noise_density(torch.zeros(1, 2), torch.eye(2))
 
 
-def test_noise_cannot_be_replaced_where_it_is_not_known():
+def test_noise_of_unknown_law_cannot_be_replaced():
     _, rng = load("wiener_velocity", n_steps=3)
     with pytest.raises(ConfigMismatchError, match=r"set attacker\.mode=add"):
         component("attacker", "student_t_outliers").corrupt(Clean(torch.zeros(1, 3, 2)), rng)

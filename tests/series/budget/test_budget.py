@@ -30,7 +30,7 @@ class Known:
         return Affine(mean, 25 * torch.eye(horizon, dtype=F64).expand(self.draws, -1, -1), effect)
 
 
-def planned(spread=0.0, draws=50, **budget):
+def plan_spending(spread=0.0, draws=50, **budget):
     problem, rng = load(
         "retail_sim",
         n_steps=60,
@@ -42,8 +42,8 @@ def planned(spread=0.0, draws=50, **budget):
     return problem, problem.plan_budget(posterior, rng)
 
 
-def test_who_knows_the_truth_plans_best():
-    _, plan = planned(total=20.0, weekly_most={"ONLINE": 2.0})
+def test_plan_from_the_truth_is_best():
+    _, plan = plan_spending(total=20.0, weekly_most={"ONLINE": 2.0})
     scores = plan.scores()
     assert scores["plan_share"] == pytest.approx(1.0)
     assert 0 < scores["equal_share"] < 0.7
@@ -69,9 +69,9 @@ def test_who_knows_the_truth_plans_best():
     assert scores["plan_width90"] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_effects_are_shrunk_unless_the_budget_says_otherwise():
-    _, shrunk = planned(0.8, total=20.0)
-    _, plain = planned(0.8, total=20.0, shrink=False)
+def test_effects_are_shrunk_by_default():
+    _, shrunk = plan_spending(0.8, total=20.0)
+    _, plain = plan_spending(0.8, total=20.0, shrink=False)
     e = shrunk.law.effect[:5]
     of_draws = plain.law.effect[:5]
     effective = [0, 2, 3]  # the others have no effect in any draw
@@ -80,8 +80,8 @@ def test_effects_are_shrunk_unless_the_budget_says_otherwise():
     assert shrunk.scores()["plan_gain"] < plain.scores()["plan_gain"]
 
 
-def test_a_plan_from_a_point_estimate_reports_no_interval():
-    _, plan = planned(0.8, draws=1, total=20.0)
+def test_plan_from_a_point_estimate_has_no_interval():
+    _, plan = plan_spending(0.8, draws=1, total=20.0)
     scores = plan.scores()
     assert "plan_gain" in scores
     assert not {"plan_width90", "plan_coverage90"} & set(scores)
@@ -91,21 +91,21 @@ def test_a_plan_from_a_point_estimate_reports_no_interval():
     assert "inference=structural_gibbs" in check.detail
 
 
-def test_a_bound_of_each_week():
-    _, plan = planned(total=20.0, weekly=6.0)
+def test_weekly_bounds_hold():
+    _, plan = plan_spending(total=20.0, weekly=6.0)
     u = plan.plan.u.reshape(4, 5)
     # the sooner the more weeks it works for
     assert u.sum(1).tolist() == pytest.approx([6, 6, 6, 2])
     assert plan.budget.equal(plan.channels).sum() == pytest.approx(20.0)
 
 
-def test_tables_and_figure():
+def test_tables_and_figure_match_the_plan():
     keys = {
         "total": 8.0,
         "most": {"ONLINE": 3.0},
         "limits": {"co2": {"weights": {"OOH": 1.0}, "most": 1.0}},
     }
-    problem, plan = planned(
+    problem, plan = plan_spending(
         0.3,
         risk=11.5,
         strategies={"posters": {"OOH": 4.0}, "web": {"ONLINE": 2.0, "SEARCH": 5.0}},
@@ -148,8 +148,8 @@ def test_tables_and_figure():
     assert f"gain above the equal split: {gain:.3g} (90 %:" in figure.axes[1].get_title()
 
 
-def test_a_risk_that_no_plan_meets_is_said_and_leaves_the_run_its_other_results():
-    _, plan = planned(0.3, total=8.0, risk=1.0)
+def test_infeasible_risk_is_reported_with_the_other_results():
+    _, plan = plan_spending(0.3, total=8.0, risk=1.0)
     with pytest.warns(
         IncompleteResultWarning,
         match=r"no plan of dataset.budget: dataset.budget.risk=1: no plan has a standard deviation below",
@@ -157,8 +157,8 @@ def test_a_risk_that_no_plan_meets_is_said_and_leaves_the_run_its_other_results(
         assert plan.scores() == {}
 
 
-def test_nothing_is_planned_where_nobody_asks():
-    _, plan = planned()
+def test_budget_without_a_request_is_not_planned():
+    _, plan = plan_spending()
     assert plan is None
 
 
@@ -184,7 +184,7 @@ def test_nothing_is_planned_where_nobody_asks():
         ),
     ],
 )
-def test_what_is_refused_before_any_work(budget, said):
+def test_invalid_budgets_are_refused_before_any_work(budget, said):
     with pytest.raises(ConfigMismatchError, match=said) as error:
-        planned(**budget)
+        plan_spending(**budget)
     assert "\n" not in str(error.value)

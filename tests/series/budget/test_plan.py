@@ -14,7 +14,7 @@ from components.series.budget.spends import Spends
 from components.series.budget.sum_law import SumLaw
 
 
-def made(k, c, seed=0, draws=150):
+def make_draws(k, c, seed=0, draws=150):
     """base [S, k], response [S, k, k·c] and variance of the sum of noises, for goodwill with random
     decay and channels."""
     rng = np.random.default_rng(seed)
@@ -39,8 +39,8 @@ def spends(
 
 
 @pytest.mark.parametrize(("risk", "aversion"), [(None, 0.0), (2.95, 0.0), (None, 0.7), (2.95, 0.3)])
-def test_two_channels_as_an_exhaustive_grid_has_it(risk, aversion):
-    law = SumLaw.of_draws(*made(1, 2))
+def test_plan_of_two_channels_matches_an_exhaustive_grid(risk, aversion):
+    law = SumLaw.of_draws(*make_draws(1, 2))
     total = 10.0
     plan = best_plan(law, spends(2, total), risk, aversion)
     grid = np.linspace(0, total, 101)
@@ -61,8 +61,8 @@ def test_two_channels_as_an_exhaustive_grid_has_it(risk, aversion):
     assert not np.allclose(plan.u, total / 2, atol=0.05)  # never the equal split: it is not best
 
 
-def test_mean_and_variance_of_a_plan_as_simulated():
-    base, response, noise = made(3, 2)
+def test_mean_and_variance_of_a_plan_match_simulation():
+    base, response, noise = make_draws(3, 2)
     plan = best_plan(SumLaw.of_draws(base, response, noise), spends(6, 30.0, 8.0), aversion=0.5)
     rng = np.random.default_rng(1)
     n = 200_000
@@ -76,18 +76,18 @@ def test_mean_and_variance_of_a_plan_as_simulated():
     assert abs(total.var() - plan.sd**2) < 3 * np.sqrt((fourth - total.var() ** 2) / n)
 
 
-def test_quantiles_are_a_normals_and_of_several_draws_their_mixtures():
+def test_quantiles_are_normal_or_of_a_mixture():
     u = np.array([2.0, 1.0])
     law = SumLaw(np.array([50.0]), np.array([[0.5, 0.2]]), np.array([4.0]))
     assert law.quantile(u, 0.05) == pytest.approx(51.2 + 2 * stats.norm.ppf(0.05))
-    mixed = SumLaw.of_draws(*made(1, 2))
+    mixed = SumLaw.of_draws(*make_draws(1, 2))
     q = mixed.quantile(u, 0.05)
     each = stats.norm.cdf(q, mixed.a + mixed.r @ u, np.sqrt(mixed.v))
     assert each.mean() == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("level", [0.05, 0.95])
-def test_quantiles_of_student_t_errors_by_monte_carlo_and_a_normal_is_wrong(level):
+def test_quantiles_of_student_t_errors_match_monte_carlo(level):
     """One week: a + r'u + σ t_ν with random precisions; a normal with the same variance fails."""
     nu = 3.0
     sigma = 2.0
@@ -102,8 +102,8 @@ def test_quantiles_of_student_t_errors_by_monte_carlo_and_a_normal_is_wrong(leve
     assert abs(normal - exact) > 10 * error
 
 
-def test_the_budget_is_spent_to_the_last_digit_where_it_binds():
-    law = SumLaw.of_draws(*made(4, 5))
+def test_binding_budget_is_spent_exactly():
+    law = SumLaw.of_draws(*make_draws(4, 5))
     safest = safest_plan(law, spends(20, 40.0)).sd
     for risk, aversion in ((None, 0.0), (safest * 1.02, 0.0), (None, 0.05)):
         plan = best_plan(law, spends(20, 40.0, 3.0), risk, aversion)
@@ -112,7 +112,7 @@ def test_the_budget_is_spent_to_the_last_digit_where_it_binds():
         assert plan.gap <= TOLERANCE * (np.sqrt(law.base_variance) + abs(plan.mean))
 
 
-def test_equal_channels_are_worth_the_same_and_risk_splits_them():
+def test_equal_channels_are_equal_and_risk_splits_them():
     """Two channels of one law, apart from each other: of all that spend the budget the equal split
     has least variance."""
     rng = np.random.default_rng(3)
@@ -124,7 +124,7 @@ def test_equal_channels_are_worth_the_same_and_risk_splits_them():
 
 
 def test_side_constraints_bind():
-    law = SumLaw.of_draws(*made(2, 2))
+    law = SumLaw.of_draws(*make_draws(2, 2))
     order = np.argsort(-law.effect)
     carbon = np.zeros(4)
     carbon[order[0]] = 2.0
@@ -136,15 +136,15 @@ def test_side_constraints_bind():
     assert held.mean < free.mean
 
 
-def test_channels_that_do_harm_get_nothing():
+def test_channels_with_negative_effects_get_nothing():
     law = SumLaw(np.zeros(2), np.array([[-1.0, 2.0], [-2.0, 1.0]]), np.ones(2))
     assert best_plan(law, spends(2, 5.0)).u == pytest.approx([0.0, 5.0])
     harmful = SumLaw(law.a, -np.abs(law.r), law.v)
     assert best_plan(harmful, spends(2, 5.0)).u == pytest.approx([0.0, 0.0])
 
 
-def test_the_frontier_rises_and_nothing_on_it_is_beaten():
-    law = SumLaw.of_draws(*made(3, 3))
+def test_frontier_rises_and_is_not_dominated():
+    law = SumLaw.of_draws(*make_draws(3, 3))
     within = spends(9, 20.0, 4.0)
     plans = frontier(law, within, 6)
     means = [p.mean for p in plans]
@@ -183,8 +183,8 @@ def test_the_frontier_rises_and_nothing_on_it_is_beaten():
         ),
     ],
 )
-def test_what_nothing_satisfies_is_named(extra, risk, said):
-    law = SumLaw.of_draws(*made(1, 2))
+def test_infeasible_constraints_are_named(extra, risk, said):
+    law = SumLaw.of_draws(*make_draws(1, 2))
     with pytest.raises(ConfigMismatchError, match=said) as error:
         best_plan(law, spends(2, 10.0, extra=extra), risk)
     assert "\n" not in str(error.value)
@@ -196,7 +196,7 @@ def test_strategies_are_filtered_by_name():
     assert list(map(within.broken, plans)) == [None, "total", "limits.co2", "bounds of a week"]
 
 
-def test_a_strategy_is_kept_beaten_or_out():
+def test_strategies_are_kept_dominated_or_excluded():
     law = SumLaw(np.zeros(2), np.array([[1.0, 1.2], [1.0, 2.8]]), np.ones(2))
     within = spends(2, 10.0, extra=[("limits.co2", [2.0, 0.0], 16.0)])
     offered = {"safe": [8, 0], "bold": [0, 10], "poor": [1, 6], "dear": [8, 4], "dirty": [9, 0]}

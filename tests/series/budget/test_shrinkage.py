@@ -41,7 +41,7 @@ def condition(mean, cov):
     return centre, spread + np.einsum("g,gi,gj->ij", p, away, away)
 
 
-def test_gaussian_effects_as_dense_conditioning_has_them():
+def test_gaussian_effects_equal_dense_conditioning():
     rng = np.random.default_rng(0)
     mean = np.array([1.0, 3.0, -2.0])
     cov = np.diag([0.5, 2.0, 6.0]) + 0.3
@@ -57,7 +57,7 @@ def test_gaussian_effects_as_dense_conditioning_has_them():
     assert effects.v is law.v
 
 
-def test_one_channel_spikes_and_known_effects_stay():
+def test_single_channel_and_known_effects_are_not_shrunk():
     rng = np.random.default_rng(1)
     law = draw_law(np.array([1.0, 2.0]), np.eye(2), 50, rng)
     assert shrink_effects(law, 1, rng) is law
@@ -67,7 +67,7 @@ def test_one_channel_spikes_and_known_effects_stay():
     assert shrink_effects(fixed_law, 2, rng) is fixed_law
 
 
-def test_plans_from_shrunk_effects_keep_their_promise():
+def test_shrunk_plans_reach_their_predicted_gain():
     rng = np.random.default_rng(2)
     sd = np.array([0.3, 0.5, 1.0, 2.0, 3.0])
     kept = {True: [], False: []}
@@ -88,7 +88,7 @@ def test_plans_from_shrunk_effects_keep_their_promise():
     assert covered_plain < 0.87
 
 
-def test_a_promise_is_judged_by_the_true_gain():
+def test_predicted_gain_is_compared_with_the_true_one():
     rng = np.random.default_rng(3)
     law = SumLaw(np.zeros(100_000), rng.normal([2.0, 1.0], [3.0, 4.0], (100_000, 2)), np.ones(1))
     promise = Promise.of(law, np.array([1.0, -1.0]))

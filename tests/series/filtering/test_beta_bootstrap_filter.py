@@ -18,7 +18,7 @@ def normal_density(y, mean, covariance):
 
 
 @pytest.mark.parametrize("power", [1.0, 1.05, 1.5, 2.0])
-def test_power_integral_is_that_of_quadrature(power):
+def test_power_integral_matches_quadrature(power):
     s = system()
     x = draw_normal(3)
     grid = torch.linspace(-14, 14, 701, dtype=F64)
@@ -29,7 +29,7 @@ def test_power_integral_is_that_of_quadrature(power):
 
 
 @pytest.mark.parametrize("beta", [0.01, 0.1, 0.5, 1.0])
-def test_beta_likelihood_is_equation_6_6(beta):
+def test_beta_likelihood_equals_equation_6_6(beta):
     s = system()
     r = 2
     n = 5
@@ -49,7 +49,7 @@ def test_beta_likelihood_is_equation_6_6(beta):
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.5])
-def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
+def test_generalised_posterior_of_one_step_matches_quadrature(beta):
     problem = one_observation(2.5, 1.5, 0.4)
     got, ordinary = (
         run_filter(name, problem, seed=4, particles=2000, **keys)
@@ -69,7 +69,7 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
 
 
 @pytest.mark.slow
-def test_published_picture():
+def test_published_figure_is_reproduced():
     """Boustati Fig. 6.1 and Table D.1 at p_c = 0.1: NMSE about 10 and 100 times smaller than BPF
     and Kalman filter, and coverage near 0.9 for β in [0.01, 0.2]."""
     problem, rng = load("wiener_velocity", replicates=20)

@@ -31,7 +31,7 @@ def test_evidence_is_unbiased(resample_below):
     assert z_score(ratio.log(), 0.0) < -4
 
 
-def test_forgetting_the_weights_biases_the_evidence():
+def test_dropped_weights_bias_the_evidence():
     def forget(state):
         state.log_w = torch.full_like(state.log_w, -math.log(state.log_w.shape[1]))
 
@@ -40,7 +40,7 @@ def test_forgetting_the_weights_biases_the_evidence():
 
 
 @pytest.mark.parametrize("resample_below", [0.5, 1.0])
-def test_filtering_distributions_are_those_of_kalman(resample_below):
+def test_filtering_distributions_equal_kalman(resample_below):
     problem = sequence(system(), 8, replicates=60)
     keys = {"particles": 3000, "resample_below": resample_below}
     got = run_filter("bootstrap_filter", problem, seed=2, **keys)
@@ -50,7 +50,7 @@ def test_filtering_distributions_are_those_of_kalman(resample_below):
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_one_step_predictions_are_means_under_the_weights_of_before(missing):
+def test_one_step_predictions_use_the_previous_weights(missing):
     """Σ_n w_{t−1}^n E[y_t | x_t^n] where nothing was resampled, which the same draws without
     weights do not give."""
     problem = sequence(system(), 3, replicates=4)
@@ -74,7 +74,7 @@ def test_one_step_predictions_are_means_under_the_weights_of_before(missing):
                 assert (literal - now[r].mean(0) @ model.H.T).abs().max() > 1e-3
 
 
-def test_a_filter_without_its_weights_is_not_kalman():
+def test_filter_without_weights_differs_from_kalman():
     problem = sequence(system(), 8, replicates=60)
     blind = replace(problem.system, Sigma=100 * problem.system.Sigma)
     inference = component("inference", "bootstrap_filter", particles=3000)
@@ -93,14 +93,14 @@ def test_impossible_observations_are_named():
         run(inference, LinearGaussianModule(problem.system), problem, Streams(0))
 
 
-def test_far_observations_do_not_underflow():
+def test_distant_observations_do_not_underflow():
     problem = sequence(system(), 3, replicates=2)
     problem.observations[:, 1] = 1e6
     got = run_filter("bootstrap_filter", problem, particles=50)
     assert torch.isfinite(got.mean).all()
 
 
-def test_scores_before_the_end_are_of_the_times_so_far():
+def test_scores_before_the_end_use_the_times_so_far():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=30)
     inference = component("inference", "bootstrap_filter", particles=50)
     model = component("model", "linear_gaussian_ssm")
@@ -117,7 +117,7 @@ def test_scores_before_the_end_are_of_the_times_so_far():
     }
 
 
-def test_one_replicate_scores_numbers_and_many_score_one_each():
+def test_scores_are_numbers_or_one_per_replicate():
     for replicates in (1, 3):
         problem, rng = load("wiener_velocity", replicates=replicates, n_steps=5)
         inference = component("inference", "bootstrap_filter", particles=20)
@@ -127,7 +127,7 @@ def test_one_replicate_scores_numbers_and_many_score_one_each():
         assert isinstance(nmse, float) if replicates == 1 else nmse.shape == (3,)
 
 
-def test_oracle_without_an_attacker_is_the_gaussian_model_and_with_one_the_literal_mixture():
+def test_oracle_is_gaussian_or_the_literal_mixture_if_attacked():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=5)
     oracle = component("model", "contaminated_ssm")
     plain = component("model", "linear_gaussian_ssm").build(problem, rng)

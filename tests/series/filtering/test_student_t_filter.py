@@ -13,7 +13,7 @@ from components.series.filtering.student_t_filter import log_student_t
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 
 
-def drawn(s):
+def draw_state(s):
     g = generator(0)
     x = normal(g, 2, 6, 3)
     return (
@@ -24,12 +24,12 @@ def drawn(s):
 
 
 @pytest.mark.parametrize("df", [1.0, 1.01, 7.0])
-def test_densities_are_scipys(df):
+def test_densities_equal_scipy(df):
     """One t for each coordinate of y where Σ is diagonal; the multivariate t; and a scale of its
     own."""
     diagonal = torch.diag(double([4.0, 0.25]))
     for s in (replace(system(), Sigma=diagonal), system()):
-        model, x, batch = drawn(s)
+        model, x, batch = draw_state(s)
         gaps = batch.y[:, None] - x @ s.H.T
         joint = stats.multivariate_t(shape=s.Sigma.numpy(), df=df).logpdf(gaps.numpy())
         got = log_student_t(model, batch, x, df, joint=True, scale=None)
@@ -38,7 +38,7 @@ def test_densities_are_scipys(df):
         assert_close(
             log_student_t(model, batch, x, df, joint=False, scale=20.0), torch.from_numpy(log_p)
         )
-    model, x, batch = drawn(replace(system(), Sigma=diagonal))
+    model, x, batch = draw_state(replace(system(), Sigma=diagonal))
     apart = (
         stats.t(df, scale=[2.0, 0.5]).logpdf((batch.y[:, None] - x @ system().H.T).numpy()).sum(-1)
     )
@@ -47,7 +47,7 @@ def test_densities_are_scipys(df):
     )
 
 
-def test_posterior_of_one_step_is_that_of_quadrature():
+def test_posterior_of_one_step_matches_quadrature():
     got = run_filter("student_t_filter", one_observation(4.0, 1.5, 0.4), seed=4, particles=2000)
     law = torch.distributions.StudentT(1.0, scale=0.4**0.5)
     mean, variance = moments_on_grid(lambda x: law.log_prob(4.0 - 1.5 * x))

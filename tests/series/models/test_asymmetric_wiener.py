@@ -12,7 +12,7 @@ from components.errors import ConfigMismatchError
 from components.series.models.asymmetric_wiener import log_split_normal
 
 
-def built(**keys):
+def build(**keys):
     problem, rng = load("asymmetric_wiener", replicates=2, n_steps=5)
     return problem, component("model", "asymmetric_wiener", **keys).build(problem, rng)
 
@@ -35,7 +35,7 @@ def test_simulated_noise_has_the_density_of_6_19(coin):
         assert abs(z_score((sizes[:, 0] - root) * (sizes[:, 1] - root), 0.0)) < 4
 
 
-def test_states_are_those_of_the_symmetric_model():
+def test_states_equal_those_of_the_symmetric_model():
     skewed, _ = load("asymmetric_wiener", replicates=3, n_steps=20)
     plain, _ = load("wiener_velocity", replicates=1, n_steps=20)
     assert torch.equal(skewed.states, plain.states)
@@ -43,8 +43,8 @@ def test_states_are_those_of_the_symmetric_model():
     assert skewed.system.Sigma.tolist() == [[1, 0], [0, 1]]
 
 
-def test_observation_density_is_the_product_printed():
-    _, model = built()
+def test_observation_density_equals_the_printed_product():
+    _, model = build()
     y = double([[3.0, -0.5], [0.0, 7.0]])
     x = draw_normal(2, 3, 4)
     log_p = model.log_observation(y, x, 1)
@@ -66,9 +66,9 @@ def test_each_half_has_half_of_the_mass():
 
 
 @pytest.mark.parametrize("power", [1.0, 1.05, 1.1, 1.2, 1.8])
-def test_power_integral_in_closed_form_and_by_quadrature(power):
-    problem, by_quadrature = built()
-    _, closed = built(integral="closed_form")
+def test_power_integral_equals_closed_form_and_quadrature(power):
+    problem, by_quadrature = build()
+    _, closed = build(integral="closed_form")
     x = problem.states
     z = torch.linspace(-150, 150, 3_000_001, dtype=F64)
     literal = 2 * math.log(
@@ -80,8 +80,8 @@ def test_power_integral_in_closed_form_and_by_quadrature(power):
     )
 
 
-def test_the_bound_is_reached():
-    problem, model = built()
+def test_bound_is_attained():
+    problem, model = build()
     x = problem.states[:, :1]
     just_below = model.observation_mean(x, 1)[:, 0] - 1e-9
     assert float(model.log_observation(just_below, x, 1)) == pytest.approx(
@@ -94,8 +94,8 @@ def test_the_bound_is_reached():
     ).all()
 
 
-def test_with_equal_scales_it_is_the_normal():
-    problem, model = built(below=3.0, above=3.0)
+def test_equal_scales_give_the_normal():
+    problem, model = build(below=3.0, above=3.0)
     x = problem.states[:, :4].expand(2, -1, -1)
     y = problem.observations[:, 0]
     normal = torch.distributions.Normal(x[..., :2], 3.0).log_prob(y.unsqueeze(1)).sum(-1)
@@ -104,8 +104,8 @@ def test_with_equal_scales_it_is_the_normal():
     assert float(model.log_power_integral(x, 1, 1.3)) == pytest.approx(exact, abs=1e-9)
 
 
-def test_dynamics_are_those_of_the_linear_model():
-    problem, model = built()
+def test_dynamics_equal_those_of_the_linear_model():
+    problem, model = build()
     x = problem.states[:, :3]
     linear = model.dynamics
     g, h = (generator(3) for _ in range(2))

@@ -29,7 +29,7 @@ def problem(y):
     return Sequence("drawn", None, y.view(1, -1, 1), None, ["x"])
 
 
-def built(trend, period, y=None, **keys):
+def build(trend, period, y=None, **keys):
     y = series().y[0] if y is None else y
     return component("model", "dlm", trend=trend, period=period, **keys).build(
         problem(y), Streams(0)
@@ -62,8 +62,8 @@ def exact(model, theta, seen, horizon=0):
 
 @pytest.mark.parametrize("missing", [(), (0,), (4, 5, 29)])
 @pytest.mark.parametrize(("trend", "period"), KINDS)
-def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, missing):
-    model = built(trend, period)
+def test_likelihood_and_forecast_equal_the_dense_gaussian(trend, period, missing):
+    model = build(trend, period)
     data = series(*missing)
     theta = model.medians + 0.7 * draw_normal(3, model.dim)
     log_lik = model.log_likelihood(theta, data)
@@ -79,7 +79,7 @@ def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, 
     assert torch.allclose(ahead.v[..., 0], variance, rtol=1e-6)
 
 
-def test_season_has_the_order_that_is_printed():
+def test_season_has_the_printed_order():
     """2.B.1: ones below the diagonal and in the upper right corner; twelve times around is once."""
     G = system("linear", 12, 1.0).G[2:, 2:]
     printed = torch.diag(torch.ones(11, dtype=F64), -1)
@@ -95,9 +95,9 @@ def test_trend_is_level_plus_slope():
     assert made.F.tolist() == [1, 0, 1] + [0] * 11
 
 
-def test_known_first_state():
+def test_known_first_state_gives_its_moments():
     """s_0 = 0: z_0 = 0, so that x_1 of the autoregression is N(3 · 1 + ½, 9 σ²_tr + σ²_em)."""
-    model = built("autoregressive", None, double([2.0]), initial_sd=0.0)
+    model = build("autoregressive", None, double([2.0]), initial_sd=0.0)
     theta = double([[0.7, 0.4]]).log()
     exact = norm.logpdf(2.0, 3.5, math.sqrt(9 * 0.4**2 + 0.7**2))
     log_lik = model.log_likelihood(theta, Series(double([[[2.0]]])))
@@ -105,8 +105,8 @@ def test_known_first_state():
 
 
 @pytest.mark.parametrize(("trend", "period"), [("linear", 12), ("autoregressive", None)])
-def test_gradient_by_differences(trend, period):
-    model = built(trend, period)
+def test_gradient_equals_finite_differences(trend, period):
+    model = build(trend, period)
     data = series(2, 3)
     theta = model.sample_prior(2, generator(1)).requires_grad_()
     assert torch.autograd.gradcheck(
@@ -115,10 +115,10 @@ def test_gradient_by_differences(trend, period):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
+def test_covariance_and_filter_agree_over_the_prior(kind):
     """Values and gradients at draws of a prior whose variances differ by up to 15 orders of
     magnitude."""
-    model = built(*kind)
+    model = build(*kind)
     data = series(3, 4)
     theta = model.sample_prior(60, generator(4)).requires_grad_()
     log_lik = model.log_likelihood(theta, data)[:, 0]
@@ -128,8 +128,8 @@ def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
     assert torch.allclose(*slopes, rtol=1e-5, atol=1e-6)
 
 
-def test_long_series_go_through_the_filter(monkeypatch):
-    model = built("linear", 4)
+def test_long_series_use_the_filter(monkeypatch):
+    model = build("linear", 4)
     data = series()
     theta = model.sample_prior(2, generator(1))
     expected = model.log_likelihood(theta, data)
@@ -141,16 +141,16 @@ def test_long_series_go_through_the_filter(monkeypatch):
     assert not torch.equal(log_lik, expected)
 
 
-def test_second_derivatives_by_differences():
+def test_second_derivatives_equal_finite_differences():
     """What refinement is differentiated through."""
-    model = built("level", 3)
+    model = build("level", 3)
     data = series(5)
     theta = model.medians.unsqueeze(0).clone().requires_grad_()
     assert torch.autograd.gradgradcheck(lambda t: model.log_likelihood(t, data), theta)
 
 
-def test_in_single_precision_it_is_as_exact_as_its_parameters():
-    model = built("linear", 12)
+def test_float32_is_as_accurate_as_its_parameters():
+    model = build("linear", 12)
     data = series()
     single = component("model", "dlm").build(problem(data.y[0].float()), Streams(0))
     theta = model.medians.unsqueeze(0)
@@ -161,22 +161,22 @@ def test_in_single_precision_it_is_as_exact_as_its_parameters():
 
 def test_prior_has_the_jacobian():
     """log σ ~ N(log m, s²) is the density of θ = log σ itself."""
-    model = built("linear", 12)
+    model = build("linear", 12)
     theta = model.sample_prior(5, generator(2))
     exact = torch.distributions.Normal(math.log(0.1), 2.0).log_prob(theta).sum(1)
     assert torch.allclose(model.log_prior(theta), exact)
     assert torch.allclose(model.constrain(theta), theta.exp())
 
 
-def test_starts_at_medians():
-    model = built("linear", 12, start="median")
+def test_chains_start_at_medians():
+    model = build("linear", 12, start="median")
     start = model.sample_start(3, generator(0))
     assert torch.allclose(start, torch.full((3, 4), math.log(0.1), dtype=F64))
     assert model.names == ["observation_sd", "level_sd", "slope_sd", "seasonal_sd"]
 
 
-def test_nothing_seen_has_no_likelihood():
-    model = built("linear", 12)
+def test_series_without_observations_has_no_likelihood():
+    model = build("linear", 12)
     data = Series(torch.full((1, 4, 1), math.nan, dtype=F64))
     assert model.log_likelihood(model.sample_prior(2, generator(0)), data).tolist() == [[0], [0]]
 

@@ -63,7 +63,7 @@ def chain(a, b, times):
     return shift, A @ A.T
 
 
-def test_the_density_of_states_is_that_of_a_linear_model_of_unknown_coefficients():
+def test_state_density_equals_linear_model_with_random_weights():
     model = build()
     x = draw_normal(4, 4, seed=1)
     a, b, w = quadrature(70)[..., None, None].unbind(1)
@@ -75,7 +75,7 @@ def test_the_density_of_states_is_that_of_a_linear_model_of_unknown_coefficients
 
 
 @pytest.mark.parametrize("kernel", ["squared_exponential", "matern32", "linear"])
-def test_it_is_the_product_of_one_step_predictions(kernel):
+def test_density_is_the_product_of_one_step_predictions(kernel):
     x = draw_normal(3, 6, seed=2)
     whole = build(torch.zeros(5, dtype=F64), kernel)
     total = Normal(0.0, FIRST).log_prob(x[:, 0])
@@ -122,7 +122,7 @@ def z_of(cls=None, n=60_000):
     return float((terms.mean(0) / (terms.std(0) / n**0.5)).abs().max())
 
 
-def test_evidence_and_smoothed_states_are_exact_with_a_linear_kernel():
+def test_evidence_and_states_are_exact_for_a_linear_kernel():
     assert z_of() < 4
 
 
@@ -141,11 +141,11 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_mutant_has_another_evidence_or_other_states(mutant):
+def test_mutants_change_the_evidence_or_the_states(mutant):
     assert z_of(mutate_component(gp_ssm, *MUTANTS[mutant])) > 6
 
 
-def test_forecasts_of_a_linear_kernel_are_in_closed_form():
+def test_forecasts_of_a_linear_kernel_have_a_closed_form():
     """E[f(x)] = â m + b̂, E[f(x)²] by the covariance of (a, b); updated by what came, then ahead."""
     model = build()
     x = draw_normal(2, 4, seed=3)
@@ -175,7 +175,7 @@ def test_forecasts_of_a_linear_kernel_are_in_closed_form():
         assert_close(got, double(out[-2:]), rtol=1e-6, atol=1e-8)
 
 
-def test_a_missing_observation_is_skipped_and_starts_are_near_the_others():
+def test_missing_observation_is_skipped():
     y = double([0.9, math.nan, 1.1])
     model = build(y)
     start = model.sample_start(500, Streams(0).init)
@@ -188,7 +188,7 @@ def test_a_missing_observation_is_skipped_and_starts_are_near_the_others():
     assert_close(value, expected)
 
 
-def test_kink_is_scored_by_the_truth_of_f_and_of_the_states():
+def test_kink_is_scored_by_the_true_function_and_states():
     problem, rng = load("kink", n_steps=14, n_ahead=4)
     assert float(kink(torch.tensor(0.0))) == pytest.approx(0.8 - 0.3)
     noise = problem.path[1:] - kink(problem.path[:-1])

@@ -54,7 +54,7 @@ def by_paths(values, x):
 @pytest.mark.parametrize(
     "x", [[2.0], [0.0, 3.0], [0, 1, 3, 3, 2.0], [1, math.nan, 0, 2, 2, 1.0], [math.nan, 1.0]]
 )
-def test_likelihood_is_the_sum_over_paths(x):
+def test_likelihood_equals_the_sum_over_paths(x):
     theta = thetas()
     log_lik = model().log_likelihood(theta, series(*x))
     assert log_lik.shape == (4, 1)
@@ -62,7 +62,7 @@ def test_likelihood_is_the_sum_over_paths(x):
     assert torch.allclose(log_lik[:, 0], double(exact), atol=1e-12)
 
 
-def test_forecast_is_a_ratio_of_sums_over_paths():
+def test_forecast_equals_a_ratio_of_sums_over_paths():
     theta = thetas()
     x = [0, 1, 3, 1.0]
     forecast = model().forecast(theta, series(*x), 3).logits.exp()  # [K, 3, 1, C]
@@ -97,7 +97,7 @@ def test_prior_has_the_jacobian():
         assert log_p == pytest.approx(float(exact), rel=1e-9)
 
 
-def test_draws_of_the_prior_are_dirichlet():
+def test_prior_draws_are_dirichlet():
     values = model().constrain(model().sample_prior(4000, generator(1)))
     A = split(values)[0].flatten(0, 1)  # 12,000 rows of Dir(0.7)
     variance = (1 / S) * (1 - 1 / S) / (S * 0.7 + 1)
@@ -105,7 +105,7 @@ def test_draws_of_the_prior_are_dirichlet():
     assert A.var(0).numpy() == pytest.approx(variance, rel=0.05)
 
 
-def test_gradient_by_differences():
+def test_gradient_equals_finite_differences():
     theta = thetas(1).requires_grad_()
     data = series(0, 1, 3, 3, 2, 0, 1)
     assert torch.autograd.gradcheck(
@@ -113,7 +113,7 @@ def test_gradient_by_differences():
     )
 
 
-def test_long_series_neither_underflow_nor_differ_from_step_by_step():
+def test_long_series_equal_the_stepwise_recursion():
     theta = thetas(2)
     x = torch.arange(700) % C
     log_lik = model().log_likelihood(theta, series(*x.double().tolist()))[:, 0]
@@ -128,7 +128,7 @@ def test_long_series_neither_underflow_nor_differ_from_step_by_step():
         assert float(value) == pytest.approx(total, rel=1e-11)
 
 
-def test_log_dirichlet_in_the_corner():
+def test_log_dirichlet_is_finite_in_the_corner():
     log_x = double([-800.0, 0.0])  # exp underflows
     assert float(log_dirichlet(log_x, 2.0)) == pytest.approx(math.log(6) - 800)
 
@@ -145,7 +145,7 @@ class Classes:
         ([[0.0], [1.0]], "only one univariate series"),
     ],
 )
-def test_what_is_no_series_of_classes(y, told):
+def test_series_that_are_not_classes_are_refused(y, told):
     problem = Sequence("odd", None, torch.tensor(y).unsqueeze(-1), Classes(), ["z"])
     with pytest.raises(ConfigMismatchError, match=told):
         component("model", "hmm").build(problem, Streams(0))

@@ -19,7 +19,7 @@ SCALES = {
 }
 
 
-def built(problem, **keys):
+def build(problem, **keys):
     from components.series.models.lgssm import NoiseScales
 
     unknown = NoiseScales(**({"observation_sd": None, "state_sd": None} | keys.pop("unknown", {})))
@@ -46,22 +46,22 @@ def test_series_have_the_moments_of_the_matrices():
     assert z_score(products.flatten(1), joint.flatten()).abs().max() < 4
 
 
-def test_the_states_do_not_depend_on_the_number_of_replicates():
+def test_states_are_independent_of_the_number_of_replicates():
     lgssm = load("lgssm", 4, 1)[0]
     many = load("lgssm", 4, 5)[0]
     assert torch.equal(lgssm.states, many.states)
     assert torch.equal(lgssm.means, lgssm.states @ lgssm.system.H.T)
 
 
-def test_matrices_of_ones_own_take_the_place_of_the_simulated_ones():
+def test_given_matrices_replace_the_simulated_ones():
     problem = sequence(system(), 6, 2)
-    same = run(component("inference", "kalman"), built(problem), problem, Streams(0))
+    same = run(component("inference", "kalman"), build(problem), problem, Streams(0))
     matrices = {name: matrix.tolist() for name, matrix in vars(system()).items()}
     problem.system = None
-    written = run(component("inference", "kalman"), built(problem, **matrices), problem, Streams(0))
+    written = run(component("inference", "kalman"), build(problem, **matrices), problem, Streams(0))
     assert torch.equal(same.log_normaliser, written.log_normaliser)
     with pytest.raises(ConfigMismatchError, match="does not provide"):
-        built(problem)
+        build(problem)
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,15 @@ def test_matrices_of_ones_own_take_the_place_of_the_simulated_ones():
         ),
     ],
 )
-def test_matrices_that_do_not_fit_the_data_are_named(keys, told):
+def test_mismatched_matrices_are_named(keys, told):
     with pytest.raises(ConfigMismatchError, match=told):
-        built(sequence(system(), 3, 1), **keys)
+        build(sequence(system(), 3, 1), **keys)
 
 
 def several():
     """A batch of three models with different noise scales, against separate models."""
     problem = sequence(system(), 5, 3)
-    module = built(problem, unknown=SCALES)
+    module = build(problem, unknown=SCALES)
     theta = double([[-0.5, 0.2], [0.3, -0.4], [0.8, 0.9]])
     alone = []
     for sd in theta.exp():
@@ -94,7 +94,7 @@ def several():
     return problem, module, theta, alone
 
 
-def test_several_models_at_once_are_each_of_them_alone():
+def test_models_in_a_batch_equal_separate_ones():
     problem, module, theta, alone = several()
     g = generator(0)
     x, previous = normal(g, 2, 3, 7, 3)
@@ -121,7 +121,7 @@ def test_several_models_at_once_are_each_of_them_alone():
     assert together.log_observation_bound(1) == pytest.approx(max(bounds))
 
 
-def test_kalman_filters_of_several_models_at_once():
+def test_kalman_filters_in_a_batch_equal_separate_ones():
     problem, module, theta, alone = several()
     got = run(component("inference", "kalman"), module.at(theta), problem, Streams(0))
     for k, single in enumerate(alone):
@@ -130,7 +130,7 @@ def test_kalman_filters_of_several_models_at_once():
             assert_close(getattr(got, name)[k], getattr(expected, name)[k])
 
 
-def test_a_model_with_unknown_scales_stands_for_the_centres_of_its_priors():
+def test_model_with_unknown_scales_has_those_of_the_prior():
     problem, module, _, _ = several()
     assert module.parameter_names == ["observation_sd", "state_sd"]
     assert module.Sigma.diagonal().mean().sqrt() == pytest.approx(0.67449, rel=1e-4)

@@ -18,7 +18,7 @@ MEAN = 11.0
 EXACT = ("rts_smoother", "extended_rts_smoother")
 
 
-def shifted(n_steps=60, replicates=2):
+def shift_mean(n_steps=60, replicates=2):
     """A simulated process with another mean, its problem and model, and the process with mean 0."""
     centred, rng = load("matern_sde", seed=4, replicates=replicates, n_steps=n_steps)
     shifted_data = replace(centred, observations=centred.observations + MEAN)
@@ -27,8 +27,8 @@ def shifted(n_steps=60, replicates=2):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_a_mean_moves_the_exact_smoother_and_nothing_else(name):
-    shifted_data, model, centred, plain = shifted()
+def test_mean_only_shifts_the_exact_smoother(name):
+    shifted_data, model, centred, plain = shift_mean()
     got, expected = (
         run(component("inference", name), m, p, Streams(0))
         for m, p in ((model, shifted_data), (plain, centred))
@@ -39,17 +39,17 @@ def test_a_mean_moves_the_exact_smoother_and_nothing_else(name):
 
 
 @pytest.mark.parametrize("name", ["bootstrap_filter", "guided_filter", "auxiliary_filter"])
-def test_particle_filters_estimate_the_evidence_with_a_mean(name):
-    shifted_data, model, _, _ = shifted(30)
+def test_particle_filters_with_a_mean_estimate_the_evidence(name):
+    shifted_data, model, _, _ = shift_mean(30)
     exact = run(component("inference", "kalman"), model, shifted_data, Streams(0)).log_normaliser
     posterior = run(component("inference", name, particles=4000), model, shifted_data, Streams(1))
     assert (posterior.log_normaliser - exact).abs().max() < 0.6
     assert (posterior.predicted - shifted_data.observations).abs().median() < 3
 
 
-def test_log_densities_of_the_proposal_and_the_transition_agree_by_bayes():
+def test_proposal_and_transition_densities_satisfy_bayes():
     """f(x' | x) g(y | x') = q(x' | x, y) p(y | x), for every x'."""
-    shifted_data, model, _, _ = shifted(3)
+    shifted_data, model, _, _ = shift_mean(3)
     g = generator(1)
     x = model.init((2, 5), g)
     after = model.transition(x, 1, g)
@@ -59,7 +59,7 @@ def test_log_densities_of_the_proposal_and_the_transition_agree_by_bayes():
     assert_close(log_joint, right, rtol=1e-8, atol=1e-6)
 
 
-def test_robust_moments_are_those_of_scipy_and_ignore_outliers():
+def test_robust_moments_equal_scipy_and_ignore_outliers():
     rng = np.random.default_rng(2)
     y = rng.normal(20.0, 3.0, 401)
     y[:40] += 500.0
@@ -71,8 +71,8 @@ def test_robust_moments_are_those_of_scipy_and_ignore_outliers():
     assert 2.5 < variance**0.5 < 4.0
 
 
-def test_learnt_moments_are_those_of_the_model():
-    shifted_data, _, _, _ = shifted()
+def test_learnt_moments_equal_those_of_the_model():
+    shifted_data, _, _, _ = shift_mean()
     centre, variance = robust_moments(shifted_data.observations)
     model = component("model", "matern_sde", mean="median", variance="mad").build(
         shifted_data, None
@@ -81,8 +81,8 @@ def test_learnt_moments_are_those_of_the_model():
     assert_close(model.P0[0, 0], torch.tensor(variance).to(model.P0))
 
 
-def test_observations_without_a_spread_have_no_learnt_variance():
-    shifted_data, _, _, _ = shifted(5)
+def test_constant_observations_have_no_learnt_variance():
+    shifted_data, _, _, _ = shift_mean(5)
     flat = replace(shifted_data, observations=torch.ones_like(shifted_data.observations))
     with pytest.raises(NumericalError, match=r"model\.variance=mad"):
         component("model", "matern_sde", variance="mad").build(flat, None)

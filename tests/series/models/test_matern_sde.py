@@ -34,7 +34,7 @@ def literal(ell, s2):
     return F, P
 
 
-def test_matrices_are_those_of_d_3_6():
+def test_matrices_equal_those_of_d_3_6():
     F, P = literal(0.03, 32.0)
     A, Q, stationary = transition(2.5, 0.03, 32.0, 0.005)
     scale = P.diagonal().sqrt()
@@ -48,7 +48,7 @@ def test_matrices_are_those_of_d_3_6():
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
 @pytest.mark.parametrize("step", [1e-7, 0.004, 0.02, 0.5])
-def test_q_keeps_the_process_stationary_and_has_a_factor(smoothness, step):
+def test_process_noise_keeps_stationarity_and_is_factorised(smoothness, step):
     A, Q, P = transition(smoothness, 0.03, 2.0, step)
     scale = P.diagonal().sqrt()
     assert_close((A @ P @ A.T + Q) / scale.outer(scale), P / scale.outer(scale), rtol=0, atol=1e-13)
@@ -56,7 +56,7 @@ def test_q_keeps_the_process_stationary_and_has_a_factor(smoothness, step):
     assert not torch.linalg.cholesky_ex(Q.float()).info
 
 
-def test_two_short_steps_are_a_long_one():
+def test_two_short_steps_equal_a_long_one():
     A, Q, _ = transition(2.5, 0.03, 2.0, 0.005)  # the integral: λ Δτ < 1
     long, wide, _ = transition(2.5, 0.03, 2.0, 0.02)  # the difference
     for _ in range(2):
@@ -66,7 +66,7 @@ def test_two_short_steps_are_a_long_one():
 
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
-def test_covariance_between_times_is_the_kernel(smoothness):
+def test_covariance_between_times_equals_the_kernel(smoothness):
     A, _, P = transition(smoothness, 0.3, 1.7, 0.1)
     K = kernel(torch.arange(8, dtype=F64) * 0.1, smoothness, 0.3, 1.7)
     got = torch.stack([(torch.linalg.matrix_power(A, k) @ P)[0, 0] for k in range(8)])
@@ -101,7 +101,7 @@ def gp(smoothness, missing=0.0):
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_filter_and_smoother_are_the_exact_gaussian_process(smoothness, missing):
+def test_filter_and_smoother_equal_the_exact_gaussian_process(smoothness, missing):
     """The evidence and the last time of the filter, every time of the smoother."""
     problem, model, keys = gp(smoothness, missing)
     laws = zip(*(exact(problem, keys, r) for r in (0, 1)), strict=True)
@@ -123,7 +123,7 @@ def test_simulated_process_has_the_covariance_of_the_kernel():
     assert z_score(f.unsqueeze(2) * f.unsqueeze(1), K).abs().max() < 4.5
 
 
-def test_only_what_has_a_name_is_scored():
+def test_only_named_coordinates_are_scored():
     """A local level is one coordinate, the Matérn-5/2 state three: its first is held against the
     truth."""
     problem, rng = load("local_level", replicates=2, n_steps=30)
@@ -136,7 +136,7 @@ def test_only_what_has_a_name_is_scored():
     assert set(problem.draw(posterior, rng)) == {"states", "coverage"}
 
 
-def test_observations_of_several_coordinates_do_not_fit():
+def test_multivariate_observations_are_refused():
     problem, rng = load("wiener_velocity", n_steps=5)
     with pytest.raises(
         ConfigMismatchError, match="model=matern_sde: supports only univariate series"

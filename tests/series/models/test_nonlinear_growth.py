@@ -91,7 +91,7 @@ def test_series_follow_the_equations():
     }
 
 
-def test_densities_and_moments_are_literal():
+def test_densities_and_moments_equal_formulas():
     module = model(load("nonlinear_growth", n_steps=4)[0])
     x = torch.linspace(-9, 9, 7, dtype=F64).view(1, 7, 1)
     previous = x.flip(1) + 0.3
@@ -110,7 +110,7 @@ def test_densities_and_moments_are_literal():
     assert_close(module.log_power_integral(x, t, 1.3).exp(), density, rtol=1e-8, atol=0)
 
 
-def test_several_models_at_once_have_their_own_scales():
+def test_models_in_a_batch_have_their_own_scales():
     law = {"law": "log_normal", "median": 2.0, "spread": 0.5}
     problem, _ = load("nonlinear_growth", n_steps=4, replicates=2)
     module = model(problem, state_sd=law, observation_sd=law)

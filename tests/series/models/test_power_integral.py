@@ -16,7 +16,7 @@ def normal(z, sd=1.0):
 
 @pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("sd", [0.3, 1.0, 10.0])
-def test_normal(power, sd):
+def test_power_integral_of_a_normal_is_exact(power, sd):
     exact = 0.5 * (1 - power) * math.log(2 * math.pi * sd**2) - 0.5 * math.log(power)
     assert log_power_integral(lambda z: normal(z, sd), power, [0.0], [sd, sd]) == pytest.approx(
         exact, abs=1e-9
@@ -24,7 +24,7 @@ def test_normal(power, sd):
 
 
 @pytest.mark.parametrize("power", POWERS)
-def test_normal_cut_anywhere(power):
+def test_power_integral_of_a_truncated_normal_is_exact(power):
     exact = 0.5 * (1 - power) * math.log(2 * math.pi) - 0.5 * math.log(power)
     cut = log_power_integral(normal, power, [-1.5, 0.2, 3.0], [1.0, 1.0])
     assert cut == pytest.approx(exact, abs=1e-9)
@@ -32,7 +32,7 @@ def test_normal_cut_anywhere(power):
 
 @pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("nu", [1.0, 1.01, 4.0])
-def test_student_t(power, nu):
+def test_power_integral_of_student_t_is_exact(power, nu):
     """∫ t^a = C^a √ν B(½, (a(ν + 1) − 1)/2), C = Γ((ν+1)/2)/(Γ(ν/2)√(νπ))."""
     log_c = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
     last = (power * (nu + 1) - 1) / 2
@@ -46,7 +46,7 @@ def test_student_t(power, nu):
 
 
 @pytest.mark.parametrize("power", POWERS)
-def test_laplace_whose_slope_jumps(power):
+def test_power_integral_of_a_laplace_with_kink_is_exact(power):
     """∫ (exp(−|z|/b)/2b)^a = (2b)^{1−a}/a."""
     b = 2.5
     exact = (1 - power) * math.log(2 * b) - math.log(power)
@@ -55,7 +55,7 @@ def test_laplace_whose_slope_jumps(power):
 
 
 @pytest.mark.parametrize("power", POWERS)
-def test_uniform_between_two_jumps(power):
+def test_power_integral_of_a_uniform_with_jumps_is_exact(power):
     def log_uniform(z):
         return torch.where(
             (z > -1) & (z < 3), z.new_tensor(-math.log(4.0)), z.new_tensor(-math.inf)
@@ -69,6 +69,6 @@ def test_uniform_between_two_jumps(power):
     ("power", "breaks", "scales"),
     [(0.0, [0.0], [1, 1]), (1.0, [1.0, 0.0], [1, 1]), (1.0, [], [1, 1]), (1.0, [0.0], [1, 0])],
 )
-def test_what_cannot_be_is_refused(power, breaks, scales):
+def test_divergent_integrals_are_refused(power, breaks, scales):
     with pytest.raises(ValueError, match="must increase"):
         log_power_integral(normal, power, breaks, scales)

@@ -80,13 +80,13 @@ class Squared(VolatilityModule):
 
 
 @pytest.mark.parametrize("broken", [WithoutScale, Squared])
-def test_a_broken_weight_is_biased(broken):
+def test_wrong_weight_is_biased(broken):
     problem, _ = series()
     model = broken(**KEYS, like=problem.observations)
     assert abs(z_score(ratio(problem, model, 1.0), 1.0)) > 10
 
 
-def test_moves_are_drawn_from_the_density_that_is_evaluated():
+def test_moves_follow_the_evaluated_density():
     _, model = series()
     g = generator(0)
     previous = torch.full((1, 200_000, 1), 0.7, dtype=F64)
@@ -103,7 +103,7 @@ def test_moves_are_drawn_from_the_density_that_is_evaluated():
 
 
 @pytest.mark.parametrize("power", [1.0, 1.05, 1.5, 2.0])
-def test_power_integral_is_that_of_quadrature(power):
+def test_power_integral_matches_quadrature(power):
     _, model = series()
     x = double([[[-1.0], [0.3], [1.2]]])
     y = torch.linspace(-40, 40, 40_001, dtype=F64)
@@ -117,7 +117,7 @@ def test_power_integral_is_that_of_quadrature(power):
     )
 
 
-def test_scores_hold_the_evidence_of_likelihoods_alone():
+def test_scores_have_the_evidence_only_for_likelihoods():
     problem, rng = load("stochastic_volatility", replicates=3, n_steps=10)
     model = component("model", "stochastic_volatility").build(problem, rng)
     for name, keys, present in [

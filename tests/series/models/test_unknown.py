@@ -34,7 +34,7 @@ def unknowns(*laws):
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_the_density_of_theta_is_that_of_the_parameter_times_the_jacobian(name):
+def test_density_of_theta_includes_the_jacobian(name):
     law, reference = LAWS[name]
     held = unknowns(law)
     theta = torch.linspace(-20, 20, 40_001, dtype=F64).unsqueeze(1)
@@ -48,7 +48,7 @@ def test_the_density_of_theta_is_that_of_the_parameter_times_the_jacobian(name):
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_draws_are_from_the_density(name):
+def test_draws_follow_the_density(name):
     law, reference = LAWS[name]
     theta = unknowns(law).draw_prior(40_000, generator(1))
     x = unknowns(law).constrain(theta)[:, 0]
@@ -57,7 +57,7 @@ def test_draws_are_from_the_density(name):
     assert_close(law.inverse(x), theta[:, 0])
 
 
-def test_parameters_are_independent_and_have_names():
+def test_parameters_are_independent_and_named():
     held = unknowns(LAWS["normal"][0], LAWS["beta"][0])
     theta = held.draw_prior(5, generator(0))
     assert theta.shape == (5, 2)

@@ -29,7 +29,7 @@ def method(particles, chains, warmup, kind=ParticleMCMC, beta=None, **keys):
     return kind(**dict(component("inference", "particle_mcmc", **keys)))
 
 
-def sampled(problem, inference, steps, built=None, seed=2):
+def sample(problem, inference, steps, built=None, seed=2):
     rng = Streams(seed)
     state = inference.init(built or model(problem), problem, rng)
     return inference.posterior(advance(inference, state, problem, rng, 0, steps)[0])
@@ -47,7 +47,7 @@ class MadeAnew(ParticleMCMC):
 def off_by(problem, inference, steps):
     """z of the means over chains of means and second moments of the parameters of each replicate;
     chains are independent."""
-    posterior = sampled(problem, inference, steps).parameters
+    posterior = sample(problem, inference, steps).parameters
     worst = []
     for r in range(problem.replicates):
         problem_r = series(problem.replicates)
@@ -70,7 +70,7 @@ def test_posterior_is_exact_with_few_particles(kind, right):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("particles", "target"), [(4, 0.07), (20, 0.234), (200, 0.234)])
-def test_posterior_is_exact_whatever_the_number_of_particles(particles, target):
+def test_posterior_is_exact_for_any_number_of_particles(particles, target):
     inference = method(particles, 150, 200, target_acceptance=target)
     assert off_by(series(2), inference, 1000).abs().max() < 4
 
@@ -89,7 +89,7 @@ def test_chains_of_a_replicate_learn_one_step_size():
     assert steps[0, 0] != steps[1, 0]
 
 
-def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
+def test_generalised_posterior_keeps_scale_dependent_integrals():
     problem = series(1, n_steps=8, missing=0.0, seed=5)
     problem.observations[0, 3] += 8.0
     mean, sd = generalised_moments(problem, 0.3)
@@ -97,14 +97,14 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     assert abs(without - mean) > 0.2 * sd
     inference = method(8, 150, 50, beta=0.3)
     built = model(problem, both=False)
-    posterior = sampled(problem, inference, 160, built).parameters
+    posterior = sample(problem, inference, 160, built).parameters
     chains = posterior.values[..., 0].mean(1)
     assert abs(z_score(chains, mean)) < 4
     assert abs(z_score(chains, without)) > 8
     assert abs(z_score((posterior.values[..., 0] - mean).square().mean(1), sd**2)) < 4
 
 
-def test_trajectories_are_draws_of_the_smoothing_distribution():
+def test_trajectories_follow_the_smoothing_distribution():
     """Of one θ for all: means and squares of x_t | y_1:T of the joint Gaussian."""
     problem = series(1, n_steps=6)
     many = repeat_series(problem, 3000)
@@ -132,7 +132,7 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
     assert_close(lagged, covariance.diagonal(1), rtol=0.12, atol=0.0)
 
 
-def test_a_step_in_which_a_filter_fails_is_rejected():
+def test_step_with_a_failed_filter_is_rejected():
     class Failing(ParticleMCMC):
         def _evaluate_proposal(self, model, problem, theta, rng):
             if torch.equal(theta, begun):
@@ -142,7 +142,7 @@ def test_a_step_in_which_a_filter_fails_is_rejected():
     problem = series(2)
     inference = method(5, 2, 0, Failing)
     begun = model(problem).draw_prior(4, Streams(2).init)
-    posterior = sampled(problem, inference, 3)
+    posterior = sample(problem, inference, 3)
     assert torch.equal(posterior.parameters.draws, begun.unsqueeze(1).expand(-1, 3, -1))
 
 
@@ -150,7 +150,7 @@ def test_a_step_in_which_a_filter_fails_is_rejected():
 def test_collapsed_filters_of_draws_fail_a_check(outlier, passed):
     problem = series(2)
     problem.observations[:, 2] += outlier
-    posterior = sampled(problem, method(50, 2, 0), 6).parameters
+    posterior = sample(problem, method(50, 2, 0), 6).parameters
     ess = posterior.stats["filter_ess"]
     assert ess.shape == posterior.draws.shape[:2]
     assert ((ess >= 1 - 1e-9) & (ess <= 50 + 1e-9)).all()
@@ -159,10 +159,10 @@ def test_collapsed_filters_of_draws_fail_a_check(outlier, passed):
     assert inner_filter_checks(Draws(posterior.draws, posterior.start)) == []
 
 
-def test_draws_are_kept_after_warm_up_and_scored():
+def test_draws_after_warm_up_are_kept_and_scored():
     problem = series(3)
-    assert problem.score(sampled(problem, method(5, 2, 6), 6), Streams(0)) == {}
-    posterior = sampled(problem, method(5, 2, 6, thinning=2), 20)
+    assert problem.score(sample(problem, method(5, 2, 6), 6), Streams(0)) == {}
+    posterior = sample(problem, method(5, 2, 6, thinning=2), 20)
     assert posterior.parameters.draws.shape == (6, 7, 2)
     assert posterior.parameters.stats["lp"].shape == (6, 7)
     scores = problem.score(posterior, Streams(0))

@@ -76,11 +76,11 @@ def against_exact(kind, repeats=60, rate=1.0, **keys):
     ).abs()
 
 
-def test_evidence_and_posterior_are_those_of_the_kalman_filter():
+def test_evidence_and_posterior_equal_the_kalman_filter():
     assert against_exact(SMC2, sets=200, rejuvenate_below=0.7).max() < 4
 
 
-def test_a_rate_takes_a_power_of_the_evidence():
+def test_rate_raises_the_evidence_to_a_power():
     """Enough particles for Ẑ^w to be nearly unbiased for Z^w."""
     assert against_exact(SMC2, 30, rate=0.3, sets=100, particles=60).max() < 4
     problem = series(1, n_steps=14)
@@ -89,7 +89,7 @@ def test_a_rate_takes_a_power_of_the_evidence():
 
 
 @pytest.mark.parametrize("kind", [WithoutThePrior, StaleFilters])
-def test_mistakes_are_found(kind):
+def test_broken_samplers_are_detected(kind):
     assert against_exact(kind, sets=200, rejuvenate_below=0.7, moves=2).max() > 4.5
 
 
@@ -103,7 +103,7 @@ def weighed(rejuvenate_below=0.0):
     return inference, advance(inference, state, problem, rng, 0, 6)[0], rng
 
 
-def test_weights_and_evidence_are_those_of_the_filters_while_nothing_is_resampled():
+def test_weights_equal_those_of_filters_before_resampling():
     _, state, _ = weighed()
     log_z = state.log_z.view(2, 40)
     assert_close(state.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
@@ -128,11 +128,11 @@ def test_rejuvenated_sets_weigh_the_same_and_others_stay():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("particles", "sets", "moves"), [(10, 800, 1), (50, 800, 3)])
-def test_evidence_and_posterior_with_many_parameter_sets(particles, sets, moves):
+def test_evidence_and_posterior_are_exact_with_many_sets(particles, sets, moves):
     assert against_exact(SMC2, particles=particles, sets=sets, moves=moves).max() < 4
 
 
-def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
+def test_doubled_filters_weigh_like_full_ones():
     """W Ẑ^{2N}/Ẑ^N with W ∝ Ẑ^N: weights and evidence match Ẑ^{2N}."""
     inference, state, rng = weighed()
     old_log_z = state.log_z.clone()
@@ -144,7 +144,7 @@ def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
     assert_close(after.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
 
 
-def test_filters_are_doubled_and_all_stays_exact():
+def test_filters_double_and_results_stay_exact():
     keys = {"particles": 4, "least_acceptance": 1.0}
     assert against_exact(SMC2, most_particles=16, sets=150, rejuvenate_below=0.7, **keys).max() < 4
     problem = series(2)
@@ -159,7 +159,7 @@ def test_filters_are_doubled_and_all_stays_exact():
     assert numbers[-1] == 8
 
 
-def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
+def test_generalised_posterior_keeps_scale_dependent_integrals():
     problem = series(1, n_steps=8, missing=0.0, seed=5)
     problem.observations[0, 3] += 8.0
     mean, sd = generalised_moments(problem, 0.3)
@@ -176,7 +176,7 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     assert not posterior.evidence
 
 
-def test_states_are_those_of_the_mixture_over_parameters():
+def test_states_follow_the_mixture_over_parameters():
     problem = series(1, n_steps=6)
     posterior = run(method(sets=1500, particles=60), model(problem), problem, Streams(4))
     points = [
@@ -203,7 +203,7 @@ def test_states_are_those_of_the_mixture_over_parameters():
     assert ((posterior.upper - posterior.lower)[0, :, 0] / sd).sub(2 * 1.645).abs().max() < 0.5
 
 
-def test_scores_hold_what_is_learnt_and_no_convergence_of_chains():
+def test_scores_have_learnt_values_but_no_convergence_of_chains():
     problem = series(3)
     posterior = run(method(sets=30), model(problem), problem, Streams(0))
     scores = problem.score(posterior, Streams(0))

@@ -87,7 +87,7 @@ def weeks(first, number):
         (["20110103", "20110110", "20110117"], "7 days", "2011-01-03", "2011-01-17"),
     ],
 )
-def test_dates_are_read_and_stand_on_the_axis(tmp_path, dates, steps, first, last):
+def test_dates_are_read_and_shown_on_the_axis(tmp_path, dates, steps, first, last):
     problem = problem_of(tmp_path, dates)
     assert problem.about["steps"].startswith(steps)
     assert problem.observations[0, :, 0].tolist() == list(range(len(dates)))
@@ -109,7 +109,7 @@ def test_dates_are_read_and_stand_on_the_axis(tmp_path, dates, steps, first, las
         (["2024-03-28", "2024-03-29", "2024-04-01"], "allow", ["2024-03-30", "2024-03-31"]),
     ],
 )
-def test_gaps_have_the_names_of_their_neighbours(tmp_path, dates, gaps, filled):
+def test_gaps_are_named_by_their_neighbours(tmp_path, dates, gaps, filled):
     problem = problem_of(tmp_path, dates, gaps=gaps)
     assert [date for date in problem.dates if date not in dates] == filled
     assert problem.missing.sum() == len(filled)
@@ -195,7 +195,7 @@ def test_gaps_have_the_names_of_their_neighbours(tmp_path, dates, gaps, filled):
         ),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_what_would_do(tmp_path, dates, keys, said):
+def test_invalid_dates_are_refused_with_a_valid_form(tmp_path, dates, keys, said):
     with pytest.raises(ConfigMismatchError, match=said) as error:
         problem_of(tmp_path, dates, **keys)
     assert "\n" not in str(error.value)
@@ -211,11 +211,11 @@ def test_what_cannot_be_read_is_refused_with_what_would_do(tmp_path, dates, keys
         (iso("2024-03-30", 40, "h", BERLIN), "2024-03-31T12:00", 3),  # in UTC
     ],
 )
-def test_what_is_forecast_begins_at_a_date(tmp_path, dates, n_ahead, ahead):
+def test_forecast_starts_at_a_given_date(tmp_path, dates, n_ahead, ahead):
     assert problem_of(tmp_path, dates, n_ahead=n_ahead).future.shape[1] == ahead
 
 
-def test_a_format_is_obeyed(tmp_path):
+def test_format_key_is_used(tmp_path):
     dates = ["01/02/2020", "02/02/2020", "03/02/2020", "04/02/2020"]
     by_day = problem_of(tmp_path, dates, date_format="%d/%m/%Y", n_ahead="03/02/2020")
     assert by_day.dates == ("2020-02-01", "2020-02-02", "2020-02-03", "2020-02-04")
@@ -223,7 +223,7 @@ def test_a_format_is_obeyed(tmp_path):
     assert problem_of(tmp_path, dates, date_format="%m/%d/%Y").dates[1] == "2020-02-02"
 
 
-def test_hours_do_not_fall_together_in_figures(tmp_path):
+def test_hours_do_not_coincide_in_figures(tmp_path):
     """Cut to days, 40 hours would lie at two places of the axis."""
     problem = problem_of(tmp_path, iso("2024-03-30", 40, "h"), n_ahead=4)
     calendar = type(
@@ -239,7 +239,7 @@ def test_hours_do_not_fall_together_in_figures(tmp_path):
     assert all(np.issubdtype(x.dtype, np.datetime64) for x in lines)
 
 
-def test_dates_of_no_calendar_are_refused_before_any_work(tmp_path):
+def test_dates_without_a_calendar_are_refused_before_any_work(tmp_path):
     from dataclasses import replace
 
     problem = problem_of(tmp_path, ["1950", "1951", "1952"])

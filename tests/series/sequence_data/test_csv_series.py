@@ -17,7 +17,7 @@ DATED = {"date": "week"}
 BUDGET = defaults("dataset", "csv_series")["budget"]
 
 
-def test_columns_missing_cells_and_truth():
+def test_columns_missing_cells_and_truth_are_read():
     problem, _ = load(
         "csv_series",
         replicates=2,
@@ -36,7 +36,7 @@ def test_columns_missing_cells_and_truth():
     assert problem.state_names == ["pm25", "wind"]
 
 
-def test_the_name_changes_with_the_content(tmp_path):
+def test_name_changes_with_the_content(tmp_path):
     names = set()
     for content in ("y\n1\n2\n", "y\n1\n3\n"):
         (tmp_path / "mine.csv").write_text(content)
@@ -185,7 +185,7 @@ ERRORS += [(ConfigMismatchError, *case) for case in MISMATCHES]
 
 
 @pytest.mark.parametrize(("error", "content", "keys", "message"), ERRORS)
-def test_an_unusable_file_is_one_line(tmp_path, error, content, keys, message):
+def test_invalid_file_is_refused_in_one_line(tmp_path, error, content, keys, message):
     path = tmp_path / "mine.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(error, match=message) as raised:
@@ -198,7 +198,7 @@ def load_text(tmp_path, text, **keys):
     return load("csv_series", path=str(tmp_path / "mine.csv"), **keys)[0]
 
 
-def test_what_stands_beside_y_and_what_is_to_be_forecast(tmp_path):
+def test_inputs_regressors_and_forecast_times_are_read(tmp_path):
     beside = {"regressors": ["x"], "inputs": ["u"], "columns": ["y"]}
     problem = load_text(
         tmp_path, WEEKS, **DATED, **beside, n_ahead=1, budget=BUDGET | {"total": 2.0, "weeks": 1}
@@ -216,7 +216,7 @@ def test_what_stands_beside_y_and_what_is_to_be_forecast(tmp_path):
     assert by_date.dates[by_date.observations.shape[1]] == "2011-01-17"
 
 
-def test_gaps_are_missing_where_they_may_be(tmp_path):
+def test_gaps_are_missing_values_if_allowed(tmp_path):
     text = WEEKS.replace("2011-01-24", "2011-02-07")
     problem = load_text(tmp_path, text, **DATED, gaps="allow", regressors=["x"], inputs=["u"])
     assert problem.dates[3:] == ("2011-01-24", "2011-01-31", "2011-02-07")
@@ -238,7 +238,7 @@ def test_gaps_are_missing_where_they_may_be(tmp_path):
         ),
     ],
 )
-def test_steps_of_months_years_and_hours(tmp_path, dates, filled):
+def test_steps_of_months_years_and_hours_are_recognised(tmp_path, dates, filled):
     text = "d,y\n" + "".join(f"{date},{k}\n" for k, date in enumerate(dates))
     problem = load_text(tmp_path, text, date="d", gaps="allow")
     assert [date for date in problem.dates if date not in dates] == filled

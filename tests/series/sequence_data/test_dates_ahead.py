@@ -49,7 +49,7 @@ def test_rows_have_the_expected_dates(texts, expected, wrong):
     assert find_other_dates(texts, expected, "rows.csv: month", "%d.%m.%Y") == wrong
 
 
-def test_rows_of_a_series_are_read_as_its_file(tmp_path):
+def test_series_rows_equal_those_of_its_file(tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text(
         "month;y;promo\n01.10.2022;1,5;0\n31.10.2022;2,5;1\n30.11.2022;1,5;1\n".replace(

@@ -32,7 +32,7 @@ def small_network():
     return SensorNetwork(values, [f"S{s}" for s in range(7)], np.datetime64("2024-01-01T00", "h"))
 
 
-def test_the_rule_is_what_the_yaml_says():
+def test_rule_equals_the_yaml_description():
     network = small_network()
     windows = network.contaminated_windows(
         hours=20, threshold=10.0, max_level=17.0, max_missing=0.05
@@ -55,13 +55,13 @@ def test_the_rule_is_what_the_yaml_says():
     assert high[1] == Window(5, 40, 4)
 
 
-def test_hours_at_which_few_sensors_report_are_in_no_window():
+def test_hours_with_few_sensors_are_in_no_window():
     network = small_network()
     network.values[2, 2:] = math.nan
     assert all(w.start != 0 for w in network.contaminated_windows(20, 10.0, 17.0, 1.0))
 
 
-def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
+def test_truth_is_the_median_and_gaps_are_counted(monkeypatch):
     network = small_network()
     network.values[4, 2] = math.nan
     monkeypatch.setattr(
@@ -100,7 +100,7 @@ def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
     assert_close(part["coverage90"], inside[:, :5].double().mean((1, 2)))
 
 
-def test_the_interval_is_of_new_observations_and_not_of_the_signal():
+def test_interval_covers_new_observations_not_the_signal():
     """With two almost equal particles, the 90 % interval is the noise's, 2 · 1.645 σ."""
     problem, rng = load("london_air", replicates=40, simulated=True, hours=20)
     model = component("model", "matern_sde", variance=1e-4).build(problem, rng)
@@ -111,7 +111,7 @@ def test_the_interval_is_of_new_observations_and_not_of_the_signal():
     assert abs(float((posterior.upper - posterior.lower).mean()) - 2 * 1.645) < 0.05
 
 
-def test_another_file_is_no_network(tmp_path):
+def test_other_files_are_not_accepted_as_a_network(tmp_path):
     path = tmp_path / "other.npz"
     np.savez(path, data=np.zeros(3))
     with pytest.raises(DamagedFileError, match="contains no measurements of PM25"):

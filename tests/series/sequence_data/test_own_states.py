@@ -23,7 +23,7 @@ def drives(name, x):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_replicate_has_states_of_its_own_with_the_same_law(name):
+def test_replicates_have_different_states_with_the_same_law(name):
     problem, _ = load(name, replicates=30, n_steps=200, states="own")
     x = problem.states
     half = x.shape[2] // 2
@@ -51,13 +51,13 @@ def test_means_belong_to_the_states_of_their_replicate(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shared_states_stay_the_default_and_one_sequence(name):
+def test_shared_states_are_the_default_with_one_sequence(name):
     shared = load(name, replicates=3, n_steps=20)[0]
     assert shared.states.shape[0] == 1
     assert torch.equal(shared.states, load(name, replicates=9, n_steps=20)[0].states)
 
 
-def test_log_variances_of_each_replicate_follow_their_autoregression():
+def test_log_variances_follow_their_autoregression():
     keys = {"n_steps": 200, "mu": -0.5, "phi": 0.9, "sigma": 0.3, "states": "own"}
     problem, _ = load("stochastic_volatility", replicates=30, **keys)
     x = problem.states

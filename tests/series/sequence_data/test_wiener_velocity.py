@@ -7,7 +7,7 @@ from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
 
-def test_wiener_matrices_are_those_of_d_3_3():
+def test_wiener_matrices_equal_those_of_d_3_3():
     system = component("dataset", "wiener_velocity").system()
     d = 0.1
     A = [[1, 0, d, 0], [0, 1, 0, d], [0, 0, 1, 0], [0, 0, 0, 1]]
@@ -22,7 +22,7 @@ def test_wiener_matrices_are_those_of_d_3_3():
 
 
 @pytest.mark.parametrize("delta", [0.1, 0.8])
-def test_wiener_noise_is_the_integral_of_what_drives_the_velocity(delta):
+def test_wiener_noise_equals_the_integral_over_a_step(delta):
     """Q = ∫₀^Δ e^{Fs} G Gᵀ e^{Fᵀs} ds and A = e^{FΔ} of dx = F x dt + G dW, by the midpoint
     rule."""
     system = component("dataset", "wiener_velocity", delta=delta).system()
@@ -35,7 +35,7 @@ def test_wiener_noise_is_the_integral_of_what_drives_the_velocity(delta):
     assert_close(system.A, torch.linalg.matrix_exp(delta * F))
 
 
-def test_wiener_noise_has_the_covariances_asked_for():
+def test_wiener_noise_has_the_given_covariances():
     problem, _ = load("wiener_velocity", replicates=50, n_steps=4000)
     system = problem.system
     x = problem.states[0]
@@ -47,7 +47,7 @@ def test_wiener_noise_has_the_covariances_asked_for():
     assert z_score(noise, 0.0).abs().max() < 4
 
 
-def test_states_depend_on_neither_replicates_nor_precision():
+def test_states_are_independent_of_replicates_and_precision():
     problem, _ = load("wiener_velocity", replicates=1, n_steps=50)
     many, _ = load("wiener_velocity", replicates=7, n_steps=50)
     rough, _ = load("wiener_velocity", replicates=1, n_steps=50, dtype=torch.float32)

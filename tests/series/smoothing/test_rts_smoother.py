@@ -17,7 +17,7 @@ DX = 3
 
 @pytest.mark.parametrize("name", ["rts_smoother", "extended_rts_smoother"])
 @pytest.mark.parametrize("apart", [False, True])
-def test_smoother_is_the_joint_gaussian_conditioned_on_all_that_was_seen(name, apart):
+def test_smoother_equals_the_conditional_gaussian(name, apart):
     problem = gappy(T, 2, apart)
     posterior = run(
         component("inference", name), LinearGaussianModule(problem.system), problem, Streams(0)
@@ -30,7 +30,7 @@ def test_smoother_is_the_joint_gaussian_conditioned_on_all_that_was_seen(name, a
         assert_close(posterior.upper[r], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6)
 
 
-def test_theorem_8_2_literally():
+def test_theorem_8_2_holds_literally():
     s = system()
     problem = sequence(s, T, 1)
     model = LinearGaussianModule(s)
@@ -53,7 +53,7 @@ def test_theorem_8_2_literally():
         assert_close(posterior.variance[0, k], covariance.diagonal(), rtol=1e-10, atol=1e-12)
 
 
-def test_a_posterior_on_the_way_is_given_what_was_seen_so_far():
+def test_intermediate_posterior_uses_observations_so_far():
     problem = sequence(system(), T, 1)
     smoother = component("inference", "rts_smoother")
     state = smoother.init(LinearGaussianModule(problem.system), problem, Streams(0))
@@ -66,7 +66,7 @@ def test_a_posterior_on_the_way_is_given_what_was_seen_so_far():
     assert_close(smoother.posterior(state).mean[0], dense_posterior(begun, 0)[0])
 
 
-def test_it_is_the_same_bits_however_often_it_was_asked():
+def test_repeated_smoothing_is_bit_identical():
     problem = gappy(T, 2, True)
     model = LinearGaussianModule(system())
     smoother = component("inference", "rts_smoother")
@@ -82,7 +82,7 @@ def test_it_is_the_same_bits_however_often_it_was_asked():
         assert torch.equal(vars(smoother.posterior(state))[name], vars(whole)[name])
 
 
-def test_smoothing_lowers_the_error_of_filtering():
+def test_smoothing_reduces_the_error_of_filtering():
     problem, rng = load("wiener_velocity", replicates=5, n_steps=80)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
     nmse = {
@@ -92,7 +92,7 @@ def test_smoothing_lowers_the_error_of_filtering():
     assert (nmse["rts_smoother"] < 0.8 * nmse["kalman"]).all()
 
 
-def test_extended_smoother_of_a_nonlinear_model_is_algorithm_9_1():
+def test_extended_smoother_equals_algorithm_9_1():
     problem, rng = load("nonlinear_growth", replicates=2, n_steps=12)
     model = component("model", "nonlinear_growth").build(problem, rng)
     smoother = component("inference", "extended_rts_smoother")

@@ -122,7 +122,7 @@ def test_states_have_the_moments_of_the_kalman_smoother():
     assert against_smoother(DrawnForwards, problem, model) > 15
 
 
-def test_summaries_are_those_of_the_smoother():
+def test_summaries_equal_those_of_the_smoother():
     problem, model = problem_and_model()
     _, posterior = swept(problem, Fixed(model), steps=10, chains=400)
     for r in range(2):
@@ -134,7 +134,7 @@ def test_summaries_are_those_of_the_smoother():
         assert_close(posterior.lower[r, :, 0], mean[1:] - 1.645 * sd, atol=0.12, rtol=0)
 
 
-def test_variances_are_drawn_from_their_inverse_gammas():
+def test_variances_follow_their_inverse_gammas():
     problem, model = problem_and_model(
         observation_shape=5.0, observation_scale=2.0, level_shape=6.0, level_scale=0.7
     )
@@ -177,7 +177,7 @@ class OneObservationTooMany(LocalLevelConditionals):
 @pytest.mark.parametrize(
     ("conditionals", "right"), [(LocalLevelConditionals, True), (OneObservationTooMany, False)]
 )
-def test_the_whole_sampler_has_the_exact_posterior_of_the_variances(conditionals, right):
+def test_sampler_has_the_exact_posterior_of_the_variances(conditionals, right):
     """2,000 independent chains after 60 sweeps, which forget where they began."""
     problem, model = problem_and_model(replicates=2, n_steps=8, level_scale=0.5)
     state, _ = swept(problem, conditionals(model.prior), steps=60, chains=2000, burn_in=59)
@@ -186,7 +186,7 @@ def test_the_whole_sampler_has_the_exact_posterior_of_the_variances(conditionals
     assert (torch.cat(z).abs().max() < 4) == right, z
 
 
-def test_draws_are_kept_after_burn_in_and_before_it_nothing_is_scored():
+def test_draws_are_kept_and_scored_after_burn_in():
     problem, model = problem_and_model(replicates=3)
     _, early = swept(problem, model, steps=4, chains=2, burn_in=4)
     assert problem.score(early, Streams(0)) == {}
@@ -202,7 +202,7 @@ def test_draws_are_kept_after_burn_in_and_before_it_nothing_is_scored():
     assert set(problem.draw(posterior, Streams(0))) == {"states", "coverage"}
 
 
-def test_what_is_not_finite_is_named():
+def test_non_finite_values_are_named():
     problem, model = problem_and_model()
 
     class Lost(Fixed):
@@ -213,7 +213,7 @@ def test_what_is_not_finite_is_named():
         swept(problem, Lost(model), steps=1, chains=2)
 
 
-def test_nothing_but_the_conditionals_is_asked_of_a_model():
+def test_only_the_conditionals_of_a_model_are_required():
     """``Fixed`` has only the members of the protocol; the intervals of a known model have their
     nominal coverage."""
     sd = {"observation_sd": math.sqrt(FIXED[0]), "level_sd": math.sqrt(FIXED[1])}

@@ -104,7 +104,7 @@ def scores(forecast, futures):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_defaults_forecast_as_well_as_maximum_likelihood():
+def test_default_priors_forecast_as_well_as_maximum_likelihood():
     ratios = []
     largest = []
     for name, period, y, futures in (*real_series(), *simulated_series()):

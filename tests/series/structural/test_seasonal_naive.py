@@ -22,7 +22,7 @@ def posterior(problem, rng, **keys):
     return inference.posterior(state)
 
 
-def test_each_month_is_as_it_was_a_year_before_and_the_variance_grows_by_the_year():
+def test_forecast_repeats_the_last_year_with_growing_variance():
     problem, rng = load("airline", **AIRLINE)
     y = problem.observations[0, :, 0].tolist()
     forecast = problem.forecast(posterior(problem, rng), rng)
@@ -34,7 +34,7 @@ def test_each_month_is_as_it_was_a_year_before_and_the_variance_grows_by_the_yea
         assert float(forecast.variance[h - 1, 0]) == pytest.approx(years * s2)
 
 
-def test_the_likelihood_is_that_of_the_differences():
+def test_likelihood_equals_that_of_the_differences():
     problem, rng = load("airline", **AIRLINE)
     y = problem.observations[0, :, 0].tolist()
     samples = posterior(problem, rng, period=1)
@@ -45,7 +45,7 @@ def test_the_likelihood_is_that_of_the_differences():
     assert float(samples.log_likelihood(problem.series)) == pytest.approx(by_hand)
 
 
-def test_forecast_errors_are_scaled_by_those_of_the_season_before():
+def test_forecast_errors_are_scaled_by_seasonal_ones():
     """Hyndman and Koehler (2006): mean |e| of the forecasts over mean |y_t − y_{t−12}| seen."""
     problem, rng = load("airline", **AIRLINE)
     samples = posterior(problem, rng, period=1)
@@ -60,7 +60,7 @@ def test_forecast_errors_are_scaled_by_those_of_the_season_before():
     assert "mase" not in replace(problem, season=40).score(samples, rng)
 
 
-def test_a_missing_value_stands_for_the_one_a_season_before():
+def test_missing_value_is_replaced_by_the_season_before():
     y = torch.tensor([1.0, 2.0, NAN, 5.0, 4.0, NAN, NAN])
     # carried: 1, 2, 1, 5, 4, 5, 4 with a season of 2
     assert seasonal_errors(y, 2).tolist() == [3.0, 3.0]
@@ -78,7 +78,7 @@ def test_a_missing_value_stands_for_the_one_a_season_before():
         ),
     ],
 )
-def test_series_that_tell_no_error_are_refused(keys, changes, told):
+def test_series_without_seasonal_errors_are_refused(keys, changes, told):
     problem, rng = load("airline", **AIRLINE)
     if changes:
         problem = replace(problem, observations=torch.ones_like(problem.observations))
@@ -86,7 +86,7 @@ def test_series_that_tell_no_error_are_refused(keys, changes, told):
         posterior(problem, rng, **keys)
 
 
-def test_one_month_ahead_it_sees_all_months_before():
+def test_one_month_forecast_uses_all_months_before():
     problem, rng = load("airline", origin="before", **AIRLINE)
     forecast = problem.forecast(posterior(problem, Streams(0), period=1), rng)
     y = [*problem.observations[0, -1:, 0].tolist(), *problem.future[0, :-1, 0].tolist()]

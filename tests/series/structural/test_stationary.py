@@ -7,13 +7,13 @@ from support.runs.configured import double, draw_normal, draw_uniform
 from components.series.structural.stationary import coefficients_to_partial, partial_to_coefficients
 
 
-def test_there_and_back():
+def test_transform_is_invertible():
     r = double([[0.5, -0.3, 0.9], [-0.99, 0.2, 0.0]])
 
     assert torch.allclose(coefficients_to_partial(partial_to_coefficients(r)), r)
 
 
-def test_partial_autocorrelations_within_one_are_stationarity():
+def test_partial_autocorrelations_below_one_give_stationarity():
     """All roots of z^p − φ_1 z^(p−1) − … − φ_p lie inside the circle where all r lie within (−1,
     1), and nowhere else."""
     phi = draw_uniform(400, 3) * 4 - 2

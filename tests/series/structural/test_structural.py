@@ -40,7 +40,7 @@ def blocks(name):
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_likelihood_is_that_of_the_dense_gaussian(name):
+def test_likelihood_equals_the_dense_gaussian(name):
     data = problem(missing=MISSING)
     built = model(*blocks(name), of=data)
     theta = some_theta(built)
@@ -96,7 +96,7 @@ PEERS = {  # as UnobservedComponents names them, and the order of its parameters
 
 @pytest.mark.parametrize("missing", [(), MISSING], ids=["whole", "missing"])
 @pytest.mark.parametrize("name", PEERS)
-def test_likelihood_is_that_of_statsmodels(name, missing):
+def test_likelihood_equals_statsmodels(name, missing):
     sm = pytest.importorskip("statsmodels.tsa.statespace.structural")
     data = problem(missing=missing)
     built = model(*blocks(name), of=data)
@@ -123,7 +123,7 @@ def test_likelihood_is_that_of_statsmodels(name, missing):
         assert log_p[c] == pytest.approx(peer.loglike(values, transformed=True), rel=1e-8)
 
 
-def test_stocks_are_the_goodwill_of_the_thesis():
+def test_stocks_equal_the_goodwill_of_the_thesis():
     """A_{t+1} = (1 − δ) A_t + Σ q_i u_it, time by time, is what q makes of the stocks; nothing
     spent at t moves y_t."""
     data = problem()
@@ -142,7 +142,7 @@ def test_stocks_are_the_goodwill_of_the_thesis():
     assert torch.allclose(built.system(theta, design).offset[0], torch.stack(expected), rtol=1e-12)
 
 
-def test_koyck_has_last_weeks_sales_and_spendings():
+def test_koyck_uses_the_sales_and_spending_of_last_week():
     data = problem(missing=(7,))
     design = model("koyck", of=data).design(data.series)
 
@@ -151,7 +151,7 @@ def test_koyck_has_last_weeks_sales_and_spendings():
     assert torch.allclose(design.X[5, 1:], data.inputs[4])
 
 
-def test_priors_are_in_units_of_the_series_and_slabs_of_its_columns():
+def test_priors_scale_with_the_series_and_slabs_with_columns():
     data = problem()
     keys = {"inclusion": {"a": 1.0}, "expected_size": 0.25, "standardise": False}
     built = model("local_level", block("regression", **keys), of=data)
@@ -202,12 +202,12 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("parts", "message"), MISTAKES)
-def test_mistakes(parts, message):
+def test_invalid_keys_are_named(parts, message):
     with pytest.raises(ConfigMismatchError, match=message):
         model(*parts)
 
 
-def test_more_mistakes():
+def test_more_invalid_keys_are_named():
     empty, unknown, constant = (problem() for _ in range(3))
     empty.observations[:] = math.nan
     unknown.beyond.x[2, 0] = math.nan

@@ -86,14 +86,14 @@ def worst(ranks):
         ([block("autoregressive", lags=2, **WANDERS)], {}, "log likelihood"),
     ],
 )
-def test_every_kind_of_structure_has_ranks(blocks, keys, last):
+def test_every_structure_has_ranks(blocks, keys, last):
     ranks = all_ranks(blocks, 1, burn_in=2, thinning=1, **keys)
     assert [*ranks][-1] == last
     assert {"observation_sd", "y in 1", "y in 2"} <= set(ranks)
     assert all(values.min() >= 0 and values.max() <= DRAWS for values in ranks.values())
 
 
-def test_the_prior_is_drawn_as_it_is_written():
+def test_prior_draws_follow_its_definition():
     """θ* of the level and regression: half of 1/σ²'s law, and the share of columns that is in."""
     built = component("model", "structural", blocks=level_and_regression(), **PROPER).build(
         problem(), Streams(0)
@@ -116,7 +116,7 @@ def test_the_prior_is_drawn_as_it_is_written():
     assert share == pytest.approx(float(structure.inclusion.mean()), abs=0.03)
 
 
-def test_a_prior_in_units_of_the_series_is_refused():
+def test_prior_in_units_of_the_series_is_refused():
     template = problem()
     settings = component("model", "structural", blocks=[block("local_level")], upper=1.2, df=5.0)
     built = settings.build(template, Streams(0))
@@ -127,13 +127,13 @@ def test_a_prior_in_units_of_the_series_is_refused():
 
 
 @pytest.mark.slow
-def test_a_right_sampler_has_uniform_ranks_and_one_without_noise_has_not():
+def test_correct_sampler_has_uniform_ranks_unlike_a_broken_one():
     assert worst(all_ranks(level_and_regression(), 150)) > 1e-3
     assert worst(all_ranks(level_and_regression(), 150, silent)) < 1e-3
 
 
 @pytest.mark.slow
-def test_marginal_draws_have_uniform_ranks_and_need_their_jacobian():
+def test_marginal_draws_need_their_jacobian_for_uniform_ranks():
     trend = [block("local_linear_trend", **WANDERS)]
     assert worst(all_ranks(trend, 150, thinning=5)) > 1e-3
     assert worst(all_ranks(trend, 150, without_jacobian, thinning=5)) < 1e-6

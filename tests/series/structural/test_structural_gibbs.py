@@ -62,7 +62,7 @@ def go(data, rng, gibbs, state, start, stop):
     return advance(gibbs, state, data, rng, start, stop)[0]
 
 
-def test_many_sweeps_at_once_are_as_many_one_by_one():
+def test_joint_sweeps_equal_single_ones():
     _data, _, _, state = setup("goodwill")
     sweeps = state.sweeps
     g = generator()
@@ -77,7 +77,7 @@ def test_many_sweeps_at_once_are_as_many_one_by_one():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_sweep_is_that_of_the_reference(name):
+def test_sweep_equals_the_reference(name):
     """From where each of three chains is after three sweeps, by the same random numbers."""
     data, rng, gibbs, state = setup(name)
     place = go(data, rng, gibbs, state, 0, 3).place
@@ -94,14 +94,14 @@ def test_a_sweep_is_that_of_the_reference(name):
 
 
 @pytest.mark.parametrize("name", ["level and regression", "goodwill, errors of Student's t"])
-def test_a_stopped_chain_goes_on_bit_by_bit(name, tmp_path):
+def test_stopped_chain_resumes_bit_identically(name, tmp_path):
     data, _, gibbs, _ = setup(name)
     parts, changes = MODELS[name]
     built = SimpleNamespace(build=lambda data, rng: model(*parts, of=data, **changes))
     check_resumed(gibbs, built, data, tmp_path, 12, 7)
 
 
-def test_what_blocks_add_is_the_series_less_its_noise():
+def test_contributions_of_blocks_leave_only_noise():
     """Parts of a kept draw: states and columns by block; the residual has the size of the
     observations' σ."""
     data, rng, gibbs, state = setup("goodwill", burn_in=50, thinning=1)
@@ -114,7 +114,7 @@ def test_what_blocks_add_is_the_series_less_its_noise():
     assert posterior.labels == ["level", "goodwill", "regression"]
 
 
-def test_its_draws_open_in_arviz(tmp_path):
+def test_draws_open_in_arviz(tmp_path):
     """Every parameter a variable of chains and draws under its own name."""
     xarray = pytest.importorskip("xarray")
     data, rng, gibbs, state = setup("goodwill", thinning=1)
@@ -131,7 +131,7 @@ def test_its_draws_open_in_arviz(tmp_path):
             assert (group[name].values == posterior.draws[..., j].numpy()).all()
 
 
-def test_chains_start_apart_and_within_their_limits():
+def test_chains_start_apart_within_their_limits():
     _, _, _, state = setup("trend and seasons", chains=50)
     assert torch.equal(state.begun[:, :4], state.place.sigma)
     limits = double([scale.upper for scale in state.model.structure.scales])
@@ -139,7 +139,7 @@ def test_chains_start_apart_and_within_their_limits():
     assert state.begun[:, 1].log().std() == pytest.approx(1.0, abs=0.3)
 
 
-def test_certain_columns_are_always_in():
+def test_certain_columns_are_always_included():
     data = problem()
     rng = Streams(0)
     parts = ["local_level", block("regression", inclusion={"a": 1.0, "b": 0.0}, expected_size=None)]
@@ -150,7 +150,7 @@ def test_certain_columns_are_always_in():
     assert not (posterior.draws[..., 3] != 0).any()
 
 
-def test_what_is_not_finite_is_trouble(monkeypatch):
+def test_non_finite_values_raise_an_error(monkeypatch):
     data, rng, gibbs, state = setup("level and regression")
     wrong = (vars(state.place) | {"sigma": state.place.sigma * torch.nan}).values()
     monkeypatch.setattr(

@@ -17,7 +17,7 @@ from runner.execution.rng import Streams
 STEPS = 40
 
 
-def fitted(built, data, steps=STEPS, **keys):
+def fit(built, data, steps=STEPS, **keys):
     inference = component("inference", "structural_mle", **({"restarts": 1, "draws": 400} | keys))
     state = inference.init(built, data, Streams(0))
     for _ in range(steps):
@@ -25,14 +25,14 @@ def fitted(built, data, steps=STEPS, **keys):
     return inference.posterior(state), info
 
 
-def test_no_worse_than_statsmodels():
+def test_likelihood_is_at_least_that_of_statsmodels():
     """The same maximum, from the same law of the first state, with missing times and regressors."""
     sm = pytest.importorskip(
         "statsmodels.tsa.statespace.structural", reason="statsmodels is not installed"
     )
     data = problem(times=40, missing=(5, 6))
     built = model("local_level", block("regression", expected_size=None), of=data)
-    posterior, info = fitted(built, data)
+    posterior, info = fit(built, data)
     design = built.design(data.series)
     peer = sm.UnobservedComponents(design.y.numpy(), "local level", exog=design.X.numpy())
     peer.ssm.loglikelihood_burn = 0
@@ -50,7 +50,7 @@ def test_no_worse_than_statsmodels():
     assert theta["level_sd"] ** 2 == pytest.approx(expected["sigma2.level"], rel=5e-3)
 
 
-def test_a_search_that_goes_on_fails_a_check():
+def test_unconverged_search_fails_a_check():
     data = problem(times=40)
     inference = component("inference", "structural_mle", restarts=1)
     state = inference.init(model("local_level", of=data), data, Streams(0))
@@ -63,7 +63,7 @@ def test_a_search_that_goes_on_fails_a_check():
     assert (verdicts[0], verdicts[-1]) == (False, True)
 
 
-def test_coordinates_keep_parameters_where_they_may_lie():
+def test_coordinates_keep_parameters_within_limits():
     data = problem()
     built = model(
         "semilocal_trend",
@@ -88,7 +88,7 @@ def test_coordinates_keep_parameters_where_they_may_lie():
     assert theta["tv"] != 0.0
 
 
-def test_derivatives_are_those_of_the_likelihood():
+def test_derivatives_equal_those_of_the_likelihood():
     data = problem(times=12)
     built = model("local_level", block("autoregressive", lags=1), "nerlove_arrow", of=data)
     design = built.design(data.series)
@@ -105,13 +105,13 @@ def test_derivatives_are_those_of_the_likelihood():
     assert torch.autograd.gradcheck(value, z)
 
 
-def test_parts_are_drawn_given_the_best_parameters():
+def test_components_are_drawn_at_the_best_parameters():
     """The mean of the drawn level is the smoothed one, within 4.5 standard errors, and the parts
     add up with the forecast."""
     data = problem(missing=(5,))
     built = model("local_level", block("regression", expected_size=None), of=data)
 
-    posterior, _ = fitted(built, data, steps=10)
+    posterior, _ = fit(built, data, steps=10)
 
     theta = posterior.draws[0]
     design = built.design(data.series)
@@ -127,11 +127,11 @@ def test_parts_are_drawn_given_the_best_parameters():
     assert data.forecast(posterior, Streams(0)).mu.shape == (1, AHEAD, 1)
 
 
-def test_what_an_intervention_did_is_what_the_forecast_lacks():
+def test_intervention_effect_is_the_difference_to_the_forecast():
     """A lift of 5 at each later time is recovered for any baseline."""
     data = replace(problem(times=40, seed=5), intervention=True)
     built = model("local_level", block("regression", expected_size=None), of=data)
-    posterior, _ = fitted(built, data, steps=12)
+    posterior, _ = fit(built, data, steps=12)
     original_scores = data.score(posterior, Streams(0))
     lifted = replace(data, future=data.future + 5.0)
 
@@ -150,7 +150,7 @@ def test_what_an_intervention_did_is_what_the_forecast_lacks():
     assert "effect" in lifted.draw(posterior, Streams(0))
 
 
-def test_heavy_tails_have_no_closed_form():
+def test_heavy_tails_are_refused():
     data = problem()
     with pytest.raises(ConfigMismatchError, match=r"set model\.errors=gaussian"):
-        fitted(model("local_level", of=data, errors="student_t"), data)
+        fit(model("local_level", of=data, errors="student_t"), data)

@@ -16,7 +16,7 @@ JOB = SimpleNamespace(data="data", choice={"model": "a", "inference": "b"})
 
 
 @pytest.fixture
-def shown(capsys):
+def show_output(capsys):
     def show(result, **more) -> list[list[str]]:
         """Words of each line of the table."""
         console.show_result(JOB, result, **more)
@@ -34,14 +34,14 @@ def words(line: list[str]) -> list[str]:
     return [cell.strip() for cell in line]
 
 
-def test_few_metrics_stand_beside_each_other_with_what_is_printed_below(shown):
+def test_few_metrics_stand_beside_each_other_with_what_is_printed_below(show_output):
     result = {
         "auc": [0.5, 0.7],
         "auc/run 1": [0.4, 0.6],
         "auc/run 2": [0.6, 0.8],
         "nlpp": [1.0, 3.0],
     }
-    table = shown(result, printed={"auc": "0.78(0.02)", "auc/run 2": "0.81(0.02)"})
+    table = show_output(result, printed={"auc": "0.78(0.02)", "auc/run 2": "0.81(0.02)"})
     assert [line[0].strip() for line in table[1:]] == [
         "all",
         "run 1",
@@ -53,15 +53,15 @@ def test_few_metrics_stand_beside_each_other_with_what_is_printed_below(shown):
     assert words(table[5])[:2] == ["run 2, published", "0.81(0.02)"]
 
 
-def test_many_metrics_stand_below_each_other(shown):
+def test_many_metrics_stand_below_each_other(show_output):
     result = {f"metric{k}": [float(k)] for k in range(12)} | {"metric3/theta[x]": [7.0]}
-    table = shown(result, printed={"metric3": "3.1"})
+    table = show_output(result, printed={"metric3": "3.1"})
     assert words(table[0]) == ["all", "theta[x]", "published"]  # brackets in a name are not markup
     assert [line[0].strip() for line in table[1:]] == [f"metric{k}" for k in range(12)]
     assert words(table[4]) == ["metric3", "3", "7", "3.1"]
 
 
-def test_parameters_left_out_are_said(shown, capsys):
+def test_parameters_left_out_are_said(show_output, capsys):
     result = {"ess": [1.0]} | {f"ess/theta[{j}]": [float(j)] for j in range(25)}
     console.show_result(JOB, result)
     assert "5 more in run.json: theta[20], theta[21], theta[22], …" in capsys.readouterr().out

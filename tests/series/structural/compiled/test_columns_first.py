@@ -54,7 +54,7 @@ def setup():
     return sweeps, work, system, X
 
 
-def test_what_the_filter_leaves_has_the_likelihood_of_the_dense_gaussian():
+def test_filter_residuals_have_the_dense_likelihood():
     sweeps, work, system, X = setup()
     y = sweeps.design.y
     residuals = torch.from_numpy(work.white)
@@ -78,7 +78,7 @@ def _draw_all(white, slab, drawn, gamma, beta, work):
             draw_columns(white, slab, 1.2, numbers, gamma[c], beta[c], work)
 
 
-def test_chains_have_the_law_of_the_enumerated_models():
+def test_chains_follow_the_law_of_the_enumerated_models():
     """γ and β of given standard deviations after 30 scans, and β's two first moments."""
     C = 3000
     sweeps, work, system, X = setup()

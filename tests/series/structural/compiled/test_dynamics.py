@@ -9,11 +9,11 @@ from components.series.structural.compiled.heavy_tails import Tails, draw_precis
 from components.series.structural.compiled.marginal_slices import is_stationary
 
 
-def hashed(n, seed=0):
+def draw_hashes(n, seed=0):
     return np.random.default_rng(seed).integers(0, 2**63, n, dtype=np.uint64)
 
 
-def test_stationary_is_where_all_roots_lie_outside_the_unit_circle():
+def test_stationarity_requires_roots_outside_the_unit_circle():
     phi = 3 * np.random.default_rng(0).random((500, 3)) - 1.5
     roots = [np.abs(np.roots([1, *-row])).max() < 1 for row in phi]
     assert 20 < sum(roots) < 480
@@ -25,14 +25,14 @@ def test_stationary_is_where_all_roots_lie_outside_the_unit_circle():
     ]
 
 
-def test_precisions_are_gamma_given_their_error_and_the_prior_where_none_is_seen():
+def test_precisions_are_gamma_or_drawn_from_the_prior():
     C = 3000
     nu = 5.0
     z = np.array([0.0, 3.0, 9.0])
     is_observed = np.array([True, True, False])
     lam = np.empty((C, 3))
     with np.errstate(over="ignore"):
-        for draw, seed in zip(lam, hashed(C), strict=True):
+        for draw, seed in zip(lam, draw_hashes(C), strict=True):
             draw_precisions(z, is_observed, nu, seed, draw)
     for t, (shape, rate) in enumerate([(3.0, 2.5), (3.0, 7.0), (2.5, 2.5)]):
         assert stats.kstest(lam[:, t], stats.gamma(shape, scale=1 / rate).cdf).pvalue > 1e-3
@@ -44,7 +44,7 @@ def _slice_all(tails, z, seen, nu, seeds):
         nu[c] = slice_freedom(tails, z, seen, nu[c], seeds[c])
 
 
-def test_degrees_of_freedom_have_the_conditional_of_student_errors():
+def test_degrees_of_freedom_follow_their_conditional():
     """Against the posterior on a grid: ν − 2 ~ Gamma(2, 0.1) times the t density of the errors that
     are seen."""
     z = stats.t(4).rvs(40, random_state=1)
@@ -52,7 +52,7 @@ def test_degrees_of_freedom_have_the_conditional_of_student_errors():
     is_observed[::5] = False
     nu = np.full(3000, 20.0)
     for k in range(12):
-        _slice_all(Tails(True, True, 2.0, 0.1), z, is_observed, nu, hashed(len(nu), k))
+        _slice_all(Tails(True, True, 2.0, 0.1), z, is_observed, nu, draw_hashes(len(nu), k))
     grid = 2 + np.linspace(1e-4, 150, 40_000)
     log = stats.gamma(2, scale=10).logpdf(grid - 2) + stats.t(grid[:, None]).logpdf(
         z[is_observed]

@@ -32,7 +32,7 @@ def setup(*parts, **keys):
         (block("autoregressive", df=3.0, guess=0.4, upper=0.7), "ar_1"),
     ],
 )
-def test_draws_have_the_posterior_on_a_grid(part, second):
+def test_draws_follow_the_posterior_on_a_grid(part, second):
     """Two coordinates, the others held at a narrow prior; then along other directions, about
     another centre."""
     df = 3.0 if second == "level_sd" else 1e4

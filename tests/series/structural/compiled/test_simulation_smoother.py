@@ -36,10 +36,10 @@ def parts(name, missing=(3, 4, 11), times=12):
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_a_draw_has_the_mean_and_covariance_of_the_states_given_y(name):
+def test_draw_has_the_conditional_mean_and_covariance(name):
     """At numbers that are 0 it is the mean; what each number adds makes the covariance."""
     layout, design, system, scale, noise = parts(name)
-    (n, d) = layout.F.shape
+    n, d = layout.F.shape
     k = len(layout.noisy)
     for c in range(2):
         law, mean, C = joint(system, c)

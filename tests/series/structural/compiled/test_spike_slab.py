@@ -89,7 +89,7 @@ def log_marginal(model, prior, A, b, c):
     return log_prior + 0.5 * log_ratio - a * math.log(S) + tail
 
 
-def enumerated(prior, A, b, c):
+def enumerate_models(prior, A, b, c):
     """Probabilities of all models, and of each the moments of β and σ²."""
     models = list(itertools.product([False, True], repeat=len(b)))
     models = [
@@ -129,10 +129,10 @@ def swept(M, gamma):
     return M
 
 
-def test_odds_of_every_flip_are_those_of_the_enumerated_models():
+def test_flip_odds_equal_those_of_the_enumerated_models():
     p = 10
     slab_prior = prior(p)
-    (A, b, c) = data(p)
+    A, b, c = data(p)
     slab = slab_prior.slab
     whole = np.block(
         [[(A + slab_prior.precision).numpy(), b[:, None].numpy()], [b.numpy(), c.numpy() + SQUARES]]
@@ -148,7 +148,7 @@ def test_odds_of_every_flip_are_those_of_the_enumerated_models():
             assert log_odds == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
-def test_a_pivot_undone_is_none():
+def test_reversed_pivot_restores_the_matrix():
     A = data(5)[0].numpy()
     M = swept(A, [False, False, False, True, False])
     spike_slab.pivot(M, 3, True, np.empty(5))
@@ -184,8 +184,8 @@ def z_scores(values, exact):
 def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
     """Without a limit and with one that cuts much of σ away."""
     slab_prior = prior(4, upper=upper)
-    (A, b, c) = data(4)
-    models, weights, means, seconds, variances = enumerated(slab_prior, A, b, c)
+    A, b, c = data(4)
+    models, weights, means, seconds, variances = enumerate_models(slab_prior, A, b, c)
     gamma, sigma, beta = chains(slab_prior, A, b, c, 400, 50, burn_in=30)
     inside = np.array(models, dtype=float)
     assert sigma.max() <= upper
@@ -198,18 +198,18 @@ def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
     assert torch.equal(beta != 0, gamma)
 
 
-def test_certain_coefficients_are_in_and_impossible_ones_out():
+def test_certain_columns_are_included_and_impossible_excluded():
     slab_prior = prior(4, [1.0, 0.0, 0.3, 1.0])
-    (A, b, c) = data(4)
+    A, b, c = data(4)
     gamma, _, beta = chains(slab_prior, A, b, c, 400, 40)
     assert gamma[..., [0, 3]].all()
     assert not gamma[..., 1].any()
-    models, weights, means, _, _ = enumerated(slab_prior, A, b, c)
+    models, weights, means, _, _ = enumerate_models(slab_prior, A, b, c)
     weights = weights * np.array([0.3 if m[2] else 0.7 for m in models])
     assert z_scores(beta, weights / weights.sum() @ means) < 4
 
 
-def test_without_columns_the_variance_is_drawn_alone():
+def test_variance_is_drawn_without_columns():
     nothing = torch.zeros(0, dtype=F64)
     slab_prior = SpikeSlab(nothing, nothing.diag(), DF, SQUARES, math.inf)
     _, sigma, beta = chains(slab_prior, nothing.diag(), nothing, double(10.0), 400, 40)

@@ -22,7 +22,7 @@ def law(a, c):
 
 
 @pytest.mark.parametrize("a", [0.3, 1.0, 2.5, 60.0])
-def test_gamma_numbers_have_their_law(a):
+def test_gamma_draws_follow_their_law(a):
     with np.errstate(over="ignore"):
         drawn = [sample_gamma(a, seed, 0)[0] for seed in seeds(1500)]
     assert stats.kstest(drawn, stats.gamma(a).cdf).pvalue > 1e-3
@@ -32,7 +32,7 @@ def test_gamma_numbers_have_their_law(a):
     ("a", "c"),
     [(0.5, 0.2), (0.5, 4.0), (1.0, 3.0), (3.0, 1.0), (3.0, 9.0), (60.0, 62.0), (60.0, 110.0)],
 )
-def test_numbers_beyond_a_limit_have_theirs(a, c):
+def test_truncated_draws_follow_their_law(a, c):
     with np.errstate(over="ignore"):
         drawn = np.array([sample_gamma_above(a, c, seed) for seed in seeds(1500)])
     assert drawn.min() >= c
@@ -40,7 +40,7 @@ def test_numbers_beyond_a_limit_have_theirs(a, c):
 
 
 @pytest.mark.parametrize("upper", [0.9, 1.5, float("inf")])
-def test_variances_are_inverse_gamma_below_their_limit(upper):
+def test_variances_are_truncated_inverse_gammas(upper):
     """σ² ~ InvGamma(4, 3) given σ ≤ upper: 3/σ² is a gamma number given that it is at least
     3/upper²."""
     g = np.random.default_rng(0).standard_gamma(4.0, 5000)
@@ -52,7 +52,7 @@ def test_variances_are_inverse_gamma_below_their_limit(upper):
     assert (variance[kept] == 3 / g[kept]).all()
 
 
-def test_compiled_numbers_are_the_same():
+def test_compiled_draws_equal_the_reference():
     fast = compiled()(variance_from_gamma)
     with np.errstate(over="ignore"):
         for g in np.random.default_rng(1).standard_gamma(2.5, 300):
