@@ -6,9 +6,9 @@ meaningless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from components.errors import ConfigMismatchError
 
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 else:
     NamedScores = dict
 
-S = TypeVar("S", contravariant=True)  # the state of an inference method
-
 FINITE = "scores are finite"  # check that every run must pass; a run that fails it has diverged
 # names in the steps' info that checks read at the end
-CHECKED_STEP_INFO = frozenset({"ess", "elbo", "discriminator_loss"})
+CHECKED_STEP_INFO = frozenset({"elbo", "discriminator_loss"})
 # recorded (step, values); values are numbers, or one per replicate
 Trace = Iterable[tuple[int, Mapping[str, Any]]]
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
@@ -54,31 +52,6 @@ class Bias:
     settings: Mapping[str, Any] = field(default_factory=dict)
     # largest error of a moment, in standard deviations of the target, at small steps
     most: float = 0.0
-
-
-@dataclass(frozen=True)
-class Response:
-    """Linear response of a gradient-based step: θ moves by A ∇log p, A [K·P, K·P] positive
-    definite.
-
-    Where the largest eigenvalue of A times the curvature −∇² log p exceeds ``limit``, the path
-    oscillates with growing amplitude.  The limit is 2 without momentum and 2 (1 + β) with momentum
-    β.
-
-    Source: Polyak (1964)."""
-
-    apply: Callable[[Tensor], Tensor]  # A g of g [K, P]
-    limit: float
-
-
-@runtime_checkable
-class GradientResponsiveMethod(Protocol[S]):
-    """An inference method that ``evaluation.checks.step_size`` can check.
-
-    The check tests whether its steps are small enough for the curvature.
-    """
-
-    def response(self, state: S) -> Response: ...  # of the largest step since draws are stored
 
 
 def check_shape(what: str, given: Tensor | NDArray[Any], *expected: int | None) -> None:

@@ -6,83 +6,50 @@ rises, and scores that are not numbers.  They do not change the scores.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from components.contracts.checks import (
-    Check,
-    GradientResponsiveMethod,
-    Scores,
-    Trace,
-    recorded_values,
-)
-from components.contracts.posteriors import FilteredStates, HoldsDraws, SeriesDraws
-from components.contracts.roles import FinishedRun, Inference, Problem
-from components.contracts.streams import Rng
+from components.contracts.checks import Check, Scores, recorded_values
+from components.contracts.posteriors import FilteredStates
+from components.contracts.roles import ChecksRuns, FinishedRun
 from components.errors import list_names
 from components.evaluation.checks.class_predictions import class_checks, missing_checks
-from components.evaluation.checks.filters import (
-    inner_filter_checks,
-    observation_checks,
-    particle_checks,
-)
 from components.evaluation.checks.finite_scores import finite_scores
-from components.evaluation.checks.mixing import mixing_checks
 from components.evaluation.checks.moments import moments_checks
-from components.evaluation.checks.step_size import step_check
-from components.inference.chains import Chains
-from components.inference.partitions.partition_draws import PartitionDraws
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.metrics import limits
-from components.series.posteriors.filtered import Filtered
-from components.series.posteriors.smoothed import SmoothedSeries
 
 SHORT = "not in a smoke run, which is too short"
 
 
-def run_checks(
-    problem: Problem,
-    posterior: object,
-    inference: Inference[Any, Any, Any, Any],
-    state: object,
-    scores: Scores,
-    trace: Trace,
-    rng: Rng,
-    smoke: bool,
-    declared: bool = False,
-) -> list[Check]:
-    """All applicable checks of a finished run, by its type of posterior and recorded values.
+def run_checks(run: FinishedRun, smoke: bool, declared: bool = False) -> list[Check]:
+    """All checks of a finished run: of its scores, predictions and draws, and those of its method.
 
     For a smoke run only the scores are checked, because it takes few steps.  ``declared`` is as in
     ``class_checks``.
     """
-    checks = [finite_scores(scores, problem), *missing_checks(problem, posterior, rng)]
-    mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws | PartitionDraws)
+    posterior = run.posterior
+    checks = [
+        finite_scores(run.scores, run.problem),
+        *missing_checks(run.problem, posterior, run.rng),
+    ]
+    bounds = recorded_values(run.trace, "elbo")
     if smoke:
         converges = (
-            mixing,
+            run.inference.mixes and isinstance(posterior, ChecksRuns),
             isinstance(posterior, FilteredStates),
-            isinstance(inference, GradientResponsiveMethod),
-            recorded_values(trace, "elbo"),
+            isinstance(run.inference, GradientDynamics),
+            bounds,
         )
         if any(converges):
             checks.append(Check("it has converged", None, SHORT))
         return checks
-    checks += interval_checks(scores) + class_checks(problem, posterior, rng, declared)
-    if isinstance(posterior, SeriesDraws):
-        checks += inner_filter_checks(posterior.parameters)
-    mixed = mixing_checks(posterior, scores) if mixing else []
-    checks += [*mixed, *moments_checks(problem, posterior, inference, mixed)]
-    weighted = isinstance(posterior, Filtered | SmoothedSeries) and posterior.ess is not None
-    if isinstance(posterior, FilteredStates) or weighted:
-        checks += particle_checks(trace, posterior)
-        checks += observation_checks(posterior, problem)
-    elif values := recorded_values(trace, "elbo"):
-        checks.append(bound_check(values))
-    checks += inference.checks(FinishedRun(problem, posterior, state, scores, trace, rng))
-    if isinstance(inference, GradientResponsiveMethod) and isinstance(state, Chains):
-        checks.append(step_check(problem, inference, state, rng))
-    return checks
+    checks += interval_checks(run.scores)
+    checks += class_checks(run.problem, posterior, run.rng, declared)
+    mixed = posterior.checks(run) if isinstance(posterior, ChecksRuns) else []
+    checks += [*mixed, *moments_checks(run.problem, posterior, run.inference, mixed)]
+    if bounds:
+        checks.append(bound_check(bounds))
+    return checks + run.inference.checks(run)
 
 
 def interval_checks(scores: Scores) -> list[Check]:

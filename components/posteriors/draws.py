@@ -19,10 +19,13 @@ from components.contracts.capabilities import (
     ThetaPredictive,
 )
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
+from components.contracts.checks import Check
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
+from components.contracts.roles import FinishedRun
 from components.contracts.sequences import Series
+from components.posteriors.mixing import draws_checks, inner_filter_checks
 
 FORECASTS = 500  # maximum draws in mixtures of forecasts or clusters
 DRAWS_PER_BATCH = 500  # number of draws for which rows are evaluated together
@@ -101,6 +104,12 @@ class Draws:
                 f"{type(self.model).__name__} cannot predict: it has no predictive(theta, x)"
             )
         return self.model.predictive(theta, x)
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Checks that the chains have mixed or that the weights are even, and that filters inside
+        the likelihood have not collapsed."""
+        mixed = draws_checks(self, run.scores) if run.inference.mixes else []
+        return [*inner_filter_checks(self), *mixed]
 
     @property
     def weights(self) -> Tensor:

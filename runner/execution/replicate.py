@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from components.contracts.checks import CHECKED_STEP_INFO
 from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import listen, report
-from components.contracts.roles import variant_info_names
+from components.contracts.roles import FinishedRun, variant_info_names
 from components.errors import BudgetSpentError, NumericalError
 from components.models.networks.flat_network import FlatNetwork
 from runner.errors import ConfigError, RunFailure
@@ -102,8 +102,9 @@ class Replicate(Course):
             with self._phase("set_up"), self.meter.running():
                 return inference.init(self.model, hide_truth(self.problem, inference), self.rng)
         except NumericalError as error:  # an invalid start is not a divergence
-            number = self.rng.replicate + 1
-            raise ConfigError(f"replicate {number} cannot start: {error}") from error
+            raise ConfigError(
+                f"replicate {self.rng.replicate + 1} cannot start: {error}"
+            ) from error
         except BudgetSpentError:
             self.meter.is_spent(0)
             self._note_budget()
@@ -223,14 +224,11 @@ class Replicate(Course):
             )
             scores = plain(self.assessment.scores)
             report("checks of the run")
+            trace = self._read_trace()
             self.run_checks = run_checks(
-                self.problem,
-                self.posterior,
-                inference,
-                state,
-                scores,
-                trace=self._read_trace(),
-                rng=self.rng,
+                FinishedRun(
+                    self.problem, self.posterior, inference, state, scores, trace, self.rng
+                ),
                 smoke=self.job.settings.smoke,
                 declared=self.job.config["model"].get("outputs") is not None,
             )
@@ -253,8 +251,9 @@ class Replicate(Course):
                     write_predictions(folder, number, self.problem, self.posterior, self.rng)
             if number:
                 return
-            has_figures = settings.figures
-            figures = self.assessment.figures | draw_training_curve(folder) if has_figures else {}
+            figures = (
+                self.assessment.figures | draw_training_curve(folder) if settings.figures else {}
+            )
             write_artefacts(folder, figures, self.assessment.tables, self.job)
-            if has_figures and isinstance(self.posterior, WritesFiles):
+            if settings.figures and isinstance(self.posterior, WritesFiles):
                 self.record.facts["artefacts"] = write_files(folder, self.posterior)

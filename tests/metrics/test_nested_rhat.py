@@ -7,10 +7,10 @@ import torch
 from pydantic import ValidationError
 from support.runs.configured import component, draw_normal, load
 
-from components.evaluation.checks.mixing import draws_checks
 from components.inference.chains import init_chains
 from components.metrics import diagnostics
 from components.posteriors.draws import Draws
+from components.posteriors.mixing import draws_checks
 
 CHAINS = 256
 GROUPS = 8

@@ -31,6 +31,11 @@ from components.contracts.roles.component import (
 )
 from components.contracts.roles.dataset import Dataset
 from components.contracts.roles.gradient import Gradient
-from components.contracts.roles.inference import FinishedRun, Inference, variant_info_names
+from components.contracts.roles.inference import (
+    ChecksRuns,
+    FinishedRun,
+    Inference,
+    variant_info_names,
+)
 from components.contracts.roles.model import Model
 from components.contracts.roles.problem import Problem, SeriesProblem, TabulatingProblem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic, Protocol, runtime_checkable
 
 from components.contracts.checks import Bias, Check, Scores, Trace
 from components.contracts.plugins.protocols import ReturnedProtocols
@@ -17,14 +17,22 @@ from components.contracts.streams import Rng
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A replicate after its last step, as input of ``Inference.checks``."""
+    """A replicate after its last step, as input of the checks of its method and posterior."""
 
     problem: Problem
     posterior: object
-    state: object
+    inference: Inference
+    state: Any  # of the class that the method returns
     scores: Scores
     trace: Trace
     rng: Rng
+
+
+@runtime_checkable
+class ChecksRuns(Protocol):
+    """A posterior with checks of its run, for example that its chains have mixed."""
+
+    def checks(self, run: FinishedRun) -> list[Check]: ...  # in display order
 
 
 class Inference(Component, Generic[M, P, B, S]):

@@ -168,8 +168,7 @@ class SWAG(AveragedDescent[LogJoint | Penalised, SwagState]):
         Variances below the rounding error of θ̄² − (θ̄)² count as zero, and so does a spread
         that is negligible relative to the size of the weights.
         """
-        state = run.state
-        assert isinstance(state, SwagState)
+        state: SwagState = run.state
         name = "SWAG's Gaussian has a spread"
         if state.n < 2:
             detail = f"{state.n} points collected, 2 needed; raise steps, or lower inference.burn_in or every"

@@ -189,8 +189,7 @@ class ImportanceSampling(Sampler[Weighted]):
 
     def checks(self, run: FinishedRun) -> list[Check]:
         """Check that weights do not grow further out than the draws."""
-        state = run.state
-        assert isinstance(state, Weighted)
+        state: Weighted = run.state
         if state.fit is None:
             return []
         batches = run.problem.batches(self.requires.batch_kind, run.rng, 0, 1)

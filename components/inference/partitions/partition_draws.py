@@ -5,7 +5,7 @@ The cluster means and precisions are integrated out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.contracts.checks import NamedScores
+from components.contracts.checks import Check, NamedScores
 from components.contracts.problems import Rows
+from components.contracts.roles import FinishedRun
 from components.maths.compiled.loops import Array
 from components.maths.exponential.normal_wishart import NormalWishart
 from components.metrics import diagnostics
@@ -137,6 +138,13 @@ class PartitionDraws:
                     diagnostics.worst_coordinate_value(values, rests, largest=name == "rhat")
                 )
         return out
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Checks that the summaries of the chains agree; few splits are accepted if few are
+        possible."""
+        names = ("rhat", "ess", "ess_tail")
+        compared = {name: run.scores[name] for name in names if name in run.scores}
+        return self.summaries.checks(replace(run, scores=compared))
 
     def figures(self) -> Figures:
         from components.figures.partitions.co_clustering import co_clustering

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.contracts.checks import Response
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, mean_over_chains
 from components.inference.sgmcmc.control_variates import ControlledChains, ControlledSteps
 from components.inference.sgmcmc.preconditioner import Preconditioning
+from components.inference.step_response import Response
 from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import normal_like
 from components.registry import register

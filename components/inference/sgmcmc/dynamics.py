@@ -9,9 +9,10 @@ import torch
 from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.checks import Bias
-from components.contracts.roles import Info
+from components.contracts.checks import Bias, Check
+from components.contracts.roles import FinishedRun, Info
 from components.inference.chains import C, Sampler, advance, mean_over_chains
+from components.inference.step_response import Response, check_step
 from components.maths.annealing import cosine_anneal
 
 
@@ -80,6 +81,14 @@ class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
             "damping": 0.1,
         },
     )
+
+    def response(self, state: C) -> Response | None:
+        """Response of the largest step since draws are stored; None: it is not linear."""
+        return None
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        response = self.response(run.state)
+        return [] if response is None else [check_step(run, response)]
 
     def advance(self, state: C, theta: Tensor, **others: Any) -> C:
         """The next state at θ [C, P], with new values of its other fields.

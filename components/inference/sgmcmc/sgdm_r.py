@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pydantic import NonNegativeFloat, model_validator
 from torch import Tensor
 
-from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, mean_over_chains
 from components.inference.sgmcmc.repulsion import Repulsion
+from components.inference.step_response import Response
 from components.maths.exponential.standard_draws import normal_like
 from components.registry import register
 

@@ -9,12 +9,12 @@ from pydantic import PositiveFloat, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.sgmcmc.control_variates import ControlledChains, GradientNoise
 from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.step_response import Response
 from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import normal_like
 from components.registry import register

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch
 from components.inference.sgmcmc.control_variates import ControlledChains, ControlledSteps
+from components.inference.step_response import Response
 from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import normal_like
 from components.registry import register

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch
@@ -16,6 +15,7 @@ from components.inference.sgmcmc.repulsion import (
     check_kernel_particles,
     within_blocks,
 )
+from components.inference.step_response import Response
 from components.registry import register
 
 

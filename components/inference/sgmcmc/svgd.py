@@ -9,7 +9,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.checks import Bias, Response
+from components.contracts.checks import Bias
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, mean_over_chains
@@ -19,6 +19,7 @@ from components.inference.sgmcmc.repulsion import (
     check_kernel_particles,
     within_blocks,
 )
+from components.inference.step_response import Response
 from components.registry import register
 
 

@@ -148,7 +148,6 @@ class AscendedGuide(GuideFit[T], Generic[T]):
         to the density π of a problem.
 
         Source: Yao et al. (2018), section 3.2."""
-        assert isinstance(run.state, TrainingState)
         if not isinstance(run.problem, Density):
             return []
         assert isinstance(run.posterior, HoldsDraws)

@@ -10,8 +10,7 @@ from components.contracts.sequences import Trajectories
 from components.figures.style import BLUE, ORANGE, Figures, legend_above, new_figure
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
-from components.series.posteriors.filtered import Filtered
-from components.series.posteriors.smoothed import SmoothedSeries
+from components.series.posteriors.summaries import StateSummaries
 
 
 def effective_size(problem: Trajectories, found: SmoothedStates) -> Figures:
@@ -19,7 +18,7 @@ def effective_size(problem: Trajectories, found: SmoothedStates) -> Figures:
 
     Nothing is drawn for a posterior without weighted particles.
     """
-    if not isinstance(found, Filtered | SmoothedSeries) or found.ess is None:
+    if not isinstance(found, StateSummaries) or found.ess is None:
         return {}
     ess = found.ess.double().cpu()  # [R, T]
     t = axis_times(problem.dates, 0, ess.shape[1])

@@ -10,26 +10,31 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from components.contracts.checks import Check
+from components.contracts.roles import FinishedRun
 from components.contracts.traces import Trace
+from components.metrics import limits
 from components.posteriors.draws import Draws
+from components.series.posteriors.summaries import StateSummaries, observation_checks
 
 SUMMARIES = ("mean", "variance", "lower", "upper", "predicted")
 
 
 @dataclass(frozen=True)
-class Filtered:
+class Filtered(StateSummaries):
     """Summaries of p(x_t | y_1:t) for the times t = 1 … T so far."""
 
     t: int  # T
-    mean: Tensor  # [R, T, dx]
-    variance: Tensor  # [R, T, dx]
-    lower: Tensor  # 5 % quantile [R, T, dx]
-    upper: Tensor  # 95 % quantile [R, T, dx]
     predicted: Tensor  # E[y_t | y_1:t−1] [R, T, dy]
     log_normaliser: Tensor  # log ∏_t ∫ G_t dπ_t|t−1 [R]
     evidence: bool = True  # G is the likelihood, and the normaliser the evidence
-    ess: Tensor | None = None  # effective sample size before resampling [R, T]; None: no particles
     weight: Tensor | None = None  # weight of each observation in the filter's update [R, T]
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Checks of the particles, or of the weights of the observations."""
+        if self.ess is not None or self.weight is None:
+            return super().checks(run)
+        return observation_checks(self.weight > limits.MIN_USED_SHARE, run)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +45,10 @@ class LearnedSeries(Filtered):
     """
 
     parameters: Draws  # [R, M, P], with log weights
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Checks of the parameter draws and of the filter."""
+        return [*self.parameters.checks(run), *super().checks(run)]
 
     def artefacts(self, folder: Path) -> list[Path]:
         """Write the parameter draws of the first replicate to a run's folder; return the paths."""

@@ -11,23 +11,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from components.contracts.checks import Check
 from components.contracts.posteriors import Signal
+from components.contracts.roles import FinishedRun
 from components.maths.particles.order_statistics import quantiles
 from components.posteriors.draws import Draws
+from components.series.posteriors.summaries import StateSummaries
 
 
 @dataclass(frozen=True)
-class SmoothedSeries:
-    """Summaries of p(x_t | y_1:T) for all T times, and of the signal behind the observations if its
-    noise is known."""
+class SmoothedSeries(StateSummaries):
+    """Summaries of p(x_t | y_1:T) for all T times, with the effective sample size of the forward
+    particles, and of the signal behind the observations if its noise is known."""
 
-    mean: Tensor  # [R, T, dx]
-    variance: Tensor  # [R, T, dx]
-    lower: Tensor  # 5 % quantile [R, T, dx]
-    upper: Tensor  # 95 % quantile [R, T, dx]
     signal: Signal | None = None
-    # of the forward particles before resampling [R, T]; None: no particles
-    ess: Tensor | None = None
 
     @classmethod
     def empty_smoothed(cls, like: Tensor) -> SmoothedSeries:
@@ -37,16 +34,12 @@ class SmoothedSeries:
 
 
 @dataclass(frozen=True)
-class SampledSeries:
+class SampledSeries(StateSummaries):
     """Summaries of N draws of the states x_1 … x_T by C chains for each of R replicates, and the
     draws of named parameters.
 
     N is 0 during burn-in; the summaries are then NaN."""
 
-    mean: Tensor  # [R, T, dx]
-    variance: Tensor  # [R, T, dx]
-    lower: Tensor  # 5 % quantile [R, T, dx]
-    upper: Tensor  # 95 % quantile [R, T, dx]
     parameters: Draws  # [R·C, N, P]
 
     @classmethod
@@ -63,6 +56,10 @@ class SampledSeries:
             for value in (pooled.mean(1), pooled.var(1, correction=0), lower, upper)
         )
         return cls(mean, variance, low, high, parameters)
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Checks of the parameter draws."""
+        return self.parameters.checks(run)
 
     def artefacts(self, folder: Path) -> list[Path]:
         """Write the parameter draws of the first replicate to a run's folder; return the paths."""

@@ -67,6 +67,7 @@ class ParticleSmoother(
         batch_kind="observation",
         capabilities={TransitionDensity},
     )
+    mixes = False  # no chains
 
     def init(self, model: TransitionDensity, problem: Sequence, rng: Rng) -> ForwardParticles:
         start: FilterState[TransitionDensity] = self.filter.init(model, problem, rng)

@@ -38,6 +38,8 @@ class Forward(Gaussians[M]):
 class GaussianSmoother(GaussianFilter[M], Generic[M]):
     """Smoother with a backward pass over the Gaussians of the subclass's filter."""
 
+    mixes = False  # no chains
+
     def init(self, model: M, problem: Sequence, rng: Rng) -> Forward[M]:
         return Forward(**vars(super().init(model, problem, rng)))
 

@@ -188,9 +188,9 @@ class StructuralMLE(StructuralInference[Searches]):
 
     def checks(self, run: FinishedRun) -> list[Check]:
         """Check that the best of the restarts has converged."""
-        assert isinstance(run.state, Searches)
-        best = run.state.best
-        detail = f"the best of {len(run.state.runs)} starts after {best.iteration} iterations"
+        state: Searches = run.state
+        best = state.best
+        detail = f"the best of {len(state.runs)} starts after {best.iteration} iterations"
         if not best.converged:
             slope = float(best.gradient.abs().max())
             detail += f", largest derivative {slope:.2g} nats; raise steps"

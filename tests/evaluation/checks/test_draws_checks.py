@@ -8,12 +8,12 @@ import torch
 from support.runs.configured import component, generator, normal
 from support.targets.known_targets import F64
 
-from components.contracts.checks import FINITE
-from components.evaluation.checks.mixing import draws_checks
+from components.contracts.roles import FinishedRun
 from components.evaluation.run_checks import run_checks
 from components.metrics import limits
 from components.metrics.diagnostics import convergence
 from components.posteriors.draws import Draws
+from components.posteriors.mixing import draws_checks
 from runner.execution.rng import Streams
 
 WELL = {
@@ -126,15 +126,15 @@ def test_pareto_k_limit_is_lower_for_few_weights(k, n, passed):
     assert limits.pareto_k(100) == pytest.approx(0.5)
 
 
+def finished_run(method, scores):
+    method = component("inference", method)
+    return FinishedRun(SimpleNamespace(), draws(), method, None, scores, [], Streams(0))
+
+
 def test_svgd_skips_chain_checks():
-    method = component("inference", "svgd")
-    checks = run_checks(SimpleNamespace(), draws(), method, None, WELL, [], Streams(0), smoke=False)
-    assert list(verdicts(checks)) == [FINITE]
+    assert draws().checks(finished_run("svgd", WELL)) == []
 
 
 def test_smoke_run_skips_length_checks():
-    method = component("inference", "sgld")
-    checks = run_checks(
-        SimpleNamespace(), draws(), method, None, WELL | {"rhat": 3.0}, [], Streams(0), smoke=True
-    )
+    checks = run_checks(finished_run("sgld", WELL | {"rhat": 3.0}), smoke=True)
     assert [check.passed for check in checks] == [True, None]

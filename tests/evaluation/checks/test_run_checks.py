@@ -104,7 +104,7 @@ def test_steps_too_large_for_curvature_are_detected(step, passed):
     state = method.init(target, None, rng)
     for _ in range(5):
         state, _ = method.step(state, None, rng)
-    checks = run_checks(problem, None, method, state, {}, [], rng, smoke=False)
+    checks = run_checks(FinishedRun(problem, None, method, state, {}, [], rng), smoke=False)
     verdicts = {check.name: check.passed for check in checks}
     assert verdicts == {FINITE: True, "steps are small relative to the curvature": passed}
 
@@ -178,7 +178,7 @@ def test_unbiased_gradients_must_share_their_mean():
 
 def finished_run(state=None, trace=()):
     problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
-    return FinishedRun(problem, None, state, {}, trace, Streams(0))
+    return FinishedRun(problem, None, None, state, {}, trace, Streams(0))
 
 
 def discriminator(losses):

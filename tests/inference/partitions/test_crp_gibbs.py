@@ -10,8 +10,8 @@ from support.small.small_partitions import log_joint, partitions, small_rows
 from support.small.small_problems import advance
 
 from components.contracts.problems import Rows
+from components.contracts.roles import FinishedRun
 from components.errors import ConfigMismatchError
-from components.evaluation.run_checks import run_checks
 from components.inference.partitions.crp_sweep import count_uniforms, init_clusters, sweep
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.maths.exponential.normal_wishart import NormalWishart
@@ -137,10 +137,8 @@ def test_partition_chains_pass_chain_checks():
     z = torch.stack(far)[:, None].repeat(1, 10, 1)
     log_joint = torch.randn(2, 10, generator=generator(0), dtype=X.dtype)
     apart = PartitionDraws(ALPHA, PRIOR, X[:5], z, log_joint, "binder", 0.001)
-    checks = run_checks(
-        problem, apart, inference, None, apart.scores(), [], Streams(0), smoke=False
-    )
-    verdicts = {check.name: check.passed for check in checks}
+    run = FinishedRun(problem, apart, inference, None, apart.scores(), [], Streams(0))
+    verdicts = {check.name: check.passed for check in apart.checks(run)}
     assert verdicts.pop("R̂ is below 1.01") is False
     # few splits are accepted if clusters are small
     assert "enough proposals are accepted" not in verdicts

@@ -17,8 +17,8 @@ from support.targets.unknown_scales import (
 from torch.testing import assert_close
 
 from components.errors import NumericalError
-from components.evaluation.checks.filters import inner_filter_checks
 from components.posteriors.draws import Draws
+from components.posteriors.mixing import inner_filter_checks
 from components.series.parameters.particle_mcmc import ParticleMCMC
 from components.series.parameters.passes import passing, trajectories
 from runner.execution.rng import Streams

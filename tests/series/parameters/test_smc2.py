@@ -20,7 +20,7 @@ from support.targets.unknown_scales import (
 )
 from torch.testing import assert_close
 
-from components.evaluation.checks.filters import inner_filter_checks
+from components.posteriors.mixing import inner_filter_checks
 from components.series.parameters.smc2 import SMC2
 from runner.execution.rng import Streams
 

@@ -57,7 +57,7 @@ def test_unconverged_search_fails_a_check():
     verdicts = []
     for _ in range(STEPS):
         state, info = inference.step(state, data.series, Streams(0))
-        (check,) = inference.checks(FinishedRun(data, None, state, {}, [], Streams(0)))
+        (check,) = inference.checks(FinishedRun(data, None, inference, state, {}, [], Streams(0)))
         assert check.passed == (info["converged"] == 1.0)
         verdicts.append(check.passed)
     assert (verdicts[0], verdicts[-1]) == (False, True)

@@ -1,4 +1,5 @@
-"""Checks of chains and weighted draws by the scores of their convergence."""
+"""Checks of chains and weighted draws by the scores of their convergence, and of the filters that
+estimate their likelihoods."""
 
 from __future__ import annotations
 
@@ -6,26 +7,13 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import torch
 from torch import Tensor
 
 from components.contracts.checks import Check, Scores
-from components.contracts.posteriors import HoldsDraws, SeriesDraws
-from components.inference.partitions.partition_draws import PartitionDraws
+from components.contracts.posteriors import HoldsDraws
 from components.metrics import diagnostics, limits
 from components.metrics.diagnostics import FEWEST_DRAWS
-
-
-def mixing_checks(posterior: object, scores: Scores) -> list[Check]:
-    """``draws_checks`` of the parameters drawn by a posterior."""
-    if isinstance(posterior, SeriesDraws):
-        return draws_checks(posterior.parameters, scores)
-    if isinstance(posterior, PartitionDraws):
-        # few splits are accepted if few are possible
-        names = ("rhat", "ess", "ess_tail")
-        compared = {name: scores[name] for name in names if name in scores}
-        return draws_checks(posterior.summaries, compared)
-    assert isinstance(posterior, HoldsDraws)
-    return draws_checks(posterior, scores)
 
 
 def _worst(scores: Scores, name: str, largest: bool) -> float:
@@ -135,3 +123,28 @@ def _check_pareto_k(scores: Scores, n: int) -> Check:
     value = _worst(scores, "pareto_k", largest=True)
     most = limits.pareto_k(n)
     return Check(name, value < most, f"{value:.2f}, required below {most:.2f} for {n:,} weights")
+
+
+def inner_filter_checks(draws: HoldsDraws) -> list[Check]:
+    """Check that fails if the filters of most draws, by weight, have collapsed.
+
+    A filter has collapsed if one particle carries half of the weight.  Its estimate log Ẑ then
+    varies by many nats between passes: a chain sticks where the estimate was too high, and weights
+    of parameters follow the noise.  Empty for draws without a filter.
+    """
+    ess = draws.stats.get("filter_ess")
+    if ess is None or not ess.numel():
+        return []
+    weights = torch.ones_like(ess) if draws.log_weights is None else draws.log_weights.softmax(1)
+    share = (weights * (ess < limits.LEAST_ESS)).sum() / weights.sum()
+    detail = (
+        f"{100 * float(share):.3g} % of the draws have a filter with ESS below {limits.LEAST_ESS:g}"
+    )
+    detail += f"; the median of their smallest ESS is {float(ess.median()):.3g}"
+    passed = float(share) <= 0.5
+    detail += (
+        ""
+        if passed
+        else "; raise inference.filter.particles, or check the prior and the scale of the data"
+    )
+    return [Check("the inner filters have not collapsed", passed, detail)]

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.checks import Check, GradientResponsiveMethod, Response
+from components.contracts.checks import Check
 from components.contracts.problems import Batch
-from components.contracts.roles import Inference, Problem
-from components.contracts.streams import Rng
+from components.contracts.roles import FinishedRun
 from components.errors import ConfigMismatchError
 from components.inference.chains import Chains
 from components.inference.log_joint import log_joint
 
 ITERATIONS = 20  # iterations of the power method; each costs about two steps of the sampler
+
+
+@dataclass(frozen=True)
+class Response:
+    """Linear response of a gradient-based step: θ moves by A ∇log p, A [K·P, K·P] positive
+    definite.
+
+    Where the largest eigenvalue of A times the curvature −∇² log p exceeds ``limit``, the path
+    oscillates with growing amplitude.  The limit is 2 without momentum and 2 (1 + β) with momentum
+    β.
+
+    Source: Polyak (1964)."""
+
+    apply: Callable[[Tensor], Tensor]  # A g of g [K, P]
+    limit: float
 
 
 def largest_response(
@@ -63,18 +77,15 @@ def _power_iteration(apply: Callable[[Tensor], Tensor], v: Tensor) -> float:
     return value
 
 
-def step_check(
-    problem: Problem, inference: GradientResponsiveMethod[Any], state: Chains, rng: Rng
-) -> Check:
+def check_step(run: FinishedRun, response: Response) -> Check:
     """Compare the largest step since draws are stored with the curvature at the chains, on the last
     batch."""
     name = "steps are small relative to the curvature"
-    model: LogJoint = state.model
-    response = inference.response(state)
-    assert isinstance(inference, Inference)
-    _, batch = next(iter(problem.batches(inference.requires.batch_kind, rng, state.t - 1, state.t)))
+    state: Chains = run.state
+    batch_kind = run.inference.requires.batch_kind
+    _, batch = next(iter(run.problem.batches(batch_kind, run.rng, state.t - 1, state.t)))
     try:
-        value = largest_response(model, state.theta, batch, response)
+        value = largest_response(state.model, state.theta, batch, response)
     # the log joint is differentiable only once
     except (RuntimeError, ConfigMismatchError) as error:
         return Check(name, None, f"no second derivative: {str(error).splitlines()[0]}")
