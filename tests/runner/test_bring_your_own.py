@@ -81,7 +81,7 @@ def shorten(command: str) -> list[str]:
     return [word for word in words if word.split("=")[0] not in changed] + more
 
 
-def test_the_page_shows_what_it_says():
+def test_page_shows_the_described_files():
     assert len(TRAINED) == 3
     assert len(RUNS) == 19
     files = "\n".join(path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.py")))
@@ -102,7 +102,7 @@ def test_every_command_runs(command, folder):
 
 
 @pytest.mark.slow  # 17 s
-def test_the_first_command_shows_the_accuracy_of_the_plain_network(folder):
+def test_first_command_shows_the_accuracy_of_the_network(folder):
     """Training in plain PyTorch, then evaluation and attack by the runner in one process."""
     plain = call(
         [

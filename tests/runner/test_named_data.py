@@ -3,7 +3,7 @@
 from runner.statistics.published import Published, load_published
 
 
-def test_data_of_a_published_table():
+def test_published_table_matches_data_by_name():
     table = load_published("gallego_table_2_4")
     several = load_published("rodriguez_santana_table_1")
     assert (table.is_comparable_on("uci"), table.is_comparable_on("uci-sim"), table.data_label) == (

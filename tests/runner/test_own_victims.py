@@ -40,9 +40,7 @@ def module(name: str = "Victim", **arguments) -> list[str]:
         ("log_probabilities", "log_softmax", 2),
     ],
 )
-def test_probabilities_have_the_scores_and_the_fall_of_the_logits(
-    make_job, outputs, last, n_outputs
-):
+def test_probabilities_equal_logits_in_scores_and_attacks(make_job, outputs, last, n_outputs):
     _, ours = run(
         make_job(
             *MOONS, *module(inputs=2, n_outputs=n_outputs, last=last), f"model.outputs={outputs}"
@@ -64,9 +62,7 @@ def test_probabilities_have_the_scores_and_the_fall_of_the_logits(
 
 @pytest.mark.parametrize("attacked", [True, False])
 @pytest.mark.parametrize(("last", "n_outputs"), [("sigmoid", 1), ("softmax", 2), ("sigmoid", 2)])
-def test_without_a_word_they_are_refused_with_and_without_an_attacker(
-    make_job, attacked, last, n_outputs
-):
+def test_undeclared_probabilities_are_refused(make_job, attacked, last, n_outputs):
     words = MOONS if attacked else MOONS[:-2]
     with pytest.raises(
         ConfigError, match=r"instead of being logits; set model\.outputs=probabilities"
@@ -75,7 +71,7 @@ def test_without_a_word_they_are_refused_with_and_without_an_attacker(
 
 
 @pytest.mark.parametrize("inference", ["map", "deep_ensemble"])
-def test_what_nothing_can_be_learnt_of_is_refused(make_job, inference):
+def test_untrainable_networks_are_refused(make_job, inference):
     words = [
         *MOONS[:3],
         "steps=20",
@@ -87,7 +83,7 @@ def test_what_nothing_can_be_learnt_of_is_refused(make_job, inference):
     run(make_job(*words[:3], "inference=fixed", *module("NoGrad", inputs=2, n_outputs=2)))
 
 
-def test_a_rule_for_columns_as_they_stand_needs_them_so(make_job, tmp_path):
+def test_threshold_rule_requires_raw_columns(make_job, tmp_path):
     draw = random.Random(0)
     rows = [(draw.gauss(g, 0.3), draw.gauss(0, 1), g) for g in draw.choices((1, 2, 3), k=300)]
     file = tmp_path / "grades.csv"
@@ -111,7 +107,7 @@ def test_a_rule_for_columns_as_they_stand_needs_them_so(make_job, tmp_path):
     assert raw > 0.85 > 0.6 > standardised
 
 
-def test_a_table_of_pixels_is_read_as_images(make_job, tmp_path):
+def test_table_of_pixels_is_read_as_images(make_job, tmp_path):
     draw = random.Random(0)
     rows = "".join(
         ",".join(str(draw.randrange(256)) for _ in range(16)) + f",{i % 2}\n" for i in range(40)

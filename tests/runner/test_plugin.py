@@ -71,7 +71,7 @@ def run_as_printed(text: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_a_complete_component(tmp_path):
+def test_complete_component_runs(tmp_path):
     text = read("add_a_component.md")
     files = write_files(text, tmp_path)
     (module,) = (name for name in files if name.endswith(".py") and not name.startswith("test_"))
@@ -84,7 +84,7 @@ def test_a_complete_component(tmp_path):
 
 
 @pytest.mark.slow  # 8 s
-def test_a_game_of_ones_own(tmp_path):
+def test_own_game_runs(tmp_path):
     pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
     text = sections(read("methods/play.md"))["play a game of your own"]
     assert len(write_files(text, tmp_path)["inspection.py"].splitlines()) < 30
@@ -96,7 +96,7 @@ def test_a_game_of_ones_own(tmp_path):
 
 @pytest.mark.slow  # 8 s each; a component of a plug-in is in the fast test_readme_example
 @pytest.mark.parametrize("role", ["attacker", "dataset", "model", "gradient"])
-def test_example_of_a_role(role, tmp_path):
+def test_example_of_each_role_runs(role, tmp_path):
     text = sections()[role]
     write_files(text, tmp_path)
     output = run_as_printed(text, tmp_path)
@@ -105,7 +105,7 @@ def test_example_of_a_role(role, tmp_path):
 
 
 @pytest.mark.slow  # 15 s
-def test_example_of_a_sequence(tmp_path):
+def test_example_of_a_sequence_runs(tmp_path):
     text = sections()["sequence"]
     write_files(text, tmp_path)
     (name,) = re.findall(r"^`(\w+\.csv)`", text, re.M)
@@ -119,14 +119,14 @@ def test_example_of_a_sequence(tmp_path):
 
 
 @pytest.mark.slow  # 8 s
-def test_example_of_a_kernel(tmp_path):
+def test_example_of_a_kernel_runs(tmp_path):
     text = sections()["kernel"]
     write_files(text, tmp_path)
     assert "gpytorch_gp" in run_as_printed(text, tmp_path)
 
 
 @pytest.mark.slow  # 5 s
-def test_a_kernel_of_gpytorch(tmp_path):
+def test_gpytorch_kernel_runs(tmp_path):
     (command,) = re.findall(r"^    runner (.*model=gpytorch_gp.*)$", read("choose.md"), re.M)
     words = shlex.split(command, comments=True)
     done = call(["-m", "runner.commands.cli", *words, "tracking=false"], tmp_path)
@@ -135,7 +135,7 @@ def test_a_kernel_of_gpytorch(tmp_path):
     assert "RBFKernel + PeriodicKernel" in record.read_text()
 
 
-def test_a_table_of_ones_own(tmp_path):
+def test_own_table_runs(tmp_path):
     text = sections(read("bring_your_own.md"))["a table"]
     (csv,) = re.findall(r"^`customers\.csv`:\n\n```csv\n(.*?)```", text, re.S | re.M)
     assert csv == read("examples/bring_your_own/customers.csv")

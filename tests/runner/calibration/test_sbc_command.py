@@ -31,7 +31,7 @@ def calibrate(folder, *more):
     return main(["sbc", *CONFIG, f"output_dir={folder}", *SIZES, *more])
 
 
-def test_an_exact_posterior_passes_and_the_command_goes_on(tmp_path, monkeypatch, capsys):
+def test_exact_posterior_passes_and_the_command_resumes(tmp_path, monkeypatch, capsys):
     fitted = []
     fit = fits.Fitter.fit
 
@@ -82,7 +82,7 @@ def test_check_refuses_ranks_at_both_ends_and_failed_fits():
     assert "1 fits failed (data set 40: diverged)" in failed.conclude()
 
 
-def test_refusals_leave_nothing(tmp_path):
+def test_refused_command_leaves_no_files(tmp_path):
     with pytest.raises(ConfigError, match=r"--bins 7: must divide 20"):
         calibrate(tmp_path, "--bins", "7")
     with pytest.raises(ConfigError, match=r"stores 20 draws, but --draws 99 are needed"):
@@ -96,7 +96,7 @@ def test_refusals_leave_nothing(tmp_path):
     assert not list((tmp_path / "sbc").glob("fit-*"))
 
 
-def test_another_process_is_refused(tmp_path):
+def test_simultaneous_process_is_refused(tmp_path):
     second = open_ranks(tmp_path / "a", {}, fresh=False)
     with (
         open_ranks(tmp_path / "a", {}, fresh=False),

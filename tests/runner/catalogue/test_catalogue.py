@@ -43,7 +43,7 @@ def leaves(content: object, prefix: str = "") -> dict[str, object]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
-def test_the_reader_agrees_with_the_parser_on_every_yaml(path):
+def test_reader_agrees_with_the_parser_on_every_yaml(path):
     keys, content = read_text(path.read_text())
     expected = leaves(content)
     for key in keys:
@@ -69,7 +69,7 @@ def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
             assert declared.fields.get(key.path.split(".")[0]), f"{role}.{key.path} has no type"
 
 
-def test_what_a_shared_key_means_is_said_once():
+def test_shared_key_is_documented_once():
     """A key declared in a shared class has its comment there; a YAML has its own comment only if it
     adds information."""
     for role, name in COMPONENTS:
@@ -86,7 +86,7 @@ def test_what_a_shared_key_means_is_said_once():
                 )
 
 
-def test_comments_inline_above_and_going_on_below():
+def test_comments_are_read_inline_above_and_continued():
     keys = read_keys(
         "# @package _global_\n"
         "# the meaning of a\n"
@@ -170,12 +170,12 @@ def test_types_are_described_in_words():
 
 
 @pytest.mark.parametrize(("role", "name"), COMPONENTS)
-def test_the_index_has_the_declarations_of_the_class(role, name):
+def test_index_has_the_declarations_of_the_class(role, name):
     described = asdict(describe_class(registry.get(role, name), role, name))
     assert asdict(read_index()[f"{role}/{name}"]) == described, "run make index"
 
 
-def test_the_index_has_the_run_level_keys_and_nothing_else():
+def test_index_has_only_the_run_level_keys():
     indexed = read_index()
     commands = {f"command/{name}" for name in COMMANDS}
     assert indexed.keys() == {CONFIG, *commands, *(f"{role}/{name}" for role, name in COMPONENTS)}

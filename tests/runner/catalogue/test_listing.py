@@ -51,7 +51,7 @@ def test_list_names_everything(list_lines):
     assert all(len(line) == 4 for line in lines)
 
 
-def test_list_begins_with_families_and_counts(list_lines):
+def test_list_starts_with_families_and_counts(list_lines):
     lines = [line.split("\t") for line in list_lines()]
     members = {(group, family): names.split(", ") for group, family, _, names in lines}
     assert all(int(count) == len(names.split(", ")) for _, _, count, names in lines)
@@ -84,12 +84,12 @@ def test_families_fit_on_a_screen_and_name_the_next_command(width, height):
         ("attackers/words", families("attacker")["words"]),
     ],
 )
-def test_a_family_is_listed_as_a_role_is(word, names, list_lines):
+def test_family_is_listed_like_a_role(word, names, list_lines):
     assert [line.split("\t")[0] for line in list_lines(word)] == names
     assert [json.loads(line)["name"] for line in list_lines(word, "--json")] == names
 
 
-def test_json_of_everything_has_its_form_of_before(list_lines):
+def test_json_of_everything_keeps_its_format(list_lines):
     objects = map(json.loads, list_lines("--json"))
     keys = {(entry["group"], *entry) for entry in objects}
     papers = (*registry.ROLES, "published")
@@ -99,7 +99,7 @@ def test_json_of_everything_has_its_form_of_before(list_lines):
     }
 
 
-def test_texts_name_files_that_exist():
+def test_texts_name_existing_files():
     for group in ("experiment", "study", "published"):
         names = [
             name
@@ -111,13 +111,13 @@ def test_texts_name_files_that_exist():
 
 
 @pytest.mark.parametrize("role", registry.ROLES)
-def test_list_of_a_role_gives_name_sentence_and_paper(role, list_lines):
+def test_list_of_a_role_has_name_sentence_and_paper(role, list_lines):
     lines = [line.split("\t") for line in list_lines(role)]
     assert [line[0] for line in lines] == registry.names(role)
     assert all(len(line) == 3 and line[1] and not line[1].endswith(".") for line in lines)
 
 
-def test_a_source_keeps_the_number_of_its_equation():
+def test_source_keeps_its_equation_number():
     sources = {entry.name: entry.source for entry in catalogue("inference")}
     assert sources["q_learning"] == "Gallego (2021), eq. (4.1)"
     assert (
@@ -126,7 +126,7 @@ def test_a_source_keeps_the_number_of_its_equation():
     )
 
 
-def test_a_plugin_is_listed_too(tmp_path, monkeypatch, list_lines):
+def test_plugin_is_listed_too(tmp_path, monkeypatch, list_lines):
     (tmp_path / "my_method.py").write_text(
         "from components.contracts.roles import Inference\n"
         "from components.registry import register\n"

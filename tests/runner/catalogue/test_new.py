@@ -32,7 +32,7 @@ def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("role", CODE)
-def test_class_and_yaml_fit_each_other(role, tmp_path, monkeypatch):
+def test_class_and_yaml_match(role, tmp_path, monkeypatch):
     name = f"new_{role}_of_a_test"
     module, conf, test = create(role, name, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -58,7 +58,7 @@ def test_experiments_and_studies_are_yaml_and_a_test(tmp_path):
     assert yaml.safe_load(study.read_text())["name"] == "ours"
 
 
-def test_nothing_is_overwritten(tmp_path):
+def test_existing_files_are_not_overwritten(tmp_path):
     (tmp_path / "mine.py").write_text("precious")
     with pytest.raises(ConfigError, match=r"mine.py: exists already; choose another name"):
         create("model", "mine", tmp_path)
@@ -68,7 +68,7 @@ def test_nothing_is_overwritten(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", COMMANDS)
-def test_the_test_passes_and_the_command_runs_as_it_is_printed(role, tmp_path, capsys, monkeypatch):
+def test_generated_test_and_printed_command_run(role, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = f"my_{role}"
     assert main(["new", role, name]) == 0

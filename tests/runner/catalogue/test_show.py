@@ -37,7 +37,7 @@ def show(capsys, name):
     return out, {key: facts for key, *facts in rows}
 
 
-def test_the_comment_beside_a_declaration_is_shown(capsys):
+def test_comment_of_a_declaration_is_shown(capsys):
     _, rows = show(capsys, "inference/sgld")
     cyclical = "of ε_t: constant, polynomial ε (1 + t/b)^−γ, or cyclical"
     assert rows["inference.schedule"][2].startswith(cyclical)
@@ -49,7 +49,7 @@ def test_the_comment_beside_a_declaration_is_shown(capsys):
     assert rows["inference.step_size"][2].startswith("ε: drift ε ∇log p")
 
 
-def test_show_of_a_component(capsys):
+def test_component_is_shown(capsys):
     out, rows = show(capsys, "inference/level_k")
     assert "model     q_linear, q_network, q_table" in out
     assert "components/games/agents/level_k.py" in out
@@ -60,14 +60,14 @@ def test_show_of_a_component(capsys):
     assert rows["inference.policy"][1] == "epsilon_greedy | softmax"
 
 
-def test_show_of_the_run_level_keys(capsys):
+def test_run_level_keys_are_shown(capsys):
     _, rows = show(capsys, "config")
     assert rows["seed"][:2] == ["0", "integer ≥ 0"]
     assert rows["dtype"][1] == "float64 | float32"
     assert all(comment for *_, comment in rows.values())
 
 
-def test_show_of_an_experiment(capsys):
+def test_experiment_is_shown(capsys):
     out, _ = show(capsys, "+experiment=friend_or_foe")
     assert "runner +experiment=friend_or_foe" in out
     assert "attacker  exponential_smoother" in out
@@ -79,7 +79,7 @@ def test_show_of_an_experiment(capsys):
     )
 
 
-def test_a_derived_experiment_shows_all_that_it_is_composed_of(monkeypatch, tmp_path):
+def test_derived_experiment_shows_its_full_composition(monkeypatch, tmp_path):
     content = yaml.safe_load((CONF / "experiment" / "sarcos_cmdgp.yaml").read_text())
     assert selected_components(content) == {
         "dataset": "sarcos",
@@ -100,7 +100,7 @@ def test_a_derived_experiment_shows_all_that_it_is_composed_of(monkeypatch, tmp_
 @pytest.mark.parametrize(
     "name", [f"{g}/{n}" for g in ("experiment", "study", "published") for n in options(g)]
 )
-def test_show_of_every_file(name, capsys):
+def test_every_file_is_shown(name, capsys):
     assert name in show(capsys, name)[0]
 
 
@@ -145,6 +145,6 @@ def test_exit_codes_and_streams():
         ("show", ["show", "config"]),
     ],
 )
-def test_it_answers_without_torch(module, argv):
+def test_show_needs_no_torch(module, argv):
     code = f"import sys; from runner.catalogue.{module} import main; main({argv!r}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -10,7 +10,7 @@ STUDIES = sorted((CONF / "study").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_show_prints_all_of_a_study(path, capsys):
+def test_show_prints_a_complete_study(path, capsys):
     assert main(["show", f"study/{path.stem}"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"# study {path.stem}\n# run   runner study {path.stem}\n")

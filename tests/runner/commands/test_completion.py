@@ -24,7 +24,7 @@ def words(line: str) -> list[str]:
     return [text for text, _ in candidates(line)]
 
 
-def test_the_first_word_is_a_command_or_an_override():
+def test_first_word_is_a_command_or_an_override():
     completions = words("runner ")
     assert set(COMMANDS) <= set(completions)
     assert {"+experiment=", "model=", "model.", "seed=", "hydra/launcher="} <= set(completions)
@@ -74,7 +74,7 @@ VAE = "runner +experiment=vae_digits "
         ("runner doctor ", []),
     ],
 )
-def test_candidates_of_a_line(line, replies):
+def test_candidates_match_the_line(line, replies):
     assert words(line) == replies
 
 
@@ -88,11 +88,11 @@ def test_candidates_of_a_line(line, replies):
         (f"{VAE}inference.gradient.", "inference.gradient.n_samples="),
     ],
 )
-def test_a_candidate_among_others(line, reply):
+def test_candidate_is_among_others(line, reply):
     assert reply in words(line)
 
 
-def test_keys_are_those_of_the_component_chosen():
+def test_keys_belong_to_the_chosen_component():
     _name, *keys = yaml.safe_load((CONF / "inference" / "level_k.yaml").read_text())
     assert words(f"{GAME} inference.") == [f"inference.{key}=" for key in keys]
     # nothing chosen: the keys of all
@@ -119,7 +119,7 @@ def test_values_are_the_members_of_a_choice(line, values):
     assert words(line) == [f"{key}={value}" for value in values]
 
 
-def test_own_files_and_plugins_complete_without_being_imported(tmp_path, monkeypatch):
+def test_own_files_and_plugins_complete_without_import(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in {
         "conf/inference/walk.yaml": "name: walk\nscale: 0.5 # s\nkind: fast\n",
@@ -140,7 +140,7 @@ def test_own_files_and_plugins_complete_without_being_imported(tmp_path, monkeyp
     assert words("runner study --pl") == ["--plugin"]
 
 
-def test_runs_are_those_of_the_output_folder(tmp_path, monkeypatch):
+def test_runs_come_from_the_output_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("outputs/toy/aaaa1111", "elsewhere/toy/bbbb2222"):
         (tmp_path / folder).mkdir(parents=True)
@@ -154,7 +154,7 @@ def test_runs_are_those_of_the_output_folder(tmp_path, monkeypatch):
         assert words(f"runner {rest}") == [run]
 
 
-def test_options_are_those_of_the_parsers_with_their_meaning(capsys):
+def test_options_come_from_the_parsers_with_their_help(capsys):
     for command, (module, *_) in COMMANDS.items():
         with pytest.raises(SystemExit):
             importlib.import_module(module).main([command, "--help"])
@@ -170,7 +170,7 @@ def test_options_are_those_of_the_parsers_with_their_meaning(capsys):
         assert all(completions.values()), command
 
 
-def test_values_of_options(tmp_path, monkeypatch):
+def test_values_of_options_are_completed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     (tmp_path / "walk.py").write_text("")
@@ -192,18 +192,18 @@ def test_values_of_options(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "line", ["", "runner", "runner =", "runner +", "runner a=b=c", "runner list x y z ", "runner ,"]
 )
-def test_strange_lines_do_no_harm(line):
+def test_malformed_lines_are_accepted(line):
     assert all(isinstance(word, str) for word in words(line))
 
 
-def test_every_candidate_of_a_line_begins_as_the_word_does():
+def test_every_candidate_starts_like_the_word():
     for line in (GAME + " inf", "runner d", "runner model=m", "runner dataset.n"):
         completions = words(line)
         assert completions
         assert all(word.startswith(line.split()[-1]) for word in completions)
 
 
-def test_scripts_and_the_shell_in_use(capsys, monkeypatch):
+def test_scripts_are_written_for_the_current_shell(capsys, monkeypatch):
     monkeypatch.setenv("SHELL", "/usr/bin/zsh")
     assert main(["completion"]) == 0
     assert capsys.readouterr().out == SCRIPTS["zsh"]
@@ -211,7 +211,7 @@ def test_scripts_and_the_shell_in_use(capsys, monkeypatch):
         main(["completion", "tcsh"])
 
 
-def test_it_imports_neither_torch_nor_hydra():
+def test_completion_imports_neither_torch_nor_hydra():
     code = (
         "import sys; from runner.commands.completion import main; main(['completion', 'query', 'runner model=']); "
         "sys.exit(bool({'torch', 'hydra', 'omegaconf', 'pydantic'} & set(sys.modules)))"

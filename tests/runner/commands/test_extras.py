@@ -58,7 +58,7 @@ def imports_on_load(tree: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize("package", ["runner", "components"])
-def test_no_module_imports_an_extra_on_load(package):
+def test_modules_import_no_extra_on_load(package):
     wrong = {
         str(path.relative_to(ROOT)): blocked
         for path in (ROOT / package).rglob("*.py")
@@ -67,7 +67,7 @@ def test_no_module_imports_an_extra_on_load(package):
     assert not wrong
 
 
-def test_the_commands_that_need_extras_are_imported_without_them():
+def test_commands_with_extras_are_imported_without_them():
     command = [sys.executable, "-c", CODE, ",".join(BLOCKED), *NEED_EXTRAS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -84,7 +84,7 @@ def test_the_commands_that_need_extras_are_imported_without_them():
         ),
     ],
 )
-def test_a_command_names_its_extra(argv, package, message, monkeypatch, capfd, tmp_path):
+def test_command_names_its_extra(argv, package, message, monkeypatch, capfd, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["runner", *argv])
     present = errors.find_spec
@@ -98,7 +98,7 @@ def test_a_command_names_its_extra(argv, package, message, monkeypatch, capfd, t
     assert message.format(**commands) in capfd.readouterr().err
 
 
-def test_a_preset_names_the_extra_of_its_launcher():
+def test_preset_names_the_extra_of_its_launcher():
     error = ValueError(
         "In 'hydra/launcher/slurm_local': Could not load 'hydra/launcher/submitit_local'."
     )
@@ -108,6 +108,6 @@ def test_a_preset_names_the_extra_of_its_launcher():
     )
 
 
-def test_windows_is_answered_in_one_line():
+def test_windows_is_refused_in_one_line():
     assert cli.platform_message("posix") is None
     assert str(cli.platform_message("nt")).endswith("on Windows run it inside WSL 2")

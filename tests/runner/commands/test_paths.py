@@ -152,13 +152,13 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("words", "parser"), COMMANDS)
-def test_no_path_ends_in_a_traceback(words, parser, answer):
+def test_invalid_paths_cause_no_traceback(words, parser, answer):
     assert not list(faults(answer, command_lines(words, parser, PATHS)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "parser"), COMMANDS)
-def test_no_unusual_path_ends_in_a_traceback(words, parser, answer):
+def test_unusual_paths_cause_no_traceback(words, parser, answer):
     assert not list(faults(answer, command_lines(words, parser, MORE_PATHS)))
 
 
@@ -169,7 +169,7 @@ def test_no_unusual_path_ends_in_a_traceback(words, parser, answer):
         pytest.param("data_dir", marks=pytest.mark.slow),  # of runs that go well
     ],
 )
-def test_no_path_of_a_run_ends_in_a_traceback(key, answer):
+def test_invalid_paths_of_a_run_cause_no_traceback(key, answer):
     given = RUN[key == "+experiment" :]
     lines = [["-m", *given, "seed=0,1", f"{key}={path}"] for path in PATHS]
     if key != "hydra.sweep.dir":
@@ -177,7 +177,7 @@ def test_no_path_of_a_run_ends_in_a_traceback(key, answer):
     assert not list(faults(answer, lines))
 
 
-def test_a_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
+def test_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
     lines = []
     for words, parser in parsers():
         required = (a.dest for a in parser._get_positional_actions() if not a.nargs)
@@ -206,7 +206,7 @@ def test_a_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
         (SystemExit(143), 143, "^continue with: runner data list --data-dir '/a b'"),
     ],
 )
-def test_an_unexpected_error_is_one_line(error, code, message, answer, monkeypatch):
+def test_unexpected_error_is_one_line(error, code, message, answer, monkeypatch):
     def fail(_):
         raise error
 
@@ -219,20 +219,20 @@ def test_an_unexpected_error_is_one_line(error, code, message, answer, monkeypat
     assert ("Traceback" in answer("data", "list")[1]) != isinstance(error, SystemExit)
 
 
-def test_a_signal_outside_of_a_run_is_one_line(answer, monkeypatch):
+def test_signal_outside_of_a_run_is_one_line(answer, monkeypatch):
     monkeypatch.setattr("runner.system.data.main", lambda _: signal.raise_signal(signal.SIGTERM))
     assert answer("data", "list") == (143, "continue with: runner data list\n")
 
 
 @pytest.mark.parametrize(("words", "megabytes"), [(["runs"], 200), (["predict", "a", "b"], 800)])
-def test_a_limit_of_address_space_is_one_line(words, megabytes, answer, monkeypatch):
+def test_limit_of_address_space_is_one_line(words, megabytes, answer, monkeypatch):
     monkeypatch.setattr(memory, "address_space_left", lambda: 2.0**27)
     code, error = answer(*words)
     assert (code, error.count("\n")) == (1, 1)
     assert f"leaves 128 MB, but threads=1 requires {megabytes} MB; raise the limit" in error
 
 
-def test_a_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):
+def test_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):
     def fail(_):
         raise RuntimeError("can't start new thread")
 
@@ -243,7 +243,7 @@ def test_a_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):
 
 
 @pytest.mark.parametrize("file", ["run.json", "metrics.jsonl", "config.yaml"])
-def test_a_record_nested_too_deeply_is_left_out_or_named(file, tmp_path, answer):
+def test_deeply_nested_record_is_skipped_or_named(file, tmp_path, answer):
     folder = make_record(tmp_path / "outputs")
     (folder / file).write_text("[" * 100_000)
     given = ["--output-dir", str(tmp_path / "outputs")]
@@ -253,7 +253,7 @@ def test_a_record_nested_too_deeply_is_left_out_or_named(file, tmp_path, answer)
     assert not list(faults(answer, lines))
 
 
-def test_a_sweep_takes_its_flag_anywhere(answer):
+def test_sweep_accepts_its_flag_anywhere(answer):
     code, error = answer(*RUN, "-m", "seed=3,4", "output_dir=flags")
     assert (code, error) == (0, "")
     assert len(list(Path("flags/mog").iterdir())) == 2

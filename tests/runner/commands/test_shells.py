@@ -39,7 +39,7 @@ def shell(name: str, script: str, tmp_path: Path) -> list[str]:
         ("runner dtype=", ["float64", "float32"]),
     ],
 )
-def test_in_bash(line, replies, tmp_path):
+def test_completion_works_in_bash(line, replies, tmp_path):
     script = f"""
         eval "$(runner completion bash)"
         COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}
@@ -49,13 +49,13 @@ def test_in_bash(line, replies, tmp_path):
     assert shell("bash", script, tmp_path) == replies
 
 
-def test_in_fish(tmp_path):
+def test_completion_works_in_fish(tmp_path):
     script = "runner completion fish | source; complete -C 'runner +experiment=friend'; complete -C 'runner completion '"
     completions = [line.split("\t")[0] for line in shell("fish", script, tmp_path)]
     assert completions == ["+experiment=friend_or_foe", "bash", "fish", "zsh"]
 
 
-def test_in_zsh(tmp_path):
+def test_completion_works_in_zsh(tmp_path):
     """``compadd`` works only inside the completion system, so a stand-in prints its arguments."""
     script = """
         compdef() { :; }

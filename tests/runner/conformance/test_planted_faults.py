@@ -57,7 +57,7 @@ def conform(tmp_path, monkeypatch, capsys):
         registry._registered.pop((role, name), None)
 
 
-def test_the_walk_of_the_page_passes(conform):
+def test_example_of_the_page_passes(conform):
     code, results = conform(CLASS, YAML)
     assert {line["state"] for line in results.values()} == {"passed"}, json.dumps(results, indent=1)
     assert len(results) == 14
@@ -65,7 +65,7 @@ def test_the_walk_of_the_page_passes(conform):
 
 
 @pytest.mark.parametrize("fault", FAULTS["walk"].values(), ids=list(FAULTS["walk"]))
-def test_a_planted_fault_fails_its_check_and_no_other(fault, conform):
+def test_planted_fault_fails_only_its_check(fault, conform):
     code, results = conform(
         edit(CLASS, fault.get("walk.py", {})), edit(YAML, fault.get("walk.yaml", {}))
     )
@@ -97,13 +97,13 @@ class Noise(Evasion):
 NOISE_YAML = "name: noise\neps: [0.0, 0.1] # sizes ε, at least 0\n"
 
 
-def test_a_right_attack_passes(conform):
+def test_correct_attack_passes(conform):
     code, results = conform(ATTACK, NOISE_YAML, name="noise", role="attacker")
     assert (code, "failed" in {line["state"] for line in results.values()}) == (0, False), results
 
 
 @pytest.mark.parametrize("fault", FAULTS["attack"].values(), ids=list(FAULTS["attack"]))
-def test_a_wrong_attack_fails_its_check(fault, conform):
+def test_wrong_attack_fails_its_check(fault, conform):
     text = edit(ATTACK, fault["noise.py"])
     code, results = conform(text, NOISE_YAML, name="noise", role="attacker")
     failed = {name: line["reason"] for name, line in results.items() if line["state"] == "failed"}
@@ -112,7 +112,7 @@ def test_a_wrong_attack_fails_its_check(fault, conform):
 
 
 @pytest.mark.parametrize("mistake", ["", "barker: no Hastings correction"])
-def test_a_wrong_sampler_fails_its_test_and_its_run(mistake, conform, tmp_path):
+def test_wrong_sampler_fails_its_test_and_its_run(mistake, conform, tmp_path):
     text = BARKER.replace(*BROKEN[mistake][2:]) if mistake else BARKER
     values = "name: barker\nchains: 20 # parallel chains, at least 1\nscale: 1.0 # of a proposal, above 0\n"
     code, results = conform(text, values, name="barker")
@@ -135,12 +135,12 @@ def test_a_wrong_sampler_fails_its_test_and_its_run(mistake, conform, tmp_path):
     )
 
 
-def test_partners_can_be_named(conform):
+def test_partners_can_be_chosen(conform):
     _, results = conform(CLASS, YAML, "dataset=banana")
     assert results["partners"]["reason"] == "banana-target_density-walk"
 
 
-def test_a_partner_that_does_not_exist_is_named(conform):
+def test_missing_partner_is_named(conform):
     code, results = conform(CLASS, YAML, "dataset=bananas")
     assert results["partners"]["reason"].startswith(
         "dataset=bananas: no such dataset, did you mean banana?"
@@ -154,14 +154,14 @@ def test_a_partner_that_does_not_exist_is_named(conform):
     assert code == 1
 
 
-def test_a_module_without_components_is_refused(tmp_path, monkeypatch, capsys):
+def test_module_without_components_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "no_components_here.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert _answer(["test", "no_components_here"]) == 2
     assert "registers no component; decorate a class" in capsys.readouterr().err
 
 
-def test_a_key_without_a_default_is_given_on_the_command_line(conform):
+def test_key_without_a_default_is_given_on_the_command_line(conform):
     values = YAML.replace("scale: 0.5", "scale: ???")
     code, results = conform(CLASS, values, "inference.scale=0.7")
     assert code == 0, json.dumps(results, indent=1)

@@ -63,7 +63,7 @@ def test_broken_samplers_change_the_law(mistake, seed, monkeypatch):
 
 @pytest.mark.parametrize("seeds", [[0], pytest.param(range(1, 10), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", mark_slow(SAMPLERS))
-def test_our_samplers_keep_the_law(name, seeds, monkeypatch):
+def test_our_samplers_preserve_the_law(name, seeds, monkeypatch):
     sampler, keys = SAMPLERS[name]
     check(component("inference", sampler, **keys), seeds, monkeypatch)
 

@@ -18,7 +18,7 @@ MOG = ["+experiment=mog", "smoke=true", "eval_every=60"]
 
 
 @pytest.mark.slow  # 6 s
-def test_draws_are_in_the_folder_and_in_mlflow(make_job, no_pusher):
+def test_draws_are_saved_in_the_folder_and_mlflow(make_job, no_pusher):
     job = make_job(*MOG, "tracking=true", "replicates=2")
     run(job)
     with xarray.open_datatree(job.folder / "posterior.nc", engine="h5netcdf") as tree:
@@ -31,7 +31,7 @@ def test_draws_are_in_the_folder_and_in_mlflow(make_job, no_pusher):
     assert "posterior.nc" in {a.path for a in client.list_artifacts(mirror.run_id)}
 
 
-def test_any_posterior_may_write_files(make_job, monkeypatch):
+def test_every_posterior_can_write_files(make_job, monkeypatch):
     def artefacts(self, folder):
         (folder / "mine.txt").write_text(f"{self.n_draws} draws")
         return [folder / "mine.txt"]
@@ -43,7 +43,7 @@ def test_any_posterior_may_write_files(make_job, monkeypatch):
     assert read(job.folder)["artefacts"] == ["mine.txt"]
 
 
-def test_too_few_draws_are_announced_at_the_end_and_once(make_job, capsys):
+def test_too_few_draws_are_announced_once_at_the_end(make_job, capsys):
     run(make_job(*MOG, "replicates=2", "inference.thinning=30"))
     output = capsys.readouterr().out
     assert (
@@ -53,9 +53,7 @@ def test_too_few_draws_are_announced_at_the_end_and_once(make_job, capsys):
     assert "2 draws per chain" not in output  # at the evaluation on the way
 
 
-def test_a_file_that_the_program_lacks_is_not_called_a_folder_that_cannot_be_written(
-    make_job, monkeypatch, tmp_path
-):
+def test_missing_package_file_is_not_called_an_unwritable_folder(make_job, monkeypatch, tmp_path):
     monkeypatch.setattr(artefacts, "BIBLIOGRAPHY", tmp_path / "elsewhere" / "references.bib")
     job = make_job("+experiment=friend_or_foe", "smoke=true")
     with pytest.raises(
@@ -69,7 +67,7 @@ def test_a_file_that_the_program_lacks_is_not_called_a_folder_that_cannot_be_wri
     assert executed.record.state == "done"
 
 
-def test_a_refused_run_leaves_no_record(make_job, monkeypatch, outputs, tmp_path):
+def test_refused_run_leaves_no_record(make_job, monkeypatch, outputs, tmp_path):
     begun = []
     monkeypatch.setattr(handover.Handover, "begin", lambda self: begun.append(self.folder))
     table = tmp_path / "t.csv"

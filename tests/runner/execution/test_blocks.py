@@ -66,7 +66,7 @@ def same(found, chain):
 
 
 @pytest.mark.parametrize("steps", [0, 7, 20, 60, 103])
-def test_what_comes_back_is_what_was_kept_and_goes_on(tmp_path, small, steps):
+def test_restored_samples_equal_the_kept_ones_and_continue(tmp_path, small, steps):
     chain = fresh()
     held = RowBlocks()
     for step in range(10, steps + 1, 10):
@@ -111,7 +111,7 @@ def test_every_row_is_written_to_one_block(tmp_path, small, monkeypatch):
     assert (tmp_path / "r0000-s000000600.json").stat().st_size < 1000
 
 
-def test_checkpoints_share_blocks_and_a_damaged_one_falls_back(tmp_path, small):
+def test_checkpoints_share_blocks_and_survive_damage(tmp_path, small):
     chain = fresh()
     held = RowBlocks()
     for step in (20, 40):
@@ -135,7 +135,7 @@ def test_checkpoints_share_blocks_and_a_damaged_one_falls_back(tmp_path, small):
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "swapped"])
-def test_an_early_block_that_is_lost_is_never_passed_over(tmp_path, small, damage):
+def test_lost_early_block_is_never_skipped(tmp_path, small, damage):
     chain = fresh()
     held = RowBlocks()
     for step in (20, 40, 60):
@@ -154,7 +154,7 @@ def test_an_early_block_that_is_lost_is_never_passed_over(tmp_path, small, damag
     assert all("block-r0000-s000000020" in complaint for complaint in complaints)
 
 
-def test_a_block_without_a_checkpoint_is_ignored_and_swept(tmp_path, small, monkeypatch):
+def test_block_without_a_checkpoint_is_ignored_and_removed(tmp_path, small, monkeypatch):
     chain = fresh()
     held = RowBlocks()
     chain.go(20)
@@ -173,7 +173,7 @@ def test_a_block_without_a_checkpoint_is_ignored_and_swept(tmp_path, small, monk
     assert names(tmp_path) == ["block-r0000-s000000020.safetensors"]
 
 
-def test_blocks_of_a_replicate_go_with_its_last_checkpoint(tmp_path, small):
+def test_blocks_are_removed_with_their_last_checkpoint(tmp_path, small):
     for replicate in (0, 1):
         chain = fresh()
         held = RowBlocks()
@@ -188,7 +188,7 @@ def test_blocks_of_a_replicate_go_with_its_last_checkpoint(tmp_path, small):
 GAME = ["+experiment=friend_or_foe", "smoke=true", "checkpoint_every=10"]
 
 
-def test_a_run_with_blocks_gives_the_same_numbers(make_job, monkeypatch):
+def test_run_with_blocks_gives_the_same_numbers(make_job, monkeypatch):
     job = make_job(*GAME)
     whole = run(job)[1]
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)

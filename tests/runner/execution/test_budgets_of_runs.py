@@ -42,7 +42,7 @@ def evaluations(folder):
     return [(line["step"], line["metrics"]["cost/gradients"]) for line in lines]
 
 
-def test_every_evaluation_and_the_result_have_the_costs(make_job, capsys):
+def test_every_evaluation_and_the_result_have_costs(make_job, capsys):
     executed, result = run(make_job(*MOG))
     assert evaluations(executed.job.folder) == [(t, C * (t + 1)) for t in (20, 40, 60)]
     assert result["cost/densities"] == result["cost/gradients"] == [C * 61]
@@ -53,7 +53,7 @@ def test_every_evaluation_and_the_result_have_the_costs(make_job, capsys):
     assert not any(costs_of(line["metrics"]) for line in trained)
 
 
-def test_geometric_evaluations_are_spaced_in_the_cost(make_job):
+def test_geometric_evaluations_are_spaced_by_cost(make_job):
     """Evaluations occur when the cost passes one of 24 points, from 1 % of the budget to its end."""
     budget = 4000
     words = ["eval_every=geometric", f"budget.gradients={budget}", "steps=10000"]
@@ -66,14 +66,14 @@ def test_geometric_evaluations_are_spaced_in_the_cost(make_job):
     assert result["cost/gradients"] == [budget]
 
 
-def test_evaluations_cost_nothing(make_job, tmp_path):
+def test_evaluations_have_no_cost(make_job, tmp_path):
     """Each evaluation computes a kernel discrepancy with gradients of hundreds of draws."""
     _, seldom = run(make_job(*MOG, "eval_every=null", f"output_dir={tmp_path / 'seldom'}"))
     _, often = run(make_job(*MOG, "eval_every=11"))
     assert repeatable(seldom) == repeatable(often)
 
 
-def test_replicates_together_and_one_after_the_other_count_the_same(make_job, tmp_path):
+def test_replicates_cost_the_same_jointly_or_in_turn(make_job, tmp_path):
     filters = ["+experiment=wiener_velocity", "smoke=true", "replicates=3", "steps=5"]
     executed, together = run(make_job(*filters))
     assert executed.vectorised
@@ -84,7 +84,7 @@ def test_replicates_together_and_one_after_the_other_count_the_same(make_job, tm
 
 
 @pytest.mark.parametrize("budget", [[], ["budget.gradients=190"]])
-def test_a_resumed_run_counts_as_one_that_was_not_stopped(make_job, prune, tmp_path, budget):
+def test_resumed_run_counts_like_one_that_was_not_stopped(make_job, prune, tmp_path, budget):
     whole, result = run(make_job(*MOG, *budget, f"output_dir={tmp_path / 'whole'}"))
     prune(make_job(*MOG, *budget), at=20)
     again, resumed = run(make_job(*MOG, *budget))
@@ -115,13 +115,13 @@ def test_training_ends_after_the_step_that_reaches_the_limit(make_job, limit, st
     assert without_costs(alone).keys() >= without_costs(result).keys()
 
 
-def test_a_run_that_a_budget_ended_is_that_of_so_many_steps(make_job, tmp_path):
+def test_budgeted_run_equals_a_run_of_that_many_steps(make_job, tmp_path):
     ended = run(make_job(*MOG, f"budget.gradients={C * 31}"))[1]
     shorter = run(make_job(*MOG, "steps=30", f"output_dir={tmp_path / 'shorter'}"))[1]
     assert repeatable(ended) == repeatable(shorter)
 
 
-def test_killed_before_its_last_evaluation_it_takes_no_further_step(make_job, monkeypatch):
+def test_run_killed_before_its_last_evaluation_adds_no_step(make_job, monkeypatch):
     job = make_job(*MOG, f"budget.gradients={C * 34}")
 
     def interrupt(*_, **__):
@@ -136,7 +136,7 @@ def test_killed_before_its_last_evaluation_it_takes_no_further_step(make_job, mo
     assert read(job.folder)["budget_ends"]["0"]["step"] == 33
 
 
-def test_each_replicate_has_its_own_budget(make_job):
+def test_every_replicate_has_its_own_budget(make_job):
     method = ["inference=nuts", "inference.chains=2", "inference.warmup=5", "inference.thinning=1"]
     keys = [word for word in MOG if not word.startswith("inference")]
     executed, result = run(make_job(*keys, *method, "replicates=2", "budget.gradients=400"))
@@ -145,7 +145,7 @@ def test_each_replicate_has_its_own_budget(make_job):
     assert all(n >= 400 for n in result["cost/gradients"])
 
 
-def test_start_that_exceeds_the_budget_ends_the_run(make_job):
+def test_start_beyond_the_budget_ends_the_run(make_job):
     short = ["inference=importance_sampling", "inference.proposal=gaussian", "steps=60"]
     job = make_job(*MOG[:2], "dataset.dim=20", *short, "budget.gradients=100")
     with pytest.raises(RunFailure, match="the budget is spent before the first step"):
@@ -155,7 +155,7 @@ def test_start_that_exceeds_the_budget_ends_the_run(make_job):
     assert facts["budget_ends"] == {"0": {"kind": "gradients", "limit": 100, "step": 0}}
 
 
-def test_a_limit_has_one_form_in_the_signature(make_job):
+def test_limit_has_one_form_in_the_signature(make_job):
     limited = make_job(*MOG, "budget.gradients=1e3")
     assert limited.signature != make_job(*MOG).signature
     assert limited.budget == {"gradients": 1000}

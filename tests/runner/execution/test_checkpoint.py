@@ -79,12 +79,12 @@ def test_round_trip_is_exact(tmp_path):
     assert torch.equal(streams["noise"], generator(3).get_state())
 
 
-def test_what_cannot_be_kept_is_refused():
+def test_unsupported_objects_are_refused():
     with pytest.raises(TypeError, match=r"state\.what: type Event cannot be stored"):
         pack({"what": threading.Event()}, {})
 
 
-def test_two_are_kept_and_no_temporary_file(tmp_path):
+def test_two_checkpoints_are_kept_without_temporary_files(tmp_path):
     for step in (10, 20, 30):
         _save(tmp_path, {"x": torch.ones(2) * step}, step)
     assert sorted(p.name for p in tmp_path.iterdir()) == [
@@ -103,7 +103,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("damage", [*DAMAGED, "sidecar", "gone"])
-def test_damaged_falls_back_to_the_one_before(tmp_path, damage):
+def test_damaged_checkpoint_falls_back_to_the_previous_one(tmp_path, damage):
     _save(tmp_path, {"x": torch.ones(100)}, 10)
     path = _save(tmp_path, {"x": torch.ones(100) * 2}, 20)
     content = path.read_bytes()
@@ -132,7 +132,7 @@ CHANGES = [  # keys of a sidecar; None: taken out
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_sidecar_that_was_changed_falls_back_to_the_one_before(tmp_path, change):
+def test_modified_sidecar_falls_back_to_the_previous_one(tmp_path, change):
     _save(tmp_path, {"x": torch.ones(3)}, 10)
     path = _save(tmp_path, {"x": torch.ones(3) * 2}, 20).with_suffix(".json")
     sidecar = json.loads(path.read_text()) | change
@@ -142,7 +142,7 @@ def test_a_sidecar_that_was_changed_falls_back_to_the_one_before(tmp_path, chang
     assert complaint.startswith("r0000-s000000020.json: damaged")
 
 
-def test_other_signature_is_not_resumed(tmp_path):
+def test_checkpoint_of_another_signature_is_not_resumed(tmp_path):
     _save(tmp_path, {"x": torch.ones(1)}, signature="another")
     assert checkpoint.load_newest(tmp_path, "abc") == ({}, {}, [])
 

@@ -16,7 +16,7 @@ DENSITY = [
 
 
 @pytest.mark.parametrize("draws", [60, 90])
-def test_the_bound_of_its_draws_is_part_of_the_cost(make_job, draws):
+def test_bound_of_the_draws_is_part_of_the_cost(make_job, draws):
     """init evaluates the start of q once; a step takes 3 densities, and the bound 2 × draws."""
     done, result = run(make_job(*DENSITY, f"inference.draws={draws}", "eval_every=2"))
     begun = result["cost/densities"][0] - 3 * 8 - 2 * draws
@@ -30,7 +30,7 @@ def test_the_bound_of_its_draws_is_part_of_the_cost(make_job, draws):
     assert costs == [begun + 3 * step + 2 * draws for step in (2, 4, 6, 8)]
 
 
-def test_refined_draws_count_their_kernel(make_job):
+def test_refined_draws_count_their_transitions(make_job):
     """Each draw of q takes T steps of Langevin dynamics with one gradient each."""
     words = ["dataset=funnel", "model=target_density", "inference=vis", "steps=2", "figures=false"]
     few, many = (

@@ -18,7 +18,7 @@ GAME = ("+experiment=friend_or_foe", "smoke=true", "checkpoint_every=10", "eval_
 META = torch.device("meta")  # a mock accelerator: tensors go there, and nothing comes back
 
 
-def test_a_tensor_goes_to_where_the_fresh_state_has_it():
+def test_tensors_move_to_the_device_of_the_fresh_state():
     tensors = {"a": torch.ones(2), "b": torch.ones(2), "c": torch.ones(2)}
     packed = {
         "d": [
@@ -45,7 +45,7 @@ def of_a_gpu(streams: Streams) -> dict[str, torch.Tensor]:
     }
 
 
-def test_a_stream_of_another_device_begins_anew_from_seed_and_step():
+def test_stream_of_another_device_restarts_from_seed_and_step():
     on_cpu = Streams(1)
     on_cpu.data.seed()
     other = Streams(1)
@@ -65,7 +65,7 @@ def test_a_stream_of_another_device_begins_anew_from_seed_and_step():
     assert torch.equal(other.data.get_state(), on_cpu.data.get_state())
 
 
-def test_a_run_goes_on_on_another_device_and_says_so(make_job, monkeypatch, capsys):
+def test_run_resumes_on_another_device_and_reports_it(make_job, monkeypatch, capsys):
     job = make_job(*GAME)
 
     def stop(step, _):

@@ -26,7 +26,7 @@ def command(tmp_path, command_line):
     return run
 
 
-def test_a_step_size_too_large(command, tmp_path):
+def test_too_large_step_size_is_reported(command, tmp_path):
     argv = ["+experiment=mog", "inference.step_size=5.0", "checkpoint_every=5"]
     code, error = command(*argv)
     assert code == 1
@@ -47,7 +47,7 @@ def test_a_step_size_too_large(command, tmp_path):
     assert command("+experiment=mog", "smoke=true")[0] == 0  # a good step size is another run
 
 
-def test_a_step_that_cannot_be_inverted(command, tmp_path):
+def test_singular_step_is_reported(command, tmp_path):
     code, error = command(
         "+experiment=funnel_vis",
         "inference.kernel=sgd",
@@ -64,7 +64,7 @@ def test_a_step_that_cannot_be_inverted(command, tmp_path):
     assert read(folder)["state"] == "diverged"
 
 
-def test_an_implicit_posterior_whose_weights_are_no_numbers(command, tmp_path):
+def test_implicit_posterior_with_nan_weights_is_reported(command, tmp_path):
     code, error = command(
         "+experiment=aadm_toy", "smoke=true", "inference.lr=1e30", "checkpoint_every=1"
     )
@@ -79,7 +79,7 @@ def test_an_implicit_posterior_whose_weights_are_no_numbers(command, tmp_path):
     assert kept["step"] == 1, "none of the steps after it"
 
 
-def test_scores_that_are_not_finite_end_as_diverged_and_are_kept(command, tmp_path, monkeypatch):
+def test_non_finite_scores_end_as_diverged_and_are_kept(command, tmp_path, monkeypatch):
     honest = regression.scores
     monkeypatch.setattr(regression, "scores", lambda *given: honest(*given) | {"nlpp": math.inf})
     argv = ["+experiment=bnn_uci", "smoke=true", "steps=8", "inference.burn_in=2", "replicates=2"]

@@ -23,7 +23,7 @@ class Broken:
         raise OverflowError("too large\nto be drawn")
 
 
-def test_a_figure_that_fails_is_a_line(make_job, monkeypatch, tmp_path):
+def test_failed_figure_is_one_line(make_job, monkeypatch, tmp_path):
     whole, _ = run(make_job(*RUN, f"output_dir={tmp_path / 'whole'}"))
     first = epochs.draw_each
     monkeypatch.setattr(
@@ -43,7 +43,7 @@ def test_a_figure_that_fails_is_a_line(make_job, monkeypatch, tmp_path):
     assert "left_out" not in whole.record.facts
 
 
-def test_figures_that_no_file_takes_and_files_that_cannot_be_made(make_job, monkeypatch):
+def test_unwritable_figures_and_files_are_reported(make_job, monkeypatch):
     def fails(*_, **__):
         raise ValueError("no such colour")
 
@@ -58,7 +58,7 @@ def test_figures_that_no_file_takes_and_files_that_cannot_be_made(make_job, monk
         assert f"{what} is left out: no such colour (ValueError)" in left_out
 
 
-def test_scores_are_kept_before_anything_is_drawn(make_job, monkeypatch):
+def test_scores_are_saved_before_figures_are_drawn(make_job, monkeypatch):
     """A run killed while drawing has its scores on disk, and the next run draws the rest."""
     job = make_job(*RUN, "replicates=2")
     kept = {}
@@ -84,7 +84,7 @@ def test_scores_are_kept_before_anything_is_drawn(make_job, monkeypatch):
     assert finals == [0, 1]
 
 
-def test_tasks_without_test_labels_cost_no_run(make_job, tmp_path):
+def test_tasks_without_test_labels_do_not_fail_the_run(make_job, tmp_path):
     """First task b has no test label, then no task has one."""
     for b, a in (("", "0.5"), ("", "")):
         table = tmp_path / f"table{a}.csv"

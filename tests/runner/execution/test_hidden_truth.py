@@ -23,7 +23,7 @@ class Blind:
         ("bars", ["truth"]),
     ],
 )
-def test_truths_of_densities_states_and_topics(dataset, hidden):
+def test_truths_of_densities_states_and_topics_are_hidden(dataset, hidden):
     problem, rng = load(dataset)
     state = rng.data.get_state()
     shown = hide_truth(problem, Blind)
@@ -33,7 +33,7 @@ def test_truths_of_densities_states_and_topics(dataset, hidden):
     assert hide_truth(problem, type("Open", (), {"reads_truth": True})) is problem
 
 
-def test_test_labels_are_missing_and_training_rows_stay():
+def test_test_labels_are_masked_and_training_rows_kept():
     problem, _ = load("linear_simulation")
     shown = hide_truth(problem, Blind)
     assert not shown.test.mask.any()
@@ -43,7 +43,7 @@ def test_test_labels_are_missing_and_training_rows_stay():
     assert shown.truth == {}
 
 
-def test_a_run_shows_a_sampler_no_moments(tmp_path, monkeypatch):
+def test_sampler_receives_no_reference_moments(tmp_path, monkeypatch):
     problems = []
     method = registry.get("inference", "sgld")
     init = method.init
@@ -57,7 +57,7 @@ def test_a_run_shows_a_sampler_no_moments(tmp_path, monkeypatch):
     assert [problem.mean for problem in problems] == [None]
 
 
-def test_what_reads_the_truth_is_known():
+def test_readers_of_the_truth_are_listed():
     """Analyses of simulated data, and a bound compared with its test error."""
     named = registry.names("inference")
     readers = {name for name in named if registry.get("inference", name).reads_truth}

@@ -17,7 +17,7 @@ UCI = [
 ]
 
 
-def test_mean_and_sd_of_every_test_row_in_units_of_the_labels(make_job):
+def test_predictions_are_saved_in_units_of_the_labels(make_job):
     executed, result = run(make_job(*UCI, "replicates=2", "keep_predictions=true"))
     for replicate in (0, 1):
         table = pd.read_csv(executed.job.folder / "predictions" / f"{replicate}.csv")
@@ -33,7 +33,7 @@ def test_mean_and_sd_of_every_test_row_in_units_of_the_labels(make_job):
     assert {p.name for p in (again.job.folder / "predictions").iterdir()} == {"0.csv", "1.csv"}
 
 
-def test_nothing_is_kept_unless_asked_and_the_signature_is_the_same(make_job):
+def test_predictions_are_saved_only_if_requested(make_job):
     plain = make_job(*UCI)
     asked = make_job(*UCI, "keep_predictions=true")
     assert plain.signature == asked.signature

@@ -72,7 +72,7 @@ print("FOUND" + json.dumps(found))
 
 
 @pytest.mark.slow  # 7 s
-def test_first_steps_import_nothing_that_only_scores_and_figures_need(tmp_path):
+def test_first_steps_import_nothing_for_scores_and_figures(tmp_path):
     given = json.dumps([str(tmp_path), FAMILIES, HEAVY])
     done = subprocess.run(
         [sys.executable, "-c", FIRST_STEPS, given], capture_output=True, text=True, timeout=200
@@ -93,7 +93,7 @@ def finished_run(tmp_path, monkeypatch):
     return argv, folder
 
 
-def test_a_run_that_is_done_says_so_without_torch(finished_run, monkeypatch, capsys):
+def test_finished_run_is_reported_without_torch(finished_run, monkeypatch, capsys):
     argv, folder = finished_run
     with monkeypatch.context() as slowly:
         slowly.setattr(app, "find_finished_run", lambda _: None)
@@ -115,7 +115,7 @@ def test_a_run_that_is_done_says_so_without_torch(finished_run, monkeypatch, cap
     "change",
     ["a file came", "downloads are allowed", "another config", "not done", "fresh", "old record"],
 )
-def test_it_looks_more_closely_where_the_data_may_be_others(finished_run, change, monkeypatch):
+def test_changed_circumstances_are_checked_more_closely(finished_run, change, monkeypatch):
     argv, folder = finished_run
     facts = read(folder)
     if change == "a file came":
@@ -135,7 +135,7 @@ def test_it_looks_more_closely_where_the_data_may_be_others(finished_run, change
     assert app.find_finished_run(app.resolve(compose(argv))) is None
 
 
-def test_a_record_of_before_is_known_the_next_time(finished_run):
+def test_old_record_is_recognised_from_its_second_check(finished_run):
     argv, folder = finished_run
     facts = read(folder)
     del facts["data_state"]

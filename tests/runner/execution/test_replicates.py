@@ -18,9 +18,7 @@ def _lines(folder):
 @pytest.mark.parametrize(
     ("first", "then", "taken"), [(1, 3, "1 of 3"), (3, 2, "2 of 2"), (2, 1, "its replicate")]
 )
-def test_replicates_finished_elsewhere_are_taken_over(
-    make_job, tmp_path, capsys, first, then, taken
-):
+def test_replicates_finished_elsewhere_are_adopted(make_job, tmp_path, capsys, first, then, taken):
     alone, _ = run(make_job(*TOY, f"replicates={then}", f"output_dir={tmp_path / 'alone'}"))
     earlier, _ = run(make_job(*TOY, f"replicates={first}"))
     capsys.readouterr()
@@ -40,20 +38,20 @@ def test_replicates_finished_elsewhere_are_taken_over(
 
 
 @pytest.mark.slow  # 6 s
-def test_only_of_the_same_configuration(make_job):
+def test_replicates_of_other_configurations_are_not_adopted(make_job):
     run(make_job(*TOY, "replicates=1"))
     for other in (["seed=1"], ["steps=8"], ["fresh=true"]):
         executed, _ = run(make_job(*TOY, "replicates=2", *other))
         assert "taken_over" not in executed.record.facts
 
 
-def test_replicates_that_share_a_random_stream_are_not(make_job):
+def test_replicates_with_a_shared_stream_are_not_adopted(make_job):
     run(make_job(*GAME, "replicates=2"))
     executed, _ = run(make_job(*GAME, "replicates=4"))
     assert "taken_over" not in executed.record.facts
 
 
-def test_a_replicate_whose_record_was_cut_short_is_computed(make_job, tmp_path):
+def test_truncated_replicate_is_recomputed(make_job, tmp_path):
     alone, _ = run(make_job(*TOY, "replicates=3", f"output_dir={tmp_path / 'alone'}"))
     earlier, _ = run(make_job(*TOY, "replicates=2"))
     path = earlier.job.folder / "metrics.jsonl"
@@ -69,7 +67,7 @@ def test_a_replicate_whose_record_was_cut_short_is_computed(make_job, tmp_path):
 @pytest.mark.parametrize(
     ("inference", "at_once"), [("sgld", True), ("sgld_r", True), ("hmc", False), ("mala", False)]
 )
-def test_who_computes_replicates_of_a_density_at_once(make_job, inference, at_once):
+def test_density_replicates_are_computed_jointly(make_job, inference, at_once):
     assert (
         make_job("+experiment=mog", "steps=3000", f"inference={inference}").is_vectorised is at_once
     )

@@ -24,7 +24,7 @@ AADM = [
 TOGETHER = [*AADM, "side_by_side=true", "checkpoint_every=2"]
 
 
-def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
+def test_joint_record_equals_a_sequential_one_even_if_stopped(
     make_job, prune, tmp_path, monkeypatch
 ):
     # figures take longer than all else
@@ -59,7 +59,7 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
     assert read_records(job.folder) == read_records(executed.job.folder)
 
 
-def test_a_record_of_several_alphas_has_scores_and_predictions_of_each(make_job, monkeypatch):
+def test_several_alphas_have_separate_scores_and_predictions(make_job, monkeypatch):
     monkeypatch.setattr(replicate, "write_artefacts", lambda *_: None)
     executed, result = run(make_job(*TOGETHER, "inference.alphas=[0.25,1.0]"))
     words, names = zip(*(name.rsplit("/", 1) for name in without_costs(result)), strict=True)
@@ -71,7 +71,7 @@ def test_a_record_of_several_alphas_has_scores_and_predictions_of_each(make_job,
     assert single.is_vectorised, "one replicate has several posteriors"
 
 
-def test_one_replicate_is_not_side_by_side(make_job):
+def test_single_replicate_is_not_computed_jointly(make_job):
     single = make_job(*AADM, "replicates=1", "side_by_side=true")
     assert not single.is_vectorised
     assert single.method is single.inference

@@ -54,7 +54,7 @@ def undisturbed_record(tmp_path_factory):
         *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGTERM, signal.SIGINT)),
     ],
 )
-def test_killed_and_given_again(tmp_path, undisturbed_record, signum):
+def test_killed_run_resumes_when_repeated(tmp_path, undisturbed_record, signum):
     command = [RUNNER, *GAME, f"output_dir={tmp_path}", "tracking=false"]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -97,7 +97,7 @@ def test_runner_resume_needs_no_command_line(
     assert repeatable(read(job.folder)["result"]) == repeatable(read(undisturbed_record)["result"])
 
 
-def test_resumed_from_the_checkpoint_before_a_corrupt_one(
+def test_corrupt_checkpoint_falls_back_to_the_previous_one(
     make_job, prune, undisturbed_record, capsys
 ):
     job = make_job(*GAME)
@@ -111,7 +111,7 @@ def test_resumed_from_the_checkpoint_before_a_corrupt_one(
     assert "Corrupt checkpoint" in capsys.readouterr().out
 
 
-def test_evaluating_more_often_does_not_change_training(make_job, undisturbed_record):
+def test_evaluation_frequency_does_not_change_training(make_job, undisturbed_record):
     _, result = run(make_job(*GAME, "eval_every=333"))
     assert repeatable(result) == repeatable(read(undisturbed_record)["result"])
 
@@ -120,7 +120,9 @@ TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=4", "re
 
 
 @pytest.mark.parametrize(("evaluation", "step"), [(1, 4), (2, 6), (4, 6)])
-def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluation, step):
+def test_signal_during_an_evaluation_checkpoints_first(
+    make_job, tmp_path, monkeypatch, evaluation, step
+):
     """A signal during an intermediate evaluation first checkpoints the step; the possibly long last
     evaluation is aborted immediately."""
     whole, result = run(make_job(*TOY, f"output_dir={tmp_path / 'whole'}"))
@@ -148,7 +150,7 @@ def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluati
     assert read_records(job.folder) == read_records(whole.job.folder)
 
 
-def test_a_run_that_is_done_is_not_run_again(make_job):
+def test_finished_run_is_not_repeated(make_job):
     job = make_job(*GAME, "smoke=true")
     _, first = run(job)
     stamp = (job.folder / "metrics.jsonl").stat().st_mtime_ns
@@ -158,13 +160,13 @@ def test_a_run_that_is_done_is_not_run_again(make_job):
     assert (job.folder / "metrics.jsonl").stat().st_mtime_ns == stamp
 
 
-def test_fresh_runs_it_again(make_job):
+def test_fresh_option_repeats_a_run(make_job):
     run(make_job(*GAME, "smoke=true"))
     executed, _ = run(make_job(*GAME, "smoke=true", "fresh=true"))
     assert not executed.was_done
 
 
-def test_two_processes_do_not_run_the_same_job(make_job):
+def test_simultaneous_processes_do_not_run_the_same_job(make_job):
     job = make_job(*GAME, "smoke=true")
     held = record.Record.open(job)
     with pytest.raises(ConfigError, match=rf"is already active \(process {os.getpid()}\)"):

@@ -7,7 +7,7 @@ from components.contracts.streams import STREAMS
 from runner.execution.rng import Streams, derive_seed
 
 
-def test_streams_do_not_touch_each_other():
+def test_streams_are_independent():
     a = Streams(3)
     b = Streams(3)
     torch.randn(100, generator=a.evaluation)
@@ -25,7 +25,7 @@ def test_seeds_replicates_and_names_give_different_draws():
     assert len(firsts) == 2 * 2 * len(STREAMS)
 
 
-def test_at_depends_on_its_index_alone():
+def test_stream_at_depends_only_on_its_index():
     a = Streams(1)
     first = torch.randn(3, generator=a.at("batches", 4))
     torch.randn(3, generator=a.at("batches", 5))
@@ -34,7 +34,7 @@ def test_at_depends_on_its_index_alone():
         a.at("nise", 0)
 
 
-def test_streams_beside_a_replicate_are_its_own_and_are_restored():
+def test_separate_streams_of_a_replicate_are_restored():
     a = Streams(1)
     b = Streams(1)
     assert a.of(0) is a
@@ -48,7 +48,7 @@ def test_streams_beside_a_replicate_are_its_own_and_are_restored():
     assert torch.equal(drawn[0], drawn[2])
 
 
-def test_restore():
+def test_restored_streams_continue():
     a = Streams(1)
     b = Streams(2)
     torch.randn(3, generator=a.noise)

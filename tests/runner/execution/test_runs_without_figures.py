@@ -14,7 +14,7 @@ TOY = [
 ]
 
 
-def test_a_run_without_figures_has_the_same_scores_and_no_file_of_draws(make_job):
+def test_run_without_figures_has_equal_scores_and_no_draws_file(make_job):
     drawn, first = run(make_job(*TOY))
     assert list((drawn.job.folder / "figures").glob("*.png"))
     assert (drawn.job.folder / "posterior.nc").is_file()

@@ -70,7 +70,7 @@ def always(_):
     return True
 
 
-def test_steps_go_on_and_what_is_written_is_the_state_as_it_was(course, disk):
+def test_steps_continue_while_the_earlier_state_is_written(course, disk):
     state = {"x": torch.zeros(3)}
     with save_checkpoints(course, always) as save:
         save(step(1, state))
@@ -81,7 +81,7 @@ def test_steps_go_on_and_what_is_written_is_the_state_as_it_was(course, disk):
     assert checkpoint.restore(facts, tensors, {"x": torch.ones(3)})[0]["x"].tolist() == [0, 0, 0]
 
 
-def test_one_after_the_other_and_lines_first(course, disk):
+def test_saves_are_sequential_and_follow_the_lines(course, disk):
     disk.ready.set()
     with save_checkpoints(course, always) as save:
         for number in (1, 2):
@@ -100,7 +100,7 @@ def test_one_after_the_other_and_lines_first(course, disk):
         ]
 
 
-def test_the_run_waits_where_a_signal_came(course, disk):
+def test_run_waits_for_the_save_after_a_signal(course, disk):
     disk.ready.set()
     course.received.append(15)
     with save_checkpoints(course, always) as save:
@@ -109,7 +109,7 @@ def test_the_run_waits_where_a_signal_came(course, disk):
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_a_disk_that_is_full_is_heard_of(course, disk, last):
+def test_full_disk_is_reported(course, disk, last):
     disk.ready.set()
     disk.error = OSError(28, "No space left on device")
     with save_checkpoints(course, always) as save:

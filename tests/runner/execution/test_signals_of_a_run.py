@@ -9,7 +9,7 @@ import pytest
 from runner.execution.signals import RunInterruptedError, capture_signals
 
 
-def test_slurms_warning_is_answered_after_the_checkpoint():
+def test_slurm_warning_is_handled_after_the_checkpoint():
     """Submitit's handler requeues the job after the step is finished."""
     calls = []
 
@@ -28,7 +28,7 @@ def test_slurms_warning_is_answered_after_the_checkpoint():
     assert calls == ["checkpoint", "requeued"]
 
 
-def test_the_warning_is_nobodys_outside_a_job_of_slurm():
+def test_slurm_warning_is_ignored_outside_of_slurm():
     assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
     with capture_signals():
         assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL

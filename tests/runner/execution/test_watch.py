@@ -25,7 +25,7 @@ DIGITS = [
 ]
 
 
-def test_replicates_are_told_one_after_another_as_their_mean():
+def test_replicates_report_their_mean_one_after_another():
     reports = []
     watch = Watch(SimpleNamespace(), lambda step, scores: reports.append((step, scores)))
     watch.tell(3, 10, 0, {"a": 1.0}, {})
@@ -56,7 +56,7 @@ def prune(make_job, last):
     return job, read(job.folder), reports
 
 
-def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
+def test_pruned_run_is_kept_and_resumes_to_the_same_result(make_job, tmp_path):
     whole, result = run(make_job(*DIGITS, f"output_dir={tmp_path / 'whole'}"))
     job, facts, reports = prune(make_job, 9)
     assert (facts["state"], facts["error"]) == ("pruned", "at 9")
@@ -70,7 +70,7 @@ def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
     assert read_records(job.folder) == read_records(whole.job.folder)
 
 
-def test_given_up_after_a_replicate_which_stays_finished(make_job):
+def test_run_pruned_after_a_replicate_keeps_it(make_job):
     _, facts, _ = prune(make_job, 6)
     assert facts["state"] == "pruned"
     assert facts["finished"].keys() == {"0"}

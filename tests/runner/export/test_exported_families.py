@@ -70,7 +70,7 @@ def numbers(frame):
     return frame[names].to_numpy()
 
 
-def test_every_family_predicts_the_same_in_a_process_without_the_data(tmp_path):
+def test_every_family_predicts_the_same_without_the_data(tmp_path):
     home = tmp_path / "home"
     elsewhere = tmp_path / "elsewhere"
     home.mkdir()
@@ -113,7 +113,7 @@ def post(port: int, body: dict) -> dict:
         return json.load(answer)
 
 
-def test_mlflow_serves_and_predicts(tmp_path, capsys, monkeypatch):
+def test_mlflow_serves_predictions(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     result = fit(tmp_path, "sparse_gp")
     file = result.export(tmp_path / "model.zip")
@@ -153,7 +153,7 @@ def test_mlflow_serves_and_predicts(tmp_path, capsys, monkeypatch):
         server.wait(30)
 
 
-def test_topics_of_new_documents(tmp_path):
+def test_topics_of_new_documents_are_predicted(tmp_path):
     result = fit(tmp_path, "topics")
     model = load_model(result.export(tmp_path / "topics.zip"))
     rows = pd.DataFrame({"text": ["apple pear plum", "saw drill drill", None]})
@@ -166,7 +166,7 @@ def test_topics_of_new_documents(tmp_path):
         model.predict(pd.DataFrame({"area": [1.0]}))
 
 
-def test_a_posterior_of_a_density_cannot_be_exported(tmp_path):
+def test_posterior_of_a_density_is_not_exportable(tmp_path):
     result = run("moe", "steps=30", smoke=True, tracking=False, output_dir=str(tmp_path / "o"))
     with pytest.raises(ConfigError, match="of a density problem predicts nothing for new rows"):
         result.export(tmp_path / "moe.zip")

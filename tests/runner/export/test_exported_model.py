@@ -21,7 +21,7 @@ from runner.report import compared_record
 NEW = {"area": [50.5, 90.0], "kind": ["hut", "flat"], "sea": [True, False]}
 
 
-def test_predicts_rows_of_the_file_as_the_record_predicts_the_test_rows(exported_model, model):
+def test_exported_model_predicts_test_rows_like_the_record(exported_model, model):
     _, result, folder = exported_model
     table = pd.read_csv(folder / "data" / HOUSES)
     expected = result.predict(result.problem.test.x)
@@ -36,7 +36,7 @@ def test_predicts_rows_of_the_file_as_the_record_predicts_the_test_rows(exported
     assert predicted.index.tolist() == table.index[TRAIN:].tolist()
 
 
-def test_a_file_of_rows_is_read_as_the_frame(exported_model, model, tmp_path):
+def test_row_file_equals_the_frame(exported_model, model, tmp_path):
     rows = pd.DataFrame(NEW)
     rows.to_csv(tmp_path / "rows.csv", index=False)
     rows.to_parquet(tmp_path / "rows.parquet")
@@ -45,9 +45,7 @@ def test_a_file_of_rows_is_read_as_the_frame(exported_model, model, tmp_path):
     assert model.predict(str(tmp_path / "rows.parquet")).equals(expected)
 
 
-def test_training_rows_are_stored_only_where_the_posterior_needs_them(
-    exported_model, entries, tmp_path
-):
+def test_training_rows_are_stored_only_if_needed(exported_model, entries, tmp_path):
     assert entries.keys() == set(LIMITS)
     assert not json.loads(entries[MODEL])["holds_training_rows"]
     column = exported_model[1].problem.train.x[:, 0].numpy()
@@ -60,11 +58,11 @@ def test_training_rows_are_stored_only_where_the_posterior_needs_them(
     assert torch.equal(stored.predictive(x.clone()).mu, exact.predict(x).mu)
 
 
-def test_no_path_of_the_machine_is_in_the_file(exported_model, entries):
+def test_exported_file_contains_no_path_of_the_machine(exported_model, entries):
     assert not [name for name, text in entries.items() if str(exported_model[2]).encode() in text]
 
 
-def test_the_card_tells_data_scores_checks_threat_and_citation(exported_model, model):
+def test_card_describes_data_scores_checks_and_citation(exported_model, model):
     result = exported_model[1]
     score = f"| rmse | {result.scores['rmse'].mean:.4g} |"
     data = result.facts["data"]
@@ -140,7 +138,9 @@ def test_commands_write_and_predict(exported_model, tmp_path, capsys, monkeypatc
         (["predict", "FILE", "rows.csv", "--replicate", "4"], "replicate=4"),
     ],
 )
-def test_commands_name_what_is_wrong(exported_model, tmp_path, capsys, monkeypatch, words, message):
+def test_invalid_commands_name_the_problem(
+    exported_model, tmp_path, capsys, monkeypatch, words, message
+):
     file, result, _ = exported_model
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(NEW).to_csv("rows.csv", index=False)
@@ -159,7 +159,7 @@ def test_commands_name_what_is_wrong(exported_model, tmp_path, capsys, monkeypat
         ("sarcos_sim", {"n_train": 60, "n_test": 20}),
     ],
 )
-def test_columns_of_built_in_tables_lead_to_the_inputs(dataset, changes):
+def test_columns_of_built_in_tables_map_to_the_inputs(dataset, changes):
     problem, _ = load(dataset, **changes)
     x = problem.train.x
     raw = x * problem.columns.scale + problem.columns.mean
@@ -168,7 +168,7 @@ def test_columns_of_built_in_tables_lead_to_the_inputs(dataset, changes):
     assert problem.columns.mean.abs().max() > 0.01  # the raw columns, not inputs
 
 
-def test_documents_are_counted_in_the_words_of_the_model():
+def test_documents_are_counted_in_the_models_vocabulary():
     words = ["apple", "saw"]
     rows = pd.DataFrame({"text": ["saw apple saw nail", None]})
     counts = to_documents(rows, words, "rows")
@@ -181,7 +181,7 @@ def test_documents_are_counted_in_the_words_of_the_model():
         to_documents(pd.DataFrame({"saw": [0.5]}), words, "rows")
 
 
-def test_names_of_the_table(exported_model, model):
+def test_table_names_are_kept(exported_model, model):
     assert [column.name for column in model.columns.columns] == NAMES[:3]
     assert model.columns.columns[1].levels == ("flat", "house", "hut")
     assert model.columns.columns[2].type == "true or false"

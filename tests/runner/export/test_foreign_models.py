@@ -16,7 +16,7 @@ COLUMN = {
 }
 
 
-def test_a_file_that_is_no_model_is_refused(entries, exported_model, tmp_path):
+def test_file_without_a_model_is_refused(entries, exported_model, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.zip"):
         load_model(tmp_path / "none.zip")
     for content in (b"no zip", exported_model[0].read_bytes()[:2000]):
@@ -37,12 +37,12 @@ def test_a_file_that_is_no_model_is_refused(entries, exported_model, tmp_path):
         (MODEL, b"{}", "model.json is damaged"),
     ],
 )
-def test_entries_of_strangers_are_refused(edit, entry, content, message):
+def test_foreign_entries_are_refused(edit, entry, content, message):
     with pytest.raises(ConfigError, match=message):
         load_model(edit({entry: content}))
 
 
-def test_a_foreign_card_has_no_control_characters(edit):
+def test_foreign_card_has_no_control_characters(edit):
     assert load_model(edit({"README.md": b"a\x1b]0;owned\x07\n"})).card == "a␛]0;owned␇\n"
 
 
@@ -63,7 +63,7 @@ def test_a_foreign_card_has_no_control_characters(edit):
         ({"replicate": "x"}, "damaged|incompatible"),
     ],
 )
-def test_facts_of_strangers_are_refused(edit, facts, message):
+def test_foreign_facts_are_refused(edit, facts, message):
     with pytest.raises(ConfigError, match=message):
         load_model(edit({}, **facts))
 
@@ -98,7 +98,7 @@ def test_forged_sizes_and_names_are_refused(entries, edit, fields, message):
         (b"seed: 0", b"seed: -1", "seed"),
     ],
 )
-def test_the_config_is_checked_as_any(entries, edit, old, new, message):
+def test_foreign_config_is_validated(entries, edit, old, new, message):
     config = entries["config.yaml"]
     assert old in config
     with pytest.raises(ConfigError, match=message):
@@ -107,7 +107,7 @@ def test_the_config_is_checked_as_any(entries, edit, old, new, message):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("part", ["state.", "columns.scale", "problem.y_std"])
-def test_weights_that_are_not_finite_are_refused(entries, edit, part, value):
+def test_non_finite_weights_are_refused(entries, edit, part, value):
     weights = st.load(entries[WEIGHTS])
     name = next(n for n in weights if part in n and weights[n].is_floating_point())
     weights[name].view(-1)[-1] = value

@@ -43,7 +43,7 @@ def test_every_line_of_the_page_runs(elsewhere, capsys, monkeypatch):
 
 
 @pytest.mark.slow  # 15 s
-def test_the_notebook_runs_and_is_kept_without_outputs(elsewhere):
+def test_notebook_runs_and_is_stored_without_outputs(elsewhere):
     notebook = nbformat.read(DOCS / "notebooks" / "first_steps.ipynb", as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert not [cell for cell in cells if cell.outputs or cell.execution_count], "clear its outputs"

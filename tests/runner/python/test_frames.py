@@ -40,7 +40,7 @@ def three(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::runner.errors.RunnerWarning")
-def test_a_row_a_run(three):
+def test_frame_has_a_row_per_run(three):
     table = runs(three)
     assert list(table["id"]) == ["bbbb", "aaaa", "cccc"]  # by when they began
     assert list(table.columns[:9]) == [
@@ -81,7 +81,7 @@ def test_filters_are_columns_or_keys(three, filters, found):
 
 
 @pytest.mark.filterwarnings("ignore::runner.errors.RunnerWarning")
-def test_settings_are_columns_and_mistakes_name_the_nearest(three, tmp_path):
+def test_settings_are_columns_and_typos_name_the_nearest(three, tmp_path):
     assert list(runs(three, settings=["inference.lr"])["inference.lr"]) == [0.5, 0.1, 0.1]
     for given in ({"settings": ["inference.lrr"]}, {"inference": {"lrr": 1}}):
         with pytest.raises(
@@ -94,7 +94,7 @@ def test_settings_are_columns_and_mistakes_name_the_nearest(three, tmp_path):
     assert {"id", "state", "steps"} <= set(none.columns)
 
 
-def test_a_damaged_record_is_left_out_and_named(three):
+def test_damaged_record_is_skipped_and_named(three):
     with pytest.warns(RunnerWarning, match="dddd: run.json is damaged"):
         runs(three)
 
@@ -114,7 +114,7 @@ B = [1.5, 2.7, 3.1, 4.9, 5.2, 6.3]
 C = [0.0, 4.0, 1.0, 6.0, 2.0, 8.5]
 
 
-def test_scores_stand_beside_each_other_and_pairs_are_tested(tmp_path):
+def test_scores_are_side_by_side_and_pairs_are_tested(tmp_path):
     a, b, c = (
         of_scores(tmp_path, s, v, lr=lr)
         for s, v, lr in (("aaaa", A, 0.1), ("bbbb", B, 0.2), ("cccc", C, 0.1))
@@ -140,7 +140,7 @@ def test_scores_stand_beside_each_other_and_pairs_are_tested(tmp_path):
     assert "tests" in repr(comparison)
 
 
-def test_four_pairs_have_a_difference_and_no_p(tmp_path):
+def test_four_pairs_have_a_difference_without_p_value(tmp_path):
     a = of_scores(tmp_path, "aaaa", A[:4])
     b = of_scores(tmp_path, "bbbb", B[:4])
     pair = compare(a, b).tests.iloc[0]
@@ -150,7 +150,7 @@ def test_four_pairs_have_a_difference_and_no_p(tmp_path):
     assert math.isnan(pair["p_holm"])
 
 
-def test_what_cannot_be_compared_is_said(tmp_path):
+def test_incomparable_runs_are_refused(tmp_path):
     a = of_scores(tmp_path, "aaaa", A)
     b = of_scores(tmp_path, "bbbb", B, data="others", smoke=True)
     comparison = compare(a, b)
@@ -168,7 +168,7 @@ def test_what_cannot_be_compared_is_said(tmp_path):
             compare(*given)
 
 
-def test_lines_of_replicates_computed_at_once_are_told_apart(tmp_path):
+def test_lines_of_joint_replicates_are_distinguished(tmp_path):
     folder = record(tmp_path, "aaaa", vectorised=True)
     at_once = line(1, 0, "final") | {"metrics": {"rmse": [1.0, 2.0], "time": 3.0}}
     (folder / "metrics.jsonl").write_text(json.dumps(at_once) + "\n")

@@ -28,7 +28,7 @@ GAMES: dict[str, dict] = {
 }
 
 
-def test_every_game_is_tried():
+def test_every_game_is_played():
     games = {
         name for name in registry.names("dataset") if registry.get("dataset", name).kind == "game"
     }
@@ -36,7 +36,7 @@ def test_every_game_is_tried():
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_pettingzoo_finds_no_fault(name, capsys):
+def test_pettingzoo_checks_pass(name, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         parallel_api_test(parallel_env(name, **GAMES[name]), num_cycles=60)
@@ -45,7 +45,7 @@ def test_pettingzoo_finds_no_fault(name, capsys):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_read_back_it_is_the_game(name):
+def test_exported_game_equals_the_native_one(name):
     """Rewards, states and ends of three replicates, each a native game from the same seed."""
     native, _ = load(name, **GAMES[name])
     world = native.environment
@@ -82,7 +82,7 @@ def test_read_back_it_is_the_game(name):
         s = outcome.s_next
 
 
-def test_learning_by_way_of_pettingzoo_is_learning():
+def test_learning_through_pettingzoo_equals_native_learning():
     """With a fixed start the two runs have the same numbers and draws in all episodes."""
     keys = {"size": 3, "moves": 6}
     earned = []
@@ -101,7 +101,7 @@ def test_learning_by_way_of_pettingzoo_is_learning():
     assert torch.equal(*earned)
 
 
-def test_ends_and_cuts_are_told_apart():
+def test_ends_and_truncations_are_told_apart():
     env = parallel_env("friend_or_foe_grid", horizon=4)
     # down is a wall; up, and left to a target
     for path, terminated in (([2, 2, 2, 2], False), ([0, 0, 0, 3], True)):
@@ -115,7 +115,7 @@ def test_ends_and_cuts_are_told_apart():
         env.step({})
 
 
-def test_seeds_repeat_and_no_seed_goes_on():
+def test_equal_seeds_repeat_and_a_missing_seed_continues():
     env = parallel_env("coin_game", size=3, start="random")
 
     def first(seed=None):
@@ -126,7 +126,7 @@ def test_seeds_repeat_and_no_seed_goes_on():
     assert began[0] != began[1]
 
 
-def test_mistakes_are_said():
+def test_invalid_requests_are_refused():
     with pytest.raises(ConfigError, match=r"coin_gam: no such game, did you mean coin_game\?"):
         parallel_env("coin_gam")
     with pytest.raises(ConfigError, match="size"):

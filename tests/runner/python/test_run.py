@@ -41,7 +41,7 @@ def run_python(code, **keys):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, **keys)
 
 
-def test_importing_it_costs_nothing():
+def test_import_costs_nothing():
     code = "import runner, sys, json; print(json.dumps([m for m in ('torch', 'pandas', 'hydra', 'yaml') if m in sys.modules]))"
     done = run_python(code + "; runner.run")
     assert json.loads(done.stdout) == [], done.stderr
@@ -50,7 +50,7 @@ def test_importing_it_costs_nothing():
         exec("from runner import nothing_such")
 
 
-def test_either_has_done_it_for_both(capsys):
+def test_python_and_command_line_share_finished_runs(capsys):
     first = run("cavi_probit", seed=4, **KEYS)
     assert not first.was_done
     assert first.state == "done"
@@ -69,7 +69,7 @@ def test_either_has_done_it_for_both(capsys):
     assert (first.record / "run.json").stat().st_mtime_ns != stamp  # it was computed again
 
 
-def test_what_it_has_learnt_is_what_was_scored():
+def test_learnt_posterior_is_the_scored_one():
     result = load(run("cavi_probit", replicates=2, **KEYS).id[:6])
     again = result.problem.score(result.posterior, result._restore.rng)
     assert result.replicate == 1
@@ -90,7 +90,7 @@ def test_what_it_has_learnt_is_what_was_scored():
         result.predict(np.zeros((2, 1)))
 
 
-def test_whose_prediction_is_said_where_several_were_learnt_side_by_side():
+def test_predictions_name_their_posterior_if_several_were_learnt():
     asked = {"smoke": True, "steps": 4, "replicates": 2, "side_by_side": True, "tracking": False}
     both = run("aadm_uci", inference={"alphas": [0.25, 1.0], "warmup": 0, "n_predict": 5}, **asked)
     single = run("aadm_uci", inference={"alpha": 1.0, "warmup": 0, "n_predict": 5}, **asked)
@@ -116,7 +116,7 @@ def test_whose_prediction_is_said_where_several_were_learnt_side_by_side():
             result.predict(inputs, **asked)
 
 
-def test_the_process_is_left_as_it_was(monkeypatch):
+def test_process_state_is_unchanged(monkeypatch):
     torch.set_num_threads(2)
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     arguments = []
@@ -137,7 +137,7 @@ def test_the_process_is_left_as_it_was(monkeypatch):
     torch.set_num_threads(1)
 
 
-def test_hydra_and_omegaconf_are_as_they_were():
+def test_hydra_and_omegaconf_state_is_unchanged():
     code = """
 import os, tempfile
 from omegaconf import OmegaConf
@@ -189,7 +189,7 @@ print(OmegaConf.create({"home": "${oc.env:HOME}"}).home)
         ("", {"dataset": "binary_simulation"}, "model, inference: missing"),
     ],
 )
-def test_a_mistake_is_one_line(words, keys, message, capsys, elsewhere):
+def test_user_error_is_one_line(words, keys, message, capsys, elsewhere):
     with pytest.raises(ConfigError) as caught:
         run(*words.split(), **keys)
     assert str(caught.value).startswith(message)
@@ -198,7 +198,7 @@ def test_a_mistake_is_one_line(words, keys, message, capsys, elsewhere):
     assert not list(elsewhere.iterdir())
 
 
-def test_an_interrupt_is_pythons_and_the_same_call_goes_on(monkeypatch):
+def test_interrupted_call_raises_and_resumes(monkeypatch):
     with monkeypatch.context() as stopped:
 
         def interrupt(course):
@@ -220,7 +220,7 @@ def test_an_interrupt_is_pythons_and_the_same_call_goes_on(monkeypatch):
     assert repeatable(went_on.scores) == repeatable(whole.scores)
 
 
-def test_a_run_that_diverges_says_so(monkeypatch):
+def test_diverged_run_raises_an_error(monkeypatch):
     def trouble(*_):
         raise NumericalError("elbo is nan", "lower inference.lr (now 1)")
 
@@ -232,7 +232,7 @@ def test_a_run_that_diverges_says_so(monkeypatch):
         run("cavi_probit", **KEYS)
 
 
-def test_mlflow_is_told_as_by_the_command_line(monkeypatch):
+def test_mlflow_is_updated_like_by_the_command_line(monkeypatch):
     asked = []
     monkeypatch.setattr(handover, "start_pusher", asked.append)
     monkeypatch.setattr(handover, "TIMEOUT_SECONDS", 0.0)

@@ -25,7 +25,7 @@ def outputs(tmp_path):
         ("json", lambda path: pd.DataFrame(json.loads(path.read_text()))),
     ],
 )
-def test_a_file_holds_the_frame_in_full_precision(outputs, tmp_path, suffix, read):
+def test_file_holds_the_frame_in_full_precision(outputs, tmp_path, suffix, read):
     path = tmp_path / f"runs.{suffix}"
     assert (
         _answer(["runs", "--to", str(path), "--setting", "model.width", "--output-dir", outputs])
@@ -39,7 +39,7 @@ def test_a_file_holds_the_frame_in_full_precision(outputs, tmp_path, suffix, rea
     assert frame["model.width"].tolist() == [3, 3]
 
 
-def test_parquet_takes_settings_of_several_kinds(outputs, tmp_path):
+def test_parquet_stores_settings_of_several_types(outputs, tmp_path):
     folder = make_record(tmp_path / "outputs", "c" * 12)
     (folder / "config.yaml").write_text("model: {name: bnn, width: [3, 4]}\n")
     path = tmp_path / "runs.parquet"
@@ -50,7 +50,7 @@ def test_parquet_takes_settings_of_several_kinds(outputs, tmp_path):
     assert pd.read_parquet(path)["model.width"].tolist() == ["3", "3", "[3, 4]"]
 
 
-def test_filters_choose_runs(outputs, capsys):
+def test_filters_select_runs(outputs, capsys):
     assert _answer(["runs", "state=done", "--output-dir", outputs]) == 0
     header, line = capsys.readouterr().out.splitlines()
     assert header.split("\t")[:3] == ["id", "experiment", "dataset"]
@@ -69,6 +69,6 @@ def test_filters_choose_runs(outputs, capsys):
         (["state=[done"], "runner runs: state=[done: the value is invalid YAML"),
     ],
 )
-def test_what_cannot_be_is_one_line(outputs, words, message, capsys):
+def test_invalid_requests_are_one_line(outputs, words, message, capsys):
     assert _answer(["runs", *words, "--output-dir", outputs]) == 2
     assert message in capsys.readouterr().err

@@ -27,7 +27,7 @@ from runner.python.words import words_of
         ({"a": "true", "b": "3", "c": "it's, {so}", "d": "", "e": "a b\\"}, None),
     ],
 )
-def test_keywords_are_the_words_of_a_command_line(keys, words):
+def test_keywords_equal_words_of_a_command_line(keys, words):
     overrides = words_of(keys)
     assert words is None or overrides == words
     parsed = [OverridesParser.create().parse_override(word) for word in overrides]
@@ -35,7 +35,7 @@ def test_keywords_are_the_words_of_a_command_line(keys, words):
         assert {o.key_or_group: o.value() for o in parsed} == keys
 
 
-def test_a_dict_is_one_value_where_nothing_lies_by_default():
+def test_dict_is_one_value_below_a_null_default():
     """Keys below null cannot be set individually, while keys of a mapping or a component can."""
     budget = {"total": 3.0, "least": {"tv": 1.0, "radio": 0.5}}
     expected = [

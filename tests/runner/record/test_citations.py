@@ -26,11 +26,11 @@ CITED = {
 }
 
 
-def test_a_citation_is_its_own_entry_alone():
+def test_citation_is_a_single_entry():
     assert {text: " ".join(sorted(keys(text))) for text in CITED} == CITED
 
 
-def test_keys_are_unique_and_no_two_entries_are_cited_alike():
+def test_keys_are_unique_and_entries_are_cited_differently():
     keys = [entry.key for entry in entries()]
     assert len(keys) == len(set(keys))
     assert len(keys) == BIBLIOGRAPHY.read_text(encoding="utf-8").count("\n@") + 1

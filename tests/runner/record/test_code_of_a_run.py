@@ -27,7 +27,7 @@ def checkout(tmp_path, monkeypatch):
     return root
 
 
-def test_a_change_that_is_not_committed_is_a_hash(checkout):
+def test_uncommitted_change_is_a_hash(checkout):
     clean = code.commit()
     assert clean.keys() == {"sha"}
     (checkout / "walk.py").write_text("step = 1\n")
@@ -38,7 +38,7 @@ def test_a_change_that_is_not_committed_is_a_hash(checkout):
     assert "step = 2" in code.commit(keep_diff=True)["diff"]
 
 
-def test_records_in_a_folder_of_the_checkout_are_no_change(checkout):
+def test_records_inside_the_checkout_are_no_change(checkout):
     record = checkout / "kept" / "studies" / "one"
     record.mkdir(parents=True)
     (record / "snapshot.yaml").write_text("name: one\n")
@@ -48,14 +48,14 @@ def test_records_in_a_folder_of_the_checkout_are_no_change(checkout):
     assert code.commit().keys() == {"sha", "diff_sha256"}
 
 
-def test_a_repository_around_an_installation_is_not_ours(checkout, monkeypatch):
+def test_repository_around_an_installation_is_not_ours(checkout, monkeypatch):
     inside = checkout / "site-packages"
     inside.mkdir()
     monkeypatch.setattr(code, "ROOT", inside)
     assert code.commit() == {}
 
 
-def test_resumed_under_another_commit_and_other_versions(make_job, prune, monkeypatch, capsys):
+def test_other_commits_and_versions_are_listed_on_resume(make_job, prune, monkeypatch, capsys):
     job = make_job(*TOY)
     monkeypatch.setattr(code, "commit", lambda keep_diff=False: {"sha": "a" * 40})
     prune(job)
@@ -86,7 +86,7 @@ def test_resumed_under_another_commit_and_other_versions(make_job, prune, monkey
     assert after[1]["versions"]["numpy"] == "9.9"
 
 
-def test_the_same_code_is_listed_once_and_says_nothing(make_job, prune, capsys):
+def test_same_code_is_listed_once_without_a_message(make_job, prune, capsys):
     job = make_job(*TOY)
     prune(job)
     run(job)
@@ -94,7 +94,7 @@ def test_the_same_code_is_listed_once_and_says_nothing(make_job, prune, capsys):
     assert "the code has changed" not in capsys.readouterr().out
 
 
-def test_keep_diff_is_no_part_of_the_signature(make_job, monkeypatch):
+def test_keep_diff_is_not_in_the_signature(make_job, monkeypatch):
     assert make_job(*TOY).signature == make_job(*TOY, "keep_diff=true").signature
     asked = []
     monkeypatch.setattr(code, "commit", lambda keep_diff=False: asked.append(keep_diff) or NOW)

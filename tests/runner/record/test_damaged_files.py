@@ -64,7 +64,7 @@ def record(finished_run):
     return job.folder
 
 
-def test_each_kind_of_file_is_listed(record):
+def test_every_kind_of_file_is_listed(record):
     files = read(record)["files"]
     assert {name.split("/")[0] for name in files} == KINDS
     assert files == digest_files(record, ["posterior.nc"])
@@ -72,7 +72,7 @@ def test_each_kind_of_file_is_listed(record):
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_cut_file_is_named_by_each_reader(finished_run, record, kind):
+def test_truncated_file_is_named_by_each_reader(finished_run, record, kind):
     _, job, _ = finished_run
     name = next(name for name in read(record)["files"] if name.split("/")[0] == kind)
     content = (record / name).read_bytes()
@@ -88,20 +88,20 @@ def test_a_cut_file_is_named_by_each_reader(finished_run, record, kind):
     assert (finding.level, finding.found) == ("problem", f"{record / name} is damaged")
 
 
-def test_another_content_of_the_same_size_is_seen_by_its_checksum(record):
+def test_changed_content_of_equal_size_fails_its_checksum(record):
     (record / "references.bib").write_bytes(bytes((record / "references.bib").stat().st_size))
     assert list(find_damage(record, read(record))) == []
     assert list(find_damage(record, read(record), hashes=True)) == ["references.bib"]
 
 
-def test_an_archive_may_lack_the_posterior(record):
+def test_archive_can_lack_the_posterior(record):
     (record / "posterior.nc").unlink()
     assert list(find_damage(record, read(record))) == ["posterior.nc"]
     shutil.rmtree(record / "checkpoints")
     assert list(find_damage(record, read(record))) == []
 
 
-def test_resume_fresh_makes_the_files_again(record, monkeypatch):
+def test_fresh_resume_writes_the_files_again(record, monkeypatch):
     monkeypatch.setattr(Figure, "savefig", save_sketch)
     facts = read(record)
     (record / "references.bib").unlink()
@@ -111,7 +111,7 @@ def test_resume_fresh_makes_the_files_again(record, monkeypatch):
 
 
 @pytest.mark.parametrize("files", [{"../x": [1, "a"]}, {"a": None}, {"a\0": [1]}, {"a": {"b": 1}}])
-def test_a_foreign_list_of_files_is_no_traceback(tmp_path, files):
+def test_foreign_list_of_files_causes_no_traceback(tmp_path, files):
     folder = make_record(tmp_path, files=files)
     with pytest.warns(RunnerWarning, match="is damaged"):
         warn_damage(folder, read(folder), hashes=True)

@@ -26,7 +26,7 @@ def replace(path, what):
 
 
 @pytest.mark.parametrize("what", ["a pipe", "a device"])
-def test_what_is_no_file_is_never_waited_for(record, what):
+def test_pipes_and_devices_are_never_read(record, what):
     for name in ("run.json", "metrics.jsonl", "mlflow.json", "config.yaml", "lock"):
         replace(record / name, what)
     assert load_facts(record) is None
@@ -38,23 +38,21 @@ def test_what_is_no_file_is_never_waited_for(record, what):
         read_plain(record / "mlflow.json")
 
 
-def test_checks_of_another_form_are_not_believed(record):
+def test_malformed_checks_are_ignored(record):
     facts = load_facts(record)
     for checks in ({"run": [{"check": "x"}]}, {"0": "x"}, {"0": 1}, [1]):
         (record / "run.json").write_text(json.dumps(facts | {"checks": checks}))
         assert load_facts(record) is None
 
 
-def test_keys_of_hydra_in_a_record_are_refused(record):
+def test_hydra_keys_in_a_record_are_refused(record):
     (record / "config.yaml").write_text("experiment: made\nhydra: {job: {env_set: {X: y}}}\n")
     with pytest.raises(ConfigError, match=r"config.yaml: hydra: not a key of"):
         read_run_config(record / "config.yaml")
 
 
 @pytest.mark.parametrize(("finished", "believed"), [({}, False), ({"0": {"rmse": 1.0}}, True)])
-def test_a_record_said_to_be_done_that_finished_nothing_is_not_believed(
-    tmp_path, finished, believed
-):
+def test_done_record_without_results_is_refused(tmp_path, finished, believed):
     facts = {
         "state": "done",
         "experiment": "e",

@@ -49,7 +49,7 @@ def held_by_process(folder):
     return subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE)
 
 
-def test_one_of_this_machine_is_known_at_once(folder):
+def test_lease_of_a_dead_local_process_expires_at_once(folder):
     process = held_by_process(folder)
     assert process.stdout.readline()
     path = folder / NAME
@@ -66,7 +66,7 @@ def test_one_of_this_machine_is_known_at_once(folder):
     assert list(folder.iterdir()) == []
 
 
-def test_a_number_that_is_used_again_holds_nothing(folder):
+def test_reused_process_id_holds_no_lease(folder):
     parent = os.getppid()
     assert not lease.is_leased(write_lease(folder, LeaseHolder("h", place(), parent, "0", "t")))
     assert lease.is_leased(
@@ -75,7 +75,7 @@ def test_a_number_that_is_used_again_holds_nothing(folder):
 
 
 @pytest.mark.parametrize("skew", [-7200.0, 7200.0])
-def test_clocks_apart_do_not_matter(folder, monkeypatch, skew):
+def test_clock_differences_do_not_matter(folder, monkeypatch, skew):
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + skew)
     assert lease.is_leased(write_lease(folder, AWAY, age=0.5))
@@ -83,7 +83,7 @@ def test_clocks_apart_do_not_matter(folder, monkeypatch, skew):
     lease.take_lease(folder, "s").close()
 
 
-def test_a_lease_that_is_touched_elsewhere_is_respected(folder):
+def test_lease_renewed_elsewhere_is_respected(folder):
     path = write_lease(folder, AWAY)
     done = threading.Event()
     thread = threading.Thread(target=lease._send_heartbeats, args=(path, AWAY, done))
@@ -99,7 +99,7 @@ def test_a_lease_that_is_touched_elsewhere_is_respected(folder):
     assert 0.5 < time.monotonic() - began < 5
 
 
-def test_of_many_waiters_one_takes_it_over(folder):
+def test_one_of_many_waiters_takes_over(folder):
     write_lease(folder, AWAY, age=2)
     won: list[lease.Lease] = []
     refused: Counter[str] = Counter()
@@ -125,13 +125,13 @@ def test_of_many_waiters_one_takes_it_over(folder):
 
 
 @pytest.mark.parametrize("left", ["", "4711", "\x00\xff"])
-def test_what_is_no_lease_is_taken(folder, left):
+def test_invalid_lease_is_replaced(folder, left):
     (folder / NAME).write_text(left)
     assert not lease.is_leased(folder / NAME)
     lease.take_lease(folder, "s").close()
 
 
-def test_what_a_killed_waiter_left_is_in_nobodys_way(folder):
+def test_leftovers_of_a_killed_waiter_are_ignored(folder):
     path = write_lease(folder, AWAY, age=2)
     claim = path.with_name(f"{NAME}.{AWAY.token}.claim")
     claim.write_text(json.dumps(AWAY.__dict__))
@@ -140,7 +140,7 @@ def test_what_a_killed_waiter_left_is_in_nobodys_way(folder):
     assert list(folder.iterdir()) == []
 
 
-def test_a_run_that_lost_its_lease_writes_nothing(make_job):
+def test_run_without_its_lease_writes_nothing(make_job):
     """A suspended machine resumes after another process has taken over its run."""
     job = make_job(*GAME)
     mine = Record.open(job)
@@ -185,7 +185,7 @@ while time.monotonic() < until:
 
 
 @pytest.mark.slow
-def test_two_machines_never_run_it_at_once(folder):
+def test_two_machines_never_run_the_same_folder(folder):
     """Two process and host namespaces with equal process ids use one folder."""
     apart = ["unshare", "--uts", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c"]
     if subprocess.run([*apart, "hostname one"], capture_output=True).returncode:

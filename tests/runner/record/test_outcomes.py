@@ -20,7 +20,7 @@ def labels(n: int = 103, seed: int = 0, share: float = 0.7) -> np.ndarray:
     return np.random.default_rng(seed).random(n) < share
 
 
-def test_the_exact_test_is_that_of_statsmodels_and_of_its_sum_written_out():
+def test_exact_test_equals_statsmodels_and_its_sum():
     contingency = pytest.importorskip("statsmodels.stats.contingency_tables")
     for seed in range(6):
         first = labels(40, seed)
@@ -38,11 +38,11 @@ def test_the_exact_test_is_that_of_statsmodels_and_of_its_sum_written_out():
         )
 
 
-def test_classifiers_that_never_differ_are_not_told_apart():
+def test_identical_classifiers_have_no_difference():
     assert mcnemar(labels(), labels()).p == 1.0
 
 
-def test_outcomes_are_kept_bit_by_bit(tmp_path):
+def test_outcomes_are_stored_as_bits(tmp_path):
     kept = {"accuracy": labels(), "robust_accuracy": labels(seed=1)}
     write_outcomes(tmp_path, 0, kept)
     read = read_outcomes(tmp_path, 0)
@@ -59,7 +59,7 @@ def test_outcomes_are_kept_bit_by_bit(tmp_path):
         assert read_outcomes(tmp_path, 0) == {}
 
 
-def test_compared_runs_of_one_replicate_have_the_p_of_their_test_labels(tmp_path):
+def test_compared_runs_have_the_p_value_of_their_test_labels(tmp_path):
     first = labels(200, 0, 0.8)
     other = labels(200, 1, 0.5)
     folders = []

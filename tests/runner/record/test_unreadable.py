@@ -53,7 +53,7 @@ def outputs(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["made/aaaaaaaaaaaa", "made/aaaaaaaaaaaa/run.json"])
-def test_a_folder_or_a_file_is_named_and_the_others_are_listed(outputs, monkeypatch, what):
+def test_unreadable_folder_or_file_is_named_and_others_listed(outputs, monkeypatch, what):
     bar(monkeypatch, outputs / what)
     with pytest.warns(
         RunnerWarning, match=r"skipped: .*aaaaaaaaaaaa.*: cannot be read \(Permission denied\)"
@@ -62,7 +62,7 @@ def test_a_folder_or_a_file_is_named_and_the_others_are_listed(outputs, monkeypa
     assert sorted(table["id"]) == [OURS, THIRD]
 
 
-def test_an_experiment_or_an_output_folder_is_named(outputs, monkeypatch):
+def test_unreadable_experiment_or_output_folder_is_named(outputs, monkeypatch):
     make_record(outputs / "other", OURS)
     bar(monkeypatch, outputs / "made")
     with pytest.warns(RunnerWarning, match="made: cannot be read"):
@@ -72,14 +72,14 @@ def test_an_experiment_or_an_output_folder_is_named(outputs, monkeypatch):
         assert runs(outputs / "other") == []
 
 
-def test_a_config_is_named_where_it_is_asked_for(outputs, monkeypatch):
+def test_unreadable_config_is_named_when_needed(outputs, monkeypatch):
     bar(monkeypatch, outputs / "made" / THEIRS / "config.yaml")
     assert len(runner.runs(outputs)) == 3
     with pytest.warns(RunnerWarning, match=THEIRS):
         assert sorted(runner.runs(outputs, settings=["model.width"])["id"]) == [OURS, THIRD]
 
 
-def test_compare_goes_on_with_two_and_refuses_one(outputs, monkeypatch, capsys):
+def test_compare_continues_with_two_records_but_not_one(outputs, monkeypatch, capsys):
     bar(monkeypatch, outputs / "made" / THEIRS)
     given = ["compare", THEIRS[:4], OURS[:4], THIRD[:4], "--output-dir", str(outputs)]
     with pytest.warns(RunnerWarning, match="skipped: aaaa: cannot be read .Permission denied"):
@@ -90,7 +90,7 @@ def test_compare_goes_on_with_two_and_refuses_one(outputs, monkeypatch, capsys):
         compare.main(given)
 
 
-def test_a_run_that_is_named_is_refused_in_a_line(outputs, monkeypatch):
+def test_unreadable_run_is_refused_in_one_line(outputs, monkeypatch):
     bar(monkeypatch, outputs / "made" / THEIRS)
     for named in (THEIRS, str(outputs / "made" / THEIRS)):
         with pytest.raises(PermissionError):
@@ -102,7 +102,7 @@ def test_a_run_that_is_named_is_refused_in_a_line(outputs, monkeypatch):
         runner.load(THEIRS, output_dir=outputs)
 
 
-def test_lines_are_none_and_named(outputs, monkeypatch):
+def test_unreadable_lines_are_empty_and_named(outputs, monkeypatch):
     bar(monkeypatch, outputs / "made" / THEIRS / "metrics.jsonl")
     with pytest.warns(RunnerWarning, match=r"metrics.jsonl: cannot be read"):
         assert readable_lines(outputs / "made" / THEIRS) == []
@@ -113,7 +113,7 @@ def test_lines_are_none_and_named(outputs, monkeypatch):
 
 
 @pytest.mark.parametrize("what", [".", "run.json"])
-def test_clean_leaves_alone_what_it_cannot_read(outputs, monkeypatch, what):
+def test_clean_keeps_unreadable_records(outputs, monkeypatch, what):
     for signature in (THEIRS, OURS):
         (outputs / "made" / signature / "checkpoints").mkdir()
     bar(monkeypatch, outputs / "made" / THEIRS / what)
@@ -122,7 +122,7 @@ def test_clean_leaves_alone_what_it_cannot_read(outputs, monkeypatch, what):
     assert [litter.run for litter in litters] == [outputs / "made" / OURS]
 
 
-def test_clean_goes_on_where_it_may_not_remove(outputs, monkeypatch):
+def test_clean_continues_after_a_failed_removal(outputs, monkeypatch):
     (outputs / "made" / THEIRS / "checkpoints").mkdir()
     (litter,) = clean.find_leftovers(outputs)
     bar(monkeypatch, outputs / "made" / THEIRS)
@@ -130,7 +130,7 @@ def test_clean_goes_on_where_it_may_not_remove(outputs, monkeypatch):
         assert not clean.remove(litter)
 
 
-def test_the_record_of_a_run_is_not_taken_for_damaged(outputs, monkeypatch):
+def test_unreadable_record_is_not_called_damaged(outputs, monkeypatch):
     folder = outputs / "made" / THEIRS
     bar(monkeypatch, folder / "run.json")
     # Record.open reports an unusable output_dir
@@ -141,7 +141,7 @@ def test_the_record_of_a_run_is_not_taken_for_damaged(outputs, monkeypatch):
     assert (folder / "run.json").exists()
 
 
-def test_a_job_of_a_sweep_is_named_and_the_others_are_shown(tmp_path, monkeypatch):
+def test_unreadable_job_of_a_sweep_is_named_and_others_shown(tmp_path, monkeypatch):
     for number in (0, 1):
         path = tmp_path / JOBS_FOLDER / f"{number}.json"
         path.parent.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ from runner.record import usage
 from runner.record.usage import UsageMeter, cpu_now, peak_mib
 
 
-def test_phases_add_up_and_an_inner_phase_counts_as_itself(monkeypatch):
+def test_phases_add_up_and_inner_phases_count_separately(monkeypatch):
     # another test may have run a command in this process
     monkeypatch.setattr(usage, "_started_for_one_run", False)
 

@@ -34,7 +34,7 @@ from runner.study.display import StudyDisplay
         (["hydra/launcher=slurm", "hydra.launcher.partitoin=gpu"], "partitoin"),
     ],
 )
-def test_mistakes_in_the_launcher_are_one_line(words, message):
+def test_launcher_errors_are_one_line(words, message):
     with pytest.raises(ConfigError) as error:
         split_launcher(words)
     assert message in str(error.value)
@@ -42,14 +42,14 @@ def test_mistakes_in_the_launcher_are_one_line(words, message):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
-def test_a_launcher_that_is_not_installed_names_the_extra():
+def test_missing_launcher_package_names_its_extra():
     with pytest.raises(
         ConfigError, match=r"hydra/launcher=ray: not installed; pip install 'bayes-runner\[ray\]'"
     ):
         split_launcher(["hydra/launcher=ray"])
 
 
-def test_the_launcher_is_taken_out_of_the_overrides():
+def test_launcher_is_removed_from_the_overrides():
     launcher, overrides = split_launcher(
         ["steps=3", "hydra/launcher=slurm", "hydra.launcher.partition=gpu"]
     )
@@ -116,7 +116,7 @@ def queue(tmp_path, monkeypatch):
     return frozen, fake, make_queue, ended
 
 
-def test_runs_end_as_their_jobs_do(queue):
+def test_runs_end_like_their_jobs(queue):
     frozen, fake, make_queue, ended = queue
     cluster = make_queue()
     order = iter([("1", 1), ("0", 0)])
@@ -126,7 +126,7 @@ def test_runs_end_as_their_jobs_do(queue):
     assert ended == [("b", 1), ("a", 0)]
 
 
-def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
+def test_queued_runs_are_awaited_and_not_submitted_again(queue):
     frozen, fake, make_queue, ended = queue
     cluster = make_queue()
     cluster.on_poll = lambda _: cluster.note_signal(signal.SIGINT, None)
@@ -142,7 +142,7 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
     assert job_queue.SubmittedJobs(frozen).words(frozen.runs[0], "not started") == "not started"
 
 
-def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
+def test_status_shows_the_state_of_a_job(queue, capsys, monkeypatch):
     frozen, _fake, make_queue, _ended = queue
     cluster = make_queue()
     cluster.on_poll = lambda _: cluster.note_signal(signal.SIGTERM, None)
@@ -152,9 +152,7 @@ def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
     assert "queued (slurm 1)" in capsys.readouterr().out
 
 
-def test_a_job_that_ended_before_it_began_is_told_and_the_others_are_watched(
-    queue, capsys, monkeypatch
-):
+def test_job_that_failed_before_its_start_is_reported(queue, capsys, monkeypatch):
     """Without log and record, the engine's cause becomes the only line of the log."""
     frozen, fake, make_queue, _ = queue
     monkeypatch.setattr(
@@ -174,7 +172,7 @@ def test_a_job_that_ended_before_it_began_is_told_and_the_others_are_watched(
     assert log.read_text() == "slurm 0 CANCELLED\n"
 
 
-def test_a_lost_job_ends_when_the_lease_of_its_run_has(queue, monkeypatch):
+def test_lost_job_ends_when_the_lease_of_its_run_expires(queue, monkeypatch):
     frozen, fake, make_queue, ended = queue
     leases = iter([True, False])
     monkeypatch.setattr(FakeTicket, "explain_end", lambda self: "slurm 0 NODE_FAIL")
@@ -189,11 +187,11 @@ def test_a_lost_job_ends_when_the_lease_of_its_run_has(queue, monkeypatch):
     assert ended == [("a", 1)]
 
 
-def test_a_process_without_a_log_has_a_reason(tmp_path):
+def test_process_without_a_log_has_a_reason(tmp_path):
     assert display._reason(1, tmp_path / "none.log") == "exit code 1: no output"
 
 
-def test_the_process_of_a_run_does_not_see_slurms_warning(tmp_path):
+def test_run_process_does_not_receive_slurms_warning(tmp_path):
     """Slurm sends it to every process of a step, and its default action terminates them."""
     job = ClusterJob("", "", "", str(tmp_path / "log"))
     process = job._start([sys.executable, "-c", "input(); print('alive')"])
@@ -205,7 +203,7 @@ def test_the_process_of_a_run_does_not_see_slurms_warning(tmp_path):
     assert signal.SIGUSR2 not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
-def test_a_job_stops_its_process_before_slurms_limit(tmp_path):
+def test_job_stops_its_process_before_slurms_limit(tmp_path):
     job = ClusterJob("", "", "", str(tmp_path / "log"), grace=0.3)
     text = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); input()"
     process = job._start([sys.executable, "-c", text])

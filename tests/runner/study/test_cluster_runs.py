@@ -80,7 +80,7 @@ for f in $(dirname "$0")/77_*; do echo "$(basename $f)|$(cat $f)"; done
 
 
 @pytest.mark.slow
-def test_runs_are_an_array_of_slurm(tmp_path, monkeypatch):
+def test_runs_are_a_slurm_array(tmp_path, monkeypatch):
     """Submitit with stand-ins for Slurm's commands: one array, with states queried by ``--status``."""
     folder = tmp_path / "slurm"
     folder.mkdir()
@@ -118,7 +118,7 @@ def child(process: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
-def test_a_preempted_job_is_requeued_and_goes_on_from_its_checkpoint(tmp_path):
+def test_preempted_job_is_requeued_and_resumes(tmp_path):
     long = LONG | {"grid": {"seed": [0]}}
     command = launch(tmp_path, "hydra/launcher=slurm_local", definition=long)
     logs = tmp_path / "outputs/studies/two/logs"
@@ -137,7 +137,7 @@ def test_a_preempted_job_is_requeued_and_goes_on_from_its_checkpoint(tmp_path):
     importlib.util.find_spec("ray") is None,
     reason="Ray is an extra: pip install 'bayes-runner[ray]'",
 )
-def test_a_node_of_a_ray_cluster_dies_and_its_run_goes_on_elsewhere(tmp_path):
+def test_run_of_a_dead_ray_node_resumes_elsewhere(tmp_path):
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(

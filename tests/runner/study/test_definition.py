@@ -9,7 +9,7 @@ from runner.study.definition import StudyDefinition, load_study
 from runner.study.plan import plan
 
 
-def test_a_plan_is_every_combination_column_by_column():
+def test_plan_is_every_combination_column_by_column():
     runs = list(plan(StudyDefinition.model_validate(DEFINITION), ["data_dir=d"]))
     assert [r.name for r in runs] == [
         "SGLD, small steps=60 seed=0",
@@ -30,7 +30,7 @@ def test_a_plan_is_every_combination_column_by_column():
     ]
 
 
-def test_a_row_may_override_some_cells_and_name_no_experiment():
+def test_row_can_override_cells_and_omit_the_experiment():
     row = {"label": "SGLD", "model": "sgld", "preset": "", "overrides": ["model=m"]}
     cells = {"cells": {"steps": {80: ["seed=9"]}}}
     change = {"rows": [row | cells], "grid": {"steps": [60, 80]}, "overrides": []}
@@ -144,13 +144,13 @@ COST = {"kind": "cost", "metric": "rmse"}
         ),
     ],
 )
-def test_mistakes_in_a_definition(tmp_path, change, message):
+def test_invalid_definitions_are_refused(tmp_path, change, message):
     (tmp_path / "bad.yaml").write_text(yaml.safe_dump(DEFINITION | change))
     with pytest.raises(ConfigError) as error:
         load_study(str(tmp_path / "bad.yaml"))
     assert str(error.value) == f"bad.yaml: {message}"
 
 
-def test_an_unknown_study_names_the_nearest():
+def test_unknown_study_names_the_nearest():
     with pytest.raises(ConfigError, match="did you mean sarcos_table"):
         load_study("sarcos_tabel")

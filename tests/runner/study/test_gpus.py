@@ -27,7 +27,7 @@ time.sleep(0.3)
 """
 
 
-def test_the_gpu_with_the_fewest_runs_is_taken():
+def test_gpu_with_the_fewest_runs_is_chosen():
     gpus = GpuSlots(2)
     gpus.names = ["3", "5"]
     taken = [gpus.take(CUDA) for _ in range(4)]
@@ -39,14 +39,14 @@ def test_the_gpu_with_the_fewest_runs_is_taken():
     assert gpus.take(CUDA) == {"CUDA_VISIBLE_DEVICES": "5"}
 
 
-def test_only_what_we_may_see_is_shared_out(monkeypatch):
+def test_only_visible_gpus_are_shared(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1, GPU-abc")
     assert visible() == ["1", "GPU-abc"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert GpuSlots().take(CUDA) == {}  # the run itself reports that no GPU is available
 
 
-def test_runs_of_a_study_share_out_the_gpus(tmp_path, monkeypatch):
+def test_runs_of_a_study_share_the_gpus(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     (tmp_path / "fake.py").write_text(FAKE)
     configs = [CUDA, CUDA, CUDA, CPU]

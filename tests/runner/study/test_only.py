@@ -28,7 +28,7 @@ FACTS = [
         ("preset=unaware|variance 0.5", {"preset": {"variance 0.5", "unaware"}}),
     ],
 )
-def test_pairs_and_alternatives_of_only(text, chosen):
+def test_only_option_has_pairs_and_alternatives(text, chosen):
     assert choice.parse_choice(text, FACTS) == chosen
 
 
@@ -40,12 +40,12 @@ def test_pairs_and_alternatives_of_only(text, chosen):
         ("igp", "write KEY=VALUE, such as .*keys: model, preset, label; commas separate"),
     ],
 )
-def test_a_wrong_only_names_the_keys_and_the_separator(text, message):
+def test_invalid_only_option_names_keys_and_separator(text, message):
     with pytest.raises(ConfigError, match=message):
         choice.parse_choice(text, FACTS)
 
 
-def test_all_pairs_of_only_must_hold_and_a_repeated_key_adds_values(make_study):
+def test_all_pairs_of_only_apply_and_repeated_keys_add_values(make_study):
     frozen = make_study("a", "b", "c")
     both = choice.select_runs(frozen, ["steps=0", "steps=2"])
     assert [run.name for run in both] == ["a", "c"]

@@ -33,7 +33,7 @@ def sample(steps: int, config: dict = CONFIG, vectorised: bool = False, **second
     return MeasuredRun(Path("none"), config | small, facts)
 
 
-def test_price_is_the_start_and_a_line_through_warm_miniatures():
+def test_price_is_the_start_plus_a_line_through_miniatures():
     # a step 0.01 s, set-up 0.5, an evaluation 0.2, the final one 2, a save 0.1, figures 0.3;
     # imports make the first evaluation 0.7 and the first figures 1.1 dearer
     warm = {"set_up": 0.5, "evaluations": 0.2, "final": 2.0, "saving": 0.1, "files": 0.3}
@@ -81,11 +81,11 @@ def wide(replicates: int, **seconds: float):
         ((sample(8, training=8.0),), ALONE, 1000.0),
     ],
 )
-def test_cpu_seconds_of_a_whole_run(runs, config, cpu):
+def test_cpu_seconds_of_a_run_are_extrapolated(runs, config, cpu):
     assert price_run(config, runs).cpu == pytest.approx(1.0 + cpu)
 
 
-def test_evaluations_spaced_in_the_cost_are_24_with_the_last():
+def test_cost_spaced_evaluations_are_24_with_the_last():
     assert count("evaluations", CONFIG | {"eval_every": "geometric"}) == 23
 
 
@@ -130,7 +130,7 @@ def test_miniatures_grow_to_a_share_of_the_seconds(sizes, whole, training, rest,
         ([(2.0, 2.0), (2.0, 6.0)], 6.0),
     ],
 )
-def test_lines(points, value):
+def test_lines_are_fitted_and_evaluated(points, value):
     assert extrapolate(points, 10.0, growth=0.2) == pytest.approx(value)
 
 
@@ -164,7 +164,7 @@ def test_budget_takes_important_rows_first(seconds, jobs, budget, taken, left_ou
     assert list(choice.left_out.items()) == list(left_out.items())
 
 
-def test_runs_that_would_end_after_the_budget_are_not_started():
+def test_runs_that_would_exceed_the_budget_are_not_started():
     a, b = (make_run(row, row) for row in "ab")
     budget = TimeBudget(ends=time.monotonic() + 100.0, expected={"a": 50.0, "b": 150.0})
     waiting = [a, b]
@@ -183,18 +183,18 @@ def test_runs_that_would_end_after_the_budget_are_not_started():
         ("5min", 300.0),
     ],
 )
-def test_budgets_in_words(text, seconds):
+def test_budgets_are_parsed(text, seconds):
     assert parse_budget(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "8", "h", "-2h", "0h", "8 weeks", "1e3h", "8h30m"])
-def test_a_wrong_budget_is_one_message(text):
+def test_invalid_budget_is_one_message(text):
     message = rf"^--budget {text}: must be a number above 0 with a unit[^\n]*$"
     with pytest.raises(ConfigError, match=message):
         parse_budget(text)
 
 
-def test_rows_and_their_sum():
+def test_rows_and_their_sum_are_printed():
     runs = [make_run(name, name[0]) for name in ("a1", "a2", "b1", "c1")]
     prices = {
         "a1": Price(cpu=100.0, mib=300.0, megabytes=1.0, source="probe", spread=1.3),

@@ -69,7 +69,7 @@ def price(path, outputs, *words):
     return price_command.main(["price", str(path), "--output-dir", str(outputs), *words])
 
 
-def test_rows_and_mistakes_are_priced_and_nothing_is_written(path, tmp_path, capfd):
+def test_rows_and_errors_are_priced_without_writing(path, tmp_path, capfd):
     path.write_text(yaml.safe_dump(DEFINITION))
     outputs = tmp_path / "outputs"
     assert price(path, outputs, "--jobs", "1", "--probe-seconds", "0.5", "--json") == 1
@@ -89,7 +89,7 @@ def test_rows_and_mistakes_are_priced_and_nothing_is_written(path, tmp_path, cap
     assert lines["all"]["cpu_seconds"] == pytest.approx(parts, abs=0.3)
 
 
-def test_a_late_probe_is_stopped(frozen, monkeypatch):
+def test_late_probe_is_stopped(frozen, monkeypatch):
     monkeypatch.setattr(probes, "last_line", lambda log: "")
     busy = [
         sys.executable,
@@ -102,7 +102,7 @@ def test_a_late_probe_is_stopped(frozen, monkeypatch):
     assert [price.error for price in prices] == [why, why]
 
 
-def test_a_failed_probe_is_priced_by_the_miniatures_before(frozen, tmp_path):
+def test_failed_probe_is_priced_by_earlier_miniatures(frozen, tmp_path):
     config = frozen.runs[0].config
     folder = tmp_path / "mog" / "aa"
     folder.mkdir(parents=True)
@@ -147,18 +147,18 @@ def test_sigterm_ends_the_probes_and_their_folder(frozen, monkeypatch):
     assert not folders[0].exists()
 
 
-def test_no_probe_begins_once_its_share_of_the_budget_is_spent(frozen):
+def test_probes_stop_when_their_share_of_the_budget_is_spent(frozen):
     listed = price_runs(frozen, frozen.runs, 1, 0.5, time.monotonic() - 1.0)
     errors = {price.error for price in listed.values()}
     assert errors == {"half of the budget was used before its probe"}
 
 
-def test_without_probes_nothing_is_known_of_runs_without_records(path, tmp_path, capsys):
+def test_runs_without_records_have_no_price_without_probes(path, tmp_path, capsys):
     assert price(path, tmp_path / "outputs", "--no-probe") == 1
     assert "error: no record of a similar run; remove --no-probe" in capsys.readouterr().out
 
 
-def test_a_run_that_is_done_is_the_price_of_its_like(path, tmp_path, capfd):
+def test_finished_run_prices_similar_ones(path, tmp_path, capfd):
     outputs = tmp_path / "outputs"
     only = ("--only", "label=SGLD")
     assert study.main(["study", str(path), "--output-dir", str(outputs), *only]) == 0
@@ -196,9 +196,7 @@ def launched_runs(monkeypatch):
     return started
 
 
-def test_a_budget_takes_the_important_row_and_says_what_is_left_out(
-    path, tmp_path, launched_runs, capsys
-):
+def test_budget_prefers_important_rows_and_lists_the_others(path, tmp_path, launched_runs, capsys):
     words = ["study", str(path), "--output-dir", str(tmp_path), "--jobs", "1", "--budget"]
     assert study.main([*words, "2m"]) == 0
     printed = capsys.readouterr().out
@@ -226,7 +224,7 @@ def test_a_budget_takes_the_important_row_and_says_what_is_left_out(
         ),
     ],
 )
-def test_a_wrong_budget_is_refused_before_anything_is_frozen(path, tmp_path, words, message):
+def test_invalid_budget_is_refused_before_freezing(path, tmp_path, words, message):
     command, *rest = words.split()
     main = {"study": study.main, "price": price_command.main}[command]
     with pytest.raises(ConfigError, match=message):
@@ -234,7 +232,7 @@ def test_a_wrong_budget_is_refused_before_anything_is_frozen(path, tmp_path, wor
     assert not (tmp_path / "outputs").exists()
 
 
-def test_a_pool_leaves_out_what_is_taken_from_those_that_wait(tmp_path):
+def test_pool_skips_runs_taken_from_the_waiting_ones(tmp_path):
     runs = [make_run(name, threads=1) for name in "ab"]
     ended = []
     pool = JobPool(

@@ -76,7 +76,7 @@ def launch(text, folder, *words):
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_study_is_refused_before_its_first_run(what, tmp_path, monkeypatch):
+def test_study_is_refused_before_its_first_run(what, tmp_path, monkeypatch):
     monkeypatch.setenv("RUNNER_CONFIG_DIR", "")  # the command's setting is undone after the test
     old, new, message = CHANGES[what]
     assert old in WHOLE
@@ -86,7 +86,7 @@ def test_a_study_is_refused_before_its_first_run(what, tmp_path, monkeypatch):
     assert not list(tmp_path.glob("outputs/mog/*"))
 
 
-def test_the_study_as_it_is_can_be_launched(tmp_path, monkeypatch, capsys):
+def test_unchanged_study_is_launched(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("RUNNER_CONFIG_DIR", "")
     assert launch(WHOLE, tmp_path, "--status") == 0
     assert "not started" in capsys.readouterr().out

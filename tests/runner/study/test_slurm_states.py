@@ -36,7 +36,7 @@ class Squeue:
         return subprocess.CompletedProcess(command, code, output, errors)
 
 
-def test_the_controller_is_asked_until_a_job_has_ended(monkeypatch):
+def test_controller_is_queried_until_a_job_has_ended(monkeypatch):
     squeue = Squeue(monkeypatch, (ARRAY, "", 0))
     states = SlurmStates()
     states_found = [states.state(f"1_{i}") for i in range(4)]
@@ -53,7 +53,7 @@ def test_the_controller_is_asked_until_a_job_has_ended(monkeypatch):
     ]
 
 
-def test_jobs_that_the_controller_has_forgotten_have_ended(monkeypatch):
+def test_jobs_forgotten_by_the_controller_have_ended(monkeypatch):
     gone = ("", "slurm_load_jobs error: Invalid job id specified\n", 1)
     Squeue(monkeypatch, gone)
     assert SlurmStates().state("77_0") in ENDED
@@ -62,7 +62,7 @@ def test_jobs_that_the_controller_has_forgotten_have_ended(monkeypatch):
 @pytest.mark.parametrize(
     "silence", [None, ("", "slurm_load_jobs error: Unable to contact slurm controller\n", 1)]
 )
-def test_a_silent_controller_is_reported_once_and_ends_no_job(monkeypatch, capsys, silence):
+def test_silent_controller_is_reported_once_and_ends_no_job(monkeypatch, capsys, silence):
     squeue = Squeue(monkeypatch, (ARRAY, "", 0))
     states = SlurmStates()
     assert states.state("1_0") == "RUNNING"
@@ -71,7 +71,7 @@ def test_a_silent_controller_is_reported_once_and_ends_no_job(monkeypatch, capsy
     assert capsys.readouterr().out.count("Slurm does not respond") == 1
 
 
-def test_one_call_answers_for_an_array(monkeypatch):
+def test_one_call_covers_an_array(monkeypatch):
     squeue = Squeue(monkeypatch, (ARRAY, "", 0))
     monkeypatch.setattr(submitit_engine, "SHORTEST_INTERVAL", 60.0)
     monkeypatch.setattr(submitit_engine, "LONGEST_INTERVAL", 60.0)
@@ -82,7 +82,7 @@ def test_one_call_answers_for_an_array(monkeypatch):
 
 
 @pytest.mark.parametrize("state", sorted(CAUSES))
-def test_a_job_that_left_no_result_ends_with_its_cause(tmp_path, monkeypatch, state):
+def test_job_without_a_result_ends_with_its_cause(tmp_path, monkeypatch, state):
     paths = SimpleNamespace(result_pickle=Path(tmp_path / "result.pkl"))
     states = SimpleNamespace(state=lambda job: state)
     job = QueuedJob(SimpleNamespace(job_id="1_0", paths=paths), states)
@@ -92,7 +92,7 @@ def test_a_job_that_left_no_result_ends_with_its_cause(tmp_path, monkeypatch, st
     assert job.explain_end() == f"slurm 1_0 {state}: {CAUSES[state]}"
 
 
-def test_a_job_that_is_back_in_the_queue_goes_on(tmp_path):
+def test_requeued_job_continues(tmp_path):
     paths = SimpleNamespace(result_pickle=Path(tmp_path / "result.pkl"))
     states = SimpleNamespace(state=lambda job: "PENDING")
     assert QueuedJob(SimpleNamespace(job_id="1_0", paths=paths), states).poll() is None

@@ -44,7 +44,7 @@ def go(frozen, *arguments):
     )
 
 
-def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, monkeypatch, capsys):
+def test_study_is_frozen_at_its_first_launch(path, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(study, "launch", lambda *_: 0)
     arguments = ["study", str(path), "--output-dir", str(tmp_path)]
     assert study.main([*arguments, "--status"]) == 0
@@ -70,7 +70,7 @@ def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, monkeypatch
     assert all(r.config["inference"]["burn_in"] == 5 for r in snapshot.load("other", tmp_path).runs)
 
 
-def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, capsys, monkeypatch):
+def test_runs_that_cannot_be_composed_are_skipped_and_named(path, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(study, "launch", lambda *_: 0)
     rows = [
         *DEFINITION["rows"],
@@ -132,13 +132,13 @@ def test_done_runs_are_skipped_and_a_crash_stops_no_other(make_study, capsys):
         ),
     ],
 )
-def test_words_that_are_refused(tmp_path, words, message):
+def test_invalid_words_are_refused(tmp_path, words, message):
     with pytest.raises(ConfigError, match=message):
         study.main([*words.split(), "--output-dir", str(tmp_path)])
     assert not any(tmp_path.iterdir())
 
 
-def test_a_signal_is_handed_on_and_the_study_goes_on_later(make_study):
+def test_signal_is_forwarded_and_the_study_resumes_later(make_study):
     frozen = make_study("a", "long 1", "long 2", "b")
     started = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGTERM))
     started.start()
@@ -156,19 +156,19 @@ def test_a_signal_is_handed_on_and_the_study_goes_on_later(make_study):
     assert launches(frozen) == [1, 2, 2, 1]
 
 
-def test_only_some_runs(make_study):
+def test_selected_runs_are_launched(make_study):
     frozen = make_study("a", "b", "c")
     assert go(frozen, "--only", "steps=0,2", "--only", "preset=small") == 0
     assert states(frozen) == {"a": "done", "b": "not started", "c": "done"}
 
 
-def test_runs_of_one_signature_are_run_once(make_study):
+def test_equal_signatures_are_run_once(make_study):
     frozen = make_study("a", "b")
     twice = Snapshot(**{**vars(frozen), "runs": [*frozen.runs, frozen.runs[0]]})
     assert [run.name for run in study.select_runs(twice, [])] == ["a", "b"]
 
 
-def test_a_damaged_snapshot_is_a_mistake_in_one_line(make_study):
+def test_damaged_snapshot_is_an_error_of_one_line(make_study):
     frozen = make_study("a")
     snapshot.location("two", frozen.output_dir).write_text("runs: [")
     with pytest.raises(ConfigError, match=r"damaged.*--fresh"):
@@ -176,7 +176,7 @@ def test_a_damaged_snapshot_is_a_mistake_in_one_line(make_study):
 
 
 @pytest.mark.slow
-def test_a_study_from_launch_to_report(path, tmp_path):
+def test_study_runs_from_launch_to_report(path, tmp_path):
     def runner(*arguments):
         command = [sys.executable, "-m", "runner.commands.cli", *arguments]
         command += ["--output-dir", str(tmp_path)]
@@ -224,7 +224,7 @@ def test_a_study_from_launch_to_report(path, tmp_path):
         (2, True, "failed"),  # it was refused, with or without Ctrl-C
     ],
 )
-def test_ctrl_c_is_no_failure(make_study, tmp_path, code, stopped, counted):
+def test_ctrl_c_is_not_a_failure(make_study, tmp_path, code, stopped, counted):
     frozen = make_study("a")
     (tmp_path / "log").write_text("")
     shown = StudyDisplay(frozen, 1)

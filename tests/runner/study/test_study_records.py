@@ -84,13 +84,13 @@ def test_price_scales_equal_records_by_replicates(tmp_path):
         ({"usage": None}, 4),
     ],
 )
-def test_price_needs_a_complete_record(tmp_path, change, replicates):
+def test_price_requires_a_complete_record(tmp_path, change, replicates):
     write_record(tmp_path, make_run("before", seed=3, replicates=2), **{"usage": USAGE} | change)
     run = make_run("now", replicates=replicates)
     assert StudyRecords(make_snapshot(tmp_path), [run]).price(run) is None
 
 
-def test_seed_and_replicates_leave_the_cost_key():
+def test_seed_and_replicates_are_not_in_the_cost_key():
     changes = ({}, {"seed": 7}, {"replicates": 9}, {"steps": 5}, {"figures": False})
     keys = [cost_key(make_run("a", **change).config, "d") for change in changes]
     assert keys[0] == keys[1] == keys[2]
@@ -120,7 +120,7 @@ def test_forecast_scales_similar_records(tmp_path):
         (to_line(0, 100, 20.0) + to_line(1, 50, 10.0), 10.0 + 40.0),
     ],
 )
-def test_steps_of_a_run_forecast_those_that_wait(tmp_path, lines, seconds):
+def test_steps_of_a_run_forecast_waiting_runs(tmp_path, lines, seconds):
     runs = [run_of("a"), run_of("b")]
     write_record(tmp_path, runs[0], lines, state="running")
     active = [RunningProcess(runs[0], None, time.monotonic(), tmp_path / "log")]
@@ -134,7 +134,7 @@ def test_steps_of_a_run_forecast_those_that_wait(tmp_path, lines, seconds):
         (to_line(0, 50, 50.0), 150.0),  # this machine is slower than the record's
     ],
 )
-def test_forecast_takes_the_slower_of_record_and_steps(tmp_path, line, seconds):
+def test_forecast_uses_the_slower_of_record_and_steps(tmp_path, line, seconds):
     run = run_of("a")
     write_record(tmp_path, run_of("before"), seconds=60.0)
     write_record(tmp_path, run, line, state="running")
@@ -143,7 +143,7 @@ def test_forecast_takes_the_slower_of_record_and_steps(tmp_path, line, seconds):
     assert remaining == pytest.approx(seconds, abs=1.0)
 
 
-def test_a_run_that_ended_forecasts_those_that_wait(tmp_path):
+def test_finished_run_forecasts_waiting_runs(tmp_path):
     runs = [run_of("a"), run_of("b", steps=50)]
     study = forecast(tmp_path, *runs)
     write_record(tmp_path, runs[0], seconds=40.0)
@@ -157,7 +157,7 @@ def test_a_run_that_ended_forecasts_those_that_wait(tmp_path):
     ("busy", "waiting", "jobs", "end"),
     [([5.0, 1.0], [3.0, 3.0], 2, 7.0), ([], [2.0], 3, 2.0), ([4.0], [], 1, 4.0)],
 )
-def test_waiting_runs_take_the_first_free_place(busy, waiting, jobs, end):
+def test_waiting_runs_take_the_first_free_slot(busy, waiting, jobs, end):
     assert makespan(busy, waiting, jobs) == end
 
 
@@ -166,7 +166,7 @@ def test_durations_have_a_readable_unit():
     assert [words(s) for s in (0.2, 89, 600, 4 * 3600)] == texts
 
 
-def test_half_a_line_is_no_progress(tmp_path):
+def test_incomplete_line_is_no_progress(tmp_path):
     assert newest_line(tmp_path) is None
     (tmp_path / "metrics.jsonl").write_text('{"step": 4, "repl')
     assert newest_line(tmp_path) is None

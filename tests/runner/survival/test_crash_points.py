@@ -66,7 +66,7 @@ def go_on(job, crashes: Crashes, whole, points) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_point(crashed_run, family):
+def test_run_survives_every_crash_point(crashed_run, family):
     job, crashes, whole = crashed_run(family)
     assert crashes.points > 30
     assert go_on(job, crashes, whole, crashes.states.values()) == []
@@ -74,7 +74,7 @@ def test_every_point(crashed_run, family):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", SAMPLED)
-def test_some_points(crashed_run, family):
+def test_run_survives_some_crash_points(crashed_run, family):
     job, crashes, whole = crashed_run(family)
     points = random.Random(family).sample(sorted(crashes.states.values()), STATES)
     assert go_on(job, crashes, whole, points) == []

@@ -113,7 +113,7 @@ def go_on(killed_run, tmp_path, monkeypatch, change: Callable[[Path], object]) -
     [pytest.param(f, marks=() if f.get("fast") else pytest.mark.slow) for f in FAULTS],
     ids=lambda fault: f"{fault['file']} {fault['damage']}",
 )
-def test_a_fault(killed_run, tmp_path, monkeypatch, capsys, fault):
+def test_run_survives_a_fault(killed_run, tmp_path, monkeypatch, capsys, fault):
     file = fault["file"]
     message = fault["said"]
 
@@ -145,7 +145,7 @@ def names(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_resume_asks_for_no_run_json(killed_run, tmp_path, monkeypatch, capsys):
+def test_resume_requires_run_json(killed_run, tmp_path, monkeypatch, capsys):
     copy, whole = killed_run
     folder = Path(shutil.copytree(copy, tmp_path / "outputs" / "custom" / whole.name))
     damage(folder / "run.json", "cut")
@@ -155,7 +155,7 @@ def test_resume_asks_for_no_run_json(killed_run, tmp_path, monkeypatch, capsys):
     assert repeatable(read(folder)["result"]) == repeatable(read(whole)["result"])
 
 
-def test_a_result_that_was_changed_is_not_believed(killed_run, tmp_path, monkeypatch, capsys):
+def test_modified_result_is_refused(killed_run, tmp_path, monkeypatch, capsys):
     """A changed digit in a finished record: the replicates no longer give its result."""
     _, whole = killed_run
     overrides = [*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
@@ -173,7 +173,7 @@ def test_a_result_that_was_changed_is_not_believed(killed_run, tmp_path, monkeyp
     assert REBUILT in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
-def test_what_a_killed_process_has_left_is_removed(killed_run, tmp_path, monkeypatch):
+def test_leftovers_of_a_killed_process_are_removed(killed_run, tmp_path, monkeypatch):
     def leave(folder: Path) -> None:
         for name in (
             ".run.json.99999999",
@@ -188,7 +188,7 @@ def test_what_a_killed_process_has_left_is_removed(killed_run, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("some", [3, pytest.param(None, marks=pytest.mark.slow)])
-def test_a_fresh_start_that_was_killed_is_no_old_result(killed_run, tmp_path, monkeypatch, some):
+def test_killed_fresh_start_leaves_no_old_result(killed_run, tmp_path, monkeypatch, some):
     """After a kill at any file operation, the next run restarts and ignores the replaced content."""
     _, whole = killed_run
     where = [f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]

@@ -39,7 +39,7 @@ def signal_after(real, when=lambda *_, **__: True):
     return call
 
 
-def test_while_figures_are_written(job, monkeypatch):
+def test_run_resumes_after_a_signal_while_drawing(job, monkeypatch):
     """With a remaining replicate the run resumes there; the written replicate is finished."""
     two = job("replicates=2")
     with monkeypatch.context() as patch:
@@ -53,7 +53,7 @@ def test_while_figures_are_written(job, monkeypatch):
     assert run(two)[1]["rmse"][0] == facts["finished"]["0"]["rmse"]
 
 
-def test_while_the_last_facts_are_written(job, monkeypatch):
+def test_record_is_complete_after_a_signal_at_the_end(job, monkeypatch):
     """The record is complete, but the exit code is still the code of a signal."""
     first_job = job()
     with monkeypatch.context() as patch:

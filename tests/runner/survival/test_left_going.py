@@ -99,7 +99,7 @@ def stopped_at_once(snapshot: Snapshot, on_end=lambda *ended: None) -> None:
     job_pool.go(snapshot.runs)
 
 
-def test_it_is_counted_and_waited_for(killed_study, tmp_path, monkeypatch):
+def test_orphaned_run_is_counted_and_awaited(killed_study, tmp_path, monkeypatch):
     snapshot.save(killed_study)
     monkeypatch.setattr(study, "JobPool", functools.partial(JobPool, command=command))
     monkeypatch.setattr(find_snapshot, "_has_changed", lambda *_: False)
@@ -120,7 +120,7 @@ def test_it_is_counted_and_waited_for(killed_study, tmp_path, monkeypatch):
     assert {study.state(killed_study, run) for run in killed_study.runs} == {"done"}
 
 
-def test_it_is_stopped_with_the_study(killed_study):
+def test_orphaned_run_is_stopped_with_the_study(killed_study):
     (run,) = left_going(killed_study)
     assert runs_to_await(killed_study, {"sb"}) == [run], "nobody else looks after it"
     ended: list[int] = []
@@ -130,7 +130,7 @@ def test_it_is_stopped_with_the_study(killed_study):
     assert left_going(killed_study) == []
 
 
-def test_it_is_left_alone_while_its_own_study_lives(living):
+def test_orphaned_run_is_kept_while_its_study_lives(living):
     two, launched = living
     stopped_at_once(two)
     assert launched.poll() is None
@@ -141,7 +141,7 @@ def test_it_is_left_alone_while_its_own_study_lives(living):
     assert [run.name for run in runs_to_await(two, {"sa", "sb"})] == ["a"]
 
 
-def test_one_that_was_stopped_on_its_way_is_gone_on_with(killed_study, tmp_path):
+def test_stopped_orphaned_run_is_resumed(killed_study, tmp_path):
     def stop() -> None:
         time.sleep(0.3)
         DetachedRun(killed_study, killed_study.runs[0]).terminate()

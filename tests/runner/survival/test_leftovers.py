@@ -23,7 +23,7 @@ with replace_file(Path(sys.argv[1])) as temporary:
 """
 
 
-def test_files_of_a_killed_process_go_with_the_next_call(tmp_path):
+def test_leftover_files_are_removed_by_the_next_call(tmp_path):
     target = tmp_path / "study.zip"
     (tmp_path / f".other.zip.{os.getpid()}").write_text("another writer's")
     code = subprocess.run([sys.executable, "-c", KILLED, str(target)]).returncode
@@ -69,7 +69,7 @@ def test_too_little_address_space_for_blas_is_refused(monkeypatch, given, thread
 @pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [450, 760, 900, 1060])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_run_ends_where_the_address_space_ends(tmp_path, megabytes, threads):
+def test_run_ends_at_the_limit_of_address_space(tmp_path, megabytes, threads):
     words = f"ulimit -v {megabytes * 1024}; exec {sys.executable} -m runner.commands.cli +experiment=mog smoke=true"
     outcome = subprocess.run(
         ["bash", "-c", f"{words} threads={threads} offline=true output_dir={tmp_path}"],

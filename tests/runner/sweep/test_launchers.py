@@ -23,13 +23,13 @@ from support.runs.configured import repeatable
         ("slurm_local", "LocalLauncher"),
     ],
 )
-def test_launchers_by_name(launcher, target):
+def test_launchers_are_chosen_by_name(launcher, target):
     with initialize_config_module("conf", version_base="1.3"):
         cfg = compose("config", overrides=[f"hydra/launcher={launcher}"], return_hydra_config=True)
     assert cfg.hydra.launcher._target_.endswith(target)
 
 
-def test_a_preempted_slurm_job_is_submitted_again():
+def test_preempted_slurm_job_is_resubmitted():
     with initialize_config_module("conf", version_base="1.3"):
         cfg = compose("config", overrides=["hydra/launcher=slurm"], return_hydra_config=True)
     assert cfg.hydra.launcher.max_num_timeout > 0  # its run resumes from the checkpoint
@@ -63,7 +63,7 @@ def test_every_launcher_gives_the_same_numbers(tmp_path, launcher):
 
 
 @pytest.mark.slow
-def test_a_job_that_fails_leaves_the_others(tmp_path):
+def test_failed_job_does_not_stop_the_others(tmp_path):
     """In parallel processes a failure is returned as a message and does not break the pool."""
     keys = ("inference.thinning=10,-1,5", "hydra/launcher=joblib")
     done = run_sweep(f"output_dir={tmp_path}", *keys)

@@ -44,14 +44,14 @@ def swept(
     return study
 
 
-def test_the_key_that_matters_is_told_first():
+def test_most_important_key_is_first():
     shares = importances(swept(lambda x, y: [10 * x + 0.01 * y]))
     assert list(shares["loss"]) == ["x", "y"]
     assert shares["loss"]["x"] > 0.9
     assert importances(swept(lambda x, y: [1.0])) == {}, "all alike"
 
 
-def test_the_report_needs_no_network_and_holds_every_figure(tmp_path, capsys):
+def test_report_needs_no_network_and_has_every_figure(tmp_path, capsys):
     study = swept(lambda x, y: [(x - 0.5) ** 2 + y], states=(0, 1))
     assert show_best(study, tmp_path) == 0.0
     html = (tmp_path / "report.html").read_text()
@@ -70,7 +70,7 @@ def test_the_report_needs_no_network_and_holds_every_figure(tmp_path, capsys):
     assert "steps    1,320 steps of 1,500" in capsys.readouterr().out
 
 
-def test_of_several_objectives_the_front_comes_first(tmp_path):
+def test_pareto_front_is_first_for_several_objectives(tmp_path):
     study = swept(lambda x, y: [x, 1 - x + y], ("minimize", "minimize"), names=("a", "b"))
     front = pareto_front(study)
     assert {study.trials[k].params["y"] for k in front} == {0.0}, "y only costs"
@@ -80,7 +80,7 @@ def test_of_several_objectives_the_front_comes_first(tmp_path):
     assert "<h2>Pareto front</h2>" in (tmp_path / "report.html").read_text()
 
 
-def test_a_sweep_is_found_again_with_its_best_marked(tmp_path, monkeypatch, capsys):
+def test_finished_sweep_is_listed_with_its_best_marked(tmp_path, monkeypatch, capsys):
     sweep = tmp_path / "multirun" / "now"
     folder = tmp_path / "sweeps" / "s"
     monkeypatch.setenv(SWEEP_VARIABLE, str(sweep))

@@ -37,7 +37,7 @@ def test_a_sweep_ends_with_its_best(sweep, tmp_path, capsys):
     assert shown.startswith("search   rmse: minimize\n")
 
 
-def test_a_search_goes_where_its_score_is_better(sweep, tmp_path, capsys):
+def test_search_prefers_better_scores(sweep, tmp_path, capsys):
     study = sweep(quadratic, "x=choice(1,2,9)", "objective=robust_accuracy/eps\\=0.1", GRID)
     assert study.direction.name == "MAXIMIZE"
     assert study.best_params == {"x": "9"}
@@ -79,7 +79,7 @@ TWO = "hydra.sweeper.objectives=[{metric: near, direction: minimize}, {metric: f
         (["hydra.sweeper.study_name=a b"], "hydra.sweeper.study_name=a b: must consist of letters"),
     ],
 )
-def test_mistakes_are_refused_before_any_trial(sweep, words, message):
+def test_invalid_sweeps_are_refused_before_any_trial(sweep, words, message):
     if "cmaes" in words[-1]:
         pytest.importorskip("cmaes")
     with pytest.raises(ConfigError, match=message):
@@ -87,7 +87,7 @@ def test_mistakes_are_refused_before_any_trial(sweep, words, message):
 
 
 @pytest.mark.slow
-def test_a_resumed_sweep_goes_on_as_if_undisturbed(sweep, tmp_path):
+def test_resumed_sweep_equals_an_uninterrupted_one(sweep, tmp_path):
     def trials(number: int) -> list[dict]:
         words = (f"hydra.sweeper.n_trials={number}", "hydra.sweeper.startup_trials=2")
         return [trial.params for trial in sweep(quadratic, X, Y, *words).trials]
@@ -100,7 +100,7 @@ def test_a_resumed_sweep_goes_on_as_if_undisturbed(sweep, tmp_path):
     assert trials(6) == resumed
 
 
-def test_an_interrupted_trial_is_launched_again_with_the_same_values(sweep):
+def test_interrupted_trial_is_repeated_with_the_same_values(sweep):
     values: list[float] = []
 
     def stopped_once(cfg: DictConfig) -> float:
@@ -132,7 +132,7 @@ def test_failed_trials_do_not_stop_a_sweep(sweep):
     assert study.best_params["x"] >= 2
 
 
-def test_the_users_own_mistake_stops_a_sweep(sweep, tmp_path):
+def test_user_error_stops_a_sweep(sweep, tmp_path):
     def wrong(cfg: DictConfig) -> float:
         raise ConfigError("steps=0: out of range, must be > 0")
 
@@ -154,7 +154,7 @@ def test_another_space_under_the_same_name_is_refused(sweep):
 
 
 @pytest.mark.slow
-def test_a_study_in_use_is_refused(sweep, tmp_path):
+def test_study_in_use_is_refused(sweep, tmp_path):
     study = sweep(quadratic, X, "hydra.sweeper.n_trials=1")
     import socket
 
@@ -165,7 +165,7 @@ def test_a_study_in_use_is_refused(sweep, tmp_path):
     assert len(sweep(quadratic, X, "hydra.sweeper.n_trials=2").trials) == 2
 
 
-def test_a_grid_is_gone_through_once_each_and_ends(sweep):
+def test_grid_is_searched_once_and_ends(sweep):
     words = ("x=choice(1,2,3)", "y=range(-1,1)", GRID)
     study = sweep(quadratic, *words)
     values = [(t.params["x"], t.params["y"]) for t in study.trials]

@@ -23,7 +23,7 @@ def quadratic(cfg: DictConfig) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["median", "halving", "hyperband"])
-def test_pruning_reaches_the_job_and_marks_the_trial(sweep, rule):
+def test_pruning_stops_the_job_and_marks_the_trial(sweep, rule):
     reached: dict[float, int] = {}
 
     def train_quadratic(cfg: DictConfig) -> float:
@@ -47,7 +47,7 @@ def test_pruning_reaches_the_job_and_marks_the_trial(sweep, rule):
     assert {t.user_attrs["run"] for t in study.trials} == {"toy/abc"}
 
 
-def test_the_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
+def test_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/optuna.db"
     study = optuna.create_study(study_name="s", storage=storage(url))
     study.set_user_attr("pruner", ["median", 1, 0])
@@ -67,7 +67,7 @@ def test_the_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
     assert study.trials[2].intermediate_values == reported
 
 
-def test_outside_a_sweep_there_is_nothing_to_report_to(monkeypatch):
+def test_run_outside_a_sweep_reports_nothing(monkeypatch):
     monkeypatch.delenv(ENV_VARIABLE, raising=False)
     assert report_to_trial(None, 10, "r") is None
 

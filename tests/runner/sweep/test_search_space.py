@@ -36,7 +36,7 @@ def space(text: str):
         ("x=[1,2],[3]", CategoricalDistribution(["[1,2]", "[3]"])),
     ],
 )
-def test_search_spaces_in_hydras_grammar(text, expected):
+def test_search_spaces_use_hydra_grammar(text, expected):
     assert space(text) == expected
 
 
@@ -57,20 +57,20 @@ def test_search_spaces_in_hydras_grammar(text, expected):
         ("x=tag(log, choice(1, 2))", "x: the tag log requires interval(…)"),
     ],
 )
-def test_mistakes_in_search_spaces(text, message):
+def test_invalid_search_spaces_are_refused(text, message):
     with pytest.raises(ConfigError) as error:
         space(text)
     assert str(error.value) == message
 
 
-def test_the_last_override_of_a_key_counts():
+def test_last_override_of_a_key_counts():
     words = ["x=interval(0,1)", "y=2", "z=a,b", "x=3", "y=interval(0,1)", "~w"]
     spaces, fixed = parse_space(OverridesParser.create().parse_overrides(words))
     assert list(spaces) == ["z", "y"]
     assert fixed == ["x=3", "~w"]
 
 
-def test_searches_without_an_experiment_have_the_name_of_their_command():
+def test_searches_without_an_experiment_are_named_by_command():
     def facts(*fixed, metric="loss", direction="minimize"):
         objectives = [Objective(metric, direction)]
         return build_study_facts(list(fixed), {"x": FloatDistribution(0, 1)}, objectives)
@@ -99,7 +99,7 @@ def test_tpe_beats_random_on_a_quadratic():
 
 
 @pytest.mark.parametrize("name", ["gp", "cmaes", "qmc", "nsgaii"])
-def test_samplers_by_name_improve_and_go_on_alike(name, recwarn):
+def test_samplers_by_name_improve_and_resume(name, recwarn):
     if name == "cmaes":
         pytest.importorskip("cmaes")
     values = search(name, 7, 3)

@@ -73,14 +73,14 @@ def postgresql() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def test_a_relative_file_is_the_same_from_any_folder(tmp_path, monkeypatch):
+def test_relative_file_is_the_same_from_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert absolute("journal:///trials.log") == f"journal:///{tmp_path}/trials.log"
     assert absolute("sqlite:////a/b.db") == "sqlite:////a/b.db"
     assert absolute("postgresql://h/n") == "postgresql://h/n"
 
 
-def test_trials_of_an_output_folder_of_any_name_lie_in_it(tmp_path):
+def test_trials_are_stored_in_output_folders_of_any_name(tmp_path):
     folder = tmp_path / "a %41 b?x=1#y"
     optuna.create_study(study_name="s", storage=storage(absolute(f"sqlite:///{folder}/optuna.db")))
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
@@ -101,7 +101,7 @@ def test_trials_of_an_output_folder_of_any_name_lie_in_it(tmp_path):
         ("redis://h", "hydra.sweeper.storage=redis://h: "),
     ],
 )
-def test_a_storage_that_cannot_be_opened_is_one_line(url, message):
+def test_unavailable_storage_is_one_line(url, message):
     with pytest.raises(ConfigError) as error:
         storage(url)
     assert str(error.value).startswith(message)
@@ -158,7 +158,7 @@ def test_a_sweep_keeps_its_trials_in_postgresql(tmp_path, postgresql):
 
 
 @pytest.mark.slow
-def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgresql):
+def test_run_is_pushed_to_a_server_with_postgresql(tmp_path, postgresql):
     import psycopg2
 
     client = psycopg2.connect(postgresql)

@@ -60,7 +60,7 @@ def end_sweep(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
     return sweep, outcomes
 
 
-def test_jobs_come_back_as_they_ended_also_from_a_folder_that_was_moved(tmp_path, monkeypatch):
+def test_finished_jobs_are_read_also_from_a_moved_folder(tmp_path, monkeypatch):
     sweep, outcomes = end_sweep(tmp_path, monkeypatch)
     assert read_outcomes(sweep) == outcomes
     assert [o.state for o in outcomes] == ["done", "done", "failed", "interrupted"]
@@ -71,16 +71,14 @@ def test_jobs_come_back_as_they_ended_also_from_a_folder_that_was_moved(tmp_path
     assert outcomes_moved[0].folder == tmp_path / "elsewhere" / "mine" / "a"
 
 
-def test_a_damaged_file_is_named(tmp_path, monkeypatch):
+def test_damaged_file_is_named(tmp_path, monkeypatch):
     sweep, _ = end_sweep(tmp_path, monkeypatch)
     (sweep / "jobs" / "0.json").write_text('{"number": 0}')
     with pytest.raises(ConfigError, match=r"jobs/0.json: invalid outcome"):
         read_outcomes(sweep)
 
 
-def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
-    tmp_path, monkeypatch, capsys
-):
+def test_seeds_share_a_row_with_statistics_over_replicates(tmp_path, monkeypatch, capsys):
     sweep, _ = end_sweep(tmp_path, monkeypatch)
     assert table.show(sweep) == 1
     shown = pd.read_csv(sweep / "sweep.csv", dtype={"seeds": str})
@@ -107,7 +105,7 @@ def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
 
 
 @pytest.mark.parametrize("width", [80, 20])
-def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch, capsys, width):
+def test_narrow_terminal_cuts_no_number(tmp_path, monkeypatch, capsys, width):
     sweep, outcomes = end_sweep(tmp_path, monkeypatch)
     path = outcomes[0].folder / "run.json"
     facts = json.loads(path.read_text())
@@ -124,9 +122,7 @@ def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch, capsys, width):
     assert {"0.9129", "3", "±"} <= set(cells.split())
 
 
-def test_smoke_runs_are_marked_on_the_terminal_in_the_csv_and_on_the_page(
-    tmp_path, monkeypatch, capsys
-):
+def test_smoke_runs_are_marked_on_terminal_csv_and_page(tmp_path, monkeypatch, capsys):
     sweep, outcomes = end_sweep(tmp_path, monkeypatch)
     monkeypatch.setattr(table.out, "width", 200)
     table.show(sweep)
@@ -143,7 +139,7 @@ def test_smoke_runs_are_marked_on_the_terminal_in_the_csv_and_on_the_page(
     assert table.SMOKE_NOTE in page
 
 
-def test_it_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
+def test_sweep_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
     sweep, _ = end_sweep(tmp_path, monkeypatch)
     assert table.main(["sweep", str(sweep)]) == 0
     assert "2 done, 1 failed" in capsys.readouterr().out
@@ -153,7 +149,7 @@ def test_it_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
         table.main(["sweep", str(tmp_path / "multirun")])
 
 
-def test_the_folder_is_told_to_the_jobs(tmp_path, monkeypatch):
+def test_jobs_receive_the_folder_of_the_sweep(tmp_path, monkeypatch):
     monkeypatch.delenv(SWEEP_VARIABLE, raising=False)
     with announce_sweep(tmp_path, ["seed"]):
         assert os.environ[SWEEP_VARIABLE] == str(tmp_path)
@@ -162,7 +158,7 @@ def test_the_folder_is_told_to_the_jobs(tmp_path, monkeypatch):
     assert title(3, ["steps=10", "seed=1"]) == "job 3: steps=10, seed=1"
 
 
-def test_lines_of_jobs_beside_each_other_carry_their_number():
+def test_lines_of_parallel_jobs_carry_their_number():
     stream = io.StringIO()
     out = NumberedStream(stream, 3)
     out.write("a\nb")
@@ -176,6 +172,6 @@ def test_lines_of_jobs_beside_each_other_carry_their_number():
     assert sys.stdout is previous
 
 
-def test_a_role_left_out_is_a_value_of_its_own():
+def test_omitted_role_is_a_separate_value():
     outcome = JobOutcome(0, ["+experiment=x", "~attacker", "seed=1"], 0, "", None)
     assert outcome.values() == {"experiment": "x", "attacker": "null", "seed": "1"}

@@ -56,7 +56,7 @@ def outputs(tmp_path):
     return leftovers
 
 
-def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
+def test_only_replaceable_files_are_removed(outputs, tmp_path, capsys):
     lock = take_lease(outputs["going"], "s")
     clean = ["clean", "--output-dir", str(tmp_path)]
     assert main([*clean, "--dry-run"]) == 0
@@ -88,9 +88,7 @@ def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
         main([*clean, "smokes"])
 
 
-def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_not_followed(
-    tmp_path, capsys
-):
+def test_leftovers_of_reports_are_found_but_links_not_followed(tmp_path, capsys):
     outputs = tmp_path / "outputs"
     elsewhere = tmp_path / "elsewhere"
     report = outputs / "studies" / "mine" / "report"

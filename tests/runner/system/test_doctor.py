@@ -28,7 +28,7 @@ def test_python_too_old_is_a_problem(monkeypatch):
     assert only(machine.python()).fix == "use Python 99.0 or newer"
 
 
-def test_packages_missing_and_of_another_version(monkeypatch):
+def test_missing_and_other_package_versions_are_named(monkeypatch):
     assert "problem" not in levels(machine.packages()).values(), "of the project itself"
     words = ["pydantic>=2", "rich>=1000", "no-such-package", "ray; extra == 'ray'"]
     monkeypatch.setattr(machine.importlib.metadata, "requires", lambda _: words)
@@ -60,7 +60,7 @@ def fake_torch(cuda: str | None, available: bool) -> SimpleNamespace:
         ("12.8", False, False, "ok", "none found"),
     ],
 )
-def test_gpu(cuda, available, driver, level, words, monkeypatch):
+def test_gpu_is_reported(cuda, available, driver, level, words, monkeypatch):
     monkeypatch.setattr(machine.importlib, "import_module", lambda _: fake_torch(cuda, available))
     monkeypatch.setattr(machine.shutil, "which", lambda _: "nvidia-smi" if driver else None)
     _, gpu = machine.torch_and_gpu()
@@ -69,7 +69,7 @@ def test_gpu(cuda, available, driver, level, words, monkeypatch):
     assert bool(gpu.fix) == (level != "ok")
 
 
-def test_a_torch_that_cannot_be_imported_is_a_problem(monkeypatch):
+def test_broken_torch_is_a_problem(monkeypatch):
     def broken(_):
         raise OSError("libtorch.so: cannot open shared object file\nmore")
 
@@ -84,7 +84,7 @@ def test_a_torch_that_cannot_be_imported_is_a_problem(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "level"), [(None, "ok"), ("1", "ok"), ("4", "ok"), ("8", "warning"), ("x", "problem")]
 )
-def test_threads(given, level, monkeypatch):
+def test_thread_settings_are_reported(given, level, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if given is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", given)
@@ -93,7 +93,7 @@ def test_threads(given, level, monkeypatch):
     assert levels(machine.threads()) == {"threads": level}
 
 
-def test_a_busy_machine_and_little_memory_are_warned_of(monkeypatch):
+def test_busy_machine_and_little_memory_cause_warnings(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(2))
     monkeypatch.setattr(machine.os, "getloadavg", lambda: (9.0, 9.0, 9.0))
@@ -103,7 +103,7 @@ def test_a_busy_machine_and_little_memory_are_warned_of(monkeypatch):
         assert only(machine.memory()).level == level
 
 
-def test_outputs(tmp_path, monkeypatch):
+def test_output_folder_is_checked(tmp_path, monkeypatch):
     assert "will be created" in only(doctor.outputs(tmp_path / "new" / "outputs")).found
     for free, level in ((10 * machine.GIB, "ok"), (machine.GIB // 2, "warning"), (1000, "problem")):
         with monkeypatch.context() as disk:
@@ -120,7 +120,7 @@ def test_outputs(tmp_path, monkeypatch):
     )
 
 
-def test_the_sqlite_store(tmp_path, monkeypatch):
+def test_sqlite_store_is_checked(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert "will be created by the first run" in only(doctor.store(tmp_path)).found
     assert not (tmp_path / "mlflow.db").exists()
@@ -130,7 +130,7 @@ def test_the_sqlite_store(tmp_path, monkeypatch):
     assert "runner sync" in finding.fix
 
 
-def test_a_tracking_server(tmp_path, monkeypatch):
+def test_tracking_server_is_checked(tmp_path, monkeypatch):
     class Health(BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200 if self.path == "/health" else 404)
@@ -152,7 +152,7 @@ def test_a_tracking_server(tmp_path, monkeypatch):
     assert "runner sync" in finding.fix
 
 
-def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
+def test_data_files_are_genuine_damaged_or_absent(tmp_path, monkeypatch):
     right = hashlib.sha256(b"right").hexdigest()
     entries = tuple(
         files.DataFile("toy", path, (), 5, "none", "nowhere", sha256=right)
@@ -189,7 +189,7 @@ def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
     assert lines[-1] == "{} ok, {} absent, {} warnings, {} problems".format(*counts)
 
 
-def test_it_changes_nothing(tmp_path, monkeypatch, capsys):
+def test_doctor_changes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
     code = doctor.main(["doctor", "--output-dir", str(tmp_path), "--data-dir", str(tmp_path)])

@@ -16,7 +16,7 @@ def run_python(folder, code):
 
 
 @pytest.mark.parametrize("is_package", [True, False])
-def test_folders_of_users_are_left_alone(tmp_path, is_package):
+def test_folders_of_users_are_left_unchanged(tmp_path, is_package):
     for name in ("conf", "components"):
         (tmp_path / name).mkdir()
         if is_package:
@@ -32,7 +32,7 @@ def test_folders_of_users_are_left_alone(tmp_path, is_package):
     assert '"name": "reparam"' in result.stdout
 
 
-def test_another_package_that_is_already_imported_is_named(tmp_path):
+def test_conflicting_imported_package_is_named(tmp_path):
     (tmp_path / "components").mkdir()
     (tmp_path / "components" / "__init__.py").touch()
 

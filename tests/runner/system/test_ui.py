@@ -25,7 +25,7 @@ def serve_calls(monkeypatch):
     return calls
 
 
-def test_the_store_of_the_output_folder_on_this_machine_only(serve_calls, tmp_path, capsys):
+def test_local_store_of_the_output_folder_is_shown(serve_calls, tmp_path, capsys):
     (tmp_path / "mlflow.db").write_text("")
     port = free_port()
     assert ui.main(["ui", "--output-dir", str(tmp_path), "--port", str(port)]) == 0
@@ -36,7 +36,7 @@ def test_the_store_of_the_output_folder_on_this_machine_only(serve_calls, tmp_pa
     assert f"http://127.0.0.1:{port}" in capsys.readouterr().out
 
 
-def test_the_environment_wins(serve_calls, tmp_path, monkeypatch):
+def test_environment_variable_takes_precedence(serve_calls, tmp_path, monkeypatch):
     store = f"sqlite:///{tmp_path / 'other.db'}"
     (tmp_path / "other.db").write_text("")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
@@ -47,9 +47,7 @@ def test_the_environment_wins(serve_calls, tmp_path, monkeypatch):
     assert store not in serve_calls[0][0]  # the arguments of a process are public
 
 
-def test_a_server_elsewhere_is_named_and_not_served_again(
-    serve_calls, monkeypatch, capsys, tmp_path
-):
+def test_remote_server_is_named_and_not_started_again(serve_calls, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
     assert ui.main(["ui"]) == 0
@@ -60,14 +58,14 @@ def test_a_server_elsewhere_is_named_and_not_served_again(
     )
 
 
-def test_without_a_store_nothing_is_made(serve_calls, tmp_path):
+def test_missing_store_is_not_created(serve_calls, tmp_path):
     with pytest.raises(ConfigError, match="MLflow store not found; execute a run first"):
         ui.main(["ui", "--output-dir", str(tmp_path)])
     assert not serve_calls
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_port_that_is_taken_is_named(serve_calls, tmp_path):
+def test_occupied_port_is_named(serve_calls, tmp_path):
     (tmp_path / "mlflow.db").write_text("")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -79,12 +77,12 @@ def test_a_port_that_is_taken_is_named(serve_calls, tmp_path):
 
 
 @pytest.mark.parametrize("port", ["0", "70000", "http", "-1"])
-def test_what_is_no_port_is_refused(port, serve_calls):
+def test_invalid_port_is_refused(port, serve_calls):
     with pytest.raises(ConfigError, match="must be a port, 1 to 65535"):
         ui.main(["ui", f"--port={port}"])
 
 
-def test_stopping_ends_the_server_and_its_own_processes():
+def test_stop_ends_the_server_and_its_child_processes():
     """Uses a stand-in that starts a child process, like MLflow."""
     child = "import time; time.sleep(60)"
     parent = (
@@ -114,7 +112,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_a_server_that_fails_gives_exit_code_1():
+def test_failed_server_gives_exit_code_1():
     store = "postgresql://me:secret@host/db"
     read = f"import os; raise SystemExit(3 * (os.environ['MLFLOW_BACKEND_STORE_URI'] == {store!r}))"
     assert ui.serve([sys.executable, "-c", read], store) == 1
@@ -122,7 +120,7 @@ def test_a_server_that_fails_gives_exit_code_1():
 
 
 @pytest.mark.slow
-def test_the_pages_are_served(tmp_path, monkeypatch):
+def test_pages_are_served(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     from runner.tracking.store import connect, tracking_uri
 

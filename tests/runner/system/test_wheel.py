@@ -15,7 +15,7 @@ def wheel(tmp_path_factory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
-def test_it_holds_every_file_of_the_packages(wheel):
+def test_wheel_holds_every_file_of_the_packages(wheel):
     held = set(zipfile.ZipFile(wheel).namelist())
     files = {
         path.relative_to(ROOT)
@@ -28,7 +28,7 @@ def test_it_holds_every_file_of_the_packages(wheel):
 
 
 @pytest.mark.slow
-def test_it_runs_and_reports_from_another_folder(wheel, tmp_path):
+def test_wheel_runs_and_reports_from_another_folder(wheel, tmp_path):
     programs, site = install(wheel, tmp_path / "env")
     (work := tmp_path / "work").mkdir()
     where = call(

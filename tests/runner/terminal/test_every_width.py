@@ -123,7 +123,7 @@ def test_read_only_commands_fit_the_terminal(folder, width, environment):
         assert "\x1b[1m" in answers["list inference"]
 
 
-def test_runs_are_named_as_they_are_printed(folder):
+def test_runs_are_named_as_printed(folder):
     for name in ("made/aaaa", "made/aaaaaaaaaaaa", "aaaa"):
         words = ["compare", name, "cccc"]
         done = subprocess.run([sys.executable, "-m", "runner", *words], cwd=folder, check=True)
@@ -131,7 +131,7 @@ def test_runs_are_named_as_they_are_printed(folder):
     assert _answer(["compare", "other/aaaa", "cccc", "--output-dir", str(folder / "outputs")]) == 2
 
 
-def test_broken_words_are_found():
+def test_broken_words_are_detected():
     assert list(find_faults("a line of twenty columns\n", 20))
     assert list(find_faults("a bell\x07", 80))
     assert not list(find_faults("\x1b[32mok\x1b[0m  fine\n", 80))

@@ -49,7 +49,7 @@ def test_piped_cells_stay_in_their_column_and_line(capsys):
     assert capsys.readouterr().out == "a␉b␊c\t␛[31mred␛[0m\n"
 
 
-def test_a_console_takes_words_for_words():
+def test_console_prints_words_verbatim():
     assert (
         render("games:zero: [red]x[/bold] :fire: \x1b[31m")
         == "games:zero: [red]x[/bold] :fire: ␛[31m\n"
@@ -63,7 +63,7 @@ def test_a_console_takes_words_for_words():
     assert "\x1b" not in words
 
 
-def test_the_header_of_a_run_shows_values_as_they_are_typed(monkeypatch, capsys):
+def test_header_shows_values_as_typed(monkeypatch, capsys):
     monkeypatch.setattr(printer.out, "width", 200)
     run = {"seed": 0, "replicates": 1, "steps": None, "device": "cpu", "dtype": "float32"}
     settings = SimpleNamespace(experiment="e", description="", **run, threads=1, smoke=True)
@@ -83,7 +83,7 @@ def test_the_header_of_a_run_shows_values_as_they_are_typed(monkeypatch, capsys)
     assert lines[2].endswith("smoke=true")
 
 
-def test_what_a_run_shows_of_a_users_words(monkeypatch, capsys):
+def test_run_output_prints_user_words_verbatim(monkeypatch, capsys):
     monkeypatch.setattr(printer.out, "width", 200)
     settings = SimpleNamespace(
         experiment="e[/x]",

@@ -54,7 +54,7 @@ def has_ended(tmp_path: Path) -> bool:
         ("utf-8", "ε ± ┃ :fire: [x]\nné ε ␛[31m\n"),
     ],
 )
-def test_letters_that_a_terminal_lacks(tmp_path, encoding, line):
+def test_unsupported_characters_are_replaced(tmp_path, encoding, line):
     done = start(tmp_path, "", encoding)
     assert (done.returncode, done.stdout.decode(encoding)) == (0, line)
     assert "err " in done.stderr.decode(encoding)
@@ -77,7 +77,7 @@ def test_letters_that_a_terminal_lacks(tmp_path, encoding, line):
         (">/dev/full 2>/dev/full", 3, b""),
     ],
 )
-def test_closed_and_full_streams(tmp_path, redirect, code, said):
+def test_closed_and_full_streams_are_survived(tmp_path, redirect, code, said):
     done = start(tmp_path, redirect)
     assert done.returncode == code
     assert said in done.stderr
@@ -85,7 +85,7 @@ def test_closed_and_full_streams(tmp_path, redirect, code, said):
     assert has_ended(tmp_path)
 
 
-def test_a_reader_that_goes_away_is_missed_in_one_line(tmp_path):
+def test_closed_pipe_is_reported_in_one_line(tmp_path):
     command = 'set -o pipefail; "$PYTHON" -c "$SCRIPT" | head -1'
     script = SCRIPT.format(lines=20, pause=0.02, mark=str(tmp_path / "mark"))
     env = {**os.environ, "PYTHON": sys.executable, "SCRIPT": script, "PYTHONPATH": str(ROOT)}
@@ -102,7 +102,7 @@ def test_a_reader_that_goes_away_is_missed_in_one_line(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("redirect", [">&-", "2>&-", ">/dev/full", "| head -2"])
-def test_a_run_is_recorded_whatever_becomes_of_its_display(tmp_path, redirect):
+def test_run_is_recorded_without_its_display(tmp_path, redirect):
     words = f"+experiment=digits_fgsm smoke=true tracking=false eval_every=10 output_dir={tmp_path}"
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
     command = f'set -o pipefail; "{sys.executable}" -m runner.commands.cli {words} {redirect}'

@@ -11,7 +11,7 @@ from runner.tracking.names import keys
 FINE = ["final/rmse", "β_2", "a b:c.d-e/f", "robust_accuracy/eps_0.1"]
 
 
-def test_many_metrics_and_odd_names(outputs):
+def test_many_metrics_with_unusual_names_are_stored(outputs):
     folder = make_record(outputs)
     metrics = {f"β[{i}]": float("nan") if i % 2 else float(i) for i in range(1300)}
     lines = [line(step, 0, "train") | {"metrics": metrics} for step in (1, 2)]
@@ -35,7 +35,7 @@ ODD = {
 }
 
 
-def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(outputs):
+def test_colliding_and_invalid_names_are_stored_separately(outputs):
     folder = make_record(outputs)
     result = {name: [value] for name, value in ODD.items()}
     facts = read(folder) | {"result": result, "finished": {"0": ODD}}
@@ -69,7 +69,7 @@ def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(out
         (["a%", "a$", "a_"], ["a_", None, None]),  # the first one keeps it
     ],
 )
-def test_the_order_of_lines_settles_names_that_collide(names, keys_of_mlflow):
+def test_order_of_lines_resolves_collisions(names, keys_of_mlflow):
     names_found = keys(names)
     assert list(names_found) == names
     assert len(set(names_found.values())) == len(names)

@@ -36,12 +36,12 @@ def record(folder: Path, store: str, marks: Marks) -> None:
     file.save()
 
 
-def test_the_latest_experiment_comes_first(output_dir):
+def test_latest_experiment_is_first(output_dir):
     assert pages.find_experiments(output_dir) == [("2", "second"), ("1", "first")]
     assert ui.choose_page(None, output_dir, SERVER) == f"{SERVER}/#/experiments/2/runs{VIEW}"
 
 
-def test_an_experiment_or_a_run_is_opened_by_name(output_dir):
+def test_experiment_or_run_is_opened_by_name(output_dir):
     page = ui.choose_page("first", output_dir, SERVER)
     assert page == f"{SERVER}/#/experiments/1/runs{VIEW}"
     page = ui.choose_page("first/0123", output_dir, SERVER)
@@ -56,7 +56,7 @@ def test_an_experiment_or_a_run_is_opened_by_name(output_dir):
         ui.choose_page("first/f", output_dir, SERVER)
 
 
-def test_a_server_is_not_asked_for_its_experiments(output_dir, monkeypatch):
+def test_server_is_not_asked_for_its_experiments(output_dir, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
     assert pages.find_experiments(output_dir) == []
     third = Marks(run_id="c", experiment="7")
@@ -65,14 +65,12 @@ def test_a_server_is_not_asked_for_its_experiments(output_dir, monkeypatch):
     assert pages.find_server(output_dir) == "https://mlflow.example.org"
 
 
-def test_a_store_that_is_empty_opens_on_the_list(tmp_path, monkeypatch):
+def test_empty_store_opens_on_the_list(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert ui.choose_page(None, tmp_path, SERVER) == f"{SERVER}/#/experiments{VIEW}"
 
 
-def test_a_run_ends_with_its_page_on_a_server_else_with_the_command(
-    output_dir, capsys, monkeypatch
-):
+def test_run_ends_with_its_page_or_the_command(output_dir, capsys, monkeypatch):
     run = handover.Handover(output_dir / "first" / "0123456789ab", output_dir)
 
     def last_line() -> str:
@@ -89,7 +87,7 @@ def test_a_run_ends_with_its_page_on_a_server_else_with_the_command(
     assert handover.Handover.ui_command.fget(default) == "runner ui first/0123456789ab"
 
 
-def test_the_ui_lists_experiments_and_opens_the_latest(output_dir, capsys, monkeypatch):
+def test_ui_lists_experiments_and_opens_the_latest(output_dir, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr(ui, "serve", lambda words, uri: 0)
     monkeypatch.setattr(ui, "has_browser", lambda: True)

@@ -77,7 +77,7 @@ def places(outputs: Path) -> list[tuple[int, bool]]:
 
 
 @pytest.mark.parametrize("share", [3, pytest.param(None, marks=pytest.mark.slow)])
-def test_a_server_that_dies_at_a_call(outputs, share):
+def test_push_survives_a_server_failure_at_each_call(outputs, share):
     everywhere = places(outputs)
     lost = (2, True)  # the answer to the making of the run
     chosen = (
@@ -91,7 +91,7 @@ def test_a_server_that_dies_at_a_call(outputs, share):
     assert_all_in_once(outputs, ["whole000", *names])
 
 
-def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
+def test_repeated_lines_of_a_resumed_run_are_stored_once(outputs):
     folder = make_record(outputs, state="running")
     facts = read(folder)
     lines = read_lines(folder)
@@ -110,7 +110,7 @@ def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
     assert [p.step for p in history(client_of(outputs), run, "evaluation/rmse")] == [2, 4, 6]
 
 
-def test_an_interrupted_run_that_goes_on_is_running_and_then_finished(outputs):
+def test_interrupted_run_is_running_again_then_finished(outputs):
     calls = []
     for state, ended in (
         ("interrupted", STARTED),
@@ -131,11 +131,11 @@ def test_an_interrupted_run_that_goes_on_is_running_and_then_finished(outputs):
     ]
 
 
-def test_every_state_that_is_an_end_is_one_of_mlflows():
+def test_every_final_state_maps_to_mlflow():
     assert ENDED.keys() == {*get_args(RunState), "crashed"} - {"pending", "running"}
 
 
-def test_a_store_that_was_moved_away_is_filled_anew(outputs, empty_store):
+def test_removed_store_is_refilled(outputs, empty_store):
     folder = make_record(outputs)
     assert Mirror(folder, outputs).push()
     stored = read_all_runs(client_of(outputs))
@@ -145,7 +145,7 @@ def test_a_store_that_was_moved_away_is_filled_anew(outputs, empty_store):
     assert read_all_runs(client_of(outputs)) == stored
 
 
-def test_here_then_there_then_here_again_is_in_once(outputs, empty_store, tmp_path, monkeypatch):
+def test_alternating_stores_hold_each_run_once(outputs, empty_store, tmp_path, monkeypatch):
     folder = make_record(outputs)
     assert Mirror(folder, outputs).push()
     stored = read_all_runs(client_of(outputs))
@@ -158,7 +158,7 @@ def test_here_then_there_then_here_again_is_in_once(outputs, empty_store, tmp_pa
     assert read_all_runs(client_of(outputs)) == stored
 
 
-def test_a_run_deleted_in_mlflow_is_left_alone(outputs):
+def test_run_deleted_in_mlflow_is_not_restored(outputs):
     folder = make_record(outputs, state="running", ended=None)
     mirror = Mirror(folder, outputs)
     assert mirror.push()
@@ -168,7 +168,7 @@ def test_a_run_deleted_in_mlflow_is_left_alone(outputs):
     assert client_of(outputs).search_runs(["0", "1"]) == []
 
 
-def test_fresh_runs_begin_anew_even_while_an_old_push_goes_on(outputs, monkeypatch):
+def test_fresh_runs_restart_while_an_old_push_continues(outputs, monkeypatch):
     folder = make_record(outputs)
     client = connect(tracking_uri(outputs))
     log_inputs = client.log_inputs
@@ -182,7 +182,7 @@ def test_fresh_runs_begin_anew_even_while_an_old_push_goes_on(outputs, monkeypat
     assert not (folder / "mlflow.json").exists()
 
 
-def test_a_parameter_that_changed_before_it_was_in_stops_nothing(outputs):
+def test_changed_parameter_does_not_stop_a_push(outputs):
     folder = make_record(outputs)
     # the parameters are in, and nobody said so
     dying = Dying(connect(tracking_uri(outputs)), 4, after=True)
@@ -195,9 +195,7 @@ def test_a_parameter_that_changed_before_it_was_in_stops_nothing(outputs):
 
 
 @pytest.mark.parametrize("name", ["a %41 b", "what?x=1", "x#y 'q\" b"])
-def test_an_output_folder_of_any_name_holds_its_own_database(
-    tmp_path, name, empty_store, no_pusher
-):
+def test_output_folder_of_any_name_holds_its_database(tmp_path, name, empty_store, no_pusher):
     outputs = tmp_path / name
     outputs.mkdir()
     shutil.copy(empty_store, outputs / "mlflow.db")

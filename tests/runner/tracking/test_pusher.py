@@ -40,7 +40,7 @@ class Clock:
         return self.now
 
 
-def test_a_run_asks_and_is_pushed(outputs):
+def test_requested_run_is_pushed(outputs):
     folder = make_record(outputs, state="running", ended=None)
     facts = read(folder)
     lines = read_lines(folder)
@@ -71,7 +71,7 @@ def test_a_run_asks_and_is_pushed(outputs):
     assert requests(outputs) == []
 
 
-def test_a_run_that_was_killed_is_pushed_too(outputs):
+def test_killed_run_is_pushed_too(outputs):
     folder = make_record(outputs, state="running", ended=None)
     (folder / ".lock").touch()
     code = (
@@ -89,7 +89,7 @@ def test_a_run_that_was_killed_is_pushed_too(outputs):
     assert (run.info.status, run.data.tags["state"]) == ("KILLED", "crashed")
 
 
-def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(outputs, monkeypatch):
+def test_unavailable_server_is_retried_rarely_and_at_the_end(outputs, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     tried = []
     push = pusher.Mirror.push
@@ -140,7 +140,7 @@ def at_most(seconds: float) -> Iterator[None]:
     assert time.monotonic() - began < seconds
 
 
-def test_a_server_that_never_answers_costs_a_run_next_to_nothing(tmp_path, monkeypatch, capsys):
+def test_unresponsive_server_hardly_delays_a_run(tmp_path, monkeypatch, capsys):
     with closing(silent()) as server:
         monkeypatch.setenv(
             "MLFLOW_TRACKING_URI", f"http://me:secret@127.0.0.1:{server.getsockname()[1]}"
@@ -168,7 +168,7 @@ def assert_nobody_stays(output_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_with_a_process_of_its_own(outputs, monkeypatch, capsys):
+def test_separate_process_pushes_runs(outputs, monkeypatch, capsys):
     """A run, a following run, and no remaining process."""
     monkeypatch.undo()
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -184,7 +184,7 @@ def test_with_a_process_of_its_own(outputs, monkeypatch, capsys):
     assert_nobody_stays(outputs)
 
 
-def test_two_runs_that_begin_at_once_start_one_that_pushes(outputs):
+def test_simultaneous_runs_start_one_pusher(outputs):
     (outputs / ".tracking").mkdir()
     first = lock_with_retries(outputs / ".tracking" / LOCK)
     assert first is not None
@@ -195,7 +195,7 @@ def test_two_runs_that_begin_at_once_start_one_that_pushes(outputs):
     again.close()
 
 
-def test_offline_tells_no_server(make_job, monkeypatch):
+def test_offline_mode_contacts_no_server(make_job, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     game = ["+experiment=friend_or_foe", "smoke=true", "tracking=true"]
     folder = Path("any/run")
@@ -205,7 +205,7 @@ def test_offline_tells_no_server(make_job, monkeypatch):
     assert handover.create_handover(make_job(*game, "offline=true").settings, folder) is not None
 
 
-def test_a_run_ends_without_a_word_about_the_pusher(tmp_path):
+def test_run_ends_without_a_message_of_the_pusher(tmp_path):
     """The pusher may continue, but all files opened by the run are closed."""
     ran = subprocess.run(
         [

@@ -65,7 +65,7 @@ BAD_LINE = json.dumps(line(1, 0, "train") | {"metrics": {"loss": "small"}}) + "\
         ("figures/a.png", None),  # a link that leads out of the record
     ],
 )
-def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, file, text):
+def test_sync_continues_after_a_bad_record_and_names_it(outputs, capsys, file, text):
     good = [make_record(outputs, name) for name in ("aaaaaaaaaaaa", "cccccccccccc")]
     bad = make_record(outputs, "bbbbbbbbbbbb")
     if text is not None:
@@ -88,7 +88,7 @@ def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, file, text
     assert len(client.search_runs(experiments, "status = 'FINISHED'")) == 2
 
 
-def test_a_name_that_is_no_run_is_refused(outputs, monkeypatch, capsys):
+def test_unknown_run_is_refused(outputs, monkeypatch, capsys):
     make_record(outputs)
     with pytest.raises(ConfigError, match="ffff: no such run"):
         run_sync(outputs, "ffff")
@@ -100,7 +100,7 @@ def test_a_name_that_is_no_run_is_refused(outputs, monkeypatch, capsys):
     assert run_sync(outputs, "0123") == 0
 
 
-def test_a_server_that_is_not_there(outputs, monkeypatch, capsys):
+def test_unavailable_server_is_reported(outputs, monkeypatch, capsys):
     folders = [make_record(outputs, name) for name in ("aaaaaaaaaaaa", "bbbbbbbbbbbb")]
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("MLFLOW_TRACKING_URI", "http://me:secret@127.0.0.1:9")
@@ -115,7 +115,7 @@ def test_a_server_that_is_not_there(outputs, monkeypatch, capsys):
     assert "2 runs are in sqlite" in capsys.readouterr().out
 
 
-def test_a_store_that_refuses_one_run_gets_the_others(outputs, monkeypatch, capsys):
+def test_store_that_refuses_one_run_gets_the_others(outputs, monkeypatch, capsys):
     make_record(outputs, "aaaaaaaaaaaa", choice={"dataset": "x" * 10**6})
     make_record(outputs, "bbbbbbbbbbbb")
     monkeypatch.setattr(mirror, "mask_secrets", lambda text: text[:100])
@@ -124,7 +124,7 @@ def test_a_store_that_refuses_one_run_gets_the_others(outputs, monkeypatch, caps
 
 
 @pytest.mark.slow
-def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeypatch):
+def test_two_processes_push_a_hundred_runs_each(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     for p in range(2):
         for i in range(100):
@@ -149,7 +149,7 @@ def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeyp
         assert len(client.get_metric_history(run.info.run_id, "train/loss")) == 6
 
 
-def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
+def test_unavailable_database_is_reported_at_once(outputs, capsys):
     folder = make_record(outputs)
     (outputs / "mlflow.db").unlink()
     (outputs / "mlflow.db").mkdir()
@@ -170,7 +170,7 @@ def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
     assert "file is not a database" in capsys.readouterr().err
 
 
-def test_it_gives_up_a_store_that_another_process_holds(outputs, capsys):
+def test_sync_gives_up_a_store_held_by_another_process(outputs, capsys):
     make_record(outputs)
     with lock_file(outputs / ".mlflow.lock"):
         began = time.monotonic()
@@ -181,7 +181,7 @@ def test_it_gives_up_a_store_that_another_process_holds(outputs, capsys):
     assert f"{held}; 1 run is left for the next runner sync" in output.err.replace("\n", " ")
 
 
-def test_a_server_that_never_ends_an_answer_is_given_up(outputs, capsys, monkeypatch):
+def test_endless_answer_of_a_server_times_out(outputs, capsys, monkeypatch):
     make_record(outputs)
     monkeypatch.setattr(mirror.Mirror, "push", lambda self: time.sleep(60))
     assert run_sync(outputs, "--timeout", "1") == 1

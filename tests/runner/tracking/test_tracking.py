@@ -47,7 +47,7 @@ def mirrored_run(tmp_path_factory, empty_store):
         yield job, client, client.get_run(mirror.run_id)
 
 
-def test_result_state_parameters_and_files(mirrored_run):
+def test_result_state_parameters_and_files_are_stored(mirrored_run):
     job, client, run = mirrored_run
     facts = read(job.folder)
     assert run.info.status == "FINISHED"
@@ -64,7 +64,7 @@ def test_result_state_parameters_and_files(mirrored_run):
     assert "checkpoints" not in {a.path for a in client.list_artifacts(run.info.run_id)}
 
 
-def test_who_what_and_with_which_code(mirrored_run):
+def test_user_code_and_versions_are_stored(mirrored_run):
     job, _, run = mirrored_run
     facts = read(job.folder)
     tags = run.data.tags
@@ -81,7 +81,7 @@ def test_who_what_and_with_which_code(mirrored_run):
     assert tags["checks"] == "1 passed, 1 not checked"  # a smoke run
 
 
-def test_experiments_open_in_the_view_of_models(mirrored_run):
+def test_experiments_open_in_the_model_view(mirrored_run):
     _, client, run = mirrored_run
     assert (
         client.get_experiment(run.info.experiment_id).tags["mlflow.experimentKind"]
@@ -89,14 +89,14 @@ def test_experiments_open_in_the_view_of_models(mirrored_run):
     )
 
 
-def test_start_and_duration(mirrored_run):
+def test_start_and_duration_are_stored(mirrored_run):
     job, _, run = mirrored_run
     facts = read(job.folder)
     assert run.info.start_time == 1000 * datetime.fromisoformat(facts["started"]).timestamp()
     assert run.info.end_time - run.info.start_time == pytest.approx(1000 * facts["seconds"], abs=1)
 
 
-def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored_run):
+def test_replicates_are_child_runs_with_complete_curves(mirrored_run):
     job, client, run = mirrored_run
     below = client.search_runs(
         [run.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"
@@ -128,7 +128,7 @@ def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored_
     assert not [name for name in run.data.metrics if not name.startswith("result/")]
 
 
-def test_the_digest_is_that_of_the_data(mirrored_run, tmp_path):
+def test_digest_is_that_of_the_data(mirrored_run, tmp_path):
     job, _, run = mirrored_run
     (dataset_input,) = run.inputs.dataset_inputs
     assert (dataset_input.dataset.name, dataset_input.dataset.digest) == (
@@ -145,7 +145,7 @@ def test_the_digest_is_that_of_the_data(mirrored_run, tmp_path):
     assert digests[2] != digests[0]  # another split
 
 
-def test_a_problem_without_data_is_told_by_its_settings(tmp_path):
+def test_problem_without_data_is_identified_by_its_settings(tmp_path):
     digests = []
     for other in ([], ["seed=1"], ["inference=level_k"], ["dataset.episodes=7"]):
         job = made_job(tmp_path, "+experiment=friend_or_foe", "smoke=true", *other)
@@ -154,7 +154,7 @@ def test_a_problem_without_data_is_told_by_its_settings(tmp_path):
     assert digests[0] == digests[1] == digests[2] != digests[3]
 
 
-def test_checkpoints_are_copied_where_asked_for_and_change_no_signature(make_job, outputs):
+def test_checkpoints_are_copied_on_request_without_a_new_hash(make_job, outputs):
     job = make_job(*GAME, "tracking_checkpoints=true")
     assert job.signature == make_job(*GAME).signature
     run(job)
@@ -165,7 +165,7 @@ def test_checkpoints_are_copied_where_asked_for_and_change_no_signature(make_job
     assert client.list_artifacts(mirror.run_id, path)
 
 
-def test_moved_outputs_stay_the_same_runs(outputs):
+def test_moved_outputs_remain_the_same_runs(outputs):
     from mlflow.tracking._tracking_service.utils import _artifact_repos_cache
 
     folder = make_record(outputs, state="interrupted", result={})

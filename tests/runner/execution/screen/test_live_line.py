@@ -52,7 +52,7 @@ def test_step_total_rate_and_remaining_time_are_never_cut(line, width, fewest, r
     assert len(shown) >= fewest
 
 
-def test_a_live_display_sends_its_escape_sequences_to_the_terminal(monkeypatch):
+def test_live_display_sends_escape_sequences_to_the_terminal(monkeypatch):
     class Terminal(io.BytesIO):
         def isatty(self) -> bool:
             return True
@@ -71,7 +71,7 @@ def test_a_live_display_sends_its_escape_sequences_to_the_terminal(monkeypatch):
     assert "␛" not in text
 
 
-def test_each_figure_and_metric_is_reported_but_no_part_of_it():
+def test_figures_and_metrics_are_reported_without_their_parts():
     updates: list[tuple[str, int, int]] = []
     with listen(lambda *report: updates.append(report)):
         for name in report_each(["trace", "ranks"], "figure {}".format):
@@ -93,7 +93,7 @@ def test_scores_of_real_labels_are_reported_by_name():
     assert updates == ["score nlpp 0/4", "score rmse 1/4", "score coverage90 2/4", "score crps 3/4"]
 
 
-def test_without_a_terminal_figures_get_a_line_every_half_a_minute(monkeypatch, capsys):
+def test_figures_are_logged_every_half_minute_without_a_terminal(monkeypatch, capsys):
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     live = Live(10, 1)

@@ -34,7 +34,7 @@ def words(line: list[str]) -> list[str]:
     return [cell.strip() for cell in line]
 
 
-def test_few_metrics_stand_beside_each_other_with_what_is_printed_below(show_output):
+def test_few_metrics_are_shown_side_by_side(show_output):
     result = {
         "auc": [0.5, 0.7],
         "auc/run 1": [0.4, 0.6],
@@ -53,7 +53,7 @@ def test_few_metrics_stand_beside_each_other_with_what_is_printed_below(show_out
     assert words(table[5])[:2] == ["run 2, published", "0.81(0.02)"]
 
 
-def test_many_metrics_stand_below_each_other(show_output):
+def test_many_metrics_are_shown_one_per_line(show_output):
     result = {f"metric{k}": [float(k)] for k in range(12)} | {"metric3/theta[x]": [7.0]}
     table = show_output(result, printed={"metric3": "3.1"})
     assert words(table[0]) == ["all", "theta[x]", "published"]  # brackets in a name are not markup
@@ -61,13 +61,13 @@ def test_many_metrics_stand_below_each_other(show_output):
     assert words(table[4]) == ["metric3", "3", "7", "3.1"]
 
 
-def test_parameters_left_out_are_said(show_output, capsys):
+def test_omitted_parameters_are_counted(show_output, capsys):
     result = {"ess": [1.0]} | {f"ess/theta[{j}]": [float(j)] for j in range(25)}
     console.show_result(JOB, result)
     assert "5 more in run.json: theta[20], theta[21], theta[22], …" in capsys.readouterr().out
 
 
-def test_checks_that_are_too_long_wrap(capsys, monkeypatch):
+def test_long_checks_wrap(capsys, monkeypatch):
     check = "the worst case is no weaker than any member, " * 3
     detail = "0.1 against [0.2], " * 9
     rows = [
@@ -87,7 +87,7 @@ def test_checks_that_are_too_long_wrap(capsys, monkeypatch):
     assert max(len(line.rstrip()) for line in lines[1:]) <= 80
 
 
-def test_what_was_not_checked_is_neither_passed_nor_failed(capsys):
+def test_skipped_checks_are_neither_passed_nor_failed(capsys):
     rows = [
         {"check": name, "passed": passed, "detail": "d"}
         for name, passed in (("one", True), ("two", None))
@@ -98,7 +98,7 @@ def test_what_was_not_checked_is_neither_passed_nor_failed(capsys):
     assert [" ".join(line.split()) for line in lines[1:]] == ["passed one d", "not checked two d"]
 
 
-def test_a_long_evaluation_says_every_half_a_minute_what_it_is_at(monkeypatch, capsys):
+def test_long_evaluation_reports_its_part_every_half_minute(monkeypatch, capsys):
     clock = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     live = Live(10, 1)
@@ -108,7 +108,7 @@ def test_a_long_evaluation_says_every_half_a_minute_what_it_is_at(monkeypatch, c
     assert capsys.readouterr().out == "evaluating: pgd, ε = 0.1, 2/4 (35 s)\n"
 
 
-def test_of_several_posteriors_the_line_of_an_evaluation_has_the_first_score_of_each(capsys):
+def test_evaluation_line_has_the_first_score_of_each_posterior(capsys):
     live = Live(10, 1)
     live.show_evaluation(10, 0, {"nlpp/0.5": 1.0, "nlpp/1": 2.0, "rmse/0.5": 3.0})
     assert "step 10/10  nlpp/0.5 1  nlpp/1 2  (" in capsys.readouterr().out
@@ -116,7 +116,7 @@ def test_of_several_posteriors_the_line_of_an_evaluation_has_the_first_score_of_
     assert "step 10/10  nlpp 1.5  (" in capsys.readouterr().out
 
 
-def test_on_a_terminal_the_bar_counts_the_parts_of_the_evaluation(monkeypatch):
+def test_terminal_bar_counts_the_parts_of_the_evaluation(monkeypatch):
     from rich.console import Console
 
     monkeypatch.setattr(printer, "out", Console(force_terminal=True, file=io.StringIO()))
