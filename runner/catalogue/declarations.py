@@ -14,6 +14,8 @@ from pathlib import Path
 import components
 from components import registry
 from runner.catalogue.class_declaration import ClassDeclaration
+from runner.disk import conf_folders
+from runner.errors import ConfigError, display_path, nearest
 
 INDEX = Path(components.__path__[0]) / "index.json"
 CONFIG = "config"  # entry of the run-level keys
@@ -26,18 +28,41 @@ def read_index() -> dict[str, ClassDeclaration]:
     return {key: ClassDeclaration(**entry) for key, entry in entries.items()}
 
 
-def declaration(role: str, name: str) -> ClassDeclaration:
+def declaration(
+    role: str, name: str, where: str = "", fix: str = "plugins=[…]"
+) -> ClassDeclaration:
     """Declarations of a component, which is imported if it is not in the index.
 
+    Args:
+        role: role of the component.
+        name: its name.
+        where: the component in messages, ``role=name`` by default.
+        fix: option that imports a plug-in, for messages.
+
     Raises:
-        UnknownComponentError: the component does not exist.
+        ConfigError: the component does not exist, or its class has another base class.
     """
     indexed = read_index().get(f"{role}/{name}")
     if indexed is not None:
         return indexed
-    from runner.catalogue.class_description import describe_class
+    from runner.catalogue.class_description import describe_class, nested_role
 
-    return describe_class(registry.get(role, name), role, name)
+    where = where or f"{role}={name}"
+    try:
+        cls = registry.get(role, name)
+    except registry.UnknownComponentError as error:
+        file = conf_folders.find(role, name)
+        if file is None:
+            raise ConfigError(f"{where}: no such {role}{nearest(name, error.names)}") from None
+        raise ConfigError(
+            f"{where}: {display_path(file)} exists, but its class is not registered; name its module with {fix}"
+        ) from None
+    if nested_role(cls) != role:
+        bases = ", ".join(registry.ROLES[role].bases)
+        raise ConfigError(
+            f"{where}: {cls.__module__}.{cls.__qualname__} must derive from {bases} to be a {role}"
+        )
+    return describe_class(cls, role, name)
 
 
 def catalogue(role: str) -> list[ClassDeclaration]:

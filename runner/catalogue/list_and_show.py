@@ -11,11 +11,11 @@ from components import registry
 from runner import CONF
 from runner.catalogue import plugins
 from runner.catalogue.class_declaration import ClassDeclaration
-from runner.catalogue.declarations import catalogue, declaration
+from runner.catalogue.declarations import catalogue
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
 from runner.disk.yaml_comments import YamlKey, read_text
-from runner.errors import ConfigError, display_path, nearest
+from runner.errors import ConfigError
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
 Row = tuple[str, ...]
@@ -79,21 +79,6 @@ def rows(group: str) -> list[Row]:
     if group in registry.ROLES:
         return [(entry.name, entry.sentence, entry.source) for entry in catalogue(group)]
     return [describe_file(find_file(group, name)) for name in options(group)]
-
-
-def describe(role: str, name: str) -> ClassDeclaration:
-    """Declarations of a component's class.
-
-    Raises:
-        ConfigError: the component does not exist.
-    """
-    if name in registry.names(role):
-        return declaration(role, name)
-    if file := conf_folders.find(role, name):
-        raise ConfigError(
-            f"{role}/{name}: {display_path(file)} exists, but its class is not registered; name its module with --plugin MODULE"
-        )
-    raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
 
 
 def explain_keys(keys: list[YamlKey], own: ClassDeclaration) -> list[YamlKey]:

@@ -15,7 +15,6 @@ from runner import CONF
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import CONFIG, catalogue, read_index
 from runner.catalogue.list_and_show import (
-    describe,
     explain_keys,
     options,
     read_keys,
@@ -61,9 +60,7 @@ def _own(role: str, name: str) -> ClassDeclaration:
 
     Empty for plug-ins: tab completion does not run users' code.
     """
-    if not role:
-        return read_index()[CONFIG]
-    return describe(role, name) if name in registry.names(role) else ClassDeclaration()
+    return read_index().get(f"{role}/{name}" if role else CONFIG, ClassDeclaration())
 
 
 def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:

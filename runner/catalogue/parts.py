@@ -6,15 +6,17 @@ A component is written as a name, with all keys from its own YAML, or as
 ``{name: pgd, steps: 100}``, with some keys changed.  The config of a run holds all nested
 components in full, so that its record and its signature describe the whole run.
 
-Declarations of built-in classes are read from the index, so that composing a config does not
+A key may name a user's file, identified by its checksum, or code, whose module must be in
+``plugins``.  Declarations of built-in classes are read from the index, so that composing a config does not
 import torch.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from io import StringIO
 from pathlib import Path
@@ -28,7 +30,9 @@ from runner.catalogue.declarations import declaration
 from runner.catalogue.settings import Values
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
-from runner.errors import ConfigError, display_path, nearest
+from runner.errors import ConfigError, nearest
+
+GAMES_MODULE = "runner.python.games"  # the only built-in module that a dataset may name
 
 
 def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
@@ -42,56 +46,58 @@ def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
             f"{where}: must be chosen by name{nearest(str(values), registry.names(role))}"
         )
     name = str(values["name"])
-    if not registry.exists(role, name):
-        if file := conf_folders.find(role, name):
-            raise ConfigError(
-                f"{where}={name}: {display_path(file)} exists, but its class is not registered; "
-                f"name its module with plugins=[…]"
-            )
-        raise ConfigError(f"{where}={name}: no such {role}{nearest(name, registry.names(role))}")
-    if not registry.file(role, name):  # a plug-in, already imported
-        from runner.catalogue.class_description import nested_role
-
-        cls = registry.get(role, name)
-        if nested_role(cls) != role:
-            bases = ", ".join(registry.ROLES[role].bases)
-            raise ConfigError(
-                f"{where}={name}: {cls.__module__}.{cls.__qualname__} must derive from {bases} to be a {role}"
-            )
-    return declaration(role, name)
+    return declaration(role, name, f"{where}={name}")
 
 
-def expand_component(role: str, values: Values, where: str) -> Values:
+def expand_component(
+    role: str,
+    values: Values,
+    where: str,
+    plugins: Collection[str] | None = None,
+    inherited: Values | None = None,
+) -> Values:
     """Full mapping of a component and its nested components, with parsed numbers.
 
     A component class with ``inherited_keys`` passes its own values of these keys to nested
     components that have them.
 
+    Args:
+        role: role of the component.
+        values: its mapping.
+        where: its key in the config.
+        plugins: modules whose code its keys may name; files that they name get their checksums.
+            None: keys that name code or files are not examined.
+        inherited: keys of the component that holds it, used with the defaults of its YAML; None:
+            ``values`` contains these already.
+
     Raises:
-        ConfigError: a name does not exist, a value is neither a name nor a mapping with a
-            name, or a ratio has denominator zero.
+        ConfigError: a name does not exist, a value is neither a name nor a mapping with a name, a
+            ratio has denominator zero, or a key names code or a file that is refused.
     """
-    key_facts = known_keys(role, values, where)
-    values = parse_keys(values, key_facts, f"{where}.")
-    shared = {key: values[key] for key in key_facts.inherited_keys if key in values}
+    declared = known_keys(role, values, where)
+    if inherited is not None:
+        shared = {key: value for key, value in inherited.items() if key in declared.keys}
+        values = component_defaults(role, values["name"]) | shared | values
+    values = parse_keys(values, declared, f"{where}.")
+    if plugins is not None:
+        _refuse_untrusted(values, declared.imports, where, plugins)
+        values |= _checksums(values, declared.reads, where)
+    shared = {key: values[key] for key in declared.inherited_keys if key in values}
+    for key, inner in declared.holds.items():
+        parts = [
+            None
+            if part is None
+            else expand_component(inner, _to_mapping(part), path, plugins, shared)
+            for path, part in each(values.get(key), f"{where}.{key}")
+        ]
+        if key in values:
+            values[key] = parts if isinstance(values[key], list) else parts[0]
+    return values
 
-    def one(inner: str, value: Any, path: str) -> Any:
-        if value is None:
-            return None
-        if isinstance(value, list):
-            return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
-        part_values = {"name": value} if isinstance(value, str) else value
-        keys = known_keys(inner, part_values, path).keys
-        part = (
-            component_defaults(inner, part_values["name"])
-            | {k: v for k, v in shared.items() if k in keys}
-            | part_values
-        )
-        return expand_component(inner, part, path)
 
-    return values | {
-        k: one(r, values[k], f"{where}.{k}") for k, r in key_facts.holds.items() if k in values
-    }
+def _to_mapping(part: Any) -> Any:
+    """Mapping of a component written as its name."""
+    return {"name": part} if isinstance(part, str) else part
 
 
 def component_defaults(role: str, name: str) -> Values:
@@ -169,3 +175,86 @@ def parse_number(value: Any, where: str, is_integer: bool, is_ratio: bool = True
             )
         value = above / below if math.isfinite(above / below) else value
     return int(value) if is_integer and isinstance(value, float) and value.is_integer() else value
+
+
+def _checksums(values: Values, reads: Mapping[str, str], where: str) -> Values:
+    """SHA-256 of each file named in a component's keys, by the key that holds it.
+
+    A config with a checksum, such as the config of a record, requires the file to match it.
+
+    Raises:
+        ConfigError: a file does not exist or does not match.
+    """
+    checksums = {}
+    for key, checksum in reads.items():
+        expected = values.get(checksum)
+        name = values.get(key)
+        if name is None:
+            if expected is not None:
+                raise ConfigError(
+                    f"{where}.{checksum}: the checksum has no file; set {where}.{key}=FILE"
+                )
+            continue
+        digest = _sha256(name, f"{where}.{key}")
+        if expected is not None and not (
+            len(str(expected)) >= 8 and digest.startswith(str(expected))
+        ):
+            raise ConfigError(
+                f"{where}.{key}={name}: has the SHA-256 {digest[:12]}…, but {where}.{checksum} "
+                f"requires {str(expected)[:12]}…; restore "
+                f"that file, or set {where}.{checksum}=null to use this one"
+            )
+        checksums[checksum] = digest
+    return checksums
+
+
+def _sha256(name: object, where: str) -> str:
+    path = Path(str(name))
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        why = (
+            "file not found"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read ({error.strerror})"
+        )
+        raise ConfigError(
+            f"{where}={name}: {why}; give an absolute path or one relative to {Path.cwd()}"
+        ) from None
+
+
+def _refuse_untrusted(
+    values: Values, imports: Collection[str], where: str, plugins: Collection[str]
+) -> None:
+    """Refuse code named in a component's keys unless its module is in ``plugins`` or is the runner's
+    own module of games.
+
+    Raises:
+        ConfigError: the code belongs to another module."""
+    for key in sorted(imports):
+        if values.get(key) is None:
+            continue
+        module, colon, name = str(values[key]).partition(":")
+        if module.endswith(".py"):
+            named = f"{Path(module).stem}:{name}" if colon else Path(module).stem
+            raise ConfigError(
+                f"{where}.{key}={values[key]}: {module} is a file; write the module's name, {where}.{key}={named}, and "
+                "add the file's folder to PYTHONPATH"
+            )
+        parent, _, last = module.rpartition(".")
+        if not colon and parent in plugins and module not in plugins:
+            raise ConfigError(
+                f"{where}.{key}={module}: the name in the module is missing; write {parent}:{last}"
+            )
+        if module not in (*plugins, GAMES_MODULE):
+            raise ConfigError(
+                f"{where}.{key}={values[key]}: code outside the runner; add 'plugins=[{module}]' if you trust it"
+            )
+
+
+def explain_misplaced(role: str, value: Any) -> str:
+    """Error message for a component chosen at run level although its role is nested only."""
+    name = value.get("name", "…") if isinstance(value, dict) else value
+    such = registry.ROLES[role].given.format(name)
+    return f"{role}={name}: a {role} belongs inside another component; write for instance {such}"

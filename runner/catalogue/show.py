@@ -10,11 +10,10 @@ from typing import Any
 from components import registry
 from runner import CONF
 from runner.catalogue import plugins
-from runner.catalogue.declarations import CONFIG, read_index
+from runner.catalogue.declarations import CONFIG, declaration, read_index
 from runner.catalogue.list_and_show import (
     GROUPS,
     Row,
-    describe,
     describe_file,
     explain_keys,
     find_file,
@@ -26,6 +25,7 @@ from runner.catalogue.list_and_show import (
 from runner.catalogue.partners import partners
 from runner.catalogue.study_text import print_study
 from runner.disk import conf_folders
+from runner.disk.read_yaml import value_at
 from runner.disk.yaml_comments import YamlKey
 from runner.errors import ConfigError, nearest, similar
 from runner.terminal.arguments import Parser, add_json
@@ -54,20 +54,14 @@ def _key_rows(keys: list[YamlKey], types: dict[str, str], prefix: str = "") -> l
 def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
     """Keys for JSON, with parsed values; the text output shows them as written."""
 
-    def value(path: str) -> Any:
-        node = values
-        for word in path.split("."):
-            node = node.get(word) if isinstance(node, dict) else None
-        return node
-
     return [
-        {"key": key, "value": value(key), "type": kind, "meaning": note}
+        {"key": key, "value": value_at(values, key), "type": kind, "meaning": note}
         for key, _, kind, note in keys
     ]
 
 
 def _show_component(role: str, name: str, as_json: bool) -> None:
-    declared = describe(role, name)
+    declared = declaration(role, name, f"{role}/{name}", "--plugin MODULE")
     path = find_file(role, name)
     has_yaml = path.exists()
     keys, content = read_keys(path) if has_yaml else ([], {})

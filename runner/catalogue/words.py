@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 
-from components.registry import CHOSEN, ROLES
+from components.registry import CHOSEN
 from runner.disk import conf_folders
 from runner.errors import nearest
 
@@ -65,13 +64,6 @@ def wrong_jobs_message(value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
         return None
     return f"{N_JOBS_KEY}={value}: must be the number of parallel jobs, 1 or more, or -1 for one per core"
-
-
-def explain_misplaced(role: str, value: Any) -> str:
-    """Error message for a component chosen at run level although its role is nested only."""
-    name = value.get("name", "…") if isinstance(value, dict) else value
-    such = ROLES[role].given.format(name)
-    return f"{role}={name}: a {role} belongs inside another component; write for instance {such}"
 
 
 def explain(error: Exception, argv: list[str]) -> str:

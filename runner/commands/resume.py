@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from runner.catalogue.plugins import confirm_import
 from runner.catalogue.settings import validate_device
 from runner.compose.compose import Composed
+from runner.compose.trust import refuse_foreign
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file, check_text
@@ -47,6 +48,7 @@ def parse_run_config(text: str, file: Path, hint: str = "write it again") -> Com
         )
     if "hydra" in cfg:
         raise ConfigError(f"{display_path(file)}: hydra: not a key of a run's record; remove it")
+    refuse_foreign(cfg, set())
     return Composed(cfg, cfg.pop("experiment"))
 
 

@@ -20,16 +20,16 @@ from runner.catalogue.declarations import CONFIG, read_index
 from runner.catalogue.parts import (
     component_defaults,
     expand_component,
+    explain_misplaced,
     known_keys,
     parse_keys,
     parse_number,
 )
 from runner.catalogue.plugins import import_plugins
 from runner.catalogue.settings import UNSIGNED_KEYS, Values
-from runner.catalogue.words import explain_misplaced
 from runner.compose.compose import Composed
-from runner.compose.trust import note_checksums, refuse_foreign, refuse_untrusted
 from runner.disk import conf_folders
+from runner.disk.read_yaml import value_at
 from runner.errors import ConfigError, display_path, nearest
 
 FEWEST = 4  # smallest number of draws per chain for ESS and R̂
@@ -59,31 +59,30 @@ def expand(composed: Composed) -> ExpandedConfig:
         ConfigError: a component is missing, misplaced or does not exist, or the config names
             code or a file that is refused.
     """
-    keys = frozenset(composed.explicit or ())
+    explicit = frozenset(composed.explicit or ())
     config = to_container(composed.cfg)
-    refuse_foreign(composed.cfg, set())
-    config.pop("hydra", None)
     config["experiment"] = composed.experiment or "custom"
     if isinstance(config.get("plugins"), list):
         import_plugins(config["plugins"])
     is_smoke = composed.explicit is not None and config.get("smoke") is True
     if is_smoke:
-        config = apply_smoke_overrides(config, keys)
+        overrides = config.get("smoke_overrides") or {}
+        config = merge_smoke_overrides(config, overrides, explicit)
     config = parse_keys(config, read_index()[CONFIG], "")
     if isinstance(config.get("budget"), dict):
         config["budget"] = parse_number(config["budget"], "budget", is_integer=True)
-    _refuse_misplaced(config, keys)
-    notes: list[str] = []
+    _refuse_misplaced(config, explicit)
     given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
-    for role, values in _chosen_components(config):
-        config[role] = _drop_foreign_keys(role, values, keys, notes)
-    _refuse_missing(config)
-    config = fill_in(config, keys if is_smoke else None)
+    notes: list[str] = []
+    for role in CHOSEN:
+        if role in explicit and config.get(role) is not None:
+            config[role] = _drop_foreign_keys(role, config[role], explicit, notes)
+    config = fill_in(config, explicit if is_smoke else None)
     return ExpandedConfig(
         config=config,
         notes=notes,
-        overrides=_signed_settings(config, keys),
-        explicit=keys,
+        overrides=_signed_settings(config, explicit),
+        explicit=explicit,
         given=given,
     )
 
@@ -99,10 +98,11 @@ def to_container(cfg: DictConfig) -> Values:
 
 
 def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:
-    """Refuse components that are chosen by ``role.name`` or at the wrong level.
+    """Refuse a run without a required component, and components that are chosen by ``role.name`` or at
+    the wrong level.
 
     Raises:
-        ConfigError: a component is misplaced; the message gives the correct override.
+        ConfigError: a component is missing or misplaced; the message gives the correct override.
     """
     for role in CHOSEN:
         if f"{role}.name" in explicit and isinstance(config.get(role), dict):
@@ -113,14 +113,6 @@ def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:
     for role in ROLES:
         if role in config and role not in CHOSEN:
             raise ConfigError(explain_misplaced(role, config[role]))
-
-
-def _refuse_missing(config: Values) -> None:
-    """Refuse a run without a required component.
-
-    Raises:
-        ConfigError: roles are missing.
-    """
     missing = [role for role in REQUIRED if config.get(role) is None]
     if missing:
         raise ConfigError(
@@ -132,18 +124,16 @@ def _refuse_missing(config: Values) -> None:
 def _drop_foreign_keys(
     role: str, values: Values, explicit: Collection[str], notes: list[str]
 ) -> Values:
-    """Drop keys that the experiment sets for its own component if the user chose another component
+    """Drop keys that the experiment sets for its own component, for a component chosen by the user
     without such keys; a note lists them."""
-    if role in explicit:
-        keys = known_keys(role, values, role).keys
-        foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
-        refuse_unknown_defaults(role, str(values["name"]), foreign, keys)
-        if foreign:
-            notes.append(
-                f"{role}={values['name']}: ignoring {', '.join(foreign)} of the experiment, which it does not have"
-            )
-        return {k: v for k, v in values.items() if k not in foreign}
-    return values
+    keys = known_keys(role, values, role).keys
+    foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
+    refuse_unknown_defaults(role, str(values["name"]), foreign, keys)
+    if foreign:
+        notes.append(
+            f"{role}={values['name']}: ignoring {', '.join(foreign)} of the experiment, which it does not have"
+        )
+    return {k: v for k, v in values.items() if k not in foreign}
 
 
 def refuse_unknown_defaults(
@@ -167,9 +157,7 @@ def _signed_settings(config: Values, explicit: Collection[str]) -> list[str]:
     """Resolved command-line settings that can change a result."""
     settings = []
     for name in sorted(explicit):
-        value: Any = config
-        for word in name.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
+        value = value_at(config, name)
         if value is not None and name.split(".")[0] not in UNSIGNED_KEYS:
             is_component = isinstance(value, dict) and "name" in value
             text = (
@@ -177,11 +165,6 @@ def _signed_settings(config: Values, explicit: Collection[str]) -> list[str]:
             )
             settings.append(f"{name}={text}")
     return settings
-
-
-def _chosen_components(config: Values) -> list[tuple[str, Any]]:
-    """Mapping of the chosen component of each role."""
-    return [(role, config[role]) for role in CHOSEN if config.get(role) is not None]
 
 
 def fill_in(config: Values, smoke_keys: Collection[str] | None) -> Values:
@@ -195,36 +178,40 @@ def fill_in(config: Values, smoke_keys: Collection[str] | None) -> Values:
         ConfigError: a component does not exist, or names code or a file that is refused.
     """
     config = config | {
-        role: expand_component(role, mapping, role) for role, mapping in _chosen_components(config)
+        role: expand_component(role, config[role], role, config["plugins"])
+        for role in CHOSEN
+        if config.get(role) is not None
     }
     if smoke_keys is not None:
         config = _shorten_for_smoke(config, smoke_keys)
-    config = json.loads(json.dumps(config))
-    for role, values in _chosen_components(config):
-        refuse_untrusted(role, values, config["plugins"])
-        note_checksums(role, values)
-    return config
+    normalised: Values = json.loads(json.dumps(config))
+    return normalised
 
 
-def apply_smoke_overrides(config: Values, explicit: Collection[str]) -> Values:
-    """Merge ``smoke_overrides`` into the config, except for keys set on the command line."""
+def merge_smoke_overrides(
+    base: Values, overrides: Values, explicit: Collection[str], path: str = ""
+) -> Values:
+    """Merge ``smoke_overrides`` into a config, except for keys set on the command line.
 
-    def merge(base: Values, over: Values, path: str) -> Values:
-        out = dict(base)
-        for key, value in over.items():
-            dotted = f"{path}.{key}" if path else key
-            is_mapping = isinstance(value, dict)
-            # model=smdgp chooses a model, not its keys
-            if dotted in explicit and not is_mapping:
-                continue
-            is_left_out = dotted in CHOSEN and base.get(key) is None
-            if is_left_out and is_mapping and "name" not in value:
-                continue
-            is_merged = is_mapping and isinstance(out.get(key), dict)
-            out[key] = merge(out[key], value, dotted) if is_merged else value
-        return out
-
-    return merge(config, config.get("smoke_overrides") or {}, "")
+    Args:
+        base: the config, or the mapping of a key in it.
+        overrides: overrides of its keys.
+        explicit: keys set on the command line.
+        path: prefix of its keys.
+    """
+    merged = dict(base)
+    for key, value in overrides.items():
+        is_mapping = isinstance(value, dict)
+        # model=smdgp chooses a model, not its keys
+        if f"{path}{key}" in explicit and not is_mapping:
+            continue
+        is_left_out = f"{path}{key}" in CHOSEN and base.get(key) is None
+        if is_left_out and is_mapping and "name" not in value:
+            continue
+        if is_mapping and isinstance(base.get(key), dict):
+            value = merge_smoke_overrides(base[key], value, explicit, f"{path}{key}.")
+        merged[key] = value
+    return merged
 
 
 def _shorten_for_smoke(config: Values, explicit: Collection[str]) -> Values:

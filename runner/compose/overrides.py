@@ -15,10 +15,10 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, REQUIRED, ROLES
+from runner.catalogue.parts import explain_misplaced
 from runner.catalogue.words import (
     N_JOBS_KEY,
     SINGLE_CHOICE_GROUPS,
-    explain_misplaced,
     wrong_jobs_message,
 )
 from runner.errors import ConfigError, nearest, similar

@@ -1,5 +1,4 @@
-"""Restrictions on every config: it runs no foreign code, reads no secrets, and names files by their
-checksums.
+"""Restrictions on every config: it runs no foreign code and reads no secrets.
 
 Hydra builds its launcher, its sweeper, its callbacks and Python's logging from the names in a
 config, and would call any function; a config may come from an untrusted source.  Foreign code runs
@@ -8,17 +7,14 @@ only through ``plugins``, which the user sets.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf import __version__ as omegaconf_version
 
-from runner.catalogue.parts import all_parts, known_keys
-from runner.catalogue.settings import Values
+from runner.disk.read_yaml import leaves
 from runner.errors import ConfigError
 
 # allowed targets of launchers and sweepers: Hydra's own, and the plug-ins of our extras
@@ -43,7 +39,6 @@ REGISTER_RESOLVER: Callable[..., None] = (
     if omegaconf_version.startswith("2.3.")
     else OmegaConf.register_resolver
 )
-GAMES_MODULE = "runner.python.games"  # the only built-in module that a dataset may name
 NO_TARGETS = (
     "_target_ is not supported; choose a component by name, register your own with plugins=[…]"
 )
@@ -114,91 +109,8 @@ def _refusal(path: str, value: Any, given: set[str]) -> str:
     return ""
 
 
-def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Scalar values with their dotted paths."""
-    if isinstance(node, dict | list):
-        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
-            yield from leaves(value, f"{path}.{key}" if path else str(key))
-    else:
-        yield path, node
-
-
 def _calls(key: str, value: str) -> bool:
     """True if a value of Python's logging config calls or imports code outside logging."""
     if key in ("()", "class"):
         return not value.startswith(("logging.", "colorlog."))
     return value.startswith("ext://") and not value.startswith("ext://sys.")
-
-
-def note_checksums(role: str, values: Values) -> None:
-    """Store the SHA-256 of each file named in a component's full mapping, nested ones included.
-
-    A config with a checksum, such as the config of a record, requires the file to match it.
-
-    Raises:
-        ConfigError: a file does not exist or does not match.
-    """
-    for where, inner, part in all_parts(role, values):
-        for key, checksum in known_keys(inner, part, where).reads.items():
-            expected = part.get(checksum)
-            name = part.get(key)
-            if name is None:
-                if expected is not None:
-                    raise ConfigError(
-                        f"{where}.{checksum}: the checksum has no file; set {where}.{key}=FILE"
-                    )
-                continue
-            digest = _sha256(name, f"{where}.{key}")
-            if expected is not None and not (
-                len(str(expected)) >= 8 and digest.startswith(str(expected))
-            ):
-                raise ConfigError(
-                    f"{where}.{key}={name}: has the SHA-256 {digest[:12]}…, but {where}.{checksum} "
-                    f"requires {str(expected)[:12]}…; restore "
-                    f"that file, or set {where}.{checksum}=null to use this one"
-                )
-            part[checksum] = digest
-
-
-def _sha256(name: object, where: str) -> str:
-    path = Path(str(name))
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        why = (
-            "file not found"
-            if isinstance(error, FileNotFoundError)
-            else f"cannot be read ({error.strerror})"
-        )
-        raise ConfigError(
-            f"{where}={name}: {why}; give an absolute path or one relative to {Path.cwd()}"
-        ) from None
-
-
-def refuse_untrusted(role: str, values: Values, plugins: list[str]) -> None:
-    """Refuse code named in a component's keys unless its module is in ``plugins`` or is the runner's
-    own module of games; nested components are included.
-
-    Raises:
-        ConfigError: the code belongs to another module."""
-    for where, inner, part in all_parts(role, values):
-        for key in sorted(known_keys(inner, part, where).imports):
-            if part.get(key) is None:
-                continue
-            module, colon, name = str(part.get(key)).partition(":")
-            if module.endswith(".py"):
-                named = f"{Path(module).stem}:{name}" if colon else Path(module).stem
-                raise ConfigError(
-                    f"{where}.{key}={part.get(key)}: {module} is a file; write the module's name, {where}.{key}={named}, and "
-                    "add the file's folder to PYTHONPATH"
-                )
-            parent, _, last = module.rpartition(".")
-            if not colon and parent in plugins and module not in plugins:
-                raise ConfigError(
-                    f"{where}.{key}={module}: the name in the module is missing; write {parent}:{last}"
-                )
-            if module not in (*plugins, GAMES_MODULE):
-                raise ConfigError(
-                    f"{where}.{key}={part.get(key)}: code outside the runner; add 'plugins=[{module}]' if you trust it"
-                )

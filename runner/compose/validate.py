@@ -21,9 +21,9 @@ from runner.catalogue.settings import GEOMETRIC, BudgetKeys, Settings
 from runner.catalogue.words import parse_overrides
 from runner.compose.compose import Composed, compose_in_full, restore_hydra_on_exit, without_hydra
 from runner.compose.expand import FEWEST, ExpandedConfig, burn_in_key, expand
-from runner.compose.trust import leaves
 from runner.disk import conf_folders
 from runner.disk.inside import inside
+from runner.disk.read_yaml import leaves
 from runner.errors import ConfigError, nearest, similar
 
 LARGEST = 2**63 - 1  # largest integer of torch and of records

@@ -28,7 +28,7 @@ from pydantic import (
 
 from components.metrics.names import ScoreDirection
 from runner.disk import conf_folders
-from runner.disk.read_yaml import load_untrusted
+from runner.disk.read_yaml import load_untrusted, value_at
 from runner.errors import ConfigError, display_path, nearest
 
 _PRINTED_NUMBER_PATTERN = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
@@ -197,11 +197,8 @@ class Published(BaseModel):
 
 
 def _config_value(config: dict[str, Any], key: str) -> Any:
-    """The value of a dotted key, the name where the key is a role; None: the config has no such
-    key."""
-    value: Any = config
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
+    """Value of a dotted key, the name of a component for a role; None: the config lacks the key."""
+    value = value_at(config, key)
     return value.get("name") if isinstance(value, dict) else value
 
 

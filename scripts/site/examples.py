@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from components import registry
-from runner.catalogue.declarations import catalogue
-from runner.catalogue.list_and_show import describe, options, selected_components
+from runner.catalogue.declarations import catalogue, declaration
+from runner.catalogue.list_and_show import options, selected_components
 from runner.catalogue.partners import partners
 from scripts.results_figures import read_yaml_of
 
@@ -36,7 +36,7 @@ def _holds(experiment: str, role: str, name: str) -> bool:
 @cache
 def fitting(role: str, name: str) -> dict[str, tuple[str, ...]]:
     """Compatible components of other roles, by role."""
-    pairs = partners(role, describe(role, name))
+    pairs = partners(role, declaration(role, name))
     return {other: tuple(names.split(", ")) for other, names in pairs}
 
 
@@ -48,7 +48,7 @@ def option_of(role: str, name: str) -> str:
 
 def _hosts(role: str, name: str) -> list[str]:
     """Compatible experiments, those with a component of the same family first."""
-    entry = describe(role, name)
+    entry = declaration(role, name)
     needed = fitting(role, name)
     family = {e.name for e in catalogue(role) if e.file.parent == entry.file.parent}
 

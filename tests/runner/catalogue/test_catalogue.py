@@ -15,9 +15,8 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Component, ZeroToOne
 from runner import CONF
 from runner.catalogue.class_description import describe_class
-from runner.catalogue.declarations import CONFIG, read_index
+from runner.catalogue.declarations import CONFIG, declaration, read_index
 from runner.catalogue.list_and_show import (
-    describe,
     explain_keys,
 )
 from runner.catalogue.settings import Settings
@@ -62,7 +61,7 @@ def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
     path = CONF / role / f"{name}.yaml"
     if not path.exists():
         pytest.skip("the contract test reports the missing YAML")
-    declared = describe(role, name)
+    declared = declaration(role, name)
     for key in explain_keys(read_text(path.read_text())[0], declared):
         if key.path != "name":
             assert key.comment, f"{role}.{key.path} has no comment"
@@ -73,7 +72,7 @@ def test_shared_key_is_documented_once():
     """A key declared in a shared class has its comment there; a YAML has its own comment only if it
     adds information."""
     for role, name in COMPONENTS:
-        declared = describe(role, name)
+        declared = declaration(role, name)
         shared = {
             key
             for base in registry.get(role, name).__mro__[1:]

@@ -11,8 +11,8 @@ import yaml
 from components import registry
 from components.contracts.requirements import DataFacts, misfit
 from runner import CONF
+from runner.catalogue.declarations import declaration
 from runner.catalogue.list_and_show import (
-    describe,
     options,
     selected_components,
 )
@@ -109,7 +109,7 @@ def test_partners_are_those_the_runner_accepts(role):
     """Rules from the index agree with the rules of the classes."""
     for name in registry.names(role):
         cls = registry.get(role, name)
-        declared = describe(role, name)
+        declared = declaration(role, name)
         for other, names in partners(role, declared):
             for partner in registry.names(other):
                 pair = {role: cls, other: registry.get(other, partner)}

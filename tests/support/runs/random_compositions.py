@@ -16,7 +16,6 @@ from contract.partners import OF_A_PLUGIN, PLUGIN, fits, small
 from components import registry
 from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
-from runner.catalogue.list_and_show import describe
 from runner.catalogue.parts import component_defaults
 
 # need packages that are optional
@@ -90,7 +89,7 @@ def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
         return f"{key}={rng.choice(RUN_KEYS[key])}"
     role = rng.choice(sorted(choice))
     defaults = component_defaults(role, choice[role])
-    kinds = describe(role, choice[role]).fields
+    kinds = declaration(role, choice[role]).fields
     keys = sorted(key for key in defaults if key != "name" and key in kinds)
     if not keys:
         return None
