@@ -77,8 +77,8 @@ def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
     dependencies.  None if unknown: the data set is a plug-in's or reads a user's own file, or a
     download failed, which may succeed the next time.
     """
-    file = registry.file("dataset", dataset)
-    if file is None or (declared := declaration("dataset", dataset)).facts.get("own_file"):
+    declared = read_index().get(f"dataset/{dataset}")
+    if declared is None or declared.facts.get("own_file"):
         return None
     if not declared.names_data:
         return ""
@@ -91,5 +91,5 @@ def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
         for data in files.catalogue()
         if (location := files.find(data_dir, data.path))
     ]
-    code = [path.read_text(encoding="utf-8") for path in (file, Path(files.__file__))]
+    code = [path.read_text(encoding="utf-8") for path in (declared.file, Path(files.__file__))]
     return hashlib.sha256(json.dumps([offline, lying, code]).encode()).hexdigest()[:16]

@@ -17,17 +17,20 @@ from omegaconf import DictConfig, OmegaConf
 
 from runner.catalogue.words import explicit_keys, is_sweep, sweep_required_message
 from runner.commands.done import find_finished_run
-from runner.commands.show_result import show, show_done
 from runner.commands.unexpected import describe_unexpected
 from runner.compose.compose import Composed, compose_in_full, without_hydra
 from runner.compose.validate import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution.screen import show_run as console
 from runner.record import usage
+from runner.record.checks import combine_checks
+from runner.record.files import warn_damage
+from runner.sweep.objectives import values
 from runner.sweep.outcomes import JobOutcome, note, title
 from runner.sweep.trial import ENV_VARIABLE, report_to_trial
 from runner.terminal import printer, streams
 from runner.terminal.numbered import number_lines
+from runner.tracking.handover import Handover, ensure_pushed
 
 if TYPE_CHECKING:
     from runner.compose.job import Job
@@ -60,7 +63,7 @@ def attempt(composed: Composed, device: str | None = None) -> Attempt:
         finished_run = find_finished_run(resolved) if ENV_VARIABLE not in os.environ else None
         if finished_run is not None:
             console.show_composition(finished_run[0])
-            return Attempt(0, show_done(*finished_run), folder=finished_run[0].folder)
+            return show_done(*finished_run)
         return work(resolved)
     except ConfigError as error:
         return Attempt(2, message=str(error))
@@ -95,11 +98,10 @@ def work(resolved: ResolvedConfig) -> Attempt:
         job = build(resolved)
         folder = job.folder
         console.show_composition(job)
-        active_run, result = run(job, evaluation_callback(job))
-        if active_run.was_done:
-            return Attempt(0, show_done(job, active_run.record.facts), folder=folder)
-        return Attempt(
-            0, show(job, result, active_run.record.facts, active_run.handover), folder=folder
+        active_run, _ = run(job, evaluation_callback(job))
+        facts = active_run.record.facts
+        return (
+            show_done(job, facts) if active_run.was_done else show(job, facts, active_run.handover)
         )
     except DataUnavailableError as error:
         return Attempt(2, message=str(error))
@@ -143,6 +145,37 @@ def _describe_plugin_error(error: BaseException, resolved: ResolvedConfig) -> st
         return ""
     what = f"{', '.join(theirs)}: it returned a value that does not fit"
     return str(refusal(what, error, list(theirs.values())[-1]))
+
+
+def show_done(job: ResolvedConfig, facts: dict[str, Any]) -> Attempt:
+    """Show the record of a finished run."""
+    warn_damage(job.folder, facts)
+    printer.out.print(
+        f"done already, {facts['ended']}: showing the recorded results; fresh=true repeats the run"
+    )
+    return show(job, facts, ensure_pushed(job.settings, job.folder))
+
+
+def show(job: ResolvedConfig, facts: dict[str, Any], handover: Handover | None) -> Attempt:
+    """Show the results and the folder of a run."""
+    # imported late because it loads pydantic's validation of tables
+    from runner.statistics.published import published_scores
+
+    settings = job.settings
+    result = facts["result"]
+    if settings.smoke:
+        console.show_result(job, result)
+        printer.note("smoke run: it shows that everything works; its scores mean nothing")
+    else:
+        printed, reason = published_scores(settings.paper_tables, job.config, job.data)
+        console.show_result(job, result, printed, reason)
+    for about, subject in (("run", "run"), ("attack", "security evaluation")):
+        if rows := combine_checks(facts, about):
+            console.show_checks(f"checks of the {subject}", rows)
+    console.show_whereabouts(
+        job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ())
+    )
+    return Attempt(0, values(result, settings.objective), folder=job.folder)
 
 
 def run_once(argv: list[str]) -> int | None:

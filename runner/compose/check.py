@@ -21,7 +21,7 @@ from runner.catalogue.declarations import declaration
 from runner.catalogue.parts import all_parts, each, known_keys
 from runner.catalogue.settings import OBJECTIVES_KEY, Settings, Values, requested_objectives
 from runner.compose.pairs import check_pairs
-from runner.compose.validate import ResolvedConfig, check_draws, validate_model
+from runner.compose.validate import ResolvedConfig, validate_model
 from runner.errors import ConfigError, UnfitError, nearest
 
 Parts = dict[str, Any]  # component, or None, of each role
@@ -69,7 +69,6 @@ class Composition:
         check_pairs(**parts)
         if settings.side_by_side or inference.variants():
             _check_side_by_side(settings.side_by_side, dataset, inference, attacker)
-        check_draws(dict(inference), settings)
         return parts
 
 

@@ -7,6 +7,7 @@ against each other."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from components.contracts.attackers import Attacker, Evasion, Injection
@@ -18,7 +19,7 @@ from runner.catalogue.settings import Settings, sign
 from runner.compose.check import Composition
 from runner.compose.compose import Composed
 from runner.compose.suggest import add_suggested_fixes
-from runner.compose.validate import ResolvedConfig, check_draws, resolve, validate_model
+from runner.compose.validate import ResolvedConfig, resolve, validate_model
 from runner.errors import ConfigError, UnfitError
 
 
@@ -30,9 +31,15 @@ class Job(ResolvedConfig):
     model: Model
     inference: Inference
     attacker: Attacker | None
-    threat: Threat | None  # norm and sizes for the evaluation of an attacker
     decision: DecisionKeys | None  # loss that predictions of test labels minimise
     data_state: str | None  # state of the data files, see ``runner.catalogue.declarations``
+
+    @cached_property
+    def threat(self) -> Threat | None:
+        """Norm and sizes for the evaluation of an attacker."""
+        if not isinstance(self.attacker, Evasion | Injection):
+            return None
+        return build_threat(self.attacker, self.config["attacker"]["eps"])
 
     @property
     def is_vectorised(self) -> bool:
@@ -99,14 +106,9 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
         data = dataset.identity(Path(settings.data_dir), settings.offline)
         data = data if settings.validation is None else f"{data}-validation"
         state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
-    attacker = parts["attacker"]
-    has_threat = isinstance(attacker, Evasion | Injection)
-    threat = build_threat(attacker, config["attacker"]["eps"]) if has_threat else None
     identity = {
-        "notes": [*resolved.notes, *check_draws(dict(parts["inference"]), settings)],
         "data": data,
         "signature": sign(config, data),
-        "threat": threat,
         "decision": decision,
         "data_state": state,
     }

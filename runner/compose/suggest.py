@@ -22,6 +22,7 @@ from runner.catalogue.settings import Values
 from runner.compose.check import Composition
 from runner.compose.expand import fill_in
 from runner.compose.pairs import SETTINGS
+from runner.compose.validate import check_draws
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.errors import ConfigError, UnfitError
@@ -125,6 +126,7 @@ def is_valid_with(whole: Composition, changes: Mapping[str, Any]) -> bool:
         values = fill_in(
             resolved.config | values, resolved.explicit if resolved.settings.smoke else None
         )
+        check_draws(values["inference"], resolved.settings)
         for role in CHOSEN:
             if role in changes and values[role] is not None:
                 _refuse_open_keys(role, values[role])

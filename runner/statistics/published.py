@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
@@ -223,6 +224,28 @@ def load_published(name: str) -> Published:
         ) from None
     except (TypeError, AttributeError):
         raise ConfigError(f"{display_path(path)}: must hold keys and their values") from None
+
+
+def published_scores(
+    tables: Iterable[str], config: dict[str, Any], data: str
+) -> tuple[dict[str, str], str]:
+    """Published scores for a run, by metric, and the reason why its own are not comparable.
+
+    The reason is empty if the scores are comparable.
+
+    Raises:
+        ConfigError: a table is not in conf/published.
+    """
+    scores: dict[str, str] = {}
+    reason = ""
+    for table in map(load_published, tables):
+        numbers = table.beside(config)
+        scores |= numbers
+        if numbers and not table.is_comparable_on(data):
+            reason = f"not comparable: this run uses {data}, the paper {table.data_label}"
+        elif numbers and table.not_comparable:
+            reason = f"not comparable: {table.not_comparable}"
+    return scores, reason
 
 
 def format_mean(mean: float, se: float | None, decimals: int = 2) -> str:
