@@ -180,3 +180,8 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
         raise
     except BaseException as error:
         raise refusal(what, error, whose) from error
+
+
+def is_foreign(cls: type) -> bool:
+    """True for a user's class."""
+    return cls.__module__.partition(".")[0] != "components"

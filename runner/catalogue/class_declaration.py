@@ -10,7 +10,7 @@ from typing import Any
 
 import components
 from components import registry
-from components.contracts.requirements import DataFacts, Requirements
+from components.contracts.requirements import Facts, Requirements
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,20 @@ class ClassDeclaration:
         """Kinds of problems that it poses or solves."""
         return self.words("kind") or self.requires.kinds
 
-    def data_facts(self) -> DataFacts:
-        """Facts of a dataset declared by its class."""
-        kind, target, values, domain = map(
-            self.facts.get, ("kind", "label_kind", "values", "domain")
-        )
-        return DataFacts(self.name, kind or "", target, values, domain or "")
+    def offered_facts(self) -> list[Facts]:
+        """Facts of a dataset, or of a model for each kind of problem, declared by its class.
+
+        Capabilities of a model are those of all its settings.
+        """
+        if self.role == "dataset":
+            kind, target, values, domain = map(
+                self.facts.get, ("kind", "label_kind", "values", "domain")
+            )
+            simulates = self.words("simulates")
+            return [Facts(self.name, kind or "", target, values, domain, simulates=simulates)]
+        offers = self.words("offers") | self.words("offers_where")
+        model = f"model={self.name}"
+        return [Facts("", kind, model=model, offers=offers) for kind in self.kinds]
 
     def words(self, fact: str) -> Set[str]:
         """Words of a class variable that holds a word, a list or a mapping of words."""

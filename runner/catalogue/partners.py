@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from components.contracts.requirements import misfit
+from components.registry import ROLES
 from runner.catalogue.class_declaration import ClassDeclaration
-from runner.catalogue.declarations import catalogue, declaration
+from runner.catalogue.declarations import catalogue
+
+ORDER = list(ROLES)
 
 
-def _fits(parts: dict[str, ClassDeclaration]) -> bool:
-    """True if two components are compatible by their classes.
+def is_compatible(first: ClassDeclaration, second: ClassDeclaration) -> bool:
+    """True if some settings of two components are compatible, given in the order of the roles.
 
-    ``runner.compose.pairs`` checks the same for configured components."""
-    dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
-    gradient = parts.get("gradient")
-    if "block" in parts and model:
-        return "blocks" in model.holds
-    if gradient and inference:
-        return "gradient" in inference.holds
-    if gradient and model:
-        return gradient.requires.capabilities <= model.words("offers")
-    if dataset and model:
-        is_misfit = misfit(dataset.data_facts(), model.requires)
-        return not is_misfit and model.requires.simulated <= dataset.words("simulates")
-    first, second = parts.values()
-    shared = first.kinds & second.kinds
-    if model and inference:  # some setting of the model satisfies the method
-        offered = model.words("offers") | model.words("offers_where")
-        return any(inference.requires.capabilities_for(k, offered) <= offered for k in shared)
-    return bool(shared)
+    A run applies ``misfit`` to its components as configured (``runner.compose.pairs``).
+    """
+    if second.role == "block" or first.role == "inference":
+        return second.role in first.holds.values()
+    return any(not misfit(facts, second.requires) for facts in first.offered_facts())
 
 
 # Roles of the partners displayed for a component, by its role.
@@ -45,10 +35,11 @@ def partners(role: str, own: ClassDeclaration) -> list[tuple[str, str]]:
     """Components of the other roles that are compatible with a component."""
     out = []
     for other in _PARTNER_ROLES.get(role, ()):
+        is_first = ORDER.index(role) < ORDER.index(other)
         names = [
-            e.name
-            for e in catalogue(other)
-            if _fits({role: own, other: declaration(other, e.name)})
+            entry.name
+            for entry in catalogue(other)
+            if is_compatible(*((own, entry) if is_first else (entry, own)))
         ]
         out.append((other, ", ".join(names) or "none yet"))
     return out

@@ -24,7 +24,6 @@ from runner.errors import ConfigError, RunFailure
 from runner.execution.screen import show_run as console
 from runner.record import usage
 from runner.record.checks import combine_checks
-from runner.record.files import warn_damage
 from runner.sweep.objectives import values
 from runner.sweep.outcomes import JobOutcome, note, title
 from runner.sweep.trial import ENV_VARIABLE, report_to_trial
@@ -130,8 +129,7 @@ def _describe_plugin_error(error: BaseException, resolved: ResolvedConfig) -> st
     """
     from components import registry
     from components.contracts.plugins.calls import is_own_error
-    from components.contracts.plugins.declared import is_foreign
-    from components.contracts.user_code import is_raised_by_user, refusal
+    from components.contracts.user_code import is_foreign, is_raised_by_user, refusal
 
     if not resolved.settings.plugins or is_own_error(error):
         return ""
@@ -149,7 +147,6 @@ def _describe_plugin_error(error: BaseException, resolved: ResolvedConfig) -> st
 
 def show_done(job: ResolvedConfig, facts: dict[str, Any]) -> Attempt:
     """Show the record of a finished run."""
-    warn_damage(job.folder, facts)
     printer.out.print(
         f"done already, {facts['ended']}: showing the recorded results; fresh=true repeats the run"
     )

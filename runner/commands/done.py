@@ -11,8 +11,9 @@ from typing import Any
 
 from runner.catalogue.declarations import data_state
 from runner.catalogue.settings import sign
-from runner.compose.validate import ResolvedConfig
+from runner.compose.validate import ResolvedConfig, check_draws
 from runner.record.facts import list_folder, read
+from runner.record.files import warn_damage
 
 
 def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[str, Any]] | None:
@@ -31,7 +32,9 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[st
         if folder.name == sign(config, facts["data"]):  # a run with the same data
             if not _has_same_data(resolved, facts):
                 return None
-            return replace(resolved, data=facts["data"], signature=folder.name), facts
+            warn_damage(folder, facts)
+            notes = [*resolved.notes, *check_draws(config["inference"], settings)]
+            return replace(resolved, notes=notes, data=facts["data"], signature=folder.name), facts
     return None
 
 

@@ -9,10 +9,10 @@ from typing import Any, get_args
 from components import registry
 from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.plugins.calls import watch_class
-from components.contracts.plugins.declared import check_declared, is_foreign
+from components.contracts.plugins.declared import check_declared
 from components.contracts.requirements import kind_with_article, misfit
 from components.contracts.roles import Component, Dataset, Inference
-from components.datasets.own.own_file import OwnFile
+from components.contracts.user_code import is_foreign
 from components.errors import ConfigMismatchError
 from components.evaluation.security.threat import threat_grid_class
 from components.metrics.names import score_names
@@ -76,20 +76,17 @@ def check_data(dataset: Dataset, role: str, values: Values) -> None:
     """Refuse a component, or a nested one, that does not support a dataset, before building it.
 
     Args:
-        dataset: the dataset; built-in ones declare all their traits.
+        dataset: the dataset.
         role: role of the component.
         values: its full mapping.
 
     Raises:
         UnfitError: a component does not support the data; the message gives its key.
     """
-    is_ours = registry.file("dataset", dataset.name) is not None
-    data = dataset.data_facts()._replace(
-        has_all_traits=is_ours and not isinstance(dataset, OwnFile)
-    )
+    facts = dataset.data_facts()
     for path, inner, part in all_parts(role, values):
         needs = declaration(inner, part["name"]).requires
-        if why := misfit(data, needs):
+        if why := misfit(facts, needs):
             settings = [
                 f"dataset.{dataset.traits_where[trait]}"
                 for trait in needs.required_traits.keys() & dataset.traits_where.keys()

@@ -19,7 +19,7 @@ from runner.catalogue.settings import Settings, sign
 from runner.compose.check import Composition
 from runner.compose.compose import Composed
 from runner.compose.suggest import add_suggested_fixes
-from runner.compose.validate import ResolvedConfig, resolve, validate_model
+from runner.compose.validate import ResolvedConfig, check_draws, resolve, validate_model
 from runner.errors import ConfigError, UnfitError
 
 
@@ -107,6 +107,7 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
         data = data if settings.validation is None else f"{data}-validation"
         state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
     identity = {
+        "notes": [*resolved.notes, *check_draws(config["inference"], settings)],
         "data": data,
         "signature": sign(config, data),
         "decision": decision,

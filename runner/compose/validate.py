@@ -73,7 +73,7 @@ def validate(expanded: ExpandedConfig) -> ResolvedConfig:
 
     Raises:
         ConfigError: a key is unknown, missing or out of range, a limit of the budget is invalid,
-            a published table does not exist, or a sampler would keep no draws.
+            or a published table does not exist.
     """
     for path, value in leaves(expanded.config):
         if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
@@ -95,8 +95,7 @@ def validate(expanded: ExpandedConfig) -> ResolvedConfig:
                 f"paper_tables: unknown table {table}{nearest(table, conf_folders.names('published'))}"
             )
     inside(Path(settings.output_dir), settings.experiment, "experiment")
-    notes = [*expanded.notes, *check_draws(expanded.config["inference"], settings)]
-    return ResolvedConfig(**vars(expanded) | {"notes": notes}, settings=settings)
+    return ResolvedConfig(**vars(expanded), settings=settings)
 
 
 def resolve(composed: Composed) -> ResolvedConfig:
@@ -131,8 +130,6 @@ def resolve_words(words: list[str], once: str) -> ResolvedConfig:
 def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
     """Notes for the user if a sampler with these keys would keep few draws; empty otherwise.
 
-    Keys with invalid values are refused later, by their component.
-
     Raises:
         ConfigError: no draws would be kept.
     """
@@ -142,8 +139,6 @@ def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
     steps = settings.steps
     burn_in = keys[key]
     thinning = keys.get(THINNING, 1)
-    if not isinstance(burn_in, int) or not isinstance(thinning, int) or thinning < 1:
-        return []
     n_kept = (steps - burn_in) // thinning
     if burn_in >= steps:
         raise ConfigError(

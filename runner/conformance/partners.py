@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from components import registry
 from components.contracts.attackers import Evasion
-from components.contracts.plugins.declared import is_foreign
+from components.contracts.user_code import is_foreign
 from components.registry import REQUIRED
 from runner.catalogue.class_description import nested_roles
 from runner.catalogue.parts import component_defaults, expand_component

@@ -25,7 +25,7 @@ from runner.execution.signals import (
     capture_signals,
 )
 from runner.record.facts import Facts, gather_scores
-from runner.record.files import digest_files, sync_files
+from runner.record.files import digest_files, sync_files, warn_damage
 from runner.record.lease import LeaseLostError
 from runner.record.machine import disk_failure, now
 from runner.terminal import printer
@@ -193,6 +193,7 @@ def run(
     active_run = Run(job, on_evaluation)
     if active_run.was_done:
         active_run.record.close()
+        warn_damage(job.folder, active_run.record.facts)
         return active_run, active_run.record.facts["result"]
     return active_run, active_run.go()
 

@@ -16,7 +16,6 @@ from runner.execution.screen import show_run as console
 from runner.python.loading import load_result
 from runner.python.result import Result
 from runner.python.words import words_of
-from runner.record.files import warn_damage
 from runner.terminal import printer
 from runner.tracking.handover import ensure_pushed
 
@@ -62,7 +61,6 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
         resolved = resolve_words(words, "call run once for each")
         previous = find_finished_run(resolved)
         if previous is not None:
-            warn_damage(previous[0].folder, previous[1])
             _warn_notes(previous[0].notes)
             console.announce_trouble(ensure_pushed(previous[0].settings, previous[0].folder))
             return load_result(previous[0].folder, was_done=True)

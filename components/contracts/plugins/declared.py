@@ -80,11 +80,6 @@ REQUIRED: dict[type, tuple[str, ...]] = {
 }
 
 
-def is_foreign(cls: type) -> bool:
-    """True for a user's class."""
-    return cls.__module__.partition(".")[0] != "components"
-
-
 def role_base_class(cls: type) -> type | None:
     """The base class of its role; None: it does not derive from one."""
     return next((base for base in METHODS if issubclass(cls, base)), None)

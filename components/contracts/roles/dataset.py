@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import ClassVar, Generic
 
 from components.contracts.problems import Domain, Kind, Target, Values
-from components.contracts.requirements import DataFacts
+from components.contracts.requirements import Facts
 from components.contracts.roles.component import Component, P, Setting
 from components.contracts.streams import Rng
+from components.contracts.user_code import is_foreign
 
 
 class Dataset(Component, Generic[P]):
@@ -82,15 +83,17 @@ class Dataset(Component, Generic[P]):
         """Kind of labels of a supervised problem, as configured."""
         return self.label_kind
 
-    def data_facts(self) -> DataFacts:
-        """Facts about its data that a model may require, as configured."""
-        return DataFacts(
+    def data_facts(self) -> Facts:
+        """Facts about its data that other components may require, as configured."""
+        return Facts(
             self.name,
             self.poses(),
             self.target_kind(),
             self.holds(),
             self.domain,
             self.data_traits(),
+            # the traits of a user's data are not declared in full
+            has_all_traits=not is_foreign(type(self)),
         )
 
     def data_traits(self) -> Set[str]:

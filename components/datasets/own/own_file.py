@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import ClassVar
 
+from components.contracts.requirements import Facts
 from components.contracts.roles import Dataset
 from components.contracts.roles.component import P
 from components.datasets.data_files import find_own_file
@@ -21,6 +22,9 @@ class OwnFile(Dataset[P]):
     reads_folders: ClassVar[bool] = False  # the path may be a folder of text files
 
     path: str | None
+
+    def data_facts(self) -> Facts:
+        return super().data_facts()._replace(has_all_traits=False)
 
     def file(self, data_dir: Path) -> Path:
         """Path of the file.

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import subprocess
 import sys
 
 import pytest
 import yaml
+from contract.partners import fits
 
 from components import registry
-from components.contracts.requirements import DataFacts, misfit
+from components.contracts.requirements import Facts, misfit
+from components.registry import CHOSEN
 from runner import CONF
 from runner.catalogue.declarations import declaration
 from runner.catalogue.list_and_show import (
     options,
     selected_components,
 )
-from runner.catalogue.partners import partners
+from runner.catalogue.partners import is_compatible, partners
 from runner.catalogue.show import main
 
 
@@ -117,13 +121,36 @@ def test_partners_are_those_the_runner_accepts(role):
 
 
 def is_accepted(model, dataset=None, inference=None) -> bool:
-    needs = model.requires
     if dataset:
-        facts = dataset.kind, dataset.label_kind, dataset.values, dataset.domain
-        return not misfit(DataFacts("", *facts), needs) and needs.simulated <= dataset.simulates
-    offered = model.offers | model.offers_where.keys()
-    shared = needs.kinds & inference.requires.kinds
-    return any(inference.requires.capabilities_for(kind, offered) <= offered for kind in shared)
+        data = dataset.kind, dataset.label_kind, dataset.values, dataset.domain
+        facts = [Facts("", *data, simulates=dataset.simulates)]
+    else:
+        offers = model.offers | model.offers_where.keys()
+        facts = [Facts("", kind, offers=offers) for kind in model.requires.kinds]
+    needs = model.requires if dataset else inference.requires
+    return any(not misfit(each, needs) for each in facts)
+
+
+def test_runs_refuse_every_pair_that_list_excludes():
+    """Random compositions of components as configured: half of them of one kind of problem."""
+    rng = random.Random(20261130)
+    named = {role: {n: declaration(role, n) for n in registry.names(role)} for role in CHOSEN}
+    n_fitting = 0
+    for i in range(1000):
+        dataset = rng.choice(sorted(named["dataset"].items()))[1]
+        parts = {"dataset": dataset}
+        for role in CHOSEN[1:]:
+            of_kind = [d for d in named[role].values() if i % 2 or dataset.kinds & d.kinds]
+            parts[role] = rng.choice(of_kind or list(named[role].values()))
+        is_listed = all(
+            is_compatible(parts[first], parts[second])
+            for first, second in itertools.combinations(CHOSEN, 2)
+            if (first, second) != ("inference", "attacker")
+        )
+        is_run = fits(*(part.name for part in parts.values()))
+        n_fitting += is_run
+        assert is_listed or not is_run, [part.name for part in parts.values()]
+    assert n_fitting > 10
 
 
 def test_exit_codes_and_streams():

@@ -62,7 +62,7 @@ def test_a_bound_alone_is_enough_for_dsvi_unless_keys_ask_for_more():
         check_pairs(
             TOY, BARE, component("inference", "dsvi", noise_warmup=5, natural_layers="none"), None
         )
-    both = r"^inference.natural_layers=all and inference.noise_warmup=5 require noise_parameters, variational_layers,"
+    both = r"^inference=dsvi with inference.natural_layers=all and inference.noise_warmup=5 requires noise_parameters,"
     with pytest.raises(ConfigError, match=both):
         check_pairs(
             TOY, BARE, component("inference", "dsvi", noise_warmup=5, natural_layers="all"), None
