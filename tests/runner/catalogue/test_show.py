@@ -12,7 +12,6 @@ import yaml
 from contract.partners import fits
 
 from components import registry
-from components.contracts.requirements import Facts, misfit
 from components.registry import CHOSEN
 from runner import CONF
 from runner.catalogue.declarations import declaration
@@ -20,7 +19,7 @@ from runner.catalogue.list_and_show import (
     options,
     selected_components,
 )
-from runner.catalogue.partners import is_compatible, partners
+from runner.catalogue.partners import is_compatible
 from runner.catalogue.show import main
 
 
@@ -106,29 +105,6 @@ def test_derived_experiment_shows_its_full_composition(monkeypatch, tmp_path):
 )
 def test_every_file_is_shown(name, capsys):
     assert name in show(capsys, name)[0]
-
-
-@pytest.mark.parametrize("role", ["dataset", "model", "inference"])
-def test_partners_are_those_the_runner_accepts(role):
-    """Rules from the index agree with the rules of the classes."""
-    for name in registry.names(role):
-        cls = registry.get(role, name)
-        declared = declaration(role, name)
-        for other, names in partners(role, declared):
-            for partner in registry.names(other):
-                pair = {role: cls, other: registry.get(other, partner)}
-                assert (partner in names.split(", ")) == is_accepted(**pair), (name, partner)
-
-
-def is_accepted(model, dataset=None, inference=None) -> bool:
-    if dataset:
-        data = dataset.kind, dataset.label_kind, dataset.values, dataset.domain
-        facts = [Facts("", *data, simulates=dataset.simulates)]
-    else:
-        offers = model.offers | model.offers_where.keys()
-        facts = [Facts("", kind, offers=offers) for kind in model.requires.kinds]
-    needs = model.requires if dataset else inference.requires
-    return any(not misfit(each, needs) for each in facts)
 
 
 def test_runs_refuse_every_pair_that_list_excludes():
