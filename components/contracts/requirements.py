@@ -31,8 +31,8 @@ TRAITS: dict[str, tuple[str, str]] = {
 }
 
 
-class Facts(NamedTuple):
-    """Facts about a dataset and a model, as configured or as declared by their classes."""
+class ChoiceFacts(NamedTuple):
+    """ChoiceFacts about a dataset and a model, as configured or as declared by their classes."""
 
     dataset: str
     kind: str
@@ -107,7 +107,7 @@ class Requirements:
             return self.capabilities | instead
         return self.capabilities | self.capabilities_by_kind.get(kind, frozenset())
 
-    def unmet_capabilities(self, facts: Facts) -> Set[type]:
+    def unmet_capabilities(self, facts: ChoiceFacts) -> Set[type]:
         """Required capabilities that a model does not offer; empty if its capabilities are unknown."""
         if facts.offers is None:
             return frozenset()
@@ -121,7 +121,7 @@ ONE_REAL_LABEL = Requirements(
 )
 
 
-def misfit(facts: Facts, needs: Requirements) -> str:
+def misfit(facts: ChoiceFacts, needs: Requirements) -> str:
     """Reason why a component cannot use a dataset or a model, completing its name; "" if it can."""
     dataset = f"dataset={facts.dataset}"
     if needs.kinds and facts.kind not in needs.kinds:

@@ -10,7 +10,7 @@ from typing import Any
 
 import components
 from components import registry
-from components.contracts.requirements import Facts, Requirements
+from components.contracts.requirements import ChoiceFacts, Requirements
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class ClassDeclaration:
         """Kinds of problems that it poses or solves."""
         return self.words("kind") or self.requires.kinds
 
-    def offered_facts(self) -> list[Facts]:
-        """Facts of a dataset, or of a model for each kind of problem, declared by its class.
+    def offered_facts(self) -> list[ChoiceFacts]:
+        """ChoiceFacts of a dataset, or of a model for each kind of problem, declared by its class.
 
         Capabilities of a model are those of all its settings.
         """
@@ -93,10 +93,10 @@ class ClassDeclaration:
                 self.facts.get, ("kind", "label_kind", "values", "domain")
             )
             simulates = self.words("simulates")
-            return [Facts(self.name, kind or "", target, values, domain, simulates=simulates)]
+            return [ChoiceFacts(self.name, kind or "", target, values, domain, simulates=simulates)]
         offers = self.words("offers") | self.words("offers_where")
         model = f"model={self.name}"
-        return [Facts("", kind, model=model, offers=offers) for kind in self.kinds]
+        return [ChoiceFacts("", kind, model=model, offers=offers) for kind in self.kinds]
 
     def words(self, fact: str) -> Set[str]:
         """Words of a class variable that holds a word, a list or a mapping of words."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
 from components.contracts.plugins.protocols import list_words
 from components.contracts.posteriors import FilteredStates, Predicts
-from components.contracts.requirements import Facts, Requirements, misfit
+from components.contracts.requirements import ChoiceFacts, Requirements, misfit
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
 from runner.catalogue.class_description import nested_roles
 from runner.catalogue.parts import each
@@ -55,8 +55,8 @@ def check_pairs(
         )
 
 
-def run_facts(dataset: Dataset, model: Model) -> Facts:
-    """Facts about the dataset and the model of a run, as configured."""
+def run_facts(dataset: Dataset, model: Model) -> ChoiceFacts:
+    """ChoiceFacts about the dataset and the model of a run, as configured."""
     return dataset.data_facts()._replace(
         simulates=dataset.simulates, model=f"model={model.name}", offers=model.capabilities()
     )
@@ -120,7 +120,7 @@ def _check_capabilities(dataset: Dataset, model: Model, inference: Inference) ->
 
 
 def _check_gradients(
-    holder: Inference | Gradient, where: str, inference: Inference, facts: Facts
+    holder: Inference | Gradient, where: str, inference: Inference, facts: ChoiceFacts
 ) -> None:
     """Refuse gradient estimators, of a method and of nested ones, with requirements that neither
     the model nor the variational distribution made from it meets.

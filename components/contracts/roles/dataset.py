@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Generic
 
 from components.contracts.problems import Domain, Kind, Target, Values
-from components.contracts.requirements import Facts
+from components.contracts.requirements import ChoiceFacts
 from components.contracts.roles.component import Component, P, Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import is_foreign
@@ -83,9 +83,9 @@ class Dataset(Component, Generic[P]):
         """Kind of labels of a supervised problem, as configured."""
         return self.label_kind
 
-    def data_facts(self) -> Facts:
-        """Facts about its data that other components may require, as configured."""
-        return Facts(
+    def data_facts(self) -> ChoiceFacts:
+        """ChoiceFacts about its data that other components may require, as configured."""
+        return ChoiceFacts(
             self.name,
             self.poses(),
             self.target_kind(),

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import ClassVar
 
-from components.contracts.requirements import Facts
+from components.contracts.requirements import ChoiceFacts
 from components.contracts.roles import Dataset
 from components.contracts.roles.component import P
 from components.datasets.data_files import find_own_file
@@ -23,7 +23,7 @@ class OwnFile(Dataset[P]):
 
     path: str | None
 
-    def data_facts(self) -> Facts:
+    def data_facts(self) -> ChoiceFacts:
         return super().data_facts()._replace(has_all_traits=False)
 
     def file(self, data_dir: Path) -> Path:
