@@ -1,4 +1,4 @@
-"""Targets: names by labels of the data, checks before training, and scores."""
+"""Targets: selection by labels of the data, checks before training, and scores."""
 
 import pytest
 import torch

@@ -1,4 +1,5 @@
-"""Saturation, wear and interactions of channels, written out, and found again in simulated sales."""
+"""Saturation, wear and interactions of channels: literal equations, and recovery from simulated
+sales."""
 
 import pytest
 import torch
@@ -48,8 +49,8 @@ def test_koyck_saturation_is_lagged_by_a_week():
 
 
 def test_advertising_wears_in_and_out():
-    """On, on, off, on: 1 − ρ^k of the k-th week in a row; (1 − ω) after a week on, back by r after
-    one off."""
+    """On, on, off, on: 1 − ρ^k in the k-th week in a row; a factor 1 − ω after a week on, and
+    recovery by r after a week off."""
     rho = 0.4
     omega = 0.3
     r = 0.5
@@ -124,7 +125,7 @@ def test_plans_require_proportional_effects():
 
 
 def test_simulated_channels_saturate():
-    """Seen through weeks without noise: A_{t+1} − (1 − δ) A_t is q u/(h + u)."""
+    """In weeks without noise A_{t+1} − (1 − δ) A_t is q u/(h + u)."""
     dataset = component(
         "dataset",
         "retail_sim",
@@ -201,7 +202,7 @@ def test_limit_reached_by_one_spend_is_refused():
 
 
 def test_spend_figures_show_weeks_and_years():
-    """Figures 1.2 and 1.6: a panel for each channel; totals of each year."""
+    """Figures 1.2 and 1.6: a panel for each channel, and yearly totals."""
     dates = tuple(f"{2011 + t // 12}-{t % 12 + 1:02d}-01" for t in range(24))
     u = draw_uniform(24, 2)
     figures = spends(u, ["tv", "web"], dates)

@@ -1,4 +1,4 @@
-"""Blocks written out, state by state."""
+"""Blocks of structural models, compared state by state with literal transitions."""
 
 import math
 
@@ -61,9 +61,9 @@ def test_seasonal_effects_sum_to_zero():
 
 @pytest.mark.parametrize("period", [6.5, 6.0])
 def test_waves_repeat_after_a_period(period):
-    """Of whole numbers of times: each harmonic comes back after p/j."""
+    """For a whole period p, harmonic j repeats after p/j."""
     made = terms("trigonometric", period=period, harmonics=3)
-    times = round(2 * period)  # 13 or 12: whole both times
+    times = round(2 * period)  # 13 or 12: integer in both cases
     state = draw_normal(len(made.states), seed=1)
 
     assert_close(torch.linalg.matrix_power(made.G, times) @ state, state)

@@ -1,5 +1,6 @@
-"""The smallest partners with which each component makes a whole run, found by the package's search,
-with components that need a file or code of these tests.
+"""The smallest partners with which each component makes a complete run, found by the package's
+search, or given here for components that need a file or code of these tests. ``runs`` raises an
+error for a component without partners: the contract test builds and steps every component.
 
 ``runs`` raises an error for a component without partners: the contract test builds and steps every
 component."""
@@ -66,7 +67,7 @@ SEARCH = PartnerSearch({role: SMALL[role] | OF_THESE_TESTS.get(role, {}) for rol
 fits = SEARCH.fits
 small = SEARCH.small_keys
 
-# Components made from a user's code, which a plug-in of these tests provides.
+# Components built from a user's code, which a plug-in of these tests provides.
 OF_A_PLUGIN = {
     ("dataset", "log_density"),
     ("dataset", "numpyro"),

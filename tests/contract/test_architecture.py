@@ -16,7 +16,7 @@ WALK = re.compile(r"^\d\. `(\S+\.py)`: (.*)", re.M)  # a step: a file and its fu
 
 
 def defined_names(path: Path) -> set[str]:
-    """Functions, classes and methods of a module; of a method with and without its class."""
+    """Functions, classes and methods of a module; methods with and without their class."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

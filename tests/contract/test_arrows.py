@@ -1,4 +1,4 @@
-"""Imports run one way, all requirements are in contracts, and packages stay small."""
+"""Imports run in one direction, requirements live in contracts, and packages stay small."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
 
 
 def find_imports(path: Path, known: dict[str, Path]) -> set[str]:
-    """Modules of this project that a file imports, at any place."""
+    """Modules of this project that a file imports, anywhere in the file."""
     out: set[str] = set()
     for node in import_nodes(path):
         if isinstance(node, ast.Import):
@@ -121,7 +121,7 @@ def test_layers_import_downwards(package):
 def test_imports_are_acyclic():
     for package in ("components", "runner"):
         module_names = modules(package)
-        # A package's __init__ represents its re-exports; importing one of its modules runs it, #
+        # A package's __init__ represents its re-exports; importing one of its modules runs it,
         # which does not count as a cycle.
         graph = {
             name: find_imports(path, module_names) - {name} for name, path in module_names.items()

@@ -1,5 +1,5 @@
-"""requirements.lock: a version with hashes for every requirement of pyproject.toml, within its
-bounds, and no index."""
+"""requirements.lock has a version with hashes for every requirement of pyproject.toml, within its
+bounds, and names no index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_lock_has_only_names_versions_and_hashes():
     wrong = [
         package for package in packages if not re.fullmatch(PIN, package) and package[0] != "#"
     ]
-    assert not wrong  # no build's tag, no host, no path
+    assert not wrong  # no build tag, no host, no path
     names = [name for name, _ in PINS]
     assert sorted(set(names)) == names
 

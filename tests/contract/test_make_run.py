@@ -21,7 +21,7 @@ def test_setup_announces_duration_and_torch_download(tmp_path):
     (torch,) = (line for line in lines if "torch==" in line)
     assert "--quiet" not in torch
     (project_line,) = (line for line in lines if line.endswith("-e ."))
-    # asterisks from setuptools
+    # asterisks in the output of setuptools
     assert project_line.startswith("PYTHONWARNINGS='ignore:Editable installation'")
     assert lines[-1].endswith("runner +experiment=sarcos_mdgp")
 

@@ -14,7 +14,7 @@ from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from runner.conformance.rehearsal import begin, find_difference
 
 STEPS = 2
-# methods with steps that do not evaluate a model of data: they read weights, compute only in #
+# methods with steps that do not evaluate a model of data: they read weights, compute only in
 # ``posterior``, draw from a prior, or simulate the statement of a theorem
 WITHOUT_COST = {
     "fixed",

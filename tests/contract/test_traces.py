@@ -1,4 +1,4 @@
-"""A trace holds the appended rows like a list of tensors, with memory proportional to its rows."""
+"""A trace stores appended rows like a list of tensors, with memory proportional to the rows."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ def test_trace_equals_list(begun, shape):
     trace = Trace(torch.stack(rows[:begun]) if begun else None)
     for row in rows[begun:]:
         trace.append(row)
-        row += 1  # a trace keeps copies
+        row += 1  # a trace stores copies
     assert len(trace) == 37
     assert torch.equal(trace.rows, torch.stack(whole))
     for dim in range(len(shape) + 1):

@@ -1,4 +1,4 @@
-"""Methods of users' components with one mistake: the error has one line that names file and line,
+"""Methods of users' components with one mistake: the error is one line that names file and line,
 for every role."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HERE = r"\(user_components.py, line \d+\)"
 
 
 def make_watched(role: str, cls: type, **keys):
-    """A component of the watched class; fields of type Any are set without the strict types."""
+    """Component of the watched class; fields of type Any are set without validation."""
     return watch_class(role, cls).model_construct(name="mine", **keys)
 
 
@@ -150,7 +150,7 @@ def make_raising(error):
 )
 def test_step_errors_are_one_line(does, said):
     with torch.random.fork_rng([]):
-        # an earlier test may have left the stream in the state that the step would set
+        # an earlier test may have left the global stream in the state that the step would set
         torch.manual_seed(0)
         with pytest.raises(
             ConfigMismatchError, match=rf"^inference=mine: {said}.*user_\w+.py, line "

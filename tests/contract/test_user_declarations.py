@@ -1,4 +1,4 @@
-"""Declarations and modules of users with one mistake: the error has one line that names file and
+"""Declarations and modules of users with one mistake: the error is one line that names file and
 line."""
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def test_class_without_base_raises_one_line():
 
 @pytest.fixture
 def register_plugin(tmp_path, monkeypatch):
-    """A plug-in ``mine_to_be_wrong`` from a text, with its YAML, removed from the registry
-    afterwards."""
+    """Register a plug-in ``mine_to_be_wrong`` from source text and YAML; remove it from the
+    registry afterwards."""
 
     def write(text: str, yaml: str = "name: wrong_one\nlr: 0.1\n"):
         (tmp_path / "mine_to_be_wrong.py").write_text(text)

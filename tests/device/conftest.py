@@ -1,4 +1,4 @@
-"""The stand-in for a GPU, loaded before the first test of a process that will run one here."""
+"""Load the stand-in for a GPU before the first test of a process that uses it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def device(monkeypatch):
-    """Name of the stand-in, as a run takes it; loops compiled for the CPU are off on both
-    devices, for they draw other numbers than torch."""
+    """Name of the stand-in for ``device=``; compiled loops for the CPU are off on both devices,
+    because they draw other numbers than torch."""
     try:
         stand_in.load()
     except stand_in.NoCompilerError as error:

@@ -1,4 +1,4 @@
-"""The same run on the CPU and on another device, and where their scores differ."""
+"""Compare a run on the CPU with the same run on another device."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ class LeftOutError(Exception):
 
 
 def draw_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are drawn, not written, and one that fails ends the run, which elsewhere leaves it
-    out with a warning."""
+    """Draw figures without writing them; a failing figure stops the run, instead of a warning."""
 
     def fail(what: str, error: BaseException) -> None:
         raise LeftOutError(f"{what}: {error}") from error
@@ -40,7 +39,7 @@ def draw_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Figure, "savefig", save_sketch)
 
 
-# Estimators of gradients of Bernoulli variables, which need them.
+# gradient estimators for Bernoulli variables require these models
 OF_BERNOULLI = {
     "arm",
     "arms",
@@ -65,7 +64,7 @@ def every_run() -> dict[str, Run]:
 
 
 def score(make_job: Callable[..., Job], *overrides: str) -> Scores | str:
-    """The scores of a run by name, one a replicate; the error of a run that is refused."""
+    """Scores of a run by name, one for each replicate, or the error of a rejected run."""
     try:
         return run(make_job(*overrides))[1]
     except (ConfigError, RunFailure, NumericalError) as error:
@@ -73,14 +72,14 @@ def score(make_job: Callable[..., Job], *overrides: str) -> Scores | str:
 
 
 def is_refused(found: Scores | str, device: str) -> bool:
-    """True if a run was refused in a line that names the device."""
+    """True if the error of a rejected run names the device."""
     return isinstance(found, str) and f"device={device}" in found
 
 
 def list_differences(
     ours: Scores, theirs: Scores, tolerance: Callable[[str], float]
 ) -> dict[str, tuple[float, float]]:
-    """Scores that are apart by more than the tolerance of their name, relative and absolute."""
+    """Scores that differ by more than the tolerance of their name, relative and absolute."""
     return {
         name: (first, other)
         for name in theirs
@@ -118,7 +117,8 @@ def choose_one_per_family(cases: Mapping[str, Run]) -> set[str]:
 
 
 def short_run(family: str, overrides: Sequence[str]) -> list[str]:
-    """Overrides of a run of six steps; an attacker of filters needs a run over the whole series."""
+    """Overrides of a run of six steps; an attack on a filter requires a run over the whole
+    series."""
     whole = ["dataset.n_steps=6"] if family.endswith("-spoofing") else []
     return [*overrides, *whole, *SHORT]
 

@@ -36,13 +36,13 @@ class NoCompilerError(Exception):
 
 
 def find_compiler() -> str | None:
-    """Path of the C++ compiler; None: this machine has none."""
+    """Path of the C++ compiler, or None."""
     return shutil.which(os.environ.get("CXX", "c++"))
 
 
 @cache
 def build() -> Path:
-    """The compiled library, made where it is not there yet for this source and this torch.
+    """Compile the library unless it exists for this source and this torch version.
 
     Raises:
         NoCompilerError: no compiler is installed.
@@ -83,7 +83,7 @@ def load() -> torch.device:
     torch.ops.load_library(str(build()))
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, _make_module())
-    # module.to(device) would else make new parameters, and weights that layers share would part
+    # module.to(device) would otherwise create new parameters and separate shared weights
     torch.__future__.set_swap_module_params_on_conversion(True)
     nn.Module.load_state_dict = _load_in_place  # type: ignore[method-assign]
     torch.utils.generate_methods_for_privateuse1_backend()
@@ -94,7 +94,7 @@ LOAD = nn.Module.load_state_dict
 
 
 def _load_in_place(self: nn.Module, *args: Any, **keys: Any) -> Any:
-    """Without swaps, which nn.LSTM's weak references forbid."""
+    """Convert without swapping tensors, which nn.LSTM's weak references forbid."""
     torch.__future__.set_swap_module_params_on_conversion(False)
     try:
         return LOAD(self, *args, **keys)
@@ -103,7 +103,8 @@ def _load_in_place(self: nn.Module, *args: Any, **keys: Any) -> Any:
 
 
 def waits() -> dict[str, int]:
-    """Operations since ``clear_waits`` for which a GPU's host would have waited, by name."""
+    """Operations since ``clear_waits`` that would have synchronised a GPU with its host, by
+    name."""
     return dict(torch.ops.standin.waits())
 
 
@@ -113,12 +114,12 @@ def clear_waits() -> None:
 
 
 def set_float64(value: bool) -> None:
-    """False: a tensor of type float64 is refused, as on some accelerators."""
+    """Allow or refuse float64; some accelerators do not support it."""
     torch.ops.standin.set_float64(value)
 
 
 def _make_module() -> types.ModuleType:
-    """What torch asks the Python module of a device."""
+    """Module of device functions that torch requires."""
     module = types.ModuleType(f"torch.{NAME}")
     answers = {
         "is_available": lambda: True,

@@ -1,5 +1,5 @@
-"""A run that is stopped on one device and resumed on another ends with the numbers of a run that
-was never stopped: the stand-in's generators have the states of the CPU's."""
+"""A run stopped on one device and resumed on another matches an uninterrupted run: the stand-in's
+generators have the states of the CPU's."""
 
 import pytest
 from device.devices import draw_strictly, every_run, list_differences

@@ -1,4 +1,4 @@
-"""A model trained on one device has the CPU's predictions on another device, and on its own."""
+"""A model trained on one device makes the CPU's predictions on either device."""
 
 import pytest
 from device.devices import compare_exports

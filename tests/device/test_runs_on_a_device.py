@@ -1,5 +1,6 @@
-"""``make test-device``: small runs of every component on the stand-in for a GPU give the scores of
-the CPU: its generators and its arithmetic are the CPU's.
+"""``make test-device``: small runs of every component on the stand-in for a GPU reproduce the CPU's
+scores, because its generators and arithmetic are the CPU's. Scores, attacks, evaluations and
+figures are part of a run. The fast tests have one run for each family of each role.
 
 Scores, attacks, evaluations and figures are part of a run.  The fast tests have one run for each
 family of each role."""
@@ -24,21 +25,21 @@ FAST = choose_one_per_family(RUNS)
 CASES = [
     pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in sorted(RUNS)
 ]
-CLOSE = 1e-6  # relative, and of the size 1
+CLOSE = 1e-6  # relative tolerance for values of order 1
 CLOSE_FLOAT32 = 1e-2
-# acra: the candidates of an email are the first of words with equal odds, in any order
+# acra: the candidates of an email are the first among words with equal odds, in any order
 UNSTEADY = {
     "acra": 1e-2,
-    # p(x|y) by five draws along directions of nearly equal curvature, which rounding turns
+    # p(x|y) from five draws along directions of nearly equal curvature, which rounding rotates
     "cvae_vis": 0.1,
 }
 
-# float32 has another parent than float64 in multinomial resampling where rounding moves its number
+# in float32, rounding can select another parent in multinomial resampling
 IN_FLOAT64 = {"tan_as_released"}
 
 
 def compare(make_job, monkeypatch, device: str, overrides: list[str], tolerance: float) -> None:
-    """One run on both, equal or refused alike.
+    """Check that a run gives equal scores on both devices, or is rejected alike.
 
     Raises:
         AssertionError: they differ."""
@@ -77,7 +78,7 @@ def test_float32_device_run_matches_cpu(device, make_job, monkeypatch, name):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_device_experiment_matches_cpu(device, make_job, monkeypatch, name):
-    tolerance = UNSTEADY.get(name, CLOSE_FLOAT32)  # some are in float32
+    tolerance = UNSTEADY.get(name, CLOSE_FLOAT32)  # some values are float32
     dtype = ["dtype=float64"] if name in IN_FLOAT64 else []
     compare(make_job, monkeypatch, device, [*EXPERIMENTS[name], *dtype], tolerance)
 

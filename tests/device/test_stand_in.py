@@ -100,7 +100,7 @@ def test_synchronisations_are_counted(device):
     assert stand_in.waits() == {"item": 1, "nonzero": 1, "device to host": 1}
 
 
-# module, its line, a faulty replacement, and a run that uses it
+# module, its line, a faulty replacement, and a run that executes it
 PLANTED = [
     (
         "components.figures.variational.beside_exact",
@@ -136,7 +136,7 @@ def test_tensor_left_on_cpu_is_detected(device, make_job, monkeypatch, module, l
 
 
 def plant(original: types.ModuleType, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives the functions and methods of a module the code of another source of it."""
+    """Replace the code of a module's functions and methods by that of another source."""
     copy = types.ModuleType(original.__name__)
     copy.__file__ = original.__file__
     monkeypatch.setattr("components.registry.register", lambda *_, **__: lambda cls: cls)

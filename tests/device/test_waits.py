@@ -1,5 +1,4 @@
-"""A step of training makes the CPU wait for a GPU at most once, for a check that numbers are
-finite."""
+"""A training step synchronises the CPU with a GPU at most once, for the check of finite values."""
 
 import pytest
 from device import stand_in
@@ -7,7 +6,7 @@ from device import stand_in
 from scripts.device_steps import COUNTED, WARM, make_step
 
 STEPS = 5
-# The chains of hmc learn their trajectories from two numbers of each step of warm-up; the trees of
+# The chains of hmc learn their trajectory length from two numbers per warm-up step; the trees of
 # nuts grow on the CPU, which waits for each leapfrog step and for the numbers of each doubling.
 WAITS = {"hmc": 3, "nuts": 15}
 

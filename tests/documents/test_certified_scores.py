@@ -1,4 +1,5 @@
-"""Certified accuracies of kept cards are at most the accuracies under attack, for each replicate."""
+"""Certified accuracies in the kept scores are at most the accuracies under attack, for each
+replicate."""
 
 from __future__ import annotations
 

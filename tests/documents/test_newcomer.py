@@ -1,4 +1,4 @@
-"""A newcomer's first hours: the tutorials, in order, by an installed runner in a clean home."""
+"""The tutorials, in order, with an installed runner in a clean home folder."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def programs(tmp_path_factory) -> Path:
     return install(build_wheel(folder), folder / "env")[0]
 
 
-@pytest.mark.slow  # minutes each
+@pytest.mark.slow  # each takes minutes
 @pytest.mark.parametrize(
     "page", sorted(PAGES, key=lambda p: p.stem not in SIX_GOALS), ids=lambda page: page.stem
 )

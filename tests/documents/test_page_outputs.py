@@ -74,7 +74,7 @@ def test_readme_names_the_goals_and_their_tutorials():
     assert len(goals) == len(set(goals)) == 6
 
 
-@pytest.mark.slow  # minutes, most of them of the four filters
+@pytest.mark.slow  # minutes, mostly for the four filters
 @pytest.mark.parametrize(("page", "output"), OUTPUTS, ids=lambda value: getattr(value, "stem", ""))
 def test_run_prints_output_shown_in_page(page, output, tmp_path):
     command = next(step for step in parse(page.read_text("utf-8")) if output in step.outputs)

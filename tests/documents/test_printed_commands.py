@@ -31,10 +31,9 @@ ALL = list_printed()
 RUNS = [command for command in ALL if command.words[0] not in COMMANDS]
 NAMES = {command.words[1] for command in ALL if command.words[0] == "study" and command.words[1:]}
 STUDIES = sorted(NAMES & {*options("study")})
-# Commands that only look, or write into the folder that they are given in.
+# Commands that only read, or write only into the folder that they are given.
 LOOKS = {"list", "show", "doctor", "completion", "clean", "new", "report"}
-# Modules and files that the page makes itself: test_plugin and test_newcomer run these as they are
-# printed.
+# Modules and files that the page creates: test_plugin and test_newcomer run these as printed.
 OWN = {"my_sales", "houses", "my_experiment", "my_table", "my_sampler"}
 OWN |= {"houses.csv", "sales.csv", "net.safetensors"}
 
@@ -83,7 +82,7 @@ def check_composition(overrides: list[str]) -> None:
     """
     has_gpu = torch.cuda.is_available()
     words = [word for word in overrides if has_gpu or word != "device=cuda"]
-    with suppress(DataUnavailableError):  # all has been checked by then
+    with suppress(DataUnavailableError):  # everything has been checked at this point
         build(resolve(compose([*words, "offline=true"])))
 
 
@@ -96,13 +95,13 @@ def test_every_run_composes(page, tmp_path, monkeypatch):
     for overrides, command in {
         tuple(one_run(c.words)): c for c in RUNS if c.page == page and not uses_own_files(c)
     }.items():
-        # tests/experiments compose them all
+        # tests/experiments composes them all
         if len(overrides) == 1 and overrides[0].startswith("+experiment="):
             wrong += [str(command)] * (overrides[0].partition("=")[2] not in options("experiment"))
             continue
         try:
             check_composition([*overrides])
-        except Exception as error:  # any error is a finding
+        except Exception as error:  # any error is a failure
             wrong.append(f"{command}: {error}")
     assert wrong == []
 
@@ -147,14 +146,15 @@ def test_every_subcommand_parses_its_arguments():
         if name not in COMMANDS:
             continue
         plain = [w for w in words if not w.startswith("-") and "=" not in w]
-        if any(w.isupper() for w in plain):  # `runner study --plugin MODULE`: a form, not a command
+        # `runner study --plugin MODULE` is a form, not a command
+        if any(w.isupper() for w in plain):
             continue
         fields = read_index()[f"command/{name}"].fields.keys()
         wrong += [
             f"{command}: {w}" for w in words if w.startswith("--") and w.split("=")[0] not in fields
         ]
         if name in ("study", "report", "rerun") and plain and plain[0] not in OWN | launched:
-            load_study(plain[0].removesuffix(SUFFIX))  # an archive has the study's name
+            load_study(plain[0].removesuffix(SUFFIX))  # an archive is named after its study
         elif name == "show" and "/" in (plain or [""])[0]:
             group, _, what = plain[0].partition("/")
             wrong += [str(command)] * (group not in GROUPS or what not in options(group))
@@ -213,7 +213,7 @@ def test_every_run_runs_in_smoke_form(command, tmp_path):
     check_recorded(done)
 
 
-# Smoke overrides of an experiment win over the keys of a study's row, not over its components.
+# Smoke overrides of an experiment replace the keys of a study's row, but not its components.
 RUN_SHORT = """
 import sys
 from runner.commands.app import attempt

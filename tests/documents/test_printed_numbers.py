@@ -1,4 +1,4 @@
-"""``printed.md`` counts printed numbers and the kept scores next to them."""
+"""``printed.md`` counts published numbers and the kept scores next to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scripts.prose.scores import FOLDER, clear_caches
 
 Q = "Q-learning, β = 0.4, ε = 0.01"
 FPQ = "FPQ-learning, β = 0.4, ε = 0.01"
-SLOW = "Q-learning, β = 0.75, ε = 0.01"  # next to no printed number
+SLOW = "Q-learning, β = 0.75, ε = 0.01"  # not next to a published number
 REASON = """  - tables: [gallego_figure_4_8]
     rows: [{}]
     columns: ["*"]

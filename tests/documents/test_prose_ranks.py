@@ -11,7 +11,8 @@ from scripts.prose.ranks import error_by_column
 from scripts.prose.scores import Lookup, ProseError, load_scores
 
 ROWS = [f"AADM (α = {alpha}), accelerated" for alpha in ("0.0001", "0.25", "0.5", "0.75", "1.0")]
-# log-likelihoods by split of two sets, a row for each α: ranks of the five are easy to read off
+# log-likelihoods by split of two data sets, a row for each α, chosen so that ranks are easy to read
+# off
 TESTED = {
     "boston": [[1, 5, 5], [5, 4, 4], [4, 3, 3], [3, 2, 2], [2, 1, 1]],
     "yacht": [[1, 1, 1], [2, 2, 2], [3, 3, 3], [4, 4, 4], [5, 5, 5]],
@@ -40,7 +41,7 @@ def test_ranks_over_splits_and_sets_match_counts(folder):
     table = fill_field('ranks("aadm_uci:*:*:ranks_*log_likelihood")', Lookup(folder))
     lines = {line.split(" | ")[0].strip("| "): line for line in table.splitlines()}
     # over splits 5 1 1 5 5 5; over means of sets: second on boston, last on yacht
-    # SE by set: deviations of splits sum to -4 and 4 over sets; √(2/1 · (16 + 16)) / 6
+    # SE by data set: deviations of splits sum to -4 and 4; √(2/1 · (16 + 16)) / 6
     assert "| 3.50 ± 1.50 | 3.67 ± 1.33 |" in lines["AADM (α = 0.0001), accelerated"]
     # Demšar (2006), table 5: 2.728 for five; times √(5 · 6 / (6 · 6))
     assert f" | {2.728 * 0.91287:.2f} |" in lines["critical difference (Nemenyi)"]
@@ -48,7 +49,7 @@ def test_ranks_over_splits_and_sets_match_counts(folder):
 
 def test_rank_table_has_column_for_each_diagram(folder):
     table = fill_field('ranks("aadm_uci:*:*:ranks_*log_likelihood")', Lookup(folder)).splitlines()
-    # Boston's own diagram lacks the rows between
+    # Boston's own diagram omits the rows in between
     assert table[0].startswith("| mean rank | Log-likelihood, sets | Log-likelihood, splits |")
     assert any(line.startswith("| AADM (α = 0.0001), accelerated | 3.50") for line in table)
     assert table[-3].startswith("| blocks | 2 | 6 |")

@@ -10,7 +10,7 @@ from runner.statistics.published import Published, load_published
 from scripts.prose.hand_typed import WORDS, blank_allowed
 from scripts.prose.printed import list_tables
 
-# numbers of a text or of released code that no value of the table is, settings, and theory
+# numbers from a text or from released code that are not in the table, settings, and theory
 KNOWN = {
     "boustati_table_d_1": ["thrice"],
     "gallego_figure_4_13": ["4.12", "4.13", "0.7", "0.7", "3.35"],
@@ -32,7 +32,7 @@ FRACTION = re.compile(r"(?<![\w.(])[−-]?\d*\.\d+")  # (3.11) is an equation
 
 
 def find_foreign(table: Published) -> list[str]:
-    """Fractions and multiples in a table's note that the table does not print."""
+    """Fractions and multiples in a table's note that the table does not contain."""
     names = [*table.values, *(column for row in table.values.values() for column in row)]
     texts = [*names, *(number.text for row in table.values.values() for number in row.values())]
     printed = {float(number) for text in texts for number in re.findall(r"\d+(?:\.\d+)?", text)}

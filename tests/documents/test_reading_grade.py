@@ -19,7 +19,8 @@ BLOCKS = (
 
 
 def extract_prose(text: str) -> str:
-    """Sentences of a page: without code, tables, headings and pictures; links are their words."""
+    """Sentences of a page without code, tables, headings and pictures; links are reduced to their
+    text."""
     for block in BLOCKS:
         text = re.sub(block, "", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)

@@ -80,7 +80,7 @@ def test_fields_match_hand_computed_values(folder, text, expected):
 
 @pytest.fixture
 def claims(folder):
-    """Two more rows: Kalman's plus about 1, and plus 1 with a spread, so that p is 0.017."""
+    """Two additional rows: Kalman's plus about 1, and plus 1 with a spread, so that p is 0.017."""
     with (folder / "spoofed_replicates.csv").open("a", encoding="utf-8") as file:
         for row, more in {
             "BPF": [0.9, 1.1, 1, 1.05, 0.95],
@@ -106,7 +106,7 @@ def claims(folder):
     ],
 )
 def test_comparative_words_require_significance(claims, text, expected):
-    """Of three tests 0.017 is the smallest p: 0.052 after Holm."""
+    """Among three tests 0.017 is the smallest p: 0.052 after Holm."""
     if ", not" in expected or "may be" in expected:
         with pytest.raises(ProseError, match=expected):
             fill_field(text, claims)
@@ -263,7 +263,7 @@ def test_every_page_has_kept_scores_or_template(folder):
 
 
 def test_split_studies_correct_standard_errors():
-    # 1,000 test rows and N training rows of one pool of 4,449
+    # 1,000 test rows and N training rows from one pool of 4,449
     overlap = load_study("sarcos_table").overlap
     assert overlap("500", "sarcos-test-file") == pytest.approx(1000 / 3449)
     assert overlap("2000", "sarcos-test-file") == pytest.approx(2000 / 2449)
@@ -272,7 +272,7 @@ def test_split_studies_correct_standard_errors():
     assert load_study("spoofed").overlap("8", "wiener_velocity") == 0.0
 
 
-@pytest.mark.slow  # a minute and a half
+@pytest.mark.slow  # takes 90 seconds
 def test_every_page_matches_its_scores(capsys):
     from scripts import results
 

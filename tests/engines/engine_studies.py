@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 # steps: seconds, and half a minute on a quiet machine
 SHORT = 1000
 LONG = 12000
-NEVER = 10**9  # checkpoint_every: only a stopped run and the last step leave a checkpoint
+NEVER = 10**9  # checkpoint_every: only a stopped run and the last step write a checkpoint
 
 
 def study(seeds: int, steps: int) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def eventually(look: Callable[[], Any], seconds: float = 240.0) -> Any:
 
 
 def results(folder: Path) -> dict[int, Any]:
-    """Results of the runs that are done, by seed."""
+    """Results of the finished runs, by seed."""
     facts = [json.loads(p.read_text()) for p in folder.glob("outputs/bnn_uci/*/run.json")]
     return {f["seed"]: repeatable(f["result"]) for f in facts if f["state"] == "done"}
 
@@ -116,7 +116,7 @@ def longest_seconds(folder: Path) -> float:
 
 
 def run_undisturbed(folder: Path, seeds: int, steps: int) -> dict[int, Any]:
-    """Results of the same study in processes of this machine."""
+    """Results of the same study in local processes."""
     folder.mkdir()
     with launch_study(folder, study(seeds, steps), "--jobs", "2") as command:
         assert command.wait() == 0, command.output

@@ -1,4 +1,4 @@
-"""Auto-PGD, FAB and AutoAttack: the algorithm written out, exact distances, and the standard
+"""Auto-PGD, FAB and AutoAttack: literal algorithm, exact distances, and the standard
 composition."""
 
 import math
@@ -162,7 +162,7 @@ def test_plane_projections_match_solver(norm, bounds):
                 tol=1e-14,
             )
             exact = solution.fun**0.5
-        else:  # |v − x| ≤ t, coordinate by coordinate or as one
+        else:  # |v − x| ≤ t, for each coordinate or for the norm
             count = 1 if norm == "linf" else 5
             each = np.ones((5, 1)) if norm == "linf" else np.eye(5)
             sides = np.block([[np.eye(5), -each], [-np.eye(5), -each]])

@@ -1,4 +1,4 @@
-"""Carlini and Wagner's attack: its steps, its margin and its search over the price, written out."""
+"""Carlini and Wagner's attack: literal steps, margin, and search over the price."""
 
 import math
 
@@ -20,16 +20,16 @@ from components.attackers.criteria import margins
 
 
 def descend(attacker, model, x, y, price, bounds=None, eps=0.0):
-    """The nearest adversarial inputs, their distances and the last inputs at one price of each."""
+    """Nearest adversarial inputs, their distances, and the last inputs at a fixed price."""
     price = torch.full((len(x),), price, dtype=F64) if isinstance(price, float) else price
     return attacker._descend(Attacked(model, bounds), x, y, price, generator(), eps)
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.8])
 def test_carlini_wagner_steps_match_literal_adam(kappa):
-    """Two steps of Adam on ‖x'(w) − x‖² + c max(Z_y − max Z_i, −κ), differentiated as a whole."""
+    """Two Adam steps on ‖x'(w) − x‖² + c max(Z_y − max Z_i, −κ), differentiated by autograd."""
     model, x, y = make_victim(12)
-    y[6:] = (y[6:] + 1) % 3  # misclassified already: only κ > 0 asks for more of these
+    y[6:] = (y[6:] + 1) % 3  # already misclassified: only κ > 0 requires a larger margin
     keys = {"lr": 0.05, "c": 0.7, "shrink": 0.999, "kappa": kappa}
     attacker = component("attacker", "cw", searches=1, steps=2, **keys)
     last = descend(attacker, model, x, y, 0.7, UNIT)[2]
@@ -48,7 +48,7 @@ def test_carlini_wagner_steps_match_literal_adam(kappa):
 
 @pytest.mark.parametrize("target", [None, 1])
 def test_carlini_wagner_success_has_margin_kappa(target):
-    """The shortest perturbation found with κ has the margin, and is longer than without."""
+    """The shortest perturbation found with κ has the margin, and is longer than without κ."""
     model, x, y = make_victim(30)
     labels = y if target is None else torch.full_like(y, target)
     length = {}
@@ -64,12 +64,12 @@ def test_carlini_wagner_success_has_margin_kappa(target):
 
 
 def test_price_search_matches_literal_algorithm():
-    """Row by row: the price halved towards 0 or the last failure where it succeeds, ten times
-    larger while nothing has."""
+    """Row by row: after a success the price moves halfway to the last failure (or 0); without any
+    success it grows tenfold."""
     model, x, y = make_victim(9)
     keys = {"searches": 5, "steps": 15, "lr": 0.05, "c": 0.6}
     attacker = component("attacker", "cw", **keys)
-    eps = 1e-3  # below every length: no row ends early, and only the direction remains
+    eps = 1e-3  # below every length: no row stops early, and only the direction remains
     ours = perturb("cw", model, x, y, eps, bounds=None, **keys)
     failed = 0
     for b in range(len(x)):
@@ -108,7 +108,7 @@ def test_price_search_nears_shortest_perturbation():
     low = 0 * c
     length = torch.inf * c
     high = torch.inf * c
-    for _ in range(12):  # the search itself, with no ball in which to stop
+    for _ in range(12):  # the search alone, without a ball at which it would stop
         now = descend(attacker, model, x, y, c)[1]
         high = torch.where(now.isfinite(), torch.minimum(high, c), high)
         low = torch.where(now.isfinite(), low, torch.maximum(low, c))

@@ -1,4 +1,4 @@
-"""Criteria of gradient attacks: equations and purposes."""
+"""Criteria of gradient attacks: equations and properties."""
 
 import itertools
 
@@ -33,8 +33,8 @@ def test_dlr_matches_equation():
 
 
 def test_criteria_combine_tasks_and_skip_missing_labels():
-    """The margin z_y − max_{i≠y} z_i and the ratio are the smallest of the tasks with a label, log p
-    is their sum; rows without a label have 0."""
+    """The margin z_y − max_{i≠y} z_i and the ratio are minima over the labelled tasks, and log p is
+    their sum; unlabelled rows have 0."""
     logits = draw_normal(1, 6, 2, 4, seed=4)
     y = torch.randint(4, (6, 2), generator=generator(5))
     y[0, 1] = y[1, 0] = -1
@@ -74,7 +74,7 @@ def test_every_criterion_reaches_targets(criterion):
 
 
 class Confident:
-    """Class 0 by a margin that float32 cannot tell from certainty."""
+    """Predicts class 0 with a margin that float32 cannot distinguish from certainty."""
 
     def __init__(self, scale=400.0):
         self.scale = scale
@@ -87,8 +87,8 @@ class Confident:
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("scale", [400.0, 4e4])
 def test_confident_network_is_attacked_by_every_criterion(scale, norm):
-    """In float32 a softmax of large logits is exactly one, and log p(y|x) is flat: its slope is
-    taken at tempered logits."""
+    """In float32 a softmax of large logits is exactly one and log p(y|x) is flat, so that its
+    gradient is computed at tempered logits."""
     x = torch.rand(50, 4, generator=generator()) * 0.4 + 0.6  # class 0, far from the boundary
     y = torch.zeros(50, 1, dtype=torch.long)
     model = Confident(scale)
@@ -101,8 +101,8 @@ def test_confident_network_is_attacked_by_every_criterion(scale, norm):
 
 
 def test_cross_entropy_gradient_is_accurate_near_probability_one():
-    """Against float64 autograd of log p, tempered where p is 1 in float32 or the norm is L1, for
-    mixtures, tasks and missing labels."""
+    """Comparison with float64 autograd of log p, tempered where p is 1 in float32 or the norm is
+    L1, for mixtures, tasks and missing labels."""
     kinds = itertools.product((1.0, 40.0, 1e6), (torch.float32, F64), ("linf", "l1"))
     for scale, dtype, norm in kinds:
         logits = scale * draw_normal(2, 30, 2, 5, seed=1)
@@ -126,8 +126,8 @@ def test_cross_entropy_gradient_is_accurate_near_probability_one():
 
 
 def test_gradient_reaches_overconfident_members():
-    """A member that the others hide would never turn: without tempering it has e^-14 of the slope,
-    by the derivative of log p; members of nearly one certainty keep that derivative."""
+    """Without tempering, a member outvoted by the others has e^-14 of the slope and would never
+    change; members of nearly equal certainty keep the derivative of log p."""
     y = torch.zeros(1, 1, dtype=torch.long)
     logits = double([[1.0, 0.0], [15.0, 0.0]])[:, None, None]
 
@@ -143,7 +143,7 @@ def test_gradient_reaches_overconfident_members():
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
 def test_gradient_is_independent_of_logit_scale(norm):
-    """Also where one of 1,000 logits is large, and their standard deviation is small."""
+    """This also holds where one of 1,000 logits is large and their standard deviation is small."""
     one_large = torch.nn.functional.one_hot(torch.arange(20), 1000)[None, :, None].float()
     for logits in (30 * torch.randn(1, 20, 1, 6, generator=generator(3)), 1000 * one_large):
         y = logits[0].argmax(-1)

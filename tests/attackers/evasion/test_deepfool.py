@@ -1,4 +1,4 @@
-"""DeepFool against its algorithm written out, and exact distances to planes."""
+"""DeepFool: literal algorithm, and exact distances to planes."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_deepfool_matches_literal_algorithm(norm):
-    """Row by row on the logits themselves, without a cap, as the algorithm is printed."""
+    """Row by row on the logits, without a cap, as published."""
     model, x, y = make_victim(15, seed=1)
     ours = perturb("deepfool", model, x, y, 1e6, bounds=None, norm=norm, steps=20)
     dual = {"l2": 2, "linf": 1}[norm]

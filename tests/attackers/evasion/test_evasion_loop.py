@@ -1,5 +1,5 @@
-"""The loop and the three norms of gradient attacks, against slow searches and the equations written
-out."""
+"""The loop and the three norms of gradient attacks, compared with slow searches and literal
+equations."""
 
 import itertools
 
@@ -71,7 +71,7 @@ def test_steepest_direction_gains_most():
         (NORMS["linf"].steepest(gradient) * gradient).sum(1), gradient.abs().sum(1)
     )
     assert torch.allclose((NORMS["l2"].steepest(gradient) * gradient).sum(1), gradient.norm(dim=1))
-    # of four coordinates one is kept: the exact steepest direction of L1
+    # one of four coordinates is kept: the exact steepest direction of L1
     step = NORMS["l1"].steepest(gradient)
     assert torch.allclose((step * gradient).sum(1), gradient.abs().amax(1))
 
@@ -131,7 +131,7 @@ def test_early_stopping_breaks_same_images_with_fewer_steps():
         )
         calls.append(model.calls)
         outcome.append(victim.broken(x_adv, y, generator()))
-    assert (outcome[0] >= outcome[1]).all()  # stopped rows cannot leave the region again
+    assert (outcome[0] >= outcome[1]).all()  # stopped rows cannot leave the region
     assert calls[0] < 0.8 * calls[1]
 
 
@@ -152,8 +152,8 @@ def test_restarts_keep_broken_rows():
 
 
 def test_stochastic_predictions_disable_early_stopping():
-    """Rows that stop at the boundary are correct again in half of the cases; rows that continue are
-    not."""
+    """Rows that stop at the boundary are classified correctly again in half of the cases, unlike
+    rows that continue."""
 
     class Wavering(Softmax):
         def predict(self, x, g):

@@ -1,4 +1,4 @@
-"""Rules of every evasion attack: the ball, the bounds, repetition, missing labels and strength."""
+"""Rules of every evasion attack: ball, bounds, repeatability, missing labels and strength."""
 
 import pytest
 import torch
@@ -69,8 +69,8 @@ def test_attacks_leave_broken_rows_unchanged():
 def test_attacks_with_more_knowledge_break_more():
     """Noise < more noise; noise < squares < PGD; DeepFool and C&W near PGD; Langevin samples above
     noise, below PGD."""
-    # Two classes: with more, log p(y|x) can lead away from the class whose boundary is nearest, and
-    # DeepFool wins.
+    # With more than two classes, log p(y|x) can lead away from the class with the nearest
+    # boundary, and DeepFool wins.
     model, x, y = make_victim(200, inputs=16, classes=2, seed=4, scale=0.3)
 
     def share_broken(name, eps, **keys):

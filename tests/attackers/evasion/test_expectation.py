@@ -1,4 +1,4 @@
-"""Attacks with and without expectation over draws of a posterior with new draws at each
+"""Attacks with and without the expectation over draws of a posterior that redraws at each
 prediction."""
 
 import dataclasses
@@ -49,7 +49,7 @@ def test_fresh_draws_differ_between_steps(victim):
 
 
 def test_more_draws_reduce_gradient_variance(victim):
-    """Its variance over the randomness of the draws falls as their number grows."""
+    """The variance over random draws falls as their number grows."""
     spread = {
         name: float(torch.stack([gradient(victim, name, seed) for seed in range(20)]).var(0).mean())
         for name in ("predictive", "fresh_draws", "single_draw")

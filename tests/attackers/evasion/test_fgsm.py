@@ -21,8 +21,8 @@ def mlp_victim(problem, inference="map", **options):
 
 
 def test_fgsm_matches_literal_step():
-    """x' = x − ε sign ∇_x log p(y|x), clipped to the bounds; the derivative by central differences,
-    input by input."""
+    """x' = x − ε sign ∇_x log p(y|x), clipped to the bounds, with the derivative by central
+    differences."""
     problem = classes(n=8)
     victim = mlp_victim(problem, widths=[6], activation="tanh")
     x = problem.test.x
@@ -64,8 +64,8 @@ def test_linear_margin_falls_by_epsilon_times_l1_norm():
 
 
 def test_bayesian_gradient_uses_mean_probability():
-    """∇ log S⁻¹ Σ_s p_s, not S⁻¹ Σ_s ∇ log p_s: the attacker faces the predictive of the draws it
-    is given."""
+    """∇ log S⁻¹ Σ_s p_s, not S⁻¹ Σ_s ∇ log p_s: the attacker sees the predictive of the given
+    draws."""
     problem = classes(n=5)
     victim = mlp_victim(problem, "mean_field_vi", widths=[6])
     x = problem.test.x.clone().requires_grad_()

@@ -1,5 +1,5 @@
-"""The gradient of a victim in its inputs: written out where a posterior offers it, in fewer digits
-where asked for."""
+"""The gradient of a victim with respect to its inputs: analytic where the posterior provides it,
+and rounded on request."""
 
 import math
 from types import SimpleNamespace
@@ -43,8 +43,8 @@ def check_against_graph(posterior, x, y, criterion):
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_analytic_gradient_matches_autograd(activation, criterion):
-    """∂/∂x Σ_b J(y_b, x_b) of the predictive itself, by autograd, for posteriors of one network, of
-    several, of draws."""
+    """∂/∂x Σ_b J(y_b, x_b) of the predictive by autograd, for posteriors with one network, several
+    networks, and draws."""
     problem = classes(n=40, n_inputs=7, n_classes=4)
     for widths in ((), (6,), (6, 1, 5)):
         for posterior, blocks in build_network_victims(problem, activation, widths):
@@ -65,7 +65,7 @@ def test_rows_follow_their_own_criteria():
 
 
 def test_attack_is_identical_with_autograd():
-    """The same bits where there is one network; its gradient is then made by the same products in
+    """Bit-identical for a single network, because its gradient is computed by the same products in
     the same order."""
 
     problem = classes(n=60, n_inputs=7, n_classes=4, dtype=torch.float32)

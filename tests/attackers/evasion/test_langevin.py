@@ -1,4 +1,5 @@
-"""Langevin samples of attacks: eq. (3.14) written out and the laws of their uncertain numbers."""
+"""Langevin samples of attacks: literal eq. (3.14), and the distributions of their uncertain
+numbers."""
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from components.attackers.attacked import Attacked
 
 
 def test_langevin_steps_match_equation():
-    """(3.14) row by row, the same uncertain numbers drawn in the same order."""
+    """(3.14) row by row, with the same uncertain numbers in the same order."""
     eps = 0.3
     model, x, y = make_victim(10)
     attacker = component("attacker", "sgld_attack", steps=4.0, temperature=0.01, margin=0.5)

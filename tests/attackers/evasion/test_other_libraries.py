@@ -18,8 +18,8 @@ ALPHA = 2.5 / STEPS
 
 
 class Digits:
-    """A network for scikit-learn's digits, trained for a few seconds, as the attackers and the
-    libraries see it."""
+    """A network for scikit-learn's digits, trained for a few seconds, in the form that attackers
+    and libraries require."""
 
     def __init__(self):
         from sklearn.datasets import load_digits
@@ -63,8 +63,8 @@ def our_accuracy(digits):
 
 
 def compare(our_accuracy, theirs):
-    """Within half a point, and not weaker by more than the one row that a random start can
-    decide."""
+    """Check that the accuracies differ by less than half a point, and that ours is not higher by
+    more than one row, which a random start can decide."""
     assert our_accuracy <= theirs + 1.5 / ROWS
     assert our_accuracy == pytest.approx(theirs, abs=0.005)
 

@@ -1,4 +1,5 @@
-"""PGD with cross entropy against the same attack in a few lines of torch, on networks for digits."""
+"""PGD with cross entropy against the same attack in a few lines of torch, on networks for
+digits."""
 
 from functools import cache
 from types import SimpleNamespace
@@ -81,7 +82,7 @@ def attack_plainly(network, x, labels, eps, seed, norm, uphill):
 
 
 def differences(name, eps, seeds, norm="linf", target=None, steps=400, attack="pgd"):
-    """Shares of rows that withstand plain PGD, and the differences of ours, by seed."""
+    """Shares of rows that withstand plain PGD, and the differences to ours, by seed."""
     network, x, y = train_network(name, steps)
     victim = SimpleNamespace(predict=lambda z, _: Categorical(network(z)[None, :, None]))
     attacker = component("attacker", attack, steps=STEPS, norm=norm, target=target)
@@ -117,7 +118,7 @@ def test_pgd_is_as_strong_as_plain_pgd(target):
         ("cnn", 1.0, {"norm": "l2", "target": 3}, False),
         ("resnet", 0.16, {"target": 3}, False),
         ("resnet", 3.0, {"norm": "l1", "target": 3}, True),
-        # single precision rounds slopes of the plain attack to 0
+        # single precision rounds the slopes of the plain attack to 0
         ("mlp", 0.08, {"steps": 6000}, True),
         ("mlp", 0.4, {"steps": 6000, "norm": "l2", "target": 3}, True),
         ("cnn", 0.2, {"target": 3, "attack": "apgd"}, True),

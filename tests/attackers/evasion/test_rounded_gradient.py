@@ -1,4 +1,4 @@
-"""Gradients of attacks in bfloat16: a copy in that format, which never decides success."""
+"""Attack gradients in bfloat16: a rounded copy of the victim, which never decides success."""
 
 import dataclasses
 import warnings
@@ -35,17 +35,17 @@ def test_rounded_gradients_match_copy_in_format(train_classifier):
     first, other = (v.input_gradient(x, y, generator()) for v in (exact, rounded))
     assert other.dtype == x.dtype
     assert not torch.equal(first, other)
-    # bfloat16 keeps 8 binary digits: sums of a few dozen products are right to a few per cent of
+    # bfloat16 keeps 8 binary digits: sums of a few dozen products are accurate to a few per cent of
     # the largest slope.
     assert float((first - other).abs().max() / first.abs().max()) < 0.05
     assert (first.sign() == other.sign()).double().mean() > 0.95
-    assert rounded.posterior is posterior  # as it was
+    assert rounded.posterior is posterior  # unchanged
 
 
 @pytest.mark.parametrize("target", [None, 1])
 def test_rounded_gradient_never_decides_success(train_classifier, target):
-    """A copy that lies about every row stops none that the victim itself does not give up, and none
-    is stopped unseen."""
+    """A copy that reports success for every row stops only rows that the victim itself
+    misclassifies, and none without an evaluation."""
     problem, posterior = train_classifier
     x = problem.test.x
     y = problem.test.y

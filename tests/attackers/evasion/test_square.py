@@ -1,4 +1,4 @@
-"""The square attack: one window at a time, only what helps, and its printed schedule."""
+"""The square attack: one window at a time, only improvements, and the published schedule."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from components.attackers.evasion.square import _count_halvings, _window
 
 
 class Recording(Softmax):
-    """Remembers its queries."""
+    """Victim that records its queries."""
 
     def __init__(self, **keys):
         super().__init__(**keys)

@@ -1,5 +1,5 @@
-"""Grey box: the surrogate is trained apart, the attack on it is carried over, and is weaker than a
-white box."""
+"""Grey box: an attack on a separately trained surrogate is transferred, and is weaker than a white
+box."""
 
 from dataclasses import replace
 
@@ -114,7 +114,7 @@ def test_grey_box_lies_between_noise_and_white_box(victim):
     assert "a white box is not weaker than this grey box" in {check.name for check in curve.checks}
     assert set(grey["knowledge"]) == {"grey box"}
     assert set(white["knowledge"]) == {"white box"}
-    last = -2  # ε = 0.1, where neither has broken everything
+    last = -2  # ε = 0.1, at which neither has broken every row
     assert (
         white["accuracy"].iloc[last]
         < grey["accuracy"].iloc[last]
@@ -123,8 +123,8 @@ def test_grey_box_lies_between_noise_and_white_box(victim):
 
 
 def test_grey_box_stronger_than_gradient_fails_check(victim):
-    """A victim that hides its gradient, attacked through a surrogate: the gradient, not the victim,
-    is at fault."""
+    """A victim that hides its gradient, attacked through a surrogate: the check blames the
+    gradient, not the victim."""
     problem, posterior, rng = victim
 
     class Flipped:

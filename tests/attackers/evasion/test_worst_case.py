@@ -1,5 +1,5 @@
-"""Several attacks in one evaluation: the strongest per row, and one column per member as in a
-separate evaluation."""
+"""Several attacks in one evaluation: the strongest for each row, and a column for each member as in
+a separate evaluation."""
 
 import pytest
 import torch
@@ -33,8 +33,8 @@ MEMBERS = (member("fgsm"), member("pgd", steps=10), member("square", queries=30)
 
 
 def test_each_row_keeps_strongest_attack():
-    """By loops: among the members' results those that break the row, and of these the one of
-    smallest log p(y|x')."""
+    """Literal loop: among the members' results that break the row, the one with the smallest log
+    p(y|x')."""
     model = Softmax()
     x, y = images(model, 40)
     victim = Attacked(model, (0.0, 1.0))
@@ -53,7 +53,7 @@ def test_each_row_keeps_strongest_attack():
         best = min(outcomes)[2]
         counts[best] += 1
         torch.testing.assert_close(ours[b], candidates[best][b], rtol=0, atol=0)
-    assert min(counts[1:]) > 0  # no member does all the work
+    assert min(counts[1:]) > 0  # every member is needed
 
 
 def test_member_column_matches_its_own_curve():

@@ -1,4 +1,4 @@
-"""A panel of opponents: replicate r meets member r mod M, and nobody else."""
+"""A panel of opponents: replicate r plays only against member r mod M."""
 
 from pathlib import Path
 
@@ -53,8 +53,8 @@ def test_each_replicate_faces_its_member():
 
 @pytest.mark.parametrize("agent", ["q_learning", "fpq_learning", "nash_q", "wolf_phc"])
 def test_members_learn_from_their_replicates_only(agent):
-    """A learner without a panel that sees the same moves has the same policy where the panel seats
-    it; where another member plays, the one of the panel has not moved."""
+    """A learner without a panel that observes the same moves has the same policy where the panel
+    seats it; where another member plays, the policy of the panel's learner has not changed."""
     alone = component("attacker", "learner", agent=component("inference", agent))
     fixed = component("attacker", "fixed_policy")
     panel = component("attacker", "panel", members=[fixed, alone])

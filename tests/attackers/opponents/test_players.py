@@ -1,4 +1,4 @@
-"""Opponents who never learn, who know everything, and who are decision makers themselves."""
+"""Opponents that never learn, that are omniscient, and that are decision makers themselves."""
 
 import itertools
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_tit_for_tat_copies_previous_action():
 
 @pytest.mark.parametrize(("forgives", "errs"), [(0.7, 0.0), (0.0, 0.2), (0.4, 0.1)])
 def test_forgiving_and_erring_have_configured_rates(forgives, errs):
-    """After a defection he cooperates with probability p(1 − q) + (1 − p)q."""
+    """After a defection the opponent cooperates with probability p(1 − q) + (1 − p)q."""
     player = component("attacker", "tit_for_tat", forgives=forgives, errs=errs)
     rng = Streams(1)
     n = 40_000
@@ -129,8 +129,8 @@ def test_oracle_best_responds_in_matrix_games():
 
 
 def test_oracle_plans_ahead():
-    """Q = r + γ P max Q at his fixed point, against many plain sweeps; and blind to the future it
-    is another."""
+    """Q = r + γ P max Q at the opponent's fixed point, compared with many plain sweeps; with γ = 0
+    it differs."""
     world = three_states(2, 1).environment
     gamma = 0.9
     policy = torch.full((2, 3, 2), 0.5, dtype=F64)
@@ -160,7 +160,7 @@ def test_oracle_exploits_known_pure_policy():
 
 
 def test_learner_matches_decision_maker():
-    """Eq. (4.1) of him, literally, against a decision maker who plays at random."""
+    """Eq. (4.1) of the opponent, literally, against a decision maker that plays at random."""
     room = friend_or_foe(3, 40)
     agent = component("inference", "q_learning", epsilon=0.2)
     room.attacker = component("attacker", "learner", agent=agent)

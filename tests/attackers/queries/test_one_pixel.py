@@ -1,4 +1,4 @@
-"""The one-pixel attack against every pixel and value, and its evolution written out."""
+"""The one-pixel attack compared with every pixel and value, and its literal evolution."""
 
 import pytest
 import torch
@@ -15,7 +15,8 @@ UNIT = (0.0, 1.0)
 
 
 class Linear:
-    """Logits W x + b: log p(y|x) is concave in a pixel, so that its least value is at an end."""
+    """Logits W x + b: log p(y|x) is concave in a pixel, so that its minimum is at an end of the
+    range."""
 
     def __init__(self, inputs=6, classes=3, scale=2.0):
         g = generator(3)
@@ -32,7 +33,8 @@ def victim(model, shape=(2, 3)):
 
 
 def ends(x, eps, pixels):
-    """All inputs of one row with a given number of pixels at an end of their range."""
+    """All inputs that differ from a row in a given number of pixels, each at an end of its
+    range."""
     out = [x]
     for _ in range(pixels):
         more = []
@@ -48,8 +50,8 @@ def ends(x, eps, pixels):
 
 @pytest.mark.parametrize(("pixels", "eps"), [(1, 1.0), (1, 0.3), (2, 1.0)])
 def test_one_pixel_matches_enumeration(pixels, eps):
-    """f_c − f_y is linear in a pixel: rows are broken exactly where some pixels at some end of their range break them, and the
-    others have the least log p(y|x') of all."""
+    """f_c − f_y is linear in a pixel: rows are broken exactly where pixels at an end of their range
+    break them, and the others have the smallest possible log p(y|x')."""
     model = Linear()
     x = draw_uniform(25, 6, seed=1)
     y = model.predict(x, None).guess
@@ -88,7 +90,8 @@ def test_target_is_reached_if_any_pixel_reaches_it():
 
 
 def test_pixels_match_literal_painting():
-    """Three channels: floor(row), floor(column), a value each, within ε of the pixel's own."""
+    """Three channels: floor(row), floor(column), and a value for each channel within ε of the
+    pixel's own."""
     x = draw_uniform(2, 3 * 2 * 4)
     members = torch.tensor([[[[1.7, 3.2, 0.9, -0.4, 0.5]]], [[[0.0, 0.5, 2.0, 0.1, 0.3]]]]).double()
     images = paint(x, members, Image(3, 2, 4, UNIT), 0.25)[:, 0].view(2, 3, 2, 4)

@@ -1,4 +1,5 @@
-"""Beliefs of an attacker about a classifier: Beta laws and the frequencies of eq. (3.12)."""
+"""Beliefs of an attacker about a classifier: Beta distributions and the frequencies of eq.
+(3.12)."""
 
 import math
 
@@ -40,7 +41,7 @@ def test_beliefs_are_beta_draws():
 
 
 def estimate_one(odds, which, n):
-    """p̂ of one candidate, drawn jointly for two mails; the second has its candidates in another
+    """p̂ of one candidate, drawn jointly for two mails; the second lists its candidates in another
     order."""
     both = torch.cat([odds, odds.flip(1)])
     places = torch.tensor([which, odds.shape[1] - 1 - which])
@@ -49,8 +50,8 @@ def estimate_one(odds, which, n):
 
 
 def test_frequencies_match_equation_3_12_and_converge():
-    """p̂ from K draws against ∫ f_z(p) Π_{w≠z} (1 − F_w(p)) dp by quadrature; the standard error is
-    for K Bernoulli trials."""
+    """p̂ from K draws compared with ∫ f_z(p) Π_{w≠z} (1 − F_w(p)) dp by quadrature, with the
+    standard error of K Bernoulli trials."""
     odds = double([[-1.0, -0.4, 0.3, torch.inf]])
     d1, d2 = beta_parameters(odds[0, :3], 0.8)
     grid = (np.arange(4_000) + 0.5) / 4_000
@@ -75,13 +76,13 @@ def test_frequencies_match_equation_3_12_and_converge():
 
 
 def test_one_candidate_frequency_matches_joint_draws():
-    """Of twenty candidates, some of them none: against the frequencies that draw them all, in
-    standard errors."""
+    """Twenty candidates, some of them absent, compared in standard errors with frequencies that
+    draw them all."""
     g = generator()
     n = 20_000
     odds = normal(g, 4, 20)
     odds[1, 5:] = torch.inf
-    odds[2, 1:] = torch.inf  # nothing else to send
+    odds[2, 1:] = torch.inf  # no other mail to send
     all_of_them = attack_frequencies(odds, 0.5, n, g)
     for which in range(5):
         frequency = estimate_frequency(torch.tensor([which, which, 0, which]), odds, 0.5, n, g)

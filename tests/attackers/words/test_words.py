@@ -1,4 +1,4 @@
-"""Attacks on words against every mail that could be sent, one by one."""
+"""Attacks on words compared with every mail that could be sent."""
 
 import math
 
@@ -53,8 +53,8 @@ def test_attack_minimises_equation_3_11(model, direction):
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_greedy_naive_bayes_attack_is_exact(direction):
-    """The log odds of naive Bayes add up, so that the best words one by one are the best
-    together."""
+    """The log odds of naive Bayes are additive, so that the best single words together are the best
+    set."""
     problem = words(n_words=7)
     victim = Attacked(fit_estimator(problem), (0.0, 1.0))
     x = problem.test.x[:30]
@@ -155,8 +155,8 @@ def test_word_attack_curve_passes_checks(name):
 
 
 class Awaiting:
-    """A defence that classifies only the known results of the attack as spam: its accuracy is
-    higher under attack."""
+    """Defence that classifies only the known results of the attack as spam: its accuracy is higher
+    under attack."""
 
     def __init__(self, undefended, sent):
         self.undefended = undefended
@@ -168,7 +168,7 @@ class Awaiting:
 
 
 class Kind(WordInsertion):
-    """The worst attack there is: it adds the words that make spam look most like spam."""
+    """Worst possible attack: it adds the words that make spam look most like spam."""
 
     def perturb(self, victim, x, y, rng, eps):
         base = victim.posterior.undefended
@@ -190,7 +190,7 @@ def test_undefended_attack_is_judged_without_defence():
     posterior = Awaiting(base, attacked[y[:, 0] == 1])
     curve = security_curve(problem, posterior, attack, threat(attack, [0, 2]), Streams(0))
     row = curve.rows.iloc[-1]
-    # which breaks no promise of the attack
+    # which violates no guarantee of the attack
     assert row["accuracy"] > curve.rows["accuracy"].iloc[0] + 0.1
     assert curve.verdict, curve.checks
     assert sum("of the undefended classifier" in check.detail for check in curve.checks) == 2
