@@ -98,7 +98,7 @@ def unpack(folder: Path) -> Path:
 
 
 class RealSlurm:
-    """A controller and one node of two cores; ``environment`` leads commands to them."""
+    """Controller and one node with two cores; ``environment`` directs commands to them."""
 
     def __init__(self, root: Path, folder: Path, cpus: int = 2):
         self.folder = folder
@@ -125,11 +125,12 @@ class RealSlurm:
             "PATH": path,
             "LD_LIBRARY_PATH": f"{libraries}:{plugins}",
         }
-        self.delayed: dict[str, float] = {}  # jobs held back: when this was first seen
+        # jobs held back, with the time of the first observation
+        self.delayed: dict[str, float] = {}
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        """Start the controller and the node, and wait until the node takes jobs.
+        """Start the controller and the node, and wait until the node accepts jobs.
 
         Raises:
             SlurmAbsentError: they do not come up.
@@ -160,7 +161,7 @@ class RealSlurm:
             time.sleep(0.5)
 
     def ask(self, *command: str) -> str:
-        """Output of one of Slurm's commands; empty where it fails."""
+        """Output of a Slurm command; empty if it fails."""
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -176,7 +177,7 @@ class RealSlurm:
             daemon.wait()
 
     def running(self) -> set[str]:
-        """Numbers of the jobs that run, as submitit names them."""
+        """Numbers of the running jobs, as submitit names them."""
         return set(self.ask("squeue", "--noheader", "--states=R", "--array", "--format=%i").split())
 
     def start_delayed_jobs(self) -> None:
@@ -198,7 +199,7 @@ class RealSlurm:
             try:
                 environment = (entry / "environ").read_bytes()
                 name = (entry / "cmdline").read_bytes()
-            except OSError:  # it has ended, or is another user's
+            except OSError:  # the process has ended, or belongs to another user
                 continue
             ours = str(self.folder).encode()
             if ours in environment and (b"SLURM_JOB_ID=" in environment or b"slurmstepd" in name):
@@ -206,7 +207,7 @@ class RealSlurm:
         return numbers
 
     def kill_node(self) -> None:
-        """End everything on the node without a warning, and tell the controller."""
+        """Kill every process on the node without a warning, and notify the controller."""
         self.end_daemon("slurmd", signal.SIGKILL)
         for number in self.job_processes():
             with suppress(ProcessLookupError):

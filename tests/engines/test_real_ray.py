@@ -1,5 +1,5 @@
-"""A study on a real Ray head of this machine with a killed worker: its run equals an undisturbed
-one."""
+"""A study on a real local Ray head with a killed worker: the run's results match an undisturbed
+run."""
 
 import importlib.util
 import os
@@ -34,7 +34,7 @@ def head():
         [*command, *address, *size, "--disable-usage-stats"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "RAY_worker_niceness": "0"},  # 15: starved on a busy machine
+        env={**os.environ, "RAY_worker_niceness": "0"},  # 15: slow on a busy machine
         start_new_session=True,
     )
 
@@ -61,7 +61,7 @@ def descendants(process):
         try:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
         parents[int(entry.name)] = (int(fields[1]), words)
     below = {}

@@ -1,5 +1,5 @@
-"""A study on a real Slurm without accounting: jobs that are cancelled, out of time, preempted, or
-on a node that dies.  Every run equals the undisturbed one."""
+"""A study on a real Slurm without accounting, with jobs that are cancelled, out of time, preempted,
+or on a node that dies. Every run matches the undisturbed one."""
 
 import re
 import signal
@@ -75,7 +75,7 @@ def steps_resumed_at(text):
 
 
 def test_cancelled_jobs_are_reported_and_others_finish(slurm, tmp_path, short_results):
-    """An array of 4: one is cancelled as it runs, one before it began."""
+    """An array of 4 jobs: one is cancelled while it runs, one before it starts."""
     with launch_study(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
         slurm.ask("scancel", command.jobs[3])
@@ -94,7 +94,7 @@ def test_cancelled_jobs_are_reported_and_others_finish(slurm, tmp_path, short_re
 
 
 def test_job_over_its_limit_is_requeued_until_done(slurm, tmp_path, two_minutes):
-    """No checkpoint on the way: only the warning before the limit makes one."""
+    """The only checkpoint is written at the warning before the limit."""
     steps, expected = two_minutes
     limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=10")
     with launch_study(tmp_path, study(1, steps), *KEYS, *limit, **slurm.environment) as command:
@@ -118,7 +118,7 @@ def test_preempted_job_resumes(slurm, tmp_path, long_results):
 
 
 def test_run_on_failed_node_restarts(slurm, tmp_path, long_results):
-    """The node's daemon and every process of the job are killed; the node comes back."""
+    """The node's daemon and all processes of the job are killed, and the node comes back."""
     with launch_study(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
         eventually(lambda: command.is_training(1))
         slurm.kill_node()
@@ -148,7 +148,7 @@ def test_cancelled_job_is_not_reported_as_queued(slurm, tmp_path):
 
 
 def test_sweep_runs_as_one_array(slurm, tmp_path, short_results):
-    """``runner -m``: its jobs run in Slurm, with the results of local processes."""
+    """The jobs of ``runner -m`` run in Slurm, with the results of local processes."""
     overrides = [*study(1, SHORT)["overrides"], "+experiment=bnn_uci", "seed=0,1"]
     command = [sys.executable, "-m", "runner.commands.cli", "-m", *overrides]
     done = subprocess.run(

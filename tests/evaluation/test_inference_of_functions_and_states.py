@@ -36,8 +36,6 @@ def build_model(name, data, **changes):
     return get("model", name)(**values).build(data, streams())
 
 
-# ---- functions
-# --------------------------------------------------------------------------------------------------------
 def test_exact_gp_loo_matches_closed_form():
     """log p(y_i | the others) = log N(y_i | y_i − α_i/P_ii, 1/P_ii), P = (K + Σ)⁻¹, α = P y:
     Rasmussen and Williams (2006), eqs. (5.10) to (5.12)."""
@@ -140,8 +138,6 @@ def test_class_predictives_match_probit_integral():
     assert two.mu.flatten().tolist() == [-5, 5] * 5
 
 
-# ---- states
-# -----------------------------------------------------------------------------------------------------------
 def test_state_draws_match_means_and_variances(monkeypatch):
     monkeypatch.setattr(inference_states, "DRAWS", 20_000)
     y = torch.arange(50, dtype=F64).view(1, 50, 1).clone()
@@ -167,8 +163,6 @@ def test_state_draws_match_means_and_variances(monkeypatch):
         inference_groups(data, SmoothedSeries.empty_smoothed(mean), Streams(0))
 
 
-# ---- densities
-# --------------------------------------------------------------------------------------------------------
 class Normal:
     dim = 2
     names = ["x[0]", "x[1]"]

@@ -1,5 +1,5 @@
-"""Table 2.7 of Gallego (2021): the printed numbers from configuration, and the behaviour of the
-printed model."""
+"""Table 2.7 of Gallego (2021): the published numbers from configuration, and the behaviour of the
+published model."""
 
 import pytest
 from support.runs.configured import made_job, make_setting

@@ -22,10 +22,10 @@ FAST = {
     "bnn_uci",  # SG-MCMC on minibatches
     "digits_fgsm",  # a security evaluation
     "friend_or_foe",  # a game in tables
-    "friend_or_foe_grid",  # and one of many moves
+    "friend_or_foe_grid",  # and a game with many moves
     "local_level",  # Gibbs over a series
     "multitask_toy",  # doubly stochastic variational inference
-    "sarcos_irf",  # an estimator
+    "sarcos_irf",  # a scikit-learn estimator
     "sarcos_mdgp",  # L-BFGS on a collapsed bound
     "spam_acra",  # a defence that expects an attack on words
     "spam_robust",  # a defence that trains on attacks
@@ -54,7 +54,7 @@ def test_smoke_run_resumes_identically(experiment, make_job, tmp_path, monkeypat
     if last < 2:
         return
     half = (last + 1) // 2
-    monkeypatch.setattr(Figure, "savefig", save_sketch)  # its figures have been drawn once
+    monkeypatch.setattr(Figure, "savefig", save_sketch)  # figures have been drawn in the first run
 
     def stop(step, _):
         raise RunPrunedError(f"at {step}")
@@ -72,7 +72,7 @@ def test_smoke_run_resumes_identically(experiment, make_job, tmp_path, monkeypat
 
 
 def drop_times(scores):
-    """All except times, which differ in each run."""
+    """Scores without times, which differ in each run."""
     timed = (
         "milliseconds/",
         "total_seconds/",

@@ -8,7 +8,7 @@ from components.figures.attacked.attacked_examples import attacked_examples_figu
 from components.figures.attacked.security_curve import security_curve_figure
 
 Y = torch.tensor([0, 1, 2, 3, 4, 5, 6, 7])
-CLEAN = torch.tensor([0, 9, 2, 3, 4, 5, 6, 7])  # row 1 is wrong before the attack
+CLEAN = torch.tensor([0, 9, 2, 3, 4, 5, 6, 7])  # row 1 is misclassified before the attack
 
 
 @pytest.mark.parametrize(

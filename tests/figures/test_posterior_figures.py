@@ -135,7 +135,7 @@ def test_single_figures_are_selected_by_name():
     assert list(autocorrelation(None, draws)) == ["autocorrelation"]
     first = autocorrelation(None, draws)["autocorrelation"].axes[0].get_lines()
     literal = acf(draws.draws[0, :, 0].numpy(), nlags=30)
-    # after the line at 0 and the two dashed
+    # after the line at 0 and the two dashed lines
     assert first[3].get_ydata() == pytest.approx(literal, abs=1e-10)
     assert list(pairs(None, draws)) == ["pairs"]
     assert list(ranks(None, draws)) == ["ranks"]

@@ -1,5 +1,7 @@
-"""Random numbers of the CPU on any device: runs on a GPU and on the CPU then have the same draws
-and can be compared.
+"""Random numbers of the CPU on any device, so that runs on a GPU and on the CPU have the same draws
+and can be compared. From the same seed, the stream of a GPU produces other numbers than the CPU's.
+Here all generators belong to the CPU: a torch function that takes one and creates a tensor on
+another device draws on the CPU and copies the draw to the device.
 
 A stream of a GPU gives other numbers than one of the CPU from the same seed.  Here all generators
 belong to the CPU: a torch function that takes one and makes a tensor on another device draws on the
@@ -18,7 +20,7 @@ from runner.execution.rng import Streams
 CPU = torch.device("cpu")
 
 
-# what layers of other packages draw with, from the global stream
+# functions with which layers of other packages draw from the global stream
 GLOBAL = {"randn", "rand", "randn_like", "rand_like", "normal_", "uniform_", "dropout"}
 
 
@@ -34,8 +36,8 @@ class CpuStreams(Streams):
 
 
 class CpuGenerator(torch.Generator):
-    """In the place of ``torch.Generator``, for components that make one of their own where their
-    tensors are."""
+    """Replacement for ``torch.Generator``, for components that create a generator on the device of
+    their tensors."""
 
     def __new__(cls, device: str | torch.device = "cpu") -> CpuGenerator:
         return super().__new__(cls, "cpu")
@@ -45,7 +47,8 @@ class CpuGenerator(torch.Generator):
 
 
 class CpuNoise(TorchFunctionMode):
-    """What draws from a generator of the CPU draws there, and puts it where it was asked to."""
+    """Draws with a generator of the CPU on the CPU, and copies the result to the requested
+    device."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -66,7 +69,7 @@ class CpuNoise(TorchFunctionMode):
         if asked is not None:
             kwargs["device"] = CPU
         name = func.__name__
-        # in place: normal_, uniform_
+        # in-place functions: normal_, uniform_
         if name.endswith("_") and not name.endswith("__") and not name.startswith("_"):
             result = func(_here(args[0]), *args[1:], **kwargs)
             return args[0].copy_(result)

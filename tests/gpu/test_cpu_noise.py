@@ -5,7 +5,7 @@ from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
 
 
 def test_cpu_noise_is_equal_on_any_device():
-    """On ``meta``, without data: the CPU's generators have the same state afterwards."""
+    """On ``meta``, without data; the CPU's generators have the same state afterwards."""
     streams = CpuStreams(0, 0, "meta")
     two = CpuStreams(0, 0, "cpu")
 

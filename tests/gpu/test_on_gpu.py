@@ -1,5 +1,7 @@
-"""``make test-gpu``: a small run of every family on device=cuda, in float64 and float32,
-compared with the same run on the CPU.
+"""``make test-gpu``: a small run of every family on device=cuda, in float64 and float32, compared
+with the same run on the CPU. Both use the random numbers of the CPU and compute the same up to
+rounding, which float32 amplifies, and which can change a draw in steps that accept, resample or
+choose an action. Every component also makes a run with random numbers of the GPU.
 
 Both draw the random numbers of the CPU, so that they compute the same; what remains is rounding,
 which float32 carries further, and which steps that accept, resample or choose an action can turn
@@ -44,16 +46,16 @@ METHODS = (
     if HERE
     else {"none"}
 )
-# Every component in float64, inference methods in float32 too.
+# Every component in float64, inference methods also in float32.
 CASES = [
     (name, dtype)
     for name in sorted(EVERY)
     for dtype in ("float64", "float32")
     if dtype == "float64" or name in METHODS
 ]
-CLOSE = {"float64": 1e-6, "float32": 1e-2}  # relative, and of the size 1
+CLOSE = {"float64": 1e-6, "float32": 1e-2}  # relative tolerance for values of order 1
 LOOSE = {
-    "float64": {"rhat": 0.25},  # ranks: rounding orders draws at one distance of their median
+    "float64": {"rhat": 0.25},  # ranks: rounding orders draws at equal distance from their median
     "float32": {
         "rhat": 0.25,
         "flat_share": 0.1,  # rates of a few rows
@@ -61,19 +63,19 @@ LOOSE = {
         "coverage90": 0.1,
         "weight_ess": 0.1,  # tails of importance weights
         "pareto_k": 0.2,
-        "log_slope_sd": 0.1,  # of slopes near 0
-        "cost": 0.1,  # of a search that ends by rounding
+        "log_slope_sd": 0.1,  # slopes near 0
+        "cost": 0.1,  # a search that stops at rounding error
     },
 }
 DTYPES = {family: "float32" for family, keys in FAMILIES.items() if "dtype=float32" in keys}
 UNSTEADY = {
-    # the candidates of an email are the first of words with equal odds, in any order
+    # the candidates of an email are the first among words with equal odds, in any order
     "acra": 1e-2,
-    # it starts at its maximum, where Adam's steps have the signs of rounding
+    # starts at its maximum, where rounding determines the signs of Adam's steps
     "ppca-vi": 1e-2,
-    # p(x|y) by five draws along directions of nearly equal curvature, which rounding turns
+    # p(x|y) from five draws along directions of nearly equal curvature, which rounding rotates
     "cvae_vis": 0.1,
-    # Bernoulli draws in float32 at the edge of their probability
+    # Bernoulli draws in float32 near their probability
     "vargrad_dvae_variance": 0.2,
     "vargrad_dvae_delta": 0.2,
 }
@@ -105,7 +107,7 @@ def test_experiment_draws_on_gpu(make_job, monkeypatch, name):
 
 
 def draw_on_gpu(make_job, monkeypatch, keys: list[str]) -> None:
-    """A run with random numbers of the GPU, finished or refused in a line."""
+    """Run with random numbers of the GPU; the run finishes or is rejected with one line."""
     draw_strictly(monkeypatch)
     scores = score(make_job, *keys, "device=cuda")
     if isinstance(scores, str):  # six steps are too many for some games
@@ -120,7 +122,7 @@ def test_exported_gpu_model_predicts_like_cpu(tmp_path, monkeypatch, family):
 
 
 def use_cpu_numbers(monkeypatch) -> None:
-    """Both devices draw the CPU's numbers of torch, and no figure is written."""
+    """Use the CPU's random numbers of torch on both devices, and write no figures."""
     for module in (course, restored):
         monkeypatch.setattr(module, "Streams", CpuStreams)
     monkeypatch.setattr(torch, "Generator", CpuGenerator)
@@ -130,7 +132,7 @@ def use_cpu_numbers(monkeypatch) -> None:
 
 
 def compare(make_job, keys: list[str], tolerance: Callable[[str], float]) -> None:
-    """The same run on both devices: equal, or refused by both.
+    """Check that a run gives equal scores on both devices, or is rejected alike.
 
     Raises:
         AssertionError: they differ."""

@@ -1,5 +1,5 @@
-"""A run that is stopped on a GPU and resumed there ends bit-identical to one that was never
-stopped; resumed on the CPU, or the other way round, it ends and records that its streams moved."""
+"""A run stopped and resumed on a GPU ends bit-identical to an uninterrupted run; resumed on the
+other kind of device, it finishes and records that its streams changed."""
 
 import pytest
 import torch

@@ -42,7 +42,7 @@ def exact_draws(model, problem, n, generator):
 
 
 def change(draws, kind, model, generator):
-    """The draws of a posterior with one fault."""
+    """Introduce one fault into the draws of a posterior."""
     theta = draws.flat
     centre = theta.mean(0)
     if kind == "ignores data":

@@ -110,8 +110,8 @@ def test_steps_too_large_for_curvature_are_detected(step, passed):
 
 
 def test_resumed_run_is_checked_over_all_steps(make_job, tmp_path):
-    """The resumed run still reports half of the weight on one particle at a time before the
-    stop."""
+    """After resuming, the run still reports the time before the stop at which one particle had half
+    of the weight."""
     argv = [
         "+experiment=stochastic_volatility",
         "dataset.n_steps=40",
@@ -155,7 +155,7 @@ def test_recording_checks_changes_no_score(make_job):
     assert {check["about"] for check in checks} == {"run"}
     passed = {check["check"]: check["passed"] for check in checks}
     assert passed[FINITE] is True
-    assert passed["bulk ESS is above 100 a chain"] is False  # of 20 draws
+    assert passed["bulk ESS is above 100 a chain"] is False  # among 20 draws
     assert not any("check" in name for name in result)
 
 

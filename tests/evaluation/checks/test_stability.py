@@ -1,5 +1,5 @@
-"""Step size relative to curvature: its value, and the limit beyond which a method's path oscillates
-with growing amplitude."""
+"""Step size relative to curvature: its value, and the limit beyond which a path oscillates with
+growing amplitude."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ from components.inference.step_response import largest_response
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 
-CURVATURE = 25.0  # of the stiffest direction
+CURVATURE = 25.0  # in the stiffest direction
 # with the step size at which A times that curvature is the limit, for particles without interaction
 METHODS = {
     "sgld": ({}, 2 / CURVATURE),
@@ -97,7 +97,7 @@ def test_convex_direction_is_not_counted_as_curvature():
         ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 30, 0.1 / 3),
         ({"schedule": "cyclical", "cycle_length": 40}, 30, 0.05),  # half of the initial step size
         ({"schedule": "cyclical", "cycle_length": 25}, 30, 0.1),  # a new cycle has begun
-        # no draws are stored yet: all steps
+        # no draws are stored yet: all steps count
         ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 10, 0.1),
     ],
 )
@@ -108,7 +108,7 @@ def test_largest_step_is_counted_after_burn_in(schedule, t, largest):
 
 
 def overlap(make_job, *overrides):
-    """The check of the distance between a fitted q and its target, from the record of a run."""
+    """The check of the distance between a fitted q and its target, in the record of a run."""
     done, _ = run(
         make_job("dataset=gaussian", "dataset.dim=10", "model=target_density", *overrides)
     )
@@ -123,5 +123,6 @@ def test_fit_is_judged_by_tail_of_weights(make_job, method):
     keys = (f"inference={method}", "inference.draws=1000", "inference.lr=0.05")
     near, detail = overlap(make_job, "steps=1500", *keys)
     assert near, detail
-    far, detail = overlap(make_job, "steps=1", "inference.initial_std=0.1", *keys)  # still narrow
+    # still too narrow
+    far, detail = overlap(make_job, "steps=1", "inference.initial_std=0.1", *keys)
     assert not far, detail

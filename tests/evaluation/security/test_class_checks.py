@@ -1,5 +1,5 @@
-"""A classifier that has collapsed to one class, or that gives probabilities for logits, fails a
-check of the run."""
+"""A classifier that has collapsed to one class, or that returns probabilities instead of logits,
+fails a check of the run."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -46,7 +46,7 @@ def test_one_class_predictions_fail(n_tasks):
     problem = classes(n_tasks=n_tasks)
     logits = perfect_logits(problem)
     assert verdicts(problem, logits)[CLASS_CHECK_TITLE] == (True, "3 of 3 classes")
-    logits[:, -1] = torch.tensor([1.0, 5.0, -1.0])  # one task is enough
+    logits[:, -1] = torch.tensor([1.0, 5.0, -1.0])  # one failing task suffices
     passed, detail = verdicts(problem, logits)[CLASS_CHECK_TITLE]
     assert passed is False
     assert detail.startswith("class 1 for all 60 test rows" + (" of task 1" if n_tasks > 1 else ""))
@@ -73,7 +73,7 @@ def test_probabilities_as_logits_fail():
         assert verdicts(problem, f.softmax(-1), declared)[LOGITS][0] is False
         assert verdicts(problem, f.sigmoid(), declared)[LOGITS][0] is declared
     odds = torch.stack([torch.zeros(60, 1), torch.rand(60, 1)], -1).double()
-    assert verdicts(classes(n_classes=2), odds)[LOGITS][0] is True  # log odds that are small
+    assert verdicts(classes(n_classes=2), odds)[LOGITS][0] is True  # small log odds
 
 
 def test_each_of_several_posteriors_is_checked():
@@ -95,7 +95,7 @@ def test_other_problems_have_no_class_checks():
 
 @pytest.mark.parametrize(("last", "passed"), [("none", True), ("one", False)])
 def test_run_reports_one_class_predictions(make_job, last, passed):
-    """A trained network with a last layer of zeros except for a bias."""
+    """The last layer of the trained network is zero except for a bias."""
     victim = {"none": "Victim", "one": "OneClass"}[last]
     words = [
         "dataset=two_moons",

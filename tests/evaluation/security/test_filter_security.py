@@ -93,7 +93,7 @@ class Timid(Spoofing):
 
 
 class NeverNothing(Spoofing):
-    """Shifts with a budget of 0, too."""
+    """Also shifts with a budget of 0."""
 
     def shift(self, victim, rng, eps, found):
         return super().shift(victim, rng, max(eps, 1e-6), None)
@@ -186,5 +186,5 @@ def test_gradient_pass_leaves_filter_unchanged():
     torch.testing.assert_close(v.gradient(u)[0], v.error(u), rtol=1e-12, atol=0)
     assert torch.equal(v.error(u), v.error(u))  # the attacker's random numbers are always the same
     other = dataclasses.replace(v, index=0)
-    # and not with the random numbers of the evaluation
+    # and they differ from the random numbers of the evaluation
     assert not torch.equal(other.error(u), v.error(u))

@@ -1,4 +1,4 @@
-"""One outlier between two recorded times: the check of the weights finds it."""
+"""One outlier between two recorded times is detected by the check of weights."""
 
 from types import SimpleNamespace
 
@@ -38,7 +38,7 @@ def test_weight_check_reads_unrecorded_times(name):
     problem = sequence(system(), 40, 2)
     problem.observations[:, OUTLIER - 1] += 1e5
     posterior, recorded = filter_with_records(name, problem)
-    assert min(recorded) > limits.LEAST_ESS  # the recorded times do not show it
+    assert min(recorded) > limits.LEAST_ESS  # the recorded times do not include it
     check = posterior.checks(SimpleNamespace(problem=problem))[0]
     assert check.passed is False
     assert f"first t = {OUTLIER}" in check.detail

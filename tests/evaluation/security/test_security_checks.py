@@ -156,7 +156,7 @@ def test_probabilities_as_logits_are_refused():
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_infinite_slope_is_excluded_and_fails_check(norm):
-    """If the first two inputs are 0, their slopes are infinite, and 0 times infinite; the attack
+    """If the first two inputs are 0, their slopes are infinite or undefined (0 · ∞); the attack
     follows the other slopes."""
     model, problem = make_honest()
     x = problem.test.x.clone()

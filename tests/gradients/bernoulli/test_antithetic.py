@@ -58,8 +58,8 @@ def test_disarm_is_mean_of_arm_given_pair():
 
 
 def test_arms_with_two_draws_is_disarm():
-    """The same draws and log ratios into both: d_2 = 1 − d_1, so that u_2 = 1 − u_1, and 1 − ρ = 1
-    / max(σ(α), σ(−α))."""
+    """With equal draws and log ratios in both estimators, d_2 = 1 − d_1, so that u_2 = 1 − u_1, and
+    1 − ρ = 1 / max(σ(α), σ(−α))."""
     arms = component("gradient", "arms", n_samples=2)
     disarm = component("gradient", "disarm", n_samples=1)
     alpha = torch.linspace(-3, 3, 12, dtype=F64).reshape(1, 4, 3)
@@ -98,7 +98,7 @@ def test_bivariate_normal_probabilities_match_scipy():
 
 
 def test_arms_varies_less_than_leave_one_out():
-    """ARMS also stays finite in single precision if a variable is almost certain."""
+    """ARMS also stays finite in single precision when a variable is almost certain."""
     arms, loo = (
         guide_variance(component("gradient", name, n_samples=4), n=400, layers=1)
         for name in ("arms", "vargrad")

@@ -17,7 +17,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("name", "n_samples", "within"), BOUNDS)
 def test_estimate_reports_bound(name, n_samples, within):
-    """For a module with only the capabilities that the gradient requires."""
+    """The module has only the capabilities that the gradient requires."""
     problem = binary_rows(n=2)
     rng = Streams(0)
     module = small_dvae(problem)

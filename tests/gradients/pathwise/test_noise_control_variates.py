@@ -1,5 +1,5 @@
-"""Control variates of the reparameterisation gradient: equations as printed, their mean, and the
-remaining noise."""
+"""Control variates of the reparameterisation gradient: published equations, mean, and remaining
+noise."""
 
 import math
 from types import SimpleNamespace
@@ -162,8 +162,8 @@ def test_centred_coefficients_learn_from_residual():
 
 
 def test_objectives_have_equal_mean_up_to_second_moment():
-    """E Ṽ^SD − E‖Ĝ‖² = E Ṽ^GS = E Ṽ: gradients of rows by hand, which vectorised passes are
-    compared with below."""
+    """E Ṽ^SD − E‖Ĝ‖² = E Ṽ^GS = E Ṽ, with literal row gradients, the reference for the vectorised
+    passes below."""
     module = Location()
     batch = rows()
     c = draw_normal(5, 4, 4, seed=1)

@@ -75,7 +75,8 @@ def shuffled_z_scores(repeats, steps):
     ("repeats", "steps"), [(60, 6), pytest.param(5000, 8, marks=pytest.mark.slow)]
 )
 def test_tables_are_unbiased_in_shuffled_passes(repeats, steps):
-    """Within the first pass, where a running sum would count rows twice, and within the second."""
+    """Within the first pass, in which a running sum would count rows twice, and within the
+    second."""
     assert all(score < 4.2 for score in shuffled_z_scores(repeats, steps))
 
 

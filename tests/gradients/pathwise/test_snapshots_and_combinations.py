@@ -1,5 +1,4 @@
-"""SVRG, SARAH and combined control variates: each equation literally, and the remaining
-variance."""
+"""SVRG, SARAH and combined control variates: literal equations, and the remaining variance."""
 
 import copy
 
@@ -173,7 +172,7 @@ def test_combination_varies_less_than_members():
 
 
 class WithoutMean(SVRG):
-    """Broken: subtracts the gradient at the snapshot without adding its mean."""
+    """Broken variant that subtracts the gradient at the snapshot without adding its mean."""
 
     def estimate(self, module, batch, rng, state):
         state.snapshot.mean = torch.zeros_like(state.snapshot.mean)

@@ -1,4 +1,4 @@
-"""Equations of Boustati (2021), chapter 5, evaluated as they are printed."""
+"""Equations of Boustati (2021), chapter 5, evaluated literally."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ def module():
 
 
 def test_log_variance_gradient_at_q_is_kl_gradient(module):
-    """Proposition 5.3.2, eq. (5.7); and Remark 5.3.3: not if r = q is set before
+    """Proposition 5.3.2, eq. (5.7); by Remark 5.3.3 it fails if r = q is set before
     differentiation."""
     batch = rows()
     log_q, f = log_ratio(module, batch)

@@ -30,7 +30,7 @@ class Moments:
         return self.mean(v.square()) - self.mean(v).square()
 
     def gain(self, S):
-        """(C.19a) and (C.19b) as printed: Var Reinforce − Var VarGrad [P]."""
+        """(C.19a) and (C.19b) as published: Var Reinforce − Var VarGrad [P]."""
         A = self.A
         B = self.B
         mean = self.mean
@@ -57,8 +57,8 @@ class Moments:
 
 
 def test_vargrad_gain_matches_proposition(module):
-    """Proposition 5.4.2 and (C.19a-h): (a, b) is exact, (g) its leading term, (5.15) the sign of
-    that."""
+    """Proposition 5.4.2 and (C.19a-h): (a, b) is exact, (g) its leading term, and (5.15) gives the
+    sign of (g)."""
     m = Moments(module)
     assert_close(m.gain(2), m.enumerated_gain(), **EXACT)
     E = m.mean(m.A)
