@@ -1,4 +1,4 @@
-"""Chains that a message names."""
+"""Names of chains in a message."""
 
 from components.inference.chains import NAMED, name_chains
 

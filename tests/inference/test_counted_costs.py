@@ -17,7 +17,8 @@ STEPS = 5
 
 
 def counts_of(method, dataset, model, data=None, **keys):
-    """Costs of ``init``, and of five steps after it; the state, and the information of the steps."""
+    """Costs of ``init``, and of five subsequent steps; the state, and the information of the
+    steps."""
     problem, rng = load(dataset, **(data or {}))
     if problem.kind == "density":
         problem.log_density = metered_density(problem.log_density)
@@ -42,7 +43,7 @@ def funnel_counts(method, **keys):
 
 
 def equal_counts(n):
-    """The numbers of gradients and densities are equal."""
+    """Equal numbers of gradients and densities."""
     return {"densities": n, "gradients": n}
 
 
@@ -93,7 +94,7 @@ LOGISTIC = {"n_train": 40, "n_test": 10, "batch_size": 8}
 
 @pytest.mark.parametrize("model", ["logistic_regression", "bnn"])
 def test_sgld_counts_rows_of_minibatches_too(model):
-    """For a model with a gradient in closed form, and for a network."""
+    """The count holds for a model with a gradient in closed form, and for a network."""
     _, steps, *_ = counts_of("sgld", "logistic_synthetic", model, data=LOGISTIC, chains=3)
     assert steps == equal_counts(STEPS * 3) | {"forwards": STEPS * 3 * 8}
 
@@ -109,7 +110,7 @@ def test_bbvi_counts_its_draws(gradient, gradients):
 
 @pytest.mark.parametrize("name", ["smdgp", "dgp"])
 def test_gp_bound_counts_rows_times_draws(name):
-    """The bound of ``dgp`` calls ``elbo_rows``, which counts if it is called directly."""
+    """The bound of ``dgp`` calls ``elbo_rows``, which also counts when it is called directly."""
     data = {"n_train": 12, "n_test": 5}
     model = component("model", name, n_inducing=4)
     _, steps, *_ = counts_of("dsvi", "linear_simulation", model, data=data, n_samples=3)
@@ -135,8 +136,8 @@ def test_agent_counts_moves_of_games():
 
 
 def test_plugin_with_own_derivatives_is_counted():
-    """Only the density is called, without helpers of the package, and with two backward passes
-    through one evaluation."""
+    """The plug-in calls only the density, without helpers of the package, and makes two backward
+    passes through one evaluation."""
     problem, _ = load("funnel")
     log_density = metered_density(problem.log_density)
     theta = torch.zeros(4, problem.dim, requires_grad=True, dtype=F64)
@@ -145,7 +146,7 @@ def test_plugin_with_own_derivatives_is_counted():
         value = log_density(theta)
         for _ in range(2):
             torch.autograd.grad(value.sum(), theta, retain_graph=True)
-    log_density(theta).sum().backward()  # an evaluation that is not counted
+    log_density(theta).sum().backward()  # evaluation that is not counted
     assert costs.counts() == {"densities": 4, "gradients": 8}
 
 

@@ -153,7 +153,7 @@ def test_broken_sampler_is_detected(sampler, monkeypatch):
 
 
 def test_single_laplace_fit_misses_eight_schools():
-    """τ → 0 is far from every mode; the mixture exists for this case, and the gate must detect the
+    """τ → 0 is far from every mode; the mixture handles this case, and the gate must detect the
     fault."""
     single = SAMPLERS["importance_sampling"] | {"proposal": "student_t", "inflation": 1.3}
     assert find_faults("importance_sampling", built_in("eight schools"), **single) != []
@@ -222,7 +222,7 @@ def cells() -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("planned", cells())
 def test_gate_study_passes(planned, make_job):
-    posteriordb(planned.cell["dataset.posterior"])  # skips without its files
+    posteriordb(planned.cell["dataset.posterior"])  # skips without the files
     job = make_job(*planned.overrides, f"data_dir={os.environ['RUNNER_DATA_DIR']}")
     _, result = run(job)
     assert faults({name: values[0] for name, values in result.items()}) == []

@@ -11,7 +11,7 @@ from runner.execution.rng import Streams
 
 
 class Truncated(GaussianTarget):
-    """N(0, 1) on x > ``lower``; ``outside`` elsewhere."""
+    """N(0, 1) on x > ``lower``, and ``outside`` elsewhere."""
 
     def __init__(self, lower, outside=-torch.inf):
         super().__init__(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64))
@@ -34,7 +34,7 @@ def test_starts_of_zero_density_are_redrawn(gradient):
     state = init_chains(target, None, "whole", 50, Streams(0), gradient=gradient)
     inside = first > 0.5
     assert (state.theta > 0.5).all()
-    assert torch.equal(state.theta[inside], first[inside])  # the others do not change
+    assert torch.equal(state.theta[inside], first[inside])  # the other chains do not change
     assert 1 < target.draws < 40
 
 

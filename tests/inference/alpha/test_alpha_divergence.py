@@ -39,7 +39,7 @@ def fit(alpha, grid=TWO_MODES):
 
 
 def evaluate_divergence(log_p, log_q, dx, alpha):
-    """Equation (17) written out."""
+    """Literal equation (17)."""
     return (1 - (log_p.exp() ** alpha * log_q.exp() ** (1 - alpha)).sum() * dx) / (
         alpha * (1 - alpha)
     )
@@ -131,7 +131,8 @@ def test_free_mass_keeps_the_shape(alpha):
 
 
 def test_infinite_alphas_bound_the_target():
-    """α → ∞ is the least q ≥ p, α → −∞ the largest q ≤ p; both touch p, and |α| = 60 is near."""
+    """α → ∞ is the least q ≥ p, α → −∞ the largest q ≤ p; both touch p, and |α| = 60 is close to
+    the limits."""
     x = TWO_MODES.x
     inside = (x > -4) & (x < 7)
     for alpha, sign in ((math.inf, 1), (-math.inf, -1)):

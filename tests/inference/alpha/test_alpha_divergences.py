@@ -24,8 +24,8 @@ def ell_of(q, theta, batch):
     "problem", [real(batch_size=10), classes(batch_size=10)], ids=["real", "classes"]
 )
 def test_bb_alpha_energy_matches_equation_22(problem, alpha):
-    """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α of the normalisers and the
-    factor as defined."""
+    """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α, with the normalisers and
+    the factor by definition."""
     q = make_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3)
@@ -36,7 +36,7 @@ def test_bb_alpha_energy_matches_equation_22(problem, alpha):
     s2 = q.network.prior_std**2
     log_z_q = (0.5 * (2 * math.pi * v).log() + mu**2 / (2 * v)).sum()
     log_z_p = (0.5 * (2 * math.pi * s2).log()).sum()
-    # of q = f̃^N p / Z
+    # with q = f̃^N p / Z
     log_factor = (theta * mu / v - 0.5 * theta**2 * (1 / v - 1 / s2)).sum(1) / problem.n
     ratio = (ell_of(q, theta, batch) - log_factor[:, None]) * alpha
     expected = log_z_q - log_z_p + problem.n / 10 / alpha * (ratio.logsumexp(0) - math.log(3)).sum()
@@ -44,7 +44,7 @@ def test_bb_alpha_energy_matches_equation_22(problem, alpha):
 
 
 def test_bb_alpha_tends_to_variational_bound():
-    """α → 0: the mean of log p(y|θ) + log p(θ) − log q(θ) over the same draws."""
+    """For α → 0, the mean of log p(y|θ) + log p(θ) − log q(θ) over the same draws."""
     problem = real()
     small, bound = (
         component("inference", name, alpha=alpha, n_samples=4).terms(
@@ -77,8 +77,8 @@ def test_renyi_bound_matches_definition(alpha):
 
 
 def test_renyi_bound_rises_to_evidence():
-    """α = 0: E L_K ≤ log p(y), from K = 1 (the evidence lower bound) upwards (conjugate
-    regression)."""
+    """For α = 0, E L_K ≤ log p(y) and rises from K = 1 (the evidence lower bound), in a conjugate
+    regression."""
     problem = real(n=12, n_tasks=1, missing=0.0)
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
     y = problem.train.y[:, 0]
@@ -99,7 +99,8 @@ def test_renyi_bound_rises_to_evidence():
 
 
 def test_larger_alpha_widens_mean_field():
-    """Correlated inputs: variational inference is too narrow, expectation propagation is not."""
+    """With correlated inputs, variational inference is too narrow, and expectation propagation is
+    not."""
     problem = real(n=30, n_tasks=1, missing=0.0)
     problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * draw_normal(30)
     keys = {"lr": 0.02, "n_samples": 30, "initial_std": 0.1}

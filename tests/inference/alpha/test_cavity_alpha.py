@@ -80,7 +80,7 @@ def test_both_kinds_of_draws_estimate_same_objective(alpha):
     b = 2
     N = 12
 
-    def moments(m, v):  # of f [N, T]
+    def moments(m, v):  # moments of f [N, T]
         f_mean = []
         f_var = []
         for t in range(b):
@@ -93,7 +93,8 @@ def test_both_kinds_of_draws_estimate_same_objective(alpha):
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3, **CAVITY)
     mean, std, renyi = inference.cavity(q, N)
     f_mean, f_var = moments(mean, std**2)
-    # ∫ N(f | m, v) N(y | f, σ²)^α df = (2πσ²)^{(1−α)/2} α^{−½} N(y | m, v + σ²/α), tasks in a sum
+    # ∫ N(f | m, v) N(y | f, σ²)^α df = (2πσ²)^{(1−α)/2} α^{−½} N(y | m, v + σ²/α), summed over
+    # tasks
     noise = 0.25
     log_each = (
         Normal(f_mean, (f_var + noise / alpha).sqrt()).log_prob(problem.train.y)
@@ -120,7 +121,7 @@ def test_both_kinds_of_draws_estimate_same_objective(alpha):
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0])
 def test_equal_rows_make_tied_factor_exact(alpha):
-    """N labels 0.7 at one input: q ∝ p f̃^N holds the posterior, and L is log p(y) for every α."""
+    """N labels 0.7 at one input: q ∝ p f̃^N is the posterior, and L is log p(y) for every α."""
     n = 4
     s2 = 0.64
     noise = 0.25

@@ -23,7 +23,7 @@ def test_full_rank_vi_finds_conjugate_covariance():
     model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
     keys = {"lr": 0.03, "n_samples": 20, "initial_std": 0.1, "draws": 5}
     inference = full_rank(gradient="sticking_the_landing", **keys)
-    # the gradient has no noise if q is exact; only rounding of Adam's steps remains
+    # the gradient has no noise if q is exact; only the rounding of Adam's steps remains
     posterior = inference.posterior(train(inference, model, problem, 700)[0])
     mean, precision = linear_posterior(problem, 0.09, 0.64)
     covariance = torch.linalg.inv(precision)
@@ -104,13 +104,13 @@ def test_adam_step_is_bounded_by_spread_of_row():
     q.transform(draw_normal(1, 1, P, seed=3)).sum().backward()
     optimizer.step()  # gradients are pure noise of constant length
     rows = q.scale_tril.detach().tril(-1).square().sum(1).sqrt() / q.log_std.detach().exp()
-    assert rows[1:].max() <= lr * 1.001  # with entries of L itself: lr √P over the spread
+    assert rows[1:].max() <= lr * 1.001  # with step sizes for entries of L: lr √P over the spread
     assert rows[-1] > 0.99 * lr
 
 
 def test_defaults_train_a_network():
     problem = real(n=120, n_tasks=1, missing=0.0)
-    # the noise of the first step must not dominate this function
+    # the noise of the first step must not dominate the function
     y = problem.train.x.sin().sum(1, keepdim=True)
     problem.train.y.copy_((y - y.mean()) / y.std())
     model = component("model", "mlp", widths=[30])
@@ -118,5 +118,5 @@ def test_defaults_train_a_network():
     posterior = inference.posterior(train(inference, model, problem, 300)[0])
     with torch.no_grad():
         mean = posterior.predict(problem.train.x, generator(0)).mean
-    # entries of L itself leave above 1
+    # steps for entries of L exceed 1
     assert (mean - problem.train.y).square().mean() < 0.3

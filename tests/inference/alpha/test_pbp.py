@@ -86,7 +86,8 @@ def test_gamma_update_has_tilted_moments():
 
 
 def test_prior_factor_is_included_once():
-    """The cavity times N(w | 0, 1/λ) at E[1/λ]; a second update of the same factor repeats it."""
+    """The cavity times N(w | 0, 1/λ) at E[1/λ]; a second update of the same factor changes
+    nothing."""
     weight = Gamma(50.0, 40.0)
     mean, variance, new, site = update_prior(0.8, 0.5, weight, [0.0, 0.0, 0.0, 0.0])
     prior = weight.b / (weight.a - 1)

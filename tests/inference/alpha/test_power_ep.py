@@ -139,8 +139,8 @@ def test_alpha_0_is_best_variational_gaussian():
 
 
 def test_expectation_propagation_is_nearer_to_evidence():
-    """Errors against sums over the plane fall from α = 0 to 1; each row is a small part of all, so
-    that they fall little (below eq. 25: α/N → 0)."""
+    """Errors compared with sums over the plane fall from α = 0 to 1, but only slightly, because
+    each row is a small part of the data (below eq. 25: α/N → 0)."""
     evidences = []
     spreads = []
     for alpha in (0.0, 0.5, 1.0):

@@ -1,5 +1,5 @@
 """Ensemble of iterates: predictions are averaged instead of weights, iterates are stored unchanged,
-and resumed runs are identical bit by bit."""
+and resumed runs are bit-identical."""
 
 import copy
 
@@ -29,7 +29,7 @@ def ensemble(**changes):
 
 
 def iterates(model, problem, steps, chosen):
-    """Networks after the chosen steps of a descent with the same rates."""
+    """Networks after the selected steps of a descent with the same rates."""
     rng = Streams(0)
     method = ensemble()
     network = model.build(problem, rng)

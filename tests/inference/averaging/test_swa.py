@@ -1,5 +1,5 @@
 """SWA: the mean of the weights of plain descent in one network, with recomputed batch
-normalisation; resumed runs are identical bit by bit."""
+normalisation; resumed runs are bit-identical."""
 
 import copy
 import math
@@ -88,11 +88,12 @@ def test_prediction_has_no_dropout_and_keeps_training():
 
 
 def test_batch_normalisation_is_recomputed_at_mean():
-    """Mean and variance of the first convolution's output, by hand, over the given batches."""
+    """Mean and variance of the first convolution's output, computed directly over the given
+    batches."""
     problem = images(n=20)
     state, _ = train(swa(), SMALL_VGG, problem, 16)
     network = swa().posterior(state).network
-    # the last four rows fill no batch
+    # the last four rows do not fill a batch
     kernel = network.kernels[0]
     shown = problem.train.x[:16].view(2, 8, 1, 8, 8)
     h = [

@@ -72,7 +72,7 @@ def test_modal_beta_filters_the_observations():
     result = run(inference, model, problem, rng)
     other = problem.another(Streams(0))
     w = weights(other.observations, "inverse_median", "k")
-    # The same draws as inside the method: all filters process time t before the next time, the
+    # The same draws as in the method: all filters process time t before the next time, with the
     # largest β first.
     rng = contaminate()[2]
     alone, elsewhere = (

@@ -15,7 +15,8 @@ def smoothing(**keys):
 
 
 def linear(problem, sigma=0.3, **keys):
-    """A smoothed linear classifier of two classes, its direction w [D] and offset b: f_1 − f_0."""
+    """Smoothed linear classifier of two classes, with its direction w [D] and offset b: f_1 −
+    f_0."""
     network = component("model", "mlp", widths=[]).build(problem, Streams(3))
     with torch.no_grad():
         network.theta.mul_(2.0)

@@ -30,7 +30,7 @@ def worst_attack(base, x, most, direction):
 
 
 def cheapest(base, x, most, direction, insertion=1.0, removal=1.0):
-    """a(x) of (3.4): the cheapest z that passes, and the least malicious among equally cheap ones;
+    """a(x) of (3.4): the cheapest z that passes, and among equally cheap ones the least malicious;
     x if no z passes or none is needed."""
     passing = [z for z in neighbours(x, most, direction) if log_odds(base, z) <= 0]
     if log_odds(base, x) <= 0 or not passing:
@@ -79,7 +79,7 @@ def test_known_attacks_are_inverted_by_equation_3_5(direction, u):
 
 @pytest.mark.parametrize("name", ["dalvi", "acra"])
 def test_idle_attacker_leaves_share_of_spam_unchanged(name):
-    """p_C(x'|x) = (1 − q) 1[a(x) = x'] + q 1[x = x'] in the sum over origins."""
+    """The sum over origins uses p_C(x'|x) = (1 − q) 1[a(x) = x'] + q 1[x = x']."""
     problem = words(n_words=5, seed=3)
     q = 0.3
     informed = (
@@ -117,7 +117,7 @@ def test_acra_tends_to_dalvi_for_known_attacker(direction):
     assert gaps[0] > 0.05
     assert gaps[-2] < 1e-9
     assert gaps[-1] < 1e-9
-    # another X' gives another classifier
+    # another X' leads to another classifier
     mutant = posterior("acra", problem, direction=direction, variance=0.0, changes=1)
     assert (mutant.predict(every, torch.Generator()).probs[:, 0, 1] - goal).abs().max() > 0.05
 
@@ -168,7 +168,7 @@ def test_attacked_spam_is_recognised():
 
 
 def test_pilot_sets_number_of_draws():
-    """K = K_0 2^j, the least with p(1 − p)/K ≤ precision², p = (hits + 1)/(K_0 + 2)."""
+    """K = K_0 2^j is the least with p(1 − p)/K ≤ precision², p = (hits + 1)/(K_0 + 2)."""
     hits = torch.tensor([0, 1, 5, 10, 19, 20])
     for precision in (0.2, 0.05, 0.01):
         number = required_draws(hits / 20, 20, precision)
@@ -181,8 +181,8 @@ def test_pilot_sets_number_of_draws():
 
 
 def test_frequency_is_unbiased_with_requested_precision():
-    """200 estimates of six frequencies: their spread is at most the precision, unlike with only the
-    pilot's draws; their mean equals the mean of many draws."""
+    """For 200 estimates of six frequencies, the spread is at most the precision, unlike with only
+    the pilot's draws, and the mean equals that of many draws."""
     odds = torch.tensor([[0.3, 0.0, -0.2, 0.4, 1.0, 1.5]]).double().expand(6, -1)
     which = torch.arange(6)
     g = generator(0)

@@ -25,8 +25,8 @@ def defence(**settings):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_attacks_of_size_zero_give_map(optimizer):
-    """With only attacked rows, bit for bit; with clean rows and copies of them, the same numbers up
-    to rounding."""
+    """Bit-identical with only attacked rows; equal up to rounding with clean rows and their
+    copies."""
     settings = {"optimizer": optimizer, "lr": 0.05}
     plain = train(component("inference", "map", **settings), MLP, attacked_problem(), 12)[
         0
@@ -130,7 +130,7 @@ def test_training_attacker_may_differ():
         train(defence(train_eps=0.2), MLP, attacked_problem("fgsm"), 6)[0].network.theta,
     )
     assert other.attacker.name == "fgsm"
-    other.attacker = None  # a defence needs no attacker for an evaluation without an attack
+    other.attacker = None  # a defence requires no attacker for an evaluation without an attack
     assert torch.equal(
         train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta,
         theta_after,

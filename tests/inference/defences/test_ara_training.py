@@ -61,7 +61,7 @@ def literal_attack(inference, model, theta, batch, generator):
 
 
 def log_p(model, beta, x, y):
-    """Σ_b log p(y_b|x_b, β), a softmax written out."""
+    """Σ_b log p(y_b|x_b, β), with a literal softmax."""
     f = model.outputs(beta[None], x)[0, :, 0]
     return (f.gather(1, y)[:, 0] - f.exp().sum(1).log()).sum()
 
@@ -123,7 +123,7 @@ def test_certain_single_particle_is_adversarial_training(attacker, momentum):
 
 @pytest.mark.parametrize("defender", [True, False])
 def test_without_attack_steps_are_sgld(defender):
-    """train_eps = 0, no momentum, τ = 1: SGLD with step lr/N, for any mixture."""
+    """With train_eps = 0, no momentum and τ = 1, steps are SGLD with step lr/N, for any mixture."""
     problem = attacked_problem()
     settings = {
         "momentum": 0.0,
@@ -157,8 +157,8 @@ def test_predictive_is_mean_over_particles():
     "model", [MLP, component("model", "bnn", widths=[4]), component("model", "logistic_regression")]
 )
 def test_particles_accept_their_own_inputs(model):
-    """p(y|x_k, β_k), ∇_x and ∇_β agree if computed jointly (if the model supports it) and one by
-    one."""
+    """p(y|x_k, β_k), ∇_x and ∇_β agree between a joint computation (if the model supports it) and
+    separate ones."""
     problem = attacked_problem()
     rng = Streams(0)
     built = model.build(problem, rng)

@@ -12,8 +12,8 @@ DEFENCES = {
 
 @pytest.mark.slow
 def test_defences_keep_accuracy_and_withstand_pgd(make_job):
-    """A quarter of the experiment's steps: both gain at least 0.1 under PGD of size 0.15 and lose
-    at most 0.07 on clean inputs."""
+    """With a quarter of the experiment's steps, both gain at least 0.1 under PGD of size 0.15 and
+    lose at most 0.07 on clean inputs."""
     small = [
         "steps=500",
         "eval_every=null",

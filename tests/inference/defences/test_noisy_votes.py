@@ -1,4 +1,4 @@
-"""Votes under noise: their counts, their draws and their derivative."""
+"""Votes under noise: counts, draws and derivative."""
 
 import pytest
 import torch
@@ -15,7 +15,8 @@ from runner.execution.rng import Streams
 
 # votes
 def test_votes_decide_and_mean_probability_breaks_ties():
-    """Three draws of four classes: 2 votes against 1; then 1, 1, 1 and the mean of softmax."""
+    """Three draws of four classes: first 2 votes against 1; then 1, 1, 1 and the mean of
+    softmax."""
     f = torch.tensor([[5.0, 0, 0, 0], [0, 0.1, 0, 0], [0, 0.1, 0, 0]]).double()[:, None, None]
     p = vote_logits(f).exp()[0, 0]
     mean = f.softmax(-1).mean(0)[0, 0]
@@ -64,7 +65,7 @@ def test_analytic_derivative_matches_autograd(criterion):
 
 
 class Plain:
-    """A network without a reverse pass."""
+    """Network without a reverse pass."""
 
     def __init__(self, network):
         self.network = network
@@ -74,7 +75,7 @@ class Plain:
 
 
 def test_unanimous_votes_follow_mean_probability():
-    """∇ log p(y) of unanimous votes is ∇ log p̄_y / (S + 1) times p̄-free constants: parallel."""
+    """∇ log p(y) of unanimous votes is parallel to ∇ log p̄_y / (S + 1)."""
     problem = classes(n=40, n_classes=2)
     posterior, w, _ = linear(problem, sigma=0.01)
     x = problem.test.x

@@ -31,14 +31,14 @@ def assess(problem, posterior, rng, eps):
 
 # radii
 def test_radius_matches_formula():
-    """R = σ Φ⁻¹(p̲) by the standard library's normal law; 0 up to one half."""
+    """R = σ Φ⁻¹(p̲) by the standard library's normal distribution, and 0 up to one half."""
     p = double([0.1, 0.5, 0.50001, 0.8, 0.9931])
     expected = [max(0.0, 0.25 * NormalDist().inv_cdf(float(each))) for each in p]
     assert certified_radius(p, 0.25).tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_certificate_matches_literal_computation():
-    """Votes of the same draws, the bound by SciPy's beta law, R in closed form."""
+    """Votes of the same draws, the bound by SciPy's Beta distribution, and R in closed form."""
     problem = classes(n=30, n_inputs=3)
     posterior, _ = train_smoothed(problem)
     x = problem.test.x
@@ -99,7 +99,8 @@ def test_radius_error_rate_is_below_level(monkeypatch):
 
 
 def test_boundary_row_abstains():
-    """Except with probability α, or 2α if the draws that bound p_A also choose the class."""
+    """The row abstains except with probability α, or 2α if the draws that bound p_A also select the
+    class."""
     problem = classes(n=1, n_classes=2)
     posterior, w, b = linear(problem, level=0.05, certificate_draws=401)
     x = problem.test.x
@@ -112,8 +113,8 @@ def test_boundary_row_abstains():
 # certificates under attack
 @pytest.mark.parametrize("measure", ["linf", "l2", "l1"])
 def test_radii_hold_in_every_norm(measure):
-    """A label is certified where R exceeds the longest perturbation, found by trying corners; a
-    smoothed linear network is right at the worst point of every certified ball."""
+    """A label is certified where R exceeds the longest perturbation, found by enumerating corners;
+    a smoothed linear network is correct at the worst point of every certified ball."""
     problem = classes(n=60, n_inputs=6, n_classes=2)
     posterior, w, b = linear(problem, certificate_draws=4000)
     x = problem.test.x
@@ -169,7 +170,7 @@ def test_few_votes_may_contradict_certificate_slightly():
     labels = SmoothedLabels(torch.ones(10, 1), 0.0, 100, 0.001)
     outvoted = labels.outvoted(y, Categorical(logits[None, :, None]))
     assert outvoted.flatten().tolist() == [False] * 5 + [True] * 5
-    # P(K ≤ 41 | ½) and P(K ≤ 21 | ½) on the two sides of the level
+    # P(K ≤ 41 | ½) and P(K ≤ 21 | ½) are on opposite sides of the level
     assert stats.binom.cdf([41, 21], 100, 0.5) == pytest.approx([0.0443, 0.0], abs=1e-4)
 
 

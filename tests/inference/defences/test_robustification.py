@@ -1,4 +1,4 @@
-"""Robustification step by step in loops, its limits, and its value against each attacker."""
+"""Robustification: literal loops of its steps, its limits, and its value against each attacker."""
 
 import itertools
 import warnings

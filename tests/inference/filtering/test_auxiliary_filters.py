@@ -1,5 +1,5 @@
-"""Auxiliary filters: a literal Algorithm 8, the evidence they estimate, and the observations that
-their predictions use."""
+"""Auxiliary filters: literal Algorithm 8, the estimated evidence, and the observations that their
+predictions use."""
 
 import math
 from dataclasses import replace
@@ -94,7 +94,7 @@ def test_evidence_is_unbiased_and_moments_match_kalman(stabiliser):
     few = sequence(calm, 4, replicates=40)
     got = run_filter("auxiliary_filter", few, model, seed=2, particles=4000, **keys)
     exact = run_filter("kalman", few, model)
-    # Without a stabiliser the weights of particles that Ǧ forgets are so large that variances are
+    # Without a stabiliser, particles with negligible Ǧ have such large weights that variances are
     # still too small.
     for name in (
         ("mean", "variance", "lower", "upper", "predicted") if stabiliser else ("predicted",)

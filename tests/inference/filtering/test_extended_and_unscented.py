@@ -20,7 +20,7 @@ NAMES = ("extended_kalman", "unscented_kalman")
 
 
 class Opaque:
-    """Only ``AdditiveGaussian``: a linear model without access to the matrices A and H."""
+    """A linear model with only ``AdditiveGaussian``: A and H are not accessible."""
 
     def __init__(self, s):
         self._A = s.A

@@ -189,7 +189,7 @@ def test_generalised_beta_filter_is_beta_bootstrap_filter():
 @pytest.mark.parametrize("loss", ["beta", "gamma", "huber"])
 def test_one_step_generalised_posterior_matches_quadrature(loss, proposal):
     # Σ is so large compared with Q that weights f/q have a finite variance: a proposal that follows
-    # an outlier is too narrow for a loss that discounts it.
+    # an outlier is too narrow for a loss that downweights it.
     keys = {
         "particles": 4000,
         "loss": loss,

@@ -9,7 +9,7 @@ from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 
 
 def assert_literal(model, problem):
-    """Assert that each step equals the recursion by explicit inverses, without missing
+    """Assert that each step equals the recursion with explicit inverses, without missing
     observations."""
     got = run_filter("kalman", problem, model)
     s = problem.system

@@ -18,7 +18,7 @@ T = 6
 
 
 def gappy(apart):
-    """A sequence with some missing observations, the same in all replicates or not; one missing
+    """A sequence with some missing observations, equal in all replicates or not; one missing
     coordinate suffices."""
     problem = small_sequences.gappy(T, 3, apart)
     if apart:
@@ -92,7 +92,7 @@ def test_particle_filters_agree_with_kalman(name):
 
 
 def test_weighing_by_imputed_observations_is_detected():
-    """The mutant replaces a missing observation by its prediction and then uses it."""
+    """The broken variant imputes a missing observation by its prediction and uses it."""
     problem = sequence(system(), T, 400)
     exact_problem = replace(problem, observations=problem.observations.clone())
     exact_problem.observations[:, 2] = math.nan

@@ -54,7 +54,7 @@ def test_oracle_weighs_by_density_of_t_mixtures():
 
 
 def test_oracle_for_lost_observations_is_bootstrap_filter():
-    """If loss is independent of the values, it carries no information: the clean distribution is
+    """A loss independent of the values carries no information, so that the clean distribution is
     exact."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
     lost = problem.attack(component("attacker", "missing", probability=0.4, run_length=2.0), rng)
@@ -104,8 +104,7 @@ def test_parameter_sets_are_weighed_as_one_by_one(name):
 
 
 def test_proposals_for_parameter_sets_agree():
-    """The linearised proposal is optimal if h is linear, also with separate Q and Σ for each
-    set."""
+    """The linearised proposal is optimal if h is linear, also with a Q and Σ for each set."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=5)
     law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
     built = component(

@@ -43,7 +43,7 @@ def test_beta_likelihood_estimate_is_unbiased():
 
 
 def wrong_rate(model, batch, x, beta, log_bound, generator):
-    """Broken: the Poisson rate without 1/(1 + β)."""
+    """Broken variant: the Poisson rate without 1/(1 + β)."""
     log_bound = log_bound + torch.log1p(torch.tensor(beta)).item() / beta
     return losses.log_beta_estimate(model, batch, x, beta, log_bound, generator)
 

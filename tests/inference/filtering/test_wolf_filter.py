@@ -1,4 +1,4 @@
-"""The weighted-observation-likelihood filter: its equations, its limit, its bounded influence."""
+"""The weighted-observation-likelihood filter: equations, limit, and bounded influence."""
 
 import math
 
@@ -28,7 +28,7 @@ def test_infinite_threshold_gives_kalman_filter(weight, apart):
 
 
 def weight_of(kind, v, Sigma, c):
-    """Weight of one observation, as in the paper."""
+    """Weight of one observation, as published."""
     d2 = float(v @ torch.linalg.inv(Sigma) @ v)
     if kind == "tmd":
         return float(d2 <= c**2)

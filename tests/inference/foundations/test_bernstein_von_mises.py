@@ -39,7 +39,8 @@ def test_gaussian_hellinger_distance_matches_quadrature():
     assert float(gaussian_hellinger(m, V, n, W)) == pytest.approx(math.sqrt(1 - affinity))
     block = torch.block_diag(V, V)
     two = gaussian_hellinger(m.repeat(2), block, n.repeat(2), torch.block_diag(W, W))
-    assert 1 - float(two) ** 2 == pytest.approx(affinity**2)  # independent coordinates multiply
+    # distances of independent coordinates multiply
+    assert 1 - float(two) ** 2 == pytest.approx(affinity**2)
 
 
 def measure_distances(theta, prior=1.0, numbers=(100, 1600)):
@@ -58,8 +59,9 @@ def measure_distances(theta, prior=1.0, numbers=(100, 1600)):
 
 
 def test_convergence_rate_follows_skewness():
-    """Total variation of a law with skewness γ/√N from its normal: about |γ| c/√N, c = ∫ |x³ − 3x|
-    φ/12, and the shift by the prior; with θ = ½ and a symmetric prior both vanish."""
+    """The total variation of a distribution with skewness γ/√N from its normal is about |γ| c/√N, c
+    = ∫ |x³ − 3x| φ/12, plus the shift by the prior; with θ = ½ and a symmetric prior both
+    vanish."""
     skewed = measure_distances(0.2, 0.5).scores()
     assert skewed["slope/total_variation"] == pytest.approx(-0.5, abs=0.08)
     assert skewed["slope/hellinger"] == pytest.approx(-0.5, abs=0.08)
@@ -88,7 +90,7 @@ def test_convergence_rate_follows_skewness():
 
 def test_wrong_information_breaks_normal_limit():
     for k, n in ((320, 1600), (1280, 6400)):
-        sd = math.sqrt(0.2 / n)  # θ̂/n for θ̂ (1 − θ̂)/n
+        sd = math.sqrt(0.2 / n)  # broken variant: θ̂/n instead of θ̂ (1 − θ̂)/n
         wrong, _ = beta_normal_distances(1.0 + k, 1.0 + n - k, 0.2, sd)
         right, _ = beta_normal_distances(1.0 + k, 1.0 + n - k, 0.2, math.sqrt(0.16 / n))
         assert wrong > 0.05 > 3 * right

@@ -77,7 +77,8 @@ def test_conditional_draws_match_equations():
 
 
 def test_deep_slopes_are_products_of_normals():
-    """E ln|f′| = −L (γ + ln 2)/2, s.d. π (L/8)^½ of L layers of unit slope: flat with depth."""
+    """For L layers of unit slope, E ln|f′| = −L (γ + ln 2)/2 with s.d. π (L/8)^½: functions flatten
+    with depth."""
     data = one_input()
     x = double([[0.0], [1e-3]])
     for depth in (0, 2):

@@ -36,7 +36,7 @@ def test_smoothers_match_posteriors(name, keys):
     mean, variance = built.condition(x, y, x)
     assert_close(S @ y, mean)
     assert_close(built.known_noise * S.diagonal(), variance)
-    if name == "matern_regression":  # K (K + σ² I)⁻¹, Matérn written out
+    if name == "matern_regression":  # K (K + σ² I)⁻¹ with a literal Matérn kernel
         r = math.sqrt(5) * (x - x.T).abs() / built.lengthscale
         K = (1 + r + r.square() / 3) * torch.exp(-r)
         assert_close(S, K @ torch.linalg.inv(K + 0.01 * torch.eye(12, dtype=K.dtype)))
@@ -77,7 +77,7 @@ def test_radii_match_posterior_mean_squared_distance():
     ],
 )
 def test_processes_contract_at_rate_of_theory(shape, smoothness, scale, noise):
-    """Slopes of the posterior sd, −α/(2α + 1), and of the radius; for a rougher truth the error
+    """Slopes of the posterior sd, −α/(2α + 1), and of the radius; for a rougher function the error
     dominates."""
     data = {"smoothness": smoothness, "scale": scale, "noise": noise, "terms": 2000}
     record, *_ = measure_rates(data, "matern_regression", shape=shape, noise=noise)

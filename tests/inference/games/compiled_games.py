@@ -99,7 +99,7 @@ def player(name, **keys):
 
 
 def game(name, opponent, replicates, episodes, **keys):
-    """``opponent`` is one of OPPONENTS, or of PLAYERS, who learns then with ``keys``."""
+    """``opponent`` is one of OPPONENTS, or of PLAYERS, which then learns with ``keys``."""
     if opponent in PLAYERS:
         attacker = component("attacker", "learner", agent=player(opponent, **keys))
     else:

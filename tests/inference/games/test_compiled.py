@@ -72,7 +72,7 @@ def test_loop_equals_tensors_without_random_draws(name, opponent, who):
 
 @pytest.mark.parametrize(("name", "opponent", "who"), LAW)
 def test_loop_and_tensors_agree_in_distribution(name, opponent, who):
-    """Rewards, shares of actions, action values, counts and memories: means over replicates, in
+    """Means over replicates of rewards, shares of actions, action values, counts and memories, in
     standard errors."""
     replicates = 1500
     states = [
@@ -205,7 +205,7 @@ def test_shift_of_epsilon_by_a_tenth_is_detected():
 
 @pytest.mark.parametrize("policy", ["epsilon_greedy", "softmax"])
 def test_known_policy_has_exact_mean_rewards(policy):
-    """Q(a) = (0, 1, 0.5), nearly constant: E r = Σ_a p(a) Σ_b p(b) r(a, b) with known p."""
+    """Q(a) = (0, 1, 0.5) is nearly constant: E r = Σ_a p(a) Σ_b p(b) r(a, b) with known p."""
     r = double([[1.0, -1.0], [3.0, 0.0], [-2.0, 5.0]])
     problem = matrix_game(
         r,

@@ -38,7 +38,7 @@ def test_equal_estimates_are_drawn_uniformly():
 
 
 class OwnLevelK(LevelK):
-    """A subclass, which may have different rules."""
+    """Subclass, which may have different rules."""
 
 
 BLOOM = BloomCounts(name="bloom", hashes=2, cells=11, bits=8)
@@ -78,7 +78,7 @@ def test_several_opponents_use_tensors():
 
 @pytest.mark.parametrize("diverges", ["inference", "attacker.agent"])
 def test_diverging_values_in_loop_are_reported(diverges):
-    """Four features with a rate of 1 each make steps four times too long."""
+    """Four features with a rate of 1 each make steps four times too large."""
     rates = {"inference": 1e-3, "attacker.agent": 1e-3} | {diverges: 1.0}
     opponent = learner("q_learning", alpha=rates["attacker.agent"])
     problem = game_of("coin_game", 2, opponent, episodes=6000, size=3)

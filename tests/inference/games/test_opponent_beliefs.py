@@ -55,8 +55,8 @@ def test_mixture_matches_section_4_3_1(learn):
 
 
 def test_tit_for_tat_is_identified():
-    """Tit for tat in one state: beliefs by state are uniform, beliefs by chain follow the agent's
-    action."""
+    """Tit for tat in one state: beliefs by state are uniform, and beliefs by chain follow the
+    agent's action."""
     results = {}
     for name, belief in {"state": "by_state", "chains": CHAINS}.items():
         opponent = component("attacker", "tit_for_tat")
@@ -84,7 +84,8 @@ def test_sketches_without_collisions_match_dirichlet(forget):
 
 
 def test_collisions_only_overcount():
-    """The smaller of two cells, numbers modulo 11 and modulo 7, compared with dictionaries."""
+    """The count is the smaller of two cells, indexed modulo 11 and modulo 7, compared with
+    dictionaries."""
     belief = BloomCounts(name="bloom", cells=11, hashes=2, bits=8)
     prior = 0.5
     assert largest_primes(3, 30) == [29, 23, 19]

@@ -1,4 +1,4 @@
-"""LOLA: the gradient against finite differences, the model of the opponent, and the resulting
+"""LOLA: its gradient compared with finite differences, the model of the opponent, and the resulting
 policies."""
 
 import numpy as np
@@ -69,8 +69,8 @@ def test_gradient_includes_opponent_step(form, lookahead):
 
 
 def test_both_players_look_ahead_before_learning():
-    """Equal logits in a symmetric game: a player that used the opponent's step first would have an
-    advantage."""
+    """With equal logits in a symmetric game, a player that used the opponent's step first would
+    have an advantage."""
     state, _ = play_itself(2, 6, init_sd=0.0)
     hers = state.mind.theta
     his = state.standing.adversary.mind.theta
@@ -135,8 +135,8 @@ def test_shapers_cooperate_and_naive_learners_defect():
 
 @pytest.mark.slow
 def test_published_game_has_published_return():
-    """T, R, P, S = 0, −1, −2, −3 and the printed form: a mean of −1.06 a round (Foerster et al.,
-    exact LOLA) is ours ± 4 SE."""
+    """T, R, P, S = 0, −1, −2, −3 with the published form: our mean per round is within 4 SE of
+    −1.06 (Foerster et al., exact LOLA)."""
     dilemma = {"T": 0.0, "R": -1.0, "P": -2.0, "S": -3.0}
     _, posterior = play_itself(100, 300, dilemma, form="taylor", lr=0.1, lookahead=1.0)
     worth = posterior.beliefs["belief/value"]

@@ -40,7 +40,7 @@ def exact(game, theta, gamma, rounds):
 @pytest.mark.parametrize("baseline", ["none", "mean", "by_state"])
 def test_policy_gradient_is_unbiased(baseline):
     """z of each component over 40,000 episodes of three rounds; the gradient of the undiscounted
-    reward is distinguishable."""
+    reward differs detectably."""
     R = 40_000
     rounds = 3
     gamma = 0.7
@@ -135,7 +135,7 @@ def test_episode_updates_match_equation(name, model, changes):
 
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_continuing_rounds_match_equation(rounds):
-    """One round and no baseline: r ∇ log π of the move, as the released code of the data sharing
+    """One round and no baseline: r ∇ log π of the move, as in the released code of the data sharing
     games."""
     opponent = component("attacker", "tit_for_tat", errs=0.2)
     game = game_of("iterated_matrix", 3, opponent, episodes=12)

@@ -1,4 +1,5 @@
-"""Two players that learn or solve games, stopped half-way and resumed: the same numbers."""
+"""Two players that learn or solve games match an uninterrupted run when stopped half-way and
+resumed."""
 
 import pytest
 from support.runs.configured import component

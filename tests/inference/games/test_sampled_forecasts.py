@@ -119,7 +119,8 @@ def test_averaging_responds_to_draws_of_every_model():
 
 
 def test_sampled_level_2_matches_published_reward():
-    """β = 0.75: 37 (± 0.5) by the figure the author published; the expected forecast gets 43.5."""
+    """For β = 0.75 the author's published figure shows 37 (± 0.5); the expected forecast gets
+    43.5."""
     game = friend_or_foe(replicates=100, episodes=2500, beta=0.75)
     mean, se = mean_and_se(
         play(game, component("inference", "level_k", forecast="sampled"))[1]

@@ -1,4 +1,5 @@
-"""Linearised Laplace: exact for a linear network, and compared term by term for others."""
+"""Linearised Laplace: exact for a linear network, and compared term by term with literal formulas
+for others."""
 
 import math
 
@@ -22,7 +23,7 @@ def laplace(**changes):
 
 
 def posterior_at(problem, model, theta=None, **changes):
-    """The posterior with a given θ̂."""
+    """Posterior at a given θ̂."""
     inference = laplace(**changes)
     rng = Streams(0)
     state = inference.init(model.build(problem, rng), problem, rng)
@@ -159,7 +160,7 @@ def test_evidence_is_stationary_in_both_factors(problem):
 
 
 def test_evidence_matches_formula_at_any_factors():
-    """log p(D|θ̂) + log p(θ̂) + P/2 log 2π − ½ log|H| with the variances multiplied."""
+    """log p(D|θ̂) + log p(θ̂) + P/2 log 2π − ½ log|H|, with scaled variances."""
     problem = real()
     state, _ = train(laplace(), TANH, problem, 30)
     network = state.network.requires_grad_(False)

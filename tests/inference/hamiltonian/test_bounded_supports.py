@@ -1,4 +1,6 @@
-"""NUTS on densities with bounded supports: every chain moves, and the moments are exact.
+"""NUTS on densities with bounded supports: every chain moves, and the moments are exact. At some
+starts only small steps are accepted; with a step size adapted to the mean acceptance of all chains,
+these chains do not move.
 
 At some starts only small steps are accepted.  With a step size adapted to the mean acceptance of
 all chains, these chains stay at their starts.

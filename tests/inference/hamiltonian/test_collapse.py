@@ -1,5 +1,5 @@
-"""Trajectories of the parameters that are not integrated out, with the others drawn, give the same
-posterior."""
+"""Trajectories of the parameters that are not integrated out, with draws of the others, give the
+same posterior."""
 
 import pytest
 import torch
@@ -67,7 +67,7 @@ def test_means_match_plain_sampler(name, plain):
     problem, _, others = plain
     _, state, draws = draw_posterior(name, "last_layer", seed=1)
     assert draws.draws.shape[2] == others.draws.shape[2] == 11
-    assert state.gradient.shape[1] == 7  # w [4] is not moved by trajectories
+    assert state.gradient.shape[1] == 7  # trajectories do not change w [4]
     assert largest_z(problem, draws, others) < 4
 
 
@@ -84,7 +84,7 @@ def test_last_layer_fixed_at_mean_is_detected(plain, monkeypatch):
     assert largest_z(problem, draw_posterior("hmc", "last_layer", seed=1)[2], others) > 6
 
 
-@pytest.mark.slow  # 6 s
+@pytest.mark.slow  # takes 6 s
 def test_missing_determinant_is_detected(plain, monkeypatch):
     from components.models.networks import last_layer_out as module
 

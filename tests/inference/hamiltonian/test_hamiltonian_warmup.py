@@ -240,7 +240,7 @@ REGRESSIONS = {
 @pytest.mark.parametrize("name", REGRESSIONS)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_defaults_converge_on_linear_regressions(make_job, name, seed):
-    """At a557164d R̂ was 2.9 to 7.8 here: T stood still at one step."""
+    """R̂ was 2.9 to 7.8 here when T did not grow beyond one step (a557164d)."""
     _, result = run(make_job(*REGRESSIONS[name], "inference=hmc", "steps=1500", f"seed={seed}"))
     assert result["rhat"][0] <= 1.01
 

@@ -12,7 +12,7 @@ FIXED = {"warmup": 0, "trajectory": "fixed", "mass": "identity"}
 
 
 def literal(model, steps, eps, L, seed):
-    """A literal chain of scalar HMC with unit masses, on the random numbers of a batch of one."""
+    """One chain of scalar HMC with unit masses, on the random numbers of a batch of one."""
     rng = Streams(seed)
     theta = model.sample_prior(1, rng.init)[0].tolist()
     kept = []
@@ -47,7 +47,7 @@ def test_one_chain_matches_literal_algorithm():
     slow = literal(target, 40, 0.6, 3, seed=3)
     assert_close(draws.draws[0], slow, rtol=1e-9, atol=1e-9)
     rate = draws.stats["acceptance_rate"]
-    assert 0.2 < rate.mean() < 0.95  # both branches were taken
+    assert 0.2 < rate.mean() < 0.95  # both branches were executed
     assert len(slow.unique(dim=0)) < 40
 
 

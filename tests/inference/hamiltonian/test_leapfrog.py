@@ -15,7 +15,8 @@ from components.inference.log_joint import log_joint, log_joint_gradient, value_
 
 
 class Quartic(PriorAlone):
-    """−x₁²/2 − (x₂ − x₁²)²/2 − x₂⁴/40: curved, so that linearity explains no property."""
+    """−x₁²/2 − (x₂ − x₁²)²/2 − x₂⁴/40: a nonlinear gradient, so that no property holds by
+    linearity."""
 
     def log_prior(self, theta):
         a, b = theta.unbind(1)

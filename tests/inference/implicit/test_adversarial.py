@@ -134,7 +134,7 @@ def test_generator_step_leaves_discriminator_fixed():
 
 def test_conjugate_regression_is_learnt():
     """Means and standard deviations of the weights of a linear model approach the exact
-    posterior's."""
+    posterior."""
     problem = real(n=40, missing=0.0)
     linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)
     keys = {"lr": 3e-3, "discriminator": "none", "n_samples": 50, "noise_log_variance": 0.0}

@@ -60,7 +60,8 @@ def test_objective_matches_equation_13():
 
 
 def test_discriminator_loss_separates_q_from_prior():
-    """Equation (8), θ/s against N(0, I): the loss of a step is computed at the state before it."""
+    """Equation (8) for θ/s against N(0, I); the loss of a step is computed at the state before
+    it."""
     inference, state, problem, rng = begin()
     T = [p.detach().clone() for p in state.discriminator.parameters()]
     noise = torch.Generator()
@@ -123,7 +124,7 @@ def test_learned_prior_follows_kl_derivative():
 
 def test_conjugate_regression_is_learnt():
     """Means and standard deviations of the weights of a linear model approach the exact
-    posterior's."""
+    posterior."""
     linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)
     keys = {"lr": 3e-3, "discriminator_lr": 3e-3, "n_samples": 100, "noise_log_variance": 0.0}
     inference, state, problem, rng = begin(0, linear, discriminator_widths=[30], **keys)

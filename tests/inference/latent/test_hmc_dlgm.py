@@ -28,7 +28,7 @@ def hmc(**changes):
 
 
 def parts(found, module):
-    """Gradients of the generative model [P_θ], of the guide [P_φ]."""
+    """Gradients of the generative model [P_θ] and of the guide [P_φ]."""
     n = len(list(module.generative.parameters()))
     return tuple(torch.cat([g.flatten() for g in some]) for some in (found[:n], found[n:]))
 
@@ -48,8 +48,8 @@ def test_fields_match_log_joint_and_gradient(problem):
 
 
 def test_hmc_leaves_posterior_invariant(problem):
-    """With steps so large that at least a tenth of the proposals are rejected, means and variances
-    match p(z|x)."""
+    """Means and variances match p(z|x) with steps so large that at least a tenth of the proposals
+    are rejected."""
     module = ppca(problem, exact_guide=True)
     with torch.no_grad():
         m, s = module.encode(problem.train)

@@ -1,5 +1,5 @@
-"""The importance-weighted bound on probabilistic PCA with known log p(x): order, tightness, two
-gradients with the same mean."""
+"""The importance-weighted bound on probabilistic PCA with known log p(x): order, tightness, and two
+gradients with equal mean."""
 
 import math
 

@@ -91,7 +91,7 @@ def test_least_squares_has_constant_risk_and_is_dominated():
     assert ((analysis.risk[0] - exact).abs() < 4 * analysis.error[0]).all()
     assert analysis.dominating_estimators["james_stein"]
     assert analysis.dominating_estimators["james_stein_plus"]
-    assert not analysis.dominating_estimators["bayes"]  # far from 0 the prior misleads
+    assert not analysis.dominating_estimators["bayes"]  # far from 0 the prior is misleading
 
 
 def test_bayes_rule_minimises_integrated_risk():

@@ -79,7 +79,7 @@ def test_density_without_jacobian_is_detected():
 def test_warm_up_adapts_and_then_fixes_proposal(name, warmup, steps, acceptance):
     draws = check_warm_up(name, warmup, steps, acceptance)
     assert draws.stats.keys() == {"lp", "acceptance_rate", "step_size"}
-    # the warm-up is not kept
+    # warm-up draws are not stored
     assert all(values.shape == (16, steps - warmup) for values in draws.stats.values())
 
 

@@ -19,7 +19,7 @@ REVERSED = NormalGamma(("tau", "mu"))
 
 
 class Coordinates(GaussianTarget):
-    """A Gaussian with coordinates as blocks: θ_j | θ_−j ~ N(μ_j − Σ_k Λ_jk (θ_k − μ_k)/Λ_jj,
+    """A Gaussian with its coordinates as blocks: θ_j | θ_−j ~ N(μ_j − Σ_k Λ_jk (θ_k − μ_k)/Λ_jj,
     1/Λ_jj)."""
 
     def __init__(self, correlation=0.8, precision_factor=1.0):

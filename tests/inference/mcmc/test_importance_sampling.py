@@ -79,8 +79,8 @@ def test_moments_match_target(target, proposal, inflation):
 
 
 def test_thin_proposal_tails_are_detected():
-    """log Gamma falls like e^{aθ} on the left and a Gaussian falls faster, so that its weights have
-    infinite variance for any inflation."""
+    """log Gamma falls like e^{aθ} on the left, and a Gaussian falls faster, so that the weights
+    have infinite variance for any inflation."""
     draws, _ = run_sampler(GammaTarget(), 1000, chains=100, proposal="gaussian", inflation=1.5)
     assert pareto_k(draws.log_weights) > 0.5  # infinite variance
 
@@ -156,7 +156,7 @@ def test_moments_and_evidence_match_linear_regression(proposal, noise):
 
 
 class Ridge(TwoModes):
-    """No curvature along x − y: not a density."""
+    """Density without curvature along x − y, which is improper."""
 
     def sample_prior(self, n, generator):
         return normal(generator, n, 2)

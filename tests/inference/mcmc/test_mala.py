@@ -11,7 +11,7 @@ from runner.execution.rng import Streams
 
 
 class Curved(PriorAlone):
-    """A density in the plane with a nonlinear gradient, so that no part of the accept ratio
+    """Density in the plane with a nonlinear gradient, so that no part of the acceptance ratio
     cancels."""
 
     def log_prior(self, theta):
@@ -77,8 +77,8 @@ def test_step_matches_proposal_and_ratio(shape):
 
 def test_chain_escapes_region_of_small_steps():
     class Neck(Curved):
-        """v ~ N(0, 1), x | v ~ N(0, e^{−2v}); one chain starts where x | v is narrow, 160 standard
-        deviations off."""
+        """v ~ N(0, 1), x | v ~ N(0, e^{−2v}); one chain starts 160 standard deviations away, where
+        x | v is narrow."""
 
         def sample_prior(self, n, generator):
             theta = 0.1 * super().sample_prior(n, generator)

@@ -1,4 +1,4 @@
-"""Proposals with lighter tails than the target, found by the growth of their weights."""
+"""Proposals with lighter tails than the target are detected by the growth of their weights."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def growth(target, proposal, **settings):
 @pytest.mark.parametrize("dim", [1, 3])
 def test_light_tailed_proposal_is_detected(dim):
     draws = sample_target("importance_sampling", Tailed(dim, 1.0), 100, proposal="gaussian")
-    assert pareto_k(draws.log_weights) < 0.8  # a chance thing: 0.67 in one dimension
+    assert pareto_k(draws.log_weights) < 0.8  # depends on chance: 0.67 in one dimension
     assert growth(Tailed(dim, 1.0), "gaussian") > 0.9
     assert growth(Tailed(dim, 1.0), "student_t", dof=5.0) > 0.7
 

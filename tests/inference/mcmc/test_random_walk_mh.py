@@ -73,7 +73,7 @@ def test_moments_are_weighted_over_all_states(shape, forgetting):
     moments = {"mean": states[0].mean(0), "covariance": unit}
     for t, theta in enumerate(states, 1):
         moments = updated_moments(moments, theta, t, forgetting)
-    # Weights of the initial N(mean of the starts, I) and of each step's states, unrolled.
+    # Literal weights of the initial N(mean of the starts, I) and of the states of each step.
     weights = torch.zeros(16, dtype=F64)
     weights[0] = 1
     for t in range(1, 16):

@@ -27,7 +27,7 @@ def estimates(points, T, seeds, dim=2, block=64):
 
 
 def test_errors_fall_faster_than_with_independent_draws():
-    """Slope of log RMSE against log T; −½ for independent draws."""
+    """Slope of log RMSE against log T, which is −½ for independent draws."""
     slopes = {}
     for points in ("random", "sobol"):
         small, large = (

@@ -35,7 +35,7 @@ def mixture(dof=4.0, D=3, P=2):
 
 
 def t_density(theta, centre, sigma, nu):
-    """The multivariate t; the Gaussian where ν is infinite."""
+    """Density of the multivariate t; the Gaussian if ν is infinite."""
     return np.exp(stats.multivariate_t.logpdf(theta, centre, sigma, nu))
 
 
@@ -97,7 +97,7 @@ def test_round_matches_literal_update():
 
 
 def test_both_modes_are_found_from_one():
-    """Components start around one mode; the rounds move them to the target's modes."""
+    """Components start around one mode, and the rounds move them to both modes of the target."""
     target = TwoModes()
     theta = torch.linspace(-6, 6, 24_001, dtype=F64)[:, None]
     below = float(target.log_prior(theta).softmax(0) @ (theta[:, 0] < 0).double())

@@ -1,4 +1,4 @@
-"""Warm-ups of random-walk Metropolis and MALA from starts far out in the tails."""
+"""Warm-ups of random-walk Metropolis and MALA from starts far in the tails."""
 
 import pytest
 from support.runs.configured import component
@@ -11,7 +11,7 @@ from runner.execution.rng import Streams
 
 
 def run_from_prior(name, **settings):
-    """Draws for a regression with starts from the prior at a log joint 10⁴ nats below the
+    """Draws for a regression, with starts from the prior at a log joint 10⁴ nats below the
     posterior's.
 
     The largest error of a posterior mean in posterior standard deviations, and the draws."""

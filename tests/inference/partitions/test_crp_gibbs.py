@@ -1,4 +1,4 @@
-"""Collapsed Gibbs sampling and split–merge moves against all partitions of few rows."""
+"""Collapsed Gibbs sampling and split–merge moves compared with all partitions of a few rows."""
 
 import math
 
@@ -45,7 +45,7 @@ def exact(x=X):
 
 
 def frequencies(moves, scans, chains=200, sweeps=80, burn_in=20):
-    """How often each chain was at each partition [C, partitions]."""
+    """Share of steps that each chain spent at each partition [C, partitions]."""
     places, p, _ = exact()
     rng = np.random.default_rng(0)
     table = numbers()
@@ -60,7 +60,7 @@ def frequencies(moves, scans, chains=200, sweeps=80, burn_in=20):
     return counts / (sweeps - burn_in)
 
 
-# many split moves leave few changes to the sweep
+# many split moves leave little for the sweep
 @pytest.mark.parametrize(("moves", "scans"), [(0, 0), (20, 0), (2, 3)])
 def test_partition_frequencies_match_probabilities(moves, scans):
     _, p, _ = exact()
@@ -81,7 +81,7 @@ def test_log_joint_and_predictive_match_formulas():
     value, _ = sweep(table, z, rng.random((5, count_uniforms(len(X), 2, 2))), 2, 2)
     for labels, counts in zip(z, value, strict=True):
         assert counts == pytest.approx(log_joint(tuple(labels.tolist()), X.numpy(), ALPHA, PRIOR))
-        assert sorted(set(labels.tolist())) == list(range(labels.max() + 1))  # no gap
+        assert sorted(set(labels.tolist())) == list(range(labels.max() + 1))  # no gap in the labels
     every = NormalWishart(PRIOR.m[None], PRIOR.beta[None], PRIOR.V[None], PRIOR.nu[None])
     one_more = every.posterior(torch.ones(1, 3, dtype=X.dtype), X[:3]).log_predictive(X[3:4])
     ratio = log_joint((0, 0, 0, 0), X[:4].numpy(), ALPHA, PRIOR) - log_joint(

@@ -19,7 +19,7 @@ PEERS = {
     "numpyro_nuts": ("numpyro", 700, {"warmup": 200, "chains": 4}, 4.0),
     "blackjax_nuts": ("blackjax", 700, {"warmup": 200, "chains": 4, "mass": "dense"}, 4.0),
     "blackjax_mclmc": ("blackjax", 1500, {"warmup": 300, "chains": 4}, 4.0),
-    "blackjax_pathfinder": ("blackjax", 30, {"elbo_draws": 10}, 9.0),  # an approximation
+    "blackjax_pathfinder": ("blackjax", 30, {"elbo_draws": 10}, 9.0),  # approximate method
     "nutpie": ("nutpie", 700, {"warmup": 200, "chains": 4}, 4.0),
     "emcee": ("emcee", 2000, {"warmup": 500, "chains": 20}, 4.0),
 }

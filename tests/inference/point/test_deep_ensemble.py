@@ -66,13 +66,13 @@ def test_predictive_is_mean_of_members():
     assert_close(posterior.predict(x, rng.evaluation).probs, expected)
     probs_before = posterior.predict(x, rng.evaluation).probs
     state, _ = advance(inference, state, problem, rng, 30, 33)
-    # training continues without it
+    # training continues without interruption
     assert torch.equal(probs_before, posterior.predict(x, rng.evaluation).probs)
 
 
 def test_expectation_selects_attacked_members():
-    """single_draw: gradient of the first member; fresh_draws: of newly drawn members; predictive:
-    of their mean."""
+    """single_draw follows the first member, fresh_draws newly drawn members, and predictive their
+    mean."""
     problem = classes()
     state, _ = train(ensemble(), MLP, problem, 30)
     posterior = ensemble().posterior(state)

@@ -89,7 +89,7 @@ def test_blob_direction_matches_sums():
 
 
 class Target:
-    """The same density as a log joint."""
+    """The same density, as a log joint."""
 
     def log_prior(self, theta):
         return gaussian(theta)

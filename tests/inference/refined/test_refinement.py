@@ -119,7 +119,7 @@ SYMMETRIC = math.sqrt(2) * torch.cat([I2, -I2])[:, None]
 
 
 def exact_kl(m, s, eta, steps):
-    """KL(q_T ‖ p) of Gaussians, q_T the distribution of z_T = μ + A^T (z_0 − μ)."""
+    """KL(q_T ‖ p) of Gaussians, with q_T the distribution of z_T = μ + A^T (z_0 − μ)."""
     A = torch.linalg.matrix_power(I2 - eta * PRECISION, steps)
     q = MultivariateNormal(MEAN + A @ (m - MEAN), A @ s.square().diag() @ A.T)
     return kl_divergence(q, MultivariateNormal(MEAN, precision_matrix=PRECISION))
@@ -161,8 +161,8 @@ def test_jacobian_matches_change_of_variables():
 
 
 def test_jacobian_keeps_bound_below_log_normaliser():
-    """The target is normalised, so that no bound is above 0; the entropy of z_T that VIS-P assumes
-    is too large."""
+    """The target is normalised, so that no bound is above 0; VIS-P assumes too large an entropy of
+    z_T."""
     m = torch.zeros(2, dtype=F64)
     s = double([1.0, 1.0])
     results = {}
@@ -214,7 +214,7 @@ def test_repulsive_particles_have_joint_entropy():
 
 # the flow of the Fokker-Planck equation
 def flow(bandwidth, particles=300, steps=200, time=2.0, D=2):
-    """From N(2, ¼ I) to the target N(0, I), VIS-FP."""
+    """From N(2, ¼ I) to the target N(0, I), by VIS-FP."""
     z = 2 + 0.5 * noise(particles, 1, D, seed=0)
     # from exact moments, so that only the flow is tested
     z = 2 + 0.5 * (z - z.mean(0)) / z.std(0, correction=0)

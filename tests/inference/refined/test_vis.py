@@ -56,8 +56,8 @@ def test_labelled_minibatches_match_variational_inference(batch_size):
 
 @pytest.mark.parametrize("differentiate", ["full", "fast"])
 def test_step_follows_chosen_gradient(differentiate):
-    """On N(0, C) the gradient in m is A^T ∇log p(z_T) with A = I − η C⁻¹, or ∇log p(z_T) with the
-    steps held still."""
+    """On N(0, C) the gradient in m is A^T ∇log p(z_T) with A = I − η C⁻¹, or ∇log p(z_T) with
+    constant steps."""
     problem, rng = load("gaussian")
     still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "initial_std": 1e-9}
     steps = {"kernel": "sgd", "refine_steps": 2, "eta": 0.05, "differentiate": differentiate}

@@ -75,7 +75,7 @@ def test_refined_objective_matches_literal_sum():
 
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])
 def test_refinement_keeps_class_evidence(proposal):
-    """T changes the proposal of draws, but not the target of their weights."""
+    """T changes the proposals, but not the target of their weights."""
     module = build_cvae()
     x = problem().test.x
     joint = integrate_evidence(module).exp() * shares()

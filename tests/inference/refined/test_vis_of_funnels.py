@@ -33,8 +33,8 @@ def test_without_steps_funnel_divergence_is_closed_form(spread, kl):
 
 @pytest.mark.slow
 def test_refined_divergence_matches_density():
-    """q_1(z) = E_{z_0}[N(z | z_0 + η∇log p(z_0), 2η I)], by 20,000 z_0, against nearest neighbours
-    of 4,000 draws."""
+    """q_1(z) = E_{z_0}[N(z | z_0 + η∇log p(z_0), 2η I)] by 20,000 z_0, compared with nearest
+    neighbours of 4,000 draws."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
     eta = 0.03
     inference = vis(refine_steps=1, eta=eta, n_samples=10, lr=0.03, draws=2000)
@@ -53,8 +53,8 @@ def test_refined_divergence_matches_density():
 
 
 def test_refined_draws_are_nearer_to_funnel():
-    """Steps of Langevin dynamics from the guide of T = 0: the spread of v grows towards its exact
-    sd 1.35."""
+    """With steps of Langevin dynamics from the guide of T = 0, the spread of v grows towards its
+    exact sd 1.35."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
     keys = {"refine_steps": 0, "n_samples": 10, "lr": 0.03, "eta": 0.02, "draws": 1000}
 

@@ -65,7 +65,7 @@ def test_without_steps_vis_is_variational_auto_encoder(batch_size):
 
 @pytest.mark.parametrize("entropy", ["initial", "jacobian"])
 def test_objective_without_jacobian_exceeds_evidence(entropy):
-    """From the exact posterior, z_T is too narrow: the mean log joint rises and the entropy
+    """Refined from the exact posterior, z_T is too narrow: the mean log joint rises and the entropy
     falls."""
     problem = real_rows(n=30)
     module = ppca(problem, exact_guide=True)

@@ -19,7 +19,7 @@ STD = double([0.4, 0.6])
 
 
 def affine(name, problem, **changes):
-    """An inference held at q(z|x) = ∫ N(A x + W ε + c, diag s²), its state and its streams."""
+    """Inference with q fixed at q(z|x) = ∫ N(A x + W ε + c, diag s²), its state and its streams."""
     still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
     inference = component("inference", name, **{"widths": [], "noise_dim": 2, **still, **changes})
     rng = Streams(0)
@@ -145,7 +145,7 @@ def test_gradients_match_exact_elbo(name, keys):
 
 
 def test_conditional_changes_the_gradient(monkeypatch):
-    """UIVI without a move of its chains: the ELBO of q(z|ε), not of q."""
+    """UIVI without chain moves estimates the gradient of the ELBO of q(z|ε), not of q."""
     problem = real_rows(n=6)
     inference, state, rng = affine("uivi", problem, n_samples=100)
 

@@ -121,7 +121,7 @@ def test_sivi_learns_correlated_gaussian(name, steps, keys):
     assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.2)
     if name == "sivi":
         assert 0 < posterior.scores()["nelbo"] + log_normaliser(model) < 0.1
-    if name == "uivi":  # its steps are steered
+    if name == "uivi":  # its step sizes are adapted
         assert 0.8 < last["acceptance_rate"] < 0.98
         assert state.step_size != 0.1
     if name == "ksivi":

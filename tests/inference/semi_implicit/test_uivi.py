@@ -36,7 +36,7 @@ def test_gradient_is_unbiased():
 
 
 def test_fixed_chain_gives_conditional_gradient():
-    """ε′ = ε: ∇_z log q(z|ε) in place of ∇_z log q(z), which gives the gradient of L_0."""
+    """With ε′ = ε, ∇_z log q(z|ε) replaces ∇_z log q(z), which gives the gradient of L_0."""
     still = {"reverse_burn_in": 0, "reverse_samples": 1, "leapfrog_steps": 1, "step_size": 1e-9}
     inference, state, rng = affine("uivi", n_samples=400, **still)
     estimates = gradients(inference, state, rng, 40)

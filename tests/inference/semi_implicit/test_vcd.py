@@ -1,5 +1,5 @@
-"""The variational contrastive divergence: its three forms, its gradient against quadrature, and its
-learning."""
+"""The variational contrastive divergence: its three forms, its gradient compared with quadrature,
+and its learning."""
 
 import math
 
@@ -28,7 +28,7 @@ class Quartic(GaussianTarget):
 
 
 def start_fixed(model, mean, std, **changes):
-    """An inference with q held at N(m, s²), its state and streams."""
+    """Inference with q fixed at N(m, s²), its state and streams."""
     keys = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "step_size": EPS}
     keys |= {"improve_steps": 1, "leapfrog_steps": 1}
     inference = component("inference", "vcd", **keys | changes)
@@ -61,7 +61,7 @@ def test_gradient_is_unbiased_and_value_matches_quadrature():
 
 
 def test_value_matches_definition():
-    """−E_q[f(z)] + E_{q^(t)}[f(z)], the first with the entropy in closed form."""
+    """−E_q[f(z)] + E_{q^(t)}[f(z)], the first term with the entropy in closed form."""
     model = Quartic()
     inference, state, rng = start_fixed(
         model, 0.4, 0.7, n_samples=5, improve_steps=3, leapfrog_steps=2

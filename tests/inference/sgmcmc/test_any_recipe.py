@@ -192,13 +192,12 @@ def test_gamma_leaves_target_invariant():
         assert correction(z, D, Q).abs().max() > 1e-2
         assert abs(fokker_planck(z, MODEL.U, D, drift(1.0))) < 1e-9
         assert abs(fokker_planck(z, MODEL.U, D, drift(0.0))) > 1e-3  # Γ dropped
-        assert abs(fokker_planck(z, MODEL.U, D, drift(-1.0))) > 1e-3  # as printed
+        assert abs(fokker_planck(z, MODEL.U, D, drift(-1.0))) > 1e-3  # as published
 
 
 @pytest.mark.parametrize("dynamics", ["hamiltonian", "thermostat", "thermostats"])
 def test_relativistic_dynamics_leave_target_invariant(dynamics):
-    """∂π/∂t = 0 at any z, but not with the friction of r instead of v, or without the speed in
-    Γ."""
+    """∂π/∂t = 0 at any z, except with the friction of r instead of v, or without the speed in Γ."""
     D, _ = matrices(dynamics, "potential", EINSTEIN)
     H = energy_of(EINSTEIN)
 

@@ -128,7 +128,7 @@ def test_noise_estimate_is_unbiased(gradient):
     assert_close(noise.mean(0), gradients.var(0, correction=0))
     batch = pick_rows(problem, list(orders[5]))
     assert_close(gradients[5], sghmc.estimate(state.control, model, theta, batch)[1])
-    assert_close(split(range(5)), split(range(4)))  # the fifth row is left out
+    assert_close(split(range(5)), split(range(4)))  # the fifth row is excluded
 
 
 def test_single_row_batch_has_no_noise_estimate():

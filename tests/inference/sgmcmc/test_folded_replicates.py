@@ -1,5 +1,5 @@
-"""All replicates of a density computed together: each equals a separate run, without interaction
-between them."""
+"""All replicates of a density computed together: each equals a separate run, without
+interaction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CASES = [(name, keys) for name, several in METHODS.items() for keys in several]
 
 @dataclass
 class Empty:
-    """A density with only the number of replicates."""
+    """Density with only the number of replicates."""
 
     replicates: int
     kind: str = "density"
@@ -45,14 +45,13 @@ class Empty:
 
 
 class SideBySide(torch.Generator):
-    """Several generators: draws come from each in turn, for consecutive parts of the first
-    dimension."""
+    """Several generators; each draws its consecutive part of the first dimension."""
 
     parts: list[torch.Generator]
 
 
 def split_draw(draw):
-    """torch.randn or torch.rand, which also takes a ``SideBySide``."""
+    """Wrap torch.randn or torch.rand to accept a ``SideBySide``."""
 
     def draw_by_part(*shape, generator, **like):
         if not isinstance(generator, SideBySide):
@@ -65,7 +64,7 @@ def split_draw(draw):
 
 
 def fold_streams(n):
-    """The streams of n seeds together."""
+    """Streams that combine those of n seeds."""
     rng = Streams(0)
     alone = [Streams(seed) for seed in range(n)]
     for name in ("init", "noise"):

@@ -31,7 +31,7 @@ def interaction(theta, h=H):
     return Interaction(theta, *kernel(theta, h))
 
 
-# the equations, written out
+# literal equations
 def D_K(flat, n=L, dim=P):
     """The Ln × Ln matrix K/L ⊗ I at the concatenated z_1, …, z_L; differentiable."""
     return torch.kron(gram(flat.reshape(n, dim), H) / n, torch.eye(dim, dtype=F64))
@@ -121,7 +121,7 @@ def test_mutants_change_the_target(mutant):
     assert generator_z(2.0, **mutant) > 15
 
 
-# limits, memory, refusals
+# limits, memory, and refusals
 def test_no_tensor_has_pairs_times_coordinates(monkeypatch):
     largest = 0
 

@@ -36,7 +36,8 @@ def sgld_r(target, steps, rng, step_size, jitter):
 
 
 def sgdm_r(target, steps, rng, step_size, friction):
-    """The two lines of the docstring: Algorithm 2.2 with its signs corrected, and friction."""
+    """The two update lines of the docstring: Algorithm 2.2 with its signs corrected, and
+    friction."""
     z = target.sample_prior(4, rng.init)
     m = normal(rng.init, z.shape)
     for _ in range(steps):
@@ -48,7 +49,7 @@ def sgdm_r(target, steps, rng, step_size, friction):
 
 
 def adam_nr(target, steps, rng, step_size, beta1, beta2, damping, adapt):
-    """The three lines of the docstring."""
+    """The three update lines of the docstring."""
     z = target.sample_prior(4, rng.init)
     m = torch.zeros_like(z)
     v = torch.zeros_like(z)
@@ -140,7 +141,7 @@ MUTANTS = {
     "attraction": {"correction": lambda self: -CORRECTION(self)},
     "uncorrelated": {"noise": lambda self, g, j: NOISE(Interaction(self.theta, None, None), g, j)},
     "half the noise": {"noise": lambda self, g, j: (NOISE(self, g, j)[0] / math.sqrt(2), j)},
-    # Γ in both lines, as printed: here it joins both averages, and leaves the force as it is
+    # Γ in both lines, as published: it then enters both averages, and the force is unchanged
     "correction of z too": {
         "average": lambda self, x: AVERAGE(self, x) + CORRECTION(self),
         "correction": lambda self: 0.0,

@@ -41,7 +41,7 @@ class Quartic(PriorOfTwo):
 @pytest.mark.parametrize("refine", [True, False])
 @pytest.mark.parametrize("correction", [True, False])
 def test_step_matches_published_algorithm(correction, refine):
-    """Coordinate by coordinate, with the temperature of A tᵞ."""
+    """Coordinate by coordinate, at the temperature A tᵞ."""
     A = 2.0
     annealing = 0.5
     sigma = 0.7
@@ -178,7 +178,7 @@ class TwoModes(PriorOfTwo):
 
 @pytest.mark.parametrize(("burn_in", "least", "most"), [(0, 0.2, 1.0), (600, 0.0, 0.08)])
 def test_annealed_chains_reach_higher_mode(burn_in, least, most):
-    """Without exploration each chain ends at the mode near its start."""
+    """Without exploration, each chain ends at the mode near its start."""
     keys = {"chains": 100, "burn_in": burn_in, "damping": 0.1, "coldness": 0.1, "averaging": 0.9}
     method = component("inference", "santa", **keys, step_size=0.02)
     state, _ = run_chains(method, TwoModes(), burn_in + 150)

@@ -1,5 +1,5 @@
 """Samplers with momentum and a much too large step size: the run ends as diverged, and the message
-names the key to lower.
+names the key to lower. (tests/runner covers sgld from the command line.)
 
 (sgld from the command line is in tests/runner.)"""
 

@@ -30,8 +30,8 @@ REST = slice(P, 2 * P)
 
 
 class Skewed(PriorOfTwo):
-    """−log p = Σ_j (exp θ_j − a_j θ_j) + ½ c (θ_1 − θ_2)²: skewed; its Hessian is diagonal if c =
-    0."""
+    """−log p = Σ_j (exp θ_j − a_j θ_j) + ½ c (θ_1 − θ_2)², a skewed density with a Hessian that is
+    diagonal if c = 0."""
 
     def __init__(self, c=0.0):
         self.a = double([3.0, 0.8])
@@ -52,7 +52,7 @@ def path(name, model, **keys):
 
 
 def noises(*draws):
-    """Draws of a method from the noise stream at each step, in its own order."""
+    """Draws of a method from the noise stream at each step, in the order of the method."""
     generator = Streams(0).noise
     updates = {
         "xi": lambda: normal(generator, (K, P)),
@@ -137,7 +137,8 @@ def test_psgld_matches_recipe(alpha, correction):
         for k in range(K):
             theta = previous.theta[k]
             D = scales(model, previous.v[k], t, alpha, 0.5)
-            D0 = D if correction else constant(D(theta).detach().diagonal())  # as if constant: no Γ
+            # constant scales: no Γ
+            D0 = D if correction else constant(D(theta).detach().diagonal())
             expected = euler(theta, model.U, D0, zero(P), 0.05, drew[t]["xi"][k])
             assert_close(after.theta[k], expected.detach())
 

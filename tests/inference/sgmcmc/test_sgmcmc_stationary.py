@@ -93,7 +93,7 @@ def covariance(name, eps):
 
 
 def kick_and_drift(z, H, eps, kick):
-    """Momenta, then positions, without noise; the first after a share of a step."""
+    """Momenta first, then positions, without noise; the momenta after a share of a step."""
     z = torch.cat([z[THETA], flow(z, H, kick * eps)[REST]])
     return torch.cat([flow(z, H, eps)[THETA], z[REST]])
 

@@ -39,7 +39,7 @@ def test_schedule_keys_are_frozen():
 
 
 def test_single_cycle_is_cosine_schedule():
-    """Gallego (2021), 1.3.4: one cosine without restarts, for the sampler as for ``map``."""
+    """Gallego (2021), 1.3.4: one cosine without restarts, for the sampler and for ``map``."""
     sampler = component(
         "inference", "sgd_momentum", step_size=0.1, schedule="cyclical", cycle_length=50
     )

@@ -7,9 +7,8 @@ from torch.testing import assert_close
 from components.inference.log_joint import value_and_gradient
 from runner.execution.rng import Streams
 
-# The six starting points and the numbers that the author's notebook Gaussian_example_jax.ipynb
-# (repository
-# vicgalle/sgmcmc-force) shows for Figure 2.2.
+# The six starting points and the results for Figure 2.2 in the author's notebook
+# Gaussian_example_jax.ipynb of the repository vicgalle/sgmcmc-force.
 NOTEBOOK_START = [
     [3.2593813, 3.1996868],
     [2.9687963, 3.0197053],
@@ -40,8 +39,9 @@ def test_single_particle_ascends_gradient():
 
 
 def test_figure_2_2_matches_published_notebook():
-    """Its step is 0.01 without the 1/L of (2.4), its h is 2, and its target −Σ‖z‖² is N(0, I/2),
-    not the N(0, I) of the text.
+    """The notebook's step is 0.01 without the 1/L of (2.4), its h is 2, and its target −Σ‖z‖² is
+    N(0, I/2), not the N(0, I) of the text. The σ published with Figure 2.2, 0.70 and 0.74, use all
+    201 states of the paths, including the start.
 
     The σ printed with Figure 2.2, 0.70 and 0.74, use all 201 states of the paths, including the
     start."""
@@ -60,5 +60,6 @@ def test_figure_2_2_matches_published_notebook():
         [0.6957327, 0.73811656], abs=5e-4
     )
     at_rest = path[:, 100:].std((0, 1), correction=0)
-    # below 0.707, the σ of that target: without the path's first states SVGD underestimates it
+    # below 0.707, the σ of that target: without the first states of the paths SVGD underestimates
+    # it
     assert (at_rest < 0.65).all()

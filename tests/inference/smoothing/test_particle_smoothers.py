@@ -29,7 +29,7 @@ def matrix(*rows):
     return double(rows)
 
 
-# Observations leave weight on many particles, because quantiles of few particles are biased.
+# Observations that leave weight on many particles, because quantiles of few particles are biased.
 GENTLE = LinearGaussianSystem(
     A=matrix([0.9, 0.4], [-0.2, 0.8]),
     Q=matrix([0.5, 0.2], [0.2, 0.4]),
@@ -84,7 +84,7 @@ def test_smoothing_matches_joint_gaussian(name, missing):
 
 
 class Opaque(torch.nn.Module):
-    """A model with draws and densities only, without further structure."""
+    """Model with only draws and densities."""
 
     def __init__(self, whole):
         super().__init__()
@@ -183,7 +183,7 @@ def test_backward_pass_is_repeatable(name):
 
 
 def test_weights_correct_wide_proposal(monkeypatch):
-    """With a proposal 1.5 times as wide as the prior's moments, the result is the same."""
+    """The result is the same with a proposal 1.5 times as wide as the prior's moments."""
     whole = two_filter.artificial_priors
 
     def wide(model, times, generator):

@@ -19,8 +19,7 @@ BLOCKS = [
 
 @pytest.fixture(scope="module")
 def run_sweep():
-    """A sweep of a trend with seasons and missing observations: its start, its end, and its
-    states."""
+    """A sweep of a trend with seasons and missing observations: start, end, and states."""
     data = problem(missing=(3, 8))
     rng = Streams(0)
     built = model(*BLOCKS, of=data, df=4.0)

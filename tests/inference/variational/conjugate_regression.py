@@ -29,7 +29,7 @@ def regression(batch_size=None):
 
 
 class OfUnknownPrior:
-    """The same log joint, without the declaration that its prior is Gaussian."""
+    """The same log joint without the declaration that its prior is Gaussian."""
 
     def __init__(self, model: LinearRegressionModule):
         self.dim = model.dim

@@ -1,4 +1,4 @@
-"""Bayes by backprop: its four divergences have the same mean; the chain rule as printed has another
+"""Bayes by backprop: its four divergences have equal means; the published chain rule has another
 gradient."""
 
 import pytest
@@ -76,7 +76,7 @@ def test_sampled_entropy_has_exact_gradient():
         error = difference.std(0) / 300**0.5
         assert (error > 0).all()
         assert (difference.mean(0).abs() < 5 * error).all()
-    # The chain rule as printed, without −log q: its mean with respect to log σ is too low by 1.
+    # The published chain rule, without −log q: its mean with respect to log σ is too low by 1.
     mean = results["sampled"].mean(0)
     theta_only = gradients(inference, state, "sampled", 1)[0]
     assert mean.shape == theta_only.shape

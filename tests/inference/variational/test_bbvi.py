@@ -97,8 +97,8 @@ def test_flexible_gradients_match_grid(kind, gradient):
 
 
 def test_rao_blackwell_matches_equation_and_reduces_variance():
-    """Eq. (6) of the paper, draw by draw; without other coordinates' log q and priors the variance
-    falls."""
+    """Eq. (6) of the paper, draw by draw; omitting the log q and priors of other coordinates
+    reduces the variance."""
     problem = labels(D=3)
     model = build_model("logistic_regression", problem, intercept_scale=2.0)
     q = GlobalGaussian(

@@ -218,6 +218,6 @@ def test_noise_is_drawn_once():
     _, state, infos = run(SPARSE.build(p, streams()), p, steps=60, n_samples=5)
     assert state.noise.shape[0] == 5
     values = [float(i["elbo"]) for i in infos]
-    # a function that changed between steps would not rise monotonically
+    # a function that changed between steps would not increase monotonically
     assert values == sorted(values)
     assert values[-1] > values[0] + 1

@@ -22,7 +22,7 @@ from runner.execution.rng import Streams
 
 
 def orthogonal(n=30, noise=0.3):
-    """A linear regression with orthogonal columns, including the constant: its posterior
+    """Linear regression with orthogonal columns, including the constant, so that its posterior
     factorises."""
     g = generator(0)
     ones = torch.ones(n, 1, dtype=F64)
@@ -106,7 +106,7 @@ def test_local_reparameterisation_matches_kingma_equation_6():
 
 
 def test_local_and_weight_sampling_agree_in_distribution():
-    """For one row, sampling pre-activations or weights gives f of the same mean and variance,
+    """For one row, sampling pre-activations or weights gives the same mean and variance of f
     through a ReLU layer."""
     q, rng = some_q(real(n=3))
     x = real(n=3).train.x
@@ -169,7 +169,7 @@ def test_warmup_scales_kl_linearly(t):
     state = replace(
         inference.init(component("model", "mlp").build(problem, rng), problem, rng), t=t
     )
-    component("model", "mlp").build(problem, again)  # repeats the draws of the first
+    component("model", "mlp").build(problem, again)  # repeats the draws of the first call
     q = copy.deepcopy(state.q)
     terms = inference.terms(q, t, problem.train, again.noise)
     after, info = inference.step(state, problem.train, rng)

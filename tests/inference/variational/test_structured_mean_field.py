@@ -102,7 +102,7 @@ def test_blocks_have_conditional_covariance(joint):
     assert_close(factors["V"][0], literal)
     mean_field = model.mean_field()
     assert compute_bound(ascent) == pytest.approx(compute_bound(mean_field) - 0.5 * lost, rel=1e-10)
-    # broken: the marginal covariance in the place of the conditional one
+    # broken: the marginal instead of the conditional covariance
     broken = factors | {"V": torch.diag_embed(noise * torch.linalg.inv(gram).diagonal())[None]}
     if lost > 1e-6:
         assert ascent.objective(broken, PROBLEM.train) < compute_bound(ascent) - 1e-4

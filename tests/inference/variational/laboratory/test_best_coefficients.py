@@ -1,4 +1,5 @@
-"""The least variance that polynomials of the noise leave, against closed forms."""
+"""The least variance with polynomials of the noise as control variates, compared with closed
+forms."""
 
 import pytest
 import torch
@@ -79,8 +80,8 @@ def test_rows_with_shared_noise_count_as_one():
 
 
 def test_guide_ratio_matches_least_squares():
-    """A module of 27 parameters, each row's gradient regressed by hand on its own noise (rows are
-    independent)."""
+    """In a module of 27 parameters, the gradient of each row is regressed literally on its own
+    noise (rows are independent)."""
     problem = real_rows(n=3)
     module = ppca(problem, False)
     generator = torch.Generator().manual_seed(1)
@@ -102,8 +103,8 @@ def test_guide_ratio_matches_least_squares():
 
 
 def test_ratio_is_not_overfitted():
-    """The noise is unrelated to the gradient; in-sample, 8 coefficients of 12 draws would leave a
-    third of the variance."""
+    """The noise is unrelated to the gradient; in-sample, 8 coefficients fitted to 12 draws would
+    leave a third of the variance."""
     module = Location()
     module.elbo_rows = lambda batch, noise: Location.elbo_rows(module, batch, noise[..., :2])
     module.noise_dim = 10

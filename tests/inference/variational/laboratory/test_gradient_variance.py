@@ -124,7 +124,7 @@ def test_resumed_run_is_identical(iterations, tmp_path):
 
 
 def test_parameters_of_p_are_excluded():
-    """Their gradient has its variance in every estimator of a Bernoulli model."""
+    """The gradient of p has its variance in every estimator of a Bernoulli model."""
     problem = binary_rows()
     model = small_dvae(problem)
     selected = Frozen(model, problem, 0, Streams(0), True).chosen
@@ -173,8 +173,7 @@ def test_corrections_match_enumerated_model():
 
 
 def test_global_q_corrections_match_full_bound():
-    """f = log q(θ) − log p(y, θ) of all rows together: by the scores ε/σ and ε² − 1, written
-    out."""
+    """f = log q(θ) − log p(y, θ) of all rows together, with literal scores ε/σ and ε² − 1."""
     problem = real(n=24, n_tasks=1, missing=0.0)
     state, rng = train(laboratory(train=TRAIN | {"noise": "shared"}).train, LINEAR, problem, 3)
     q = state.module

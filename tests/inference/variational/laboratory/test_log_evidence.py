@@ -1,4 +1,4 @@
-"""The evidence by importance sampling, against closed forms and quadrature."""
+"""The evidence by importance sampling, compared with closed forms and quadrature."""
 
 import math
 

@@ -76,7 +76,7 @@ def test_moments_of_estimates_match_numpy():
 
 
 def test_times_are_compared_within_a_round():
-    """If the machine is ten times slower after the first round, the ratio does not change."""
+    """The ratio does not change if the machine is ten times slower after the first round."""
     assert time_ratios([[1.0, 10.0, 10.0], [3.0, 30.0, 30.0]]) == [1.0, 3.0]
 
 
@@ -89,8 +89,8 @@ def test_learnt_state_is_fixed_during_measurement():
 
 
 def test_minibatch_share_and_bias_match_known_values():
-    """Rows N(0, 1), four per batch: the variance of their mean is 1/4 per component, and of the
-    noise sd²."""
+    """For rows N(0, 1), four per batch, the variance of their mean is 1/4 per component, and that
+    of the noise is sd²."""
     watched = [known_estimator(0.5), known_estimator(1.0), known_estimator(0.5, offset=0.2)]
     calm, noisy, biased = spread_over_batches(watched, Vector(), rows(2_000), streams(3), [True])
     shares = [0.25 / (0.25 + 0.25), 0.25 / (0.25 + 1.0)]
@@ -129,8 +129,8 @@ def test_total_variance_matches_single_estimates():
 
 
 def test_passes_match_hand_count():
-    """Each row has its log joint once per draw and pair member, and is differentiated by the
-    parameters of p: forward 1, backward 2; other evaluations of DisARM are forward only."""
+    """The log joint of each row is evaluated once per draw and pair member, and differentiated by
+    the parameters of p: forward 1, backward 2; other evaluations of DisARM are forward only."""
     problem = binary_rows()
     model = metered(small_dvae(problem))
     batch = problem.train
