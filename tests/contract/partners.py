@@ -1,9 +1,9 @@
 """The smallest partners with which each component makes a complete run, found by the package's
-search, or given here for components that need a file or code of these tests. ``runs`` raises an
-error for a component without partners: the contract test builds and steps every component.
+search, or given here for components that need a file or code of these tests.
 
 ``runs`` raises an error for a component without partners: the contract test builds and steps every
-component."""
+component.
+"""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def compare_exports(folder: Path, family: str, device: str, tolerance: float) ->
     both as the CPU's on the CPU.
 
     Raises:
-        AssertionError: they differ."""
+        AssertionError: the predictions differ."""
     results = {}
     for trained in ("cpu", device):
         home = folder / trained

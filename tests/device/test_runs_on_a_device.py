@@ -1,9 +1,9 @@
 """``make test-device``: small runs of every component on the stand-in for a GPU reproduce the CPU's
-scores, because its generators and arithmetic are the CPU's. Scores, attacks, evaluations and
-figures are part of a run. The fast tests have one run for each family of each role.
+scores, because its generators and arithmetic are the CPU's.
 
-Scores, attacks, evaluations and figures are part of a run.  The fast tests have one run for each
-family of each role."""
+Scores, attacks, evaluations and figures are part of a run. The fast tests have one run for each
+family of each role.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compare(make_job, monkeypatch, device: str, overrides: list[str], tolerance:
     """Check that a run gives equal scores on both devices, or is rejected alike.
 
     Raises:
-        AssertionError: they differ."""
+        AssertionError: the scores differ."""
     draw_strictly(monkeypatch)
     cpu, other = (score(make_job, *overrides, f"device={where}") for where in ("cpu", device))
     if isinstance(cpu, str):

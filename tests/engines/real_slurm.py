@@ -133,7 +133,7 @@ class RealSlurm:
         """Start the controller and the node, and wait until the node accepts jobs.
 
         Raises:
-            SlurmAbsentError: they do not come up.
+            SlurmAbsentError: they do not start.
         """
         self.start_daemon("slurmctld")
         self.start_node()
@@ -183,7 +183,7 @@ class RealSlurm:
     def start_delayed_jobs(self) -> None:
         """Let jobs begin that Slurm holds back for two minutes after it has requeued them.
 
-        Not at first: a node still refuses the number of a job that it has just ended.
+        A node first refuses the number of a job that it has just ended.
         """
         for line in self.ask("squeue", "--noheader", "--array", "--format=%i %r").splitlines():
             number, _, reason = line.partition(" ")

@@ -1,11 +1,10 @@
 """Random numbers of the CPU on any device, so that runs on a GPU and on the CPU have the same draws
-and can be compared. From the same seed, the stream of a GPU produces other numbers than the CPU's.
-Here all generators belong to the CPU: a torch function that takes one and creates a tensor on
-another device draws on the CPU and copies the draw to the device.
+and can be compared.
 
-A stream of a GPU gives other numbers than one of the CPU from the same seed.  Here all generators
-belong to the CPU: a torch function that takes one and makes a tensor on another device draws on the
-CPU and copies the draw to the device."""
+From the same seed, the stream of a GPU produces other numbers than the CPU's. Here all generators
+belong to the CPU: a torch function that takes one and creates a tensor on another device draws on
+the CPU and copies the draw to the device.
+"""
 
 from __future__ import annotations
 

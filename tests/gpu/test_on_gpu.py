@@ -1,11 +1,10 @@
 """``make test-gpu``: a small run of every family on device=cuda, in float64 and float32, compared
-with the same run on the CPU. Both use the random numbers of the CPU and compute the same up to
-rounding, which float32 amplifies, and which can change a draw in steps that accept, resample or
-choose an action. Every component also makes a run with random numbers of the GPU.
+with the same run on the CPU.
 
-Both draw the random numbers of the CPU, so that they compute the same; what remains is rounding,
-which float32 carries further, and which steps that accept, resample or choose an action can turn
-into another draw.  Every component also makes a run with random numbers of the GPU."""
+Both use the random numbers of the CPU and compute the same up to rounding, which float32 amplifies,
+and which can change a draw in steps that accept, resample or choose an action. Every component also
+makes a run with random numbers of the GPU.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +134,7 @@ def compare(make_job, keys: list[str], tolerance: Callable[[str], float]) -> Non
     """Check that a run gives equal scores on both devices, or is rejected alike.
 
     Raises:
-        AssertionError: they differ."""
+        AssertionError: the scores differ."""
     with CpuNoise():
         cpu, gpu = (score(make_job, *keys, f"device={device}") for device in ("cpu", "cuda"))
     if isinstance(cpu, str):  # a method that refuses float32 refuses it on both

@@ -1,9 +1,9 @@
 """Every registered gradient that is marked unbiased, compared with exact gradients of three models
-in one family of tests. The list comes from the registry, so that new estimators are tested
-automatically; estimators with requirements that a model does not meet are skipped for it.
+in one family of tests.
 
-The list is the registry's: new estimators are tested automatically.  Estimators with requirements
-that a model does not meet are skipped for it."""
+The list comes from the registry, so that new estimators are tested automatically. Estimators with
+requirements that a model does not meet are skipped for it.
+"""
 
 import pytest
 import torch

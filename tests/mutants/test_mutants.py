@@ -1,5 +1,5 @@
-"""Mutants (``scripts.mutants``): each fits the tree as it is, and the tests that it names find
-it."""
+"""Mutants (``scripts.mutants``): each applies to the current tree, and the tests that it names
+detect it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAMILIES = sorted({mutant.name.split("/")[0] for mutant in EVERY})
 
 
 def test_every_family_has_mutants():
-    assert 100 <= len(EVERY) <= 200  # operators make the others
+    assert 100 <= len(EVERY) <= 200  # operators generate the others
     assert {
         "attacks",
         "defences",
@@ -143,7 +143,7 @@ def test_sample_is_fixed_by_its_seed():
     assert all(mutant.tests and mutant.name.startswith("generated/") for mutant in first)
 
 
-@pytest.mark.slow  # 9 s
+@pytest.mark.slow  # takes 9 s
 def test_survivors_and_unmatched_edits_are_failures(tmp_path):
     (tmp_path / "components").mkdir()
     (tmp_path / "components" / "__init__.py").write_text("")

@@ -1,9 +1,7 @@
-"""NUTS on densities with bounded supports: every chain moves, and the moments are exact. At some
-starts only small steps are accepted; with a step size adapted to the mean acceptance of all chains,
-these chains do not move.
+"""NUTS on densities with bounded supports: every chain moves, and the moments are exact.
 
-At some starts only small steps are accepted.  With a step size adapted to the mean acceptance of
-all chains, these chains stay at their starts.
+At some starts only small steps are accepted. With a step size adapted to the mean acceptance of all
+chains, these chains do not move.
 """
 
 import pytest

@@ -1,7 +1,8 @@
 """Samplers with momentum and a much too large step size: the run ends as diverged, and the message
-names the key to lower. (tests/runner covers sgld from the command line.)
+names the key to lower.
 
-(sgld from the command line is in tests/runner.)"""
+(tests/runner covers sgld from the command line.)
+"""
 
 import json
 

@@ -40,11 +40,11 @@ def test_single_particle_ascends_gradient():
 
 def test_figure_2_2_matches_published_notebook():
     """The notebook's step is 0.01 without the 1/L of (2.4), its h is 2, and its target −Σ‖z‖² is
-    N(0, I/2), not the N(0, I) of the text. The σ published with Figure 2.2, 0.70 and 0.74, use all
-    201 states of the paths, including the start.
+    N(0, I/2), not the N(0, I) of the text.
 
-    The σ printed with Figure 2.2, 0.70 and 0.74, use all 201 states of the paths, including the
-    start."""
+    The σ published with Figure 2.2, 0.70 and 0.74, use all 201 states of the paths, including the
+    start.
+    """
     start = double(NOTEBOOK_START)
     target = GaussianTarget(torch.zeros(2, dtype=F64), 0.5 * torch.eye(2, dtype=F64))
     target.sample_prior = lambda n, generator: start

@@ -9,7 +9,8 @@ from torch.nn.utils import parametrizations
 
 
 class Transfer(nn.Module):
-    """A frozen body, drawn from the seed, frozen means of the inputs, and a head that learns."""
+    """Network with a frozen body, drawn from the seed, frozen means of the inputs, and a trained
+    head."""
 
     def __init__(self, inputs: int = 4, outputs: int = 3, frozen: str = "body"):
         super().__init__()
@@ -25,7 +26,7 @@ class Transfer(nn.Module):
 
 
 class Drift(nn.Module):
-    """Running means of its own make."""
+    """Layer with its own running means."""
 
     def __init__(self, n: int):
         super().__init__()
@@ -53,7 +54,7 @@ class Noise(nn.Module):
 
 
 class TwoOutputs(nn.Identity):
-    """Gives a second output in training, as networks with auxiliary heads do."""
+    """Network with a second output in training, as in networks with auxiliary heads."""
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.cat([x, x], 1) if self.training else x
@@ -75,7 +76,7 @@ MIDDLES = {
 
 
 class Middle(nn.Module):
-    """A layer between two affine ones, which may be kept in prediction mode."""
+    """Network with a layer between two affine ones, which may be kept in prediction mode."""
 
     def __init__(
         self, inputs: int = 4, outputs: int = 3, middle: str = "noise", still: bool = False

@@ -1,4 +1,4 @@
-"""Code of a user: a network, a Gaussian process, a log density, and faulty ones."""
+"""Code of a user: a network, a Gaussian process, a log density, and faulty variants."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 
 class Net(nn.Module):
-    """Batch normalisation, dropout, a parameter of no layer, and two layers that share their
-    weights."""
+    """Network with batch normalisation, dropout, a parameter outside any layer, and two layers with
+    shared weights."""
 
     def __init__(self, inputs: int = 2, outputs: int = 2, hidden: int = 3):
         super().__init__()
@@ -68,7 +68,7 @@ class Broken(nn.Module):
         self.layer = nn.Linear(3, 2)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.layer(x)  # of two inputs
+        return self.layer(x)  # for two inputs
 
 
 class Exact(ExactGP):
@@ -154,7 +154,7 @@ def pymc_schools(y, sigma, J=None):
 
 
 def pymc_counts():
-    """A model of PyMC with a discrete variable."""
+    """PyMC model with a discrete variable."""
     import pymc
 
     with pymc.Model() as model:

@@ -1,5 +1,4 @@
-"""Networks as users bring them: outputs that are no logits, and the habits that libraries of
-attacks report."""
+"""Networks of users: outputs that are not logits, and habits that libraries of attacks report."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from torch.nn import functional as F
 
 
 class Victim(nn.Module):
-    """Two layers; what comes after the last one is a subclass's, or a word."""
+    """Two layers; subclasses or a keyword define the step after the last one."""
 
     def __init__(
         self,
@@ -99,7 +98,7 @@ class OverRows(Victim):
 
 
 class OneClass(Victim):
-    """The first class has log odds of 9 at least."""
+    """Network that gives the first class log odds of at least 9."""
 
     def forward(self, x: Tensor) -> Tensor:
         f = self.body(x)
@@ -118,7 +117,7 @@ class Nearest(nn.Module):
 
 
 class WholeRange(Victim):
-    """Scaled by the smallest and the largest number of the batch."""
+    """Network that scales by the smallest and the largest number of the batch."""
 
     def forward(self, x: Tensor) -> Tensor:
         return self.body((x - x.min()) / (x.max() - x.min()))
@@ -135,7 +134,7 @@ class Recurrent(nn.Module):
 
 
 class OverTime(Recurrent):
-    """It takes the batch for time, as where ``batch_first`` was forgotten."""
+    """Network that treats the batch as time, as without ``batch_first``."""
 
     def __init__(self) -> None:
         super().__init__(batch_first=False)
@@ -157,7 +156,7 @@ class NoNumber(Victim):
 
 
 class LogOfSoftmax(Victim):
-    """Its softmax underflows."""
+    """Network with a softmax that underflows."""
 
     def forward(self, x: Tensor) -> Tensor:
         return (1e4 * self.body(x)).softmax(1).log()
@@ -185,7 +184,7 @@ class Remembers(Victim):
 
 
 class Single(Victim):
-    """Computed, and answered, in single precision."""
+    """Network that computes and returns single precision."""
 
     def forward(self, x: Tensor) -> Tensor:
         w, a, v, b = (p.float() for p in self.parameters())
@@ -206,7 +205,7 @@ class KeepsFeatures(Victim):
 
 
 class Impossible(Victim):
-    """Its last class is impossible."""
+    """Network with an impossible last class."""
 
     def forward(self, x: Tensor) -> Tensor:
         f = self.body(x)

@@ -1,4 +1,4 @@
-"""Parallel environments of PettingZoo as users may write them, good ones and bad ones."""
+"""Parallel environments of PettingZoo as users may write them, correct and faulty."""
 
 import random
 
@@ -117,7 +117,7 @@ class Plain(ParallelEnv):
 
 
 class Fork(Plain):
-    """To stay pays 1, to go 0, and 2 for ever afterwards: at γ = 0.8 Q(go) is 8 and Q(stay) 7.4."""
+    """Staying pays 1; leaving pays 0, then 2 per move: at γ = 0.8 Q(go) = 8 and Q(stay) = 7.4."""
 
     places = 2
 
@@ -128,7 +128,7 @@ class Fork(Plain):
 
 
 class OpponentLeaves(Plain):
-    """b is paid 2 and leaves after the first move, a is paid 1 a move, until ``limit``."""
+    """b is paid 2 and leaves after the first move; a is paid 1 per move, until ``limit``."""
 
     leaver = "b"
 
@@ -175,7 +175,7 @@ class Short(Plain):
 
 
 class Odd(Plain):
-    """Ends after three moves and is wrong, or merely unusual, in one way."""
+    """Environment that ends after three moves and is wrong, or merely unusual, in one way."""
 
     wrong_pays = {"rewards are two": np.ones(2), "reward is None": None, "reward is nan": np.nan}
 

@@ -37,13 +37,14 @@ TOY: dict[str, Any] = {
 
 
 def toy(**changes: Any) -> Suite:
-    """The suite with other keys."""
+    """The suite with changed keys."""
     return Suite(**TOY | changes)
 
 
 @contextmanager
 def use_suite(folder: Path, suite: dict[str, Any]) -> Iterator[Path]:
-    """A folder with the YAML of a suite in ``conf``, in use; the YAML's path."""
+    """Put the YAML of a suite into a folder ``conf``, use that folder, and return the YAML's
+    path."""
     path = folder / "conf" / "arena" / f"{suite['name']}.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(yaml.safe_dump(suite, sort_keys=False))
@@ -55,7 +56,7 @@ def use_suite(folder: Path, suite: dict[str, Any]) -> Iterator[Path]:
 def make_line(
     row: str, problem: str, score: float | None, state: Any = "done", step: int = -1, **more: Any
 ) -> dict[str, Any]:
-    """A line with a score, or without one, and a cost of 100 gradients."""
+    """Line with or without a score, at a cost of 100 gradients."""
     cost = more.pop("cost", 100.0)
     values = {} if score is None else {"error_mean": score, "cost/gradients": cost}
     names = {"budget": "small", "data": "data", "commit": "abc", "seed": 0, "replicate": 0}
@@ -64,7 +65,7 @@ def make_line(
 
 
 def make_lines(problems: str = "pqrstu", **scores: Any) -> list[dict[str, Any]]:
-    """Final lines of rows with a score for each problem."""
+    """Final lines of rows, with a score for each problem."""
     return [
         make_line(row, problem, score)
         for row, each in scores.items()

@@ -1,4 +1,4 @@
-"""Pair checks of components made one by one."""
+"""Pair checks of components built separately."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from runner.errors import ConfigError, UnfitError
 def check_pairs(
     dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None
 ) -> None:
-    """Refuses parts that do not fit as they are configured; a fix has not been tried.
+    """Refuse incompatible parts as configured, without trying fixes.
 
     Raises:
-        ConfigError: naming the pair.
+        ConfigError: the components are incompatible.
     """
     try:
         pairs.check_pairs(dataset, model, inference, attacker)

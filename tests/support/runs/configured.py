@@ -22,7 +22,7 @@ from runner.execution.rng import Streams
 from runner.record.lines import read_lines
 
 CONF = Path(__file__).parents[3] / "conf"
-NOWHERE = Path(os.devnull) / "data"  # never in the working folder
+NOWHERE = Path(os.devnull) / "data"  # never the working folder
 F64 = torch.float64
 
 
@@ -95,7 +95,7 @@ def load_problem(
     dtype: torch.dtype = F64,
     **changes: Any,
 ) -> Any:
-    """A dataset's problem, which has the name that the dataset announces."""
+    """A dataset's problem, of the declared kind."""
     dataset = component("dataset", name, **changes)
     setting = make_setting(data_dir, dtype)
     problem = dataset.load(Streams(seed, replicate), setting)
@@ -118,7 +118,7 @@ def load(
 
 
 def repeatable(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Scores of a run without CPU seconds, which differ whenever it is repeated."""
+    """Scores of a run without CPU seconds, which differ between repetitions."""
     return {name: value for name, value in scores.items() if not name.endswith("cpu_seconds")}
 
 
@@ -141,7 +141,7 @@ def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:
 
 
 def made_job(folder: Path, *overrides: str) -> Job:
-    """A validated job from overrides, writing into a folder and to no MLflow."""
+    """A validated job from overrides, which writes into a folder and not to MLflow."""
     fixed = [
         f"output_dir={folder / 'outputs'}",
         f"data_dir={folder / 'data'}",

@@ -1,4 +1,4 @@
-"""Model families that are exported: a small table of a user's, texts, and a run of each family."""
+"""Exported model families: a user's small table, texts, and a run of each family."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXTS = "texts.txt"
 KINDS = ("flat", "house", "hut")
 ROWS = 60
 NAMES = ["area", "kind", "sea", "price", "rent", "sold", "part"]
-TRAIN = 45  # rows; the others are for the test
+TRAIN = 45  # training rows; the others are for the test
 WORDS = {
     "fruit": ["apple", "pear", "plum", "cherry", "grape", "melon"],
     "tool": ["hammer", "saw", "drill", "wrench", "chisel", "plane"],
@@ -23,7 +23,7 @@ WORDS = {
 
 
 def write_houses(file: Path, n: int = ROWS, seed: int = 0) -> None:
-    """A table with numbers, texts and true or false; two real labels, a class and the split."""
+    """Write a table with numbers, texts and booleans: two real labels, a class and the split."""
     rng = np.random.default_rng(seed)
     with file.open("w", newline="") as stream:
         rows = csv.writer(stream)
@@ -40,7 +40,7 @@ def write_houses(file: Path, n: int = ROWS, seed: int = 0) -> None:
 
 
 def write_texts(file: Path, n: int = 30, seed: int = 0) -> None:
-    """Documents of fruit or of tools, one a line."""
+    """Write documents about fruit or tools, one per line."""
     rng = np.random.default_rng(seed)
     lines = [" ".join(rng.choice(WORDS[topic], 12)) for topic in rng.choice([*WORDS], n)]
     file.write_text("\n".join(lines) + "\n")

@@ -19,16 +19,16 @@ import runner.execution.execute  # noqa: F401  what every run imports: forked pr
 from runner.commands import cli
 from runner.terminal import printer
 
-SECONDS = 120  # of one composition, by the clock
-MEMORY = 24 * 2**30  # bytes of address space in addition to the forking process's
+SECONDS = 120  # wall-clock seconds of one composition
+MEMORY = 24 * 2**30  # bytes of address space in addition to those of the forking process
 
 
 @dataclass
 class Outcome:
-    """What came of a command."""
+    """Result of a command."""
 
     argv: list[str]
-    code: int | None  # None: it was killed at the time limit
+    code: int | None  # None: killed at the time limit
     output: str
     seconds: float
     result: dict[str, list[float]] = field(default_factory=dict)
@@ -40,8 +40,8 @@ class Outcome:
 
     @property
     def is_broken(self) -> bool:
-        """True if it ended in a traceback, ran for too long, or warned of arrays that were
-        broadcast."""
+        """True if the command ended in a traceback, ran for too long, or warned of broadcast
+        arrays."""
         return self.is_traceback or self.code is None or "Using a target size" in self.output
 
     @property
@@ -51,7 +51,7 @@ class Outcome:
 
 
 def run(argv: list[str], folder: Path, seconds: float = SECONDS) -> Outcome:
-    """Runs a command in a forked process, which has what this one has imported."""
+    """Run a command in a forked process, which inherits the imports of this one."""
     began = time.monotonic()
     with tempfile.TemporaryFile("w+", encoding="utf-8") as written:
         child = os.fork()
@@ -65,7 +65,7 @@ def run(argv: list[str], folder: Path, seconds: float = SECONDS) -> Outcome:
 
 
 def _become(argv: list[str], folder: Path, written: io.TextIOBase) -> None:
-    """The forked process: never returns."""
+    """Run the command in the forked process; never returns."""
     code = 70
     try:
         os.setpgid(0, 0)

@@ -15,10 +15,10 @@ PACKAGES = ("runner", "components", "conf", "hydra_plugins")
 
 
 def call(*words: object, cwd: Path) -> str:
-    """Output of a command that finds neither the checkout nor its data.
+    """Output of a command that has access to neither the checkout nor its data.
 
     Raises:
-        AssertionError: it fails.
+        AssertionError: the command fails.
     """
     hidden = {"PYTHONPATH", "RUNNER_DATA_DIR"}
     environment = {k: v for k, v in os.environ.items() if k not in hidden} | {
@@ -37,7 +37,7 @@ def call(*words: object, cwd: Path) -> str:
 
 
 def build_wheel(folder: Path) -> Path:
-    """A wheel, built from a copy, because a build leaves files next to the sources."""
+    """Wheel built from a copy, because a build leaves files next to the sources."""
     for name in PACKAGES:
         shutil.copytree(
             ROOT / name, folder / "copy" / name, ignore=shutil.ignore_patterns("__pycache__")
@@ -51,7 +51,7 @@ def build_wheel(folder: Path) -> Path:
 
 
 def install(wheel: Path, folder: Path) -> tuple[Path, str]:
-    """A new environment with the wheel: its folder of programs, and its site-packages.
+    """New environment with the wheel: its folder of programs, and its site-packages.
 
     The wheel's dependencies are links to this interpreter's packages, except the link to the
     checkout. A path file would not suffice: Hydra's plug-ins must be installed.
@@ -62,7 +62,8 @@ def install(wheel: Path, folder: Path) -> tuple[Path, str]:
         python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
     ).strip()
     others = Path(sysconfig.get_path("purelib"))
-    (Path(site) / "hydra_plugins").mkdir()  # a namespace: the wheel adds its own package to it
+    # a namespace package: the wheel adds its own package to it
+    (Path(site) / "hydra_plugins").mkdir()
     for package in (*others.iterdir(), *others.glob("hydra_plugins/*")):
         if "bayes_runner" not in package.name and package.name not in (*PACKAGES, "__pycache__"):
             (Path(site) / package.relative_to(others)).symlink_to(package)

@@ -1,4 +1,4 @@
-"""Servers on this machine, as tests start them."""
+"""Local servers for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def free_port() -> int:
 
 
 def wait_for(server: subprocess.Popen, address: str, seconds: float = 300.0) -> None:
-    """Wait until a server of MLflow is healthy."""
+    """Wait until an MLflow server is healthy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + seconds
     while True:

@@ -18,8 +18,8 @@ def make_record(
     replicates: int = 1,
     **facts: Any,
 ) -> Path:
-    """The folder of a run with a line of training each step, an evaluation each second one, and a
-    final line."""
+    """Folder of a run with a training line per step, an evaluation every second step, and a final
+    line."""
     folder = output_dir / "made" / signature
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
@@ -67,7 +67,7 @@ def make_record(
 
 
 def line(step: int, replicate: int, phase: str, seconds: float | None = None) -> dict[str, Any]:
-    """One line of metrics.jsonl, a second after the one before."""
+    """One line of metrics.jsonl, at one second per step by default."""
     metrics = {"loss": 10.0 / step} if phase == "train" else {"rmse": 1.0 / step + replicate}
     return {
         "step": step,
@@ -100,8 +100,7 @@ def history(client: Any, run: Any, key: str) -> list[Any]:
 
 
 def read_all_runs(client: Any) -> list[Any]:
-    """What MLflow holds of all runs, in a form that can be compared: nothing that differs between
-    two stores."""
+    """Comparable content of MLflow for all runs, without parts that differ between stores."""
     rows = []
     for experiment in client.search_experiments():
         for run in client.search_runs([experiment.experiment_id], max_results=5000):

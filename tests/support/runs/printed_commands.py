@@ -1,4 +1,4 @@
-"""The commands that the documents print, as a shell would split them."""
+"""Commands printed in the documents, split as by a shell."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ PAGES = [
 
 @dataclass(frozen=True)
 class Printed:
-    """One command of one page; its words without the variables before it and the remark after
-    it."""
+    """One command of one page; its words exclude variables before it and the comment after it."""
 
     page: Path
     words: tuple[str, ...]
-    own: bool  # of modules of the page's own, which PYTHONPATH=. finds
+    own: bool  # uses modules of the page, found through PYTHONPATH=.
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}: runner {' '.join(self.words)}"
 
 
 def split(text: str) -> list[list[str]]:
-    """The commands of a line, ``runner`` and variables before it left out."""
+    """Commands of a line, without ``runner`` and the variables before it."""
     commands = []
     for command in re.split(r" && |; ", text):
         words = shlex.split(command, comments=True)
@@ -44,7 +43,7 @@ def split(text: str) -> list[list[str]]:
 
 
 def list_printed() -> list[Printed]:
-    """Commands of indented blocks, and of the page's prose those between backticks, each once."""
+    """Commands in indented blocks, and in backticks in the page's prose, each once."""
     commands: dict[Printed, None] = {}
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
@@ -64,7 +63,7 @@ def list_printed() -> list[Printed]:
 
 
 def files(page: Path) -> dict[str, str]:
-    """File name -> content of the page's fenced blocks whose first line names a file, and of tables
+    """File name -> content of fenced blocks that name a file in their first line, and of tables
     after a line that does."""
     text = page.read_text(encoding="utf-8")
     commands = {}

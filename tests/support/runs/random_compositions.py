@@ -3,7 +3,8 @@ attacker, and up to two more keys with valid or borderline values.
 
     runner dataset=… model=… inference=… [attacker=…] [a.key=…] smoke=true
 
-Each is run in a forked process with a time limit, and what its refusal offers is followed."""
+Each runs in a forked process with a time limit, and the suggestions of a refusal are tried.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
 from runner.catalogue.parts import component_defaults
 
-# need packages that are optional
+# require optional packages
 ABSENT = {
     *(("dataset", name) for name in ("numpyro", "pettingzoo", "posteriordb_stan", "pymc", "stan")),
     ("model", "roberta"),
@@ -59,8 +60,8 @@ def composition(rng: random.Random) -> list[str]:
 
 
 def _partners(rng: random.Random, dataset: str, kind: str) -> dict[str, str]:
-    """A model, a method and perhaps an attacker: three times in four some that fit, as far as a few
-    dozen tries find any."""
+    """A model, a method and perhaps an attacker; with probability ¾ a compatible choice, if a few
+    dozen tries find one."""
     names = {
         role: [n for n in registry.names(role) if (role, n) not in ABSENT] for role in CHOSEN[1:]
     }
@@ -82,8 +83,7 @@ def _partners(rng: random.Random, dataset: str, kind: str) -> dict[str, str]:
 
 
 def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
-    """A key of the run or of one of its components, with a value that is valid or lies on the
-    border."""
+    """A key of the run or of one of its components, with a valid or borderline value."""
     if rng.random() < 0.3:
         key = rng.choice(sorted(RUN_KEYS))
         return f"{key}={rng.choice(RUN_KEYS[key])}"
@@ -99,7 +99,7 @@ def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
 
 
 def _values(default: object, kind: str) -> list[str]:
-    """Values of a key from a description of its type: small, so that a run stays short."""
+    """Values of a key from a description of its type, small enough for a short run."""
     values: list[str] = []
     if "null" in kind:
         values.append("null")
@@ -158,8 +158,7 @@ def list_offers(message: str) -> list[list[str]]:
 
 
 def follow_offer(argv: list[str], words: list[str], message: str) -> list[str]:
-    """A command line changed as a refusal offers: keys of a component that is replaced go with
-    it."""
+    """The command changed as a refusal suggests; keys of a replaced component change with it."""
     if words[0].startswith("+experiment="):
         return [*words, "smoke=true"]
     swapped = [word.lstrip("~").partition("=")[0] for word in words]
@@ -184,8 +183,8 @@ def follow_offer(argv: list[str], words: list[str], message: str) -> list[str]:
 
 
 def is_fault_of_its_own(argv: list[str], again: list[str], message: str) -> bool:
-    """Whether a refusal names a key, not one that holds a component, that was in the command before
-    and is still."""
+    """True if a refusal names a key, other than one that selects a component, that was in the
+    command before and still is."""
     keys = {word.lstrip("+~").partition("=")[0] for word in argv if word in again} - set(
         registry.ROLES
     )

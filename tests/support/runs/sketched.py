@@ -1,4 +1,4 @@
-"""Figures of runs saved without being drawn, which takes half of the time of a small run."""
+"""Figures of runs saved without drawing, which takes half of the time of a small run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study of four rows and two columns, and records of its runs written by hand."""
+"""A study of four rows and two columns, and hand-written records of its runs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ FACTS = {
 
 
 def launch(folder: Path) -> Snapshot:
-    """The study of eight runs, none of them started."""
+    """The study of eight runs before any of them starts."""
     runs = [
         FrozenRun(
             f"{row.name} n_train={n}",
@@ -86,7 +86,7 @@ def launch(folder: Path) -> Snapshot:
 
 
 def redefine(study: Snapshot, **changes: Any) -> Snapshot:
-    """The launched study with other keys in its definition, validated."""
+    """The launched study with changed keys in its definition, validated."""
     definition = StudyDefinition.model_validate(study.study.model_dump() | changes)
     return replace(study, study=definition)
 
@@ -99,7 +99,7 @@ def record(
     lines: Iterable[dict[str, Any]] = (),
     **changes: Any,
 ) -> Path:
-    """Writes run.json and metrics.jsonl of one run, as the loop would."""
+    """Write run.json and metrics.jsonl of one run, as the training loop does."""
     values = [float(v) for v in nlpp]
     entry = {"experiment": experiment, "signature": f"{experiment}{n}", "replicates": len(values)}
     facts = FACTS | entry | {"finished": {}, "result": {"nlpp": values}} | changes
@@ -114,7 +114,7 @@ def record(
 
 
 def _finish(result: dict[str, list[float]], vectorised: bool) -> dict[str, dict[str, Any]]:
-    """``finished`` of a done run: by replicate, or of all."""
+    """``finished`` of a completed run: one replicate, or all."""
     if vectorised:
         return {"0": dict(result)}
     count = max(map(len, result.values()))

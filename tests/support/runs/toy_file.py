@@ -22,7 +22,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "/short": CONTENT[: len(CONTENT) // 2],
         }.get(self.path)
         self.send_response(200 if body else 404)
-        # A connection that breaks half-way: more is promised than sent.
+        # A connection that breaks half-way: the header announces more than is sent.
         self.send_header(
             "Content-Length", str(len(CONTENT) if self.path == "/short" else len(body or b""))
         )

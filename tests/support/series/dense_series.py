@@ -1,5 +1,5 @@
-"""A linear Gaussian series as one multivariate Gaussian, built path by path from its definition:
-slow, and exact."""
+"""A linear Gaussian series as one multivariate Gaussian, constructed path by path from its
+definition: slow and exact."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from components.series.models.linear_filter import LinearSystem
 def dense(
     system: LinearSystem, q: torch.Tensor, r: torch.Tensor, times: int
 ) -> torch.distributions.MultivariateNormal:
-    """Of x_1 … x_T for one set of variances q [d], r []: every z_t written out in z_0 and the
+    """Moments of x_1 … x_T for one set of variances q [d], r []: every z_t as a sum of z_0 and the
     noises."""
     G = system.G
     d = len(system.m0)
     mean = system.m0
     rows = []
-    effects = [torch.eye(d, dtype=G.dtype)]  # of z_0, then of each noise, on z_t
+    effects = [torch.eye(d, dtype=G.dtype)]  # effects of z_0, then of each noise, on z_t
     means = []
     for _ in range(times):
         mean = G @ mean + system.c

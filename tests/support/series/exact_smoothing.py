@@ -13,7 +13,7 @@ from components.series.sequence import LinearGaussianSystem
 
 class Exact(NamedTuple):
     mean: Tensor  # [T, dx]
-    covariance: Tensor  # of each time [T, dx, dx]
+    covariance: Tensor  # covariance at each time [T, dx, dx]
 
     @property
     def variance(self) -> Tensor:

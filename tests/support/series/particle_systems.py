@@ -1,4 +1,4 @@
-"""Many small systems of particles run as one, and the kernel written out for a pair of
+"""Many small systems of particles simulated as one, and the literal kernel of a pair of
 particles."""
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ APART = 1000.0
 
 
 class Systems:
-    """S systems of L particles of N(0, I_P), side by side along one more coordinate and out of each
-    other's reach.
+    """S systems of L particles of N(0, I_P), separated along an additional coordinate beyond the
+    reach of the kernel.
 
-    The target is periodic in that coordinate, standard normal about every multiple of ``APART``: K
-    is block-diagonal, and each block one independent system.  All D = K/(S L) needs is a step S
-    times as large."""
+    The target is periodic in that coordinate and standard normal about every multiple of ``APART``:
+    K is block-diagonal, and each block is one independent system. D = K/(S L) only requires a step
+    S times as large.
+    """
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class Systems:
         self.names = [f"x{j}" for j in range(dim + 1)]
 
     def constrain(self, theta: Tensor) -> Tensor:
-        """Every coordinate about its own centre: all of them are N(0, 1) under the target."""
+        """Coordinates relative to their own centre: all of them are N(0, 1) under the target."""
         last = theta[:, -1:]
         return torch.cat([theta[:, :-1], last - APART * (last / APART).round()], 1)
 
@@ -54,8 +55,8 @@ class Systems:
         return (draws.values**power).unflatten(0, (self.systems, self.particles)).mean((1, 2))
 
     def z(self, draws) -> float:
-        """Largest |z| of E[x], E[x²] and L E[x̄²], x̄ a system's mean at one time, the systems
-        being independent."""
+        """Largest |z| of E[x], E[x²] and L E[x̄²], with x̄ a system's mean at one time, for
+        independent systems."""
         # [S, N, P + 1]
         together = draws.values.unflatten(0, (self.systems, self.particles)).mean(1)
         collective = self.particles * together.square().mean(1)
@@ -84,7 +85,7 @@ def gradient_of_k(a: Tensor, b: Tensor, h: float) -> Tensor:
 
 
 def gram(theta: Tensor, h: float) -> Tensor:
-    """K of all pairs of particles, one by one; differentiable, [L, L]."""
+    """K of all pairs of particles, pair by pair; differentiable, [L, L]."""
     return torch.stack([torch.stack([k(a, b, h) for b in theta]) for a in theta])
 
 

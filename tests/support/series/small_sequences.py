@@ -13,7 +13,7 @@ from runner.execution.rng import Streams
 
 
 def system(seed: int = 0) -> LinearGaussianSystem:
-    """A stable system with three states and two observations, nothing in it diagonal."""
+    """A stable system with three states and two observations, without diagonal matrices."""
     g = generator(seed)
 
     def spd(d: int) -> torch.Tensor:
@@ -27,7 +27,7 @@ def system(seed: int = 0) -> LinearGaussianSystem:
 
 
 def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 1) -> Sequence:
-    """One sequence drawn from the system; every replicate sees the same observations, so only a
+    """One sequence drawn from the system; every replicate has the same observations, so that only a
     filter's noise differs."""
     g = generator(seed)
 
@@ -66,7 +66,7 @@ def moments_on_grid(log_g) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def run(inference, model, problem, rng, spoil=None):
-    """The posterior after all steps; ``spoil`` may damage the state between steps."""
+    """The posterior after all steps; ``spoil`` may corrupt the state between steps."""
     state = inference.init(model, problem, rng)
     for _, batch in problem.batches("observation", rng, 0, problem.length("observation")):
         state, _ = inference.step(state, batch, rng)
@@ -76,13 +76,13 @@ def run(inference, model, problem, rng, spoil=None):
 
 
 def run_filter(name: str, problem: Sequence, model=None, seed: int = 0, **keys):
-    """The posterior of a named filter, of the problem's own linear model or of another."""
+    """The posterior of a named filter, with the problem's own linear model or another one."""
     model = LinearGaussianModule(problem.system) if model is None else model
     return run(component("inference", name, **keys), model, problem, Streams(seed))
 
 
 def assert_same_estimates(got, expected) -> None:
-    """Asserts that two filters give the same but for rounding."""
+    """Assert that two filters agree up to rounding."""
     for name in ("mean", "variance", "lower", "upper", "log_normaliser"):
         torch.testing.assert_close(
             getattr(got, name), getattr(expected, name), rtol=1e-9, atol=1e-9
@@ -90,7 +90,7 @@ def assert_same_estimates(got, expected) -> None:
 
 
 def gappy(length: int, replicates: int, apart: bool) -> Sequence:
-    """A sequence with missing observations, the same in all replicates or not."""
+    """A sequence with missing observations, equal in all replicates or not."""
     problem = sequence(system(), length, replicates)
     problem.observations[:, 3] = math.nan
     problem.observations[:, 0, 1] = math.nan
@@ -103,7 +103,8 @@ def dense_posterior(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tens
     """E[x_1:T | y] [T, dx] and Cov[x_1:T | y] [T·dx, T·dx] of replicate r, from the joint Gaussian
     of all states.
 
-    Its precision is written down term by term: −2 log p(x_0:T, y) is a sum of squares in x_0:T."""
+    Its precision is constructed term by term: −2 log p(x_0:T, y) is a sum of squares in x_0:T.
+    """
     s = problem.system
     y = problem.observations[r]
     missing = problem.missing[r]

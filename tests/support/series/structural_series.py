@@ -1,4 +1,4 @@
-"""Small structural series, and the dense Gaussian that their systems stand for."""
+"""Small structural series, and the dense Gaussian that their systems define."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def block(name: str, **changes: Any) -> Any:
 def problem(
     times: int = TIMES, ahead: int = AHEAD, missing: tuple[int, ...] = (), seed: int = 3
 ) -> Forecasting:
-    """A wandering series with two regressors and two channels."""
+    """A series with a random level, two regressors and two channels."""
     g = generator(seed)
     n = times + ahead
     x = normal(g, n, 2)
@@ -56,7 +56,7 @@ def model(*blocks: Any, of: Sequence | None = None, **changes: Any) -> SumOfBloc
 
 
 def some_theta(built: SumOfBlocks, sets: int = 2, seed: int = 0) -> Tensor:
-    """θ [C, P] that differ, stationary."""
+    """Stationary θ [C, P] that differ between chains."""
     g = generator(seed)
     structure = built.structure
     count = [
@@ -82,7 +82,7 @@ def joint(
     C = torch.zeros(n, d, n, d, dtype=F64)
     for _ in range(n - 1):
         powers.append(G @ powers[-1])
-    effects = torch.stack(powers)  # of the noise of k times ago
+    effects = torch.stack(powers)  # effect of the noise k times ago
     for k, spread in enumerate(spreads):
         own_effects = effects[: n - k]
         C[k:, :, k:] += torch.einsum("sij,jk,tlk->sitl", own_effects, spread, own_effects)

@@ -18,10 +18,10 @@ N = 40
 
 
 def problem(n: int = N) -> Supervised:
-    """Binary rows around one row of each class."""
+    """Binary rows around one prototype per class."""
     g = generator(0)
     y = torch.arange(n) % C
-    # shares that are not equal
+    # unequal shares
     y[y == 1] = torch.where(torch.rand(int((y == 1).sum()), generator=g) < 0.5, 0, 1)
     centre = (torch.rand(C, INPUTS, generator=g) < 0.5).double()
     x = torch.where(torch.rand(n, INPUTS, generator=g) < 0.15, 1 - centre[y], centre[y])
@@ -30,8 +30,8 @@ def problem(n: int = N) -> Supervised:
 
 
 def build_cvae(latent_dim: int = 1, seed: int = 1):
-    """Weights so large that x depends on z and y, a guide so wide that importance weights are
-    bounded."""
+    """Model with weights so large that x depends on z and y, and a guide so wide that importance
+    weights are bounded."""
     module = component("model", "cvae", latent_dim=latent_dim, widths=[5]).build(
         problem(), Streams(seed)
     )

@@ -1,5 +1,5 @@
-"""A line through points with Gaussian noise: a log joint of two parameters whose Gaussian bound is
-known in closed form."""
+"""A line through points with Gaussian noise: a log joint of two parameters with a Gaussian bound in
+closed form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from components.inference.variational.global_gaussian import GlobalGaussian, Noi
 
 
 class Line:
-    """y_b ~ N(θ_1 + θ_2 x_b, 1) with θ ~ N(0, I), without its constants: a log joint of two
-    parameters that all rows share."""
+    """y_b ~ N(θ_1 + θ_2 x_b, 1) with θ ~ N(0, I), without constants: a log joint of two parameters
+    shared by all rows."""
 
     dim = 2
 
@@ -36,7 +36,7 @@ def line_rows(scale: float = 1.0) -> Batch:
 
 
 def line_gaussian(full: bool, noise: Noise) -> GlobalGaussian:
-    """q(θ) away from the posterior; of a full covariance, correlated."""
+    """q(θ) away from the posterior; correlated if its covariance is full."""
     target = RowwiseLogJoint(Line(), context_dim=2, n_data=ROWS)
     q = GlobalGaussian(target, torch.tensor([0.4, -0.3]).double(), 0.6, full, noise)
     if q.lower is not None:
@@ -46,7 +46,8 @@ def line_gaussian(full: bool, noise: Noise) -> GlobalGaussian:
 
 
 def line_gradient(q: GlobalGaussian, batch: Batch) -> Tensor:
-    """Of the bound, a polynomial in m and L, and log diag L, by all parameters end to end [P]."""
+    """Gradient of the bound, a polynomial in m and L, and log diag L, by all parameters
+    concatenated [P]."""
     L = q.scale_tril
     design = torch.cat([torch.ones_like(batch.x), batch.x], 1)
     residual = (batch.y[:, 0] - design @ q.mean).square().sum() + (design @ L).square().sum()

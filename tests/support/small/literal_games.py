@@ -1,4 +1,4 @@
-"""Games of tests one replicate and one number at a time, with the draws of ``play``."""
+"""Games of tests, one replicate and one number at a time, with the draws of ``play``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def greedy(psi: Sequence[float], epsilon: float) -> np.ndarray:
 
 
 def safest_policy(table: np.ndarray) -> tuple[float, np.ndarray]:
-    """V and π of one state, pure where that is as safe."""
+    """V and π of one state, pure if a pure policy is as safe."""
     worst = table.min(1)
     value, x = programme(table)
     if max(worst) > value - 1e-9:
@@ -31,7 +31,7 @@ def safest_policy(table: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def invert(p: Sequence[float], u: float) -> int:
-    """The action that a uniform number draws."""
+    """Action selected by a uniform number."""
     total = 0.0
     for i, q in enumerate(p[:-1]):
         total += q
@@ -41,8 +41,7 @@ def invert(p: Sequence[float], u: float) -> int:
 
 
 def draws(game: Game) -> tuple[list[list[float]], list[list[int]]]:
-    """The uniforms that drive the agent's choices [T, R], and the opponent's actions, as in
-    ``play``."""
+    """Uniforms for the agent's choices [T, R], and the opponent's actions, as in ``play``."""
     rng = Streams(0)
     mine = [uniform(rng.noise, game.replicates, 1)[:, 0] for _ in range(game.episodes)]
     nothing = torch.zeros(game.replicates)
@@ -64,8 +63,8 @@ class LiteralMove(NamedTuple):
 def literal_moves(
     game: Game, replicate: int, policy: Callable[[int], Sequence[float]]
 ) -> Iterator[LiteralMove]:
-    """The moves of a replicate of ``three_states`` with draws as in ``play``, by the agent's
-    policy in s, which may learn between them."""
+    """Moves of a replicate of ``three_states`` with draws as in ``play``, by the agent's policy in
+    s, which may learn between moves."""
     rules = game.environment
     s = 0
     for uniforms, threats in zip(*draws(game), strict=True):

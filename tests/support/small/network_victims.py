@@ -1,4 +1,4 @@
-"""Victims that are networks: one, several and draws of their weights."""
+"""Network victims: a single network, several networks, and draws of weights."""
 
 from support.runs.configured import component, draw_normal
 
@@ -14,7 +14,7 @@ def build_network(problem, **changes):
 
 
 def build_network_victims(problem, activation="tanh", widths=(6, 1, 5)):
-    """A victim of each kind, and how many rows of x are a block of it."""
+    """A victim of each kind, and the number of rows of x in a block."""
     networks = [
         build_network(problem, activation=activation, widths=list(widths)) for _ in range(2)
     ]

@@ -1,4 +1,4 @@
-"""Files of weights of small networks, and the models that take them."""
+"""Weight files of small networks, and the models that load them."""
 
 import itertools
 
@@ -31,7 +31,7 @@ def save_weights(folder, net, name="w.safetensors"):
 
 
 def rename_layers(net, names):
-    """The tensors of a network under other names of its layers."""
+    """The tensors of a network, with its layers renamed."""
     tensors = net.state_dict()
     kinds = ("weight", "bias")
     return {
@@ -50,6 +50,6 @@ def build_from_file(problem, path, network=SMALL, **keys):
 
 
 def check_function(net, path, network=SMALL, **keys):
-    """A network with the weights of a file computes what ``net`` does."""
+    """Assert that a network with the weights of a file computes the same as ``net``."""
     x = classes().test.x
     assert_close(build_from_file(classes(), path, network, **keys)(x)[:, 0], net(x))

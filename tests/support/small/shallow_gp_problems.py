@@ -1,5 +1,5 @@
-"""Small problems of tasks of unequal size, for Gaussian processes of one layer, and how their
-gradients are checked."""
+"""Small problems with tasks of unequal size for Gaussian processes of one layer, and a check of
+their gradients."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from runner.execution.rng import Streams
 def problem(
     target: str = "real", n: int = 23, T: int = 3, D: int = 4, keep: float = 0.6, seed: int = 0
 ) -> Supervised:
-    """T smooth functions of D inputs with noise; missing labels hold NaN (real) or −1, tasks have
-    unequal sizes and the last row has no label at all when any are missing."""
+    """T smooth functions of D inputs with noise. Missing labels are NaN (real) or −1, tasks have
+    unequal sizes, and the last row has no label if any are missing."""
     g = generator(seed)
     x = normal(g, n + 11, D)
     mix = normal(g, T, 2)
@@ -50,8 +50,8 @@ def streams(seed: int = 0) -> Streams:
 
 
 def scatter_parameters(module: torch.nn.Module, seed: int = 5, scale: float = 0.3) -> None:
-    """Moves every parameter off its initial value, so that tasks and inputs have values of their
-    own."""
+    """Move every parameter away from its initial value, so that tasks and inputs have different
+    values."""
     g = generator(seed)
     with torch.no_grad():
         for p in module.parameters():
@@ -149,7 +149,7 @@ def set_optimal_q(module: SparseGP, batch: Batch) -> None:
         residual = labels.y - module.mean(labels.x, labels.task)
         information = (A * precision[:, None]) @ A.mT
         vector = (A * (precision * residual)[:, None]).sum(-1)
-        if len(Z) == 1:  # one group of inducing points serves every task
+        if len(Z) == 1:  # one group of inducing points for all tasks
             information = information.sum(0, keepdim=True)
             vector = vector.sum(0, keepdim=True)
         S = torch.linalg.inv(torch.eye(K.shape[-1], dtype=F64) + information)

@@ -22,7 +22,7 @@ VALUES = 4
 
 
 def binary_rows(n: int = 2, values: int = VALUES, seed: int = 0) -> Unlabelled:
-    """Binary rows; held out are the same again."""
+    """Binary rows; the held-out rows are the same."""
     x = torch.bernoulli(
         torch.full((n, values), 0.5, dtype=F64),
         generator=generator(seed),
@@ -33,8 +33,8 @@ def binary_rows(n: int = 2, values: int = VALUES, seed: int = 0) -> Unlabelled:
 def small_dvae(
     problem: Unlabelled, layers: int = 2, seed: int = 0, **changes: Any
 ) -> BinaryAutoEncoder:
-    """A model of 3 variables in each layer whose guide is far from the posterior: every parameter
-    from N(0, 0.8²)."""
+    """A model of 3 variables in each layer with a guide far from the posterior: every parameter is
+    drawn from N(0, 0.8²)."""
     keys = {"units": UNITS, "prior": "learned", "layers": layers} | changes
     module = component("model", "dvae", **keys).build(problem, Streams(seed))
     g = generator(seed + 1)
@@ -59,7 +59,7 @@ def enumerated_elbo(module: BinaryAutoEncoder, batch: Rows) -> Tensor:
 
 
 def enumerated_gradient(module: BinaryAutoEncoder, batch: Rows) -> Tensor:
-    """Of the enumerated bound by every parameter, in one vector [P]."""
+    """Gradient of the enumerated bound by every parameter, concatenated [P]."""
     return flat(torch.autograd.grad(enumerated_elbo(module, batch), list(module.parameters())))
 
 
@@ -83,7 +83,7 @@ def flat(gradients: Any) -> Tensor:
 
 
 def repeat_rows(batch: Rows, times: int) -> Rows:
-    """The rows again and again, so that one estimate is the mean of ``times`` independent ones."""
+    """The rows repeated, so that one estimate is the mean of ``times`` independent ones."""
     return Rows(batch.x.repeat(times, 1), batch.scale / times)
 
 
@@ -96,11 +96,12 @@ def z_scores(
     exact: Tensor | None = None,
 ) -> Tensor:
     """(mean − enumerated gradient) / standard error by parameter [P], of ``draws`` draws in groups
-    of rows repeated.
+    of repeated rows.
 
-    An estimator treats rows each by itself, so that a group's estimate is the mean of its draws,
-    and normal; its state goes from group to group.  Parameters without any noise have to be right
-    to rounding, and count as 0 then."""
+    Estimators treat rows independently, so that a group's estimate is the mean of its draws, and
+    normal; the state is passed from group to group. Parameters without noise must agree up to
+    rounding, and then count as 0.
+    """
     rng = Streams(7)
     exact = enumerated_gradient(module, batch) if exact is None else exact
     state = estimator.init(module, rng)
@@ -116,11 +117,12 @@ def z_scores(
 
 
 def fresh_z(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int) -> Tensor:
-    """(mean − enumerated gradient) / standard error [P] of single draws, each from a state that has
-    learnt nothing yet.
+    """(mean − enumerated gradient) / standard error [P] of single draws, each from an untrained
+    state.
 
-    What learns from the noise that it then corrects shows most at its first step, at a high rate; a
-    settled state hides it."""
+    An estimator that learns from the noise that it corrects is most biased at its first step with a
+    high rate; a converged state hides the bias.
+    """
     rng = Streams(7)
     exact = enumerated_gradient(module, batch)
     state = estimator.init(module, rng)
@@ -141,14 +143,15 @@ def holm_p(z: Tensor, groups: int = 100) -> float:
 
 
 def check_unbiased(estimator: Any, module: BinaryAutoEncoder, batch: Rows) -> None:
-    """Asserts that the mean of 20,000 estimates is the exact gradient."""
+    """Assert that the mean of 20,000 estimates is the exact gradient."""
     assert estimator.unbiased
     z = z_scores(estimator, module, batch, 20_000)
     assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
 def guide_variance(estimator: Any, state: Any = None, n: int = 80, layers: int = 2) -> float:
-    """Variance of ``n`` estimates by the guide's parameters, summed, each from the same state."""
+    """Sum of the variances of ``n`` estimates over the guide's parameters, each from the same
+    state."""
     problem = binary_rows(n=6)
     rng = Streams(3)
     module = small_dvae(problem, layers)

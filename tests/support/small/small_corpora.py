@@ -47,8 +47,7 @@ def lda(problem: Corpus, n_topics: int = 2, alpha: float = 0.4, eta: float = 0.7
 
 
 def words_of(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Words one after the other and the documents they are in, each document's in rising order
-    [M]."""
+    """Concatenated words and their documents, each document's in ascending order [M]."""
     pairs = [(d, w) for d, row in enumerate(rows) for w in sorted(row)]
     return torch.tensor([w for _, w in pairs]), torch.tensor([d for d, _ in pairs])
 
@@ -61,7 +60,7 @@ def assignments(n: int, K: int) -> Iterator[tuple[int, ...]]:
 def log_urns(
     words: Sequence[int], docs: Sequence[int], z: Sequence[int], alpha: Tensor, eta: Tensor
 ) -> float:
-    """log p(y, z), word by word: each is drawn from the urns that those before it have filled."""
+    """log p(y, z), word by word: each is drawn from the urns filled by the previous ones."""
     by_doc: Counter = Counter()
     by_topic: Counter = Counter()
     total = torch.zeros((), dtype=F64)

@@ -1,4 +1,4 @@
-"""A small filter under attack, as an adversary who shifts its observations sees it."""
+"""A small filter under attack, as seen by an attacker that shifts its observations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runner.execution.rng import Streams
 
 
 def problem(length: int = 12, replicates: int = 3, seed: int = 0) -> Sequence:
-    """A linear Gaussian sequence with noise of its own in every replicate."""
+    """A linear Gaussian sequence with separate noise in every replicate."""
     p = sequence(system(seed), length, replicates)
     noise = draw_normal(*p.observations.shape, seed=seed + 5)
     return dataclasses.replace(p, observations=p.observations + 0.3 * noise)
@@ -49,5 +49,5 @@ def victim(
 
 
 def spoofer(**keys):
-    """An adversary with the defaults of his YAML but for some keys."""
+    """Attacker with the defaults of its YAML except for some keys."""
     return component("attacker", "spoofing", **({"probability": 0.5} | keys))

@@ -1,5 +1,5 @@
-"""Games to play in tests: components from their YAML, a small threatened MDP with states, a
-stationary adversary."""
+"""Games for tests: components from their YAML, a small threatened MDP with states, and a stationary
+opponent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from components.games.environments.table_environment import TableEnvironment, re
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
-# agents that forecast by counts, and one that does not
+# agents that forecast by counts, and one that does not forecast
 METHODS = [
     ("q_learning", {}),
     ("fpq_learning", {}),
@@ -29,7 +29,7 @@ METHODS = [
 
 
 class Stationary(Opponent[Tensor]):
-    """An adversary whose threats are independent draws from fixed probabilities."""
+    """Opponent with threats drawn independently from fixed probabilities."""
 
     name: str = "stationary"
     p: list[float]
@@ -46,7 +46,7 @@ class Stationary(Opponent[Tensor]):
 
 
 def game_of(name: str, replicates: int, attacker: Opponent | str = "random", **keys: Any) -> Game:
-    """The game of a dataset, against an opponent or a decision maker by name."""
+    """Game of a dataset, against an opponent or a decision maker selected by name."""
     game, _ = load(name, replicates=replicates, **keys)
     game.attacker = seat_opponent(attacker)
     return game
@@ -70,7 +70,7 @@ def seat_of(
 
 
 def move_of(a: Tensor, **changes: Any) -> Move:
-    """A move with the agent's action a [R]; without observation and rewards except for
+    """Move with the agent's action a [R], without observation and rewards except for
     ``changes``."""
     nothing = torch.zeros(len(a))
     numbers = dict.fromkeys(("s", "s_next", "b"), nothing.long())
@@ -106,8 +106,8 @@ def three_states(replicates: int, episodes: int) -> Game:
 def matrix_game(
     r_a, r_b=None, *, replicates: int, episodes: int, opponent: Opponent | str = "random"
 ) -> Game:
-    """One bimatrix again and again, zero-sum unless r_b [A, B] is given, against an opponent or a
-    decision maker by name."""
+    """A repeated bimatrix game, zero-sum unless r_b [A, B] is given, against an opponent or a
+    decision maker selected by name."""
     hers = torch.as_tensor(r_a, dtype=F64)
     his = -hers if r_b is None else torch.as_tensor(r_b, dtype=F64)
     return Game(
@@ -145,9 +145,10 @@ def programme(matrix) -> tuple[float, np.ndarray]:
 
 
 def play(game: Game, inference, seed: int = 0, model="q_table", tensors: bool = False):
-    """The state after every episode of the game, and the posterior.
+    """State after every episode of the game, and the posterior.
 
-    ``model`` is a name, or action values; ``tensors``: the compiled loop does not play."""
+    ``model`` is a name, or action values; ``tensors`` disables the compiled loop.
+    """
     rng = Streams(seed)
     values = component("model", model).build(game, rng) if isinstance(model, str) else model
     init = Player.init if tensors else type(inference).init
@@ -159,15 +160,15 @@ def play(game: Game, inference, seed: int = 0, model="q_table", tensors: bool = 
 
 
 def play_episodes(inference, problem, rng, state, start, stop):
-    """The state after the episodes from one to another."""
+    """State after the episodes from ``start`` to ``stop``."""
     for _, episode in problem.batches("episode", rng, start, stop):
         state, _ = inference.step(state, episode, rng)
     return state
 
 
 def play_and_resume(opened, half: int):
-    """States of a game played through, and stopped after ``half`` episodes and resumed; streams
-    must end alike.
+    """States of an uninterrupted game, and of one stopped after ``half`` episodes and resumed;
+    streams must end alike.
 
     ``opened()`` gives the agent, the game, its streams and the state before the first episode."""
     agent, game, rng, state = opened()
@@ -201,5 +202,5 @@ def mean_and_se(x: torch.Tensor) -> tuple[float, float]:
 
 
 def assert_near(found, exact) -> None:
-    """Checks that tensors or arrays agree up to rounding."""
+    """Assert that tensors or arrays agree up to rounding."""
     np.testing.assert_allclose(found, exact, rtol=1e-7, atol=1e-7)

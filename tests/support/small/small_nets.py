@@ -1,4 +1,4 @@
-"""Small problems of images and of texts, and the networks that read them."""
+"""Small problems of images and of texts, and networks for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL_TRANSFORMER = component("model", "text_transformer", words=4, hidden=3)
 
 
 def tanh_layers(theta, x, shapes) -> torch.Tensor:
-    """W_L tanh(… tanh(W_1 x + b_1) …) + b_L; θ holds W_1 by rows, b_1, W_2, …"""
+    """W_L tanh(… tanh(W_1 x + b_1) …) + b_L; θ contains W_1 by rows, b_1, W_2, …"""
     offset = 0
     for layer, (out, inside) in enumerate(shapes):
         W = theta[offset : offset + out * inside].view(out, inside)
@@ -37,7 +37,7 @@ def images(n=24, batch_size=8, seed=0, dtype=F64) -> Supervised:
 
 
 def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=F64) -> Supervised:
-    """Two classes of texts of 1 … ``length`` words; word 2 and similar ones have class 0."""
+    """Two classes of texts of 1 … ``length`` words; word 2 and similar ones indicate class 0."""
     g = generator(seed)
     x = torch.randint(1, words, (2 * n, length), generator=g)
     ends = torch.randint(1, length + 1, (2 * n, 1), generator=g)
@@ -53,7 +53,7 @@ def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=F64) -> Supervise
 
 
 def check_resumed(method: Any, model: Any, folder: Path) -> None:
-    """Asserts that a run of 17 steps that is stopped after 10 ends in the same bits."""
+    """Assert that a run of 17 steps stopped after 10 ends bit-identical."""
     problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
     whole = train(method, model, problem, 17)[0]
     parts = train_and_resume(method, model, problem, 17, 10, folder)[0]
@@ -66,7 +66,7 @@ def check_resumed(method: Any, model: Any, folder: Path) -> None:
 
 
 def random_network(problem, seed=0, scale=1.5, model="mlp", **keys):
-    """A network with random weights, its biases too."""
+    """A network with random weights and biases."""
     built = component("model", model, **keys).build(problem, Streams(seed))
     noise = draw_normal(*built.theta.shape, seed=seed).to(built.theta)
     with torch.no_grad():

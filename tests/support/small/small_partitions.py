@@ -1,5 +1,5 @@
-"""All partitions of few rows, and their probabilities in a Dirichlet process mixture of Gaussians,
-literally."""
+"""All partitions of a few rows, and their literal probabilities in a Dirichlet process mixture of
+Gaussians."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.maths.exponential.normal_wishart import NormalWishart
 
 
 def partitions(n: int, labels: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Every partition of n rows once, clusters in the order in which they appear."""
+    """Every partition of n rows once, with clusters in order of appearance."""
     if len(labels) == n:
         yield labels
         return
@@ -55,7 +55,7 @@ def log_joint(z: tuple[int, ...], x: np.ndarray, alpha: float, prior: NormalWish
 
 
 def small_rows(n: int = 6) -> tuple[torch.Tensor, NormalWishart]:
-    """Rows of two values, half of them around another place, and a base measure."""
+    """Rows of two values, half of them around another centre, and a base measure."""
     g = generator(3)
     x = 0.5 * normal(g, n, 2)
     x[n // 2 :] += 1.2

@@ -20,7 +20,8 @@ from runner.execution.rng import Streams
 def real(
     n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtype=F64
 ) -> Supervised:
-    """Noisy sines of random directions; missing labels are NaN, every row keeps at least one."""
+    """Noisy sines of random directions; missing labels are NaN, and every row has at least one
+    label."""
     g = generator(seed)
     x = torch.randn(2 * n, n_inputs, generator=g, dtype=dtype)
     y = torch.sin(x @ torch.randn(n_inputs, n_tasks, generator=g, dtype=dtype))
@@ -35,7 +36,7 @@ def real(
 
 
 def noisy_sines(n: int, batch_size: int | None = None) -> Supervised:
-    """Labels with unit noise, so that gradients of minibatches are noisy at the mode too."""
+    """Labels with unit noise, so that gradients of minibatches are also noisy at the mode."""
     problem = real(n=n, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size)
     noise = normal(generator(7), problem.train.y.shape)
     return replace(problem, train=replace(problem.train, y=problem.train.y + noise))
@@ -107,8 +108,7 @@ def advance(
 def train_and_resume(
     inference: Any, model: Any, problem: Supervised, steps: int, stop: int, folder: Path
 ) -> tuple[Any, Streams]:
-    """The same, but checkpointed to disk at ``stop``, forgotten, and continued from a fresh
-    state."""
+    """Train, but checkpoint to disk at ``stop``, and continue from a fresh state."""
     state, rng = train(inference, model, problem, stop)
     facts = {"step": stop, "replicate": 0, "signature": "s"}
     checkpoint.save_checkpoint(folder, checkpoint.snapshot(state, rng.state(), facts))
@@ -123,8 +123,8 @@ def train_and_resume(
 def check_resumed(
     inference: Any, model: Any, problem: Supervised, folder: Path, steps: int = 9, stop: int = 4
 ) -> Any:
-    """The state of a run that is stopped and resumed; asserts that its state, draws and noise equal
-    the results of a run without a stop."""
+    """State of a stopped and resumed run; asserts that its state, draws and noise equal those of an
+    uninterrupted run."""
     whole, rng = train(inference, model, problem, steps)
     again, restored = train_and_resume(inference, model, problem, steps, stop, folder)
     assert_same_state(whole, again)
@@ -136,7 +136,7 @@ def check_resumed(
 
 
 def assert_same_state(one: Any, other: Any) -> None:
-    """Asserts that two states hold the same numbers and tensors, bit for bit."""
+    """Assert that two states hold the same numbers and tensors, bit for bit."""
     a, b = (checkpoint.snapshot(state, {}, {}) for state in (one, other))
     assert a.skeleton == b.skeleton
     assert all(torch.equal(x, y) for x, y in zip(tensors(one), tensors(other), strict=True))

@@ -1,5 +1,5 @@
 """Small spam problems, fitted classifiers and literal words for tests of attacks on words and of
-what answers them."""
+defences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runner.execution.rng import Streams
 
 
 def words(n=120, n_words=6, seed=0) -> Supervised:
-    """Binary words whose frequencies depend on the class, 1 being spam."""
+    """Binary words with frequencies that depend on the class, where 1 is spam."""
     g = generator(seed)
     y = (torch.rand(2 * n, 1, generator=g) < 0.4).long()
     p = uniform(g, 2, n_words)
@@ -34,7 +34,7 @@ def fit_estimator(problem: Supervised, name="naive_bayes", **options) -> FittedE
 
 
 def neighbours(x: tuple[int, ...], most: int, direction: str) -> list[tuple[int, ...]]:
-    """Every z that x can be changed into, by trying all 2^D mails."""
+    """Every z reachable from x, by enumeration of all 2^D mails."""
     out = []
     for z in itertools.product((0, 1), repeat=len(x)):
         pairs = list(zip(x, z, strict=True))

@@ -25,7 +25,8 @@ class Softmax:
         self, draws: int = 1, inputs: int = 6, classes: int = 3, seed: int = 0, scale: float = 1.0
     ):
         g = generator(seed)
-        # at a small scale units do not saturate inside the ball: gradients lead to the best corner
+        # at a small scale units do not saturate inside the ball, and gradients lead to the best
+        # corner
         self.w = scale * normal(g, draws, inputs, 8)
         self.v = normal(g, draws, 8, classes)
         self.calls = 0
@@ -44,19 +45,19 @@ class Softmax:
 
 
 def images(victim: Softmax, n: int = 40, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs in [0, 1] and the labels that the victim gives them."""
+    """Inputs in [0, 1] and the victim's labels for them."""
     x = draw_uniform(n, victim.w.shape[1], seed=seed)
     return x, victim.predict(x, generator()).probs.argmax(-1)
 
 
 def make_victim(n: int = 40, **keys) -> tuple[Softmax, torch.Tensor, torch.Tensor]:
-    """A smooth victim, inputs and the labels that it gives them."""
+    """A smooth victim, inputs, and its labels for them."""
     model = Softmax(**keys)
     return model, *images(model, n)
 
 
 def make_linear() -> Softmax:
-    """A linear victim of 6 inputs: tanh is the identity to 1e-8."""
+    """A linear victim of 6 inputs: tanh is the identity up to 1e-8."""
     model = Softmax()
     model.w = 1e-4 * torch.eye(6, 8, dtype=F64)[None]
     model.v = 1e4 * model.v
@@ -64,18 +65,18 @@ def make_linear() -> Softmax:
 
 
 def make_rng(seed: int = 0) -> SimpleNamespace:
-    """The random numbers of an attack and of nothing else."""
+    """Random numbers with only an attack stream."""
     return SimpleNamespace(attack=generator(seed))
 
 
 def perturb(name: str, model, x, y, eps: float, *, bounds=UNIT, shape=None, seed=0, **keys):
-    """Inputs after an attack, which has the defaults of its YAML but for some keys."""
+    """Inputs after an attack with the defaults of its YAML except for some keys."""
     victim = Attacked(model, bounds, image_shape=shape)
     return component("attacker", name, **keys).perturb(victim, x, y, make_rng(seed), eps)
 
 
 def find_broken(model, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Rows [B] that a victim no longer gives its label."""
+    """Rows [B] to which a victim no longer assigns their label."""
     return Attacked(model).broken(x, y, generator())
 
 

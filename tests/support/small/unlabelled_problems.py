@@ -1,4 +1,4 @@
-"""Unlabelled problems whose likelihood is known: probabilistic PCA by hand."""
+"""Unlabelled problems with known likelihood: probabilistic PCA in closed form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOISE = 0.3
 def real_rows(
     n: int = 60, values: int = VALUES, batch_size: int | None = None, seed: int = 0
 ) -> Unlabelled:
-    """Rows of normal values that two factors correlate."""
+    """Rows of normal values, correlated by two factors."""
     g = generator(seed)
     mix = torch.cat([torch.randn(D, values, generator=g), 0.4 * torch.eye(values)]).double()
     train, test = (0.5 + normal(g, n, D + values) @ mix for _ in range(2))
@@ -30,8 +30,8 @@ def real_rows(
 
 
 def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
-    """p(x|z) = N(W z + b, σ² I) with orthogonal columns of W, and as guide the exact posterior, or
-    one that is far from it.
+    """p(x|z) = N(W z + b, σ² I) with orthogonal columns of W; the guide is the exact posterior, or
+    far from it.
 
     M = Wᵀ W + σ² I is diagonal, p(z|x) = N(M⁻¹ Wᵀ (x − b), σ² M⁻¹): Tipping and Bishop (1999), eq.
     (6)."""
@@ -90,13 +90,13 @@ def target_rows(module, rows: Rows):
 
 def evidence_z(log_w: torch.Tensor, exact: torch.Tensor) -> float:
     """Standard errors by which the mean of exp(log w)/p(x) over draws and rows differs from 1."""
-    ratio = (log_w - exact).exp().mean(1)  # rows share nothing: one number a draw
+    ratio = (log_w - exact).exp().mean(1)  # rows are independent: one number per draw
     return float((ratio.mean() - 1) / (ratio.std() / len(ratio) ** 0.5))
 
 
 def best_likelihood(x: Tensor, noise: float = 0.3) -> float:
-    """Mean log-likelihood of the best probabilistic PCA with two factors and a noise variance of
-    its own or, at least, of the start."""
+    """Mean log-likelihood of the best probabilistic PCA with two factors, and with a free noise
+    variance or at least that of the start."""
     values = torch.linalg.eigvalsh(torch.cov(x.T, correction=0))
     spectrum = torch.cat([values.new_full((2,), noise), values[2:].clamp_min(noise)])
     D = x.shape[1]

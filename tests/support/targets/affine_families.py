@@ -1,4 +1,4 @@
-"""Semi-implicit families whose marginal is a known Gaussian, Gaussian targets, and gradients of a
+"""Semi-implicit families with a known Gaussian marginal, Gaussian targets, and gradients of a
 step."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COVARIANCE = WEIGHT @ WEIGHT.T + STD.square().diag()
 
 
 def target() -> GaussianTarget:
-    """A correlated Gaussian in the plane, not normalised."""
+    """Unnormalised correlated Gaussian in the plane."""
     mean = double([0.8, -0.2])
     return GaussianTarget(mean, double([[1.0, 0.5], [0.5, 1.5]]))
 
@@ -33,8 +33,7 @@ def parameters(q: nn.Module) -> list[Tensor]:
 
 
 def affine(name: str, model=None, **changes):
-    """An inference of an affine family, its state at the values above, standing still, and its
-    streams."""
+    """Inference of an affine family, its state fixed at the values above, and its streams."""
     still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
     inference = component("inference", name, **{"widths": [], "noise_dim": 2, **still, **changes})
     rng = Streams(0)
@@ -46,8 +45,7 @@ def affine(name: str, model=None, **changes):
 
 
 def gradients(inference, state, rng, steps: int, of=parameters) -> Tensor:
-    """What ``steps`` steps climb at parameters that stand still, one after the other in a row
-    [steps, …]."""
+    """Gradients of ``steps`` steps at fixed parameters, concatenated in a row [steps, …]."""
     rows = []
     for _ in range(steps):
         state, _ = inference.step(state, None, rng)
@@ -65,7 +63,7 @@ def marginal(weight: Tensor, log_std: Tensor) -> Tensor:
 
 
 def clone_parameters() -> list[Tensor]:
-    """W, b and log s to differentiate."""
+    """Clones of W, b and log s that require gradients."""
     return [value.clone().requires_grad_() for value in (WEIGHT, BIAS, STD.log())]
 
 

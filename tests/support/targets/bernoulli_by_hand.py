@@ -1,5 +1,5 @@
-"""A two-layer Bernoulli model of 3 + 3 units by hand, which shares nothing with the models of the
-package: its bounds and their gradients are sums over all 64 states."""
+"""A two-layer Bernoulli model of 3 + 3 units, independent of the package's models: bounds and
+gradients are sums over all 64 states."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def log_bernoulli(z: Tensor, logits: Tensor) -> Tensor:
 
 
 class SmallBernoulli(nn.Module):
-    """p(z₂) p(z₁|z₂) p(x|z₁) and q(z₁|x) q(z₂|z₁), all of them Bernoulli with affine logits; z =
-    (z₁, z₂), [S, B, 3] each."""
+    """p(z₂) p(z₁|z₂) p(x|z₁) and q(z₁|x) q(z₂|z₁), all Bernoulli with affine logits; z = (z₁, z₂),
+    [S, B, 3] each."""
 
     def __init__(self, seed: int = 0):
         super().__init__()
@@ -79,7 +79,7 @@ class SmallBernoulli(nn.Module):
 
 
 def rows(n: int = 1, copies: int = 1, scale: float = 1.0, seed: int = 1) -> Rows:
-    """A row of ones and others drawn at random, n in all, each of them ``copies`` times."""
+    """A row of ones and random rows, n in total, each repeated ``copies`` times."""
     g = generator(seed)
     x = torch.randint(0, 2, (n, VALUES), generator=g).double()
     x[0] = 1
@@ -107,11 +107,11 @@ def exact_elbo(module: SmallBernoulli, batch: Rows) -> Tensor:
 
 
 def exact_gradient(module: SmallBernoulli, batch: Rows) -> Tensor:
-    """Of ``exact_elbo``, all parameters end to end [P]."""
+    """Gradient of ``exact_elbo`` by all parameters, concatenated [P]."""
     return flat(torch.autograd.grad(exact_elbo(module, batch), list(module.parameters())))
 
 
 def flat(gradients: list[Tensor | None] | tuple[Tensor | None, ...]) -> Tensor:
-    """End to end [P]; all of them are there."""
+    """Concatenate all gradients [P]; none may be missing."""
     assert all(g is not None for g in gradients)
     return torch.cat([g.flatten() for g in gradients if g is not None])

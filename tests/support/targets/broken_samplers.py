@@ -1,4 +1,5 @@
-"""Samplers with one mistake each, made from the source of ours and of a correct Barker proposal."""
+"""Samplers with one mistake each, made from the package's source and from a correct Barker
+proposal."""
 
 from __future__ import annotations
 
@@ -149,7 +150,7 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str, str]] = {
 
 
 def broken_sampler(mistake: str) -> Any:
-    """The sampler with a mistake; the correct Barker proposal for ``barker``."""
+    """Sampler with a mistake; the correct Barker proposal for ``barker``."""
     name, keys, old, new = BROKEN.get(mistake, (mistake, {}, "", ""))
     source = BARKER
     title = "Barker"

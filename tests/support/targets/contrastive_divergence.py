@@ -12,7 +12,7 @@ def make_parameters(mean, log_std):
 
 def vcd_by_quadrature(log_joint, mean, log_std, eps):
     """L_VCD of one iteration of one leapfrog step, differentiable in m and log s; f and q_0 both
-    move with them, z stays where the grid is."""
+    depend on them, and z is the grid."""
     q = Normal(mean, log_std.exp())
     x = torch.linspace(-8, 8, 801, dtype=F64)
     with torch.no_grad():

@@ -27,8 +27,8 @@ def school_moments(data: dict[str, list[float]], points: int = 4001) -> tuple[Te
     out in log τ.
 
     μ | τ, y ~ N(m, v), 1/v = 1/5² + Σ_j 1/(σ_j² + τ²), m = v Σ_j y_j/(σ_j² + τ²);  ϑ_j | μ, τ, y has mean
-    b_j y_j + (1 − b_j) μ and variance b_j σ_j², b_j = τ²/(σ_j² + τ²).  τ² has no second moment beyond the
-    likelihood's reach, so the rule goes far into the tail."""
+    b_j y_j + (1 − b_j) μ and variance b_j σ_j², b_j = τ²/(σ_j² + τ²).  The prior of τ² has no second
+    moment, so that the quadrature extends far into the tail."""
     y = double(data["y"])
     sigma = double(data["sigma"])
     log_tau = torch.linspace(-25.0, 25.0, points).to(y)

@@ -1,5 +1,5 @@
-"""Harder targets with known moments, and mutants of the accept step: what tests of exact samplers
-share."""
+"""Harder targets with known moments, and mutants of the acceptance step, shared by tests of exact
+samplers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Line(PriorAlone):
 
 
 class HeavyTails(Line):
-    """Student's t with ν = 7: far out a chain must come back from where the log density is flat."""
+    """Student's t with ν = 7: a chain must return from tails with a flat log density."""
 
     def __init__(self) -> None:
         super().__init__(0.0, 7 / 5)
@@ -93,7 +93,7 @@ TARGETS: dict[str, Any] = {
 
 
 def mutate(monkeypatch: Any, module: Any, mutant: str) -> None:
-    """Breaks the accept step that a sampler's ``module`` uses."""
+    """Break the acceptance step of a sampler's ``module``."""
     true = module.metropolis_hastings
 
     def broken(value: Tensor, proposed: Tensor, correction: Any, t: int, generator: Any) -> Any:
@@ -122,7 +122,7 @@ def check_edges(name: str, step_size: float) -> None:
 
 
 def check_warm_up(name: str, warmup: int, steps: int, acceptance: float) -> Any:
-    """Draws of 16 chains; asserts that the proposal is learnt in warm-up, and kept after it."""
+    """Draws of 16 chains; asserts that the proposal is adapted in warm-up, and fixed afterwards."""
     target = correlated_gaussian()
     rng = Streams(0)
     method = component("inference", name, chains=16, warmup=warmup)

@@ -13,7 +13,7 @@ from runner.execution.rng import Streams
 
 
 class PriorAlone:
-    """A model without data: only a log prior; chains start at N(0, spread² I)."""
+    """Model without data: only a log prior; chains start at N(0, spread² I)."""
 
     dim = 2
     names = ["a", "b"]
@@ -43,7 +43,7 @@ class GaussianTarget(PriorAlone):
         self.second = covariance.diagonal() + mean**2
 
     def to(self, dtype: torch.dtype) -> Self:
-        """The target with its tensors in another precision."""
+        """Target with its tensors in another precision."""
         for name in ("mean", "covariance", "precision"):
             setattr(self, name, getattr(self, name).to(dtype))
         return self
@@ -82,7 +82,8 @@ class GammaTarget(PriorAlone):
 
 
 class ExactGamma(GammaTarget):
-    """The same with chains from exact draws: errors in the moments come from the kernel."""
+    """The same with chains that start at exact draws: errors in the moments come from the
+    kernel."""
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         shape = torch.full((n, 1), self.shape, dtype=F64)
@@ -97,7 +98,7 @@ def correlated_gaussian(correlation: float = 0.8) -> GaussianTarget:
 
 
 class Tailed(PriorAlone):
-    """Student's t of ν degrees of freedom in P dimensions; ν = 1 is Cauchy's."""
+    """Student's t with ν degrees of freedom in P dimensions; ν = 1 is the Cauchy distribution."""
 
     def __init__(self, dim: int, dof: float):
         self.dim = dim
@@ -114,7 +115,7 @@ def white(dim: int) -> GaussianTarget:
 
 
 def walk(inference, model, steps: int, rng: Streams | None = None):
-    """State and information after each step of chains that need no data."""
+    """State and information after each step of chains that use no data."""
     rng = rng or Streams(0)
     state = inference.init(model, None, rng)
     for _ in range(steps):
@@ -123,7 +124,7 @@ def walk(inference, model, steps: int, rng: Streams | None = None):
 
 
 def run_chains(inference, model, steps: int, rng: Streams | None = None):
-    """State and information after the last of some steps."""
+    """State and information after the last of the given steps."""
     last = None
     for last in walk(inference, model, steps, rng):  # noqa: B007  # keeps no state but one
         pass
@@ -133,8 +134,8 @@ def run_chains(inference, model, steps: int, rng: Streams | None = None):
 def sample_target(
     name: str, model, steps: int, seed: int = 0, problem=None, batch=None, **settings
 ):
-    """Draws of the inference ``name``, its YAML's defaults overridden by ``settings``, after
-    ``steps`` steps."""
+    """Draws of the inference ``name`` after ``steps`` steps, with the defaults of its YAML
+    overridden by ``settings``."""
     inference = component("inference", name, **settings)
     rng = Streams(seed)
     state = inference.init(model, problem, rng)
@@ -149,8 +150,8 @@ def z_score(values: Tensor, expected: Tensor | float) -> Tensor:
 
 
 def moment_z(draws, model) -> float:
-    """Largest |z| of the first two moments; standard errors are between means of independent
-    chains, so use many."""
+    """Largest |z| of the first two moments; standard errors come from the means of independent
+    chains, of which many are needed."""
     values = draws.values  # [C, N, P']
     worst = 0.0
     for power, exact in ((1, model.first), (2, model.second)):
@@ -161,8 +162,8 @@ def moment_z(draws, model) -> float:
 
 
 class Funnel(PriorAlone):
-    """v ~ N(0, ½), x | v ~ N(0, e^v): a mild form of Neal's funnel, whose moments a fixed step size
-    can still find."""
+    """v ~ N(0, ½), x | v ~ N(0, e^v): a mild form of Neal's funnel, with moments that a fixed step
+    size can still find."""
 
     names = ["v", "x"]
     first = torch.zeros(2, dtype=F64)

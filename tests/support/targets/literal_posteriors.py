@@ -1,4 +1,4 @@
-"""Densities of posteriordb written out by torch's distributions, and small data for them."""
+"""Literal densities of posteriordb by torch's distributions, and small data for them."""
 
 import torch
 from support.runs.configured import F64, double, generator, normal
@@ -7,8 +7,8 @@ from torch.distributions import MultivariateNormal
 
 
 def use_float64(family):
-    """A family of torch.distributions whose parameters, given as Python numbers, are not rounded to
-    float32."""
+    """Wrap a family of torch.distributions so that parameters given as Python numbers are not
+    rounded to float32."""
     return lambda *parameters: family(*(torch.as_tensor(p, dtype=F64) for p in parameters))
 
 
@@ -19,8 +19,7 @@ Normal, HalfNormal, HalfCauchy, Gamma, Beta = (
 
 
 def small_data(posterior):
-    """Data of the right form, a few rows of them, so that formulas can be compared without any
-    file."""
+    """A few rows of data of the right form, so that formulas can be compared without files."""
     g = generator(1)
 
     n = 12
@@ -55,8 +54,7 @@ def small_data(posterior):
 
 
 def literal(posterior, data, v):
-    """log p(parameters, y) of one vector of parameters, word for word as in posteriordb's
-    models."""
+    """log p(parameters, y) of one vector of parameters, exactly as in posteriordb's models."""
     d = {k: double(x) for k, x in data.items()}
     y = d.get("y")
     if posterior == "sblri-blr":
@@ -102,8 +100,8 @@ def literal(posterior, data, v):
         effect = v[:-2]
         mu = v[-2]
         tau = v[-1]
-        # in the parameters themselves the effects are N(μ, τ²): η = (ϑ − μ)/τ brings their Jacobian
-        # with it
+        # in the original parameters the effects are N(μ, τ²): η = (ϑ − μ)/τ contributes their
+        # Jacobian
         return (
             Normal(effect, d["sigma"]).log_prob(y).sum()
             + Normal(mu, tau).log_prob(effect).sum()

@@ -1,4 +1,4 @@
-"""Models with a mean field on data of a few rows, and their bounds evaluated literally."""
+"""Models with a mean field on a few rows of data, and their literal bounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rows(n=5, D=1, seed=0) -> Unlabelled:
 
 
 def labels(n=8, D=1, binary=True, seed=0) -> Supervised:
-    """One label missing."""
+    """Problem with one missing label."""
     g = generator(seed)
     x = normal(g, 2 * n, D)
     f = x.sum(1, keepdim=True) + 0.7 * normal(g, 2 * n, 1)
@@ -44,7 +44,8 @@ def build_model(name, problem, **changes):
 
 
 def two_parameters() -> dict:
-    """Models with two coordinates of θ, and a problem for each: q(θ) can be integrated on a grid."""
+    """Models with two coordinates of θ, and a problem for each, so that q(θ) can be integrated on a
+    grid."""
     problems = {
         "normal_gamma": (rows(), {}),
         "linear_regression": (labels(binary=False), {"intercept_scale": None, "noise": "learned"}),

@@ -1,4 +1,4 @@
-"""Small models of pathwise gradients: a location with rows of noise, and Gaussian posteriors of
+"""Small models for pathwise gradients: a location with noise per row, and Gaussian posteriors of
 regressions with their gradients by quadrature."""
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from runner.execution.rng import Streams
 class Location(nn.Module):
     """z_b = a + eˢ ε_b with one a, s [2] for all rows, ℓ_b = −½ |z_b − x_b|² + |z_b|⁴ · bend.
 
-    Without bend the gradient in a is linear in the noise, and that in s quadratic."""
+    Without bend the gradient in a is linear in the noise, and that in s quadratic.
+    """
 
     def __init__(self, bend: float = 0.0):
         super().__init__()
@@ -70,7 +71,7 @@ def rows(n=5, scale=1.0, seed=3):
 
 def z_score(draws, exact=0.0):
     """Largest |mean − exact| in standard errors."""
-    error = draws.std(0) / len(draws) ** 0.5 + 1e-9  # some have no noise left
+    error = draws.std(0) / len(draws) ** 0.5 + 1e-9  # some have no remaining noise
     return float(((draws.mean(0) - exact) / error).abs().max())
 
 
@@ -85,7 +86,7 @@ def gradient(name, **changes):
 
 
 def train_estimator(estimator, module, batch, steps, seed=0):
-    """The state after a number of estimates, the streams, and the estimates."""
+    """State after a number of estimates, the streams, and the estimates."""
     rng = Streams(seed)
     state = estimator.init(module, rng)
     results = []
@@ -102,12 +103,12 @@ def share_noise(module):
 
 
 def estimates(estimator, module, batch, steps):
-    """Estimates of a module that does not move, while the estimator learns."""
+    """Estimates for a fixed module, while the estimator learns."""
     return train_estimator(estimator, module, batch, steps, seed=1)[2]
 
 
 def spread_out(q, seed=0):
-    """q with a mean, scales and correlations of its own."""
+    """Set the mean, scales and correlations of q to distinct values."""
     g = generator(seed)
     with torch.no_grad():
         for p in q.parameters():
@@ -151,7 +152,7 @@ def nodes(dimensions, points=12):
 
 
 def exact(q, batch, points=40):
-    """∇ of the bound of the batch's rows, each with N/B, by quadrature over ε."""
+    """∇ of the bound of the batch's rows, each weighted by N/B, by quadrature over ε."""
     abscissae, weight = nodes(q.noise_dim, points)
     theta = q.transform(abscissae)[:, None]
     value = batch.scale * (q.target.log_likelihood(theta, batch) * weight[:, None]).sum() - q.kl()

@@ -2,9 +2,9 @@
 for many data sets together.
 
 θ is drawn from the prior and y from the model, so that θ is an exact draw of the posterior of y and
-nothing need burn in.  One chain goes with each of R data sets.
+no burn-in is needed.  Each of R data sets has one chain.
 
-``rank_p``        reversible kernels (Algorithm 2): θ is put at a uniform place M of a chain of length L, which is run
+``rank_p``        reversible kernels (Algorithm 2): θ is placed at a uniform position M of a chain of length L, which is run
                   from there in both directions; its rank among the L states is uniform.
 ``two_sample_p``  any kernel (Algorithm 1): f(θ, y) after L steps is distributed as f(θ, y) of fresh draws of the joint.
 
@@ -42,9 +42,10 @@ class Rows:
 
 class NormalGamma:
     """y_i ~ N(μ, 1/τ), μ ~ N(m, s²), τ ~ Gamma(a, b), independent a priori; θ = (μ, log τ), one
-    data set a chain.
+    data set per chain.
 
-    Both full conditionals are exact: N and Gamma."""
+    Both full conditionals are exact: N and Gamma.
+    """
 
     dim = 2
     names = ["mu", "tau"]
@@ -97,7 +98,7 @@ class NormalGamma:
 
 
 class StartingAt:
-    """A model whose chains begin at the given θ."""
+    """Model with chains that start at the given θ."""
 
     def __init__(self, model: Any, theta: Tensor):
         self.model = model
@@ -124,14 +125,14 @@ class OneBatch:
 
 
 def joint(model: Any, replications: int, seed: int) -> tuple[Tensor, Any]:
-    """θ [R, P] from the prior and a data set of each."""
+    """θ [R, P] from the prior, and a data set for each."""
     g = generator(seed)
     theta = model.sample_prior(replications, g)
     return theta, model.sample_data(theta, g)
 
 
 def moments_and_density(model: Any, theta: Tensor, batch: Any) -> Tensor:
-    """θ_j, θ_j θ_k and the log joint: most likely changed by a wrong kernel."""
+    """θ_j, θ_j θ_k and the log joint, which a wrong kernel is most likely to change."""
     products = theta[:, :, None] * theta[:, None, :]
     j, k = torch.triu_indices(theta.shape[1], theta.shape[1])
     # [R, S]
@@ -173,8 +174,9 @@ def rank_p(
     """p-value of the rank test of inference ``name`` with a fixed kernel (``settings``: no
     warm-up).
 
-    ``backward`` is the model with which the kernel is its own reverse, where it is not reversible:
-    the blocks of a systematic Gibbs sweep the other way round."""
+    ``backward`` is the model that gives the reverse kernel, for irreversible kernels: the blocks of
+    a systematic Gibbs sweep in reverse order.
+    """
     theta, batch = joint(model, replications, seed)
     rng = Streams(seed)
     ahead = path(name, model, theta, batch, length - 1, every, rng, settings)
@@ -189,7 +191,8 @@ def rank_p(
     others = values[1:]
     # a stuck chain repeats θ
     ties = torch.rand(others.shape, generator=g) < torch.rand(true_value.shape, generator=g)
-    # Ranks among ties are uniform: every state has a uniform key, and θ's own is shared by all its
+    # Ranks among ties are uniform: every state has a uniform key, and θ's own key is used in all
+    # its
     # comparisons.
     below = (others < true_value) | ((others == true_value) & ties)
     rank = (below & used[..., None]).sum(0)  # [R, S], uniform on 0 … L − 1
@@ -206,8 +209,8 @@ def two_sample_p(
     statistics: Statistics = moments_and_density,
     **settings: Any,
 ) -> float:
-    """p-value of the two-sample test, by Kolmogorov and Smirnov, of ``steps`` of a kernel that need
-    not be reversible."""
+    """p-value of the two-sample Kolmogorov-Smirnov test of ``steps`` of a kernel that may be
+    irreversible."""
     theta, batch = joint(model, replications, seed)
     last = path(name, model, theta, batch, 1, steps, Streams(seed), settings)[-1]
     next_values = statistics(model, last, batch)

@@ -23,7 +23,7 @@ Matrix = Callable[[Tensor], Tensor]  # z [n] -> [n, n]
 
 
 class PriorOfTwo(PriorAlone):
-    """Of two parameters: U(θ) = −log p(θ)."""
+    """Potential of two parameters: U(θ) = −log p(θ)."""
 
     spread = 0.5
 
@@ -61,7 +61,7 @@ def euler(z: Tensor, H: Energy, D: Matrix, Q: Matrix, eps: float, xi: Tensor) ->
 def split_step(
     z: Tensor, H: Energy, D: Matrix, Q: Matrix, eps: float, xi: Tensor, first: slice, last: slice
 ) -> Tensor:
-    """The rows ``first`` of an Euler step, then the rows ``last`` of one from there."""
+    """The rows ``first`` of an Euler step, then the rows ``last`` of an Euler step from there."""
     for rows in (first, last):
         after = z.clone()
         after[rows] = euler(z, H, D, Q, eps, xi)[rows]
@@ -93,8 +93,8 @@ def flow(z: Tensor, H: Energy, eps: float) -> Tensor:
 
 
 def fokker_planck(z: Tensor, H: Energy, D: Matrix, mu: Callable[[Tensor], Tensor]) -> float:
-    """∂_t π / π = [−Σ_i ∂_i (μ_i π) + Σ_ij ∂_i ∂_j (D_ij π)]/π at z, for π = exp(−H): zero where π
-    is invariant."""
+    """∂_t π / π = [−Σ_i ∂_i (μ_i π) + Σ_ij ∂_i ∂_j (D_ij π)]/π at z, for π = exp(−H): zero if π is
+    invariant."""
 
     def current(z: Tensor) -> Tensor:  # −J_i
         spread = torch.func.jacrev(lambda z: D(z) * torch.exp(-H(z)))(z)  # [i, j, k]
@@ -124,7 +124,7 @@ def _units(n: int, m: int) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tens
 
 
 def fixed_point(f: Callable[[Tensor], Tensor], n: int) -> Tensor:
-    """The S [n, n] with S = f(S), f affine."""
+    """The S [n, n] with S = f(S) for an affine f."""
     zero = torch.zeros(n, n, dtype=F64)
     constant = f(zero)
     basis = torch.eye(n * n, dtype=F64).unflatten(1, (n, n))
@@ -138,14 +138,14 @@ def covariance_z(samples: Tensor, covariance: Tensor) -> float:
     """Largest |z| of the entries of the sample covariance of Gaussian samples [C, P]."""
     C = len(samples)
     v = covariance.diagonal()
-    # of independent Gaussians
+    # for independent Gaussians
     error = ((covariance.square() + v * v.unsqueeze(1)) / (C - 1)).sqrt()
     return float(((samples.T.cov() - covariance) / error).abs().max())
 
 
 def mutate_component(module: ModuleType, right: str, wrong: str) -> type:
-    """The component of a module with ``right`` replaced by ``wrong`` in its source; the registry
-    keeps the original."""
+    """Component of a module with ``right`` replaced by ``wrong`` in its source; the registry keeps
+    the original."""
     (role, name), sound = next(
         (key, cls) for key, cls in registry._registered.items() if cls.__module__ == module.__name__
     )

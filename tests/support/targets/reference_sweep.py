@@ -45,7 +45,7 @@ class Reference:
         return G
 
     def X(self, q=None, kept=0.0):
-        """Columns [n, p]; those that fade with φ_q at ``kept``."""
+        """Columns [n, p]; those that decay with φ_q use ``kept`` instead."""
         X = self.flow.copy()
         for j, f in enumerate(self.s.fades.tolist()):
             if f >= 0:
@@ -64,7 +64,7 @@ class Reference:
         return self.sigma[0] / np.sqrt(self.precisions if student else np.ones(self.n))
 
     def paths(self, first, shocks):
-        """States without their mean, of normal numbers [..., d] and [..., n − 1, k]."""
+        """States without their mean, from normal numbers [..., d] and [..., n − 1, k]."""
         G = self.G()
         out = [self.s.sd.numpy() * first]
         for t in range(self.n - 1):
@@ -92,7 +92,7 @@ class Reference:
         return mean, (self.F * mean).sum(1)[self.seen], cov, B @ FB.T
 
     def log_marginal(self, gamma, A, b, fit):
-        """log p(γ | y); ``fit`` of bᵀVb."""
+        """log p(γ | y), where ``fit`` maps bᵀVb to the log fit."""
         on = np.flatnonzero(gamma)
         pi = self.s.inclusion.numpy()
         with np.errstate(divide="ignore"):
@@ -119,7 +119,7 @@ class Reference:
         self.beta[on] = V @ b[on] + self.sigma[0] * np.linalg.cholesky(V) @ z[on]
 
     def draw_columns(self, drawn):
-        """States summed out."""
+        """Draw the columns with the states integrated out."""
         _, mean, cov, _ = self.observed_moments()
         X = self.X()[self.seen]
         unit = self.sigma[0] ** 2
@@ -129,7 +129,7 @@ class Reference:
         self.draw_beta(A, b, drawn.z)
 
     def draw_regression(self, drawn, g):
-        """σ summed out, then σ and β."""
+        """Integrate out σ, then draw σ and β."""
         scale = self.s.scales[0]
         X = self.X()
         w = self.weights()
@@ -166,7 +166,7 @@ class Reference:
             )
 
     def log_density(self, z):
-        """log p(log σ, φ | γ, β, λ, y), the states summed out by the dense Gaussian."""
+        """log p(log σ, φ | γ, β, λ, y), with the states integrated out by the dense Gaussian."""
         self.sigma = np.exp(z[: len(self.sigma)])
         self.phi = z[len(self.sigma) :].copy()
         value = 0.0
@@ -194,7 +194,7 @@ class Reference:
         return value + stats.multivariate_normal(mean, cov).logpdf(rest)
 
     def draw_parameters(self, seeds):
-        """Two slices, then independent proposals."""
+        """Draw by two slices, then by independent proposals."""
         z = np.concatenate([np.log(self.sigma), self.phi])
         size = len(z)
         value = self.log_density(z)

@@ -1,4 +1,4 @@
-"""Normalised log densities [S, B, 2] -> [S, B], and the inference that follows them."""
+"""Normalised log densities [S, B, 2] -> [S, B], and their training."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def posteriordb(posterior: str) -> Density:
 
 
 class InBlocks(TargetDensityModule):
-    """A regression with a flat prior of its scale, and both its full conditionals: β | σ, y and σ |
-    β, y.
+    """A regression with a flat prior on its scale, and both full conditionals: β | σ, y and σ | β,
+    y.
 
     σ² | β, y ~ Γ⁻¹((n − 1)/2, ‖y − Xβ‖²/2);  β | σ, y ~ N(β̂ + A⁻¹Λ(m − β̂), A⁻¹), A = RᵀR/σ² + Λ."""
 
@@ -100,8 +100,8 @@ class InBlocks(TargetDensityModule):
 def sample_problem(
     name: str, problem: Density, steps: int, model: Any = None, seed: int = 0, **settings: Any
 ) -> Draws:
-    """Draws of the inference ``name`` after ``steps`` steps, its YAML's defaults overridden by
-    ``settings``."""
+    """Draws of the inference ``name`` after ``steps`` steps, with the defaults of its YAML
+    overridden by ``settings``."""
     inference = component("inference", name, **settings)
     rng = Streams(seed)
     state = inference.init(TargetDensityModule(problem) if model is None else model, problem, rng)

@@ -16,8 +16,8 @@ from components.series.models.lgssm import NoiseScales
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
-# Medians and spreads of the log-normal priors: no scale is so small that few particles hardly ever
-# hit an observation.
+# Medians and spreads of the log-normal priors: no scale is so small that a few particles hardly
+# ever reach an observation.
 PRIORS = {"observation_sd": (0.8, 0.4), "state_sd": (0.6, 0.6)}
 
 
@@ -51,7 +51,8 @@ def model(problem: Sequence, both: bool = True):
 
 
 def prior(name: str, points: int) -> tuple[Tensor, Tensor, float]:
-    """Values of a scale at the middle of cells, their log prior density, and the size of a cell."""
+    """Values of a scale at the midpoints of cells, their log prior density, and the size of a
+    cell."""
     median, spread = PRIORS[name]
     edges = torch.linspace(0, median * math.exp(4 * spread), points + 1, dtype=F64)
     x = (edges[1:] + edges[:-1]) / 2
@@ -64,8 +65,8 @@ def prior(name: str, points: int) -> tuple[Tensor, Tensor, float]:
 
 def exact(problem: Sequence, points: int = 100, rate: float = 1.0) -> tuple[Tensor, Tensor, float]:
     """Means and standard deviations of the two scales given the first series, and log p(y):
-    Kalman's evidence, to the power ``rate``, times the priors of the scales themselves, on a grid
-    of the scales themselves."""
+    Kalman's evidence, to the power ``rate``, times the priors of the scales, on a grid of the
+    scales."""
     first, second = (prior(name, points) for name in PRIORS)
     x = torch.cartesian_prod(first[0], second[0])  # [K, 2]
     log_prior = (first[1].unsqueeze(1) + second[1]).flatten()
