@@ -17,27 +17,35 @@ from components.memory import GIB, room_for
 from components.registry import register
 
 
-class Table(nn.Module):
-    """``QFunction`` of one player in a table: own actions a, others' actions b, R replicates."""
+class ActionWeights(nn.Module):
+    """Weights of one player's action values: a row of own actions a and others' actions b for each
+    of F states or features, R replicates."""
 
-    values: Tensor  # [R, S, A, B]
+    values: Tensor  # [R, F, A, B]
+
+    def __init__(self, values: Tensor, initial: float = 0.0):
+        super().__init__()
+        self.start_value = initial
+        self.register_buffer("values", values)
+
+    def initial_weights(self, own: int, other: int) -> Tensor:
+        """Initial weights for a player with ``own`` actions against ``other`` ones."""
+        return self.values.new_full((*self.values.shape[:2], own, other), self.start_value)
+
+
+class Table(ActionWeights):
+    """``QFunction`` of one player in a table; F = S."""
+
     rows: Tensor  # [R] first row of each replicate among the R·S of the flattened table
 
     def __init__(self, values: Tensor, initial: float):
-        super().__init__()
+        super().__init__(values, initial)
         replicates, states = values.shape[:2]
-        self.start_value = initial
-        self.register_buffer("values", values)
         self.register_buffer("rows", torch.arange(replicates, device=values.device) * states)
 
     def fresh(self, own: int, other: int) -> Table:
-        """A table at its initial values for a player with ``own`` actions against ``other``
-        ones."""
-        replicates, states = self.values.shape[:2]
-        return Table(
-            self.values.new_full((replicates, states, own, other), self.start_value),
-            self.start_value,
-        )
+        """A table at its initial values."""
+        return Table(self.initial_weights(own, other), self.start_value)
 
     def q(self, s: Tensor) -> Tensor:
         """s [R] -> Q(s, ·, ·) [R, A, B]; for a single state the table itself, which ``learn``

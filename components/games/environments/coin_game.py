@@ -44,10 +44,13 @@ class CoinEnvironment:
     def horizon(self) -> int:
         return self.moves
 
-    @property
-    def share(self) -> tuple[float, float]:
-        """Value of a shared coin to the decision maker and to the opponent."""
-        return {"split": (0.5, 0.5), "hers": (1.0, 0.0), "his": (0.0, 1.0)}[self.shared]
+    @cached_property
+    def pays(self) -> Tensor:
+        """Value of a coin to the decision maker and to the opponent if none, the opponent, the
+        decision maker or both step on it [2, 4]."""
+        r_a, r_b = {"split": (0.5, 0.5), "hers": (1.0, 0.0), "his": (0.0, 1.0)}[self.shared]
+        values = [[0.0, 0.0, 1.0, r_a], [0.0, 1.0, 0.0, r_b]]
+        return torch.tensor(values, device=self.device, dtype=self.dtype)
 
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
         """Initial states: players in the left corners and coins in the right ones, or all four in
@@ -75,27 +78,15 @@ class CoinEnvironment:
         a_cell = self.next_cell[s[:, 0], a]
         b_cell = self.next_cell[s[:, 1], b[:, 0]]
         coins = s[:, 2:]
-        a_hits = coins == a_cell.unsqueeze(1)
-        b_hits = coins == b_cell.unsqueeze(1)  # [R, 2]
-        both = a_hits & b_hits
-        share = self.share
-        r_a = (a_hits & ~both).to(self.dtype).sum(1) + share[0] * both.to(self.dtype).sum(1)
-        r_b = (b_hits & ~both).to(self.dtype).sum(1) + share[1] * both.to(self.dtype).sum(1)
-        coins_left = torch.where(a_hits | b_hits, self.size**2, coins)
-        return Outcome(
-            r_a,
-            r_b.unsqueeze(1),
-            torch.cat([a_cell[:, None], b_cell[:, None], coins_left], 1),
-            None,
-        )
+        # [R, 2]
+        takers = 2 * (coins == a_cell.unsqueeze(1)) + (coins == b_cell.unsqueeze(1)).long()
+        r_a, r_b = self.pays[:, takers].sum(-1)
+        coins_left = torch.where(takers > 0, self.size**2, coins)
+        s_next = torch.cat([a_cell[:, None], b_cell[:, None], coins_left], 1)
+        return Outcome(r_a, r_b.unsqueeze(1), s_next, None)
 
     def observe(self, s: Tensor, a: Tensor) -> Shown:
         return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
-
-    def marks(self, s: Tensor) -> Tensor:
-        """Indices of the ones among the features [R, 4], 4 N² for a coin that was taken."""
-        n = self.size**2
-        return torch.where(s < n, s + torch.arange(0, 4 * n, n, device=s.device), 4 * n)
 
     def features(self, s: Tensor) -> Tensor:
         """One-hot positions of players and coins [R, 4 N²]; zeros for a coin that was taken."""

@@ -15,8 +15,7 @@ from components.contracts.costs.counts import count
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.games.action_values.q_linear import LinearValues
-from components.games.action_values.q_table import Table
+from components.games.action_values.q_table import ActionWeights
 from components.games.agents.decision_maker import ValueDecisionMaker
 from components.games.agents.exploration import Decay, exploration_rate
 from components.games.agents.player import Play, PlayerState
@@ -59,12 +58,7 @@ def is_compiled(game: Game, values: list[QFunction]) -> bool:
         is_met = isinstance(agent, CompilableDecisionMaker) and agent.has_loop()
     else:
         is_met = type(opponent) in (ExponentialSmoother, FixedPolicy, TitForTat)
-    return (
-        is_served
-        and is_met
-        and not others
-        and all(isinstance(q, Table | LinearValues) for q in values)
-    )
+    return is_served and is_met and not others and all(isinstance(q, ActionWeights) for q in values)
 
 
 class CompiledGame:
@@ -121,7 +115,11 @@ class CompiledGame:
         if self.learner is not None and isinstance(memory, Learning):
             mind = self.learner.build_mind(memory.mind, episode)
         if self.faced is None or self.faced[0] is not memory or self.faced[1] is not mind:
-            self.faced = memory, mind, build_adversary(self.opponent, memory, mind)
+            self.faced = (
+                memory,
+                mind,
+                build_adversary(self.opponent, memory, mind, self.game.environment),
+            )
         return self.faced[2]
 
     def play(self, episode: Episode, standing: GameState, rng: Rng, mind: Any) -> Info:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from components.contracts.games import Environment, NumberedStates
 from components.contracts.opponents import Opponent
 from components.games.fast.averaging import (
     Minds,
@@ -14,89 +16,88 @@ from components.games.fast.averaging import (
     forget_forecasts,
     learn_as_agent,
 )
-from components.games.fast.minds import Constant, Index, Mind, PlayedRound, Scratch, constant, turn
+from components.games.fast.minds import (
+    FIRST,
+    SHARED,
+    Constant,
+    Index,
+    Mind,
+    PlayedRound,
+    Scratch,
+    constant,
+    turn,
+)
 from components.games.fast.rules import Rules, find_marks, take_step
 from components.games.fast.streams import draw_index, draw_uniform, init_stream
-from components.games.fast.thinkers import choose_action, learn
+from components.games.fast.thinkers import choose_action, learn, set_greedy
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.tit_for_tat import TitForTat
 from components.maths.compiled.loops import Array, compiled
 
-SMOOTHER, FIXED, TIT_FOR_TAT, LEARNER = range(4)
+RANDOM, SMOOTHER, LEARNER = range(3)
 
 
 class CompiledOpponent(NamedTuple):
-    """An opponent's kind, memory (shared with its tensor) and keys."""
+    """An opponent's kind, memory (shared with its tensor) and keys.
+
+    A smoother acts by p, and a fixed policy and tit for tat draw from p, with p := βp + (1 − β)m
+    after an action with the row m; β is 1 or 0 for the latter.
+    """
 
     kind: Constant
     mind: Mind  # of a learner; otherwise the agent's, unused
-    # [R, B] estimates of a smoother, or probabilities of a fixed policy
-    p: Array = np.zeros((1, 1))
-    means: Array = np.zeros(1, np.int64)  # [R] intended action of tit for tat
-    beta: float = 0.0
-    takes_first: bool = False  # among equal estimates
-    forgives: float = 0.0
-    errs: float = 0.0
+    p: Array = np.zeros((1, 1))  # [R, B]
+    beta: float = 1.0
+    rows: Array = np.zeros((0, 1))  # m of each state and action [S·A, B]
+    seen: Array = np.zeros(0, bool)  # [S·A] the opponent observes the action
+    ties: int = SHARED  # among equal estimates
 
 
-def build_adversary(opponent: Opponent[Any], memory: object, mind: Mind) -> CompiledOpponent:
+def build_adversary(
+    opponent: Opponent[Any], memory: object, mind: Mind, environment: Environment
+) -> CompiledOpponent:
     """Compile an opponent with its memory; ``mind`` is that of a learner."""
     if not isinstance(memory, Tensor):
         return CompiledOpponent(constant(LEARNER), mind)
-    array = memory.numpy()
+    p = memory.numpy()
+    if isinstance(opponent, FixedPolicy):
+        return CompiledOpponent(constant(RANDOM), mind, p)
+    A = environment.n_actions
+    states = environment.n_states if isinstance(environment, NumberedStates) else 1
+    rows = torch.arange(states * A)
     if isinstance(opponent, TitForTat):
-        kind = constant(TIT_FOR_TAT)
-        return CompiledOpponent(
-            kind, mind, means=array, forgives=opponent.forgives, errs=opponent.errs
-        )
-    if isinstance(opponent, ExponentialSmoother):
-        first = opponent.ties == "first"
-        return CompiledOpponent(
-            constant(SMOOTHER), mind, array, beta=opponent.beta, takes_first=first
-        )
-    assert isinstance(opponent, FixedPolicy), "``is_compiled`` is False for others"
-    return CompiledOpponent(constant(FIXED), mind, array)
-
-
-def choose_target(p: Array, n: int, takes_first: bool, u: float) -> int:
-    """Return argmin p; ties go to the first, or are broken at random."""
-    least = p[0]
-    for b in range(1, n):
-        least = min(least, p[b])
-    equals = 0
-    for b in range(n):
-        equals += p[b] == least
-    rank = 0 if takes_first else int(u * equals)
-    target = 0
-    for b in range(n):  # branch-free, as in ``set_greedy``
-        target = b if (p[b] == least) & (rank == 0) else target
-        rank -= p[b] == least
-    return target
+        replies = opponent.replies()[rows % A].numpy()
+        return CompiledOpponent(constant(RANDOM), mind, p, 0.0, replies, np.ones(len(rows), bool))
+    assert isinstance(opponent, ExponentialSmoother), "``is_compiled`` is False for others"
+    shown, is_observed = environment.observe(rows // A, rows % A)
+    seen = np.ones(len(rows), bool) if is_observed is None else is_observed.numpy()
+    ties = FIRST if opponent.ties == "first" else SHARED
+    return CompiledOpponent(
+        constant(SMOOTHER), mind, p, opponent.beta, shown.double().numpy(), seen, ties
+    )
 
 
 def choose_threat(adversary: CompiledOpponent, rules: Rules, i: int, scratch: Scratch) -> int:
     """Return the opponent's action in the state with marks ``scratch.before``."""
+    n = len(rules.threats)
     if len(adversary.kind) == LEARNER:
         return choose_action(adversary.mind, i, scratch.before, scratch)
     u = draw_uniform(scratch.stream)
-    if len(adversary.kind) == SMOOTHER:
-        return choose_target(adversary.p[i], len(rules.threats), adversary.takes_first, u)
-    if len(adversary.kind) == FIXED:
-        return draw_index(adversary.p[i], len(rules.threats), u)
-    meant = 0 if u < adversary.forgives else adversary.means[i]
-    return 1 - meant if draw_uniform(scratch.stream) < adversary.errs else meant
+    if len(adversary.kind) == RANDOM:
+        return draw_index(adversary.p[i], n, u)
+    for b in range(n):
+        scratch.psi[b] = -adversary.p[i, b]
+    set_greedy(scratch.psi, n, 0.0, adversary.ties, scratch.shares, scratch.answer)
+    return draw_index(scratch.answer, n, u)
 
 
-def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: Index, a: int) -> None:
+def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: Index) -> None:
     """Update the opponent's memory with the agent's action; ``row`` is s·A + a."""
-    if len(adversary.kind) == TIT_FOR_TAT:
-        adversary.means[i] = a
-    if len(adversary.kind) == SMOOTHER and rules.seen[row]:
+    beta = adversary.beta
+    if beta < 1 and adversary.seen[row]:
         for b in range(len(rules.threats)):
-            adversary.p[i, b] = (
-                adversary.beta * adversary.p[i, b] + (1 - adversary.beta) * rules.shown[row, b]
-            )
+            adversary.p[i, b] = beta * adversary.p[i, b] + (1 - beta) * adversary.rows[row, b]
 
 
 class Tally(NamedTuple):
@@ -125,7 +126,7 @@ def play_replicate(
         b = choose_threat(adversary, rules, i, scratch)
         row = np.uint64(tally.s[i, 0] * len(rules.actions) + a if len(scratch.marks) == 1 else a)
         done = take_step(rules, tally.s, i, a, b, scratch)
-        observe_action(adversary, rules, i, row, a)
+        observe_action(adversary, rules, i, row)
         move = PlayedRound(a, b, scratch.gains[0], scratch.gains[1])
         cut = rules.cut and index == rules.horizon - 1
         if len(adversary.kind) == LEARNER:

@@ -24,21 +24,19 @@ class Rules(NamedTuple):
     threats: Constant  # B
     horizon: int
     cut: bool  # the horizon ends an episode; False: the next one continues from its last state
-    shown: Array  # [S·A, K] weights on targets, observed by the opponent
-    seen: Array  # [S·A] bool: the opponent observes the action
     last_alone: bool  # the return of an episode is its last reward
     ends_alone: bool  # the agent learns only from moves to a terminal state
-    pays: Array = np.zeros((3, 0))  # [3, S·A·B] rewards of the agent and the opponent, and welfare
+    # [3, S·A·B] rewards of the agent and the opponent, and welfare; [3, 4] of a coin
+    pays: Array
     after: Array = np.zeros(0, np.int64)  # [S·A·B]: s'
     ends: Array = np.zeros(1, bool)  # [S] bool: states that end an episode
     size: int = 0  # N; 0: a table
-    share: Array = np.zeros(2)  # value of a shared coin to the agent and to the opponent
     next_cell: Array = np.zeros((0, 4), np.int64)  # [N², 4] cell of a player after an action
 
 
 def build_rules(game: Game, environment: Environment) -> Rules:
-    """Compile the rules of an episode: results of ``step``, ``observe`` and ``welfare`` for each
-    cell of a table."""
+    """Compile the rules of an episode: results of ``step`` and ``welfare`` for each cell of a
+    table."""
     rules: dict[str, Any]
     if isinstance(environment, TableEnvironment):
         S, A, B = environment.reward_a.shape
@@ -48,30 +46,22 @@ def build_rules(game: Game, environment: Environment) -> Rules:
         )
         pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], welfare(outcome)])
         rules = {
-            "pays": pays.double().numpy(),
             "after": outcome.s_next.numpy(),
             "ends": np.zeros(S, bool) if environment.ends is None else environment.ends.numpy(),
         }
-        rows = torch.arange(S * A)
     else:
         assert isinstance(environment, CoinEnvironment), "``is_compiled`` is False for others"
         A = B = environment.n_actions
-        rules = {
-            "size": environment.size,
-            "share": np.array(environment.share),
-            "next_cell": environment.next_cell.numpy(),
-        }
-        rows = torch.arange(A)
-    shown, is_observed = environment.observe(rows // A, rows % A)
+        pays = torch.cat([environment.pays, environment.pays.mean(0, keepdim=True)])
+        rules = {"size": environment.size, "next_cell": environment.next_cell.numpy()}
     return Rules(
         actions=constant(A),
         threats=constant(B),
         horizon=environment.horizon,
         cut=not environment.continuing,
-        shown=shown.double().numpy(),
-        seen=np.ones(len(rows), bool) if is_observed is None else is_observed.numpy(),
         last_alone=game.counts == "last_move",
         ends_alone=game.learns_from == "ends",
+        pays=pays.double().numpy(),
         **rules,
     )
 
@@ -89,21 +79,13 @@ def find_marks(rules: Rules, s: Array, i: int, scratch: Scratch, marks: Array) -
 
 def collect_coins(rules: Rules, s: Array, i: int, gains: Array) -> None:
     """Reward players on a coin, and remove it."""
-    gains[0] = 0
-    gains[1] = 0
+    gains[:] = 0
     for m in range(2, 4):
-        agent = s[i, m] == s[i, 0]
-        opponent = s[i, m] == s[i, 1]
-        if agent and opponent:
-            gains[0] += rules.share[0]
-            gains[1] += rules.share[1]
-        elif agent:
-            gains[0] += 1
-        elif opponent:
-            gains[1] += 1
-        if agent or opponent:
+        takers = 2 * (s[i, m] == s[i, 0]) + (s[i, m] == s[i, 1])
+        for player in range(3):
+            gains[player] += rules.pays[player, takers]
+        if takers > 0:
             s[i, m] = rules.size * rules.size
-    gains[2] = (gains[0] + gains[1]) / 2
 
 
 def take_step(rules: Rules, s: Array, i: int, a: int, b: int, scratch: Scratch) -> bool:

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
-from components.games.action_values.q_linear import LinearValues
-from components.games.action_values.q_table import Table
+from components.games.action_values.q_table import ActionWeights
 from components.games.fast.minds import Levels, Mind, constant
 from components.maths.compiled.loops import Array
 
@@ -34,20 +33,11 @@ class Seated:
         self.alone = alone  # False: one of several minds of one type
         self.continuing = continuing  # the next episode begins in the final state of this one
         self.built: tuple[Levels, Tensor | None, Mind] | None = None
-        tables = [q for q in values if isinstance(q, Table | LinearValues)]
-        each = [
-            q.values.flatten(2) if isinstance(q, Table) else q.weights.transpose(1, 2)
-            for q in tables
-        ]
-        whole = torch.stack(each).contiguous()
+        tables = [q for q in values if isinstance(q, ActionWeights)]
+        whole = torch.stack([q.values.flatten(2) for q in tables])
         for q, weights in zip(tables, whole, strict=True):
-            if isinstance(q, Table):
-                q.values = weights.view_as(q.values)
-                self.own, self.other = q.values.shape[2:]
-            else:
-                q.weights = weights.transpose(1, 2)
-                self.own = q.own
-                self.other = q.other
+            q.values = weights.view_as(q.values)
+        self.own, self.other = tables[-1].values.shape[2:]
         self.weights: Array = whole.numpy()
 
     def _by_level(self, values: tuple[float, ...]) -> tuple[float, ...] | Array:

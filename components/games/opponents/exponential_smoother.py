@@ -12,7 +12,7 @@ from components.contracts.opponents import Opponent
 from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.maths.exponential.standard_draws import standard_uniform
+from components.games.agents.policies import Ties, draw_action, probabilities
 from components.registry import register
 
 
@@ -48,10 +48,8 @@ class ExponentialSmoother(Opponent[Tensor]):
 
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
         """Choose the target of the positive reward, b [R] long."""
-        least = state == state.amin(-1, keepdim=True)
-        # random choice among equal minima
-        u = standard_uniform(state.shape, rng.attack, state)
-        return torch.where(least, u if self.ties == "random" else 0.0, 2.0).argmin(-1)
+        ties: Ties = "first" if self.ties == "first" else "shared"
+        return draw_action(probabilities(-state, "epsilon_greedy", 0.0, 1.0, ties), rng.attack)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:
         """Update p with the agent's choice; the opponent's own action and reward are ignored."""

@@ -10,6 +10,7 @@ from components.contracts.opponents import Opponent
 from components.contracts.roles import ZeroToOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.games.agents.policies import draw_action
 from components.registry import register
 
 
@@ -18,8 +19,8 @@ class TitForTat(Opponent[Tensor]):
     """Opponent that cooperates first (action 0), and then repeats the agent's last action.
 
     b_t = a_{t−1};  with probability ``forgives`` the opponent cooperates in any case, and
-    with probability ``errs`` it then does the opposite of its intended action.  State: the
-    intended action [R].
+    with probability ``errs`` it then does the opposite of its intended action.  State:
+    probabilities of its next action [R, 2].
 
     Raises:
         ConfigMismatchError: there are not two actions on each side.
@@ -38,15 +39,17 @@ class TitForTat(Opponent[Tensor]):
                 f"attacker={self.name}: requires two actions on each side, but the opponent has {seat.own} and the "
                 f"agent {seat.hers}"
             )
-        return torch.zeros(seat.replicates, dtype=torch.long, device=seat.device)
+        return self.replies().to(seat.device, seat.dtype)[0].repeat(seat.replicates, 1)
+
+    def replies(self) -> Tensor:
+        """Probabilities of both actions after each action of the agent [2, 2]."""
+        kept = 1 - self.errs
+        forgiven = self.forgives * kept + (1 - self.forgives) * self.errs
+        return torch.tensor([[kept, self.errs], [forgiven, 1 - forgiven]], dtype=torch.float64)
 
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
-        """Return b [R]; always uses two uniform numbers per replicate."""
-        u = torch.rand(
-            2, len(state), generator=rng.attack, device=state.device, dtype=torch.float64
-        )
-        meant = torch.where(u[0] < self.forgives, 0, state)
-        return torch.where(u[1] < self.errs, 1 - meant, meant)
+        return draw_action(state, rng.attack)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:
-        return move.a if move.live is None else torch.where(move.live, move.a, state)
+        after = self.replies().to(state)[move.a]
+        return after if move.live is None else torch.where(move.live.unsqueeze(1), after, state)

@@ -67,7 +67,7 @@ def test_tit_for_tat_copies_previous_action():
         assert player.act(state, make_turn(), rng).tolist() == a
     live = torch.tensor([True, False, True, True, True])
     after = player.observe(state, move_of(torch.ones(5).long(), live=live))
-    assert after.tolist() == [1, 0, 1, 1, 1]
+    assert after[:, 1].tolist() == [1, 0, 1, 1, 1]
     with pytest.raises(ConfigMismatchError, match="requires two actions on each side"):
         player.reset(seat(3), rng)
 

@@ -128,6 +128,7 @@ def add_unweighted(mind, i, marks, share, scratch):
 
 ADD = averaging.add_values
 COLLECT = rules.collect_coins
+GREEDY_POLICY = thinkers.set_greedy
 LEARN = thinkers.learn
 RESPOND = thinkers.respond
 BROKEN = {
@@ -173,8 +174,8 @@ BROKEN = {
     ),
     "the smoother follows": (
         episodes,
-        "choose_target",
-        lambda p, *_: int(p.argmax()),
+        "set_greedy",
+        lambda psi, n, *rest: GREEDY_POLICY(-psi, n, *rest),
         ("friend_or_foe", "first", "q"),
     ),
 }

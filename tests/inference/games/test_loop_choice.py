@@ -10,7 +10,7 @@ from components.errors import NumericalError
 from components.games.agents.level_k import LevelK
 from components.games.agents.player import PlayerState
 from components.games.beliefs.bloom_counts import BloomCounts
-from components.games.fast import episodes, streams
+from components.games.fast import streams, thinkers
 from runner.execution.rng import Streams
 
 
@@ -32,9 +32,12 @@ def test_random_numbers_are_uniform_and_independent():
 def test_equal_estimates_are_drawn_uniformly():
     p = np.array([0.5, 0.2, 0.2, 0.7, 0.2])
     u = np.linspace(0, 1, 300, endpoint=False)
-    chosen = np.bincount([episodes.choose_target(p, 5, False, x) for x in u], minlength=5)
+    policies = np.zeros((2, 5))
+    for ties, policy in enumerate(policies):
+        thinkers.set_greedy(-p, 5, 0.0, ties, 1 / np.maximum(np.arange(6), 1), policy)
+    chosen = np.bincount([streams.draw_index(policies[0], 5, x) for x in u], minlength=5)
     assert chosen.tolist() == [0, 100, 100, 0, 100]
-    assert episodes.choose_target(p, 5, True, 0.9) == 1
+    assert policies[1].tolist() == [0, 1, 0, 0, 0]
 
 
 class OwnLevelK(LevelK):

@@ -43,7 +43,7 @@ def test_one_hot_features_equal_a_table():
     table, _ = play(game, inference)
     linear, _ = play(game, inference, model=build_model("q_linear", game))
     for cells, weights in zip(table.mind.q, linear.mind.q, strict=True):
-        assert_close(cells.values.flatten(2).mT, weights.weights)
+        assert_close(cells.values, weights.values)
 
 
 @BOTH
@@ -84,26 +84,25 @@ def test_rate_of_zero_leaves_a_replicate_unchanged(name):
         assert not torch.equal(now[[1, 3]], held[[1, 3]])
 
 
-def test_sparse_weights_equal_the_product_with_features():
+def test_values_equal_the_product_with_features():
     """The same as a dense product, of states with coins and without, before and after a step."""
     problem, _ = load("coin_game", replicates=40, size=4, start="random")
     problem.attacker = component("attacker", "fixed_policy", plays="random")
     environment = problem.environment
     g = generator(0)
     values = build_model("q_linear", problem)
-    values.weights.normal_(generator=g)
+    values.values.normal_(generator=g)
     s = environment.reset(40, g)
     s[:20, 2] = s[:10, 3] = environment.size**2
     phi = environment.features(s)
     assert phi.sum() == 4 * 40 - 30
     a = torch.arange(40) % 4
     b = torch.arange(40) // 4 % 4
-    dense = values.weights.clone()
-    cell = a * 4 + b
-    product = (dense @ phi.unsqueeze(2)).view(40, 4, 4)
+    dense = values.values.clone()
+    product = torch.einsum("rf,rfab->rab", phi, dense)
     assert_close(values.q(s), product)
     target = normal(g, 40)
     rows = torch.arange(40)
-    dense[rows, cell] += 0.1 * (target - product[rows, a, b]).unsqueeze(1) * phi
+    dense[rows, :, a, b] += 0.1 * (target - product[rows, a, b]).unsqueeze(1) * phi
     values.learn(s, a, b, target, 0.1)
-    assert_close(values.weights, dense)
+    assert_close(values.values, dense)
