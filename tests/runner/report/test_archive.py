@@ -33,7 +33,7 @@ STUDY = StudyDefinition(
 
 
 @pytest.fixture
-def launched(tmp_path):
+def launched_study(tmp_path):
     """A study with two finished runs."""
     runs = []
     for row in ("a", "b"):
@@ -63,9 +63,9 @@ def names_in(path: Path) -> set[str]:
         return set(packed.namelist())
 
 
-def test_an_archive_holds_records_environment_and_report(launched, quick_report, tmp_path):
+def test_archive_has_records_environment_and_report(launched_study, quick_report, tmp_path):
     path = tmp_path / "small.zip"
-    archive.pack(launched, path)
+    archive.pack(launched_study, path)
     record = {
         f"made/{row * 12}/{name}"
         for row in "ab"
@@ -88,13 +88,13 @@ def test_an_archive_holds_records_environment_and_report(launched, quick_report,
         folder = opened.folder
     assert not folder.exists()
     first = path.read_bytes()
-    archive.pack(launched, path)
+    archive.pack(launched_study, path)
     assert path.read_bytes() == first
 
 
 @pytest.mark.parametrize(("author", "licence"), [('Ada "A." Lovelace', "CC-BY-4.0"), ("lab", None)])
-def test_an_archive_can_be_cited(launched, quick_report, tmp_path, author, licence):
-    archive.pack(launched, tmp_path / "small.zip", author=author, licence=licence)
+def test_archive_has_a_citation(launched_study, quick_report, tmp_path, author, licence):
+    archive.pack(launched_study, tmp_path / "small.zip", author=author, licence=licence)
     with zipfile.ZipFile(tmp_path / "small.zip") as packed:
         files = {name: packed.read(name) for name in packed.namelist()}
     citing, crate = (files.pop(name) for name in citation.NAMES)
@@ -115,18 +115,18 @@ def test_an_archive_can_be_cited(launched, quick_report, tmp_path, author, licen
         assert entities[name]["contentSize"] == str(len(files[name]))
 
 
-def test_checkpoints_and_posteriors_only_when_asked_for(launched, quick_report, tmp_path):
+def test_checkpoints_and_posteriors_are_optional(launched_study, quick_report, tmp_path):
     path = tmp_path / "small.zip"
-    archive.pack(launched, path, checkpoints=True)
+    archive.pack(launched_study, path, checkpoints=True)
     names = names_in(path)
     assert "made/aaaaaaaaaaaa/checkpoints/r0000-s000000006.safetensors" in names
     assert "made/aaaaaaaaaaaa/post.nc" in names
     assert not any(name.endswith(("mlflow.json", "away.txt", ".123")) for name in names)
 
 
-def test_compressed_bytes_that_are_damaged_are_one_message(launched, quick_report, tmp_path):
+def test_damaged_compressed_bytes_are_one_message(launched_study, quick_report, tmp_path):
     path = tmp_path / "small.zip"
-    archive.pack(launched, path)
+    archive.pack(launched_study, path)
     with zipfile.ZipFile(path) as file:
         info = file.getinfo(MANIFEST)
     content = bytearray(path.read_bytes())
@@ -137,11 +137,11 @@ def test_compressed_bytes_that_are_damaged_are_one_message(launched, quick_repor
         pass
 
 
-def test_compare_opens_an_archive_where_no_records_are(
-    launched, quick_report, tmp_path, capsys, monkeypatch
+def test_compare_opens_an_archive_without_records(
+    launched_study, quick_report, tmp_path, capsys, monkeypatch
 ):
     path = tmp_path / "small.zip"
-    archive.pack(launched, path)
+    archive.pack(launched_study, path)
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
@@ -159,11 +159,11 @@ def test_compare_opens_an_archive_where_no_records_are(
 
 
 @pytest.mark.slow
-def test_report_opens_an_archive_where_no_records_are(launched, tmp_path, capsys, monkeypatch):
+def test_report_opens_an_archive_without_records(launched_study, tmp_path, capsys, monkeypatch):
     path = tmp_path / "small.zip"
-    words = ["archive", "small", "--output-dir", str(launched.output_dir), "--to", str(path)]
+    words = ["archive", "small", "--output-dir", str(launched_study.output_dir), "--to", str(path)]
     assert _answer(words) == 0
-    times = {file: file.stat().st_mtime_ns for file in launched.output_dir.rglob("*")}
+    times = {file: file.stat().st_mtime_ns for file in launched_study.output_dir.rglob("*")}
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
@@ -172,15 +172,15 @@ def test_report_opens_an_archive_where_no_records_are(launched, tmp_path, capsys
     with zipfile.ZipFile(path) as packed:
         for name in ("small.md", "small_replicates.csv", "small_origin.json"):
             assert (made / name).read_bytes() == packed.read(f"report/{name}")
-    assert {file: file.stat().st_mtime_ns for file in launched.output_dir.rglob("*")} == times
+    assert {file: file.stat().st_mtime_ns for file in launched_study.output_dir.rglob("*")} == times
 
 
-def test_a_study_that_was_never_launched_has_no_archive(tmp_path, capsys):
+def test_study_that_was_not_launched_has_no_archive(tmp_path, capsys):
     assert _answer(["archive", "nonsuch", "--output-dir", str(tmp_path)]) == 2
     assert "study nonsuch was never launched under" in capsys.readouterr().err
 
 
-def packed(path: Path, entries: dict[str | zipfile.ZipInfo, bytes], **manifest) -> str:
+def pack(path: Path, entries: dict[str | zipfile.ZipInfo, bytes], **manifest) -> str:
     """An archive made by hand."""
     names = {getattr(name, "filename", name): content for name, content in entries.items()}
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in names.items()}
@@ -216,16 +216,16 @@ def link(name: str) -> zipfile.ZipInfo:
         ({"a.txt": b"x"}, {"study": 3}, "has no valid archive.json"),
     ],
 )
-def test_an_archive_that_is_none_is_not_opened(entries, manifest, message, tmp_path):
-    source = packed(tmp_path / "evil.zip", entries, **manifest)
+def test_invalid_archive_is_refused(entries, manifest, message, tmp_path):
+    source = pack(tmp_path / "evil.zip", entries, **manifest)
     with pytest.raises(ConfigError, match=message) as error, open_archive(source):
         pass
     assert "\n" not in str(error.value)
     assert not list(tmp_path.rglob("evil.txt"))
 
 
-def test_sizes_and_numbers_of_files_are_bounded(tmp_path, monkeypatch):
-    source = packed(tmp_path / "many.zip", {f"{i}.txt": b"x" for i in range(4)})
+def test_sizes_and_numbers_of_files_are_limited(tmp_path, monkeypatch):
+    source = pack(tmp_path / "many.zip", {f"{i}.txt": b"x" for i in range(4)})
     monkeypatch.setattr(opened, "MAX_FILES", 3)
     with pytest.raises(ConfigError, match="more than 3 files"), open_archive(source):
         pass
@@ -235,12 +235,12 @@ def test_sizes_and_numbers_of_files_are_bounded(tmp_path, monkeypatch):
         pass
 
 
-def test_what_is_no_zip_file_is_one_line(tmp_path):
+def test_file_that_is_not_zip_is_refused_in_one_line(tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(b"PK\x03\x04 and no more")
     for source, message in ((path, "damaged, or no archive"), (tmp_path / "b.zip", "no such file")):
         with pytest.raises(ConfigError, match=message), open_archive(str(source)):
             pass
-    source = packed(path, {"a.txt": b"x"}, study="../../etc")
+    source = pack(path, {"a.txt": b"x"}, study="../../etc")
     with pytest.raises(ConfigError, match="leads out of its folder"):
         command.main(["report", source])

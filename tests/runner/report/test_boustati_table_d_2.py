@@ -31,7 +31,7 @@ def means() -> dict[str, dict[str, float]]:
     }
 
 
-def disordered(rows: dict[str, dict[str, float]]) -> list[str]:
+def find_disorder(rows: dict[str, dict[str, float]]) -> list[str]:
     """Pairs of rows that differ in a column from Fig. 6.2 and the published code."""
     above = [(BPF, T), *((BPF, f"beta_bootstrap_filter {b}") for b in SMALL)]
     above += [(APF, f"beta_auxiliary_filter {b}") for b in SMALL]
@@ -44,7 +44,7 @@ def disordered(rows: dict[str, dict[str, float]]) -> list[str]:
     return [f"{a} > {b} at {c}" for a, b in above for c in rows[a] if not rows[a][c] > rows[b][c]]
 
 
-def test_it_is_whole_and_in_order():
+def test_table_is_complete_and_ordered():
     table = load_published("boustati_table_d_2")
     rows = means()
     assert len(rows) == 13
@@ -53,24 +53,24 @@ def test_it_is_whole_and_in_order():
     assert all(
         number.spread is not None for cells in table.values.values() for number in cells.values()
     )
-    assert disordered(rows) == []
+    assert find_disorder(rows) == []
     assert rows[BPF]["0.05"] == 16.63
     assert rows[T]["0.4"] == 18.84
     assert rows["beta_auxiliary_filter 0.2"]["0.4"] == 19.28
 
 
-def test_with_the_labels_turned_back_it_is_not():
+def test_table_with_swapped_labels_is_not_ordered():
     rows = means()
     turned = {PRINTED.get(row, row): cells for row, cells in rows.items()}
     assert sorted(turned) == sorted(rows)
-    assert disordered(turned)
+    assert find_disorder(turned)
     for row, printed in PRINTED.items():  # nor with any two of them exchanged
         swapped = dict(rows) | {row: rows[printed], printed: rows[row]}
-        assert disordered(swapped), row
+        assert find_disorder(swapped), row
 
 
 @pytest.mark.parametrize("row", PRINTED)
-def test_the_printed_label_stands_beside(row):
+def test_printed_label_is_shown_next_to_ours(row):
     text = (Path(__file__).parents[3] / "conf/published/boustati_table_d_2.yaml").read_text(
         encoding="utf-8"
     )

@@ -25,7 +25,7 @@ from runner.study.snapshot import FrozenRun
 PUBLISHED, TUNED, IGP, IRF = (row.name for row in STUDY.rows)
 
 
-def test_verdicts_of_rows_that_have_a_published_number(study):
+def test_rows_with_a_published_number_have_verdicts(study):
     # published 0.15(0.1) twice, 1.28(0.07), nothing
     for experiment, shift in (("a", 0.20), ("b", -0.20), ("c", 1.60), ("d", 0.50)):
         record(study, experiment, 1000, shift + NOISE)
@@ -53,7 +53,7 @@ def test_rows_of_parts_of_one_run_read_their_own_scores(study):
     assert find_cells(whole, table=1)[TUNED, "1000"].summary.mean == pytest.approx(2.0)
 
 
-def test_a_diverged_run_keeps_the_finite_part_of_its_result(study):
+def test_diverged_run_keeps_the_finite_part_of_its_result(study):
     error = "scores are not finite: nlpp nan in 1 of 7 replicates"
     record(study, "a", 1000, [*(0.20 + NOISE), np.nan], state="diverged", error=error)
     cell = find_cells(study)[PUBLISHED, "1000"]
@@ -72,11 +72,11 @@ def test_scores_on_other_data_are_never_compared(study):
     assert not any(cell.bold for cell in cells.values())  # two kinds of data: none is best
 
 
-def test_reasons_of_cells_without_a_verdict(study):
+def test_cells_without_a_verdict_have_reasons(study):
     record(study, "a", 100, state="failed", error="step 3: Cholesky failed")
     record(study, "a", 1000, 0.15 + NOISE, smoke=True)
-    record(study, "b", 100, [1.0], state="interrupted", error="interrupted at step 7", replicates=6,
-           finished={"0": {"nlpp": 1.2}, "1": {"nlpp": 1.3}})  # fmt: skip
+    facts = {"state": "interrupted", "error": "interrupted at step 7", "replicates": 6}
+    record(study, "b", 100, [1.0], finished={"0": {"nlpp": 1.2}, "1": {"nlpp": 1.3}}, **facts)
     record(study, "b", 1000, [0.1], replicates=1)
     record(study, "c", 100, [1.0, 1.1, np.nan, 1.2, 1.0, 1.1])
     cells = find_cells(study)
@@ -91,7 +91,7 @@ def test_reasons_of_cells_without_a_verdict(study):
     assert cells[IGP, "100"].verdict.why == "1 of 6 replicates not finite, left out"
 
 
-def test_a_published_table_of_times_is_never_compared(study):
+def test_published_times_are_never_compared(study):
     lines = [
         # an evaluation between 20 and 30
         line(step, "train", r, 5.0 + 0.004 * step + (100 if step >= 30 else 0))
@@ -101,9 +101,12 @@ def test_a_published_table_of_times_is_never_compared(study):
     folder = record(study, "a", 1000, 0.1 + NOISE, lines)
     assert step_times(folder) == pytest.approx({0: 4.0, 1: 4.0})
     table = {
-        "name": "cost", "title": "Time", "columns": {"milliseconds": "milliseconds_per_step"}, "better": "lower",
+        "name": "cost",
+        "title": "Time",
+        "columns": {"milliseconds": "milliseconds_per_step"},
+        "better": "lower",
         "published": "boustati_table_a_3",
-    }  # fmt: skip
+    }
     timed = FrozenRun("x", PUBLISHED, {}, [], "a", "a1000", "sarcos")
     again = replace(redefine(study, grid={}, tables=[table], figures=[]), runs=[timed])
     cell = find_cells(again)[PUBLISHED, "milliseconds"]
@@ -111,7 +114,7 @@ def test_a_published_table_of_times_is_never_compared(study):
     assert str(cell.verdict) == "not comparable (timed on another machine)"
 
 
-def test_times_of_every_replicate_are_in_the_record(make_job):
+def test_record_has_the_time_of_every_replicate(make_job):
     from runner.execution.execute import run
 
     job = make_job("+experiment=digits_fgsm", "smoke=true", "replicates=2", "record_every=1")
@@ -119,7 +122,7 @@ def test_times_of_every_replicate_are_in_the_record(make_job):
     assert set(step_times(job.folder)) == {0, 1}
 
 
-def test_bold_and_paired_differences(study):
+def test_bold_and_paired_differences_are_computed(study):
     apart = np.array([1, -1, 2, -2, 0.5, -0.4, 0.3, -0.2]) * 1e-3
     record(study, "a", 1000, 0.30 + NOISE_OF_EIGHT)
     record(study, "b", 1000, 0.10 + NOISE_OF_EIGHT)
@@ -133,7 +136,7 @@ def test_bold_and_paired_differences(study):
     assert cells[TUNED, "1000"].against is None
 
 
-def test_a_table_of_ratios_divides_replicate_by_replicate(study):
+def test_ratio_table_divides_by_replicate(study):
     base = 1.0 + np.arange(6)
     record(study, "b", 100, base)
     record(study, "a", 100, 0.9 * base)
@@ -151,7 +154,7 @@ def test_a_table_of_ratios_divides_replicate_by_replicate(study):
     assert (IRF, "100") not in cells
 
 
-def test_rows_that_are_not_models_name_the_printed_row(study):
+def test_rows_without_a_model_name_the_printed_row(study):
     record(study, "c", 1000, 0.15 + NOISE)  # model igp, next to the row smdgp: 0.15(0.1)
     rows = [row.model_dump() for row in STUDY.rows]
     rows[2]["published_row"] = "smdgp"
@@ -179,7 +182,7 @@ def make_earlier(data, scores):
     return pd.DataFrame(lines, columns=[*HEADER, PROTOCOL])
 
 
-def test_a_record_counts_before_an_earlier_score(study):
+def test_record_precedes_an_earlier_score(study):
     record(study, "c", 1000, [1.0, 2.0])
     own_cells = {(0, 0): 1.0, (0, 1): 2.0}
     # scores on other data are not mixed in
@@ -199,7 +202,7 @@ def test_earlier_scores_complete_an_interrupted_run(study):
         assert find_cells(study, earlier=earlier)[IGP, "1000"].reason == why
 
 
-def test_distances_are_from_the_gold_row_by_replicate(study):
+def test_distances_to_the_gold_row_are_by_replicate(study):
     table = STUDY.tables[0].model_dump() | {"metric": "distance", "published": None}
     near = redefine(study, gold=IRF, tables=[table], figures=[])
     for experiment, shift in (("a", 3.0), ("c", 1.0), ("d", 0.0)):
@@ -222,7 +225,7 @@ def test_distances_are_from_the_gold_row_by_replicate(study):
 
 
 @pytest.mark.parametrize(("at_once", "rates"), [(False, [250.0, 100.0]), (True, [500.0, 200.0])])
-def test_ess_per_second_is_of_the_time_of_a_replicate(study, at_once, rates):
+def test_ess_per_second_uses_the_time_of_a_replicate(study, at_once, rates):
     """100 steps of 2 ms; if both replicates share a step, each is assigned half of it."""
     lines = [
         line(t, "train", r, 0.002 * t) for r in range(1 if at_once else 2) for t in range(1, 101)
@@ -233,19 +236,19 @@ def test_ess_per_second_is_of_the_time_of_a_replicate(study, at_once, rates):
     np.testing.assert_allclose([actual[0, r] for r in range(2)], rates)
 
 
-def test_a_damaged_record_is_named_and_the_others_are_laid_out(study, monkeypatch):
+def test_damaged_record_is_named_and_others_are_shown(study, monkeypatch):
     theirs = record(study, "a", 1000, 0.20 + NOISE)
     empty = record(study, "b", 1000, -0.20 + NOISE, state="running")
     (empty / "run.json").write_text((empty / "run.json").read_text().replace('"running"', '"done"'))
     record(study, "c", 1000, 1.60 + NOISE)
     opened = Path.open
 
-    def refused(path, *args, **keys):
+    def refuse_path(path, *args, **keys):
         if path.is_relative_to(theirs):
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, *args, **keys)
 
-    monkeypatch.setattr(Path, "open", refused)
+    monkeypatch.setattr(Path, "open", refuse_path)
     with (
         pytest.warns(RunnerWarning, match=rf"skipped: .*{theirs.name}: cannot be read"),
         pytest.warns(RunnerWarning, match=rf"skipped: .*{empty.name}: run.json is damaged"),

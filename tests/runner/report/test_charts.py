@@ -49,7 +49,7 @@ def test_curves_have_values_and_error_bars():
     assert chart["layout"]["yaxis"]["title"]["text"] == "RMSE"
 
 
-def test_small_multiples_are_one_panel():
+def test_small_multiples_form_one_panel():
     names = [f"model {k}" for k in range(12)]
     table = make_curves(names).drop(columns="floor")
     table = pd.concat([table, table.assign(metric="nlpp")])
@@ -106,7 +106,7 @@ def test_bands_are_areas_under_their_mean():
 
 
 @pytest.mark.parametrize("kind", ["violin", "box"])
-def test_spreads_name_what_is_around_a_mark(kind):
+def test_spreads_have_summaries_around_a_mark(kind):
     """A method in black, like quartiles; values over three orders of magnitude."""
     rows = [
         {"method": f"m{k}", "group": group, "metric": "nmse", "value": (1 + k) * 10.0**i}
@@ -144,7 +144,7 @@ def test_costs_mark_the_front_and_the_spread():
     assert titles == ["steps", "total steps", "n 100<br>RMSE", "n 100<br>final RMSE"]
 
 
-def test_uneven_error_bars_have_two_lengths():
+def test_asymmetric_error_bars_have_two_lengths():
     table = pd.DataFrame(
         [{"panel": "", "method": "a", "cost": 1, "mean": 3.0, "low": 2.5, "high": 4.0}]
     )
@@ -154,18 +154,18 @@ def test_uneven_error_bars_have_two_lengths():
     assert lengths.items() <= end["error_y"].items()
 
 
-def test_a_line_without_points_is_no_trace():
+def test_line_without_points_has_no_trace():
     figure = Figure()
     figure.subplots().plot([0, 1], [2, 3], "-", [], [], "o")
     assert [trace["y"] for trace in to_chart(figure)["data"]] == [[2.0, 3.0]]
 
 
-def test_a_watermark_is_across_the_chart():
+def test_watermark_crosses_the_chart():
     chart = to_chart(mark_smoke(evolution(make_evolution(2), {})))
     (words,) = chart["layout"]["annotations"]
     expected = {"text": "smoke run", "x": 0.5, "y": 0.5, "xref": "paper", "opacity": 0.25}
     assert expected.items() <= words.items()
 
 
-def test_mathematics_becomes_letters_and_markup_is_escaped():
+def test_mathematics_is_rendered_and_markup_escaped():
     assert plain(r"$\beta_{2}$ < a & b") == "β_2 &lt; a &amp; b"

@@ -24,13 +24,23 @@ from runner.report.compared_record import load
 from runner.report.comparison import Comparison, settings_table, warnings
 
 FACTS = {
-    "state": "done", "experiment": "toy", "data": "toy-data",
-    "choice": {"dataset": "toy", "model": "m", "inference": "i", "attacker": None}, "seed": 0, "replicates": 3,
-    "smoke": False, "ended": "2024-01-01T00:00:00+00:00", "seconds": 12.3, "git": {"sha": "0123456789abcdef", "diff": ""},
-    "versions": {"python": "3.11.0", "torch": "2.13.0"}, "hardware": {"cpu": "one"}, "threads": 1,
-    "finished": {"0": {"rmse": 1.0}, "1": {"rmse": 2.0}, "2": {"rmse": 3.0}}, "result": {"rmse": [1.0, 2.0, 3.0]},
+    "state": "done",
+    "experiment": "toy",
+    "data": "toy-data",
+    "choice": {"dataset": "toy", "model": "m", "inference": "i", "attacker": None},
+    "seed": 0,
+    "replicates": 3,
+    "smoke": False,
+    "ended": "2024-01-01T00:00:00+00:00",
+    "seconds": 12.3,
+    "git": {"sha": "0123456789abcdef", "diff": ""},
+    "versions": {"python": "3.11.0", "torch": "2.13.0"},
+    "hardware": {"cpu": "one"},
+    "threads": 1,
+    "finished": {"0": {"rmse": 1.0}, "1": {"rmse": 2.0}, "2": {"rmse": 3.0}},
+    "result": {"rmse": [1.0, 2.0, 3.0]},
     "error": None,
-}  # fmt: skip
+}
 CONFIG = {
     "seed": 0,
     "smoke": False,
@@ -58,7 +68,7 @@ def run_compare(outputs, *words):
     assert main(["compare", *words, "--output-dir", str(outputs)]) == 0
 
 
-def test_only_what_differs_is_shown_and_absent_keys_are_marked(tmp_path):
+def test_only_differences_are_shown_and_absent_keys_marked(tmp_path):
     other = {"model": {"name": "m", "depth": None}, "smoke": True}
     runs = {"a": load(record(tmp_path, "aaaa")), "b": load(record(tmp_path, "bbbb", config=other))}
     assert settings_table(runs).T.to_dict("list") == {
@@ -69,16 +79,16 @@ def test_only_what_differs_is_shown_and_absent_keys_are_marked(tmp_path):
     assert settings_table(runs, everything=True).loc["inference.lr"].tolist() == ["0.1", "0.1"]
 
 
-def checked(*passed: bool | None) -> list[dict]:
+def make_checks(*passed: bool | None) -> list[dict]:
     return [
         {"about": "run", "check": f"check {i}", "passed": p, "detail": "d"}
         for i, p in enumerate(passed)
     ]
 
 
-def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
-    record(tmp_path, "aaaa", checks={"0": checked(True, True), "1": checked(True, False)})
-    record(tmp_path, "bbbb", checks={"0": checked(True, None)})
+def test_failed_checks_are_listed_for_each_run(tmp_path, capsys):
+    record(tmp_path, "aaaa", checks={"0": make_checks(True, True), "1": make_checks(True, False)})
+    record(tmp_path, "bbbb", checks={"0": make_checks(True, None)})
     record(tmp_path, "cccc")  # of before
     run_compare(tmp_path, "aaaa", "bbbb", "cccc")
     shown = capsys.readouterr()
@@ -90,7 +100,7 @@ def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
     assert "bbbb failed" not in shown.err
 
 
-def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_path):
+def test_results_have_standard_errors_and_paired_differences(tmp_path):
     scores_of_run = {"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}
     other = {"rmse": [2.0, 2.5, 8.0], "accuracy": [1.0]}
     results = {"aaaa": scores_of_run, "bbbb": other}
@@ -108,12 +118,12 @@ def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_pa
     assert rows["nlpp"] == ["0.5", "—", "—"]
 
 
-def test_without_common_seed_there_is_no_difference(tmp_path):
+def test_runs_without_a_common_seed_have_no_difference(tmp_path):
     runs = {f"{seed}": load(record(tmp_path, f"run{seed}", seed=seed)) for seed in (0, 1)}
     assert differences_table(Comparison.of(runs)).to_dict("list") == {"1": ["—"]}
 
 
-def test_every_run_is_tested_against_the_first_with_p_corrected_for_their_number(tmp_path, capsys):
+def test_runs_are_tested_against_the_first_with_corrected_p(tmp_path, capsys):
     base = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     results = {
         "aaaa": base,
@@ -144,7 +154,7 @@ def evaluate(step, replicate, phase="evaluation", **metrics):
     return where | {"metrics": metrics}
 
 
-def test_an_unfinished_run_shows_its_last_evaluation(tmp_path):
+def test_unfinished_run_shows_its_last_evaluation(tmp_path):
     lines = [
         evaluate(10, 0, rmse=9.0),
         evaluate(20, 0, "final", rmse=4.0),
@@ -161,7 +171,7 @@ def test_an_unfinished_run_shows_its_last_evaluation(tmp_path):
     assert warnings([nothing]) == ["cccc is failed: it has no evaluation yet"]
 
 
-def test_other_data_and_smoke_runs_are_said_not_to_compare(tmp_path):
+def test_other_data_and_smoke_runs_are_not_compared(tmp_path):
     a = load(record(tmp_path, "aaaa"))
     b = load(record(tmp_path, "bbbb", data="toy-sim", smoke=True))
     first, second = warnings([a, b])
@@ -170,7 +180,7 @@ def test_other_data_and_smoke_runs_are_said_not_to_compare(tmp_path):
     assert "paired" not in results_table(Comparison.of({"a": a, "b": b}).scores).iloc[0, -1]
 
 
-def test_the_command_prints_what_differs(tmp_path, capsys):
+def test_command_prints_differences(tmp_path, capsys):
     record(tmp_path, "aaaa1111")
     facts = {"seed": 1, "threads": 2, "versions": {"torch": "2.14.0"}}
     folder = record(tmp_path, "bbbb2222", config={"seed": 1}, **facts)
@@ -185,7 +195,7 @@ def test_the_command_prints_what_differs(tmp_path, capsys):
     assert not any(line[1] == "processor" for line in lines)
 
 
-def test_models_with_an_evidence_have_posterior_probabilities(tmp_path, capsys):
+def test_models_with_evidence_have_posterior_probabilities(tmp_path, capsys):
     logs = {"a1": [0.0, -1000.0], "b2": [math.log(3), -1000.0 - math.log(4)], "c3": None}
     for name, values in logs.items():
         result = {"rmse": [1.0, 1.0]} | ({"log_evidence": values} if values else {})
@@ -209,14 +219,14 @@ def test_models_with_an_evidence_have_posterior_probabilities(tmp_path, capsys):
         (["aaaa", "bbbb"], "damaged"),
     ],
 )
-def test_runs_that_cannot_be_compared_are_named(tmp_path, names, message):
+def test_incomparable_runs_are_named(tmp_path, names, message):
     record(tmp_path, "aaaa1111")
     (record(tmp_path, "bbbb2222") / "run.json").write_text('{"state"')
     with pytest.raises(ConfigError, match=message):
         run_compare(tmp_path, *names)
 
 
-def test_it_needs_no_torch(tmp_path):
+def test_compare_needs_no_torch(tmp_path):
     record(tmp_path, "aaaa")
     record(tmp_path, "bbbb")
     code = (
@@ -227,6 +237,6 @@ def test_it_needs_no_torch(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
-def test_scores_that_have_a_direction_say_so_on_a_terminal():
+def test_scores_show_their_direction_on_a_terminal():
     names = map(_add_arrow, ["accuracy", "nlpp/a", "clusters"])
     assert list(names) == ["accuracy ↑", "nlpp/a ↓", "clusters"]

@@ -9,7 +9,7 @@ from runner.report.report import write
 from runner.study.figure_specs import CostSpec
 
 
-def test_the_front_holds_what_no_other_dominates():
+def test_front_contains_undominated_points():
     points = [(1.0, 5.0), (2.0, 3.0), (3.0, 4.0), (2.0, 3.5), (4.0, 1.0)]
     assert pareto_front(points, "lower") == [True, True, False, False, True]
     assert pareto_front(points, "higher") == [True, False, False, False, False]
@@ -39,7 +39,7 @@ def curves_of(picture):
     return [drawn.get_xydata().tolist() for drawn in picture.figure.axes[0].lines]
 
 
-def test_a_study_draws_its_scores_against_cost_by_one_key(study):
+def test_study_plots_scores_against_cost_by_one_key(study):
     frozen = with_costs(study, "steps", "gradients")
     evaluate(study, "a", 3.0, 1.0, gradients=4)
     evaluate(study, "b", 2.0, 0.5)  # no count
@@ -57,7 +57,7 @@ def test_a_study_draws_its_scores_against_cost_by_one_key(study):
     assert "cost_nlpp_steps.png" in {path.name for path in written}
 
 
-def test_each_cost_is_drawn_by_its_own_count(study):
+def test_every_cost_is_plotted_by_its_count(study):
     frozen = with_costs(study, "gradients", "forwards")
     for experiment in ("a", "b"):
         evaluate(study, experiment, 3.0, 1.0, gradients=7, forwards=1)
@@ -68,5 +68,5 @@ def test_each_cost_is_drawn_by_its_own_count(study):
     assert "no count" not in by_gradients.caption
 
 
-def test_a_figure_is_named_by_its_score_and_cost():
+def test_figure_is_named_by_its_score_and_cost():
     assert CostSpec(kind="cost", metric="nlpp/task 1").name == "cost_nlpp_task_1_seconds"

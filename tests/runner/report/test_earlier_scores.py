@@ -15,19 +15,19 @@ from runner.study.definition import load_study
 STUDY = load_study("sarcos_table")
 
 
-def written(path, *lines):
+def write_lines(path, *lines):
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([HEADER, *lines])
     return path
 
 
 @pytest.mark.slow  # 5 s
-def test_a_report_reads_what_a_report_wrote(tmp_path, capsys):
+def test_report_reads_its_own_scores(tmp_path, capsys):
     scores = [0.1, 0.30000000000000004, 0.2]
     lines = [
         ["nlpp", "iGP, tuned", "1000", "sarcos", 0, r, score] for r, score in enumerate(scores)
     ]
-    given = written(tmp_path / "a.csv", *lines)
+    given = write_lines(tmp_path / "a.csv", *lines)
     assert (
         main(["report", "sarcos_table", "--output-dir", str(tmp_path), "--with", str(given)]) == 0
     )
@@ -53,11 +53,11 @@ def test_a_report_reads_what_a_report_wrote(tmp_path, capsys):
     assert cell.verdict.word == "indicative"  # judged as one of our own, of three replicates
 
 
-def test_of_two_files_the_later_counts(tmp_path):
-    first = written(
+def test_later_of_two_files_takes_precedence(tmp_path):
+    first = write_lines(
         tmp_path / "a.csv", *(["nlpp", "iGP, tuned", "100", "sarcos", 0, r, 1.0] for r in (0, 1))
     )
-    second = written(
+    second = write_lines(
         tmp_path / "b.csv", *(["nlpp", "iGP, tuned", "100", "sarcos", 0, r, 2.0] for r in (1, 2))
     )
     scores = read_earlier({"a": first, "b": second}, STUDY)
@@ -79,13 +79,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-def test_a_wrong_line_is_named(tmp_path, message):
-    given = written(tmp_path / "a.csv", GOOD, WRONG[message])
+def test_invalid_line_is_named(tmp_path, message):
+    given = write_lines(tmp_path / "a.csv", GOOD, WRONG[message])
     with pytest.raises(ConfigError, match=re.escape(f"--with {given}, line 3: {message}")):
         read_earlier({str(given): given}, STUDY)
 
 
-def test_files_that_are_not_such_a_table(tmp_path):
+def test_files_without_scores_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.csv"):
         read_earlier({"none": tmp_path / "none.csv"}, STUDY)
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")

@@ -28,7 +28,7 @@ def draw_curve(study, tables, result, **figure):
     return ax, picture
 
 
-def test_a_table_with_numbers_as_columns_is_a_curve(study):
+def test_table_with_numeric_columns_is_a_curve(study):
     columns = {"0": "accuracy", "0.1": "robust"}
     table = {
         "name": "attacked",
@@ -42,7 +42,7 @@ def test_a_table_with_numbers_as_columns_is_a_curve(study):
     assert picture.caption.startswith("Accuracy under attack, mean ± SE")
 
 
-def test_a_curve_of_rows_without_scores_is_not_drawn(study):
+def test_curve_of_rows_without_scores_is_not_drawn(study):
     small = redefine(
         study,
         figures=[{"name": "curve", "x": "dataset.n_train", "metrics": ["nlpp"], "rows": ["iRF"]}],
@@ -51,7 +51,7 @@ def test_a_curve_of_rows_without_scores_is_not_drawn(study):
     assert draw_figures(small.study, small, layout_table(small.study, small)) == {}
 
 
-def test_a_floor_is_dashed_and_shaded_up_to_the_curve(study):
+def test_floor_is_dashed_and_shaded_up_to_the_curve(study):
     tables = [
         {"name": "attacked", "columns": {"0.1": "robust", "0.2": "robuster"}},
         {"name": "certified", "columns": {"0.1": "certain", "0.2": "certainly"}},
@@ -65,7 +65,7 @@ def test_a_floor_is_dashed_and_shaded_up_to_the_curve(study):
     assert picture.caption.startswith("attacked; dashed, shaded up to it: certified")
 
 
-def test_a_frontier_is_one_score_against_another(study):
+def test_frontier_plots_one_score_against_another(study):
     """A point for each value of the grid, with the other score on a linear horizontal axis."""
     key = "dataset.n_train"
     tables = [
@@ -83,7 +83,7 @@ def test_a_frontier_is_one_score_against_another(study):
     assert picture.caption.startswith("reward against LOSS by n_train, mean ± SE")
 
 
-def test_seconds_of_training_leave_evaluations_out():
+def test_training_seconds_exclude_evaluations():
     phases = ("train", "train", "evaluation", "train", "final")
     times = (1.0, 3.0, 8.0, 9.5, 20.0)
     lines = [
@@ -121,17 +121,17 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
 
 
 @pytest.fixture
-def subtracted(study):
+def study_with_difference(study):
     """An evolution minus the evolution of a row without a record."""
     return redefine(study, evolutions=[WAY | {"metrics": ["nelbo"], "less": "sMDGP, tuned"}])
 
 
-def test_no_evolution_without_a_record_of_the_subtracted_row(subtracted):
-    record(subtracted, "c", 1000, [0.5], [line(10, "evaluation", nelbo=1)])
-    assert draw_figures(subtracted.study, subtracted, []) == {}
+def test_evolution_requires_a_record_of_the_subtracted_row(study_with_difference):
+    record(study_with_difference, "c", 1000, [0.5], [line(10, "evaluation", nelbo=1)])
+    assert draw_figures(study_with_difference.study, study_with_difference, []) == {}
 
 
-def test_an_evolution_less_that_of_a_row(subtracted):
+def test_evolution_can_subtract_a_row(study_with_difference):
     """Mean differences over replicates; the last evaluation counts once, early ones do not count."""
     steps = (
         (1, "train"),
@@ -144,8 +144,8 @@ def test_an_evolution_less_that_of_a_row(subtracted):
         lines = [
             line(t, phase, r, nelbo=t * r + shift * (r + 1)) for r in range(2) for t, phase in steps
         ]
-        folder = record(subtracted, experiment, 1000, [0.5, 0.6], lines)
-    picture = draw_figures(subtracted.study, subtracted, [])["way"]
+        folder = record(study_with_difference, experiment, 1000, [0.5, 0.6], lines)
+    picture = draw_figures(study_with_difference.study, study_with_difference, [])["way"]
     (drawn,) = picture.figure.axes[0].lines
     assert_allclose(drawn.get_xydata(), [[10, 15.0], [20, 15.0], [30, 15.0]])
     ending = "of each less sMDGP, tuned, replicate by replicate"
@@ -153,8 +153,8 @@ def test_an_evolution_less_that_of_a_row(subtracted):
     late = scores(read(folder), folder, "late/nelbo")
     assert late == pytest.approx({(0, 0): 10.0, (0, 1): 25.0 + 20.0})
     band = {"shows": "band", "rows": ["iGP"], "label": "episode", "words": {"nelbo": "loss"}}
-    spec = subtracted.study.evolutions[0].model_dump() | band
-    banded = redefine(subtracted, evolutions=[spec])
+    spec = study_with_difference.study.evolutions[0].model_dump() | band
+    banded = redefine(study_with_difference, evolutions=[spec])
     picture = draw_figures(banded.study, banded, [])["way"]
     (ax,) = picture.figure.axes
     # settings that all have are named once

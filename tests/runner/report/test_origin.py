@@ -16,7 +16,7 @@ from scripts.prose import scores as kept_scores
 
 
 @pytest.fixture
-def kept(study, tmp_path):
+def scores_file(study, tmp_path):
     """A report of records with failed checks in one run and another failed run."""
     rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
     record(study, "a", 1000, 0.20 + NOISE, checks={"0": [rhat]})
@@ -26,27 +26,27 @@ def kept(study, tmp_path):
     return tmp_path / "first" / "small_replicates.csv"
 
 
-def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
-    again = read_kept_scores({"kept": kept}, STUDY)
+def test_report_from_kept_scores_equals_that_of_records(scores_file, tmp_path):
+    again = read_kept_scores({"kept": scores_file}, STUDY)
     report.write("small", STUDY, None, tmp_path / "second", again)
     first, second = ((tmp_path / folder / "small.md").read_text() for folder in ("first", "second"))
     assert "0.20(0.01)†" in second
     assert "not run (failed: step 3: Cholesky failed)" in second
     assert second == first
     alone = tmp_path / "alone_replicates.csv"
-    alone.write_bytes(kept.read_bytes())
+    alone.write_bytes(scores_file.read_bytes())
     (laid,) = layout_table(STUDY, None, read_kept_scores({"kept": alone}, STUDY))
     assert not any(cell.failed for _, line in laid.rows for cell in line), (
         "no origin to compare with"
     )
-    origin_path(kept).write_text("{")
+    origin_path(scores_file).write_text("{")
     with pytest.raises(ConfigError, match=r"small_origin\.json cannot be read"):
-        read_kept_scores({"kept": kept}, STUDY)
+        read_kept_scores({"kept": scores_file}, STUDY)
 
 
-def test_rows_whose_scores_are_earlier_ones_are_not_missing(kept, study, tmp_path):
+def test_rows_with_earlier_scores_are_not_missing(scores_file, study, tmp_path):
     empty = replace(study, output_dir=tmp_path / "elsewhere")
-    earlier = read_kept_scores({"kept": kept}, STUDY)
+    earlier = read_kept_scores({"kept": scores_file}, STUDY)
     report.write("small", STUDY, empty, tmp_path / "second", earlier)
     page = (tmp_path / "second" / "small.md").read_text()
     assert "runs are done" not in page
@@ -57,15 +57,15 @@ def test_rows_whose_scores_are_earlier_ones_are_not_missing(kept, study, tmp_pat
     assert third.count("without a score: iRF.") == 1
 
 
-def test_scores_that_were_all_made_again_replace_the_earlier_provenance(kept, study, tmp_path):
-    earlier = read_kept_scores({"kept": kept}, STUDY)
+def test_recomputed_scores_replace_the_earlier_provenance(scores_file, study, tmp_path):
+    earlier = read_kept_scores({"kept": scores_file}, STUDY)
     report.write("small", STUDY, study, tmp_path / "second", earlier)
     page = (tmp_path / "second" / "small.md").read_text()
     assert "arlier scores" not in page
 
 
-def test_what_differs_from_the_reference_row(study):
-    def configured(run):
+def test_differences_from_the_reference_row_are_listed(study):
+    def add_config(run):
         config = {
             "inference": {"name": "dsvi", "lr": 0.01},
             "dataset": {"n_train": run.cell["dataset.n_train"]},
@@ -78,7 +78,7 @@ def test_what_differs_from_the_reference_row(study):
             }
         return replace(run, config=config)
 
-    differences = differs(replace(study, runs=[configured(run) for run in study.runs]))
+    differences = differs(replace(study, runs=[add_config(run) for run in study.runs]))
     assert differences == {
         "iGP, tuned": "inference.name=lbfgs, inference.lr=0.01|0.001, 1 settings that sMDGP, tuned has not"
     } or differences == {
@@ -105,11 +105,11 @@ def test_smoke_runs_are_marked_in_title_files_and_figures(study, tmp_path):
     )
 
 
-def test_results_are_made_from_scores(kept, tmp_path, monkeypatch, capsys):
+def test_results_are_generated_from_scores(scores_file, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "results"
     folder.mkdir()
     for end in ("replicates.csv", "origin.json"):
-        (folder / f"small_{end}").write_bytes(kept.with_name(f"small_{end}").read_bytes())
+        (folder / f"small_{end}").write_bytes(scores_file.with_name(f"small_{end}").read_bytes())
     monkeypatch.setattr(results, "FOLDER", folder)
     monkeypatch.setattr(origin_notes, "read_history", frozenset)
     for module in (results, kept_scores):
@@ -127,7 +127,7 @@ def test_results_are_made_from_scores(kept, tmp_path, monkeypatch, capsys):
     assert "0.20(0.01)" in page.read_text()
 
 
-def test_one_figure_drawn_twice_is_one_figure():
+def test_identical_figures_are_stored_once():
     import io
 
     from matplotlib.figure import Figure

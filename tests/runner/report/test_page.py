@@ -71,10 +71,19 @@ def browse(page, width, height, picture=None):
             "</script></body>"
         )
     command = [
-        str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
-        f"--user-data-dir={page.parent / 'profile'}", f"--window-size={max(width, 500)},{height}",
-        "--virtual-time-budget=15000", "--dump-dom", *([f"--screenshot={picture}"] if picture else []), shown.as_uri(),
-    ]  # fmt: skip
+        str(BROWSER),
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--disable-dev-shm-usage",
+        f"--user-data-dir={page.parent / 'profile'}",
+        f"--window-size={max(width, 500)},{height}",
+        "--virtual-time-budget=15000",
+        "--dump-dom",
+        *([f"--screenshot={picture}"] if picture else []),
+        shown.as_uri(),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     match = re.search(r"<pre id=\"said\"[^>]*>(.+?)</pre>", done.stdout, re.S)
     assert match, done.stderr[-2000:]
@@ -100,7 +109,7 @@ def page(study, tmp_path):
     return written[0] if written[0].suffix == ".html" else written[1]
 
 
-def test_words_cannot_leave_the_script_that_they_are_in(page):
+def test_text_does_not_leave_its_script(page):
     assert (
         as_json({"a": HOSTILE})
         == '{"a":"\\u003c/script>\\u003cscript>document.title=\'taken\'\\u003c/script>"}'
@@ -117,7 +126,7 @@ def test_words_cannot_leave_the_script_that_they_are_in(page):
 
 @NEEDS
 @pytest.mark.slow
-def test_a_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
+def test_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
     page_state = browse(page, 1300, 1600, tmp_path / "wide.png")
     assert (page_state["drawn"], page_state["title"], page_state["charts"]) == ("yes", "small", 2)
     order = ["sMDGPas published", "sMDGPtuned", "iGPtuned", "iRF"]
@@ -155,7 +164,7 @@ def test_a_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
 
 @NEEDS
 @pytest.mark.slow
-def test_a_page_can_be_read_on_a_telephone(page):
+def test_page_is_readable_on_a_telephone(page):
     page_state = browse(page, 400, 2000)
     assert page_state["wide"] == [400, 400], "nothing but tables scrolls sideways"
     assert not page_state["side_by_side"]
@@ -166,7 +175,7 @@ def test_a_page_can_be_read_on_a_telephone(page):
 @pytest.mark.skipif(
     shutil.which("pdftotext") is None, reason="no pdftotext here: apt-get install poppler-utils"
 )
-def test_printed_every_page_of_a_table_has_its_heading_and_no_controls(study, tmp_path):
+def test_printed_table_pages_have_headings_without_controls(study, tmp_path):
     record(study, "a", 1000, 0.2 + NOISE)
     report.write("small", STUDY, study, tmp_path)
     page = tmp_path / "small.html"
@@ -177,9 +186,19 @@ def test_printed_every_page_of_a_table_has_its_heading_and_no_controls(study, tm
     page.write_text(text.replace(body.group(1), body.group(1) + 90 * row, 1))
     pdf = tmp_path / "small.pdf"
     subprocess.run(
-        [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", f"--print-to-pdf={pdf}",
-         page.as_uri()], check=True, capture_output=True, timeout=120,
-    )  # fmt: skip
+        [
+            str(BROWSER),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-pdf-header-footer",
+            f"--print-to-pdf={pdf}",
+            page.as_uri(),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     pages = subprocess.run(
         ["pdftotext", "-layout", str(pdf), "-"], check=True, capture_output=True, text=True
     ).stdout.split("\f")

@@ -13,13 +13,13 @@ from runner.report.latex.text import latex
 from runner.study.table_specs import Splits
 
 
-def test_signs_of_latex_mean_themselves():
+def test_latex_characters_are_escaped():
     assert latex("50 % of {a_b} & α ≤ 1, R̂ < 2\\x") == (
         r"50 \% of \{a\_b\} \& $\alpha$ $\le$ 1, $\widehat{R}$ \textless{} 2\textbackslash{}x"
     )
 
 
-def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):
+def test_table_has_a_cell_for_every_column_of_the_page(study):
     noise = np.concatenate([NOISE, NOISE[:2]])
     record(study, "a", 1000, 0.20 + noise)  # published 0.15(0.1)
     record(study, "b", 1000, -0.20 + noise)
@@ -44,7 +44,7 @@ def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):
     assert "Positive differences are worse." in lines
 
 
-def test_where_splits_overlap_captions_and_references_name_the_corrected_test(study):
+def test_captions_name_the_corrected_test_of_overlapping_splits(study):
     noise = np.concatenate([NOISE, NOISE[:2]])
     record(study, "a", 1000, 0.20 + noise)
     record(study, "b", 1000, -0.20 + noise + 0.01 * np.arange(8))
@@ -62,7 +62,7 @@ def test_where_splits_overlap_captions_and_references_name_the_corrected_test(st
     assert "wilcoxon1945" not in references
 
 
-def test_what_was_run_and_once_what_is_printed_of_it_in_a_table_that_fits_the_line(study):
+def test_published_rows_follow_ours_once_within_the_line_width(study):
     for name, value in (("a", 0.2), ("b", 0.1)):
         record(study, name, 1000, value + NOISE)
     report.write("small", STUDY, study, study.output_dir / "out", paper=True)
@@ -78,7 +78,7 @@ def test_what_was_run_and_once_what_is_printed_of_it_in_a_table_that_fits_the_li
     assert text.count("{") == text.count("}")
 
 
-def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):
+def test_figures_are_vectors_of_column_width(study):
     for n in (100, 1000):
         record(study, "b", n, 0.1 + NOISE)
     written, _ = report.write("small", STUDY, study, study.output_dir / "out", paper=True)
@@ -92,7 +92,7 @@ def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):
     assert text.get_fontsize() == SMALLEST
 
 
-def test_references_of_all_runs_once(study):
+def test_references_of_all_runs_occur_once(study):
     first = record(study, "a", 1000, 0.2 + NOISE)
     second = record(study, "b", 1000, 0.2 + NOISE)
     entry = "@book{b,\n  title = {B},\n}"

@@ -25,7 +25,7 @@ def test_only_restricts_rows_columns_and_runs(study):
         restrict(study, ["model=igpp"])
 
 
-def test_rows_that_others_are_divided_by_stay_as_inputs(study):
+def test_rows_that_are_divisors_stay_as_inputs(study):
     table = study.study.tables[0].model_copy(update={"over": "sMDGP, tuned"})
     ratios = study.study.model_copy(update={"tables": [table]})
     part = restrict(type(study)(**{**vars(study), "study": ratios}), ["model=igp"])
@@ -33,7 +33,7 @@ def test_rows_that_others_are_divided_by_stay_as_inputs(study):
     assert part.study.tables[0].rows == ["iGP, tuned"]
 
 
-def test_a_partial_report_lists_what_was_run_and_what_is_missing(study, tmp_path, capsys):
+def test_partial_report_lists_finished_and_missing_runs(study, tmp_path, capsys):
     record(study, "b", 1000, 0.1 + NOISE)
     arguments = ["report", "small", "--output-dir", str(tmp_path)]
     assert main([*arguments, "--only", "label=sMDGP,preset=tuned"]) == 0

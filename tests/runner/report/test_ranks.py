@@ -11,13 +11,13 @@ from runner.report.figures.ranks import Ranking, critical_difference, rank
 from runner.report.results import layout_table
 
 
-def test_the_critical_differences_that_are_printed():
+def test_critical_differences_equal_the_printed_ones():
     """Demšar (2006), section 3.2.2: four classifiers on 14 data sets."""
     assert critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
     assert critical_difference(4, 14, level=0.10) == pytest.approx(1.12, abs=0.005)
 
 
-def test_friedman_literally_and_ties_share_ranks():
+def test_friedman_equals_its_formula_and_ties_share_ranks():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(4, 12)).T + np.array([0.0, 0.3, 1.0, 2.0])
     scores = pd.DataFrame(table, columns=list("abcd"))
@@ -36,7 +36,7 @@ def test_friedman_literally_and_ties_share_ranks():
     assert equal.groups() == [["a", "b", "c"]]
 
 
-def test_pairs_are_told_apart_by_signed_ranks_after_holm():
+def test_pairs_are_separated_by_signed_ranks_after_holm():
     base = np.arange(10.0)
     columns = {
         "a": base,
@@ -52,7 +52,7 @@ def test_pairs_are_told_apart_by_signed_ranks_after_holm():
     assert len(five.alike) == 6, "five pairs have no p below 1/16"
 
 
-def test_bars_join_neighbours_of_which_no_two_differ():
+def test_bars_join_adjacent_rows_without_differences():
     pairs = {frozenset(p) for p in ("ab", "bc", "cd", "bd")}
     ranking = Ranking({"a": 1.0, "b": 2.0, "c": 2.5, "d": 3.5}, 9, 0.01, None, pairs)
     assert ranking.groups() == [["a", "b"], ["b", "c", "d"]]
@@ -71,13 +71,13 @@ def draw_ranks(study, n, sizes, **spec):
     return draw_figures(ranked.study, ranked, layout_table(ranked.study, ranked))["ranked"]
 
 
-def test_a_study_ranks_the_replicates_of_a_column(study):
+def test_study_ranks_the_replicates_of_a_column(study):
     picture = draw_ranks(study, 9, [1000], blocks="replicates", column="1000")
     assert "mean ranks over 9 replicates of 1000" in picture.caption
     words = [text.get_text() for text in picture.figure.axes[0].texts]
     assert any("1.00" in text and "sMDGP, tuned" in text for text in words)
 
 
-def test_a_study_ranks_the_replicates_of_all_columns(study):
+def test_study_ranks_the_replicates_of_all_columns(study):
     picture = draw_ranks(study, 4, [100, 1000], blocks="all")
     assert "mean ranks over 8 replicates of all columns" in picture.caption

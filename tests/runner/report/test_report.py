@@ -23,7 +23,7 @@ RIGHT = np.arange(40) < 30
 WORSE = RIGHT & ~(np.arange(40) < 8)
 
 
-def test_the_files_of_a_report(study, tmp_path, capsys):
+def test_report_writes_its_files(study, tmp_path, capsys):
     record(study, "a", 1000, 0.20 + NOISE)
     record(study, "b", 100, 1.10 + NOISE)
     record(study, "b", 1000, -0.20 + NOISE)
@@ -31,8 +31,13 @@ def test_the_files_of_a_report(study, tmp_path, capsys):
     assert main(["report", "small", "--output-dir", str(tmp_path)]) == 0
     folder = tmp_path / "small" / "report"
     assert {p.name for p in folder.iterdir()} == {
-        "small.html", "small.md", "small.csv", "small_replicates.csv", "small_origin.json", "curve.png",
-    }  # fmt: skip
+        "small.html",
+        "small.md",
+        "small.csv",
+        "small_replicates.csv",
+        "small_origin.json",
+        "curve.png",
+    }
     assert "study small: 4 not run, 2 agrees, 1 better, 1 worse" in capsys.readouterr().out
 
     html = (folder / "small.html").read_text()
@@ -77,7 +82,7 @@ def test_numbers_of_runs_with_failed_checks_are_marked(study):
         assert "-0.20(0.01)†" not in text
 
 
-def test_runs_that_are_only_too_short_have_a_mark_of_their_own(study):
+def test_too_short_runs_have_a_separate_mark(study):
     rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
     short = rhat | {"short": True}
     weights = rhat | {"check": "no particle carries half of the weight"}
@@ -113,13 +118,13 @@ def test_equal_differences_have_no_spread(study):
         assert "inf SE" not in text
 
 
-def test_only_overrides_that_can_change_a_number_are_shown(study):
+def test_only_overrides_that_change_numbers_are_shown(study):
     for text in write_pages(replace(study, extra=["replicates=6", "output_dir=/a/place"])):
         assert "replicates=6" in text
         assert "/a/place" not in text
 
 
-def test_a_report_before_any_run_and_in_another_folder(tmp_path):
+def test_report_works_before_any_run_and_in_another_folder(tmp_path):
     where = ["--output-dir", str(tmp_path)]
     assert main(["report", "sarcos_table", *where, "--to", str(tmp_path / "docs")]) == 0
     text = (tmp_path / "docs" / "sarcos_table.md").read_text()
@@ -129,7 +134,7 @@ def test_a_report_before_any_run_and_in_another_folder(tmp_path):
         main(["report", "sarcos_tabel", *where])
 
 
-def test_published_numbers_of_a_single_run():
+def test_single_run_has_published_numbers():
     config = {
         "model": {"name": "mmdgp"},
         "inference": {"name": "dsvi"},
@@ -150,7 +155,7 @@ def test_published_numbers_of_a_single_run():
 
 
 @pytest.mark.parametrize("path", sorted((CONF / "study").glob("*.yaml")), ids=lambda p: p.stem)
-def test_every_study_reads_and_has_its_published_numbers(path):
+def test_every_study_is_readable_with_published_numbers(path):
     study = load_study(path.stem)
     assert study.name == path.stem
     columns: dict[tuple[str, str], set[str]] = defaultdict(set)

@@ -11,7 +11,7 @@ from scripts.prose import scores as kept_scores
 
 
 @pytest.fixture
-def kept(study, tmp_path, monkeypatch):
+def relaunched_study(study, tmp_path, monkeypatch):
     """Kept scores of two rows, and the study launched again in another folder."""
     record(study, "a", 1000, 0.20 + NOISE)
     record(study, "b", 1000, -0.20 + NOISE)
@@ -24,13 +24,13 @@ def kept(study, tmp_path, monkeypatch):
     return again
 
 
-def test_cells_of_a_rerun_by_their_distance(kept, tmp_path, capsys):
-    record(kept, "a", 1000, 0.21 + NOISE, seed=9)
-    record(kept, "b", 1000, 0.00 + NOISE, seed=9)
-    far, near = rerun.pair_cells("small", kept.output_dir, tmp_path / "kept")
+def test_rerun_cells_are_classified_by_distance(relaunched_study, tmp_path, capsys):
+    record(relaunched_study, "a", 1000, 0.21 + NOISE, seed=9)
+    record(relaunched_study, "b", 1000, 0.00 + NOISE, seed=9)
+    far, near = rerun.pair_cells("small", relaunched_study.output_dir, tmp_path / "kept")
     se = NOISE.std(ddof=1) / 6**0.5
     assert far.row == "sMDGP, tuned"
     assert far.apart == pytest.approx(0.20 / (se * 2**0.5))
     assert near.apart == pytest.approx(0.01 / (se * 2**0.5))
-    assert rerun.main(["small", str(kept.output_dir)]) == 1
+    assert rerun.main(["small", str(relaunched_study.output_dir)]) == 1
     assert "small: 1 of 2 cells within 2 SE" in capsys.readouterr().out

@@ -25,10 +25,20 @@ from runner.study.protocol import find_protocol
 from runner.study.snapshot import FrozenRun, Snapshot
 
 CONFIG = {
-    "experiment": "made", "seed": 0, "replicates": 2, "steps": 6, "eval_every": None, "threads": 1, "dtype": "float64",
-    "device": "cpu", "output_dir": "/somewhere", "smoke": False, "dataset": {"name": "gaussian", "sd": 1.0},
-    "model": {"name": "target_density"}, "inference": {"name": "sgld", "step_size": 0.1},
-}  # fmt: skip
+    "experiment": "made",
+    "seed": 0,
+    "replicates": 2,
+    "steps": 6,
+    "eval_every": None,
+    "threads": 1,
+    "dtype": "float64",
+    "device": "cpu",
+    "output_dir": "/somewhere",
+    "smoke": False,
+    "dataset": {"name": "gaussian", "sd": 1.0},
+    "model": {"name": "target_density"},
+    "inference": {"name": "sgld", "step_size": 0.1},
+}
 STUDY = StudyDefinition(
     name="small",
     description="",
@@ -54,7 +64,7 @@ def snapshot_with(tmp_path, *rows: str) -> Snapshot:
     return Snapshot("small", STUDY, "2026-11-01", "", [], runs, tmp_path)
 
 
-def kept(tmp_path, row: str, protocol: str, scores=(1.0, 2.0)):
+def keep_scores(tmp_path, row: str, protocol: str, scores=(1.0, 2.0)):
     """Earlier scores of a row, with a protocol or without (an empty one)."""
     path = tmp_path / f"{row}{protocol}_replicates.csv"
     header = [*HEADER, PROTOCOL] if protocol else HEADER
@@ -86,12 +96,12 @@ def cells_of(tables):
         ({"attacker": {"name": "fgsm", "eps": [0.1]}}, False),
     ],
 )
-def test_a_protocol_is_what_defines_a_cell(changes, is_same):
+def test_protocol_defines_a_cell(changes, is_same):
     assert (find_protocol(CONFIG | changes, "rmse") == FULL) is is_same
     assert find_protocol(CONFIG, "nlpp") != FULL
 
 
-def test_differences_are_said_in_words():
+def test_differences_are_described_in_words():
     other = find_protocol(
         CONFIG | {"steps": 30, "dataset": {"name": "gaussian", "sd": 2.0}}, "rmse"
     )
@@ -104,9 +114,9 @@ def test_differences_are_said_in_words():
     )
 
 
-def test_scores_of_other_steps_are_left_out_beside_records(tmp_path):
+def test_scores_of_other_steps_are_excluded_next_to_records(tmp_path):
     snapshot = snapshot_with(tmp_path, "A", "B")
-    earlier = read_earlier(kept(tmp_path, "A", SHORT.digest, (7.0, 8.0, 9.0)), STUDY)
+    earlier = read_earlier(keep_scores(tmp_path, "A", SHORT.digest, (7.0, 8.0, 9.0)), STUDY)
     tables = layout_table(STUDY, snapshot, Kept(earlier, SHORT_ORIGIN))
     cell = cells_of(tables)["A"]
     assert len(cell.values) == 2
@@ -116,9 +126,9 @@ def test_scores_of_other_steps_are_left_out_beside_records(tmp_path):
     ]
 
 
-def test_a_row_of_other_steps_is_marked_and_compared_with_nothing(tmp_path):
+def test_row_of_other_steps_is_marked_and_not_compared(tmp_path):
     snapshot = snapshot_with(tmp_path, "A")
-    earlier = read_earlier(kept(tmp_path, "B", SHORT.digest, (0.0, 0.1)), STUDY)
+    earlier = read_earlier(keep_scores(tmp_path, "B", SHORT.digest, (0.0, 0.1)), STUDY)
     tables = layout_table(STUDY, snapshot, Kept(earlier, SHORT_ORIGIN))
     cells = cells_of(tables)
     assert cells["B"].other_protocol == "other protocol: steps=3 (here 6)"
@@ -131,32 +141,34 @@ def test_a_row_of_other_steps_is_marked_and_compared_with_nothing(tmp_path):
     assert "\\textsuperscript{\\S}" in score_table(tables[0], "small")
 
 
-def test_scores_of_the_same_protocol_and_of_an_unknown_one_count(tmp_path):
+def test_scores_of_the_same_or_an_unknown_protocol_count(tmp_path):
     snapshot = snapshot_with(tmp_path, "A")
     for protocol in (FULL.digest, ""):
         cell = cells_of(
-            layout_table(STUDY, snapshot, Kept(read_earlier(kept(tmp_path, "B", protocol), STUDY)))
+            layout_table(
+                STUDY, snapshot, Kept(read_earlier(keep_scores(tmp_path, "B", protocol), STUDY))
+            )
         )["B"]
         assert (cell.earlier, cell.other_protocol, cell.protocol) == (2, "", protocol)
         assert cell.against is not None
 
 
-def test_without_records_the_study_itself_tells_the_protocol(tmp_path):
-    earlier = read_earlier(kept(tmp_path, "B", SHORT.digest), STUDY)
+def test_study_defines_the_protocol_without_records(tmp_path):
+    earlier = read_earlier(keep_scores(tmp_path, "B", SHORT.digest), STUDY)
     tables = layout_table(STUDY, None, Kept(earlier, expected={("t", "B", "error"): FULL}))
     assert cells_of(tables)["B"].other_protocol == f"other protocol: {SHORT.digest}"
     assert not cells_of(layout_table(STUDY, None, Kept(earlier)))["B"].other_protocol
 
 
 def test_two_protocols_in_one_cell_are_refused(tmp_path):
-    full = kept(tmp_path, "B", FULL.digest)
+    full = keep_scores(tmp_path, "B", FULL.digest)
     with pytest.raises(ConfigError, match=f"line 2: protocol {SHORT.digest}, other lines of this"):
-        read_earlier(full | kept(tmp_path, "B", SHORT.digest), STUDY)
-    mixed = read_earlier(full | kept(tmp_path, "B", ""), STUDY)
+        read_earlier(full | keep_scores(tmp_path, "B", SHORT.digest), STUDY)
+    mixed = read_earlier(full | keep_scores(tmp_path, "B", ""), STUDY)
     assert set(mixed[PROTOCOL]) == {""}
 
 
-def test_kept_scores_carry_the_protocol_and_read_back(tmp_path):
+def test_kept_scores_store_and_restore_the_protocol(tmp_path):
     tables = layout_table(STUDY, snapshot_with(tmp_path, "A", "B"))
     path = tmp_path / "small_replicates.csv"
     write_replicates(tables, path)
@@ -166,14 +178,14 @@ def test_kept_scores_carry_the_protocol_and_read_back(tmp_path):
     assert collect_protocols(tables, Origin()) == {FULL.digest: FULL.parts}
 
 
-def test_kept_scores_without_protocols_are_written_as_they_were(tmp_path):
-    file = kept(tmp_path, "B", "")
+def test_kept_scores_without_protocols_are_written_unchanged(tmp_path):
+    file = keep_scores(tmp_path, "B", "")
     path = tmp_path / "again.csv"
     write_replicates(layout_table(STUDY, None, Kept(read_earlier(file, STUDY))), path)
     assert path.read_text() == next(iter(file.values())).read_text()
 
 
-def test_a_rank_diagram_leaves_other_protocols_out(tmp_path):
+def test_rank_diagram_excludes_other_protocols(tmp_path):
     from runner.report.figures.ranks import collect_blocks
     from runner.study.figure_specs import RankSpec
 
@@ -185,7 +197,7 @@ def test_a_rank_diagram_leaves_other_protocols_out(tmp_path):
     assert set(collect_blocks(spec, laid, ["A", "B"])) == {"A"}
 
 
-def test_the_definition_of_a_study_tells_the_protocol_of_its_runs(tmp_path):
+def test_study_definition_determines_the_protocol(tmp_path):
     study = load_study("moe_mog_steps")
     table = study.tables[0]
     run = next(

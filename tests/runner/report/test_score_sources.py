@@ -6,10 +6,14 @@ from runner.report import command
 
 
 @pytest.mark.parametrize(
-    "words", [["sarcos_table", "--with", "a", "b"], ["--with", "a", "b", "sarcos_table"],
-              ["sarcos_table", "--with", "a", "--with", "b"]]
-)  # fmt: skip
-def test_with_takes_several_files_before_or_after_the_study(words, tmp_path, monkeypatch):
+    "words",
+    [
+        ["sarcos_table", "--with", "a", "b"],
+        ["--with", "a", "b", "sarcos_table"],
+        ["sarcos_table", "--with", "a", "--with", "b"],
+    ],
+)
+def test_with_option_takes_files_before_or_after_the_study(words, tmp_path, monkeypatch):
     given = []
     monkeypatch.setattr(
         command, "read_kept_scores", lambda files, study: given.extend(files) or _stop()

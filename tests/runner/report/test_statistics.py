@@ -25,7 +25,7 @@ def bold(better="lower", **rows):
     return best({name: scores_by_replicate(values) for name, values in rows.items()}, better)
 
 
-def test_mean_and_standard_error_by_hand():
+def test_mean_and_standard_error_match_hand_calculation():
     s = summarise([1.0, 2.0, 3.0, 6.0])  # mean 3, squared deviations 4 + 1 + 0 + 9 = 14
     assert (s.mean, s.n, s.lost) == (3.0, 4, 0)
     assert s.se == pytest.approx(math.sqrt(14 / 3) / 2)
@@ -33,14 +33,14 @@ def test_mean_and_standard_error_by_hand():
     assert summarise(x).se == pytest.approx(stats.sem(x), rel=1e-13)
 
 
-def test_lost_values_are_counted_and_one_has_no_standard_error():
+def test_missing_values_are_counted_and_one_value_has_no_error():
     assert summarise([2.0]).se is None
     expected = Summary(2.0, pytest.approx(1.0), 2, 2)
     assert summarise([1.0, math.nan, 3.0, math.inf]) == expected
     assert math.isnan(summarise([math.nan]).mean)
 
 
-def test_differences_by_rounding_are_none():
+def test_rounding_differences_are_ignored():
     sums = scores_by_replicate(0.1 * r + 0.2 for r in range(6))
     pair = compare(sums, scores_by_replicate(0.1 * r + 0.1 + 0.1 for r in range(6)))
     assert (pair.difference, pair.in_se, pair.p) == (0.0, 0.0, 1.0)
@@ -57,14 +57,14 @@ def test_replicates_are_paired_by_seed_and_number():
     assert math.isnan(pair.p)  # three pairs tell nothing
 
 
-def test_wilcoxon_is_the_exact_two_sided_test():
+def test_wilcoxon_equals_the_exact_two_sided_test():
     a, b = (scores_by_replicate(v) for v in ([1.1, 2.2, 3.3, 4.4, 5.5], [1.0, 2, 3, 4, 5]))
     # every sign the same: 2 · 2⁻⁵, for an improvement as well
     assert [compare(a, b).p, compare(b, a).p] == pytest.approx([1 / 16] * 2)
 
 
 @pytest.mark.parametrize("n", [6, 12, 16])
-def test_wilcoxon_is_exact_among_ties(n):
+def test_wilcoxon_is_exact_with_ties(n):
     rng = np.random.default_rng(n)
     # of 97 labels
     right = rng.integers(80, 90, n)
@@ -81,14 +81,14 @@ def test_wilcoxon_is_exact_among_ties(n):
     assert pair.p == pytest.approx(expected)
 
 
-def test_best_is_the_top_and_all_that_do_not_differ_from_it():
+def test_best_set_contains_rows_that_do_not_differ_from_the_top():
     level = BASE + np.array([0.3, -0.2, 0.25, -0.28, 0.1, -0.05, 0.4, -0.3])
     rows = {"top": BASE, "level": level, "worse": BASE + 1.01}
     assert bold(**rows) == {"top", "level"}
     assert bold("higher", **{name: -values for name, values in rows.items()}) == {"top", "level"}
 
 
-def test_a_row_that_is_worse_at_random_stays_bold_among_many():
+def test_worse_row_stays_bold_among_many_comparisons():
     rng = np.random.default_rng(3)
     alike = {f"row {i}": rng.normal(size=10) for i in range(12)}
     top = min(alike, key=lambda name: alike[name].sum())
@@ -107,11 +107,11 @@ def test_a_row_that_is_worse_at_random_stays_bold_among_many():
         ({"top": BASE[:6], "worse": BASE[:6] + 10, "one run": [0.5]}, {"top"}),
     ],
 )
-def test_bold_needs_enough_pairs_for_its_tests(rows, expected):
+def test_bold_requires_enough_pairs_for_its_tests(rows, expected):
     assert bold(**rows) == expected
 
 
-def test_holm_multiplies_the_smallest_by_all_and_never_falls():
+def test_holm_is_monotone_and_multiplies_the_smallest_by_all():
     # four tests: d has too few pairs
     p = {"a": 0.01, "b": 0.04, "c": 0.03, "d": math.nan, "e": 0.5}
     corrected = holm({name: PairedDifference(1.0, 0.1, 6, value) for name, value in p.items()})
@@ -121,7 +121,7 @@ def test_holm_multiplies_the_smallest_by_all_and_never_falls():
     assert {k: v.p for k, v in corrected.items()} == pytest.approx(p, nan_ok=True)
 
 
-def test_overlapping_splits_after_nadeau_and_bengio():
+def test_overlapping_splits_use_nadeau_and_bengio():
     a, b = (scores_by_replicate(v) for v in ([1, 2, 4, 3, 5.5], [0.5, 1, 2, 2.5, 4]))
     plain = compare_means(a, b)
     corrected = compare_means(a, b, overlap=1 / 9)
@@ -133,7 +133,7 @@ def test_overlapping_splits_after_nadeau_and_bengio():
     assert (plain.difference, plain.n) == (corrected.difference, corrected.n)
 
 
-def test_the_standard_error_of_a_median_is_near_the_bootstraps():
+def test_standard_error_of_a_median_is_near_the_bootstrap():
     x = np.random.default_rng(5).normal(size=101)
     draws = np.median(np.random.default_rng(6).choice(x, (5000, 101)), axis=1)
     assert median_se(x) == pytest.approx(draws.std(), rel=0.15)

@@ -74,12 +74,12 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("changes", "message"), MISTAKES)
-def test_mistakes_of_a_study_are_named(changes, message):
+def test_invalid_studies_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         StudyDefinition.model_validate(STUDY.model_dump() | changes)
 
 
-def test_a_published_row_that_is_not_printed_is_named(tmp_path):
+def test_missing_published_row_is_named(tmp_path):
     rows = [STUDY.rows[0].model_dump() | {"published_row": "smdpg"}]
     definition = STUDY.model_dump() | {"rows": rows, "reference": None}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(definition))

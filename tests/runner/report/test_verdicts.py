@@ -16,8 +16,17 @@ from runner.study.table_specs import Row, TableSpec
 parse = PublishedNumber.parse
 # of Student's t for SE of 0.24 and 0.1, both of five runs
 BORDER = stats.t.isf(0.025, 0.26**4 / (0.24**4 / 4 + 0.1**4 / 4))
-TABLE = {"name": "t", "source": "s", "where": "w", "caption": "c", "metric": "m", "better": "higher", "data": "d",
-         "columns": "dataset", "protocol": "p"}  # fmt: skip
+TABLE = {
+    "name": "t",
+    "source": "s",
+    "where": "w",
+    "caption": "c",
+    "metric": "m",
+    "better": "higher",
+    "data": "d",
+    "columns": "dataset",
+    "protocol": "p",
+}
 
 
 def read_number(text, **facts):
@@ -37,14 +46,15 @@ def read_number(text, **facts):
         (0.15 + 0.26 * (BORDER + 1e-9), 0.24, "lower", "worse"),
     ],
 )
-def test_verdict_by_the_t_of_welch_and_satterthwaite(mean, se, better, word):
+def test_verdict_uses_welch_and_satterthwaite(mean, se, better, word):
     verdict = judge(parse("0.15(0.10)"), Summary(mean, se, 5), better)
     assert verdict.word == word
     assert verdict.in_se == pytest.approx((mean - 0.15) / math.sqrt(0.1**2 + se**2))
 
 
 def test_verdicts_of_a_table_are_corrected_for_their_number():
-    number, ours = parse("0.500(0.010)"), Summary(0.53, 0.01, 20)
+    number = parse("0.500(0.010)")
+    ours = Summary(0.53, 0.01, 20)
     verdict = judge(number, ours, "lower")
     corrected = judge(number, ours, "lower", p=2 * verdict.p)
     assert verdict.p == pytest.approx(2 * stats.t.sf(0.03 / math.hypot(0.01, 0.01), 38))
@@ -52,6 +62,7 @@ def test_verdicts_of_a_table_are_corrected_for_their_number():
 
 
 NUMBER = parse("0.31(0.03)")
+NO_SCORE = Summary(math.nan, None, 0, 3)
 
 
 @pytest.mark.parametrize(
@@ -60,21 +71,16 @@ NUMBER = parse("0.31(0.03)")
         (NUMBER, Summary(0.3, 0.01, 5), "other data: x", "not comparable (other data: x)"),
         (NUMBER, None, "", "not run"),
         (NUMBER, Summary(0.3, None, 1), "", "not comparable (one replicate has no standard error)"),
-        (
-            NUMBER,
-            Summary(math.nan, None, 0, 3),
-            "",
-            "not comparable (no replicate gave a finite score)",
-        ),
+        (NUMBER, NO_SCORE, "", "not comparable (no replicate gave a finite score)"),
         (None, Summary(0.3, 0.1, 3), "", "not published"),
     ],
 )
-def test_a_verdict_without_a_comparison_has_a_reason(number, ours, reason, verdict):
+def test_verdict_without_a_comparison_has_a_reason(number, ours, reason, verdict):
     outcome = judge(number, ours, "lower", reason)
     assert (str(outcome), outcome.in_se) == (verdict, None)
 
 
-def test_replicates_left_out_are_in_the_verdict():
+def test_verdict_counts_excluded_replicates():
     why = judge(NUMBER, Summary(0.3, 0.01, 5, 1), "lower").why
     assert why == "1 of 6 replicates not finite, left out"
 
@@ -83,7 +89,7 @@ def test_replicates_left_out_are_in_the_verdict():
     ("text", "uncertainty"),
     [("0.89(0.0)", 0.005), ("0.89(0.00)", 0.005), ("-0.15(0.1)", 0.1), ("0.9", 0.05)],
 )
-def test_a_standard_error_printed_as_zero_counts_as_the_rounding(text, uncertainty):
+def test_standard_error_printed_as_zero_counts_as_rounding(text, uncertainty):
     number = parse(text)
     assert (number.text, number.mean) == (text, float(text.partition("(")[0]))
     assert number.uncertainty == pytest.approx(uncertainty)
@@ -94,7 +100,7 @@ def test_a_standard_error_printed_as_zero_counts_as_the_rounding(text, uncertain
 @pytest.mark.parametrize(
     ("spread", "runs", "se"), [("se", 10, 0.03), ("sd", 9, 0.01), ("iqr", 9, 0.01 / 1.3490)]
 )
-def test_a_spread_is_read_by_its_kind(spread, runs, se):
+def test_spread_is_read_by_its_kind(spread, runs, se):
     number = read_number("0.891(0.03)", spread=spread, runs=runs)
     assert [number.se, number.uncertainty] == pytest.approx([se] * 2, rel=1e-4)
     far = Summary(0.891 + 2.5 * math.hypot(se, 0.001), 0.001, 10)
@@ -117,7 +123,7 @@ OURS = [0.6, 0.65, 0.7, 0.8, 1.0049]
         (10, [0.69, 0.7, 0.7, 0.71, 1.02], "better"),
     ],
 )
-def test_a_single_run_is_one_of_ours(runs, ours, word):
+def test_single_published_run_is_compared_with_our_spread(runs, ours, word):
     verdict = judge(read_number("1.01", spread=None, runs=runs), summarise(ours), "lower")
     assert verdict.word == word
     se = summarise(ours).se
@@ -135,13 +141,13 @@ def test_a_single_run_is_one_of_ours(runs, ours, word):
         (0.01, [0.918, 0.919, 0.920, 0.921, 0.922], "worse"),
     ],
 )
-def test_a_single_run_agrees_within_the_tolerance_of_its_table(within, ours, word):
+def test_single_run_agrees_within_the_tolerance_of_its_table(within, ours, word):
     """Agreement within the tolerance of the mean, otherwise by the distance from our single runs."""
     printed = parse("0.933", runs=1, within=within)
     assert judge(printed, summarise(ours), "higher").word == word
 
 
-def test_few_replicates_are_indicative_and_chosen_settings_agree_by_construction():
+def test_few_replicates_are_indicative_and_chosen_keys_agree():
     number = parse("0.5(0.01)")
     for mean, n, better, chosen, word in (
         (0.3, 4, "lower", False, "indicative"),
@@ -154,7 +160,7 @@ def test_few_replicates_are_indicative_and_chosen_settings_agree_by_construction
         assert judge(number, ours, better, by_construction=chosen).word == word
 
 
-def test_a_table_of_medians_is_judged_by_its_median():
+def test_table_of_medians_is_judged_by_its_median():
     spec = TableSpec(name="t", title="t", columns={"m": "nmse"}, centre="median")
     values = scores_by_replicate([1.0, 1.1, 0.9, 1.0, 1.05, 1e9])
     cell = Cell(Row(label="a", model="a", preset=""), "m", values)
@@ -162,7 +168,7 @@ def test_a_table_of_medians_is_judged_by_its_median():
     assert judge(parse("1.02"), cell.judged(spec), "lower").word == "agrees"
 
 
-def test_a_column_is_judged_by_the_direction_of_its_own_score():
+def test_column_is_judged_by_the_direction_of_its_score():
     columns = {"NMSE": "nmse/velocity", "share": "true_found", "coverage": "coverage90/velocity"}
     mixed = TableSpec(name="t", title="t", better="lower", columns=columns)
     directions = [mixed.column_direction(column) for column in columns]
@@ -197,23 +203,23 @@ def test_rows_are_not_comparable_by_their_preset():
         ),
     ],
 )
-def test_a_table_that_cannot_be_read_is_refused(text, facts, message):
+def test_unreadable_table_is_refused(text, facts, message):
     with pytest.raises(ValueError, match=message):
         read_number(text, **facts)
 
 
-def test_an_unknown_table_names_the_nearest():
+def test_unknown_table_names_the_nearest():
     with pytest.raises(ConfigError, match="did you mean boustati_table_3_1"):
         load_published("boustati_table_3_11")
 
 
-def test_means_are_shown_as_the_papers_print_them():
+def test_means_are_printed_like_the_papers():
     shown = [format_mean(*pair) for pair in ((0.3149, 0.0231), (-0.1, None), (math.nan, None))]
     assert shown == ["0.31(0.02)", "-0.10", "not finite"]
 
 
 @pytest.mark.parametrize("path", sorted((CONF / "published").glob("*.yaml")), ids=lambda p: p.stem)
-def test_every_published_table_reads(path):
+def test_every_published_table_is_readable(path):
     table = load_published(path.stem)
     assert (table.name, bool(table.where), bool(table.protocol)) == (path.stem, True, True)
     assert len({len(row) for row in table.values.values()}) == 1  # no hole in a printed table
@@ -232,7 +238,7 @@ def test_every_published_table_reads(path):
         ("boustati_table_3_2", "irf", "All", "0.71(0.01)"),
     ],
 )
-def test_numbers_are_those_of_the_thesis(table, row, column, text):
+def test_numbers_equal_those_of_the_thesis(table, row, column, text):
     assert load_published(table).number(row, column).text == text
 
 
