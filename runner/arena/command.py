@@ -43,7 +43,7 @@ AS_HELP = "name of the row (default: its component)"
 
 
 def _run(argv: list[str]) -> int:
-    parser = _parser("run", "Runs your row on every problem of a suite; done runs are skipped.")
+    parser = _parser("run", "Runs your row on every problem of a suite; finished runs are skipped.")
     _add_row(
         parser, "your row: inference=walk 'plugins=[walk]'", "measure and freeze the row again"
     )
@@ -140,7 +140,9 @@ def _plugins_of(given: argparse.Namespace) -> tuple[list[str], list[str]]:
 def _show(argv: list[str]) -> int:
     parser = _parser("show", "Writes the page of a suite: your rows next to all kept rows.")
     parser.add_argument("--to", type=Path, help="file to write (default: in the output folder)")
-    parser.add_argument("--problems", action="store_true", help="print names of parameters and end")
+    parser.add_argument(
+        "--problems", action="store_true", help="print the names of parameters and exit"
+    )
     given = parser.parse_args(argv)
     suite, budget = _suite(given)
     if given.problems:
@@ -167,7 +169,9 @@ def _publish(argv: list[str]) -> int:
         prog="runner arena publish",
         description="Writes the pages of suites as static files, for any web host.",
     )
-    parser.add_argument("folder", type=Path, help="folder to write: index.html and a page a suite")
+    parser.add_argument(
+        "folder", type=Path, help="folder of index.html and of a page for each suite"
+    )
     parser.add_argument("suites", nargs="*", help="names (default: all with scores)")
     add_output_dir(parser, must_exist=True)
     conf_folders.add_option(parser)
@@ -222,7 +226,9 @@ def _pack(argv: list[str]) -> int:
     counts = pack(snapshot, path, author=given.author, licence=given.licence)
     out.print(f"packed   {row} in {suite.name}: {counts['runs']} runs of {len(snapshot.runs)}")
     if snapshot.plugins:
-        out.print(f"source   of {', '.join(snapshot.plugins)} is in it, and names of this machine")
+        out.print(
+            f"source   of {', '.join(snapshot.plugins)} is included, and names of this machine"
+        )
     out.print(f"written  {path}")
     out.print(f"check it runner arena verify {path}{' --trust' if snapshot.plugins else ''}")
     return 0
@@ -244,7 +250,7 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner arena",
         description="Your method next to all others: run it on every problem of a suite, show the page.",
-        epilog="runner arena run --help, show --help and so on tell the options of each.",
+        epilog="runner arena COMMAND --help lists the options of a command.",
     )
     parser.add_argument(
         "command",

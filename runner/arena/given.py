@@ -5,6 +5,8 @@ method here: its record, its place and its pack are like any other row's."""
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,11 @@ from runner.arena.rows import make_row
 from runner.arena.suite import Suite
 from runner.compose.compose import compose
 from runner.compose.job import prepare
-from runner.errors import ConfigError, nearest
+from runner.errors import ConfigError, UnfitError, nearest
 from runner.execution.assembly import build_model, load_problem
 from runner.execution.rng import Streams
 from runner.study.table_specs import PROBLEM_KEY, Row
-from runner.terminal.printer import out
+from runner.terminal.tables import print_fact
 
 SUFFIXES = (".nc", ".npy")
 STATED = "(costs stated)"  # suffix of a row's name if its costs are stated, not counted
@@ -61,16 +63,39 @@ def _find_files(suite: Suite, words: Sequence[str]) -> Iterator[tuple[str, Path]
 
 
 def print_parameters(suite: Suite) -> None:
-    """Prints the names of the parameters of each problem, in their order."""
+    """Prints the names of the parameters of each problem, in their order, and their number."""
     for problem in suite.problems:
         density, *_ = _load(suite, problem, ["inference=given_draws"])
-        out.print(f"{problem}: {', '.join(density.names)}")
+        print_fact(f"{problem}: ", f"{join_names(density.names)} ({len(density.names)})")
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Names in their order; those of a vector as its first and its last: x1 … x9."""
+
+    def locate(place: tuple[int, str]) -> tuple[str, int]:
+        index, name = place
+        stem, number = re.findall(r"^(.*?)(\d*)\]?$", name)[0]
+        return stem, int(number or index) - index
+
+    shown: list[str] = []
+    for _, group in itertools.groupby(enumerate(names), locate):
+        first, *others = [name for _, name in group]
+        shown += [f"{first} … {others[-1]}"] if len(others) > 1 else [first, *others]
+    return ", ".join(shown)
 
 
 def _load(suite: Suite, problem: str, overrides: list[str]) -> tuple[Density, Any, Streams]:
-    """The density of a problem, its model, and streams; others are refused as incompatible."""
+    """The density of a problem, its model, and streams.
+
+    Raises:
+        ConfigError: the problem is not a density.
+    """
     words = [*suite.overrides, *suite.problems[problem], *overrides, "tracking=false"]
-    job = prepare(compose(words))
+    try:
+        job = prepare(compose(words))
+    except UnfitError:
+        reason = "is not a density, so draws cannot be scored on it"
+        raise ConfigError(f"arena {suite.name}: {problem} {reason}") from None
     rng = Streams(0)
     density = load_problem(job, rng)
     assert isinstance(density, Density)

@@ -89,7 +89,7 @@ def write(
     ends = Counter[str]()
     for counts in (*(s["states"] for s in solved), *(s.states for _, each in boards for s in each)):
         ends += counts
-    header, leading, _ = tabulate_board(suite, solved, boards[0][1], names)
+    header, leading = tabulate_board(suite, solved, boards[0][1], names)
     figures = list_figures(suite, lines, [row.name for row in rows], boards, names, costs)
     context = {
         "name": f"arena: {suite.name}",

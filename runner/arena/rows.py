@@ -82,9 +82,9 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
             )
     if missing := [str(run.refused) for run in snapshot.runs if run.lacks_data]:
         title = (
-            f"{len(missing)} of {len(snapshot.runs)} problems have no data here, and are left out"
+            f"{len(missing)} of {len(snapshot.runs)} problems have no data here and are left out"
         )
-        announce(title, f"{missing[0]}\nOnce they are there: --fresh.")
+        announce(title, f"{missing[0]}\nWhen the data are available, repeat with --fresh.")
     snapshots.save(snapshot)
     return snapshot
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -19,52 +20,64 @@ from runner.disk import conf_folders
 from runner.report.scores.cells import FAILED_CHECK_MARK
 from runner.study.table_specs import Row
 from runner.terminal.printer import number, out
-from runner.terminal.tables import print_table
+from runner.terminal.streams import is_terminal
+from runner.terminal.tables import print_fact, print_table
 
 SHOWN = 10  # rows of the board on the terminal, apart from the user's
 STATE_WORDS = {"doubted": "checks failed (†)", "short": "too few steps (¶)"}
+NAME_WIDTH = 18  # columns of a suite's name in the list
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
 START_SECONDS = 15.0  # CPU seconds of a run outside its steps: imports, evaluations
 
 
 def list_suites() -> int:
-    """Print every suite with its measure, its leader and the time of a row on this machine."""
-    rows = [_describe_suite(load_suite(name)) for name in conf_folders.names(GROUP)]
-    print_table("arena", ("suite", "measures", "size", "leads", "time of a row"), rows)
+    """Print every suite with its measure, its leader and the time of a row on this machine; in a
+    pipe as one line of cells."""
+    for suite in map(load_suite, conf_folders.names(GROUP)):
+        cells = _describe_suite(suite)
+        if is_terminal(sys.stdout):
+            print_fact(f"{suite.name:<{NAME_WIDTH}}", suite.measures)
+            print_fact(" " * NAME_WIDTH, "; ".join(cells))
+        else:
+            print_table("", (), [[suite.name, suite.measures, *cells]])
     return 0
 
 
 def _describe_suite(suite: Suite) -> list[str]:
-    """A suite's line of the list; the last budget with kept scores decides who leads."""
+    """Size, leader and times of a suite; the last budget with kept scores decides the leader."""
     kept = dict(list(read_kept_lines(suite).groupby("budget", sort=False)))
     budgets = suite.order_budgets(kept)
     times = ((budget, time_of_row(suite, kept[budget])) for budget in budgets)
-    listing = ", ".join(f"{budget} {time}".strip() for budget, time in times if time)
+    listing = ", ".join(f"{time} ({budget})".removesuffix(" ()") for budget, time in times if time)
     leader = find_leader(suite, kept[budgets[-1]]) if budgets else None
-    size = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
-    return [suite.name, suite.measures, size, leader or "–", listing or "–"]
+    n_scored = kept[budgets[-1]]["row"].nunique() if budgets else 0
+    size = f"{len(suite.problems)} problems, {n_scored} of {len(suite.rows)} rows have scores"
+    cells = [size]
+    cells += [f"leader: {leader}"] if leader else []
+    return cells + ([f"a row takes {listing}"] if listing else [])
 
 
-def time_of_row(suite: Suite, lines: pd.DataFrame) -> str:
-    """Time that a row takes on all cores, by the CPU seconds of the kept ones; empty: not
-    counted."""
-    spent = final_lines(lines).reindex(columns=["row", COST_PREFIX + CPU_SECONDS])
-    typical = spent.groupby("row").sum().median().item()
-    if not typical > 0:
+def time_of_row(suite: Suite, lines: pd.DataFrame, jobs: int | None = None) -> str:
+    """Time of a row with this many runs at once (default: one per core), by the median CPU seconds
+    of the kept rows on each problem; empty: not counted."""
+    seconds = final_lines(lines).reindex(columns=["row", "problem", COST_PREFIX + CPU_SECONDS])
+    spent = seconds.groupby(["problem", "row"]).sum().groupby("problem").median().to_numpy().sum()
+    if not spent > 0:
         return ""
-    minutes = (typical + START_SECONDS * len(suite.problems)) / 60 / (os.cpu_count() or 1)
+    minutes = (spent + START_SECONDS * len(suite.problems)) / 60 / (jobs or os.cpu_count() or 1)
     return f"{minutes / 60:.1f} h" if minutes > 90 else f"{math.ceil(minutes)} min"
 
 
 def print_plan(suite: Suite, budget: str, row: Row, jobs: int) -> None:
     """Print the planned runs, before their lengths are measured."""
     n = suite.replicates or 1
-    out.print(
-        f"plan     {row.name} on {len(suite.problems)} problems of {_title(suite, budget)}, "
-        f"{n} replicate{'s' if n > 1 else ''} each, {jobs} at once"
+    print_fact(
+        "plan     ",
+        f"{row.name} on {len(suite.problems)} problems of {_title(suite, budget)}, "
+        f"{n} replicate{'s' if n > 1 else ''} each, {jobs} at once",
     )
-    if time := time_of_row(suite, read_kept_lines(suite).query("budget == @budget")):
-        out.print(f"time     {time} for a typical kept row, on all cores of this machine")
+    if time := time_of_row(suite, read_kept_lines(suite).query("budget == @budget"), jobs):
+        print_fact("time     ", f"about {time}, by the CPU seconds of the kept rows")
 
 
 def _title(suite: Suite, budget: str) -> str:
@@ -81,9 +94,9 @@ def tabulate_board(
     solved: Sequence[Mapping[Hashable, Any]],
     standings: Sequence[Standing],
     own: Sequence[str],
-) -> tuple[list[str], list[list[str]], int]:
-    """Header and cells of the first rows of the board and of the user's, and the number of rows:
-    problems solved and costs, or mean ranks."""
+) -> tuple[list[str], list[list[str]]]:
+    """Header and cells of the first rows of the board and of the user's: problems solved and costs,
+    or mean ranks."""
     if solved and suite.solve:
         counts = [f"< {number(t)}" for t in suite.solve.tolerances]
         header = ["place", "row", *counts, "ratio", "gradients", FAILED_CHECK_MARK]
@@ -111,27 +124,27 @@ def tabulate_board(
             for s in standings
             if s.ranks or s.row in own
         ]
-    return header, [r for i, r in enumerate(rows) if i < SHOWN or r[1] in own], len(rows)
+    return header, [r for i, r in enumerate(rows) if i < SHOWN or r[1] in own]
 
 
 def print_board(suite: Suite, budget: str, lines: pd.DataFrame, own: Sequence[str]) -> None:
     """The first rows of the board and the user's, with the problems on which these are not done."""
     solved = solved_rows(suite, costs_by_tolerance(suite, lines), lines)
     standings = [] if solved else rank_table(suite, suite.tables[0], lines)
-    header, shown, n_rows = tabulate_board(suite, solved, standings, own)
+    header, shown = tabulate_board(suite, solved, standings, own)
     print_table(_title(suite, budget), header, shown)
-    if solved and suite.solve:
-        out.print(
-            f"columns  < t: problems of {len(suite.problems)} solved to {suite.solve.metric} < t; "
-            "ratio: of costs to the leader's, where both solve; gradients: median to solve; "
-            f"{FAILED_CHECK_MARK}: problems on which checks failed"
-        )
-    if n_rows > len(shown):
-        out.print(f"rows     {n_rows}, all shown on the page")
+    meaning = (
+        f"< t: number of {len(suite.problems)} problems solved, {suite.solve.metric} < t; "
+        "ratio: of costs to the leader's, on problems that both solve; gradients: median to solve"
+        if solved and suite.solve
+        else "1 is the best rank; median: over problems"
+    )
+    print_fact("columns  ", f"{meaning}; {FAILED_CHECK_MARK}: problems on which checks failed")
+    print_fact("rows     ", f"{len(shown)} of {lines['row'].nunique()}; the page has all")
     unfinished = lines[lines["row"].isin(own) & (lines["state"] != "done")]
     for (row, state), group in unfinished.groupby(["row", "state"], sort=False):
         names = ", ".join(group["problem"].unique())
-        out.print(f"problems of {row}, {STATE_WORDS.get(str(state), state)}: {names}")
+        print_fact("problems ", f"of {row}, {STATE_WORDS.get(str(state), state)}: {names}")
 
 
 def print_row(suite: Suite, budget: str, lines: pd.DataFrame, row: str, flags: str) -> None:

@@ -152,8 +152,8 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
         out.print(f"code     {apart}")
     chance = 1.0 - len(drawn) / len(cells)
     out.print(
-        f"{agreeing} of {len(drawn)} cells agree (of {len(cells)}; seed {arguments.seed}); one changed "
-        f"cell of the records goes unseen with probability {chance:.2f}"
+        f"{agreeing} of {len(drawn)} cells agree (of {len(cells)}; seed {arguments.seed}); a single changed "
+        f"cell would go undetected with probability {chance:.2f}"
     )
     return int(bool(wrong) or agreeing < len(drawn))
 
@@ -166,21 +166,21 @@ def verify(argv: list[str]) -> int:
         epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
     )
     conf_folders.add_option(parser)
-    parser.add_argument("file", help="made by runner arena pack or runner archive")
+    parser.add_argument("file", help="file of runner arena pack or of runner archive")
     parser.add_argument("--cells", default="5", metavar="N", help="how many, or all (default: 5)")
     parser.add_argument(
         "--seed",
         type=int,
         default=secrets.randbelow(10**6),
-        help="of the draw of cells (default: a new one, which is printed)",
+        help="seed of the draw of cells (default: random; it is printed)",
     )
     parser.add_argument(
         "--tolerance",
         type=float,
         default=1e-6,
-        help="of a score, relative (default: 1e-6; other processors round otherwise)",
+        help="relative tolerance of a score (default: 1e-6; processors round differently)",
     )
-    parser.add_argument("--trust", action="store_true", help="the plug-ins of the pack may run")
+    parser.add_argument("--trust", action="store_true", help="let the plug-ins of the pack run")
     parser.add_argument(
         "--data-dir",
         default=os.environ.get("RUNNER_DATA_DIR", "data"),

@@ -8,7 +8,7 @@ import errno
 import re
 import shlex
 
-from components.errors import ConfigMismatchError
+from components.errors import ConfigMismatchError, DataUnavailableError
 from runner.errors import ACCESS_FIX
 from runner.execution.memory import THREAD_FIX, out_of_memory_message
 
@@ -28,12 +28,12 @@ LIMIT_FIXES = {
 
 
 def describe_unexpected(error: BaseException) -> tuple[int, str]:
-    """Exit code and message for an unexpected error: 2 for a wrong path, 130 for an interrupt,
-    otherwise 1."""
+    """Exit code and message for an unexpected error: 2 for a wrong path, key or data file, 130 for
+    an interrupt, otherwise 1."""
     text = next(iter(str(error).splitlines()), "")
     if isinstance(error, KeyboardInterrupt):
         return 130, "interrupted"
-    if isinstance(error, ConfigMismatchError):
+    if isinstance(error, ConfigMismatchError | DataUnavailableError):
         return 2, text
     if isinstance(error, OSError) and error.errno is not None:
         return _describe_os_error(error)

@@ -262,7 +262,7 @@ def test_a_problem_without_data_is_left_out(here, monkeypatch, capsys):
     assert left_out.cell == {"problem": "away"}
     assert find_state(left_out, {}, {}) == "not run"
     shown = capsys.readouterr()
-    assert "1 of 3 problems have no data here, and are left out" in shown.out + shown.err
+    assert "1 of 3 problems have no data here and are left out" in shown.out + shown.err
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,10 @@ def test_the_list_of_suites(toy_suite, capsys):
     lines = [each.split("\t") for each in capsys.readouterr().out.splitlines()]
     toys = next(each for each in lines if each[0] == "toy")
     minutes = math.ceil((4 * 600 + 2 * summary.START_SECONDS) / 60 / (os.cpu_count() or 1))
-    assert toys[1:] == ["two densities", "2 problems, 2 rows", "SGLD", f"small {minutes} min"]
+    assert toys[1:] == [
+        *("two densities", "2 problems, 1 of 2 rows have scores", "leader: SGLD"),
+        f"a row takes {minutes} min (small)",
+    ]
 
 
 def test_published_pages_open_offline_with_an_address_a_row(toy_suite, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from support.small.small_problems import advance
 from components.errors import ConfigMismatchError
 from components.inference.peers.given_draws import read_draws
 from runner.arena import command
-from runner.arena.given import make_given_row
+from runner.arena.given import join_names, make_given_row
 from runner.arena.rows import find_snapshots, read_lines
 from runner.arena.scores import final_lines
 from runner.errors import ConfigError
@@ -114,6 +114,12 @@ def test_wrong_arguments_are_refused(words, costs, message, tmp_path, monkeypatc
         make_given_row(toy(), "mine", words, costs)
 
 
+def test_names_of_a_vector_are_joined_in_their_order():
+    names = ["mu", *(f"beta[{i}]" for i in range(1, 12)), "x1", "x2", "tau"]
+    assert join_names(names) == "mu, beta[1] … beta[11], x1, x2, tau"
+    assert join_names(["u1", "v1", "u2", "v2"]) == "u1, v1, u2, v2"
+
+
 @pytest.mark.slow  # runs in processes of their own
 def test_scored_draws_are_a_row_with_stated_costs(toy_suite, tmp_path, capsys):
     problem, *_ = load("gaussian")
@@ -131,4 +137,4 @@ def test_scored_draws_are_a_row_with_stated_costs(toy_suite, tmp_path, capsys):
     assert scored["cost/gradients"].tolist() == [300, 300]
     assert (scored["error_mean"] < 0.2).all()
     assert command.main(["arena", "show", "toy", "--problems", f"--output-dir={out}"]) == 0
-    assert f"normal: {', '.join(problem.names)}" in capsys.readouterr().out
+    assert f"normal: {join_names(problem.names)}" in capsys.readouterr().out

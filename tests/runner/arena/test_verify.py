@@ -82,7 +82,7 @@ def test_a_pack_as_it_was_written_agrees(pack, monkeypatch, capsys):
     output = capsys.readouterr().out
     assert "4 of 4 cells agree (of 4; seed 0)" in output
     assert run_verify(pack, monkeypatch, cells="1") == 0
-    assert "goes unseen with probability 0.75" in capsys.readouterr().out
+    assert "would go undetected with probability 0.75" in capsys.readouterr().out
 
 
 IN_RECORD = {RECORD: ("0.16666666666666666", "0.1")}

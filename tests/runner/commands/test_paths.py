@@ -15,6 +15,7 @@ import pytest
 import yaml
 from support.runs.made_records import make_record
 
+from components.errors import DamagedFileError
 from runner.commands import cli, sub_commands, unexpected
 from runner.execution import memory
 from runner.study import study
@@ -200,6 +201,7 @@ def test_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
         (RuntimeError("can't start new thread"), 1, "start another thread; .*[(]ulimit -u[)]"),
         (RuntimeError("Symlink loop from a"), 2, "Symlink loop from a; give another path"),
         (RecursionError(), 1, "nested too deeply"),
+        (DamagedFileError("a.csv: damaged"), 2, "^a.csv: damaged\n"),
         (MemoryError(), 1, "out of memory"),
         (KeyError("a"), 1, "internal error: KeyError: 'a'.*; RUNNER_DEBUG=1 shows the traceback"),
         (KeyboardInterrupt(), 130, "interrupted\ncontinue with: .*data list --data-dir '/a b'"),
