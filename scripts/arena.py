@@ -23,8 +23,8 @@ import pandas as pd
 from runner.arena.gold import keep_gold
 from runner.arena.rows import find_snapshots, prepare_row
 from runner.arena.scores import read_kept, read_snapshot, to_frame, write_kept
-from runner.arena.suite import GROUP, Suite, kept_scores_file, load_suite
-from runner.disk import conf_folders
+from runner.arena.stored import stored_file
+from runner.arena.suite import Suite, load_suite
 from runner.report.origin import read_kept_scores
 from runner.study import snapshot as snapshots
 from runner.study.choice import select_runs
@@ -32,8 +32,6 @@ from runner.study.definition import load_study
 from runner.study.study import run_remaining
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-
-
 PLACE = ["budget", "row", "problem"]
 
 
@@ -59,10 +57,9 @@ def keep(suite: Suite, budget: str, output_dir: Path) -> None:
 
 def write(suite: Suite, new: pd.DataFrame) -> None:
     """Merge lines into the kept scores of a suite."""
-    beside = conf_folders.find(GROUP, suite.name)
-    assert beside is not None  # the suite was loaded from this file
-    path = beside.with_name(f"{suite.name}.csv.gz")
-    write_kept(merge(read_kept(kept_scores_file(suite.name)), new), path)
+    path = stored_file(suite.name)
+    assert path is not None  # the suite was loaded from a file
+    write_kept(merge(read_kept(path), new), path)
     print(f"{path}: {len(new)} lines of {new['row'].nunique()} rows")
 
 

@@ -18,8 +18,9 @@ from runner.arena.rows import (
     read_lines,
     snapshot_name,
 )
+from runner.arena.standing.boards import Board
 from runner.arena.suite import GROUP, Suite, load_suite
-from runner.arena.summary import list_suites, print_board, print_plan, print_row
+from runner.arena.summary import list_suites, print_board, print_plan
 from runner.arena.tune import read_tuned, tune
 from runner.arena.verify import verify
 from runner.catalogue import plugins
@@ -33,11 +34,13 @@ from runner.report.exchange.opened import SUFFIX
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP, refuse_unknown_pairs, select_runs
 from runner.study.cluster.launcher import split_launcher
+from runner.study.snapshot import Snapshot
 from runner.study.study import run_remaining
 from runner.study.study_arguments import list_named_plugins, repeat_flags
 from runner.study.table_specs import PROBLEM_KEY
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import out
+from runner.terminal.tables import print_fact
 
 AS_HELP = "name of the row (default: its component)"
 
@@ -51,20 +54,27 @@ def _run(argv: list[str]) -> int:
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
     )
     given = parser.parse_intermixed_args(argv)
-    suite, budget = _suite(given)
+    suite, budget, output_dir = _open(given)
     launcher, given.overrides = split_launcher(given.overrides)
-    given.jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
+    jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
     modules, words = _plugins_of(given)
-    output_dir = Path(given.output_dir).resolve()
     row = make_row(words, given.name)
     refuse_unknown_pairs(suite.to_study([row]), [], given.only)
     row = read_tuned(suite, budget, row, output_dir)
-    print_plan(suite, budget, row, given.jobs)
+    print_plan(suite, budget, row, jobs)
     snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
-    code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
+    code = run_remaining(snapshot, select_runs(snapshot, given.only), jobs, launcher)
+    return _print_place(given, snapshot, code)
+
+
+def _print_place(given: argparse.Namespace, snapshot: Snapshot, code: int) -> int:
+    """Print the place of a row that has run, and the command of the page; returns the exit code of
+    its runs."""
     if code <= 1:
+        suite, budget, _ = _open(given)
         lines = read_lines(suite, budget, [snapshot])
-        print_row(suite, budget, lines, row.name, _repeat(given, budget))
+        print_board(Board(suite, budget, lines, snapshot.study.rows))
+        print_fact("page     ", f"runner arena show {suite.name}{_repeat(given, budget)}")
     return code
 
 
@@ -76,10 +86,9 @@ def _tune(argv: list[str]) -> int:
         "measure and freeze all rows again",
     )
     given = parser.parse_intermixed_args(argv)
-    suite, budget = _suite(given)
+    suite, budget, output_dir = _open(given)
     modules, words = _plugins_of(given)
     jobs = given.jobs or os.cpu_count() or 1
-    output_dir = Path(given.output_dir).resolve()
     row, code = tune(suite, budget, words, given.name, modules, output_dir, jobs, given.fresh)
     if code == 0:
         out.print(
@@ -101,18 +110,14 @@ def _score(argv: list[str]) -> int:
         help="stated cost of a replicate on each problem: gradients=200000",
     )
     given = parser.parse_intermixed_args(argv)
-    suite, budget = _suite(given)
+    suite, budget, output_dir = _open(given)
     from runner.arena.given import make_given_row
 
     row = make_given_row(suite, given.name, given.files, given.cost)
-    snapshot = prepare_row(suite, budget, row, Path(given.output_dir).resolve(), fresh=True)
-    problems = ",".join(row.cells[PROBLEM_KEY])
-    runs = select_runs(snapshot, [f"{PROBLEM_KEY}={problems}"])
+    snapshot = prepare_row(suite, budget, row, output_dir, fresh=True)
+    runs = select_runs(snapshot, [f"{PROBLEM_KEY}={','.join(row.cells[PROBLEM_KEY])}"])
     code = run_remaining(snapshot, runs, os.cpu_count() or 1)
-    if code <= 1:
-        lines = read_lines(suite, budget, [snapshot])
-        print_row(suite, budget, lines, row.name, _repeat(given, budget))
-    return code
+    return _print_place(given, snapshot, code)
 
 
 def _add_row(parser: Parser, overrides: str, fresh: str) -> None:
@@ -144,22 +149,22 @@ def _show(argv: list[str]) -> int:
         "--problems", action="store_true", help="print the names of parameters and exit"
     )
     given = parser.parse_args(argv)
-    suite, budget = _suite(given)
+    suite, budget, output_dir = _open(given)
     if given.problems:
         from runner.arena.given import print_parameters
 
         print_parameters(suite)
         return 0
-    from runner.arena.page import write_suite
+    from runner.arena import page
     from runner.arena.publish import choose_budget
 
-    output_dir = Path(given.output_dir).resolve()
     if given.budget is None:
         budget = choose_budget(suite, output_dir) or budget
     folder = inside(output_dir / GROUP, suite.name, "suite")
     path = given.to or folder / f"{budget or 'arena'}.html"
-    lines, user_rows = write_suite(suite, budget, output_dir, path)
-    print_board(suite, budget, lines, user_rows)
+    board = page.read_board(suite, budget, output_dir)
+    page.write(board, path)
+    print_board(board)
     out.print(f"written  {path}")
     return 0
 
@@ -184,11 +189,11 @@ def _publish(argv: list[str]) -> int:
     return 0
 
 
-def _suite(given: argparse.Namespace) -> tuple[Suite, str]:
-    """The suite that is named, and its budget."""
+def _open(given: argparse.Namespace) -> tuple[Suite, str, Path]:
+    """The named suite, its budget, and the folder of records."""
     conf_folders.use(given.config_dir)
     suite = load_suite(given.suite)
-    return suite, suite.budget(given.budget)
+    return suite, suite.budget(given.budget), Path(given.output_dir).resolve()
 
 
 def _parser(command: str, description: str) -> Parser:
@@ -210,12 +215,12 @@ def _pack(argv: list[str]) -> int:
     parser.add_argument("--to", type=Path, metavar="FILE", help="the file (default: ROW.zip)")
     add_origin(parser)
     given = parser.parse_intermixed_args(argv)
-    suite, budget = _suite(given)
+    suite, budget, output_dir = _open(given)
     words = [word for word in given.overrides if not word.startswith("plugins=")]
     name = snapshot_name(suite, budget, make_row(words, given.name).name)
-    snapshot = snapshots.load(name, Path(given.output_dir).resolve())
+    snapshot = snapshots.load(name, output_dir)
     if snapshot is None:
-        names = [s.name for s in find_snapshots(suite, budget, Path(given.output_dir))]
+        names = [s.name for s in find_snapshots(suite, budget, output_dir)]
         raise ConfigError(
             f"arena pack: {name} was not run here{nearest(name, names)}; runner arena run does"
         )

@@ -4,16 +4,17 @@ opponent and the frontier of two scores."""
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from components.metrics.names import COST_PREFIX
 from runner.arena.scores import final_lines
+from runner.arena.standing.boards import Board
 from runner.arena.standing.problem_results import average, list_costs, mean_results, trace
-from runner.arena.standing.solved import performance_ratios, place_rows
+from runner.arena.standing.solved import performance_ratios
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import Suite
 from runner.report.figures.costs import mark_front
@@ -21,46 +22,33 @@ from runner.report.figures.picture import Picture
 from runner.report.figures.ranks import MIN_BLOCKS, MIN_ROWS, rank
 from runner.study.table_specs import TableSpec
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+Ranked = Sequence[tuple[TableSpec, list[Standing]]]
 BROAD = 8.0  # inches: a wider figure has the page's width
 
 
-def list_figures(
-    suite: Suite,
-    lines: pd.DataFrame,
-    rows: Sequence[str],
-    boards: Sequence[tuple[TableSpec, list[Standing]]],
-    own: Sequence[str],
-    solved: Mapping[float, pd.DataFrame],
-) -> list[dict[str, Any]]:
-    """Every figure as the page shows it, the profile or the first ranks in the lead; ``own``: rows of
-    the user's, ``solved``: costs to solve by tolerance."""
-    pictures = (
-        *_to_stills(draw_profiles(suite, solved, own)),
-        *draw_boards(suite, lines, boards),
-        *_to_stills(draw_frontier(suite, lines, rows), draw_pairs(suite, lines, rows)),
-    )
-    return [_view(picture) for picture in pictures]
+def list_figures(board: Board, rows: Sequence[str], ranked: Ranked) -> list[dict[str, Any]]:
+    """Every figure as the page shows it, the profile or the first ranks in the lead."""
+    suite = board.suite
+    pictures = [
+        draw_profiles(board),
+        *draw_boards(suite, board.lines, ranked),
+        draw_frontier(suite, board.lines, rows),
+        draw_pairs(suite, board.lines, rows),
+    ]
+    return [_view(picture) for picture in pictures if picture]
 
 
-def _to_stills(*drawn: tuple[Figure, str] | None) -> list[Picture]:
-    return [Picture(*each, is_interactive=False) for each in drawn if each]
-
-
-def draw_boards(
-    suite: Suite, lines: pd.DataFrame, boards: Sequence[tuple[TableSpec, list[Standing]]]
-) -> Iterator[Picture]:
+def draw_boards(suite: Suite, lines: pd.DataFrame, ranked: Ranked) -> Iterator[Picture | None]:
     """Ranks of every score, and every score against every cost."""
     kinds = list_costs(lines)
-    scores = [str(table.metric) for table, _ in boards]
+    scores = [str(table.metric) for table, _ in ranked]
     means = average(lines, [*scores, *(COST_PREFIX + kind for kind in kinds)])
-    for table, standings in boards:
-        traces = {kind: trace(lines, means, str(table.metric), kind) for kind in kinds}
+    for table, standings in ranked:
+        yield _draw_ranks(table, standings)
         rows = [standing.row for standing in standings]
-        costs = (_draw_costs(suite, table, each, rows, kind) for kind, each in traces.items())
-        yield from filter(None, (_draw_ranks(table, standings), *costs))
+        for kind in kinds:
+            points = trace(lines, means, str(table.metric), kind)
+            yield _draw_costs(suite, table, points, rows, kind)
 
 
 def _view(picture: Picture) -> dict[str, Any]:
@@ -83,16 +71,16 @@ def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
 
     caption = f"{table.title}: mean ranks over {n} problems, 1 is best"
     if n < MIN_BLOCKS:
+        caption += f"; a test needs {MIN_BLOCKS} problems"
         means = {s.row: s.mean_rank for s in standings if s.ranks}
         figure = critical_difference_diagram(means, [])
-        few = f"{caption}; a test needs {MIN_BLOCKS} problems"
-        return Picture(figure, few, is_interactive=False)
-    ranking = rank(scores, "nemenyi")
-    caption += (
-        f"; bars join what cannot be told apart at 5 % (Nemenyi, critical difference "
-        f"{ranking.distance:.2f}); Friedman p {ranking.p_friedman:.2g}"
-    )
-    figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
+    else:
+        ranking = rank(scores, "nemenyi")
+        caption += (
+            f"; bars join what cannot be told apart at 5 % (Nemenyi, critical difference "
+            f"{ranking.distance:.2f}); Friedman p {ranking.p_friedman:.2g}"
+        )
+        figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
     return Picture(figure, caption, is_interactive=False)
 
 
@@ -143,69 +131,64 @@ def pair_scores(
     return {problem: each for problem, each in named if np.isfinite(each).any()}
 
 
-def draw_pairs(suite: Suite, lines: pd.DataFrame, rows: Sequence[str]) -> tuple[Figure, str] | None:
-    """Figure and caption of the first score against each opponent; None: there is nothing."""
-    if not suite.opponents:
-        return None
+def draw_pairs(suite: Suite, lines: pd.DataFrame, rows: Sequence[str]) -> Picture | None:
+    """The first score against each opponent; None: there is nothing."""
     table = suite.tables[0]
-    matrices = pair_scores(suite, lines, str(table.metric), rows)
+    matrices = pair_scores(suite, lines, str(table.metric), rows) if suite.opponents else {}
     if not matrices:
         return None
     from components.games.figures.pairs import pair_figure
 
+    figure = pair_figure(matrices, rows, suite.opponents)
     caption = f"{table.title} of each row (left) against each opponent (below), mean of replicates"
-    return pair_figure(matrices, rows, suite.opponents), caption
+    return Picture(figure, caption, is_interactive=False)
 
 
-def draw_profiles(
-    suite: Suite, costs: Mapping[float, pd.DataFrame], own: Sequence[str]
-) -> tuple[Figure, str] | None:
-    """Figure and caption of the performance profiles of the leading rows and the user's, a panel for
-    each tolerance; None: there are no costs to solve."""
-    if suite.solve is None or not costs:
+def draw_profiles(board: Board) -> Picture | None:
+    """Performance profiles of the leading rows and the user's, a panel for each tolerance; None:
+    there are no costs to solve."""
+    suite = board.suite
+    if suite.solve is None or not board.costs:
         return None
     from components.figures.samples.performance_profile import (
         MOST_NAMED,
         performance_profile_figure,
     )
 
-    leaders = place_rows(next(iter(costs.values()))).index
-    named = list(dict.fromkeys([*own, *leaders]))[:MOST_NAMED]
+    leaders = [each["row"] for each in board.solved]
+    named = list(dict.fromkeys([*board.own, *leaders]))[:MOST_NAMED]
     profiles = {
         f"{suite.solve.metric} < {t:g}": {
-            str(row): list(ratios) for row, ratios in performance_ratios(each).iterrows()
+            str(row): list(ratios) for row, ratios in performance_ratios(costs).iterrows()
         }
-        for t, each in costs.items()
+        for t, costs in board.costs.items()
     }
     caption = (
         f"Share of {len(suite.problems)} problems solved within a factor of the least cost of any row, for "
         f"{len(profiles)} tolerances; grey: the other {len(leaders) - len(named)} rows"
     )
-    return performance_profile_figure(profiles, named), caption
+    figure = performance_profile_figure(profiles, named)
+    return Picture(figure, caption, is_interactive=False)
 
 
-def draw_frontier(
-    suite: Suite, lines: pd.DataFrame, rows: Sequence[str]
-) -> tuple[Figure, str] | None:
-    """Figure and caption of the suite's two scores against each other, a panel for each problem;
-    None: there is nothing."""
+def draw_frontier(suite: Suite, lines: pd.DataFrame, rows: Sequence[str]) -> Picture | None:
+    """The suite's two scores against each other, a panel for each problem; None: there is
+    nothing."""
     if suite.frontier is None:
         return None
     from components.figures.samples.trade_off import trade_off_figure
 
     x = suite.frontier.x
     y = suite.frontier.y
-    scores = pd.DataFrame(
-        {"x": mean_results(lines, x)["score"], "y": mean_results(lines, y)["score"]}
-    )
+    axes = {"x": x, "y": y}
+    scores = pd.DataFrame({axis: mean_results(lines, axes[axis])["score"] for axis in axes})
     places = pd.MultiIndex.from_product([suite.problems, rows], names=["panel", "method"])
     points = scores[np.isfinite(scores).all(axis=1)].swaplevel().reindex(places).dropna()
     if points.empty:
         return None
     directions = {str(table.metric): suite.direction(table) for table in suite.tables}
-    losses = points["x"] * (1.0 if directions[x] == "lower" else -1.0)
-    points = mark_front(
-        points.reset_index().assign(loss=losses.to_numpy()), "loss", "y", directions[y]
-    )
+    sign = 1.0 if directions[x] == "lower" else -1.0
+    points = points.assign(loss=sign * points["x"]).reset_index()
+    front = mark_front(points, "loss", "y", directions[y])
     caption = f"{y} against {x}, means of replicates; filled: on the Pareto front of the problem"
-    return trade_off_figure(points, x, y), caption
+    return Picture(trade_off_figure(front, x, y), caption, is_interactive=False)

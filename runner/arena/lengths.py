@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -28,7 +27,7 @@ from runner.catalogue.settings import GEOMETRIC
 from runner.catalogue.words import explicit_keys
 from runner.compose.compose import compose
 from runner.errors import RunnerError
-from runner.record.lines import readable_lines
+from runner.record.lines import Line, readable_lines
 from runner.terminal.printer import suppress_output
 
 # Steps between the two evaluations of a probe; a method that adapts in a warm-up has both probes.
@@ -93,18 +92,9 @@ class RunLength:
     def probe(self, steps: int) -> Costs | None:
         """Costs after ``steps`` and after 2 ``steps``, by kind; None if the run failed or exceeded
         the limits before its first step."""
-        from runner.compose.job import prepare
-        from runner.execution.execute import rehearse
-
-        values = {"steps": 2 * steps, "eval_every": steps}
-        values = self.choose(2 * steps) | values
-        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            words = [*self.overrides, *SHORT, *to_words(values), f"output_dir={folder}"]
-            job = prepare(compose(words))
-            try:
-                return read_costs(rehearse(job, self.limits))
-            except (NumericalError, RunnerError):
-                return None
+        values = self.choose(2 * steps) | {"steps": 2 * steps, "eval_every": steps}
+        lines = rehearse_replicate([*self.overrides, *to_words(values)], self.limits)
+        return read_costs(lines) if lines else None
 
     def reduce_draws(self, costs: Costs) -> list[str]:
         """Override with fewer draws from the fitted posterior, if they would cost more than their
@@ -112,8 +102,9 @@ class RunLength:
         if "draws" not in self.keys or "inference.draws" in self.explicit:
             return []
         # the cost of the draws is common to the first and the last evaluation
-        limited = ((costs[kind], limit) for kind, limit in self.limits.items() if kind in costs)
-        share = max(((2 * a - b) / limit for (a, b), limit in limited), default=0.0)
+        limits = self.limits
+        shares = [(2 * costs[k][0] - costs[k][1]) / limits[k] for k in limits if k in costs]
+        share = max(shares, default=0.0)
         draws = int(self.keys["draws"] * POSTERIOR / max(share, POSTERIOR))
         return [f"inference.draws={draws}"] if share > POSTERIOR else []
 
@@ -157,21 +148,27 @@ class RunLength:
 def rehearse_warm_up(overrides: list[str], limits: Limits, warm_up: int) -> tuple[int, float]:
     """Steps that a replicate takes within limits, up to the second after its warm-up, and the share
     of the limits that they cost; a failure is left to the run itself."""
+    lengths = [f"steps={warm_up + 2}", "eval_every=null", f"inference.warmup={warm_up}"]
+    lengths += [*budget_words(limits), "checkpoint_every=1000000"]
+    lines = rehearse_replicate([*overrides, *lengths])
+    if not lines:
+        return warm_up + 2, 1.0
+    costs = read_costs(lines)
+    spent = max((costs[kind][1] / limits[kind] for kind in limits if kind in costs), default=0.0)
+    return int(lines[-1]["step"]), spent
+
+
+def rehearse_replicate(overrides: list[str], start_limits: Limits | None = None) -> list[Line]:
+    """Recorded lines of a replicate; empty if it failed."""
     from runner.compose.job import prepare
     from runner.execution.execute import rehearse
 
-    lengths = [f"steps={warm_up + 2}", "eval_every=null", f"inference.warmup={warm_up}"]
-    lengths += [*budget_words(limits), "checkpoint_every=1000000"]
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        words = [*overrides, *SHORT, *lengths, f"output_dir={folder}"]
+        job = prepare(compose([*overrides, *SHORT, f"output_dir={folder}"]))
         try:
-            record = rehearse(prepare(compose(words)))
+            return readable_lines(rehearse(job, start_limits))
         except (NumericalError, RunnerError):
-            return warm_up + 2, 1.0
-        *_, last = readable_lines(record)
-        costs = {kind: cost for kind, (_, cost) in read_costs(record).items()}
-    spent = max((costs.get(kind, 0.0) / limit for kind, limit in limits.items()), default=1.0)
-    return int(last["step"]), spent
+            return []
 
 
 def count_steps(costs: Costs, limits: Limits, probed: int) -> int | None:
@@ -195,9 +192,9 @@ def budget_words(limits: Limits) -> list[str]:
     return [f"budget.{kind}={limit:g}" for kind, limit in limits.items()]
 
 
-def read_costs(folder: Path) -> Costs:
-    """Costs of a record of one replicate at its first and its last evaluation, by kind."""
-    evaluations = [line["metrics"] for line in readable_lines(folder) if line["phase"] != "train"]
+def read_costs(lines: list[Line]) -> Costs:
+    """Costs of a replicate at its first and its last evaluation, by kind."""
+    evaluations = [line["metrics"] for line in lines if line["phase"] != "train"]
     return {
         name.removeprefix(COST_PREFIX): (evaluations[0].get(name, cost), cost)
         for name, cost in evaluations[-1].items()

@@ -5,8 +5,6 @@ The user's rows are marked; it opens offline.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pandas as pd
 from runner.arena.figures import list_figures
 from runner.arena.rows import find_snapshots, quote_words, read_lines
 from runner.arena.scores import CHECKS, JOIN, final_lines
-from runner.arena.standing.boards import costs_by_tolerance, rank_table, solved_rows
+from runner.arena.standing.boards import Board
 from runner.arena.standing.problem_results import list_costs
 from runner.arena.standing.standings import LEVEL
 from runner.arena.suite import Suite
@@ -46,73 +44,54 @@ STATES = {
 FAILED_OF_STATE = {"short": "checks that more steps would pass", "doubted": UNNAMED}
 
 
-def write_suite(
-    suite: Suite, budget: str, output_dir: Path, path: Path, is_published: bool = False
-) -> tuple[pd.DataFrame, list[str]]:
-    """Writes the page of the kept rows and of the user's below an output folder: the lines of all,
-    and the names of the user's."""
+def read_board(suite: Suite, budget: str, output_dir: Path) -> Board:
+    """The board of the kept rows and of the user's below an output folder."""
     frozen = find_snapshots(suite, budget, output_dir)
-    lines = read_lines(suite, budget, frozen)
     user_rows = [snapshot.study.rows[0] for snapshot in frozen]
-    write(suite, budget, lines, user_rows, path, is_published)
-    return lines, [row.name for row in user_rows]
+    return Board(suite, budget, read_lines(suite, budget, frozen), user_rows)
 
 
-def write(
-    suite: Suite,
-    budget: str,
-    lines: pd.DataFrame,
-    own: Sequence[Row],
-    path: Path,
-    is_published: bool = False,
-) -> Path:
-    """Writes the page of a budget's lines; ``own``: the user's rows, ``is_published``: an index is
-    next to it."""
-    rows = list_rows(suite, lines, own)
-    study = suite.to_study(rows)
-    reference = own[0].name if own else None
-    study = study.model_copy(update={"reference": reference})
+def write(board: Board, path: Path, is_published: bool = False) -> Path:
+    """Writes the page of a board; ``is_published``: an index is next to it."""
+    suite = board.suite
+    lines = board.lines
+    rows = list_rows(board)
+    reference = next(iter(board.own), None)
+    study = suite.to_study(rows).model_copy(update={"reference": reference})
     tables = layout_table(study, None, to_kept(suite, lines))
     commits = final_lines(lines).set_index(["row", "problem"])["commit"].to_dict()
     commands = [
-        (
-            command_of(suite, budget, cell.row, cell.column),
-            commits.get((cell.row.name, cell.column)),
-        )
+        (command_of(board, cell.row, cell.column), commits.get((cell.row.name, cell.column)))
         for laid in tables
         for cell in laid.cells
     ]
-    boards = [(table, rank_table(suite, table, lines, reference)) for table in suite.ranked]
-    names = [row.name for row in own]
-    costs = costs_by_tolerance(suite, lines)
-    solved = solved_rows(suite, costs, lines)
-    ends = Counter[str]()
-    for counts in (*(s["states"] for s in solved), *(s.states for _, each in boards for s in each)):
-        ends += counts
-    header, leading = tabulate_board(suite, solved, boards[0][1], names)
-    figures = list_figures(suite, lines, [row.name for row in rows], boards, names, costs)
+    ranked = [(table, board.rank(table)) for table in suite.ranked]
+    ends = set[str]().union(*(each["states"] for each in board.solved))
+    ends = ends.union(*(each.states for _, standings in ranked for each in standings))
+    header, leading = tabulate_board(board, ranked[0][1])
+    figures = list_figures(board, [row.name for row in rows], ranked)
     context = {
         "name": f"arena: {suite.name}",
         "smoke": False,
         "description": suite.description,
         "draws_anew": suite.draws_anew or "",
-        "notes": _notes(suite, budget, lines),
+        "notes": _notes(board),
         "home": is_published,
         "header": header,
         "leading": leading,
         "leads": bool(figures) and not figures[0]["chart"],
         "solve": suite.solve,
-        "solved": solved,
+        "solved": board.solved,
         "n_problems": lines["problem"].nunique(),
-        "boards": boards,
+        "boards": ranked,
         "direction": suite.direction,
         "costs": list_costs(lines),
-        "states": {state: words for state, words in STATES.items() if ends[state]},
+        "states": {state: words for state, words in STATES.items() if state in ends},
         "mark": FAILED_CHECK_MARK,
         "checks": list_checks(lines),
         "short": SHORT_MARK,
         "interval": f"{LEVEL:.0%} interval",
-        "own": names,
+        "own": board.own,
         "tuned": {row.name: row.tuned for row in rows if row.tuned},
         "figures": figures,
         "tables": tables,
@@ -122,7 +101,7 @@ def write(
         "reference": reference,
         "beside": "",
         "changes": {},
-        "provenance": _provenance(suite, budget, lines),
+        "provenance": _provenance(board),
         "runs": [],
         "commands": commands,
     }
@@ -130,11 +109,11 @@ def write(
     return write_page(path, context | embed_figures(figures) | details([], path.parent), TEMPLATE)
 
 
-def list_rows(suite: Suite, lines: pd.DataFrame, own: Sequence[Row]) -> list[Row]:
+def list_rows(board: Board) -> list[Row]:
     """The user's rows, then the suite's rows that have lines."""
-    names = set(lines["row"]).difference(row.name for row in own)
-    kept = [row for row in suite.rows if row.name in names]
-    return [*own, *kept] or list(suite.rows)
+    names = set(board.lines["row"]).difference(board.own)
+    kept = [row for row in board.suite.rows if row.name in names]
+    return [*board.user_rows, *kept] or list(board.suite.rows)
 
 
 def to_kept(suite: Suite, lines: pd.DataFrame) -> Kept:
@@ -174,30 +153,32 @@ def list_checks(lines: pd.DataFrame) -> dict[str, str]:
     return dict(names.groupby("row")[CHECKS].agg(JOIN.join))
 
 
-def command_of(suite: Suite, budget: str, row: Row, problem: str) -> str:
+def command_of(board: Board, row: Row, problem: str) -> str:
     """Command line that runs one cell."""
     cells = row.cells.get("problem", {}).get(problem, [])
     words = quote_words([*row.overrides, *cells])
-    chosen = f" --budget {budget}" if budget else ""
-    return f"runner arena run {suite.name} {words} --as '{row.name}'{chosen} --only 'problem={problem}'"
+    chosen = f" --budget {board.budget}" if board.budget else ""
+    return (
+        f"runner arena run {board.suite.name} {words} --as '{row.name}'{chosen} "
+        f"--only 'problem={problem}'"
+    )
 
 
-def _notes(suite: Suite, budget: str, lines: pd.DataFrame) -> list[str]:
-    limits = suite.budgets.get(budget, {})
+def _notes(board: Board) -> list[str]:
+    limits = board.suite.budgets.get(board.budget, {})
     words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
-    notes = [f"Budget {budget}, of a replicate: {words}, which is reached first."] if limits else []
-    if final_lines(lines).empty:
-        notes.append("Nothing has been run yet.")
-    return notes
+    reached = f"Budget {board.budget}, of a replicate: {words}, which is reached first."
+    notes = [reached] if limits else []
+    return notes + (["Nothing has been run yet."] if board.lines.empty else [])
 
 
-def _provenance(suite: Suite, budget: str, lines: pd.DataFrame) -> list[tuple[str, str]]:
-    commits = filter(None, lines["commit"].unique())
-    counts = len(final_lines(lines).groupby(["seed", "replicate"]))
+def _provenance(board: Board) -> list[tuple[str, str]]:
+    commits = filter(None, board.lines["commit"].unique())
+    counts = len(final_lines(board.lines).groupby(["seed", "replicate"]))
     return [
-        ("suite", f"{suite.name}, {len(suite.problems)} problems"),
-        ("budget", budget or "none"),
+        ("suite", f"{board.suite.name}, {len(board.suite.problems)} problems"),
+        ("budget", board.budget or "none"),
         ("replicates", f"up to {counts}"),
         ("code", ", ".join(commits) or "–"),
-        ("seconds of kept rows", suite.machine or "–"),
+        ("seconds of kept rows", board.suite.machine or "–"),
     ]

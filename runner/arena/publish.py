@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from runner.arena.page import write_suite
+from runner.arena import page
 from runner.arena.rows import find_snapshots
 from runner.arena.scores import read_kept_lines
-from runner.arena.standing.boards import find_leader
 from runner.arena.suite import Suite
 from runner.disk.inside import inside
 from runner.errors import ConfigError
@@ -24,18 +23,17 @@ def publish(suites: Sequence[Suite], output_dir: Path, folder: Path) -> Path:
     Raises:
         ConfigError: no suite has scores.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    entries = []
-    for suite in suites:
-        budget = choose_budget(suite, output_dir)
-        if budget is not None:
-            path = inside(folder, f"{suite.name}.html", "suite")
-            lines, user_rows = write_suite(suite, budget, output_dir, path, is_published=True)
-            n_rows = lines["row"].nunique()
-            entries.append((suite, budget, n_rows, find_leader(suite, lines), user_rows))
-    if not entries:
+    boards = [
+        page.read_board(suite, budget, output_dir)
+        for suite in suites
+        if (budget := choose_budget(suite, output_dir)) is not None
+    ]
+    if not boards:
         raise ConfigError("arena publish: no suite has scores; runner arena run makes some")
-    return write_page(folder / "index.html", {"entries": entries}, TEMPLATE)
+    folder.mkdir(parents=True, exist_ok=True)
+    for board in boards:
+        page.write(board, inside(folder, f"{board.suite.name}.html", "suite"), is_published=True)
+    return write_page(folder / "index.html", {"boards": boards}, TEMPLATE)
 
 
 def choose_budget(suite: Suite, output_dir: Path) -> str | None:

@@ -6,7 +6,6 @@ NaN where a line has none.  Kept scores are the same frame as CSV: ``conf/arena/
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,9 +14,8 @@ import pandas as pd
 
 from components.metrics.names import COST_PREFIX
 from runner.arena.gold import load_gold
-from runner.arena.suite import Suite, kept_scores_file
-from runner.disk.atomic import write_bytes
-from runner.errors import ConfigError
+from runner.arena.stored import read_stored, stored_file, write_stored
+from runner.arena.suite import Suite
 from runner.record.checks import failed_checks
 from runner.record.code import describe_commit
 from runner.record.facts import Facts
@@ -59,21 +57,25 @@ def final_lines(lines: pd.DataFrame) -> pd.DataFrame:
 
 def read_snapshot(suite: Suite, budget: str, snapshot: Snapshot) -> pd.DataFrame:
     """Lines of every run of a snapshot."""
+    gold = load_gold(suite)
     return to_frame(
-        line for run in snapshot.runs for line in _read_run(suite, budget, snapshot, run)
+        line
+        for run in snapshot.runs
+        for line in _read_run(
+            suite, budget, snapshot, run, gold[gold["problem"] == run.cell[PROBLEM_KEY]]
+        )
     )
 
 
 def _read_run(
-    suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun
+    suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun, gold: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
     facts = snapshot.facts(run) or {}
     state = find_state(run, facts, suite.budgets.get(budget, {}))
-    problem = str(run.cell[PROBLEM_KEY])
     common = {
         "budget": budget,
         "row": run.row,
-        "problem": problem,
+        "problem": str(run.cell[PROBLEM_KEY]),
         "seed": facts.get("seed", 0),
         "state": state,
         "data": facts.get("data", run.data),
@@ -86,19 +88,18 @@ def _read_run(
     shown = set(suite.metrics)
     if shown & OF_CHAINS and not _mixes(run):  # which imports the method
         shown -= OF_CHAINS
-    result = {"replicate": 0, "metrics": facts["result"]}
-    if shown & set(facts["result"]):
-        for line in readable_lines(snapshot.folder(run)):
-            if line["phase"] not in ("train", "final"):
-                for replicate, values in _by_replicate(shown, line).items():
-                    yield common | {"replicate": replicate, "step": line["step"]} | values
-    else:  # its budget ended before its warm-up did
+    folder = snapshot.folder(run)
+    result = {"replicate": 0, "step": -1, "metrics": facts["result"]}
+    lines = [line for line in readable_lines(folder) if line["phase"] not in ("train", "final")]
+    if not shown & set(facts["result"]):  # its budget ended before its warm-up did
         common["state"] = "over budget"
-    gold = load_gold(suite).query("problem == @problem")
-    for r, values in _by_replicate(shown, result).items():
-        apart = measure_distances(read_predictions(snapshot.folder(run), r), gold)
-        values |= {name: value for name, value in apart.items() if name in suite.metrics}
-        yield common | {"replicate": r, "step": -1} | values
+        lines = []
+    for line in [*lines, result]:
+        for replicate, values in _by_replicate(shown, line).items():
+            if line is result:
+                apart = measure_distances(read_predictions(folder, replicate), gold)
+                values |= {name: apart[name] for name in apart if name in suite.metrics}
+            yield common | {"replicate": replicate, "step": line["step"]} | values
 
 
 def _mixes(run: FrozenRun) -> bool:
@@ -135,50 +136,35 @@ def find_state(run: FrozenRun, facts: Facts, limits: dict[str, float]) -> State:
     return STATE_OF_MARK[mark_failures(failed_checks(facts))]
 
 
-def to_csv(lines: pd.DataFrame) -> str:
-    """Lines as text of a CSV file, in a fixed order, without metrics that none of them has."""
-    metrics = [name for name in lines.columns.difference(FIXED) if lines[name].notna().any()]
-    return lines.sort_values(ORDER)[[*FIXED, *metrics]].to_csv(
-        index=False, float_format=f"%.{DIGITS}g", lineterminator="\n"
-    )
-
-
 def write_kept(lines: pd.DataFrame, path: Path) -> None:
-    """Writes kept scores, packed; the same lines give the same bytes."""
-    write_bytes(path, gzip.compress(to_csv(lines).encode(), 9, mtime=0))
+    """Writes lines in a fixed order, without metrics that none of them has."""
+    metrics = [name for name in lines.columns.difference(FIXED) if lines[name].notna().any()]
+    write_stored(lines.sort_values(ORDER)[[*FIXED, *metrics]], DIGITS, path)
 
 
 def read_kept(path: Path | None) -> pd.DataFrame:
-    """Kept scores; None: there are none.
+    """Kept scores; empty if there are none.
 
     Raises:
         ConfigError: the file is damaged.
     """
-    if path is None:
+    if path is None or not path.is_file():
         return to_frame([])
+    return read_stored(path, TYPES, _check_kept)
+
+
+def _check_kept(lines: pd.DataFrame) -> pd.DataFrame:
     texts = [name for name in FIXED if name not in NUMBERED]
-    try:
-        lines = pd.read_csv(
-            path,
-            dtype=TYPES,
-            na_values=["", "nan"],
-            keep_default_na=False,
-            float_precision="round_trip",
-        )
-        lines[texts] = lines.assign(**{CHECKS: lines.get(CHECKS)})[texts].fillna("")
-        if unknown := set(lines["state"]).difference(get_args(State)):
-            raise ValueError(f"state {', '.join(unknown)}")
-        return lines.astype(dict.fromkeys(lines.columns.difference(FIXED), float))
-    except (OSError, EOFError, ValueError, KeyError) as error:
-        raise ConfigError(
-            f"{path}: cannot be read ({error}); put back the file that was there"
-        ) from None
+    lines[texts] = lines.assign(**{CHECKS: lines.get(CHECKS)})[texts].fillna("")
+    if unknown := set(lines["state"]).difference(get_args(State)):
+        raise ValueError(f"state {', '.join(unknown)}")
+    return lines.astype(dict.fromkeys(lines.columns.difference(FIXED), float))
 
 
 def read_kept_lines(suite: Suite) -> pd.DataFrame:
     """Stored scores of a suite and, if they have its first score, of the suite that it extends."""
-    kept = read_kept(kept_scores_file(suite.name))
-    inherited = read_kept(kept_scores_file(suite.extends) if suite.extends else None)
+    kept = read_kept(stored_file(suite.name))
+    inherited = read_kept(stored_file(suite.extends))
     row = ["budget", "row"]
     first = inherited.reindex(columns=[*row, suite.metrics[0]]).dropna()
     inherited = inherited.merge(first[row].drop_duplicates())

@@ -7,7 +7,6 @@ are ``conf/arena/<name>.csv.gz``.
 from __future__ import annotations
 
 from collections.abc import Container
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
@@ -181,10 +180,3 @@ def _inherit(keys: dict[str, Any]) -> dict[str, Any]:
     # the base's problems are a value of its grid, by now
     inherited["grid"] = {k: v for k, v in (base.grid or {}).items() if k != PROBLEM_KEY}
     return inherited | keys | {"problems": {**base.problems, **keys.get("problems", {})}}
-
-
-def kept_scores_file(name: str) -> Path | None:
-    """The kept scores of a suite; None: there are none."""
-    path = conf_folders.find(GROUP, name)
-    scores = path.with_name(f"{name}.csv.gz") if path else None
-    return scores if scores and scores.is_file() else None

@@ -6,20 +6,19 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
 
 from components.metrics.names import COST_PREFIX
 from runner.arena.scores import final_lines, read_kept_lines
-from runner.arena.standing.boards import costs_by_tolerance, find_leader, rank_table, solved_rows
+from runner.arena.standing.boards import Board
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite, load_suite
 from runner.disk import conf_folders
 from runner.report.scores.cells import FAILED_CHECK_MARK
 from runner.study.table_specs import Row
-from runner.terminal.printer import number, out
+from runner.terminal.printer import number
 from runner.terminal.streams import is_terminal
 from runner.terminal.tables import print_fact, print_table
 
@@ -49,7 +48,7 @@ def _describe_suite(suite: Suite) -> list[str]:
     budgets = suite.order_budgets(kept)
     times = ((budget, time_of_row(suite, kept[budget])) for budget in budgets)
     listing = ", ".join(f"{time} ({budget})".removesuffix(" ()") for budget, time in times if time)
-    leader = find_leader(suite, kept[budgets[-1]]) if budgets else None
+    leader = Board(suite, "", kept[budgets[-1]]).leader if budgets else None
     n_scored = kept[budgets[-1]]["row"].nunique() if budgets else 0
     size = f"{len(suite.problems)} problems, {n_scored} of {len(suite.rows)} rows have scores"
     cells = [size]
@@ -89,65 +88,57 @@ def amount(value: float) -> str:
     return number(value) if math.isfinite(value) else "–"
 
 
+def rank_cells(standing: Standing) -> list[str]:
+    """Mean rank and median score of a row; dashes without them."""
+    rank = f"{standing.mean_rank:.1f}" if standing.ranks else "–"
+    return [rank, amount(standing.typical)]
+
+
 def tabulate_board(
-    suite: Suite,
-    solved: Sequence[Mapping[Hashable, Any]],
-    standings: Sequence[Standing],
-    own: Sequence[str],
+    board: Board, standings: Sequence[Standing]
 ) -> tuple[list[str], list[list[str]]]:
     """Header and cells of the first rows of the board and of the user's: problems solved and costs,
-    or mean ranks."""
-    if solved and suite.solve:
-        counts = [f"< {number(t)}" for t in suite.solve.tolerances]
-        header = ["place", "row", *counts, "ratio", "gradients", FAILED_CHECK_MARK]
+    or mean ranks, ``standings`` by the first score."""
+    if board.solved and board.suite.solve:
+        columns = [f"< {number(t)}" for t in board.suite.solve.tolerances]
+        columns += ["ratio", "gradients"]
         rows = [
             [
                 str(each["place"]),
                 each["row"],
                 *map(str, each["counts"]),
-                amount(each["ratio"]),
-                amount(each["median_cost"]),
+                *map(amount, (each["ratio"], each["median_cost"])),
                 str(each["states"]["doubted"] or "–"),
             ]
-            for each in solved
+            for each in board.solved
         ]
     else:
-        header = ["place", "row", "mean rank", f"median {suite.metrics[0]}", FAILED_CHECK_MARK]
+        columns = ["mean rank", f"median {board.suite.metrics[0]}"]
         rows = [
-            [
-                s.place,
-                s.row,
-                f"{s.mean_rank:.1f}" if s.ranks else "–",
-                amount(s.typical),
-                str(s.states["doubted"] or "–"),
-            ]
+            [s.place, s.row, *rank_cells(s), str(s.states["doubted"] or "–")]
             for s in standings
-            if s.ranks or s.row in own
+            if s.ranks or s.row in board.own
         ]
-    return header, [r for i, r in enumerate(rows) if i < SHOWN or r[1] in own]
+    shown = [cells for i, cells in enumerate(rows) if i < SHOWN or cells[1] in board.own]
+    return ["place", "row", *columns, FAILED_CHECK_MARK], shown
 
 
-def print_board(suite: Suite, budget: str, lines: pd.DataFrame, own: Sequence[str]) -> None:
+def print_board(board: Board) -> None:
     """The first rows of the board and the user's, with the problems on which these are not done."""
-    solved = solved_rows(suite, costs_by_tolerance(suite, lines), lines)
-    standings = [] if solved else rank_table(suite, suite.tables[0], lines)
-    header, shown = tabulate_board(suite, solved, standings, own)
-    print_table(_title(suite, budget), header, shown)
+    suite = board.suite
+    standings = [] if board.solved else board.rank(suite.tables[0])
+    header, shown = tabulate_board(board, standings)
+    print_table(_title(suite, board.budget), header, shown)
     meaning = (
         f"< t: number of {len(suite.problems)} problems solved, {suite.solve.metric} < t; "
         "ratio: of costs to the leader's, on problems that both solve; gradients: median to solve"
-        if solved and suite.solve
+        if board.solved and suite.solve
         else "1 is the best rank; median: over problems"
     )
     print_fact("columns  ", f"{meaning}; {FAILED_CHECK_MARK}: problems on which checks failed")
-    print_fact("rows     ", f"{len(shown)} of {lines['row'].nunique()}; the page has all")
-    unfinished = lines[lines["row"].isin(own) & (lines["state"] != "done")]
+    print_fact("rows     ", f"{len(shown)} of {board.lines['row'].nunique()}; the page has all")
+    is_unfinished = board.lines["row"].isin(board.own) & (board.lines["state"] != "done")
+    unfinished = board.lines[is_unfinished]
     for (row, state), group in unfinished.groupby(["row", "state"], sort=False):
         names = ", ".join(group["problem"].unique())
         print_fact("problems ", f"of {row}, {STATE_WORDS.get(str(state), state)}: {names}")
-
-
-def print_row(suite: Suite, budget: str, lines: pd.DataFrame, row: str, flags: str) -> None:
-    """The board with a row, and the command of the page, with flags."""
-    print_board(suite, budget, lines, [row])
-    out.print(f"page     runner arena show {suite.name}{flags}")

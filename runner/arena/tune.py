@@ -17,18 +17,18 @@ import pandas as pd
 
 from runner.arena.rows import make_row, prepare_row
 from runner.arena.scores import SCORED, read_snapshot
-from runner.arena.standing.boards import rank_table
+from runner.arena.standing.boards import Board
 from runner.arena.standing.problem_results import mean_results
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite
-from runner.arena.summary import amount
+from runner.arena.summary import rank_cells
 from runner.catalogue.words import parse_overrides
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
 from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
 from runner.study.study import run_remaining
-from runner.study.table_specs import DISTANCES, PROBLEM_KEY, Row
+from runner.study.table_specs import PROBLEM_KEY, Row
 from runner.terminal.printer import number, out
 from runner.terminal.tables import print_table
 
@@ -49,14 +49,7 @@ def list_settings(overrides: Sequence[str]) -> list[list[str]]:
     Raises:
         ConfigError: no override has several values.
     """
-    parsed = {o.input_line: o for o in parse_overrides(list(overrides))}
-    choices = []
-    for word in overrides:
-        override = parsed.get(word)
-        is_swept = override is not None and override.is_sweep_override()
-        prefix = word.partition("=")[0]
-        values = override.sweep_string_iterator() if override is not None and is_swept else ()
-        choices.append([f"{prefix}={value}" for value in values] if is_swept else [word])
+    choices = [_list_values(word) for word in overrides]
     settings = [list(words) for words in itertools.product(*choices)]
     if len(settings) < 2:
         raise ConfigError(
@@ -64,6 +57,15 @@ def list_settings(overrides: Sequence[str]) -> list[list[str]]:
             "inference.step_size=0.01,0.1"
         )
     return settings
+
+
+def _list_values(word: str) -> list[str]:
+    """An override for each of its values."""
+    for override in parse_overrides([word]):
+        if override.is_sweep_override():
+            key = word.partition("=")[0]
+            return [f"{key}={value}" for value in override.sweep_string_iterator()]
+    return [word]
 
 
 def to_validation(suite: Suite) -> Suite:
@@ -77,12 +79,12 @@ def to_validation(suite: Suite) -> Suite:
             f"arena tune: suite {suite.name} has no validation problems; take the settings of "
             "the studies that are listed in the suite's comment"
         )
-    keys = suite.model_dump()
-    keys["grid"] = {k: v for k, v in (suite.grid or {}).items() if k != PROBLEM_KEY}
-    keys["rows"] = [row.model_copy(update={"cells": {}}) for row in suite.rows]
-    keys["tables"] = [table for table in suite.tables if table.metric not in DISTANCES]
-    changes = {"name": f"tuning.{suite.name}", "problems": suite.validation, "gold": None}
-    return Suite(**keys | changes)
+    changes = {
+        "name": f"tuning.{suite.name}",
+        "problems": suite.validation,
+        "grid": suite.grid | {PROBLEM_KEY: [*suite.validation]},
+    }
+    return suite.model_copy(update=changes)
 
 
 def choice_file(suite: Suite, row: str, output_dir: Path) -> Path:
@@ -120,44 +122,34 @@ def tune(
     derived = to_validation(suite)
     base = make_row(settings[0], name).name
     parts = []
-    rows: dict[str, list[str]] = {}
+    rows: dict[str, Row] = {}
     for words in settings:
         changed = [word for word in words if word not in overrides]
         row = make_row(words, f"{base} {' '.join(changed)}")
-        rows[row.name] = words
+        rows[row.name] = row
         snapshot = prepare_row(derived, budget, row, output_dir, modules, fresh)
         code = run_remaining(snapshot, snapshot.runs, jobs)
         if code > 1:
             return row, code
         parts.append(read_snapshot(derived, budget, snapshot))
     lines = pd.concat(parts, ignore_index=True)
-    table = suite.ranked[0]
-    metric = str(table.metric)
-    standings = rank_table(suite, table, lines)
+    metric = suite.metrics[0]
+    standings = Board(suite, budget, lines).rank(suite.tables[0])
     title = f"settings on the validation problems of {suite.name}"
     header = ("setting", "mean rank", f"median {metric}", "failed")
-    cells = [
-        [
-            s.row,
-            f"{s.mean_rank:.1f}" if s.ranks else "–",
-            amount(s.typical),
-            str(s.states["failed"]),
-        ]
-        for s in standings
-    ]
+    cells = [[s.row, *rank_cells(s), str(s.states["failed"])] for s in standings]
     print_table(title, header, cells)
     best = next(
         (s for s in standings if s.ranks and any(s.states[state] for state in SCORED)), None
     )
     if best is None:
         raise ConfigError("arena tune: no setting ran on any validation problem; give other values")
-    choice = TunedSettings(
-        budget, rows[best.row], count_costs(lines, metric, suite.budgets.get(budget, {}))
-    )
+    spent = count_costs(lines, metric, suite.budgets.get(budget, {}))
+    choice = TunedSettings(budget, rows[best.row].overrides, spent)
     path = choice_file(suite, base, output_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(asdict(choice), indent=1, ensure_ascii=False) + "\n")
-    costs = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in choice.costs.items())
+    costs = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in spent.items())
     if best.tied:
         out.print(describe_tie(best, metric))
     out.print(f"chosen   {' '.join(choice.overrides)}")

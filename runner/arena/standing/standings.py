@@ -10,11 +10,9 @@ ordered by the median score over problems.  Failed checks (†) move no row.
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,18 +34,14 @@ class Standing:
 
     row: str
     place: str  # =: others share it; –: it has none
-    states: Counter[str]  # of its problems
-    ranks: dict[str, float]  # by problem; none: it has no place
-    costs: Mapping[Hashable, float]  # by kind, medians over problems; NaN: not counted
+    mean_rank: float  # NaN: it has no place
     typical: float  # median over problems
+    states: Counter[str]  # of its problems
+    ranks: dict[Hashable, float]  # by problem; none: it has no place
+    costs: Mapping[Hashable, float]  # by kind, medians over problems; NaN: not counted
     interval: tuple[float, float]
     against: PairedDifference | None  # from the reference row, over problems
     tied: tuple[str, ...]  # rows of the same mean rank, in the order of their medians
-
-    @property
-    def mean_rank(self) -> float:
-        """Mean rank; infinite if it has none."""
-        return statistics.fmean(self.ranks.values()) if self.ranks else math.inf
 
 
 def rank_rows(
@@ -75,33 +69,27 @@ def rank_rows(
     order = keys.sort_values(["rank", "typical", "row"])
     if order.empty:
         return []
-    tied = {rank: tuple(level.index) for rank, level in order.groupby("rank")}
+    levels = order.groupby("rank").groups
     places = order.groupby(["rank", "typical"], dropna=False).ngroup().rank(method="min")
     is_shared = places.duplicated(keep=False)
     costs = results.drop(columns=["score", "state"]).groupby("row").median().to_dict("index")
     ends = count_states(results)
-    ranks_by_row = _by_row(ranks)
-    scores_by_row = _by_row(scores)
-    against = _compare(_by_row(counted), reference or order.index[0])
+    against = _compare(counted, reference or order.index[0])
     return [
         Standing(
             row,
-            f"{places[row]:.0f}{'=' if is_shared[row] else ''}" if rank in tied else "–",
-            ends[row],
-            ranks_by_row[row],
-            costs[row],
+            f"{places[row]:.0f}{'=' if is_shared[row] else ''}" if rank in levels else "–",
+            rank,
             typical[row],
-            median_interval([*scores_by_row[row].values()]),
+            ends[row],
+            ranks.loc[row].dropna().to_dict(),
+            costs[row],
+            median_interval(scores.T[row].dropna()),
             against.get(row),
-            tuple(other for other in tied.get(rank, ()) if other != row),
+            tuple(other for other in levels.get(rank, ()) if other != row),
         )
         for row, rank in zip(map(str, order.index), order["rank"], strict=True)
     ]
-
-
-def _by_row(table: pd.DataFrame) -> dict[str, dict[Any, float]]:
-    """Numbers in each row of a table by column."""
-    return {str(row): each.dropna().to_dict() for row, each in table.iterrows()}
 
 
 def _rank(losses: pd.DataFrame, is_off: pd.DataFrame, gold: str | None) -> pd.DataFrame:
@@ -116,7 +104,7 @@ def _rank(losses: pd.DataFrame, is_off: pd.DataFrame, gold: str | None) -> pd.Da
     return ranks.reindex_like(losses)
 
 
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
+def median_interval(values: Sequence[float] | pd.Series[float]) -> tuple[float, float]:
     """Percentile bootstrap interval of the median over problems; NaN for fewer than three."""
     if len(values) < 3:
         return (math.nan, math.nan)
@@ -132,20 +120,11 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _compare(
-    scores: Mapping[str, Mapping[str, float]], reference: str
-) -> dict[str, PairedDifference]:
+def _compare(counted: pd.DataFrame, reference: str) -> dict[str, PairedDifference]:
     """Median differences of the rows from the reference row over the problems that both have, with
     p of Wilcoxon's test corrected for their number by Holm."""
-    base = scores.get(reference, {})
-    tests = holm(
-        {row: compare(row_scores, base) for row, row_scores in scores.items() if row != reference}
-    )
-    differences = {
-        row: [row_scores[p] - base[p] for p in row_scores if p in base]
-        for row, row_scores in scores.items()
-    }
-    return {
-        row: replace(t, difference=statistics.median(differences[row] or [math.nan]))
-        for row, t in tests.items()
-    }
+    scores = {str(row): each.dropna().to_dict() for row, each in counted.iterrows()}
+    base = scores.pop(reference, {})
+    tests = holm({row: compare(each, base) for row, each in scores.items()})
+    medians = counted.sub(pd.Series(base, dtype=float)).median(axis=1)
+    return {row: replace(test, difference=medians[row]) for row, test in tests.items()}

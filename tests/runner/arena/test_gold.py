@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from runner.arena import gold
+from runner.arena.stored import stored_file
 from runner.arena.suite import load_suite
 from runner.disk import conf_folders
 from runner.errors import ConfigError
@@ -71,12 +72,7 @@ def test_others_labels_problems_and_missing_predictions_have_none(kept, tmp_path
 
 
 def test_a_damaged_file_is_named(suite, kept):
-    path = gold.file_of(suite)
+    path = stored_file(suite.name, gold.ENDING)
     path.write_bytes(gzip.compress(b"problem,label\nyacht,x\n"))
     with pytest.raises(ConfigError, match=r"nets\.gold\.csv\.gz: cannot be read"):
         gold.load_gold(suite)
-
-
-def test_a_suite_without_distances_has_no_file(suite):
-    table = suite.tables[0].model_copy(update={"metric": "rmse"})
-    assert gold.file_of(suite.model_copy(update={"tables": [table]})) is None

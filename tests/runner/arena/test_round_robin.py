@@ -53,11 +53,11 @@ def test_pairs_are_means_over_the_replicates_of_an_opponent(lines):
 
 
 def test_figures_of_a_round_robin(lines):
-    pairs, _ = draw_pairs(round_robin(), lines, list(PLAYED))
+    pairs = draw_pairs(round_robin(), lines, list(PLAYED)).figure
     (axes,) = (ax for ax in pairs.axes if ax.images)
     assert [t.get_text() for t in axes.get_xticklabels()] == ROUND["opponents"]
     assert [t.get_text() for t in axes.texts] == ["2", "20", "4", "4", "0", "0"]
-    frontier, _ = draw_frontier(round_robin(), lines, list(PLAYED))
+    frontier = draw_frontier(round_robin(), lines, list(PLAYED)).figure
     front, *points = frontier.axes[0].lines
     # best earns less than mine and loses less; weak is worse than either
     assert list(zip(*front.get_data(), strict=True)) == [(0.2, 4.0), (0.5, 11.0)]

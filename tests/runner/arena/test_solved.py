@@ -8,7 +8,7 @@ import pytest
 from support.runs.arena_suites import make_line
 
 from runner.arena.scores import SCORED, read_kept_lines, to_frame
-from runner.arena.standing.boards import costs_by_tolerance, solved_rows
+from runner.arena.standing.boards import Board
 from runner.arena.standing.solved import (
     costs_of_replicates,
     costs_to_solve,
@@ -16,7 +16,8 @@ from runner.arena.standing.solved import (
     performance_ratios,
     place_rows,
 )
-from runner.arena.suite import kept_scores_file, load_suite
+from runner.arena.stored import stored_file
+from runner.arena.suite import load_suite
 
 PROBLEMS = [f"p{i}" for i in range(17)]
 REPLICATES = 5
@@ -151,7 +152,7 @@ def test_kept_board_equals_a_plain_recomputation():
     """Costs, counts and ratios of the kept scores, by loops over the lines of the file."""
     suite = load_suite("posteriors_small")
     tolerance = suite.solve.tolerances[0]
-    file = pd.read_csv(kept_scores_file(suite.name), low_memory=False)
+    file = pd.read_csv(stored_file(suite.name), low_memory=False)
     file = file[file["budget"] == "medium"].replace({"step": {-1: math.inf}}).sort_values("step")
     costs = {}
     for (row, problem, _), run in file.groupby(["row", "problem", "replicate"]):
@@ -166,7 +167,7 @@ def test_kept_board_equals_a_plain_recomputation():
     medians = {row: {p: np.median(c) for p, c in each.items()} for row, each in costs.items()}
     finite = {r: {p: c for p, c in each.items() if c < math.inf} for r, each in medians.items()}
     lines = read_kept_lines(suite).query("budget == 'medium'")
-    board = solved_rows(suite, costs_by_tolerance(suite, lines, 1), lines)
+    board = Board(suite, "medium", lines).solved
     assert [each["solved"] for each in board] == [len(finite[each["row"]]) for each in board]
     leader = finite[next(each["row"] for each in board if each["ratio"] == 1)]
     for each in board:
