@@ -36,9 +36,9 @@ def make_row(overrides: list[str], label: str | None) -> Row:
 
 def name_row(overrides: list[str]) -> str:
     """Name of a row: its component, or all of its overrides."""
-    values = dict(word.lstrip("+").split("=", 1) for word in overrides if "=" in word)
-    chosen = next((values[role] for role in ROLES if role in values), "")
-    return chosen or " ".join(overrides) or "mine"
+    chosen = snapshots.choose_components(overrides)
+    named = next((chosen[role] for role in ROLES if role in chosen), "")
+    return named or " ".join(overrides) or "mine"
 
 
 def quote_words(words: Sequence[str]) -> str:
@@ -59,12 +59,12 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     """
     refuse_frozen(suite, row)
     limits = suite.budgets.get(budget, {})
-    lengths: dict[str, list[str]] = {}
+    cells: dict[str, list[str]] = {}
     for planned in count_each("measuring", plan(suite.to_study([row]), [])):
         problem = planned.cell[PROBLEM_KEY]
         norm = choose_norm(suite, problem, planned.overrides)
-        lengths[problem] = norm + find_length(suite, limits, [*planned.overrides, *norm])
-    cells = {p: [*lengths[p], *row.cells.get(PROBLEM_KEY, {}).get(p, [])] for p in lengths}
+        length = find_length(suite, limits, [*planned.overrides, *norm])
+        cells[problem] = norm + length + row.cells.get(PROBLEM_KEY, {}).get(problem, [])
     measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
     name = snapshot_name(suite, budget, row.name)
     study = suite.to_study([measured])

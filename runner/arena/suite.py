@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Annotated, Any
 
-from pydantic import Field, PositiveFloat, ValidationError, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from components.metrics.names import COST_PREFIX, ScoreDirection
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError, nearest
-from runner.study.definition import StudyDefinition
-from runner.study.figure_specs import StrictModel, describe_mistake
+from runner.study.definition import StudyDefinition, build_definition
+from runner.study.figure_specs import StrictModel
 from runner.study.table_specs import DISTANCES, PROBLEM_KEY, Row, TableSpec
 
 GROUP = "arena"  # folder of the suites, and the first word of the experiments of their runs
@@ -160,17 +160,12 @@ def load_suite(name: str, may_extend: bool = True) -> Suite:
     path = conf_folders.find(GROUP, name)
     if path is None:
         raise ConfigError(f"arena {name}: no such suite{nearest(name, conf_folders.names(GROUP))}")
-    try:
-        keys = load_untrusted(path)
-        if "extends" not in keys:
-            return Suite(**keys)
+    keys = load_untrusted(path)
+    if isinstance(keys, dict) and "extends" in keys:
         if not may_extend:
             raise ConfigError(f"{path.name}: extends: another suite extends this one; leave it out")
-        return Suite(**_inherit(keys))
-    except ValidationError as error:
-        raise ConfigError(f"{path.name}: {describe_mistake(error, Suite)}") from None
-    except TypeError:
-        raise ConfigError(f"{path.name}: must hold keys and their values") from None
+        keys = _inherit(keys)
+    return build_definition(Suite, keys, path.name)
 
 
 def _inherit(keys: dict[str, Any]) -> dict[str, Any]:
@@ -179,4 +174,6 @@ def _inherit(keys: dict[str, Any]) -> dict[str, Any]:
     inherited = base.model_dump(exclude_unset=True)
     # the base's problems are a value of its grid, by now
     inherited["grid"] = {k: v for k, v in (base.grid or {}).items() if k != PROBLEM_KEY}
-    return inherited | keys | {"problems": {**base.problems, **keys.get("problems", {})}}
+    added = keys.get("problems", {})
+    problems = {**base.problems, **added} if isinstance(added, dict) else added
+    return inherited | keys | {"problems": problems}

@@ -8,9 +8,7 @@ with these settings.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -25,22 +23,11 @@ from runner.arena.summary import rank_cells
 from runner.catalogue.words import parse_overrides
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
-from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
 from runner.study.study import run_remaining
 from runner.study.table_specs import PROBLEM_KEY, Row
-from runner.terminal.printer import number, out
-from runner.terminal.tables import print_table
-
-
-@dataclass(frozen=True)
-class TunedSettings:
-    """Settings that were chosen, and what that cost by kind: the sum over settings and problems, of
-    a replicate."""
-
-    budget: str
-    overrides: list[str]
-    costs: dict[str, float]
+from runner.terminal.printer import number
+from runner.terminal.tables import print_fact, print_table
 
 
 def list_settings(overrides: Sequence[str]) -> list[list[str]]:
@@ -87,19 +74,20 @@ def to_validation(suite: Suite) -> Suite:
     return suite.model_copy(update=changes)
 
 
-def choice_file(suite: Suite, row: str, output_dir: Path) -> Path:
-    """Where the choice of a row is written."""
-    return inside(output_dir / GROUP / suite.name, f"{row}.tuned.json", "--as")
+def choice_file(suite: Suite, budget: str, row: str, output_dir: Path) -> Path:
+    """File of the row with the settings that were chosen for a budget."""
+    name = ".".join(filter(None, [row, budget, "tuned.json"]))
+    return inside(output_dir / GROUP / suite.name, name, "--as")
 
 
 def read_tuned(suite: Suite, budget: str, row: Row, output_dir: Path) -> Row:
-    """The row, with what its settings cost if they are those that were chosen for it."""
-    path = choice_file(suite, row.name, output_dir)
+    """The row, with the cost of its settings if they are those that were chosen for it."""
+    path = choice_file(suite, budget, row.name, output_dir)
     if not path.is_file():
         return row
-    choice = TunedSettings(**parse_json(path.read_text(encoding="utf-8")))
-    is_same = choice.budget == budget and set(choice.overrides) == set(row.overrides)
-    return row.model_copy(update={"tuned": choice.costs}) if is_same else row
+    choice = Row.model_validate_json(path.read_bytes())
+    is_same = set(choice.overrides) == set(row.overrides)
+    return row.model_copy(update={"tuned": choice.tuned if is_same else {}})
 
 
 def tune(
@@ -145,24 +133,26 @@ def tune(
     if best is None:
         raise ConfigError("arena tune: no setting ran on any validation problem; give other values")
     spent = count_costs(lines, metric, suite.budgets.get(budget, {}))
-    choice = TunedSettings(budget, rows[best.row].overrides, spent)
-    path = choice_file(suite, base, output_dir)
+    chosen = make_row(rows[best.row].overrides, base).model_copy(update={"tuned": spent})
+    path = choice_file(suite, budget, base, output_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(asdict(choice), indent=1, ensure_ascii=False) + "\n")
+    write_text(path, chosen.model_dump_json(indent=1) + "\n")
     costs = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in spent.items())
     if best.tied:
-        out.print(describe_tie(best, metric))
-    out.print(f"chosen   {' '.join(choice.overrides)}")
-    out.print(f"cost     {costs}, of {len(settings)} settings on {len(derived.problems)} problems")
-    return make_row(choice.overrides, base), 0
+        print_fact("tie      ", describe_tie(best, metric))
+    print_fact("chosen   ", " ".join(chosen.overrides))
+    print_fact(
+        "cost     ", f"{costs}, of {len(settings)} settings on {len(derived.problems)} problems"
+    )
+    return chosen, 0
 
 
 def describe_tie(best: Standing, metric: str) -> str:
-    """Line with the reason for the choice among settings of the same mean rank."""
+    """Reason for the choice among settings of the same mean rank."""
     n = len(best.tied)
     others = f"{n} other {'setting' if n == 1 else 'settings'}"
     return (
-        f"tie      mean rank {best.mean_rank:.1f} is shared by {others}: the best median {metric} "
+        f"mean rank {best.mean_rank:.1f} is shared by {others}: the best median {metric} "
         f"decides, {number(best.typical)}"
     )
 

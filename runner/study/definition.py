@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, PositiveInt, ValidationError, model_validator
 
@@ -126,6 +126,7 @@ class StudyDefinition(StrictModel):
         return [str(value) for value in values]
 
 
+Definition = TypeVar("Definition", bound=StudyDefinition)
 # message about an unknown name ``{}``; names in the study; known names
 Reference = tuple[str, Iterable[str | None], Collection[str]]
 
@@ -217,6 +218,20 @@ def _find_in_table(study: StudyDefinition, table: TableSpec) -> Iterator[str]:
                 yield f"figure {ranks.name}: {metric} has no direction (higher or lower is better); rank another score"
 
 
+def build_definition(definition: type[Definition], keys: Any, file: str) -> Definition:
+    """The study with the keys of a file.
+
+    Raises:
+        ConfigError: a key or a value is invalid.
+    """
+    try:
+        return definition(**keys)
+    except ValidationError as error:
+        raise ConfigError(f"{file}: {describe_mistake(error, definition)}") from None
+    except TypeError:
+        raise ConfigError(f"{file}: {NOT_A_MAPPING_MESSAGE}") from None
+
+
 def load_study(name: str) -> StudyDefinition:
     """Load the study ``conf/study/<name>.yaml``, or the file ``name`` if it ends in .yaml.
 
@@ -228,12 +243,7 @@ def load_study(name: str) -> StudyDefinition:
         raise ConfigError(
             f"study {name}: no such study{nearest(name, conf_folders.names('study'))}"
         )
-    try:
-        study = StudyDefinition(**load_untrusted(path))
-    except ValidationError as error:
-        raise ConfigError(f"{path.name}: {describe_mistake(error, StudyDefinition)}") from None
-    except TypeError:
-        raise ConfigError(f"{path.name}: {NOT_A_MAPPING_MESSAGE}") from None
+    study = build_definition(StudyDefinition, load_untrusted(path), path.name)
     printed = {
         row
         for table in study.tables

@@ -55,11 +55,10 @@ def costs_to_solve(
 ) -> pd.DataFrame:
     """Median cost over the replicates of a suite, by row and problem."""
 
-    def median(costs: pd.Series[float]) -> float:
-        missing = replicates - len(costs)
-        return float(statistics.median([*costs, *[math.inf] * missing]))
-
-    costs = costs_of_replicates(lines, metric, tolerance).groupby(["row", "problem"]).agg(median)
+    places = costs_of_replicates(lines, metric, tolerance).groupby(["row", "problem"])
+    costs = places.agg(
+        lambda each: statistics.median([*each, *[math.inf] * (replicates - len(each))])
+    )
     return costs.unstack().fillna(math.inf).reindex(pd.Index(lines["row"].unique(), name="row"))
 
 

@@ -39,7 +39,7 @@ def test_equal_mean_ranks_are_ordered_by_the_median(direction):
     assert [s.mean_rank for s in standings] == pytest.approx([1, 3, 3, 3])
     assert [s.tied for s in standings] == [(), ("b", "a"), ("c", "a"), ("c", "b")]
     assert describe_tie(standings[1], "predictive_ll") == (
-        "tie      mean rank 3.0 is shared by 2 other settings: the best median predictive_ll "
+        "mean rank 3.0 is shared by 2 other settings: the best median predictive_ll "
         f"decides, {3 * sign}"
     )
 

@@ -78,10 +78,10 @@ def test_the_best_setting_is_chosen_and_its_row_states_the_cost(tmp_path, capsys
     (written,) = (out / "arena" / "toy").glob("*.tuned.json")
     choice = json.loads(written.read_text())
     assert (
-        2 * 380 <= choice["costs"]["densities"] <= 2 * 440
+        2 * 380 <= choice["tuned"]["densities"] <= 2 * 440
     )  # two settings, one problem, one budget each
     suite = toy(**KEYS)
     row = make_row(choice["overrides"], None)
-    assert tune.read_tuned(suite, "small", row, out).tuned == choice["costs"]
+    assert tune.read_tuned(suite, "small", row, out).tuned == choice["tuned"]
     other = make_row([*choice["overrides"][:-1], "inference.step_size=2"], None)
     assert tune.read_tuned(suite, "small", other, out).tuned == {}
