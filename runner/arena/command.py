@@ -1,7 +1,4 @@
-"""``runner arena``: the suites; ``arena run``: a row of the user's on every problem of one; ``arena
-tune``: its settings;
-``arena show``: the page with it next to all others; ``arena publish``: pages for a web host;
-``arena pack``: its records in one file."""
+"""``runner arena``, the list of suites, and its commands: run, score, tune, show, pack, publish, verify."""
 
 from __future__ import annotations
 
@@ -47,9 +44,7 @@ AS_HELP = "name of the row (default: its component)"
 
 def _run(argv: list[str]) -> int:
     parser = _parser("run", "Runs your row on every problem of a suite; finished runs are skipped.")
-    _add_row(
-        parser, "your row: inference=walk 'plugins=[walk]'", "measure and freeze the row again"
-    )
+    _add_row(parser, "your row: inference=walk 'plugins=[walk]'")
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
     )
@@ -80,11 +75,7 @@ def _print_place(given: argparse.Namespace, snapshot: Snapshot, code: int) -> in
 
 def _tune(argv: list[str]) -> int:
     parser = _parser("tune", "Chooses settings of a row on the suite's validation problems.")
-    _add_row(
-        parser,
-        "the row, with several values: inference.scale=0.1,1",
-        "measure and freeze all rows again",
-    )
+    _add_row(parser, "the row, with several values: inference.scale=0.1,1")
     given = parser.parse_intermixed_args(argv)
     suite, budget, output_dir = _open(given)
     modules, words = _plugins_of(given)
@@ -120,12 +111,12 @@ def _score(argv: list[str]) -> int:
     return _print_place(given, snapshot, code)
 
 
-def _add_row(parser: Parser, overrides: str, fresh: str) -> None:
+def _add_row(parser: Parser, overrides: str) -> None:
     """Arguments of a command that runs rows."""
     parser.add_argument("overrides", nargs="*", help=overrides)
     parser.add_argument("--as", dest="name", help=AS_HELP)
     parser.add_argument("--jobs", type=int, help="number of parallel runs (default: one per core)")
-    parser.add_argument("--fresh", action="store_true", help=fresh)
+    parser.add_argument("--fresh", action="store_true", help="measure and freeze again")
     plugins.add_option(parser, "your module, imported by every run")
 
 
@@ -229,7 +220,7 @@ def _pack(argv: list[str]) -> int:
     if path.suffix != SUFFIX:
         raise ConfigError(f"--to {path}: must end with {SUFFIX}")
     counts = pack(snapshot, path, author=given.author, licence=given.licence)
-    out.print(f"packed   {row} in {suite.name}: {counts['runs']} runs of {len(snapshot.runs)}")
+    out.print(f"packed   {row} in {suite.name}: {counts['runs']} of {len(snapshot.runs)} runs")
     if snapshot.plugins:
         out.print(
             f"source   of {', '.join(snapshot.plugins)} is included, and names of this machine"
@@ -258,10 +249,7 @@ def main(argv: list[str]) -> int:
         epilog="runner arena COMMAND --help lists the options of a command.",
     )
     parser.add_argument(
-        "command",
-        nargs="?",
-        choices=sorted(COMMANDS),
-        metavar=" | ".join(COMMANDS),
+        "command", nargs="?", choices=sorted(COMMANDS), metavar=" | ".join(COMMANDS)
     )
     conf_folders.add_option(parser)
     if len(argv) > 1 and argv[1] in COMMANDS:

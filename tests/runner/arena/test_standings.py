@@ -130,7 +130,7 @@ def test_figures_of_a_page():
     lines = make_lines(a=[1, 1, 1, 1, 1, 9], b=[2] * 6, c=[3] * 6)
     suite = toy(problems={p: ["dataset=gaussian"] for p in PROBLEMS}, tables=TOY["tables"][:1])
     drawn = list(figures.draw_boards(suite, to_frame(lines), [(suite.tables[0], rank(lines))]))
-    names = [picture.caption.split(":")[0] for picture in drawn if picture]
+    names = [picture.caption.split(":")[0] for picture in drawn]
     assert names == ["Error", "Error against gradients"]
     assert "mean ranks over 6 problems" in drawn[0].caption
 
