@@ -20,10 +20,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from runner.arena.gold import keep_gold
 from runner.arena.rows import find_snapshots, prepare_row
 from runner.arena.scores import read_kept, read_snapshot, to_frame, write_kept
-from runner.arena.stored import stored_file
+from runner.arena.stored import keep_gold, stored_file
 from runner.arena.suite import Suite, load_suite
 from runner.report.origin import read_kept_scores
 from runner.study import snapshot as snapshots

@@ -13,8 +13,7 @@ from typing import Any, Literal, get_args
 import pandas as pd
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.gold import load_gold
-from runner.arena.stored import read_stored, stored_file, write_stored
+from runner.arena.stored import load_gold, read_stored, stored_file, write_stored
 from runner.arena.suite import Suite
 from runner.record.checks import failed_checks
 from runner.record.code import describe_commit

@@ -5,8 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from runner.arena import gold
-from runner.arena.stored import stored_file
+from runner.arena import stored
 from runner.arena.suite import load_suite
 from runner.disk import conf_folders
 from runner.errors import ConfigError
@@ -47,8 +46,8 @@ def kept(suite, tmp_path, monkeypatch):
     predicted(snapshot.folder(runs[0]), [1.0, 2.0, 3.0], [0.5, 1.0, 2.0])
     predicted(snapshot.folder(runs[1]), [9.0, 9.0, 9.0], [9.0, 9.0, 9.0])
     monkeypatch.setattr(Snapshot, "facts", lambda self, run: {"state": "done"})
-    assert gold.keep_gold(suite, snapshot) == 1
-    return gold.load_gold(suite)
+    assert stored.keep_gold(suite, snapshot) == 1
+    return stored.load_gold(suite)
 
 
 def measure(kept, folder, problem="yacht"):
@@ -72,7 +71,7 @@ def test_others_labels_problems_and_missing_predictions_have_none(kept, tmp_path
 
 
 def test_a_damaged_file_is_named(suite, kept):
-    path = stored_file(suite.name, gold.ENDING)
+    path = stored.stored_file(suite.name, stored.ENDING)
     path.write_bytes(gzip.compress(b"problem,label\nyacht,x\n"))
     with pytest.raises(ConfigError, match=r"nets\.gold\.csv\.gz: cannot be read"):
-        gold.load_gold(suite)
+        stored.load_gold(suite)
